@@ -147,8 +147,8 @@ def stacks(frames):
 def load_overtone(model, weights):
     """Takes weights by Overtone's names; its matrices are [in, out]."""
     names = {"positions.local": model.positions, "positions.global": model.global_positions,
-             "transformer.final_norm_weight": model.norm.weight,
-             "transformer.final_norm_bias": model.norm.bias,
+             "final_norm_weight": model.norm.weight,
+             "final_norm_bias": model.norm.bias,
              "action.table": model.action_embedding.weight,
              "encoder.linear_bias": model.encoder[7].bias,
              "returns.bias": model.return_embedding[0].bias}
@@ -170,7 +170,7 @@ def load_overtone(model, weights):
     for name, parameter in matrices.items():
         put(parameter, name, weights[name].T)
     for n, block in enumerate(model.blocks):
-        of = f"transformer.blocks.{n}."
+        of = f"blocks.{n}."
         for k in (1, 2):
             norm = getattr(block, f"norm_{k}")
             put(norm.weight, f"{of}norm_{k}_weight")

@@ -119,12 +119,12 @@ def load_overtone(model, weights):
     """Takes weights by Overtone's names; its matrices are [in, out]."""
     layers = {"returns.": model.return_embedding, "encoder.": model.observation_embedding,
               "action.": model.action_embedding, "head.": model.head[0]}
-    norms = {"positions.norm_": model.embedding_norm, "transformer.final_norm_": model.norm}
+    norms = {"positions.norm_": model.embedding_norm, "final_norm_": model.norm}
     for n, block in enumerate(model.blocks):
         for name in ("qkv", "projection", "mlp_1", "mlp_2"):
-            layers[f"transformer.blocks.{n}.{name}_"] = getattr(block, name)
+            layers[f"blocks.{n}.{name}_"] = getattr(block, name)
         for name in ("norm_1", "norm_2"):
-            norms[f"transformer.blocks.{n}.{name}_"] = getattr(block, name)
+            norms[f"blocks.{n}.{name}_"] = getattr(block, name)
     used = {"positions.table"}
     with torch.no_grad():
         model.timestep_embedding.weight.copy_(weights["positions.table"])

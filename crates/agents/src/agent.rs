@@ -4,7 +4,7 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use overtone_core::{ActionSpace, Normalization, Play, Policy, Simulation, Task};
-use overtone_model::{ModelConfig, ModelError, PositionsConfig, weights::NamedTensors};
+use overtone_model::{ModelError, weights::NamedTensors};
 use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +30,8 @@ pub struct Agent {
     pub recording: Option<Simulation>,
 }
 
-/// The quantile of what may be earned from a state that an agent asks for at most: good, and earned
-/// by one in ten from there.
+/// The quantile of predicted returns that bounds an agent's target: one in ten recorded returns from
+/// such a state is higher.
 pub const RETURN_QUANTILE: f32 = 0.9;
 
 impl Agent {
@@ -73,8 +73,7 @@ impl Agent {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Playing as it was trained. One that knows what may be earned from a state is told no more
-    /// than [`RETURN_QUANTILE`] of that.
+    /// Playing as it was trained. A return model bounds the target by its [`RETURN_QUANTILE`].
     pub fn matched(&self) -> Play {
         Play {
             return_quantile: if self.has_return_model() { RETURN_QUANTILE } else { 1.0 },
@@ -84,15 +83,12 @@ impl Agent {
         }
     }
 
-    /// Whether it learned what may be earned from a state.
+    /// Whether it has a return model.
     pub fn has_return_model(&self) -> bool {
-        match self.algorithm.model() {
-            Some(ModelConfig::Transformer(model)) => model.return_model.is_some(),
-            _ => false,
-        }
+        self.algorithm.model().is_some_and(|model| model.return_model().is_some())
     }
 
-    /// The shares of the best episodes, in percent, as in which it can act.
+    /// The top percents of episodes that it was trained with.
     pub fn best_percents(&self) -> Vec<f32> {
         self.algorithm.model().map_or_else(Vec::new, |model| model.best_percents().to_vec())
     }
@@ -105,14 +101,9 @@ impl Agent {
     }
 
     /// Whether its model reads where in an episode a context is, by a table of its own
-    /// ([`PositionsConfig::LocalAndGlobal`]).
+    /// ([`PositionsConfig::LocalAndGlobal`](overtone_model::PositionsConfig)).
     pub fn reads_global_timestep(&self) -> bool {
-        match self.algorithm.model() {
-            Some(ModelConfig::Transformer(model)) => {
-                matches!(model.positions, PositionsConfig::LocalAndGlobal { .. })
-            }
-            _ => false,
-        }
+        self.algorithm.model().is_some_and(|model| model.reads_global_timestep())
     }
 
     /// It with these weights, played so on `device`, in the units of the environment.

@@ -17,7 +17,7 @@ pub const WEIGHTS: &str = "model.safetensors";
 /// The file that says what they are.
 pub const DESCRIPTION: &str = "overtone.json";
 /// The layout of [`DESCRIPTION`] that this program writes.
-pub const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 2;
 
 /// What the weights are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use burn::tensor::TensorData;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_kernels::Activation;
 use overtone_model::{
-    AttentionConfig, Conditioning, DecisionTransformerConfig, ModelConfig, ModelError,
+    AttentionConfig, DecisionTransformerConfig, ModelConfig, ModelError, conditioning::top_percent,
     error::config_error, head::HeadConfig, positions::PositionsConfig, weights::NamedTensors,
 };
 use serde::{Deserialize, Serialize};
@@ -101,8 +101,8 @@ const OUTSIDE: [(&str, &str, bool); 11] = [
     ("action.weight", "embed_action.weight", true),
     ("action.bias", "embed_action.bias", false),
     ("positions.norm_weight", "embed_ln.weight", false),
-    ("transformer.final_norm_weight", "encoder.ln_f.weight", false),
-    ("transformer.final_norm_bias", "encoder.ln_f.bias", false),
+    ("final_norm_weight", "encoder.ln_f.weight", false),
+    ("final_norm_bias", "encoder.ln_f.bias", false),
     ("head.weight", "predict_action.0.weight", true),
     ("head.bias", "predict_action.0.bias", false),
 ];
@@ -135,17 +135,13 @@ fn pairs(n_layers: usize) -> impl Iterator<Item = (String, String, bool)> {
         .map(|(ours, theirs, turned)| (ours.to_owned(), theirs.to_owned(), turned));
     outside.chain((0..n_layers).flat_map(|layer| {
         OF_A_BLOCK.into_iter().map(move |(ours, theirs)| {
-            (
-                format!("transformer.blocks.{layer}.{ours}"),
-                format!("encoder.h.{layer}.{theirs}"),
-                false,
-            )
+            (format!("blocks.{layer}.{ours}"), format!("encoder.h.{layer}.{theirs}"), false)
         })
     }))
 }
 
-/// An agent's model as transformers has it: one that is told returns, or with `best_percent` above
-/// 0 one that acts as in this share of the best episodes, whatever return it is told.
+/// An agent's model as transformers has it: conditioned on returns, or with `best_percent` above 0
+/// on this top percent, whatever its returns.
 ///
 /// # Errors
 /// [`ModelError::Config`] where transformers has no such model, with the key that would have to
@@ -171,14 +167,14 @@ pub fn export(
     let ObservationSpace::Vectors { width } = agent.task.observations else {
         return wrong("encoder", "pixels".into());
     };
-    if model.conditioning != Conditioning::Return {
-        return wrong("model.conditioning", format!("{:?}", model.conditioning).to_lowercase());
-    }
-    let is_told_returns = best_percent == 0.0;
-    if is_told_returns && model.average_return.is_some() {
+    let Some(conditioning) = &model.conditioning else {
+        return wrong("model.conditioning", "none".into());
+    };
+    let reads_returns = best_percent == 0.0;
+    if reads_returns && conditioning.average_return.is_some() {
         return wrong("model.return_unit", "rate".into());
     }
-    if let Some(returns) = model.return_model.as_ref().filter(|_| is_told_returns) {
+    if let Some(returns) = conditioning.return_model.as_ref().filter(|_| reads_returns) {
         return wrong("model.return_head", returns.head.describe());
     }
     if model.attention != AttentionConfig::SOFTMAX {
@@ -197,11 +193,11 @@ pub fn export(
         let tensor = taken(weights, &ours)?;
         theirs.insert(name, if turned { transposed(tensor)? } else { tensor.clone() });
     }
-    if !is_told_returns {
-        told_a_share(&model, best_percent, weights, &mut theirs)?;
-    } else if let Some(range) = model.return_range {
-        told_as_they_come(range, &mut theirs)?;
-    }
+    let place = match reads_returns {
+        true => None,
+        false => Some(top_percent::place(best_percent, &conditioning.best_percents)?),
+    };
+    condition(place, conditioning.return_range, &mut theirs)?;
     theirs.insert(NORM_BIAS.1.into(), taken(weights, NORM_BIAS.0)?.clone());
     let d = model.d_model;
     if let PositionsConfig::Timestep { .. } = model.positions {
@@ -249,41 +245,38 @@ pub fn export(
     Ok((config, theirs))
 }
 
-/// transformers has no range of returns. With `R' = k (R̂ − low) − 1`, `k = 2 / (high − low)`, is
-/// `R' W + b = R̂ (k W) + (b − (k low + 1) W)`.
-fn told_as_they_come(range: [f32; 2], theirs: &mut NamedTensors) -> Result<(), ModelError> {
-    let [weight, bias] = ["embed_return.weight", "embed_return.bias"];
-    let numbers =
-        |name| Ok::<_, ModelError>(taken(theirs, name)?.iter::<f64>().collect::<Vec<_>>());
-    let (w, b) = (numbers(weight)?, numbers(bias)?);
-    let [low, high] = range.map(f64::from);
-    let k = 2.0 / (high - low);
-    let scaled = w.iter().map(|w| (k * w) as f32).collect::<Vec<_>>();
-    let moved = b.iter().zip(&w).map(|(b, w)| (b - (k * low + 1.0) * w) as f32);
-    let (n, moved) = (w.len(), moved.collect::<Vec<_>>());
-    theirs.insert(weight.into(), TensorData::new(scaled, [n, 1]));
-    theirs.insert(bias.into(), TensorData::new(moved, [n]));
-    Ok(())
-}
-
-/// A share stands where `R̂ W + b` stood: `W` is 0, and `b` is the share's vector.
-fn told_a_share(
-    model: &DecisionTransformerConfig,
-    best_percent: f32,
-    weights: &NamedTensors,
+/// Puts the conditioning of our model into the layer of returns, which has one input there.
+///
+/// - A top percent at this `place` stands where `R̂ W₀ + b` stood: the weight is 0, and the bias
+///   `W_{1 + place} + b`.
+/// - With a range, `R' = k (R̂ − low) − 1`, `k = 2 / (high − low)`, is
+///   `R' W₀ + b = R̂ (k W₀) + (b − (k low + 1) W₀)`.
+fn condition(
+    place: Option<u8>,
+    range: Option<[f32; 2]>,
     theirs: &mut NamedTensors,
 ) -> Result<(), ModelError> {
-    let known = &model.best_percents;
-    let Some(place) = known.iter().position(|known| *known == best_percent) else {
-        let expected = format!("0, or one that the agent was told of: {known:?}");
-        return Err(config_error("best_percent", best_percent, expected));
-    };
-    let d = model.d_model;
-    let shares = taken(weights, "best_shares.weight")?;
-    let share: Vec<f32> = shares.iter().skip(place * d).take(d).collect();
     let [weight, bias] = ["embed_return.weight", "embed_return.bias"];
-    theirs.insert(weight.into(), TensorData::new(vec![0.0f32; d], [d, 1]));
-    theirs.insert(bias.into(), TensorData::new(share, [d]));
+    // `[d, 1 + top percents]`, since it was turned.
+    let layer = taken(theirs, weight)?;
+    let [d, width] = [0, 1].map(|axis| layer.shape()[axis]);
+    let numbers: Vec<f64> = layer.iter().collect();
+    let column = |nth: usize| numbers.iter().skip(nth).step_by(width);
+    let b: Vec<f64> = taken(theirs, bias)?.iter().collect();
+    let [k, moved] = match range {
+        _ if place.is_some() => [0.0, 0.0],
+        None => [1.0, 0.0],
+        Some([low, high]) => {
+            let (low, high) = (f64::from(low), f64::from(high));
+            let k = 2.0 / (high - low);
+            [k, -(k * low + 1.0)]
+        }
+    };
+    let scaled: Vec<f32> = column(0).map(|w| (k * w) as f32).collect();
+    let (nth, factor) = place.map_or((0, moved), |place| (1 + usize::from(place), 1.0));
+    let moved: Vec<f32> = b.iter().zip(column(nth)).map(|(b, w)| (b + factor * w) as f32).collect();
+    theirs.insert(weight.into(), TensorData::new(scaled, [d, 1]));
+    theirs.insert(bias.into(), TensorData::new(moved, [d]));
     Ok(())
 }
 
@@ -448,7 +441,7 @@ mod tests {
             ("embed_return.weight".into(), TensorData::new(w.to_vec(), [3, 1])),
             ("embed_return.bias".into(), TensorData::new(b.to_vec(), [3])),
         ]);
-        told_as_they_come([-1.5, 6.5], &mut theirs).unwrap();
+        condition(None, Some([-1.5, 6.5]), &mut theirs).unwrap();
         let [weight, bias] = ["embed_return.weight", "embed_return.bias"]
             .map(|name| theirs[name].iter::<f64>().collect::<Vec<_>>());
         for returns in [-3.0, 0.0, 5.4] {
@@ -460,6 +453,20 @@ mod tests {
                 assert!((got - expected).abs() < 1e-6, "{returns}: {got}, {expected}");
             }
         }
+    }
+
+    #[test]
+    fn a_top_percent_becomes_the_bias() {
+        // Inputs are the return and two top percents.
+        let w = vec![0.5f32, 10.0, 20.0, -2.0, 30.0, 40.0];
+        let mut theirs = NamedTensors::from([
+            ("embed_return.weight".into(), TensorData::new(w, [2, 3])),
+            ("embed_return.bias".into(), TensorData::new(vec![0.25f32, -1.0], [2])),
+        ]);
+        condition(Some(1), Some([-1.5, 6.5]), &mut theirs).unwrap();
+        let weight = TensorData::new(vec![0.0f32, 0.0], [2, 1]);
+        assert_eq!(theirs["embed_return.weight"], weight);
+        assert_eq!(theirs["embed_return.bias"], TensorData::new(vec![20.25f32, 39.0], [2]));
     }
 
     #[test]

@@ -26,5 +26,7 @@ pub use iql::{Iql, IqlConfig};
 pub use options::{AlgorithmOptions, Restored};
 pub use rebrac::{Rebrac, RebracConfig};
 pub use rvs::RvsConfig;
-pub use sequence_model::{BehaviorCloningConfig, DecisionTransformerOptions, SequenceModel};
+pub use sequence_model::{
+    BehaviorCloningConfig, DecisionTransformerOptions, SequenceLearner, SequenceModel,
+};
 pub use td3_bc::{Td3Bc, Td3BcConfig};

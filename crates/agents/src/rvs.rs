@@ -2,12 +2,13 @@
 //! the average return to go, `R̂ₜ / (H − t)`, in the units that [`perceptron`] explains.
 //!
 //! There is no attention and no history: what a sequence model must beat to be worth its cost. With
-//! `model.best_percents` it may also act as [the best episodes](overtone_model::best_shares) did.
+//! `model.best_percents` it may also act as the [top percent](overtone_model::conditioning::top_percent)
+//! of episodes did.
 //!
 //! Differs from the published implementation: observations are normalized; the quick profile
 //! is a smaller perceptron with shares, and takes batches of 256 steps, theirs have 16,384; any head
-//! that fits the actions may be used; and while it plays, what it is told follows what it has earned,
-//! without bounds, where theirs stays what was asked for at the start.
+//! that fits the actions may be used; and while it acts, its average follows the rewards so far, without
+//! bounds, where theirs stays the target.
 //!
 //! [`perceptron`]: overtone_model::perceptron
 
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sequence_model::LearnsActions;
 
-/// Options of RvS-R: its perceptron, which is told the average return to go.
+/// Options of RvS-R: its perceptron, which is conditioned on the average return to go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RvsConfig(pub PerceptronConfig);
@@ -26,19 +27,20 @@ impl LearnsActions for RvsConfig {
         ModelConfig::Perceptron(self.0.clone())
     }
 
-    fn is_told_returns(&self) -> bool {
+    fn is_conditioned(&self) -> bool {
         true
     }
 
     fn describe(&self) -> String {
-        let PerceptronConfig { n_layers, width, head, best_percents, .. } = &self.0;
-        let told = if best_percents.is_empty() { "" } else { ", or told shares of the best" };
-        format!("RvS-R{told}, {n_layers} layers of {width}, {}", head.describe())
+        let PerceptronConfig { n_layers, width, head, conditioning, .. } = &self.0;
+        let has_top = conditioning.as_ref().is_some_and(|config| !config.best_percents.is_empty());
+        let top = if has_top { ", or told shares of the best" } else { "" };
+        format!("RvS-R{top}, {n_layers} layers of {width}, {}", head.describe())
     }
 
-    fn check_told(&self) -> Result<(), ModelError> {
-        if self.0.average_return.is_none() {
-            let expected = "RvS is told returns; behaviour cloning is not";
+    fn check_conditioning(&self) -> Result<(), ModelError> {
+        if self.0.conditioning.as_ref().is_none_or(|config| config.average_return.is_none()) {
+            let expected = "given: RvS is conditioned on the average return to go";
             return Err(config_error("average_return", "none", expected));
         }
         Ok(())

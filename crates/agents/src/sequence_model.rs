@@ -1,23 +1,33 @@
 //! [`SequenceModel`]: logged actions are learned from the contexts they were taken in.
 //!
-//! With a Decision Transformer that is told returns this is Chen et al. (2021); without, or with
-//! a perceptron, it is behaviour cloning; and with a perceptron that is told returns it is
-//! [RvS](crate::rvs).
+//! With a Decision Transformer that is conditioned on returns this is Chen et al. (2021); without
+//! returns, or with a perceptron, it is behaviour cloning. A perceptron that is conditioned on
+//! returns is [RvS](crate::rvs).
+//!
+//! A [return model](overtone_model::conditioning::return_model) learns in the same steps, with a loss
+//! and an optimizer of its own.
 
 use burn::tensor::{Device, Tensor};
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
 use overtone_data::Batch;
 use overtone_model::{
-    Conditioning, DecisionTransformerConfig, Model, ModelConfig, ModelError, ModelPolicy,
-    PerceptronConfig, error::config_error, head::HeadConfig, init::Init,
+    Contexts, DecisionTransformerConfig, Model, ModelConfig, ModelError, ModelPolicy, ReturnModel,
+    conditioning::return_model,
+    error::config_error,
+    head::HeadConfig,
+    init::Init,
+    weights::{self, NamedTensors},
 };
 use overtone_train::{
-    Algorithm, BatchLoss, Checkpoint, Gradient, Job, Learner, PartFigures, Parts, StepAt,
-    StepFigures, TrainConfig, TrainError, Trainer, Training, TrainingData,
+    Algorithm, BatchLoss, Checkpoint, Export, Exported, Gradient, Job, Learner, PartFigures, Parts,
+    StepAt, StepFigures, Stored, TrainConfig, TrainError, Trainer, Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::options::{AlgorithmOptions, Restored};
+use crate::{
+    options::{AlgorithmOptions, Restored},
+    value::{parts, steps::where_finite},
+};
 
 /// Learns logged actions.
 #[derive(Clone, Debug)]
@@ -30,12 +40,21 @@ pub struct SequenceModel {
     pub actions: ActionSpace,
 }
 
-impl Algorithm for SequenceModel {
-    type State = Learner<Model>;
+/// Everything that a step changes.
+#[derive(Clone, Debug)]
+pub struct SequenceLearner {
+    /// Learns actions; it acts.
+    pub model: Learner<Model>,
+    /// Learns the returns that bound an agent's target, where the conditioner has such a model.
+    pub returns: Option<Learner<ReturnModel>>,
+}
 
-    /// For a list of actions: nats per action, and the share of logged actions that are the most
-    /// probable one. For real-valued ones, in the head's own unit: squared error, averaged over
-    /// an action's numbers, or nats, added up over them.
+impl Algorithm for SequenceModel {
+    type State = SequenceLearner;
+
+    /// Discrete actions: nats per action, and the share of logged actions that are the most
+    /// probable one. Continuous actions, in the head's own unit: squared error, averaged over
+    /// dimensions, or nats, summed over them.
     fn figures(&self) -> &'static [&'static str] {
         match self.actions {
             ActionSpace::Discrete { .. } => &["cross_entropy", "accuracy"],
@@ -63,8 +82,11 @@ impl Algorithm for SequenceModel {
     ) -> Result<Self::State, TrainError> {
         let mut init = Init::drawn(device, generator);
         let model = Model::init(&self.model, &self.observations, &self.actions, &mut init)?;
-        let model = model.with_form(config.precision.form());
-        Ok(Learner::new(model, config))
+        let model = Learner::new(model.with_form(config.precision.form()), config);
+        let returns = |returns| ReturnModel::init(returns, &self.observations, &mut init);
+        let returns = self.model.return_model().map(returns).transpose()?;
+        let returns = returns.map(|returns| returns.with_form(config.precision.form()));
+        Ok(SequenceLearner { model, returns: returns.map(|returns| Learner::new(returns, config)) })
     }
 
     fn step(
@@ -74,7 +96,13 @@ impl Algorithm for SequenceModel {
         data: &TrainingData,
         at: &StepAt<'_>,
     ) -> StepFigures {
-        state.descend(loss_of(state, batch, data, at), at.learning_rate)
+        let contexts = self.contexts(batch, data, at.device);
+        let figures = state.model.descend(loss_of(&state.model, &contexts, at), at.learning_rate);
+        let Some(returns) = &mut state.returns else { return figures };
+        let loss = returns.network.mean_loss(&contexts);
+        let returns_norm = returns.step(loss.backward(), at.learning_rate);
+        let grad_norm = where_finite(figures.grad_norm, [loss.inner(), returns_norm]);
+        StepFigures { grad_norm, ..figures }
     }
 
     fn parts(&self) -> Option<&dyn Parts<Self::State>> {
@@ -88,49 +116,110 @@ impl Algorithm for SequenceModel {
         data: &TrainingData,
         device: &Device,
     ) -> Option<Tensor<1>> {
-        Some(state.acting().loss(&data.contexts(batch, device), None).action)
+        let contexts = self.contexts(batch, data, device);
+        Some(state.model.acting().loss(&contexts, None).action)
     }
 }
 
-impl Parts<Learner<Model>> for SequenceModel {
+impl SequenceModel {
+    /// A batch with the numbers that the model is conditioned on.
+    fn contexts(&self, batch: &mut Batch, data: &TrainingData, device: &Device) -> Contexts {
+        let contexts = data.contexts(batch, device);
+        match self.model.conditioning() {
+            Some(conditioning) => conditioning.condition(contexts),
+            None => contexts,
+        }
+    }
+}
+
+/// The gradient of a part is that of the model, then that of the return model.
+impl Parts<SequenceLearner> for SequenceModel {
     fn part(
         &self,
-        state: &Learner<Model>,
+        state: &SequenceLearner,
         batch: &mut Batch,
         data: &TrainingData,
         at: &StepAt<'_>,
     ) -> PartFigures {
-        state.part(loss_of(state, batch, data, at))
+        let contexts = self.contexts(batch, data, at.device);
+        let figures = state.model.part(loss_of(&state.model, &contexts, at));
+        let Some(returns) = &state.returns else { return figures };
+        let loss = returns.network.mean_loss(&contexts);
+        let gradient = figures.gradient.and(Gradient::of(&returns.network, loss.backward()));
+        PartFigures { gradient, ..figures }
     }
 
     fn descend(
         &self,
-        state: &mut Learner<Model>,
+        state: &mut SequenceLearner,
         gradient: Gradient,
         learning_rate: f64,
     ) -> Tensor<1> {
-        state.descend_along(gradient, learning_rate)
+        let Some(returns) = &mut state.returns else {
+            return state.model.descend_along(gradient, learning_rate);
+        };
+        let [of_model, of_returns] = gradient.split(&state.model.network);
+        let grad_norm = state.model.descend_along(of_model, learning_rate);
+        let returns_norm = returns.descend_along(of_returns, learning_rate);
+        where_finite(grad_norm, [returns_norm])
     }
 }
 
 /// The loss of a batch, with dropout.
-fn loss_of(
-    state: &Learner<Model>,
-    batch: &mut Batch,
-    data: &TrainingData,
-    at: &StepAt<'_>,
-) -> BatchLoss {
-    let loss = state.network.loss(&data.contexts(batch, at.device), Some(at.seed));
+fn loss_of(model: &Learner<Model>, contexts: &Contexts, at: &StepAt<'_>) -> BatchLoss {
+    let loss = model.network.loss(contexts, Some(at.seed));
     let figures = std::iter::once(loss.action).chain(loss.accuracy).collect();
     BatchLoss { total: loss.total, figures }
 }
 
-/// Options of a Decision Transformer (Chen et al. 2021): its model, which is told returns.
+/// The return model is a part of both files of tensors, under the name [`return_model::PART`].
+impl Export for SequenceLearner {
+    fn export_model(&self) -> NamedTensors {
+        let mut tensors = self.model.export_model();
+        if let Some(returns) = &self.returns {
+            tensors.extend(weights::as_part(return_model::PART, returns.export_model()));
+        }
+        tensors
+    }
+
+    fn export_training(&self) -> NamedTensors {
+        let mut tensors = self.model.export_training();
+        if let Some(returns) = &self.returns {
+            tensors.extend(weights::as_part(return_model::PART, returns.export_training()));
+        }
+        tensors
+    }
+}
+
+impl Stored for SequenceLearner {
+    fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
+        let of_returns =
+            |returns| parts::begin(returns, weights::of_part(return_model::PART, &exported.model));
+        let returns = self.returns.map(of_returns).transpose()?;
+        Ok(Self { model: self.model.begin(exported)?, returns })
+    }
+
+    fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
+        let part = |tensors| weights::of_part(return_model::PART, tensors);
+        let of_returns = |returns: Learner<ReturnModel>| {
+            let [model, training] = [&exported.model, &exported.training].map(part);
+            returns.import(&Exported { model, training }, n_steps)
+        };
+        let returns = self.returns.map(of_returns).transpose()?;
+        Ok(Self { model: self.model.import(exported, n_steps)?, returns })
+    }
+
+    fn n_parameters(&self) -> usize {
+        self.model.n_parameters() + self.returns.as_ref().map_or(0, Stored::n_parameters)
+    }
+}
+
+/// Options of a Decision Transformer (Chen et al. 2021): its model, which is conditioned on returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DecisionTransformerOptions(pub DecisionTransformerConfig);
 
-/// Options of behaviour cloning: its model, which is told none.
+/// Options of behaviour cloning: its model, which is conditioned on nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BehaviorCloningConfig(pub ModelConfig);
@@ -141,17 +230,17 @@ pub trait LearnsActions {
     /// The model.
     fn learned(&self) -> ModelConfig;
 
-    /// Whether it is told returns.
-    fn is_told_returns(&self) -> bool;
+    /// Whether the model is conditioned on returns.
+    fn is_conditioned(&self) -> bool;
 
     /// As [`AlgorithmOptions::describe`].
     fn describe(&self) -> String;
 
-    /// Checks that the model is told what the algorithm tells it.
+    /// Checks that the model has the conditioning of the algorithm.
     ///
     /// # Errors
     /// Names the key that says otherwise.
-    fn check_told(&self) -> Result<(), ModelError>;
+    fn check_conditioning(&self) -> Result<(), ModelError>;
 }
 
 impl<O: LearnsActions> AlgorithmOptions for O {
@@ -160,7 +249,7 @@ impl<O: LearnsActions> AlgorithmOptions for O {
         observations: &ObservationSpace,
         actions: &ActionSpace,
     ) -> Result<(), ModelError> {
-        self.check_told()?;
+        self.check_conditioning()?;
         self.learned().validate(observations, actions)
     }
 
@@ -173,7 +262,7 @@ impl<O: LearnsActions> AlgorithmOptions for O {
     }
 
     fn reads_returns(&self) -> bool {
-        self.is_told_returns()
+        self.is_conditioned()
     }
 
     fn has_distribution(&self) -> bool {
@@ -202,8 +291,15 @@ pub(crate) fn policy_of(
     of: &Restored<'_>,
 ) -> Result<Box<dyn Policy>, ModelError> {
     let Task { observations, actions, .. } = of.task;
-    let model = Model::from_weights(model, observations, actions, of.weights, of.device)?;
-    Ok(Box::new(ModelPolicy::new(&model, of.normalization, of.play)?))
+    let (mut tensors, mut returns) = (of.weights.clone(), None);
+    if let Some(config) = model.return_model() {
+        let own = weights::of_part(return_model::PART, of.weights);
+        returns = Some(ReturnModel::from_weights(config, observations, &own, of.device)?);
+        tensors.retain(|name, _| !name.starts_with(&format!("{}.", return_model::PART)));
+    }
+    let model = Model::from_weights(model, observations, actions, &tensors, of.device)?;
+    let policy = ModelPolicy::with_returns(&model, returns.as_ref(), of.normalization, of.play)?;
+    Ok(Box::new(policy))
 }
 
 impl LearnsActions for DecisionTransformerOptions {
@@ -211,7 +307,7 @@ impl LearnsActions for DecisionTransformerOptions {
         ModelConfig::Transformer(self.0.clone())
     }
 
-    fn is_told_returns(&self) -> bool {
+    fn is_conditioned(&self) -> bool {
         true
     }
 
@@ -219,9 +315,9 @@ impl LearnsActions for DecisionTransformerOptions {
         describe_transformer("Decision Transformer", &self.0)
     }
 
-    fn check_told(&self) -> Result<(), ModelError> {
-        if self.0.conditioning == Conditioning::None {
-            let expected = "a Decision Transformer is told returns; behaviour cloning is not";
+    fn check_conditioning(&self) -> Result<(), ModelError> {
+        if self.0.conditioning.is_none() {
+            let expected = "given: without returns a Decision Transformer is behaviour cloning";
             return Err(config_error("model.conditioning", "none", expected));
         }
         Ok(())
@@ -233,7 +329,7 @@ impl LearnsActions for BehaviorCloningConfig {
         self.0.clone()
     }
 
-    fn is_told_returns(&self) -> bool {
+    fn is_conditioned(&self) -> bool {
         false
     }
 
@@ -248,18 +344,13 @@ impl LearnsActions for BehaviorCloningConfig {
         }
     }
 
-    fn check_told(&self) -> Result<(), ModelError> {
-        match &self.0 {
-            ModelConfig::Transformer(model) if model.conditioning != Conditioning::None => {
-                let told = format!("{:?}", model.conditioning).to_lowercase();
-                let expected = "behaviour cloning is told no returns; a Decision Transformer is";
-                Err(config_error("model.conditioning", told, expected))
+    fn check_conditioning(&self) -> Result<(), ModelError> {
+        match self.0.conditioning() {
+            Some(_) => {
+                let expected = "none: behaviour cloning is not conditioned on returns";
+                Err(config_error("model.conditioning", "given", expected))
             }
-            ModelConfig::Perceptron(PerceptronConfig { average_return: Some(_), .. }) => {
-                let expected = "behaviour cloning is told no returns; RvS is";
-                Err(config_error("average_return", "given", expected))
-            }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 }

@@ -38,14 +38,12 @@ fn model_and_optimizer_come_back_as_they_were() {
     let mut generator = overtone_core::seed::generator(9, "any");
     let state = bench.algorithm().init(&config(3), &device, &mut generator).unwrap();
     let state = checkpoint.restore(state).unwrap();
-    assert_eq!(state.optimizer.n_steps(), 3);
+    assert_eq!(state.model.optimizer.n_steps(), 3);
     let stored = weights::load(&bench.step(3).join("optimizer.safetensors")).unwrap();
-    assert_eq!(state.optimizer.export(), stored);
+    assert_eq!(state.model.optimizer.export(), stored);
     // Two moments of every parameter, and none that is all zero in both.
-    assert_eq!(stored.len(), 2 * weights::export(&state.network).len());
-    assert!(
-        stored["second.transformer.blocks.0.qkv_weight"].iter::<f32>().any(|value| value > 0.0)
-    );
+    assert_eq!(stored.len(), 2 * weights::export(&state.model.network).len());
+    assert!(stored["second.blocks.0.qkv_weight"].iter::<f32>().any(|value| value > 0.0));
     let copy = bench.dir.path().join("copy");
     let saved = Checkpoint::save(&copy, &checkpoint.state, &state, 1, 1).unwrap();
     assert!(files(&saved.path) == files(&bench.step(3)));
@@ -84,8 +82,8 @@ fn averages_go_on_as_they_were() {
     let state = bench.algorithm().init(&averaging, &device, &mut generator).unwrap();
     let last = Checkpoint::at_step(&bench.run.checkpoints(), 60).unwrap();
     let state = last.begin(state).unwrap();
-    assert_eq!(weights::export(&state.network), averages);
-    assert_eq!(weights::export(&state.acting()), averages);
+    assert_eq!(weights::export(&state.model.network), averages);
+    assert_eq!(weights::export(&state.model.acting()), averages);
 }
 
 /// Such files are others': ours are in `f32`.
@@ -266,7 +264,7 @@ fn another_layout_is_refused_with_a_sentence() {
     fs::remove_file(bench.step(1).join("SHA256SUMS")).unwrap();
     fs::write(bench.step(1).join("state.json"), r#"{"format": 2, "model": "small"}"#).unwrap();
     let error = Checkpoint::open(&bench.step(1)).unwrap_err().to_string();
-    assert!(error.contains("layout 2, and this program reads 4: another version"), "{error}");
+    assert!(error.contains("layout 2, and this program reads 5: another version"), "{error}");
 }
 
 #[test]

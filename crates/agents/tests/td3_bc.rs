@@ -74,8 +74,7 @@ fn without_values_it_is_behaviour_cloning() {
         context_length: 1,
         dropout: 0.0,
         head: HeadConfig::Tanh(TanhConfig {}),
-        average_return: None,
-        best_percents: Vec::new(),
+        conditioning: None,
     };
     let cloning = SequenceModel {
         model: ModelConfig::Perceptron(perceptron),
@@ -103,14 +102,14 @@ fn without_values_it_is_behaviour_cloning() {
             n_padding: vec![0; n],
             best: Vec::new(),
         };
-        let total = cloned.network.loss(&contexts, None).total;
-        cloned.descend(BatchLoss { total, figures: Vec::new() }, 1e-2);
+        let total = cloned.model.network.loss(&contexts, None).total;
+        cloned.model.descend(BatchLoss { total, figures: Vec::new() }, 1e-2);
     }
     let numbers = |tensors: weights::NamedTensors| -> Vec<f64> {
         tensors.values().flat_map(|data| data.iter::<f64>().collect::<Vec<_>>()).collect()
     };
     // `head` sorts before `layers` there and is `layers.2` here.
-    let mut theirs = weights::export(&cloned.network);
+    let mut theirs = weights::export(&cloned.model.network);
     for part in ["weight", "bias"] {
         let head = theirs.remove(&format!("head.{part}")).unwrap();
         theirs.insert(format!("layers.2.{part}"), head);

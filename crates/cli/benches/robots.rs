@@ -19,10 +19,9 @@ use overtone_env::VectorEnv;
 use overtone_eval::{Plan, RolloutError, rollout};
 use overtone_model::{
     Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, Init, Model, ModelPolicy,
-    Observed,
+    Observed, Steps,
     burn::tensor::{Device, Tensor, TensorData},
     decision_transformer::Form,
-    tokens::Steps,
 };
 use overtone_mujoco::{MujocoVectorEnv, Robot, RobotSimulation};
 

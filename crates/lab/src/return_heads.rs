@@ -1,7 +1,7 @@
 //! Which head tells best what may still be earned: `p(z | o)`, learned from recordings and asked
 //! about held-out episodes, without playing.
 //!
-//! A perceptron reads one observation, as a [`ReturnModel`](overtone_model::return_model) does;
+//! A perceptron reads one observation, as a [`ReturnModel`](overtone_model::conditioning::return_model) does;
 //! heads differ, everything else is the same: the episodes, the first weights of the perceptron,
 //! the batches and their number. A rule that was fixed before any figure was seen says whether
 //! the Fourier head is good enough: [`Findings::rule`].

@@ -6,6 +6,7 @@
 //! the word that chooses it, and the options.
 
 pub mod fourier;
+mod fourier_attention;
 pub mod softmax;
 
 use burn::{module::Param, tensor::Tensor};
@@ -13,6 +14,7 @@ use overtone_kernels::Score;
 use serde::{Deserialize, Serialize};
 
 pub use fourier::{FourierKernel, RShape};
+pub use fourier_attention::{FourierAttention, FourierAttentionConfig};
 pub use softmax::ScaledDotProduct;
 
 use crate::{
@@ -106,7 +108,7 @@ impl AttentionConfig {
 }
 
 impl Default for AttentionConfig {
-    /// What transformers have, and models from before there was a choice.
+    /// What transformers have.
     fn default() -> Self {
         Self::SOFTMAX
     }

@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-use crate::{head::ActedRows, tokens};
+use crate::head::ActedRows;
 
 /// Pixels of one frame, height and width.
 pub const FRAME: usize = 84;
@@ -85,16 +85,16 @@ pub struct Contexts {
     pub observations: Observed,
     /// What was done at each step.
     pub actions: Acted,
-    /// `[batch, time]`: the return from each step on, that step's reward included, divided by
-    /// the task's scale.
+    /// `[batch, time]`: the return from each step on, that step's reward included. Data and
+    /// histories have it divided by the task's scale, a [conditioner](crate::conditioning) in the
+    /// unit that the model is conditioned on.
     pub returns_to_go: Tensor<2>,
     /// `[batch · time]`, on the host: each step's place in its episode, from 0.
     pub timesteps: Vec<i32>,
     /// Padded timesteps at the start of each context.
     pub n_padding: Vec<usize>,
-    /// `[batch]`, the place of the share of the best episodes that each context was drawn from,
-    /// among those that the model is [told](crate::best_shares); `None` in a context that was drawn
-    /// from all. Empty: all were.
+    /// `[batch]`, the place of each context's [top percent](crate::conditioning::top_percent) among
+    /// those of the model; `None` in a context that was drawn from all episodes. Empty: all were.
     pub best: Vec<Option<u8>>,
 }
 
@@ -109,12 +109,6 @@ impl Contexts {
         let [_, time] = self.dims();
         let rows = self.timesteps.chunks_exact(time).zip(&self.n_padding);
         rows.map(|(row, &n_padding)| row[n_padding.min(time - 1)]).collect()
-    }
-
-    /// `[batch]`: each context's newest timestep.
-    pub fn newest_timesteps(&self) -> Vec<i32> {
-        let [_, time] = self.dims();
-        self.timesteps.chunks_exact(time).map(|row| row[time - 1]).collect()
     }
 
     /// `shares` of timesteps in a mean, `[batch · time]`, of contexts that were drawn from all
@@ -133,8 +127,25 @@ impl Contexts {
     /// The share of each timestep in a mean over real timesteps, `[batch · time]`.
     pub fn shares(&self, device: &Device, dtype: DType) -> Tensor<1> {
         let [_, time] = self.dims();
-        tokens::shares(&self.n_padding, time, device, dtype)
+        shares(&self.n_padding, time, device, dtype)
     }
+}
+
+/// For each timestep of each context, `[batch · time]`: 1 if it is real, 0 if it is padding.
+///
+/// `n_padding` counts the padded timesteps at the start of each context.
+pub fn real_mask(n_padding: &[usize], time: usize) -> Vec<f32> {
+    n_padding.iter().flat_map(|&pad| (0..time).map(move |place| f32::from(place >= pad))).collect()
+}
+
+/// The share of each timestep in a mean over real timesteps, `[batch · time]`: zero for
+/// padding, the others add up to one.
+///
+/// `n_padding` counts the padded timesteps at the start of each context.
+pub fn shares(n_padding: &[usize], time: usize, device: &Device, dtype: DType) -> Tensor<1> {
+    let real = real_mask(n_padding, time);
+    let n_real: f32 = real.iter().sum();
+    Tensor::from_data(TensorData::from(&real[..]), (device, dtype)) / f64::from(n_real.max(1.0))
 }
 
 /// Timesteps of contexts that begin at these, `[batch · time]`; 0 in padded places.
@@ -153,6 +164,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn real_timesteps_share_equally() {
+        let device = Device::flex();
+        let numbers = |tensor: Tensor<1>| tensor.into_data().iter().collect::<Vec<f32>>();
+        let got = numbers(shares(&[0, 2, 1], 3, &device, DType::F64));
+        let sixth = (1.0f64 / 6.0) as f32;
+        assert_eq!(got, [1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0].map(|x| x * sixth));
+        assert_eq!(numbers(shares(&[2], 2, &device, DType::F32)), [0.0, 0.0], "nothing is real");
+    }
+
+    #[test]
     fn a_context_s_first_timestep_is_that_of_its_first_real_place() {
         let device = Device::flex();
         let contexts = Contexts {
@@ -165,6 +186,5 @@ mod tests {
         };
         assert_eq!(contexts.timesteps, [7, 8, 9, 0, 4, 5]);
         assert_eq!(contexts.first_timesteps(), [7, 4]);
-        assert_eq!(contexts.newest_timesteps(), [9, 5]);
     }
 }

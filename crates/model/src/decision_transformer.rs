@@ -1,85 +1,92 @@
-//! The Decision Transformer (Chen et al. 2021), to be read top to bottom.
+//! The Decision Transformer (Chen et al. 2021), to be read from top to bottom.
 //!
-//! A timestep is three tokens: the return still to come, the observation, the action; without
-//! the first it is behaviour cloning. A causal transformer reads up to `context_length` timesteps,
-//! and the next action is predicted from each *observation* token.
+//! A timestep is three tokens: return-to-go, observation, action. A causal transformer reads up to
+//! `context_length` timesteps, and the head predicts each action from its *observation* token.
+//! Without the return token the same model is behaviour cloning.
 //!
-//! The model is made of closed parts: an [`Encoder`] of observations, an embedding of
-//! [actions](ActionEmbedding) and of [returns](Affine), [`Positions`], the
-//! [`Transformer`], and a [`Head`]. Encoder and action embedding follow from the spaces. The two
-//! references are two configurations: [`DecisionTransformerConfig::atari`] and
-//! [`DecisionTransformerConfig::gym`].
+//! ```text
+//! R̂₁ o₁ a₁  R̂₂ o₂ a₂ …  ─► embeddings, positions ─► blocks ─► norm ─► head, at the o tokens
+//! ```
+//!
+//! Encoder and action embedding follow from the spaces. The two references are two
+//! configurations: [`DecisionTransformerConfig::atari`] and [`DecisionTransformerConfig::gym`].
 //!
 //! The model knows no environment's units. Vectors come **normalized**,
 //! `(o - mean) / (std + 1e-6)` with the mean and standard deviation over all timesteps of the
-//! training data, and returns-to-go divided by the task's scale. Whoever makes [`Contexts`] does
-//! both, once, where a number enters the program; the constants are kept beside the weights.
+//! training data. A [`Conditioner`](crate::conditioning) turns raw returns into the numbers that
+//! the model is conditioned on.
 //!
 //! Differs from the reference implementations:
-//! - Contexts may be padded on the left. Padding is never attended to, and local positions count
+//! - Contexts may be padded on the left. No token attends to padding, and local positions count
 //!   from the first real token, so a padded context gives what the shorter one gives.
 //! - Query, key and value are one matrix. What the references never train or use (a token
 //!   embedding; on Gym heads for observations and returns) is left out.
 //! - The Fourier head's regulariser is averaged over observation tokens and added to the
 //!   loss (the reference averages over all tokens and never adds it).
-//! - Any [`Head`] that fits the actions may read them; the references' are
+//! - Any [`Head`] that fits the actions may read the tokens; the references' are
 //!   [linear](crate::head::LinearHead) and [tanh](crate::head::TanhConfig).
+//! - With [`top_percents`](crate::conditioning::top_percent) the layer of returns has more inputs.
+
+pub mod config;
+pub mod positions;
+#[cfg(test)]
+mod tests;
 
 use burn::{
-    module::{Module, ParamId},
+    module::{Module, Param, ParamId},
     tensor::Tensor,
 };
-use overtone_core::{ActionSpace, ObservationSpace};
+use overtone_core::{ActionSpace, ObservationSpace, seed};
+use overtone_kernels::{Dropout, Queries, layer_norm};
 pub use overtone_kernels::{Form, Half};
 
+pub use self::config::DecisionTransformerConfig;
+use self::positions::Positions;
+pub use crate::contexts::{Acted, Contexts, FRAME, Frames, Observed, STACK};
 use crate::{
-    action_embedding::ActionEmbedding,
     affine::Affine,
-    best_shares::BestShares,
-    decision_transformer_config::DecisionTransformerConfig,
-    encoder::Encoder,
+    encoder::{ActionEmbedding, Encoder},
     error::ModelError,
     head::Head,
     init::Init,
-    loss::Loss,
     matrices::Matrices,
-    positions::{Embedded, Positions, PositionsConfig},
-    return_model::{self, ReturnModel},
-    tokens::{Conditioning, Steps},
-    transformer::Transformer,
+    model::Loss,
+    transformer_block::{BlockOptions, TransformerBlock},
 };
-pub use crate::{
-    contexts::{Acted, Contexts, FRAME, Frames, Observed, STACK},
-    transformer::DropoutSeed,
-};
+
+/// Seed of the dropout masks of one training step; there is none while acting.
+#[derive(Clone, Copy, Debug)]
+pub struct DropoutSeed(pub u64);
+
+/// Timesteps of a context at which the model predicts actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// All, to learn.
+    All,
+    /// The newest, to act.
+    Newest,
+}
 
 /// See the [module's documentation](self).
 #[derive(Module, Debug)]
 pub struct DecisionTransformer {
     /// From an observation to a token.
     pub encoder: Encoder,
-    /// From a return-to-go to a token; absent where it is none.
+    /// From a return-to-go to a token, `[1, d_model]`; absent in behaviour cloning.
     pub returns: Option<Affine>,
     /// From an action to a token.
     pub action: ActionEmbedding,
-    /// What tells a token where it stands.
+    /// Time in the context and in the episode, added to tokens.
     pub positions: Positions,
-    /// From tokens to tokens.
-    pub transformer: Transformer,
-    /// From a token to actions.
+    /// Causal attention and a perceptron each, in the order in which they run.
+    pub blocks: Vec<TransformerBlock>,
+    /// `[d_model]`, of the norm after the last block.
+    pub final_norm_weight: Param<Tensor<1>>,
+    /// `[d_model]`
+    pub final_norm_bias: Param<Tensor<1>>,
+    /// From an observation's token to the action.
     pub head: Head,
-    /// From an observation to what may be earned.
-    pub return_model: Option<ReturnModel>,
-    /// From a share of the best episodes to a return's token.
-    pub best_shares: Option<BestShares>,
-    /// The place of the share that is told at play in place of returns.
-    #[module(skip)]
-    pub told_share: Option<u8>,
-    /// Which quantile of what may be earned is the most that is told at play; `None`: the return
-    /// to go is told whatever it is, as in training.
-    #[module(skip)]
-    pub return_quantile: Option<f64>,
-    /// What the model was built from.
+    /// The configuration of all this.
     #[module(skip)]
     pub config: DecisionTransformerConfig,
     /// What it sees.
@@ -95,16 +102,15 @@ pub struct DecisionTransformer {
 
 impl Matrices for DecisionTransformer {
     fn matrices(&self) -> Vec<ParamId> {
-        let Self { encoder, returns, action, transformer, .. } = self;
+        let Self { encoder, returns, action, blocks, head, .. } = self;
         let embeddings = [encoder.matrices(), returns.matrices(), action.matrices()].concat();
-        let Self { head, return_model, .. } = self;
-        let outputs = [head.matrices(), return_model.matrices()].concat();
-        [embeddings, transformer.matrices(), outputs].concat()
+        [embeddings, blocks.matrices(), head.matrices()].concat()
     }
 }
 
 impl DecisionTransformer {
-    /// A new model with the references' initial distributions of weights.
+    /// A new model with the references' initial distributions of weights, drawn in the order of
+    /// the fields.
     ///
     /// # Errors
     /// When `config` describes no model of such observations and actions.
@@ -115,42 +121,23 @@ impl DecisionTransformer {
         init: &mut Init<'_>,
     ) -> Result<Self, ModelError> {
         config.validate(observations, actions)?;
-        let (d, tanh) = (config.d_model, config.tanh_embeddings);
-        let with_returns = config.conditioning == Conditioning::Return;
-        let encoder = |init: &mut Init<'_>| Encoder::init(observations, d, tanh, init);
-        let returns = |init: &mut Init<'_>| with_returns.then(|| Affine::init([1, d], init));
-        let action = |init: &mut Init<'_>| ActionEmbedding::init(actions, d, init);
-        let positions = |init: &mut Init<'_>| {
-            Positions::init(&config.positions, config.context_length, d, init)
-        };
-        let transformer = |init: &mut Init<'_>| Transformer::init(&config.transformer(), init);
-        // Each reference's parts are drawn in an order of their own, which seeds rely on.
-        let (encoder, returns, action, positions, transformer) = match config.positions {
-            PositionsConfig::LocalAndGlobal { .. } | PositionsConfig::Local => {
-                let transformer = transformer(init);
-                (encoder(init), returns(init), action(init), positions(init), transformer)
-            }
-            PositionsConfig::Timestep { .. } | PositionsConfig::Order => {
-                let returns = returns(init);
-                (encoder(init), returns, action(init), positions(init), transformer(init))
-            }
-        };
-        let head = config.head.init(d, actions, init);
-        let return_model = |config| ReturnModel::init(config, observations, init);
-        let return_model = config.return_model.as_ref().map(return_model).transpose()?;
-        let percents = Some(&config.best_percents).filter(|percents| !percents.is_empty());
-        let best_shares = percents.map(|percents| BestShares::init(percents, d, init));
+        let d = config.d_model;
+        let transformer = config.transformer();
         Ok(Self {
-            encoder,
-            returns,
-            action,
-            positions,
-            transformer,
-            head,
-            return_model,
-            best_shares,
-            told_share: None,
-            return_quantile: None,
+            encoder: Encoder::init(observations, d, config.tanh_embeddings, init),
+            // PyTorch's default for one input. Of several, all but one are zero.
+            returns: config.conditioning.as_ref().map(|conditioning| Affine {
+                weight: init.uniform([conditioning.width(), d], 1.0),
+                bias: init.uniform([d], 1.0),
+            }),
+            action: ActionEmbedding::init(actions, d, init),
+            positions: Positions::init(&config.positions, config.context_length, d, init),
+            blocks: (0..config.n_layers)
+                .map(|_| TransformerBlock::init(&transformer, init))
+                .collect(),
+            final_norm_weight: init.constant([d], 1.0),
+            final_norm_bias: init.constant([d], 0.0),
+            head: config.head.init(d, actions, init),
             config: config.clone(),
             observations: observations.clone(),
             actions: actions.clone(),
@@ -158,22 +145,7 @@ impl DecisionTransformer {
         })
     }
 
-    /// The same with its operations in this form, as [`Model::with_form`](crate::Model::with_form).
-    #[must_use]
-    pub fn with_form(self, form: Form) -> Self {
-        let return_model = self.return_model.map(|returns| returns.with_form(form));
-        Self { form, return_model, ..self }
-    }
-
-    /// Embeds observations, for [`Observed::Embedded`].
-    ///
-    /// # Shapes
-    /// - result: `[n, d_model]`, with `n = batch · time` for contexts
-    pub(crate) fn embed_observations(&self, observed: &Observed) -> Tensor<2> {
-        self.encoder.forward(observed, self.form)
-    }
-
-    /// What the head reads: the transformer's output at the observation tokens of some steps.
+    /// The transformer's output at the observation tokens of some timesteps: the head's input.
     ///
     /// # Shapes
     /// - result: `[batch, steps, d_model]`; rows of padded steps are finite and mean nothing
@@ -183,74 +155,87 @@ impl DecisionTransformer {
         steps: Steps,
         dropout: Option<DropoutSeed>,
     ) -> Tensor<3> {
+        let tokens = self.tokens(contexts);
+        let n_padding = &contexts.n_padding;
+        let hidden = self.transform(tokens, steps, n_padding, dropout);
+        layer_norm(hidden, self.final_norm_weight.val(), self.final_norm_bias.val(), self.form)
+    }
+
+    /// Every timestep's tokens with their positions, `R̂, o, a`, or `o, a` without returns.
+    ///
+    /// # Shapes
+    /// - result: `[batch, tokens_per_timestep · time, d_model]`
+    fn tokens(&self, contexts: &Contexts) -> Tensor<3> {
         let [batch, time] = contexts.dims();
         let shape = [batch, time, self.config.d_model];
-        let returns_to_go = self.allowed(contexts, self.told(contexts));
         let squash = |embedded: Tensor<2>| match self.config.tanh_embeddings {
             true => embedded.tanh(),
             false => embedded,
         };
+        let returns = self.returns.as_ref().map(|layer| {
+            let [width, _] = layer.weight.dims();
+            let condition = contexts.condition(width - 1).reshape([batch * time, width]);
+            squash(layer.forward(condition)).reshape(shape)
+        });
         let observations = match &contexts.observations {
             Observed::Embedded(observations) => observations.clone(),
-            observed => self.embed_observations(observed).reshape(shape),
+            observed => self.encoder.forward(observed, self.form).reshape(shape),
         };
-        let embedded = Embedded {
-            observations,
-            returns_to_go: self.returns.as_ref().map(|returns| {
-                let returns = returns.forward(returns_to_go.reshape([batch * time, 1]));
-                squash(self.with_shares(returns, contexts)).reshape(shape)
-            }),
-            actions: squash(self.action.forward(&contexts.actions)).reshape(shape),
-        };
-        let tokens = self.positions.tokens(embedded, contexts, self.form);
-        let n_padding = &contexts.n_padding;
-        let hidden = self.transformer.at_observations(tokens, steps, n_padding, dropout, self.form);
-        self.transformer.normed(hidden, self.form)
+        let actions = squash(self.action.forward(&contexts.actions)).reshape(shape);
+        let streams = returns.into_iter().chain([observations, actions]).collect();
+        let streams = self.positions.in_episode(streams, contexts);
+        self.positions.in_context(interleave(streams), contexts, self.form)
     }
 
-    /// Embedded `returns`, and embedded shares in contexts that are told one.
-    fn with_shares(&self, returns: Tensor<2>, contexts: &Contexts) -> Tensor<2> {
-        let [batch, _] = contexts.dims();
-        match (&self.best_shares, self.told_share) {
-            (Some(shares), told @ Some(_)) => shares.forward(returns, &vec![told; batch]),
-            (Some(shares), None) if !contexts.best.is_empty() => {
-                shares.forward(returns, &contexts.best)
-            }
-            _ => returns,
+    /// Dropout and the blocks, at the observation tokens of some steps. The last block computes
+    /// nothing else.
+    ///
+    /// A token attends to itself and to earlier tokens of its context, never to padding.
+    ///
+    /// # Shapes
+    /// - `tokens`: `[batch, tokens_per_timestep · time, d_model]`
+    /// - result: `[batch, steps, d_model]`
+    fn transform(
+        &self,
+        tokens: Tensor<3>,
+        steps: Steps,
+        n_padding: &[usize],
+        dropout: Option<DropoutSeed>,
+    ) -> Tensor<3> {
+        let config = &self.config;
+        let per_step = config.tokens_per_timestep();
+        let [_, n_tokens, _] = tokens.dims();
+        let observations = observation_tokens(steps, per_step, n_tokens);
+        let first_token: Vec<usize> = n_padding.iter().map(|pad| per_step * pad).collect();
+        let is_padded = first_token.iter().any(|&token| token > 0);
+        let nth_dropout = |nth: u64| {
+            let DropoutSeed(step_seed) = dropout.filter(|_| config.dropout > 0.0)?;
+            let seed = seed::derive_nth(step_seed, nth);
+            Some(Dropout { probability: config.dropout as f32, seed })
+        };
+        let mut x = match nth_dropout(0) {
+            Some(dropout) => overtone_kernels::dropout(tokens, dropout, self.form),
+            None => tokens,
+        };
+        for (layer, block) in (0..).zip(&self.blocks) {
+            let is_last = layer + 1 == self.blocks.len() as u64;
+            let options = BlockOptions {
+                n_heads: config.n_heads,
+                attention: config.attention,
+                activation: config.activation,
+                queries: if is_last { observations } else { Queries::ALL },
+                first_token: is_padded.then_some(&first_token[..]),
+                dropout: nth_dropout(1 + 2 * layer)
+                    .zip(nth_dropout(2 + 2 * layer))
+                    .map(<[_; 2]>::from),
+                form: self.form,
+            };
+            x = block.forward(x, &options);
         }
+        x
     }
 
-    /// Returns as they are told: see [`return_range`](DecisionTransformerConfig::return_range) and
-    /// [`average_return`](DecisionTransformerConfig::average_return).
-    fn told(&self, contexts: &Contexts) -> Tensor<2> {
-        let returns_to_go = contexts.returns_to_go.clone();
-        let Some([low, high]) = self.config.return_range.map(|range| range.map(f64::from)) else {
-            return returns_to_go;
-        };
-        let returns = match self.config.average_return {
-            Some(average) => average.of(returns_to_go, &contexts.timesteps),
-            None => returns_to_go,
-        };
-        let place = (returns - low) * (2.0 / (high - low)) - 1.0;
-        // A quantile of what may be earned is at most 1, so that training tells no more either.
-        let has_ends = self.config.average_return.is_some() || self.return_model.is_some();
-        if has_ends { place.clamp(-1.0, 1.0) } else { place }
-    }
-
-    /// `told`, but no more than the [quantile](Self::return_quantile) that is set of what may be
-    /// earned from each observation.
-    fn allowed(&self, contexts: &Contexts, told: Tensor<2>) -> Tensor<2> {
-        match (&self.return_model, self.return_quantile, &contexts.observations) {
-            (Some(returns), Some(q), Observed::Vectors(observations)) => {
-                // In this order a quantile that is NaN stays, and so do broken weights.
-                returns.quantiles(observations.clone(), q).min_pair(told)
-            }
-            _ => told,
-        }
-    }
-
-    /// Logits at every observation token, by environment action id; `None` for real-valued
-    /// actions.
+    /// Logits at every observation token, by environment action id (discrete actions only).
     ///
     /// # Shapes
     /// - result: `[batch, time, n_actions]`
@@ -264,83 +249,36 @@ impl DecisionTransformer {
 
     /// Mean loss of the logged actions over real timesteps, plus the head's regulariser.
     pub fn loss(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Loss {
-        self.loss_of(contexts, self.rows(contexts, dropout))
-    }
-
-    /// The same, and the action that the [head](Head::point) says at every timestep.
-    ///
-    /// # Shapes
-    /// - second result: `[batch · time, width]`; rows of padded steps mean nothing
-    pub fn loss_and_points(
-        &self,
-        contexts: &Contexts,
-        dropout: Option<DropoutSeed>,
-    ) -> (Loss, Option<Tensor<2>>) {
-        let hidden = self.rows(contexts, dropout);
-        (self.loss_of(contexts, hidden.clone()), self.head.point(hidden))
-    }
-
-    /// What the head reads, `[batch · time, d_model]`.
-    fn rows(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Tensor<2> {
         let [batch, time] = contexts.dims();
         let hidden = self.hidden(contexts, Steps::All, dropout);
-        hidden.reshape([batch * time, self.config.d_model])
-    }
-
-    fn loss_of(&self, contexts: &Contexts, hidden: Tensor<2>) -> Loss {
-        let loss = self.head.loss(hidden, contexts.actions.rows());
+        let rows = hidden.reshape([batch * time, self.config.d_model]);
+        let loss = self.head.loss(rows, contexts.actions.rows());
         let shares = contexts.shares(&loss.rows.device(), loss.rows.dtype());
-        let loss = Loss::of(loss, shares.clone());
-        match (&self.return_model, &contexts.observations) {
-            (Some(returns), Observed::Vectors(observations)) => {
-                let rows = returns.loss(observations.clone(), self.told(contexts));
-                let shares = contexts.only_of_all(shares);
-                loss.and((rows * shares).sum() * return_model::WEIGHT)
-            }
-            _ => loss,
-        }
+        Loss::of(loss, shares)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{average_return::AverageReturn, return_model::ReturnModelConfig};
-    use burn::tensor::Device;
+/// The tokens of each timestep next to each other: `R̂₁ o₁ a₁ R̂₂ o₂ a₂ …`.
+///
+/// # Shapes
+/// - each of `streams`: `[batch, time, d_model]`
+/// - result: `[batch, streams · time, d_model]`
+fn interleave(streams: Vec<Tensor<3>>) -> Tensor<3> {
+    let [batch, time, d_model] = streams[0].dims();
+    let n_streams = streams.len();
+    let of_a_step = streams.into_iter().map(|tokens| tokens.reshape([batch, time, 1, d_model]));
+    Tensor::cat(of_a_step.collect(), 2).reshape([batch, n_streams * time, d_model])
+}
 
-    fn spaces() -> (ObservationSpace, ActionSpace) {
-        (ObservationSpace::Vectors { width: 17 }, ActionSpace::unit(6))
-    }
-
-    /// Of an episode of 10 steps, 3 asked for at step 0 are a pace of 3 an episode, and 3 still to
-    /// come at step 5 one of 6; 9 and -1 are beyond what was recorded.
-    #[test]
-    fn averages_and_what_a_return_model_knows_are_never_told_beyond_the_range() {
-        let (observations, actions) = spaces();
-        let device = Device::flex();
-        let told = |average_return, return_model| -> Vec<f32> {
-            let config = DecisionTransformerConfig {
-                return_range: Some([0.0, 8.0]),
-                average_return,
-                return_model,
-                ..DecisionTransformerConfig::gym(10)
-            };
-            let init = &mut Init::shapes(&device);
-            let model = DecisionTransformer::init(&config, &observations, &actions, init).unwrap();
-            let contexts = Contexts {
-                observations: Observed::Vectors(Tensor::zeros([2, 2, 17], &device)),
-                returns_to_go: Tensor::from_data([[3.0f32, 3.0], [9.0, -1.0]], &device),
-                actions: Acted::Continuous(Tensor::zeros([2, 2, 6], &device)),
-                timesteps: vec![0, 5, 9, 5],
-                n_padding: vec![0, 0],
-                best: Vec::new(),
-            };
-            model.told(&contexts).into_data().iter().collect()
-        };
-        assert_eq!(told(None, None), [-0.25, -0.25, 1.25, -1.25]);
-        assert_eq!(told(Some(AverageReturn { horizon: 10 }), None), [-0.25, 0.5, 1.0, -1.0]);
-        // A model of returns knows none beyond.
-        let returns = Some(ReturnModelConfig::hl_gauss());
-        assert_eq!(told(None, returns), [-0.25, -0.25, 1.0, -1.0]);
+/// The observation tokens of some timesteps among `n_tokens` [interleaved](interleave) ones.
+///
+/// The action is read from the *observation* token: it has seen the return-to-go and the
+/// observation at `t`, and not yet the action it must predict. Of three tokens it is the second,
+/// of two the first.
+fn observation_tokens(steps: Steps, per_step: usize, n_tokens: usize) -> Queries {
+    let first = per_step - 2;
+    match steps {
+        Steps::All => Queries { first, step: per_step },
+        Steps::Newest => Queries::one(n_tokens - per_step + first, n_tokens),
     }
 }

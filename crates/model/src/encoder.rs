@@ -1,5 +1,7 @@
-//! From an observation to a token. A new encoder is one file beside this one's, and one variant.
+//! From an observation or an action to a token. A new encoder is one file beside this one's, and one
+//! variant.
 
+mod actions;
 mod linear;
 mod nature;
 
@@ -10,6 +12,7 @@ use burn::{
 use overtone_core::ObservationSpace;
 use overtone_kernels::Form;
 
+pub use actions::{ActionEmbedding, ActionTable};
 pub use linear::LinearEncoder;
 pub use nature::NatureEncoder;
 

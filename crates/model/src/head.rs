@@ -25,6 +25,7 @@ mod list;
 
 pub mod action_order;
 pub mod binned;
+pub mod categorical;
 pub mod decisions;
 pub mod fourier;
 pub mod fourier_alone;

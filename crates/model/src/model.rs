@@ -1,4 +1,4 @@
-//! A model, whichever: what training and playing ask of one.
+//! [`Model`]: any of the models, as training and acting see it.
 
 use burn::{
     module::{Module, ParamId},
@@ -9,18 +9,17 @@ use overtone_kernels::Form;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    conditioning::{ConditionerConfig, ReturnModelConfig},
     contexts::{Contexts, Observed},
-    decision_transformer::DecisionTransformer,
-    decision_transformer_config::DecisionTransformerConfig,
+    decision_transformer::{
+        DecisionTransformer, DecisionTransformerConfig, DropoutSeed, Steps,
+        positions::PositionsConfig,
+    },
     error::{ModelError, config_error},
-    head::{Decisions, Head, HeadConfig},
+    head::{Decisions, Head, HeadConfig, HeadLoss},
     init::Init,
-    loss::Loss,
     matrices::Matrices,
     perceptron::{Perceptron, PerceptronConfig},
-    positions::Positions,
-    tokens::Steps,
-    transformer::DropoutSeed,
     weights::{self, NamedTensors},
 };
 
@@ -50,21 +49,20 @@ impl ModelConfig {
         }
     }
 
-    /// The same, for episodes as long as those that `other` knows, whose tables of timesteps have
-    /// as many rows, and for the returns that it knows.
+    /// The same with what follows from the data of `other`: the rows of tables of timesteps, and
+    /// the range and horizon of returns.
     #[must_use]
     pub fn scaled_as(mut self, other: &Self) -> Self {
-        match (&mut self, other) {
-            (Self::Transformer(own), Self::Transformer(other)) => {
-                own.positions = other.positions;
-                own.return_range = other.return_range;
-                own.average_return = other.average_return;
-            }
-            (Self::Perceptron(own), Self::Perceptron(other)) => {
-                own.average_return = other.average_return;
-            }
-            (Self::Transformer(_), Self::Perceptron(_))
-            | (Self::Perceptron(_), Self::Transformer(_)) => {}
+        if let (Self::Transformer(own), Self::Transformer(other)) = (&mut self, other) {
+            own.positions = other.positions;
+        }
+        let own = match &mut self {
+            Self::Transformer(config) => &mut config.conditioning,
+            Self::Perceptron(config) => &mut config.conditioning,
+        };
+        if let (Some(own), Some(other)) = (own, other.conditioning()) {
+            own.return_range = other.return_range;
+            own.average_return = other.average_return;
         }
         self
     }
@@ -94,12 +92,32 @@ impl ModelConfig {
         }
     }
 
-    /// Shares of the best episodes, in percent, of which it is told that a context is
-    /// [from them](crate::best_shares).
-    pub fn best_percents(&self) -> &[f32] {
+    /// What turns returns into the numbers that the model is conditioned on.
+    pub fn conditioning(&self) -> Option<&ConditionerConfig> {
         match self {
-            Self::Transformer(config) => &config.best_percents,
-            Self::Perceptron(config) => &config.best_percents,
+            Self::Transformer(config) => config.conditioning.as_ref(),
+            Self::Perceptron(config) => config.conditioning.as_ref(),
+        }
+    }
+
+    /// The [return model](crate::conditioning::return_model) of its conditioner.
+    pub fn return_model(&self) -> Option<&ReturnModelConfig> {
+        self.conditioning().and_then(|conditioning| conditioning.return_model.as_ref())
+    }
+
+    /// The [top percents](crate::conditioning::top_percent) that the model is trained with.
+    pub fn best_percents(&self) -> &[f32] {
+        self.conditioning().map_or(&[][..], |conditioning| &conditioning.best_percents[..])
+    }
+
+    /// Whether the model reads a context's place in its episode from a table
+    /// ([`PositionsConfig::LocalAndGlobal`]).
+    pub fn reads_global_timestep(&self) -> bool {
+        match self {
+            Self::Transformer(config) => {
+                matches!(config.positions, PositionsConfig::LocalAndGlobal { .. })
+            }
+            Self::Perceptron(_) => false,
         }
     }
 
@@ -108,6 +126,30 @@ impl ModelConfig {
             Self::Transformer(config) => config.n_layers,
             Self::Perceptron(config) => config.n_layers,
         }
+    }
+}
+
+/// The loss of a batch; each tensor `[1]`.
+pub struct Loss {
+    /// What is differentiated: the head's loss plus regulariser.
+    pub total: Tensor<1>,
+    /// Mean loss of the logged actions in the head's own unit: nats, summed over the dimensions of
+    /// a continuous action, or its squared error, averaged over them.
+    pub action: Tensor<1>,
+    /// The share of timesteps whose logged action is the most probable one (discrete actions only).
+    pub accuracy: Option<Tensor<1>>,
+}
+
+impl Loss {
+    /// The loss of rows that have these shares in the mean, `[rows]`.
+    pub(crate) fn of(loss: HeadLoss, shares: Tensor<1>) -> Self {
+        let accuracy = loss.hits.map(|hits| (hits * shares.clone()).sum().detach());
+        let action = (loss.rows * shares.clone()).sum();
+        let total = match loss.regularization {
+            Some(rows) => action.clone() + (rows * shares).sum(),
+            None => action.clone(),
+        };
+        Self { total, action: action.detach(), accuracy }
     }
 }
 
@@ -202,12 +244,11 @@ impl Model {
         self.head().decide(self.newest(contexts))
     }
 
-    /// What a policy keeps of new observations instead of them, `[n, d_model]`: frames,
-    /// embedded.
+    /// Embedded frames, `[n, d_model]`, which a policy keeps in place of the frames.
     pub fn embedded(&self, observed: &Observed) -> Option<Tensor<2>> {
         match (self, observed) {
             (Self::Transformer(model), Observed::Frames(_)) => {
-                Some(model.embed_observations(observed))
+                Some(model.encoder.forward(observed, model.form))
             }
             _ => None,
         }
@@ -248,78 +289,17 @@ impl Model {
     /// Where its weights are, and their float type.
     pub fn device(&self) -> (Device, DType) {
         let weight = match self {
-            Self::Transformer(model) => model.transformer.blocks[0].norm_1_weight.val(),
+            Self::Transformer(model) => model.final_norm_weight.val(),
             Self::Perceptron(model) => model.layers[0].bias.val(),
         };
         (weight.device(), weight.dtype())
-    }
-
-    /// The same, which is told no more at play than this quantile of what may be earned.
-    ///
-    /// # Errors
-    /// When it has no [model of returns](crate::return_model), or `quantile` is no share between
-    /// 0 and 1.
-    pub fn asking_at_most(self, quantile: f64) -> Result<Self, ModelError> {
-        if !(quantile > 0.0 && quantile < 1.0) {
-            let expected = "between 0 and 1, both apart";
-            return Err(config_error("return_quantile", quantile, expected));
-        }
-        match self {
-            Self::Transformer(model) if model.return_model.is_some() => {
-                let return_quantile = Some(quantile);
-                Ok(Self::Transformer(DecisionTransformer { return_quantile, ..model }))
-            }
-            _ => {
-                let expected = "none: the agent has no model of returns (model.return_head)";
-                Err(config_error("return_quantile", quantile, expected))
-            }
-        }
-    }
-
-    /// The same, which is told at play that it is in the best `percent` % of episodes.
-    ///
-    /// # Errors
-    /// When it was not [told](crate::best_shares) of that share in training.
-    pub fn acting_as_best(self, percent: f32) -> Result<Self, ModelError> {
-        let config = self.config();
-        let known = config.best_percents();
-        match (self, known.iter().position(|known| *known == percent)) {
-            (Self::Transformer(model), Some(place)) => {
-                let told_share = u8::try_from(place).ok();
-                Ok(Self::Transformer(DecisionTransformer { told_share, ..model }))
-            }
-            (Self::Perceptron(model), Some(place)) => {
-                let told_share = u8::try_from(place).ok();
-                Ok(Self::Perceptron(Perceptron { told_share, ..model }))
-            }
-            _ if known.is_empty() => {
-                let expected = "0: the agent was told of no share (model.best_percents)";
-                Err(config_error("best_percent", percent, expected))
-            }
-            _ => {
-                let expected = format!("0, or one that the agent was told of: {known:?}");
-                Err(config_error("best_percent", percent, expected))
-            }
-        }
-    }
-
-    /// The same, with the global position of a context, where it has one, that of its newest
-    /// timestep: what the released evaluation on Atari tells.
-    #[must_use]
-    pub fn placed_by_newest(mut self) -> Self {
-        if let Self::Transformer(model) = &mut self
-            && let Positions::LocalAndGlobal(positions) = &mut model.positions
-        {
-            positions.is_of_newest = true;
-        }
-        self
     }
 
     /// The same with its operations in this form. The density of a
     /// [`FourierLikelihoodHead`](crate::head::FourierLikelihoodHead) is in [`Form::Auto`] always.
     pub fn with_form(self, form: Form) -> Self {
         match self {
-            Self::Transformer(model) => Self::Transformer(model.with_form(form)),
+            Self::Transformer(model) => Self::Transformer(DecisionTransformer { form, ..model }),
             Self::Perceptron(model) => Self::Perceptron(Perceptron { form, ..model }),
         }
     }

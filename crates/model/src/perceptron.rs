@@ -7,9 +7,9 @@
 //! context is learned. Places before an episode's start hold zeros, which for a normalized
 //! observation is its mean.
 //!
-//! RvS-R is told the [average return](AverageReturn) still to come. With
-//! [shares](crate::best_shares), half of its contexts are from the best episodes; there the input of
-//! the return is 0 and that of the share is 1.
+//! RvS-R is conditioned on the average return to go. With
+//! [top percents](crate::conditioning::top_percent), half of its contexts are from the best
+//! episodes; there the input of the return is 0 and that of the top percent is 1.
 //!
 //! Differs from the reference implementation:
 //! - There padding holds zeros *before* normalization while training and *after* it while
@@ -29,17 +29,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     affine::Affine,
-    average_return::AverageReturn,
-    best_shares,
-    contexts::{Contexts, Observed},
+    conditioning::{AverageReturn, ConditionerConfig},
+    contexts::{self, Contexts, Observed},
+    decision_transformer::DropoutSeed,
     encoder,
-    error::{ModelError, check_counts, check_size, config_error},
+    error::{ModelError, check_counts, config_error},
     head::{Head, HeadConfig, TanhConfig},
     init::Init,
-    loss::Loss,
     matrices::Matrices,
-    tokens,
-    transformer::DropoutSeed,
+    model::Loss,
 };
 
 /// A perceptron on vectors of observations.
@@ -56,13 +54,9 @@ pub struct PerceptronConfig {
     pub dropout: f64,
     /// How the last hidden layer becomes an action.
     pub head: HeadConfig,
-    /// What it is told of the return; nothing in behaviour cloning.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub average_return: Option<AverageReturn>,
-    /// Shares of the best episodes, in percent, of which it is told in place of a return that a
-    /// context is [from them](crate::best_shares); empty: it is always told a return.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub best_percents: Vec<f32>,
+    /// What turns returns into the numbers that the model is conditioned on; `None` in behaviour
+    /// cloning.
+    pub conditioning: Option<ConditionerConfig>,
 }
 
 impl PerceptronConfig {
@@ -74,8 +68,7 @@ impl PerceptronConfig {
             context_length: 20,
             dropout: 0.1,
             head: HeadConfig::Tanh(TanhConfig {}),
-            average_return: None,
-            best_percents: Vec::new(),
+            conditioning: None,
         }
     }
 
@@ -86,7 +79,10 @@ impl PerceptronConfig {
             width: 1024,
             context_length: 1,
             dropout: 0.0,
-            average_return: Some(AverageReturn { horizon }),
+            conditioning: Some(ConditionerConfig {
+                average_return: Some(AverageReturn { horizon }),
+                ..ConditionerConfig::default()
+            }),
             ..Self::gym()
         }
     }
@@ -109,14 +105,9 @@ impl PerceptronConfig {
         if !(0.0..1.0).contains(&(self.dropout as f32)) {
             return Err(config_error("model.dropout", self.dropout, "must lie in [0, 1)"));
         }
-        if let Some(AverageReturn { horizon }) = self.average_return {
-            check_size("average_return.horizon", horizon)?;
-        } else if !self.best_percents.is_empty() {
-            let got = format!("{:?}", self.best_percents);
-            let expected = "none: behaviour cloning is told neither returns nor shares";
-            return Err(config_error("model.best_percents", got, expected));
+        if let Some(conditioning) = &self.conditioning {
+            conditioning.validate(observations)?;
         }
-        best_shares::validate(&self.best_percents)?;
         if let ObservationSpace::Pixels { .. } = observations {
             let expected = "a perceptron sees vectors; choose the transformer for pixels";
             return Err(config_error("observations", "pixels", expected));
@@ -136,9 +127,6 @@ pub struct Perceptron {
     /// What the model was built from.
     #[module(skip)]
     pub config: PerceptronConfig,
-    /// The place of the share that is told at play in place of returns.
-    #[module(skip)]
-    pub told_share: Option<u8>,
     /// What it sees.
     #[module(skip)]
     pub observations: ObservationSpace,
@@ -169,8 +157,8 @@ impl Perceptron {
         init: &mut Init<'_>,
     ) -> Result<Self, ModelError> {
         config.validate(observations, actions)?;
-        let told = usize::from(config.average_return.is_some()) + config.best_percents.len();
-        let stacked = config.context_length * observations.size() + told;
+        let condition = config.conditioning.as_ref().map_or(0, ConditionerConfig::width);
+        let stacked = config.context_length * observations.size() + condition;
         let layers = (0..config.n_layers)
             .map(|layer_idx| {
                 let inputs = if layer_idx == 0 { stacked } else { config.width };
@@ -181,7 +169,6 @@ impl Perceptron {
             layers,
             head: config.head.init(config.width, actions, init),
             config: config.clone(),
-            told_share: None,
             observations: observations.clone(),
             actions: actions.clone(),
             form: Form::Auto,
@@ -197,8 +184,10 @@ impl Perceptron {
     /// When the observations are not vectors: a caller's bug.
     pub fn hidden(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Tensor<2> {
         let mut hidden = self.stacked(contexts);
-        if let Some(average) = self.config.average_return {
-            hidden = Tensor::cat(vec![hidden, self.told(average, contexts)], 1);
+        if let Some(conditioning) = &self.config.conditioning {
+            let ([_, time], width) = (contexts.dims(), conditioning.width());
+            let newest = contexts.condition(width - 1).narrow(1, time - 1, 1);
+            hidden = Tensor::cat(vec![hidden, newest.squeeze_dim::<2>(1)], 1);
         }
         let Some(DropoutSeed(step_seed)) = dropout.filter(|_| self.config.dropout > 0.0) else {
             let layers = self.layers.iter().map(|layer| layer.relu_layer(None)).collect();
@@ -216,24 +205,6 @@ impl Perceptron {
         hidden
     }
 
-    /// The newest average return to go of each context, and with shares an indicator of each:
-    /// `[batch, 1 + shares]`.
-    fn told(&self, average: AverageReturn, contexts: &Contexts) -> Tensor<2> {
-        let [batch, time] = contexts.dims();
-        let newest = contexts.returns_to_go.clone().narrow(1, time - 1, 1);
-        let returns = average.of(newest, &contexts.newest_timesteps());
-        let n = self.config.best_percents.len();
-        if n == 0 {
-            return returns;
-        }
-        let told = match self.told_share {
-            None if !contexts.best.is_empty() => contexts.best.clone(),
-            told => vec![told; batch],
-        };
-        let (shares, is_return) = best_shares::indicators(&told, n, &returns);
-        Tensor::cat(vec![returns * is_return, shares], 1)
-    }
-
     /// The last `context_length` observations of each context side by side, zeros where there
     /// is none: `[batch, context_length · observation_width]`.
     fn stacked(&self, contexts: &Contexts) -> Tensor<2> {
@@ -245,7 +216,7 @@ impl Perceptron {
         let mut observations = observations.clone();
         let (device, dtype) = (observations.device(), observations.dtype());
         if contexts.n_padding.iter().any(|&n_padding| n_padding > 0) {
-            let real = tokens::real_mask(&contexts.n_padding, time);
+            let real = contexts::real_mask(&contexts.n_padding, time);
             let real = TensorData::new(real, [batch, time, 1]);
             observations = observations * Tensor::from_data(real, (&device, dtype));
         }
@@ -264,7 +235,7 @@ impl Perceptron {
         let [batch, _] = contexts.dims();
         let loss = self.head.loss(self.hidden(contexts, dropout), contexts.actions.newest());
         let (device, dtype) = (loss.rows.device(), loss.rows.dtype());
-        let shares = tokens::shares(&vec![0; batch], 1, &device, dtype);
+        let shares = contexts::shares(&vec![0; batch], 1, &device, dtype);
         Loss::of(loss, shares)
     }
 }
@@ -381,11 +352,13 @@ mod tests {
         assert_eq!(pace, [2.0 * 10.0 / 5.0, 1.0]);
         assert_eq!([9, 10, 11].map(|timestep| average.factor(timestep)), [10.0, 10.0, 10.0]);
 
-        let told = PerceptronConfig { average_return: Some(average), ..config() };
-        let model = model(&told);
+        let conditioning = PerceptronConfig::rvs(10).conditioning.unwrap();
+        let rvs = PerceptronConfig { conditioning: Some(conditioning.clone()), ..config() };
+        let model = model(&rvs);
         assert_eq!(model.layers[0].weight.dims(), [5, 3]);
         let hidden = |contexts: &Contexts| -> Vec<f32> {
-            model.hidden(contexts, None).into_data().iter().collect()
+            let contexts = conditioning.condition(contexts.clone());
+            model.hidden(&contexts, None).into_data().iter().collect()
         };
         let asked = |newest: f32| Contexts {
             returns_to_go: Tensor::from_data([[8.0f32, newest], [7.0, newest]], &Device::flex()),
@@ -419,7 +392,7 @@ mod tests {
             ("model.dropout", refused(|config| config.dropout = 1.0)),
             (
                 "average_return.horizon",
-                refused(|config| config.average_return = Some(AverageReturn { horizon: 0 })),
+                refused(|config| config.conditioning = PerceptronConfig::rvs(0).conditioning),
             ),
         ] {
             assert!(error.starts_with(&format!("{key} = ")), "{key}: {error}");

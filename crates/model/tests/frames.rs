@@ -11,7 +11,7 @@ use overtone_core::{
     seed,
 };
 use overtone_model::{
-    Acted, AttentionConfig, AverageReturn, Conditioning, Contexts, DecisionTransformer,
+    Acted, AttentionConfig, AverageReturn, ConditionerConfig, Contexts, DecisionTransformer,
     DecisionTransformerConfig, FourierKernel, Frames, HeadConfig, Init, Model, ModelPolicy,
     Observed, RShape,
     contexts::timesteps_from,
@@ -71,7 +71,7 @@ fn models() -> Vec<DecisionTransformer> {
         (gmm, AttentionConfig::SOFTMAX),
         (HeadConfig::Linear(LinearConfig {}), kernel),
     ] {
-        for conditioning in [Conditioning::Return, Conditioning::None] {
+        for conditioning in [Some(ConditionerConfig::default()), None] {
             let config = DecisionTransformerConfig {
                 n_layers: 2,
                 n_heads: 4,
@@ -444,8 +444,11 @@ fn the_global_timestep_changes_no_average_return() {
     let episode = Episode::random(3);
     let plain = with_global_table(models().swap_remove(0));
     let mut model = plain.clone();
-    model.config.return_range = Some([0.0, 30.0]);
-    model.config.average_return = Some(AverageReturn { horizon: 10 });
+    model.config.conditioning = Some(ConditionerConfig {
+        return_range: Some([0.0, 30.0]),
+        average_return: Some(AverageReturn { horizon: 10 }),
+        ..ConditionerConfig::default()
+    });
     let (got, actions) = third_step(&model, &episode, GlobalTimestep::Current);
     let told_paces = |paces: [f32; 3]| {
         let returns_to_go = paces.map(|pace| pace / 15.0 - 1.0).to_vec();

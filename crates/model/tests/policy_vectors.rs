@@ -12,9 +12,9 @@ use overtone_core::{
     Turn, policy::EpisodeStart, protocol::ActionChoice, seed,
 };
 use overtone_model::{
-    AverageReturn, ContextShape, Contexts, DecisionTransformer, DecisionTransformerConfig,
+    ConditionerConfig, ContextShape, Contexts, DecisionTransformer, DecisionTransformerConfig,
     HeadConfig, History, Init, Model, ModelConfig, ModelPolicy, Past, PerceptronConfig,
-    ReturnModelConfig,
+    ReturnModel, ReturnModelConfig,
     head::{
         BinnedConfig, BinsHeadConfig, Decisions, FourierHeadConfig, FourierLikelihoodConfig,
         GaussianConfig, GmmLikelihoodConfig, LinearConfig, TanhConfig,
@@ -66,8 +66,8 @@ fn models() -> Vec<Model> {
         };
         let perceptron =
             PerceptronConfig { width: 16, context_length: CONTEXT, head, ..perceptron.clone() };
-        let average_return = Some(AverageReturn { horizon: 9 });
-        let rvs = PerceptronConfig { average_return, ..perceptron.clone() };
+        let conditioning = PerceptronConfig::rvs(9).conditioning;
+        let rvs = PerceptronConfig { conditioning, ..perceptron.clone() };
         let perceptrons = [perceptron, rvs].map(ModelConfig::Perceptron);
         std::iter::once(ModelConfig::Transformer(transformer)).chain(perceptrons)
     });
@@ -150,7 +150,11 @@ fn decide(model: &Model, history: History<'_>) -> Decisions {
     let (observations, actions) = model.spaces();
     let shape = ContextShape { context_length: CONTEXT, observations, actions };
     let place = (&Device::flex(), DType::F32);
-    model.decide(&Contexts::of_histories(&[history], shape, None, place).unwrap())
+    let contexts = Contexts::of_histories(&[history], shape, None, place).unwrap();
+    model.decide(&match model.config().conditioning() {
+        Some(conditioning) => conditioning.condition(contexts),
+        None => contexts,
+    })
 }
 
 /// Plays an episode as the only agent; `[length, width]`.
@@ -344,11 +348,13 @@ fn broken<M: Module>(module: M, name: &str) -> M {
 }
 
 #[track_caller]
-fn check_told(model: DecisionTransformer, play: &Play, what: &str) {
+fn check_told(model: DecisionTransformer, returns: Option<&ReturnModel>, play: &Play, what: &str) {
     let model = Model::Transformer(model);
     for action_choice in [ActionChoice::Mode, ActionChoice::Sample] {
         let play = Play { action_choice, ..play.clone() };
-        let mut policy = ModelPolicy::new(&model, Some(&normalization()), &play).unwrap();
+        let normalization = normalization();
+        let mut policy =
+            ModelPolicy::with_returns(&model, returns, Some(&normalization), &play).unwrap();
         let turn = Episode::random(1, 1).turn(0, 0);
         let acted = policy.act(&[turn], Observations::Vectors(&[0.0; OBSERVATION_WIDTH]));
         let error = acted.err().map(|error| error.to_string()).unwrap_or_default();
@@ -383,7 +389,7 @@ fn broken_weights_are_told() {
             for name in weights::export(&model.head).keys() {
                 let head = broken(model.head.clone(), name);
                 let what = format!("{name} of {}", config.head.name());
-                check_told(DecisionTransformer { head, ..model.clone() }, &play, &what);
+                check_told(DecisionTransformer { head, ..model.clone() }, None, &play, &what);
             }
             n_heads += 1;
         }
@@ -400,17 +406,25 @@ fn broken_weights_are_told() {
         })),
         ReturnModelConfig::new(HeadConfig::Gaussian(GaussianConfig {})),
     ] {
-        let gym = DecisionTransformerConfig {
+        let returns = ReturnModelConfig { width: 8, ..returns };
+        let conditioning = ConditionerConfig {
             return_range: Some([0.0, 2.0]),
-            return_model: Some(ReturnModelConfig { width: 8, ..returns.clone() }),
+            return_model: Some(returns.clone()),
+            ..ConditionerConfig::default()
+        };
+        let gym = DecisionTransformerConfig {
+            conditioning: Some(conditioning),
             ..DecisionTransformerConfig::gym(6)
         };
         let (_, model) = transformer(gym, &numbers);
-        let parts = weights::export(&model.return_model.clone().unwrap());
-        for name in parts.keys() {
-            let return_model = model.return_model.clone().map(|model| broken(model, name));
+        let mut generator = seed::generator(2, "init");
+        let init = &mut Init::drawn(&Device::flex(), &mut generator);
+        let observations = ObservationSpace::Vectors { width: OBSERVATION_WIDTH };
+        let return_model = ReturnModel::init(&returns, &observations, init).unwrap();
+        for name in weights::export(&return_model).keys() {
+            let broken = broken(return_model.clone(), name);
             let what = format!("{name} of returns by {}", returns.head.name());
-            check_told(DecisionTransformer { return_model, ..model.clone() }, &asking, &what);
+            check_told(model.clone(), Some(&broken), &asking, &what);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What may be earned from a state is learned, and no more than that is asked for.
+//! A return model learns the distribution of returns from a state, and bounds an agent's target by it.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may")]
 
@@ -8,8 +8,8 @@ use burn::{
 };
 use overtone_core::{ActionSpace, ObservationSpace, Play, Simulation, seed};
 use overtone_model::{
-    Acted, Contexts, DecisionTransformerConfig, HeadConfig, Init, Model, ModelConfig, ModelPolicy,
-    Observed, ReturnModel, ReturnModelConfig,
+    Acted, Condition, Conditioner, ConditionerConfig, Contexts, DecisionTransformerConfig,
+    HeadConfig, Init, Model, ModelConfig, ModelPolicy, Observed, ReturnModel, ReturnModelConfig,
     head::{BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig, FourierLikelihoodConfig},
     init::standard_normal,
 };
@@ -99,105 +99,108 @@ fn a_head_s_regulariser_is_part_of_the_loss() {
     assert!(loss(likelihood(1e6), 0.0) > loss(likelihood(0.0), 0.0));
 }
 
+fn conditioning() -> ConditionerConfig {
+    let (return_range, return_model) = (Some([0.0, 10.0]), Some(fourier()));
+    ConditionerConfig { return_range, return_model, ..ConditionerConfig::default() }
+}
+
 fn transformer() -> ModelConfig {
     ModelConfig::Transformer(DecisionTransformerConfig {
         d_model: 16,
         n_layers: 1,
         context_length: 3,
-        return_range: Some([0.0, 10.0]),
-        return_model: Some(fourier()),
+        conditioning: Some(conditioning()),
         ..DecisionTransformerConfig::gym(20)
     })
 }
 
-fn contexts(asked: f32) -> Contexts {
-    let device = Device::flex();
+fn contexts(target: f32, device: &Device) -> Contexts {
     let observations = [[[0.3f32, -1.0], [0.1, 0.2], [1.5, 0.4]]];
     Contexts {
-        observations: Observed::Vectors(Tensor::from_data(observations, &device)),
-        returns_to_go: Tensor::full([1, 3], asked, &device),
-        actions: Acted::Continuous(Tensor::zeros([1, 3, 1], &device)),
+        observations: Observed::Vectors(Tensor::from_data(observations, device)),
+        returns_to_go: Tensor::full([1, 3], target, device),
+        actions: Acted::Continuous(Tensor::zeros([1, 3, 1], device)),
         timesteps: vec![0, 1, 2],
         n_padding: vec![0],
         best: Vec::new(),
     }
 }
 
-fn model() -> Model {
+fn models(config: &ModelConfig, device: &Device) -> (Model, ReturnModel) {
     let generator = &mut seed::generator(5, "init");
-    let init = &mut Init::drawn(&Device::flex(), generator);
-    Model::init(&transformer(), &OBSERVATIONS, &ActionSpace::unit(1), init).unwrap()
+    let init = &mut Init::drawn(device, generator);
+    let model = Model::init(config, &OBSERVATIONS, &ActionSpace::unit(1), init).unwrap();
+    (model, ReturnModel::init(&fourier(), &OBSERVATIONS, init).unwrap())
 }
 
-fn newest(model: &Model, asked: f32) -> Vec<f32> {
-    model.newest(&contexts(asked)).into_data().iter().collect()
+fn play(return_quantile: f32) -> Play {
+    Play { return_quantile, ..Play::matched(Simulation::default()) }
+}
+
+/// What a model reads at the newest step of an agent that acts by this quantile.
+fn newest(target: f32, return_quantile: f32) -> Vec<f32> {
+    let (model, returns) = models(&transformer(), &Device::flex());
+    let condition = Condition::of_play(&play(return_quantile), Some(&conditioning())).unwrap();
+    let conditioner = Conditioner::new(&conditioning(), Some(returns), condition).unwrap();
+    let contexts = conditioner.condition(contexts(target, &Device::flex()));
+    model.newest(&contexts).into_data().iter().collect()
 }
 
 #[test]
-fn what_is_beyond_a_state_is_not_asked_for() {
-    let free = model();
-    let bound = model().asking_at_most(0.5).unwrap();
-    assert_ne!(newest(&free, 9.0), newest(&free, 10.0));
-    assert_eq!(newest(&bound, 9.0), newest(&bound, 10.0), "both are the state's median");
-    assert_ne!(newest(&bound, 10.0), newest(&free, 10.0));
-    // Far below the median of any state: what is asked for.
-    assert_eq!(newest(&bound, 0.5), newest(&free, 0.5));
-    assert_ne!(newest(&bound, 0.5), newest(&bound, 0.0));
-    let higher = model().asking_at_most(0.9).unwrap();
-    assert_ne!(newest(&bound, 10.0), newest(&higher, 10.0));
-    // Beyond the range no state has a quantile: its ends are told.
-    assert_eq!(newest(&free, 100.0), newest(&free, 10.0));
-    assert_eq!(newest(&free, -100.0), newest(&free, 0.0));
+fn a_target_beyond_a_state_becomes_its_quantile() {
+    assert_ne!(newest(9.0, 1.0), newest(10.0, 1.0));
+    assert_eq!(newest(9.0, 0.5), newest(10.0, 0.5), "both are the state's median");
+    assert_ne!(newest(10.0, 0.5), newest(10.0, 1.0));
+    // Far below the median of any state the target stays.
+    assert_eq!(newest(0.5, 0.5), newest(0.5, 1.0));
+    assert_ne!(newest(0.5, 0.5), newest(0.0, 0.5));
+    assert_ne!(newest(10.0, 0.5), newest(10.0, 0.9));
+    // Beyond the range no state has a quantile: the ends stand for it.
+    assert_eq!(newest(100.0, 1.0), newest(10.0, 1.0));
+    assert_eq!(newest(-100.0, 1.0), newest(0.0, 1.0));
+}
+
+/// Padding and contexts of a top percent are in no mean.
+#[test]
+fn the_mean_loss_is_that_of_real_timesteps_of_all_episodes() {
+    let device = Device::flex();
+    let (_, returns) = models(&transformer(), &device);
+    // 4 of 0 to 10 is -0.2.
+    let conditioned = conditioning().condition(contexts(4.0, &device));
+    let Observed::Vectors(observations) = &conditioned.observations else { unreachable!() };
+    let rows: Vec<f64> = returns
+        .loss(observations.clone(), Tensor::full([1, 3], -0.2, &device))
+        .into_data()
+        .iter()
+        .collect();
+    let mean = |contexts: Contexts| returns.mean_loss(&contexts).into_scalar::<f64>();
+    let all = mean(conditioned.clone());
+    assert!((all - rows.iter().sum::<f64>() / 3.0).abs() < 1e-6, "{all}, {rows:?}");
+    let padded = mean(Contexts { n_padding: vec![1], ..conditioned.clone() });
+    assert!((padded - (rows[1] + rows[2]) / 2.0).abs() < 1e-6, "{padded}, {rows:?}");
+    assert_eq!(mean(Contexts { best: vec![Some(0)], ..conditioned }), 0.0);
 }
 
 #[test]
-fn the_loss_is_of_actions_and_of_what_is_left_to_earn() {
-    let device = Device::flex().autodiff();
-    let generator = &mut seed::generator(5, "init");
-    let init = &mut Init::drawn(&device, generator);
-    let model = Model::init(&transformer(), &OBSERVATIONS, &ActionSpace::unit(1), init).unwrap();
-    let at = |asked: f32| {
-        let Contexts { timesteps, n_padding, returns_to_go, .. } = contexts(asked);
-        let inside = |tensor: Tensor<2>| Tensor::from_data(tensor.into_data(), &device);
-        let seen = Tensor::<2>::from_data([[0.3f32, -1.0], [0.1, 0.2], [1.5, 0.4]], &device);
-        Contexts {
-            observations: Observed::Vectors(seen.reshape([1, 3, 2])),
-            returns_to_go: inside(returns_to_go),
-            actions: Acted::Continuous(Tensor::zeros([1, 3, 1], &device)),
-            timesteps,
-            n_padding,
-            best: Vec::new(),
-        }
+fn quantiles_are_for_agents_with_a_return_model() {
+    let (model, returns) = models(&transformer(), &Device::flex());
+    let refused = |model: &Model, returns: Option<&ReturnModel>, quantile| {
+        let policy = ModelPolicy::with_returns(model, returns, None, &play(quantile));
+        policy.err().unwrap().to_string()
     };
-    let loss = model.loss(&at(4.0), None);
-    let more: f64 = (loss.total - loss.action).into_scalar();
-    let Model::Transformer(transformer) = &model else { unreachable!() };
-    let returns = transformer.return_model.as_ref().unwrap();
-    let Observed::Vectors(seen) = at(4.0).observations else { unreachable!() };
-    // 4 of 0 to 10 is told as -0.2.
-    let alone = returns.loss(seen, Tensor::full([1, 3], -0.2, &device)).mean();
-    let expected = 1e-3 * alone.into_scalar::<f64>();
-    assert!((more - expected).abs() < 1e-3 * expected.abs(), "{more} for {expected}");
-    // What is told in training lies where quantiles do.
-    let of_actions = |asked| model.loss(&at(asked), None).action.into_scalar::<f64>();
-    assert_eq!(of_actions(1000.0), of_actions(10.0));
-    assert_ne!(of_actions(10.0), of_actions(9.0));
-}
-
-#[test]
-fn quantiles_are_for_agents_that_know_returns() {
-    for wrong in [0.0, 1.0, -0.5, f64::NAN] {
-        let error = model().asking_at_most(wrong).unwrap_err().to_string();
+    for wrong in [0.0, 1.5, -0.5, f32::NAN] {
+        let error = refused(&model, Some(&returns), wrong);
         assert!(error.starts_with("return_quantile = "), "{error}");
     }
+    assert!(ModelPolicy::with_returns(&model, Some(&returns), None, &play(0.9)).is_ok());
+    // A target alone needs none.
+    assert!(ModelPolicy::new(&model, None, &play(1.0)).is_ok());
+    let error = refused(&model, None, 0.9);
+    assert!(error.contains("weights of the return model are missing"), "{error}");
     let ModelConfig::Transformer(config) = transformer() else { unreachable!() };
-    let without =
-        ModelConfig::Transformer(DecisionTransformerConfig { return_model: None, ..config });
-    let generator = &mut seed::generator(5, "init");
-    let init = &mut Init::drawn(&Device::flex(), generator);
-    let without = Model::init(&without, &OBSERVATIONS, &ActionSpace::unit(1), init).unwrap();
-    let play = Play { return_quantile: 0.9, ..Play::matched(Simulation::default()) };
-    assert!(ModelPolicy::new(&model(), None, &play).is_ok());
-    let error = ModelPolicy::new(&without, None, &play).err().unwrap().to_string();
+    let conditioning = Some(ConditionerConfig { return_model: None, ..conditioning() });
+    let without = ModelConfig::Transformer(DecisionTransformerConfig { conditioning, ..config });
+    let (without, _) = models(&without, &Device::flex());
+    let error = refused(&without, None, 0.9);
     assert!(error.contains("model.return_head"), "{error}");
 }

@@ -5,9 +5,9 @@
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    Acted, AttentionConfig, AverageReturn, Conditioning, ContextShape, Contexts,
-    DecisionTransformer, DecisionTransformerConfig, FourierKernel, HeadConfig, History, Init,
-    Model, ModelConfig, Observed, Past, Perceptron, PerceptronConfig, PositionsConfig, RShape,
+    Acted, AttentionConfig, ConditionerConfig, ContextShape, Contexts, DecisionTransformer,
+    DecisionTransformerConfig, FourierKernel, HeadConfig, History, Init, Model, ModelConfig,
+    Observed, Past, Perceptron, PerceptronConfig, PositionsConfig, RShape, Steps,
     contexts::timesteps_from,
     decision_transformer::{DropoutSeed, Form},
     head::{
@@ -15,7 +15,6 @@ use overtone_model::{
         GaussianConfig, GmmHeadConfig, GmmLikelihoodConfig, LinearConfig, PointwiseConfig,
         TanhConfig,
     },
-    tokens::Steps,
     weights::{self, NamedTensors},
 };
 use overtone_testkit::assert_close;
@@ -71,7 +70,7 @@ fn kernel(power: u32, r: RShape) -> AttentionConfig {
 fn config(
     head: HeadConfig,
     attention: AttentionConfig,
-    conditioning: Conditioning,
+    conditioning: Option<ConditionerConfig>,
 ) -> DecisionTransformerConfig {
     DecisionTransformerConfig {
         n_layers: 2,
@@ -115,7 +114,7 @@ fn models() -> Vec<DecisionTransformer> {
     let mut models = Vec::new();
     for head in heads() {
         for attention in [AttentionConfig::SOFTMAX, kernel(4, RShape::PerHead)] {
-            for conditioning in [Conditioning::Return, Conditioning::None] {
+            for conditioning in [Some(ConditionerConfig::default()), None] {
                 let config = config(head.clone(), attention, conditioning);
                 models.push(init(&config, &Device::flex()));
                 let global = DecisionTransformerConfig {
@@ -284,7 +283,7 @@ fn conditioning_is_what_it_says() {
             let contexts = episode.context(&model.config.head, 0, CONTEXT, 0, 0.0);
             hidden(&model, &contexts, CONTEXT)
         });
-        assert_eq!(one != other, model.config.conditioning != Conditioning::None);
+        assert_eq!(one != other, model.config.conditioning.is_some());
     }
 }
 
@@ -295,16 +294,14 @@ fn returns_are_told_by_their_place_in_the_range() {
     let mut told = episode.clone();
     // From [-0.5, 1.5] to [-1, 1], exact in binary.
     told.returns_to_go.iter_mut().for_each(|returns| *returns -= 0.5);
+    let range = ConditionerConfig { return_range: Some([-0.5, 1.5]), ..Default::default() };
     for model in models() {
-        let mut ranged = model.clone();
-        ranged.config.return_range = Some([-0.5, 1.5]);
-        let head = &model.config.head;
-        let [as_told, ranged, as_it_comes] =
-            [(&model, &told), (&ranged, &episode), (&model, &episode)].map(|(model, episode)| {
-                hidden(model, &episode.context(head, 0, CONTEXT, 0, 0.0), CONTEXT)
-            });
+        let context = |episode: &Episode| episode.context(&model.config.head, 0, CONTEXT, 0, 0.0);
+        let ranged = range.condition(context(&episode));
+        let [as_told, ranged, as_it_comes] = [context(&told), ranged, context(&episode)]
+            .map(|contexts| hidden(&model, &contexts, CONTEXT));
         assert_close("ranged", &ranged, &as_told, 0.0, ROUNDING);
-        assert_eq!(ranged != as_it_comes, model.config.conditioning != Conditioning::None);
+        assert_eq!(ranged != as_it_comes, model.config.conditioning.is_some());
     }
 }
 
@@ -373,7 +370,7 @@ fn check_gradients(config: &ModelConfig) {
     let parameters: NamedTensors = shown(weights::export(&init(&Device::flex())))
         .into_iter()
         .map(|(name, data)| {
-            let small = name.starts_with("transformer.blocks.") && !name.ends_with("fourier_r");
+            let small = name.starts_with("blocks.") && !name.ends_with("fourier_r");
             let scale = if small && data.rank() == 2 { 20.0 } else { 1.0 };
             let values: Vec<f64> = data.iter::<f64>().map(|x| x * scale).collect();
             (name, TensorData::new(values, data.shape().clone()))
@@ -434,7 +431,11 @@ fn check_gradients(config: &ModelConfig) {
     }
 }
 
-fn check_transformer(head: HeadConfig, attention: AttentionConfig, conditioning: Conditioning) {
+fn check_transformer(
+    head: HeadConfig,
+    attention: AttentionConfig,
+    conditioning: Option<ConditionerConfig>,
+) {
     let config = config(head, attention, conditioning);
     let config = DecisionTransformerConfig { n_layers: 1, d_model: 4, ..config };
     check_gradients(&ModelConfig::Transformer(config.clone()));
@@ -445,21 +446,25 @@ fn check_transformer(head: HeadConfig, attention: AttentionConfig, conditioning:
 #[test]
 fn gradients_of_every_head() {
     for head in heads() {
-        check_transformer(head, AttentionConfig::SOFTMAX, Conditioning::Return);
+        check_transformer(head, AttentionConfig::SOFTMAX, Some(ConditionerConfig::default()));
     }
 }
 
 #[test]
 fn gradients_of_every_attention() {
     for (power, r) in [(2, RShape::Scalar), (4, RShape::PerHead), (6, RShape::PerDimension)] {
-        check_transformer(HeadConfig::Tanh(TanhConfig {}), kernel(power, r), Conditioning::Return);
+        check_transformer(
+            HeadConfig::Tanh(TanhConfig {}),
+            kernel(power, r),
+            Some(ConditionerConfig::default()),
+        );
     }
 }
 
 #[test]
 fn gradients_without_return_tokens() {
     let head = HeadConfig::Tanh(TanhConfig {});
-    check_transformer(head, AttentionConfig::SOFTMAX, Conditioning::None);
+    check_transformer(head, AttentionConfig::SOFTMAX, None);
 }
 
 #[test]
@@ -468,10 +473,10 @@ fn gradients_of_a_perceptron() {
         let gym = PerceptronConfig::gym();
         let config =
             PerceptronConfig { n_layers: 2, width: 6, context_length: CONTEXT, head, ..gym };
-        let average_return = Some(AverageReturn { horizon: 7 });
-        let told = PerceptronConfig { average_return, ..config.clone() };
+        let conditioning = PerceptronConfig::rvs(7).conditioning;
+        let rvs = PerceptronConfig { conditioning, ..config.clone() };
         check_gradients(&ModelConfig::Perceptron(config));
-        check_gradients(&ModelConfig::Perceptron(told));
+        check_gradients(&ModelConfig::Perceptron(rvs));
     }
 }
 

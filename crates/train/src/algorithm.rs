@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed::Generator;
 use overtone_data::Batch;
-use overtone_model::{ModelError, transformer::DropoutSeed, weights::NamedTensors};
+use overtone_model::{DropoutSeed, ModelError, weights::NamedTensors};
 
 use crate::{
     config::{ScheduleKind, TrainConfig},

@@ -45,9 +45,8 @@ pub struct TrainState {
     /// What the data's whole episodes earned, in its own units; held-out episodes are among them,
     /// so that targets do not depend on which are.
     pub episode_returns: EpisodeReturns,
-    /// The share of episodes that the run holds out; absent where an earlier version wrote it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_out_share: Option<f64>,
+    /// The share of episodes that the run holds out.
+    pub held_out_share: f64,
     /// Mean loss on held-out episodes at this step ([`crate::held_out::loss`]). Absent where
     /// none are held out, where it is no finite number, and where the run was stopped between
     /// two checkpoints: a run that nobody stopped does not measure there.
@@ -88,8 +87,7 @@ pub struct Unreported {
     pub loss: f64,
     /// Sums of what [`crate::Algorithm::figures`] names.
     pub figures: Vec<f64>,
-    /// In how many of the steps there was each of them; in all, where an earlier version wrote it.
-    #[serde(default)]
+    /// Number of steps that have each of them.
     pub figure_steps: Vec<u64>,
 }
 
@@ -126,16 +124,11 @@ impl TrainState {
         if self.seed != fresh.seed {
             return Some("belongs to a run of another seed".into());
         }
-        // An earlier version said only of some that a share was held out.
-        let earlier = self.best.is_some() && fresh.held_out_share == Some(0.0);
-        if earlier || self.held_out_share.is_some_and(|share| fresh.held_out_share != Some(share)) {
-            let share =
-                |share: Option<f64>| share.map_or("a share".into(), |share| share.to_string());
+        if self.held_out_share != fresh.held_out_share {
             return Some(format!(
                 "was trained with train.held_out={}, and this run holds out {}: put that back, or \
                  train anew",
-                share(self.held_out_share),
-                share(fresh.held_out_share)
+                self.held_out_share, fresh.held_out_share
             ));
         }
         if self.agent == fresh.agent {
@@ -157,7 +150,7 @@ impl TrainState {
 }
 
 /// The layout this program writes.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// What a state of any layout says.
 #[derive(Deserialize)]
@@ -469,7 +462,7 @@ mod tests {
             dataset_hash: String::new(),
             dataset_kind: String::new(),
             episode_returns: EpisodeReturns::default(),
-            held_out_share: None,
+            held_out_share: 0.0,
             held_out: None,
             began: None,
             best: None,

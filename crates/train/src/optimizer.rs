@@ -1,7 +1,8 @@
 //! AdamW with decay groups and clipping by the global norm, as PyTorch computes them where every
-//! parameter has a gradient in every step. PyTorch counts the steps of each parameter. Here one
-//! count is of all: the averages of a parameter whose first gradient comes later are not corrected
-//! for their start at zero.
+//! parameter has a gradient in every step.
+//!
+//! One step count serves all parameters, unlike PyTorch's, which keeps one for each: the moments of
+//! a parameter whose first gradient comes later are not corrected for their start at zero.
 //!
 //! burn's own clips each tensor by itself and has another default epsilon; both change what
 //! a transformer learns.
@@ -121,9 +122,8 @@ impl AdamW {
         learning_rate: f64,
     ) -> (M, Tensor<1>) {
         if found.is_empty() {
-            // Where the figures of other modules are, which it is put together with.
-            let device = module.devices().into_iter().next().unwrap_or_else(Device::flex);
-            return (module, Tensor::zeros([1], &device));
+            let norm = zero_of(&module);
+            return (module, norm);
         }
         self.n_steps += 1;
         let constants = kernels::AdamW {
@@ -196,6 +196,14 @@ impl AdamW {
         };
         Ok(Self { n_steps, waiting, stepping: None, ..self })
     }
+}
+
+/// A norm of zero where no parameter has a gradient, `[1]`: on the device of the module, without
+/// gradients, as the figures of a step are.
+fn zero_of<M: Module>(module: &M) -> Tensor<1> {
+    let device = module.devices().into_iter().next().unwrap_or_else(Device::flex);
+    let zero = Tensor::zeros([1], &device);
+    if zero.is_autodiff() { zero.inner() } else { zero }
 }
 
 /// The moments of the parameters of a step, by name.
@@ -300,11 +308,17 @@ mod tests {
         }
     }
 
+    /// The figures of several modules are put together, whose tensors have one kind.
     #[test]
-    fn runs_from_before_the_choice_decay_matrices() {
-        let stored =
-            r#"{"beta_1":0.9,"beta_2":0.95,"epsilon":1e-8,"weight_decay":0.1,"clip_norm":1.0}"#;
-        let config: AdamWConfig = serde_json::from_str(stored).unwrap();
-        assert_eq!(config.decayed, Decayed::Matrices);
+    fn without_any_gradient_nothing_moves_and_the_norm_is_a_plain_zero() {
+        let device = Device::flex().autodiff();
+        let param = |value: f32| Param::from_data([value], &device);
+        let two = Two { weight: param(1.0), bias: param(2.0) };
+        let mut adam = AdamW::new(AdamWConfig::default());
+        let other: Tensor<1> = Tensor::from_data([3.0f32], &device).require_grad();
+        let (two, norm) = adam.step(two, other.square().backward(), 0.1);
+        assert_eq!((adam.n_steps(), scalar(two.weight.val())), (0, 1.0));
+        assert!(!norm.is_autodiff());
+        assert_eq!(scalar(norm), 0.0);
     }
 }

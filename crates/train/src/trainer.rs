@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed;
 use overtone_data::{Batch, DataError, Loader, Share, Subset, WindowSampler};
-use overtone_model::{device::is_cpu, transformer::DropoutSeed};
+use overtone_model::{DropoutSeed, device::is_cpu};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -191,7 +191,7 @@ impl<A: Algorithm> Trainer<A> {
             dataset_hash: data.dataset().content_hash().to_owned(),
             dataset_kind: data.dataset().origin().kind.to_string(),
             episode_returns: data.episode_returns(),
-            held_out_share: Some(config.held_out),
+            held_out_share: config.held_out,
             held_out: None,
             began: init.as_ref().map(Initial::began).transpose()?,
             best: None,
@@ -208,12 +208,7 @@ impl<A: Algorithm> Trainer<A> {
                 if let Some(reason) = checkpoint.state.differs(&fresh) {
                     return Err(TrainError::Checkpoint { path: checkpoint.path.clone(), reason });
                 }
-                // An earlier version called one the best whatever the algorithm, and did not say
-                // which share was held out.
-                let best = checkpoint.state.best.filter(|_| algorithm.held_out_selects());
-                let held_out_share = fresh.held_out_share;
-                let state = TrainState { best, held_out_share, ..checkpoint.state.clone() };
-                (checkpoint.restore(learned)?, state)
+                (checkpoint.restore(learned)?, checkpoint.state.clone())
             }
         };
         let read_every = match config.read_every {

@@ -10,7 +10,7 @@
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    Acted, Conditioning, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames,
+    Acted, ConditionerConfig, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames,
     HeadConfig, Init, Observed,
     decision_transformer::DropoutSeed,
     head::{FourierHeadConfig, InitialCoefficients, LinearConfig},
@@ -51,7 +51,7 @@ fn batch(device: &Device, actions: Vec<i32>) -> Contexts {
     }
 }
 
-fn learn(head: HeadConfig, conditioning: Conditioning) -> (f64, Vec<usize>) {
+fn learn(head: HeadConfig, conditioning: Option<ConditionerConfig>) -> (f64, Vec<usize>) {
     let device = Device::flex().autodiff();
     let config = DecisionTransformerConfig {
         n_layers: 1,
@@ -101,7 +101,7 @@ const OPTIMUM: f64 = 0.325_083;
 
 #[track_caller]
 fn check_return_conditioned(head: HeadConfig) {
-    let (loss, best) = learn(head, Conditioning::Return);
+    let (loss, best) = learn(head, Some(ConditionerConfig::default()));
     assert!(loss > OPTIMUM - 1e-4, "below the entropy of the data: {loss}");
     assert!(loss < OPTIMUM + 0.02, "not learned: {loss}");
     let expected: Vec<usize> = (0..4).map(case).map(|(side, to_go)| 2 * side + to_go).collect();
@@ -131,7 +131,7 @@ fn a_fourier_head_reaches_the_optimum_from_the_uniform_density() {
 /// (or its mirror), 0.856 nats.
 #[test]
 fn behaviour_cloning_cannot_tell_returns_apart() {
-    let (loss, _) = learn(HeadConfig::Linear(LinearConfig {}), Conditioning::None);
+    let (loss, _) = learn(HeadConfig::Linear(LinearConfig {}), None);
     let entropy: f64 = [0.45f64, 0.5, 0.05].iter().map(|p| -p * p.ln()).sum();
     assert!((loss - entropy).abs() < 0.03, "{loss} against {entropy}");
 }

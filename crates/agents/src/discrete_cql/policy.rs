@@ -10,9 +10,9 @@ use overtone_core::{
     seed::{self, Generator},
 };
 use overtone_model::{
-    categorical::most_probable,
+    acting::turns,
     contexts::{FRAME, Frames, Observed, STACK},
-    turns,
+    head::categorical::most_probable,
 };
 use rand::RngExt;
 

@@ -7,9 +7,8 @@ use burn::{
 };
 use overtone_core::seed;
 use overtone_model::{
-    ModelError,
+    DropoutSeed, ModelError,
     init::{Init, standard_normal},
-    transformer::DropoutSeed,
     weights::{self, NamedTensors},
 };
 use overtone_train::{Export, Exported, Learner, Stored, TrainConfig, follow};

@@ -8,7 +8,7 @@ use overtone_core::{
     Actions, Normalization, ObservationSpace, Observations, Policy, PolicyError, Task, Turn,
     protocol::ActionChoice,
 };
-use overtone_model::{ModelError, init::Init, turns, weights};
+use overtone_model::{ModelError, acting::turns, init::Init, weights};
 
 use crate::options::Restored;
 

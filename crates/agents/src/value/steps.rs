@@ -135,7 +135,7 @@ pub fn nothing_learned(device: &Device, n_others: usize) -> StepFigures {
 
 /// A step's `grad_norm`; NaN where one of the `others`, each `[1]`, is not finite. The training loop
 /// looks at the loss and this norm alone, and ends the run at a step where one is not finite.
-pub fn where_finite(grad_norm: Tensor<1>, others: [Tensor<1>; 2]) -> Tensor<1> {
+pub fn where_finite<const N: usize>(grad_norm: Tensor<1>, others: [Tensor<1>; N]) -> Tensor<1> {
     let others = others.into_iter();
     others.fold(grad_norm, |norm, other| norm.mask_fill(other.is_finite().bool_not(), f32::NAN))
 }

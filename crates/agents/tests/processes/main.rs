@@ -24,9 +24,7 @@ use burn::tensor::Device;
 use overtone_agents::{Iql, IqlConfig, SequenceModel};
 use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_data::{Dataset, Subset};
-use overtone_model::{
-    Conditioning, DecisionTransformerConfig, HeadConfig, ModelConfig, PerceptronConfig,
-};
+use overtone_model::{DecisionTransformerConfig, HeadConfig, ModelConfig, PerceptronConfig};
 use overtone_train::{
     Alone, Checkpoint, Finished, Job, Observer, Processes, RunDir, TrainConfig, TrainError,
     Trainer, TrainingData,
@@ -189,8 +187,7 @@ fn so_does_a_perceptron_and_a_model_that_is_told_no_returns() {
     let head = || HeadConfig::choices(&actions, 0).swap_remove(0).config;
     let sizes = PerceptronConfig { width: 16, context_length: 3, ..PerceptronConfig::gym() };
     let perceptron = PerceptronConfig { head: head(), ..sizes };
-    let cloning =
-        DecisionTransformerConfig { conditioning: Conditioning::None, ..transformer(head()) };
+    let cloning = DecisionTransformerConfig { conditioning: None, ..transformer(head()) };
     for model in [ModelConfig::Perceptron(perceptron), ModelConfig::Transformer(cloning)] {
         let case = on_chain(model, actions.clone(), &data);
         let alone = case.files(&[(1, 7)]);

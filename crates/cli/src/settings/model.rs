@@ -3,7 +3,7 @@
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ObservationSpace, Task};
 use overtone_model::{
-    AttentionConfig, AverageReturn, Conditioning, DecisionTransformerConfig, ModelConfig,
+    AttentionConfig, AverageReturn, ConditionerConfig, DecisionTransformerConfig, ModelConfig,
     PerceptronConfig, ReturnModelConfig,
     head::{Domain, FourierLikelihoodConfig, GaussianConfig, GmmLikelihoodConfig, HeadConfig},
     positions::PositionsConfig,
@@ -49,11 +49,7 @@ impl TransformerModel {
             d_model: self.d_model,
             context_length: self.context_length,
             dropout: self.dropout,
-            conditioning: Conditioning::None,
-            return_range: None,
-            average_return: None,
-            return_model: None,
-            best_percents: Vec::new(),
+            conditioning: None,
             positions,
             attention,
             head,
@@ -78,11 +74,12 @@ impl DecisionTransformerModel {
             ReturnUnit::Rate => (Some(recorded.rates), Some(average)),
         };
         DecisionTransformerConfig {
-            conditioning: Conditioning::Return,
-            return_range,
-            average_return,
-            return_model: self.return_model(),
-            best_percents: self.top_percents.0.clone(),
+            conditioning: Some(ConditionerConfig {
+                return_range,
+                average_return,
+                return_model: self.return_model(),
+                best_percents: self.top_percents.0.clone(),
+            }),
             ..self.transformer.config(task, recorded, attention, head)
         }
     }
@@ -117,8 +114,7 @@ impl PerceptronModel {
             context_length: self.context_length,
             dropout: self.dropout,
             head,
-            average_return: None,
-            best_percents: Vec::new(),
+            conditioning: None,
         }
     }
 }
@@ -146,8 +142,11 @@ impl RvsModel {
     /// The perceptron for episodes as long as those that were `recorded`.
     pub(super) fn config(&self, recorded: Recorded, head: HeadConfig) -> PerceptronConfig {
         PerceptronConfig {
-            average_return: Some(AverageReturn { horizon: recorded.longest }),
-            best_percents: self.top_percents.0.clone(),
+            conditioning: Some(ConditionerConfig {
+                average_return: Some(AverageReturn { horizon: recorded.longest }),
+                best_percents: self.top_percents.0.clone(),
+                ..ConditionerConfig::default()
+            }),
             ..self.perceptron.config(head)
         }
     }

@@ -295,7 +295,7 @@ fn the_card_says_what_was_earned_and_damage_is_refused() {
     let description = desk.path("second/overtone.json");
     let text = fs::read_to_string(&description).unwrap();
     for (from, to) in [
-        ("\"layout\": 1", "\"layout\": 9"),
+        ("\"layout\": 2", "\"layout\": 9"),
         ("\"n_heads\": 1", "\"n_heads\": 3"),
         ("\"d_model\": 16", "\"d_model\": 32"),
         ("task = \\\"mujoco/hopper", "task = \\\"mujoco/walker2d"),

@@ -226,8 +226,10 @@ fn agents() -> [(&'static str, ModelConfig); 6] {
         head: HeadConfig::Gaussian(GaussianConfig {}),
         ..PerceptronConfig::gym()
     };
-    let told =
-        PerceptronConfig { width: 8, best_percents: vec![10.0, 100.0], ..PerceptronConfig::rvs(8) };
+    let mut told = PerceptronConfig { width: 8, ..PerceptronConfig::rvs(8) };
+    if let Some(conditioning) = &mut told.conditioning {
+        conditioning.best_percents = vec![10.0, 100.0];
+    }
     let mut actions = config(HeadConfig::Fourier(bins));
     if let ModelConfig::Transformer(model) = &mut actions {
         model.positions = PositionsConfig::LocalAndGlobal { max_timestep: 8 };
@@ -310,7 +312,7 @@ fn state(model: ModelConfig) -> overtone_train::TrainState {
         dataset_hash: "beef".into(),
         dataset_kind: "starter".into(),
         episode_returns: overtone_data::EpisodeReturns::new([(0.5, 3), (1.5, 4)]),
-        held_out_share: Some(0.1),
+        held_out_share: 0.1,
         held_out: Some(0.75),
         best: Some(Best { step: 3, loss: 0.75 }),
         unreported: Some(Unreported {
@@ -364,7 +366,7 @@ fn agent(model: ModelConfig) -> Agent {
         ModelConfig::Transformer(model) => {
             AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model))
         }
-        ModelConfig::Perceptron(model) if model.average_return.is_some() => {
+        ModelConfig::Perceptron(model) if model.conditioning.is_some() => {
             AlgorithmConfig::Rvs(RvsConfig(model))
         }
         perceptron => AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(perceptron)),

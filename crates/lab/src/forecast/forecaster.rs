@@ -22,11 +22,10 @@ use burn::{
 use overtone_core::seed::Generator;
 use overtone_kernels::{Activation, Form, Queries, layer_norm};
 use overtone_model::{
-    AttentionConfig, Conditioning, Init, Matrices, ModelError,
+    AttentionConfig, Init, Matrices, ModelError,
     error::config_error,
     head::{BinsHead, BinsHeadConfig, cross_entropy},
-    transformer_block::{BlockOptions, TransformerBlock},
-    transformer_config::TransformerConfig,
+    transformer_block::{BlockOptions, TransformerBlock, TransformerConfig},
 };
 
 /// What a forecaster is made of.
@@ -55,7 +54,6 @@ impl ForecasterConfig {
             n_heads: self.n_heads,
             d_model: self.d_model,
             dropout: 0.0,
-            conditioning: Conditioning::None,
             attention: AttentionConfig::SOFTMAX,
             activation: Activation::Gelu,
         }

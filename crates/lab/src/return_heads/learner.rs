@@ -89,8 +89,7 @@ fn model(
         context_length: 1,
         dropout: 0.0,
         head: kind.config(),
-        average_return: None,
-        best_percents: Vec::new(),
+        conditioning: None,
     };
     let observations = ObservationSpace::Vectors { width: observed };
     let mut generator = seed::generator(run_seed, "init");

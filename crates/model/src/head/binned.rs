@@ -16,12 +16,12 @@ use overtone_core::seed::Generator;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
+use super::categorical;
 use super::{
     BinsHead, BinsHeadConfig, HeadLoss, HeadOutput, Marginals, NumbersOptions, OnNumbers,
     OrderConfig, bin_centres, cross_entropy, read,
 };
 use crate::{
-    categorical,
     error::{ModelError, check_counts, config_error},
     init::Init,
     matrices::Matrices,

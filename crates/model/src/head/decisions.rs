@@ -5,7 +5,7 @@ use overtone_core::seed::Generator;
 use rand::RngExt;
 
 use super::HeadOutput;
-use crate::categorical;
+use super::categorical;
 
 /// What a head says about each row's action.
 pub enum Decisions {

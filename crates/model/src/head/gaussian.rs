@@ -84,10 +84,6 @@ impl OnNumbers for GaussianHead {
         HeadLoss { rows, regularization: None, hits: None }
     }
 
-    fn point(&self, hidden: Tensor<2>) -> Option<Tensor<2>> {
-        Some(self.means(hidden))
-    }
-
     fn marginals(&self, hidden: Tensor<2>) -> Box<dyn Marginals> {
         let (means, stds) = (read(self.means(hidden)), read(self.log_stds().exp()));
         Box::new(Gaussians { means, stds })

@@ -89,15 +89,6 @@ pub trait OnNumbers: Matrices {
     /// - `targets`: `[rows, width]`, in [-1, 1]
     fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss;
 
-    /// The one action that the head says, or the mean of those that it says, as a function that
-    /// can be differentiated; `None` of a head that says more than one bump.
-    ///
-    /// # Shapes
-    /// - `hidden`: `[rows, d_model]`; result `[rows, width]`
-    fn point(&self, _hidden: Tensor<2>) -> Option<Tensor<2>> {
-        None
-    }
-
     /// What the head says about each number of each row, on the host.
     ///
     /// # Shapes

@@ -261,19 +261,6 @@ impl Head {
         }
     }
 
-    /// The one action that the head says in each row, or the mean of those that it says, `[rows,
-    /// width]`, as a function that can be differentiated; `None` of a list of actions and of a
-    /// head that says more than one bump.
-    ///
-    /// # Shapes
-    /// - `hidden`: `[rows, d_model]`
-    pub fn point(&self, hidden: Tensor<2>) -> Option<Tensor<2>> {
-        match self.inner() {
-            Inner::Bins(_) => None,
-            Inner::Numbers(head) => head.point(hidden),
-        }
-    }
-
     /// What the head says about each row's action, on the host.
     ///
     /// # Shapes

@@ -84,10 +84,6 @@ impl OnNumbers for PointwiseHead {
         mean_squared_error(self.forward(hidden), targets)
     }
 
-    fn point(&self, hidden: Tensor<2>) -> Option<Tensor<2>> {
-        Some(self.forward(hidden))
-    }
-
     fn marginals(&self, hidden: Tensor<2>) -> Box<dyn Marginals> {
         Box::new(Points(read(self.forward(hidden))))
     }

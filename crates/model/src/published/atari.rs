@@ -8,10 +8,9 @@ use super::{
     Source, head, import, layer, unpublished,
 };
 use crate::{
-    decision_transformer_config::DecisionTransformerConfig,
+    decision_transformer::DecisionTransformerConfig,
     error::ModelError,
     head::{HeadConfig, MixtureStd, MixtureWeights},
-    tokens::Conditioning,
     weights::NamedTensors,
 };
 
@@ -31,11 +30,11 @@ pub fn atari(
         ("encoder.conv_2_", "state_encoder.2", Same),
         ("encoder.conv_3_", "state_encoder.4", Same),
         ("encoder.linear_", "state_encoder.7", OutIn),
-        ("transformer.final_norm_", "ln_f", Same),
+        ("final_norm_", "ln_f", Same),
     ] {
         sources.extend(layer(ours, theirs, layout));
     }
-    if config.conditioning == Conditioning::Return {
+    if config.conditioning.is_some() {
         sources.extend(layer("returns.", "ret_emb.0", OutIn));
     }
     for (ours, theirs, layout) in [
@@ -53,14 +52,14 @@ pub fn atari(
             ("mlp_1", "mlp.0", OutIn),
             ("mlp_2", "mlp.2", OutIn),
         ] {
-            let ours = format!("transformer.blocks.{block}.{ours}_");
+            let ours = format!("blocks.{block}.{ours}_");
             let theirs = format!("blocks.{block}.{theirs}");
             sources.extend(layer(&ours, &theirs, layout));
         }
         for (part, layout) in [("weight", OutIn), ("bias", Same)] {
             let theirs =
                 ["query", "key", "value"].map(|role| format!("blocks.{block}.attn.{role}.{part}"));
-            let ours = format!("transformer.blocks.{block}.qkv_{part}");
+            let ours = format!("blocks.{block}.qkv_{part}");
             sources.push(Source { ours, theirs: theirs.to_vec(), layout });
         }
     }

@@ -8,8 +8,8 @@ use super::{
     Source, head, import, layer, unpublished,
 };
 use crate::{
-    decision_transformer_config::DecisionTransformerConfig, error::ModelError, head::HeadConfig,
-    tokens::Conditioning, weights::NamedTensors,
+    decision_transformer::DecisionTransformerConfig, error::ModelError, head::HeadConfig,
+    weights::NamedTensors,
 };
 
 /// Renames and transposes published tensors into those of
@@ -26,11 +26,11 @@ pub fn gym(
         ("encoder.", "embed_state", OutIn),
         ("action.", "embed_action", OutIn),
         ("positions.norm_", "embed_ln", Same),
-        ("transformer.final_norm_", "transformer.ln_f", Same),
+        ("final_norm_", "transformer.ln_f", Same),
     ] {
         sources.extend(layer(ours, theirs, layout));
     }
-    if config.conditioning == Conditioning::Return {
+    if config.conditioning.is_some() {
         sources.extend(layer("returns.", "embed_return", OutIn));
     }
     sources.push(Source::new("positions.table", "embed_timestep.weight", Same));
@@ -43,7 +43,7 @@ pub fn gym(
             ("mlp_1", "mlp.c_fc"),
             ("mlp_2", "mlp.c_proj"),
         ] {
-            let ours = format!("transformer.blocks.{block}.{ours}_");
+            let ours = format!("blocks.{block}.{ours}_");
             let theirs = format!("transformer.h.{block}.{theirs}");
             sources.extend(layer(&ours, &theirs, Same));
         }

@@ -114,7 +114,7 @@ impl Accumulator {
         let figure = |(i, &name): (usize, &&'static str)| Sum {
             name,
             sum: figures.get(i).copied().unwrap_or(0.0),
-            n_steps: figure_steps.get(i).copied().unwrap_or(steps),
+            n_steps: figure_steps.get(i).copied().unwrap_or(0),
         };
         Self {
             n_steps: steps,

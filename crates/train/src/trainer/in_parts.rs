@@ -16,7 +16,7 @@ use std::{
 use burn::tensor::Tensor;
 use overtone_core::seed;
 use overtone_data::Loader;
-use overtone_model::transformer::DropoutSeed;
+use overtone_model::DropoutSeed;
 
 use super::{Trainer, figures::Step, team::Team, tree::TreeSum};
 use crate::{

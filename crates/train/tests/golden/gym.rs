@@ -4,8 +4,7 @@ use burn::tensor::{DType, Device};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
     Acted, ContextShape, Contexts, DecisionTransformer, DecisionTransformerConfig, History, Init,
-    Model, Observed, Past, PositionsConfig, decision_transformer::Form, published, tokens::Steps,
-    weights,
+    Model, Observed, Past, PositionsConfig, Steps, decision_transformer::Form, published, weights,
 };
 use overtone_testkit::{
     assert_close,
@@ -109,7 +108,7 @@ impl Gym {
         key: &str,
         (relative, absolute): (f64, f64),
     ) {
-        let dtype = model.transformer.blocks[0].norm_1_weight.val().dtype();
+        let dtype = model.blocks[0].norm_1_weight.val().dtype();
         let hidden = model.hidden(&self.batch(0, dtype), Steps::All, None);
         let [batch, time, d_model] = hidden.dims();
         let hidden = hidden.reshape([batch * time, d_model]);

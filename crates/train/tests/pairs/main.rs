@@ -83,7 +83,7 @@ fn check_r(attention: AttentionConfig, trained: &impl Module) {
         assert!(names.is_empty(), "{names:?}");
         return;
     };
-    assert_eq!(names, ["transformer.blocks.0.fourier_r", "transformer.blocks.1.fourier_r"]);
+    assert_eq!(names, ["blocks.0.fourier_r", "blocks.1.fourier_r"]);
     for (name, tensor) in of_r {
         assert_eq!(tensor.shape()[..], fourier.r.dims(2, 16), "{name}");
         assert!(tensor.iter::<f64>().all(|r| r != fourier.initial), "{name}: {fourier:?}");

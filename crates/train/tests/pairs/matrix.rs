@@ -3,8 +3,8 @@
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    Acted, AttentionConfig, AverageReturn, Conditioning, Contexts, DecisionTransformerConfig,
-    Frames, HeadConfig, Init, Model, ModelConfig, Observed, PerceptronConfig,
+    Acted, AttentionConfig, ConditionerConfig, Contexts, DecisionTransformerConfig, Frames,
+    HeadConfig, Init, Model, ModelConfig, Observed, PerceptronConfig,
     contexts::timesteps_from,
     decision_transformer::Form,
     head::{
@@ -178,7 +178,7 @@ fn transformer(
     observations: &ObservationSpace,
     head: &HeadConfig,
     attention: AttentionConfig,
-    conditioning: Conditioning,
+    conditioning: Option<ConditionerConfig>,
 ) -> Pair {
     let reference = match observations {
         ObservationSpace::Pixels { .. } => DecisionTransformerConfig::atari(10),
@@ -205,7 +205,7 @@ fn transformer(
 fn perceptron(
     observations: &ObservationSpace,
     head: &HeadConfig,
-    average_return: Option<AverageReturn>,
+    conditioning: Option<ConditionerConfig>,
 ) -> Pair {
     let config = PerceptronConfig {
         n_layers: 2,
@@ -213,8 +213,7 @@ fn perceptron(
         context_length: CONTEXT,
         dropout: 0.0,
         head: head.clone(),
-        average_return,
-        best_percents: Vec::new(),
+        conditioning,
     };
     let config = ModelConfig::Perceptron(config);
     Pair { observations: observations.clone(), actions: actions(head), config }
@@ -226,12 +225,12 @@ fn everything_learns_with_everything_and_files_lose_nothing() {
     let [pixels, vectors] = observations();
     let few = [attentions()[0], attentions()[7]];
     for head in heads() {
-        for conditioning in [Conditioning::Return, Conditioning::None] {
+        for conditioning in [Some(ConditionerConfig::default()), None] {
             for attention in attentions() {
-                transformer(&vectors, &head, attention, conditioning).check();
+                transformer(&vectors, &head, attention, conditioning.clone()).check();
             }
             for attention in few {
-                transformer(&pixels, &head, attention, conditioning).check();
+                transformer(&pixels, &head, attention, conditioning.clone()).check();
             }
         }
     }
@@ -243,7 +242,7 @@ fn every_attention_learns_from_pixels() {
     let [pixels, _] = observations();
     for head in &heads()[..3] {
         for attention in attentions() {
-            transformer(&pixels, head, attention, Conditioning::Return).check();
+            transformer(&pixels, head, attention, Some(ConditionerConfig::default())).check();
         }
     }
 }
@@ -270,7 +269,7 @@ fn every_model_names_its_matrices() {
     for observations in observations() {
         for head in heads() {
             for attention in attentions() {
-                for conditioning in [Conditioning::Return, Conditioning::None] {
+                for conditioning in [Some(ConditionerConfig::default()), None] {
                     check_matrices(&transformer(&observations, &head, attention, conditioning));
                 }
             }
@@ -288,7 +287,7 @@ fn every_model_names_its_matrices() {
 fn matrices_of_the_references_by_name() {
     let blocks = |n_layers: usize| {
         let fields = ["mlp_1_weight", "mlp_2_weight", "projection_weight", "qkv_weight"];
-        let names = move |layer| fields.map(|field| format!("transformer.blocks.{layer}.{field}"));
+        let names = move |layer| fields.map(|field| format!("blocks.{layer}.{field}"));
         (0..n_layers).flat_map(names)
     };
     let [pixels, vectors] = observations();
@@ -312,7 +311,8 @@ fn matrices_of_the_references_by_name() {
             &["action.weight", "encoder.weight", "head.mean.weight", "returns.weight"][..],
         ),
     ] {
-        let model = transformer(observations, head, fourier, Conditioning::Return).model();
+        let model =
+            transformer(observations, head, fourier, Some(ConditionerConfig::default())).model();
         let expected = others.iter().map(|name| name.to_string()).chain(blocks(2)).collect();
         assert_eq!(matrices::names(&model), expected);
     }
@@ -323,7 +323,12 @@ fn matrices_of_the_references_by_name() {
 fn positions_are_independent_of_what_is_seen() {
     for observations in observations() {
         for head in [&heads()[0], &heads()[3]] {
-            let mut pair = transformer(&observations, head, attentions()[0], Conditioning::Return);
+            let mut pair = transformer(
+                &observations,
+                head,
+                attentions()[0],
+                Some(ConditionerConfig::default()),
+            );
             let ModelConfig::Transformer(config) = &mut pair.config else { panic!() };
             let other = match observations {
                 ObservationSpace::Pixels { .. } => DecisionTransformerConfig::gym(9),
@@ -341,8 +346,8 @@ fn positions_are_independent_of_what_is_seen() {
 fn a_perceptron_learns_with_every_head() {
     let [_, vectors] = observations();
     for head in heads() {
-        for average_return in [None, Some(AverageReturn { horizon: 9 })] {
-            perceptron(&vectors, &head, average_return).check();
+        for conditioning in [None, PerceptronConfig::rvs(9).conditioning] {
+            perceptron(&vectors, &head, conditioning).check();
         }
     }
 }
@@ -353,7 +358,8 @@ fn every_r_is_learned() {
     let [pixels, vectors] = observations();
     for attention in attentions() {
         for (observations, head) in [(&pixels, &heads()[0]), (&vectors, &heads()[3])] {
-            let pair = transformer(observations, head, attention, Conditioning::Return);
+            let pair =
+                transformer(observations, head, attention, Some(ConditionerConfig::default()));
             check_r(attention, &pair.train(pair.model()).1);
         }
     }
@@ -369,7 +375,7 @@ fn forms_learn_alike() {
         (&vectors, &heads()[3], softmax),
         (&vectors, &heads()[3], fourier),
     ] {
-        let pair = transformer(observations, head, attention, Conditioning::Return);
+        let pair = transformer(observations, head, attention, Some(ConditionerConfig::default()));
         let losses = |form| pair.train(pair.model().with_form(form)).0;
         let [fused, plain] = [Form::Auto, Form::Reference].map(losses);
         assert_ne!(fused, plain, "the fused form did not run");

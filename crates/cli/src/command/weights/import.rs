@@ -285,7 +285,7 @@ fn unknown(agent: &Agent, tensors: NamedTensors, runs: &str) -> Result<Found> {
         dataset_hash: String::new(),
         dataset_kind: "imported".into(),
         episode_returns: EpisodeReturns::default(),
-        held_out_share: None,
+        held_out_share: 0.0,
         held_out: None,
         began: None,
         best: None,

@@ -1,23 +1,21 @@
-//! [`DecisionTransformerConfig`]: what a [Decision Transformer](crate::decision_transformer) is made
-//! of, and the published ones.
+//! [`DecisionTransformerConfig`]: sizes and options of a
+//! [Decision Transformer](crate::decision_transformer), and the published ones.
 
 use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_kernels::Activation;
 use serde::{Deserialize, Serialize};
 
+use super::positions::{PositionsConfig, REFERENCE_STD};
 use crate::{
     attention::{AttentionConfig, FourierKernel},
-    average_return::AverageReturn,
-    best_shares, encoder,
-    error::{ModelError, check_counts, check_size, config_error},
+    conditioning::ConditionerConfig,
+    encoder,
+    error::{ModelError, check_counts, config_error},
     head::{HeadConfig, LinearConfig, TanhConfig},
-    positions::{PositionsConfig, reference_std},
-    return_model::ReturnModelConfig,
-    tokens::Conditioning,
-    transformer_config::TransformerConfig,
+    transformer_block::TransformerConfig,
 };
 
-/// What a Decision Transformer is made of, whatever it sees and does.
+/// Sizes and options of a Decision Transformer, for any observations and actions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionTransformerConfig {
@@ -31,42 +29,17 @@ pub struct DecisionTransformerConfig {
     pub context_length: usize,
     /// Probability of dropping an embedding, an attention weight or a residual while training.
     pub dropout: f64,
-    /// What the model is told before each observation.
-    pub conditioning: Conditioning,
-    /// Which returns-to-go it is told as −1 and as 1, the others between and beyond them in
-    /// proportion; `None`: they are told as they come, as in the references. With a
-    /// [`return_model`](Self::return_model) those beyond are told as the nearer end.
-    ///
-    /// What is told is `R̂ W + b`, and a layer norm follows, which leaves its direction alone. For
-    /// `R̂` well above `|b|/|W|` that is the direction of `W`: at the references' initial weights
-    /// 4000 and 5400, told as 4 and 5.4, are 4° apart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub return_range: Option<[f32; 2]>,
-    /// Tells, in place of returns-to-go, what the steps still to come must earn on average, by its
-    /// place in [`return_range`](Self::return_range) and never beyond it.
-    ///
-    /// An agent that falls behind what it was asked for would be told ever higher averages, which
-    /// no recorded step had; so what lies outside of the range is told as its end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub average_return: Option<AverageReturn>,
-    /// Learns what may be earned from each observation as well, so that an agent
-    /// [asks for no more](crate::return_model). Returns are told by their place in
-    /// [`return_range`](Self::return_range) then, and never beyond it, where no quantile lies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub return_model: Option<ReturnModelConfig>,
-    /// Shares of the best episodes, in percent, of which it is told in place of returns that a
-    /// context is [from them](crate::best_shares); empty: it is always told a return.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub best_percents: Vec<f32>,
+    /// What turns returns into the numbers that the model is conditioned on: tokens `R̂, o, a`.
+    /// `None`: tokens `o, a`, behaviour cloning with the same transformer.
+    pub conditioning: Option<ConditionerConfig>,
     /// Whether every embedding goes through tanh before its position is added. Frames always do.
     pub tanh_embeddings: bool,
-    /// What tells a token where it stands.
+    /// Time in the context and in the episode.
     pub positions: PositionsConfig,
     /// Between the two layers of each block's perceptron.
     #[serde(with = "ActivationName")]
     pub activation: Activation,
     /// How queries are compared with keys.
-    #[serde(default)]
     pub attention: AttentionConfig,
     /// How a token becomes an action.
     pub head: HeadConfig,
@@ -89,11 +62,7 @@ impl DecisionTransformerConfig {
             d_model: 128,
             context_length: 30,
             dropout: 0.1,
-            conditioning: Conditioning::Return,
-            return_range: None,
-            average_return: None,
-            return_model: None,
-            best_percents: Vec::new(),
+            conditioning: Some(ConditionerConfig::default()),
             tanh_embeddings: true,
             positions: PositionsConfig::LocalAndGlobal { max_timestep },
             activation: Activation::Gelu,
@@ -110,13 +79,9 @@ impl DecisionTransformerConfig {
             d_model: 128,
             context_length: 20,
             dropout: 0.1,
-            conditioning: Conditioning::Return,
-            return_range: None,
-            average_return: None,
-            return_model: None,
-            best_percents: Vec::new(),
+            conditioning: Some(ConditionerConfig::default()),
             tanh_embeddings: false,
-            positions: PositionsConfig::Timestep { horizon, std: reference_std() },
+            positions: PositionsConfig::Timestep { horizon, std: REFERENCE_STD },
             activation: Activation::Relu,
             attention: AttentionConfig::SOFTMAX,
             head: HeadConfig::Tanh(TanhConfig {}),
@@ -148,34 +113,21 @@ impl DecisionTransformerConfig {
     ) -> Result<(), ModelError> {
         self.transformer().validate()?;
         check_counts(&[("model.context_length", self.context_length)])?;
-        if let Some([low, high]) = self.return_range
-            && !(low < high && (high - low).is_finite())
-        {
-            let got = format!("[{low}, {high}]");
-            return Err(config_error("return_range", got, "two numbers, the smaller first"));
-        }
-        if let Some(AverageReturn { horizon }) = self.average_return {
-            check_size("average_return.horizon", horizon)?;
-            if self.return_range.is_none() {
-                let expected = "given, since an average is told by its place in it";
+        if let Some(conditioning) = &self.conditioning {
+            conditioning.validate(observations)?;
+            if conditioning.average_return.is_some() && conditioning.return_range.is_none() {
+                let expected = "given: the model is conditioned on an average's place in it";
                 return Err(config_error("return_range", "none", expected));
             }
-        }
-        if let Some(returns) = &self.return_model {
-            if self.return_range.is_none() {
-                let expected = "given, since a model of returns has them in [-1, 1]";
-                return Err(config_error("return_range", "none", expected));
-            }
-            returns.validate(observations)?;
-        }
-        best_shares::validate(&self.best_percents)?;
-        if !self.best_percents.is_empty() && self.conditioning != Conditioning::Return {
-            let expected = "none: a share is told by the token of a return";
-            return Err(config_error("model.best_percents", "given", expected));
         }
         self.positions.validate()?;
         encoder::validate(observations)?;
         self.head.validate(actions)
+    }
+
+    /// Tokens of a timestep: `R̂, o, a`, or `o, a`.
+    pub fn tokens_per_timestep(&self) -> usize {
+        if self.conditioning.is_some() { 3 } else { 2 }
     }
 
     /// The transformer's part.
@@ -185,7 +137,6 @@ impl DecisionTransformerConfig {
             n_heads: self.n_heads,
             d_model: self.d_model,
             dropout: self.dropout,
-            conditioning: self.conditioning,
             attention: self.attention,
             activation: self.activation,
         }
@@ -195,7 +146,10 @@ impl DecisionTransformerConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::head::GmmLikelihoodConfig;
+    use crate::{
+        conditioning::{AverageReturn, ReturnModelConfig},
+        head::GmmLikelihoodConfig,
+    };
 
     fn spaces() -> (ObservationSpace, ActionSpace) {
         (ObservationSpace::Vectors { width: 17 }, ActionSpace::unit(6))
@@ -215,8 +169,11 @@ mod tests {
         assert!(atari.validate(&frames, &ActionSpace::numbered(18)).is_ok());
         // Neither long episodes nor wide observations take memory of themselves.
         let long = DecisionTransformerConfig {
-            return_range: Some([0.0, 1.0]),
-            average_return: Some(AverageReturn { horizon: 70_000 }),
+            conditioning: Some(ConditionerConfig {
+                return_range: Some([0.0, 1.0]),
+                average_return: Some(AverageReturn { horizon: 70_000 }),
+                ..ConditionerConfig::default()
+            }),
             ..DecisionTransformerConfig::gym(70_000)
         };
         assert!(long.validate(&ObservationSpace::Vectors { width: 70_000 }, &actions).is_ok());
@@ -245,6 +202,45 @@ mod tests {
             let (observations, actions) = spaces();
             config.validate(&observations, &actions).unwrap_err().to_string()
         };
+        let conditioned = |conditioning| {
+            let conditioning = Some(conditioning);
+            let gym = DecisionTransformerConfig::gym(1000);
+            let config = DecisionTransformerConfig { conditioning, ..gym };
+            let (observations, actions) = spaces();
+            config.validate(&observations, &actions).unwrap_err().to_string()
+        };
+        let average = |horizon| Some(AverageReturn { horizon });
+        let gmm = GmmLikelihoodConfig { components: 3, ..Default::default() };
+        let gmm = Some(ReturnModelConfig::new(HeadConfig::GmmLikelihood(gmm)));
+        let tanh = Some(ReturnModelConfig::new(HeadConfig::Tanh(TanhConfig {})));
+        let plain = ConditionerConfig::default();
+        let range = |range| ConditionerConfig { return_range: Some(range), ..plain.clone() };
+        for (key, conditioning) in [
+            ("return_range", range([1.0, 1.0])),
+            ("return_range", range([0.0, f32::NAN])),
+            ("return_range", ConditionerConfig { average_return: average(10), ..plain.clone() }),
+            ("return_range", ConditionerConfig { return_model: gmm, ..plain.clone() }),
+            ("model.return_head", ConditionerConfig { return_model: tanh, ..range([0.0, 8.0]) }),
+            (
+                "average_return.horizon",
+                ConditionerConfig { average_return: average(0), ..plain.clone() },
+            ),
+            (
+                "model.best_percents",
+                ConditionerConfig { best_percents: vec![0.0], ..plain.clone() },
+            ),
+            (
+                "model.best_percents",
+                ConditionerConfig { best_percents: vec![101.0], ..plain.clone() },
+            ),
+            (
+                "model.best_percents",
+                ConditionerConfig { best_percents: vec![10.0, 10.0], ..plain.clone() },
+            ),
+        ] {
+            let error = conditioned(conditioning);
+            assert!(error.starts_with(&format!("{key} = ")), "{key}: {error}");
+        }
         let timestep = |horizon, std| PositionsConfig::Timestep { horizon, std };
         for (key, error) in [
             ("model.n_layers", refused(|config| config.n_layers = 0)),
@@ -253,34 +249,6 @@ mod tests {
             ("model.context_length", refused(|config| config.context_length = 0)),
             ("model.context_length", refused(|config| config.context_length = 1 << 40)),
             ("model.dropout", refused(|config| config.dropout = 1.0)),
-            ("return_range", refused(|config| config.return_range = Some([1.0, 1.0]))),
-            ("return_range", refused(|config| config.return_range = Some([0.0, f32::NAN]))),
-            (
-                "return_range",
-                refused(|config| config.average_return = Some(AverageReturn { horizon: 10 })),
-            ),
-            (
-                "return_range",
-                refused(|config| {
-                    let head = HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
-                        components: 3,
-                        ..Default::default()
-                    });
-                    config.return_model = Some(ReturnModelConfig::new(head));
-                }),
-            ),
-            (
-                "model.return_head",
-                refused(|config| {
-                    config.return_range = Some([0.0, 8.0]);
-                    let tanh = HeadConfig::Tanh(TanhConfig {});
-                    config.return_model = Some(ReturnModelConfig::new(tanh));
-                }),
-            ),
-            (
-                "average_return.horizon",
-                refused(|config| config.average_return = Some(AverageReturn { horizon: 0 })),
-            ),
             (
                 "head.components",
                 refused(|config| {

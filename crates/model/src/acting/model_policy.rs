@@ -1,15 +1,15 @@
-//! Playing with a model: a batch of agents, each with its own history.
+//! [`ModelPolicy`]: a batch of agents that act with one model, each with its own history.
 //!
 //! An agent remembers the last `context_length` timesteps of its episode, with observations and
-//! returns-to-go as in training, and the actions that it played. A step is one pass over the
-//! contexts of all whose turn it is, the transformer's last layer at their newest observations
-//! alone. Each new frame is embedded once and its embedding kept; embeddings stay on the
-//! device, and a step waits for it once, to read what the head says; with `return_quantile` below
-//! 1 once more before, to read what may be earned.
+//! returns-to-go as in training, and its actions. A step is one pass over the contexts of all agents
+//! whose turn it is; the transformer's last layer computes their newest observations alone. Each new
+//! frame is embedded once and its embedding kept. Embeddings stay on the device, and a step waits
+//! for it once, to read the head's decisions; with `return_quantile` below 1 once more before, to
+//! read predicted returns.
 //!
 //! As in the references, the return-to-go begins at the target and falls by each reward, or
-//! stays where data pays the whole return at the end. The action that is yet to come is zero,
-//! and no prediction reads it.
+//! stays where data pays the whole return at the end. The newest action is zero, and no prediction
+//! reads it.
 
 use burn::{
     module::Module,
@@ -23,15 +23,18 @@ use overtone_core::{
     seed::{self, Generator},
 };
 
-use crate::{
-    contexts::{Contexts, Frames, Observed},
-    error::ModelError,
+use super::{
     frame_memory::FrameMemory,
-    head::{ActionOrder, Decisions, Head, LogitsDecisions, NumbersDecisions},
     history::{ContextShape, History, Past},
-    model::Model,
     recent::Recent,
     turns::{self, wrong},
+};
+use crate::{
+    conditioning::{Condition, Conditioner, ReturnModel},
+    contexts::{Contexts, Frames, Observed},
+    error::ModelError,
+    head::{ActionOrder, Decisions, Head, LogitsDecisions, NumbersDecisions},
+    model::Model,
 };
 
 /// What one agent remembers of its episode.
@@ -40,7 +43,7 @@ struct Agent {
     observations: Recent<f32>,
     /// As played; one shorter than the rest while an action is due.
     actions: Taken,
-    /// As told: in units of the return scale.
+    /// Divided by the return scale.
     returns_to_go: Recent<f32>,
     /// Return-to-go of the newest timestep, divided by [`unit`].
     return_to_go: f32,
@@ -77,9 +80,9 @@ impl Agent {
         }
     }
 
-    fn see(&mut self, observation: &[f32], return_to_go: f32, told: f32) {
+    fn see(&mut self, observation: &[f32], return_to_go: f32, scaled: f32) {
         self.observations.push(observation);
-        self.returns_to_go.push(&[told]);
+        self.returns_to_go.push(&[scaled]);
         self.return_to_go = return_to_go;
         self.n_seen += 1;
     }
@@ -98,9 +101,14 @@ impl Agent {
     }
 }
 
-/// A [`Policy`] that asks a model for actions.
+/// A [`Policy`] that acts with a model.
 pub struct ModelPolicy {
     model: Model,
+    /// `None`: the model is not conditioned on returns.
+    conditioner: Option<Conditioner>,
+    /// Whether a context's place in its episode is that of its newest timestep, as in the released
+    /// evaluation on Atari.
+    is_placed_by_newest: bool,
     play: Play,
     /// Of vectors.
     normalization: Option<Normalization>,
@@ -118,14 +126,27 @@ pub struct ModelPolicy {
 }
 
 impl ModelPolicy {
-    /// Plays `model` (dropout off) as `play` says. `normalization` is that of its training data, `None` where
-    /// observations are seen as they come, as pixels are.
+    /// Acts with `model` (dropout off) as `play` says. `normalization` is that of its training data,
+    /// `None` where observations are used as they come, as pixels are.
     ///
     /// # Errors
-    /// When the normalization is not one of the model's observations, or the return scale or the
-    /// temperature is not positive.
+    /// When the normalization is not one of the model's observations, the return scale or the
+    /// temperature is not positive, or the model was not trained for this [`Condition`].
     pub fn new(
         model: &Model,
+        normalization: Option<&Normalization>,
+        play: &Play,
+    ) -> Result<Self, ModelError> {
+        Self::with_returns(model, None, normalization, play)
+    }
+
+    /// The same with the return model of the agent, which a return quantile needs.
+    ///
+    /// # Errors
+    /// As [`ModelPolicy::new`].
+    pub fn with_returns(
+        model: &Model,
+        return_model: Option<&ReturnModel>,
         normalization: Option<&Normalization>,
         play: &Play,
     ) -> Result<Self, ModelError> {
@@ -154,16 +175,13 @@ impl ModelPolicy {
                 return Err(wrong(what, number, "a positive number".into()));
             }
         }
-        let mut model = model.valid();
-        if play.return_quantile != 1.0 {
-            model = model.asking_at_most(f64::from(play.return_quantile))?;
-        }
-        if play.best_percent != 0.0 {
-            model = model.acting_as_best(play.best_percent)?;
-        }
-        if play.global_timestep == GlobalTimestep::Current {
-            model = model.placed_by_newest();
-        }
+        let (model, config) = (model.valid(), model.config());
+        let condition = Condition::of_play(play, config.conditioning())?;
+        let return_model = return_model.map(Module::valid);
+        let conditioner = config
+            .conditioning()
+            .map(|conditioning| Conditioner::new(conditioning, return_model, condition))
+            .transpose()?;
         let bin_of = match play.fed_back_actions {
             FedBackActions::Environment => None,
             FedBackActions::HeadBins => {
@@ -176,6 +194,9 @@ impl ModelPolicy {
             place: model.device(),
             agents: Vec::new(),
             frames: FrameMemory::new(model.context_length()),
+            conditioner,
+            is_placed_by_newest: play.global_timestep == GlobalTimestep::Current
+                && config.reads_global_timestep(),
             bin_of,
             played: Vec::new(),
             played_order: played_order(&model),
@@ -214,7 +235,7 @@ impl ModelPolicy {
         }
     }
 
-    /// What the model says to the contexts of these turns' agents.
+    /// The model's decisions in the contexts of these turns' agents.
     fn decide(
         &mut self,
         turns: &[Turn],
@@ -224,7 +245,16 @@ impl ModelPolicy {
         let agents = turns.iter().filter_map(|turn| self.agents[turn.agent].as_ref());
         let histories: Vec<History<'_>> = agents.map(Agent::history).collect();
         let place = (&self.place.0, self.place.1);
-        let contexts = Contexts::of_histories(&histories, self.shape(), embedded, place)?;
+        let mut contexts = Contexts::of_histories(&histories, self.shape(), embedded, place)?;
+        if let Some(conditioner) = &self.conditioner {
+            contexts = conditioner.condition(contexts);
+        }
+        if self.is_placed_by_newest {
+            let [_, time] = contexts.dims();
+            for context in contexts.timesteps.chunks_exact_mut(time) {
+                context.fill(context[time - 1]);
+            }
+        }
         Ok(self.model.decide(&contexts))
     }
 

@@ -1,24 +1,25 @@
-//! [`ReturnModel`]: what may still be earned from what is seen, so that an agent asks for no more.
+//! [`ReturnModel`]: the distribution of returns from an observation, which bounds an agent's target.
 //!
-//! A Decision Transformer that is asked for what nobody earned from where it stands is asked a
-//! question that its data never answered. Here a perceptron says from an observation alone how
-//! probable each return is, `p(ẑ | o)`, with `ẑ` the return as the transformer is told it, by any
-//! head for a real-valued action, or by [HL-Gauss](ReturnModelConfig::hl_gauss). At play the agent
-//! is told
+//! A Decision Transformer with a target that no episode achieved from its state answers a question
+//! outside of its data. Here a perceptron predicts from an observation alone the distribution
+//! `p(ẑ | o)` of the number `ẑ` that the transformer is conditioned on. Its head is any head for a
+//! continuous action, or [HL-Gauss](ReturnModelConfig::hl_gauss). While acting, the agent is
+//! conditioned on
 //!
 //! ```text
-//! min(ẑ of what is still to be earned of the target, F⁻¹(q | o))
+//! min(ẑ of what is left of the target, F⁻¹(q | o))
 //! ```
 //!
-//! at each timestep of its context, `F` being the distribution's cumulative function: a target
-//! beyond what a state allows becomes the `q`-quantile of what was earned from states like it.
-//! Asked for more than any episode earned, the agent follows that quantile alone, as Lee et al.
-//! (2022, "Multi-Game Decision Transformers") have their agents ask for expert returns, and needs
-//! no target.
+//! at each timestep of its context, `F` being the cumulative distribution: a target beyond what a
+//! state allows becomes the `q`-quantile of the returns from states like it. With a target above
+//! every recorded return the agent follows that quantile alone, as Lee et al. (2022, "Multi-Game
+//! Decision Transformers") have their agents ask for expert returns, and needs no target.
+//!
+//! It shares no weight with the model of actions, and has a loss and an optimizer of its own.
 
 use burn::{
     module::{Module, ParamId},
-    tensor::{Tensor, TensorData, activation::log_softmax},
+    tensor::{Device, Tensor, TensorData, activation::log_softmax},
 };
 use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_kernels::Form;
@@ -31,15 +32,11 @@ use crate::{
     init::Init,
     matrices::Matrices,
     perceptron::{Perceptron, PerceptronConfig},
+    weights::{self, NamedTensors},
 };
 
-/// What the loss of returns counts beside that of actions. The two share no weight, only the
-/// bound on the norm of the gradient, which is to be that of actions alone.
-///
-/// Adam's step does not depend on the size of a loss only while gradients are far above its ε of
-/// 1e-8. Gradients of 1e-4 to 1e-3, times this and times what the bound leaves of them, come near
-/// it: returns are then learned more slowly, the more so the larger the gradient of actions is.
-pub const WEIGHT: f64 = 1e-3;
+/// The part of an agent's tensors that belongs to its return model.
+pub const PART: &str = "return_model";
 
 /// Options of a [`ReturnModel`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,9 +48,8 @@ pub struct ReturnModelConfig {
     pub width: usize,
     /// How the last of them becomes a distribution over [-1, 1].
     pub head: HeadConfig,
-    /// Of a head on bins: standard deviation, in bins, of the Gaussian around a return whose
-    /// share of each bin is learned; 0: all of it belongs to the bin that holds it.
-    #[serde(default)]
+    /// Standard deviation, in bins, of the Gaussian around a return that spreads it over bins
+    /// (heads on bins only); 0: the whole return belongs to the bin that holds it.
     pub smoothing: f64,
 }
 
@@ -83,8 +79,7 @@ impl ReturnModelConfig {
             width: self.width,
             context_length: 1,
             dropout: 0.0,
-            average_return: None,
-            best_percents: Vec::new(),
+            conditioning: None,
             head: self.head.clone(),
         }
     }
@@ -95,11 +90,11 @@ impl ReturnModelConfig {
     /// Names the first key whose value describes no distribution of returns.
     pub fn validate(&self, observations: &ObservationSpace) -> Result<(), ModelError> {
         if matches!(observations, ObservationSpace::Pixels { .. }) {
-            let expected = "none: what may be earned is told from vectors, and not from pixels";
+            let expected = "none: a return model reads vectors, not pixels";
             return Err(config_error("model.return_head", "given", expected));
         }
         if matches!(self.head, HeadConfig::Tanh(_) | HeadConfig::Pointwise(_)) {
-            let expected = "a head with a distribution, whose quantiles are asked for";
+            let expected = "a head with a distribution, which has quantiles";
             return Err(config_error("model.return_head", self.head.name(), expected));
         }
         if !(self.smoothing >= 0.0 && self.smoothing.is_finite()) {
@@ -146,15 +141,48 @@ impl ReturnModel {
         Ok(Self { perceptron, smoothing })
     }
 
-    /// What each row costs, in nats, and the head's regulariser.
+    /// A new model on `device` with these weights, which hold exactly what `config` describes.
+    ///
+    /// # Errors
+    /// As [`Model::from_weights`](crate::Model::from_weights).
+    pub fn from_weights(
+        config: &ReturnModelConfig,
+        observations: &ObservationSpace,
+        tensors: &NamedTensors,
+        device: &Device,
+    ) -> Result<Self, ModelError> {
+        if config.n_layers > tensors.len() {
+            let expected = format!("the weights are {} tensors, too few", tensors.len());
+            return Err(config_error("return_model.n_layers", config.n_layers, expected));
+        }
+        let described = Self::init(config, observations, &mut Init::shapes(device))?;
+        weights::restore(described, tensors)
+    }
+
+    /// Mean loss over the real timesteps of contexts with conditioned returns, `[1]`, in nats, plus
+    /// the head's regulariser. Contexts of a top percent do not count: the distribution is that of
+    /// the whole recording.
+    ///
+    /// # Panics
+    /// When the observations are not vectors: a caller's bug.
+    pub fn mean_loss(&self, contexts: &Contexts) -> Tensor<1> {
+        let Observed::Vectors(observations) = &contexts.observations else {
+            panic!("a return model reads vectors");
+        };
+        let rows = self.loss(observations.clone(), contexts.returns_to_go.clone());
+        let shares = contexts.shares(&rows.device(), rows.dtype());
+        (rows * contexts.only_of_all(shares)).sum()
+    }
+
+    /// Loss of each row, in nats, plus the head's regulariser.
     ///
     /// # Shapes
     /// - `observations`: `[batch, time, width]`
-    /// - `told`: `[batch, time]`; beyond [-1, 1] as the nearer end
+    /// - `returns`: `[batch, time]`; those beyond [-1, 1] count as the nearer end
     /// - result: `[batch · time]`
-    pub fn loss(&self, observations: Tensor<3>, told: Tensor<2>) -> Tensor<1> {
-        let [batch, time] = told.dims();
-        let returns = told.clamp(-1.0, 1.0).reshape([batch * time, 1]);
+    pub fn loss(&self, observations: Tensor<3>, returns: Tensor<2>) -> Tensor<1> {
+        let [batch, time] = returns.dims();
+        let returns = returns.clamp(-1.0, 1.0).reshape([batch * time, 1]);
         let hidden = self.hidden(observations);
         let (rows, regularization) = match &self.perceptron.head {
             Head::Binned(head) if self.smoothing > 0.0 => {

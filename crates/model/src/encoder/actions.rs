@@ -17,9 +17,9 @@ use crate::{
 /// Embeds actions.
 #[derive(Module, Debug)]
 pub enum ActionEmbedding {
-    /// A list of actions: one row for each.
+    /// Discrete actions: one row for each.
     Table(ActionTable),
-    /// Real-valued actions: one affine layer.
+    /// Continuous actions: one affine layer.
     Linear(Affine),
 }
 

@@ -1,15 +1,15 @@
-//! [`AverageReturn`]: the return still to come, told as what each step still to come must earn.
+//! [`AverageReturn`]: the average return per remaining step.
 //!
-//! A return-to-go falls with every reward, so within an episode it says how far the episode is:
-//! where every good episode earns alike, a model can read the time from it, and learn the
-//! recorded gaits by heart. `R̂ₜ / (H − t)`, what RvS-R is told (Emmons et al. 2022), does not
-//! fall while rewards come evenly. Here it is told as `R̂ₜ · H / (H − t)`, the same number in
-//! units of a whole episode's return, because returns come divided by a scale that suits these.
+//! A return-to-go falls with every reward, so within an episode it reveals the time: where every
+//! good episode has the same return, a model can read the time from it and memorise the recorded
+//! gaits. `R̂ₜ / (H − t)`, the input of RvS-R (Emmons et al. 2022), does not fall while rewards come
+//! evenly. Here it is `R̂ₜ · H / (H − t)`, the same number in units of a whole episode's return,
+//! because returns come divided by a scale that suits these.
 
 use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
-/// What a model is told in place of returns-to-go.
+/// Options of the average return, which replaces returns-to-go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AverageReturn {
@@ -25,7 +25,7 @@ impl AverageReturn {
         horizon / (horizon - timestep as f32).max(1.0)
     }
 
-    /// What is told for `returns_to_go` of these timesteps, row by row.
+    /// Averages of the `returns_to_go` of these timesteps, row by row.
     ///
     /// # Shapes
     /// - `returns_to_go`, result: `[batch, time]`

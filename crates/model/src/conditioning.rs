@@ -1,0 +1,232 @@
+//! [`Conditioner`]: from a raw return-to-go, its timestep and its observation to the numbers that a
+//! model is conditioned on.
+//!
+//! The steps, each left out where the configuration has none:
+//!
+//! 1. [average](AverageReturn) return per remaining step, in place of the return-to-go;
+//! 2. the place of this in a [range](ConditionerConfig::return_range), −1 to 1;
+//! 3. while acting, no more than a quantile of the [predicted return](return_model);
+//! 4. an indicator of the [top percent](top_percent) of episodes, in place of the return.
+//!
+//! Training applies steps 1, 2 and 4, acting all of them: [`Condition`] says which quantile and
+//! which top percent an agent acts by.
+
+pub mod average_return;
+pub mod return_model;
+pub mod top_percent;
+
+use burn::tensor::Tensor;
+use overtone_core::{ObservationSpace, Play};
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    average_return::AverageReturn,
+    return_model::{ReturnModel, ReturnModelConfig},
+};
+use crate::{
+    contexts::{Contexts, Observed},
+    error::{ModelError, check_size, config_error},
+};
+
+/// Options of a [`Conditioner`]. By default models are conditioned on returns-to-go as they come,
+/// as in the references.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConditionerConfig {
+    /// Returns-to-go that become −1 and 1, the others between and beyond them in proportion;
+    /// `None`: as they come. With a [`return_model`](Self::return_model) those beyond become the
+    /// nearer end.
+    ///
+    /// A token is `R̂ W + b`, and a layer norm follows, which keeps only its direction. For `R̂` well
+    /// above `|b|/|W|` that is the direction of `W`: at the references' initial weights 4000 and
+    /// 5400, divided by 1000, are 4° apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_range: Option<[f32; 2]>,
+    /// Conditions the model on the average return per remaining step, in place of the return-to-go.
+    /// With a [`return_range`](Self::return_range), averages beyond it become the nearer end.
+    ///
+    /// An agent that falls behind its target would be conditioned on ever higher averages, which no
+    /// recorded step had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average_return: Option<AverageReturn>,
+    /// Learns the distribution of returns from each observation, so that an agent can
+    /// [bound its target](return_model). Needs a [`return_range`](Self::return_range).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_model: Option<ReturnModelConfig>,
+    /// Top percents of episodes, [indicators](top_percent) of which replace the return in half of
+    /// the contexts; empty: there are only returns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub best_percents: Vec<f32>,
+}
+
+impl ConditionerConfig {
+    /// Numbers that a model is conditioned on at each step: the return and the indicators.
+    pub fn width(&self) -> usize {
+        1 + self.best_percents.len()
+    }
+
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// Names the first key whose value describes no conditioner for such observations.
+    pub fn validate(&self, observations: &ObservationSpace) -> Result<(), ModelError> {
+        if let Some([low, high]) = self.return_range
+            && !(low < high && (high - low).is_finite())
+        {
+            let got = format!("[{low}, {high}]");
+            return Err(config_error("return_range", got, "two numbers, the smaller first"));
+        }
+        if let Some(AverageReturn { horizon }) = self.average_return {
+            check_size("average_return.horizon", horizon)?;
+        }
+        if let Some(returns) = &self.return_model {
+            if self.return_range.is_none() {
+                let expected = "given: a return model predicts returns in [-1, 1]";
+                return Err(config_error("return_range", "none", expected));
+            }
+            returns.validate(observations)?;
+        }
+        top_percent::validate(&self.best_percents)
+    }
+
+    /// Contexts with the numbers that a model is conditioned on while it learns.
+    #[must_use]
+    pub fn condition(&self, contexts: Contexts) -> Contexts {
+        let returns_to_go = self.returns(contexts.returns_to_go.clone(), &contexts.timesteps);
+        Contexts { returns_to_go, ..contexts }
+    }
+
+    /// Raw returns-to-go of these timesteps in the unit of the configuration.
+    fn returns(&self, returns_to_go: Tensor<2>, timesteps: &[i32]) -> Tensor<2> {
+        let returns = match self.average_return {
+            Some(average) => average.of(returns_to_go, timesteps),
+            None => returns_to_go,
+        };
+        let Some([low, high]) = self.return_range.map(|range| range.map(f64::from)) else {
+            return returns;
+        };
+        let place = (returns - low) * (2.0 / (high - low)) - 1.0;
+        // Predicted returns end at 1, so that training conditions on no more either.
+        let has_ends = self.average_return.is_some() || self.return_model.is_some();
+        if has_ends { place.clamp(-1.0, 1.0) } else { place }
+    }
+}
+
+/// What an agent is conditioned on besides its target.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Condition {
+    /// The place of a top percent among those of the configuration; it replaces the target.
+    top_percent: Option<u8>,
+    /// The quantile of predicted returns that bounds the target.
+    return_quantile: Option<f64>,
+}
+
+impl Condition {
+    /// The condition of `play`, for a model with this configuration (`None` for one without
+    /// returns).
+    ///
+    /// # Errors
+    /// When the model was not trained with that top percent, or has no return model for a quantile
+    /// below 1.
+    pub fn of_play(play: &Play, config: Option<&ConditionerConfig>) -> Result<Self, ModelError> {
+        let mut condition = Self::default();
+        if play.return_quantile != 1.0 {
+            let quantile = f64::from(play.return_quantile);
+            let wrong = |expected| Err(config_error("return_quantile", quantile, expected));
+            if !(quantile > 0.0 && quantile < 1.0) {
+                return wrong("above 0 and below 1");
+            }
+            if config.is_none_or(|config| config.return_model.is_none()) {
+                return wrong("none: the agent has no return model (model.return_head)");
+            }
+            condition.return_quantile = Some(quantile);
+        }
+        if play.best_percent != 0.0 {
+            let known = config.map_or(&[][..], |config| &config.best_percents[..]);
+            condition.top_percent = Some(top_percent::place(play.best_percent, known)?);
+        }
+        Ok(condition)
+    }
+}
+
+/// Turns what an agent remembers into what its model is conditioned on.
+#[derive(Clone, Debug)]
+pub struct Conditioner {
+    config: ConditionerConfig,
+    return_model: Option<ReturnModel>,
+    condition: Condition,
+}
+
+impl Conditioner {
+    /// A conditioner while acting.
+    ///
+    /// # Errors
+    /// When the condition needs a return model and there is none.
+    pub fn new(
+        config: &ConditionerConfig,
+        return_model: Option<ReturnModel>,
+        condition: Condition,
+    ) -> Result<Self, ModelError> {
+        if let (Some(quantile), None) = (condition.return_quantile, &return_model) {
+            let expected = "none: the weights of the return model are missing";
+            return Err(config_error("return_quantile", quantile, expected));
+        }
+        Ok(Self { config: config.clone(), return_model, condition })
+    }
+
+    /// Contexts with the numbers that the model is conditioned on while it acts.
+    #[must_use]
+    pub fn condition(&self, contexts: Contexts) -> Contexts {
+        let [batch, _] = contexts.dims();
+        let mut contexts = self.config.condition(contexts);
+        if let (Some(returns), Some(q)) = (&self.return_model, self.condition.return_quantile)
+            && let Observed::Vectors(observations) = &contexts.observations
+        {
+            // In this order a quantile that is NaN stays, and so do broken weights.
+            let quantiles = returns.quantiles(observations.clone(), q);
+            contexts.returns_to_go = quantiles.min_pair(contexts.returns_to_go);
+        }
+        if let Some(place) = self.condition.top_percent {
+            contexts.best = vec![Some(place); batch];
+        }
+        contexts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contexts::Acted;
+    use burn::tensor::Device;
+
+    /// Of an episode of 10 steps, a target of 3 at step 0 is an average of 3 an episode, and 3 left
+    /// at step 5 one of 6; 9 and -1 are beyond what was recorded.
+    #[test]
+    fn averages_and_returns_with_a_return_model_stay_in_the_range() {
+        let device = Device::flex();
+        let conditioned = |average_return, return_model| -> Vec<f32> {
+            let return_range = Some([0.0, 8.0]);
+            let config = ConditionerConfig {
+                return_range,
+                average_return,
+                return_model,
+                ..ConditionerConfig::default()
+            };
+            let contexts = Contexts {
+                observations: Observed::Vectors(Tensor::zeros([2, 2, 17], &device)),
+                returns_to_go: Tensor::from_data([[3.0f32, 3.0], [9.0, -1.0]], &device),
+                actions: Acted::Continuous(Tensor::zeros([2, 2, 6], &device)),
+                timesteps: vec![0, 5, 9, 5],
+                n_padding: vec![0, 0],
+                best: Vec::new(),
+            };
+            config.condition(contexts).returns_to_go.into_data().iter().collect()
+        };
+        assert_eq!(conditioned(None, None), [-0.25, -0.25, 1.25, -1.25]);
+        let average = Some(AverageReturn { horizon: 10 });
+        assert_eq!(conditioned(average, None), [-0.25, 0.5, 1.0, -1.0]);
+        // A return model predicts none beyond.
+        let returns = Some(ReturnModelConfig::hl_gauss());
+        assert_eq!(conditioned(None, returns), [-0.25, -0.25, 1.0, -1.0]);
+    }
+}

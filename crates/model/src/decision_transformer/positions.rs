@@ -1,0 +1,188 @@
+//! Positions of tokens, and their tables.
+
+use burn::{
+    module::{Module, Param},
+    tensor::{Int, Tensor, TensorData},
+};
+use overtone_kernels::{Form, layer_norm};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    contexts::Contexts,
+    error::{ModelError, check_not_negative, check_size},
+    init::Init,
+};
+
+/// A kind of positions, with its own options.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum PositionsConfig {
+    /// One for each token in the context, one for the context in its episode: the reference on
+    /// Atari.
+    LocalAndGlobal {
+        /// Largest timestep the global table knows; later ones use its last row.
+        max_timestep: usize,
+    },
+    /// One for each token in the context: the reference on Atari without the context's place in
+    /// its episode.
+    Local,
+    /// One for each timestep in its episode, and a layer norm over every token: the reference
+    /// on Gym.
+    Timestep {
+        /// Step limit of an episode: rows of the table. Later timesteps use its last row.
+        horizon: usize,
+        /// Standard deviation of the table before training.
+        ///
+        /// The reference's 1 is larger than what observations bring to a token. It is noise on
+        /// them until every row was trained often.
+        std: f64,
+    },
+    /// None: only causal attention orders the tokens. The reference's layer norm over every token
+    /// stays.
+    Order,
+}
+
+/// The standard deviation of the timestep table in the reference on Gym.
+pub(crate) const REFERENCE_STD: f64 = 1.0;
+
+impl PositionsConfig {
+    /// # Errors
+    /// Names the first key whose value describes no positions.
+    pub fn validate(&self) -> Result<(), ModelError> {
+        match *self {
+            Self::Local | Self::Order => Ok(()),
+            Self::LocalAndGlobal { max_timestep } => {
+                check_size("positions.max_timestep", max_timestep.saturating_add(1))
+            }
+            Self::Timestep { horizon, std } => {
+                check_size("positions.horizon", horizon)?;
+                check_not_negative("model.timestep_std", std)
+            }
+        }
+    }
+}
+
+/// Adds positions to tokens.
+#[derive(Module, Debug)]
+pub enum Positions {
+    /// See [`LocalAndGlobal`].
+    LocalAndGlobal(LocalAndGlobal),
+    /// See [`Timestep`].
+    Timestep(Timestep),
+}
+
+/// Local positions count from each context's first real token; the global one is that of the
+/// context's first real timestep.
+#[derive(Module, Debug)]
+pub struct LocalAndGlobal {
+    /// `[3·context_length + 1, d_model]`: position of a token in the context.
+    pub local: Param<Tensor<2>>,
+    /// `[max_timestep + 1, d_model]`: position of the context in its episode.
+    pub global: Option<Param<Tensor<2>>>,
+}
+
+/// The same row for each token of a timestep (none without a table), and a layer norm.
+#[derive(Module, Debug)]
+pub struct Timestep {
+    /// `[horizon, d_model]`: place of a timestep in its episode.
+    pub table: Option<Param<Tensor<2>>>,
+    /// `[d_model]`
+    pub norm_weight: Param<Tensor<1>>,
+    /// `[d_model]`
+    pub norm_bias: Param<Tensor<1>>,
+}
+
+impl Positions {
+    /// New tables for contexts of up to `context_length` timesteps: zeros for contexts,
+    /// N(0, std²) for timesteps.
+    pub fn init(
+        config: &PositionsConfig,
+        context_length: usize,
+        d_model: usize,
+        init: &mut Init<'_>,
+    ) -> Self {
+        let mut zeros = |rows: usize| init.constant([rows, d_model], 0.0);
+        match *config {
+            PositionsConfig::LocalAndGlobal { max_timestep } => {
+                Self::LocalAndGlobal(LocalAndGlobal {
+                    local: zeros(3 * context_length + 1),
+                    global: Some(zeros(max_timestep + 1)),
+                })
+            }
+            PositionsConfig::Local => Self::LocalAndGlobal(LocalAndGlobal {
+                local: zeros(3 * context_length + 1),
+                global: None,
+            }),
+            PositionsConfig::Timestep { .. } | PositionsConfig::Order => {
+                let table = match *config {
+                    PositionsConfig::Timestep { horizon, std } => {
+                        Some(init.normal([horizon, d_model], std))
+                    }
+                    _ => None,
+                };
+                Self::Timestep(Timestep {
+                    table,
+                    norm_weight: init.constant([d_model], 1.0),
+                    norm_bias: init.constant([d_model], 0.0),
+                })
+            }
+        }
+    }
+
+    /// The tokens of each kind with their timesteps' positions.
+    ///
+    /// # Shapes
+    /// - each of `streams`, and of the result: `[batch, time, d_model]`
+    pub fn in_episode(&self, streams: Vec<Tensor<3>>, contexts: &Contexts) -> Vec<Tensor<3>> {
+        let Self::Timestep(Timestep { table: Some(table), .. }) = self else { return streams };
+        let rows = rows_of(table.val(), contexts.timesteps.clone()).reshape(streams[0].dims());
+        streams.into_iter().map(|tokens| tokens + rows.clone()).collect()
+    }
+
+    /// All tokens of contexts with their positions there.
+    ///
+    /// # Shapes
+    /// - `tokens`, result: `[batch, tokens, d_model]`
+    pub fn in_context(&self, tokens: Tensor<3>, contexts: &Contexts, form: Form) -> Tensor<3> {
+        let positions = match self {
+            Self::LocalAndGlobal(positions) => positions,
+            Self::Timestep(Timestep { norm_weight, norm_bias, .. }) => {
+                return layer_norm(tokens, norm_weight.val(), norm_bias.val(), form);
+            }
+        };
+        let ([_, time], [_, n_tokens, _]) = (contexts.dims(), tokens.dims());
+        let local = positions.local(&contexts.n_padding, n_tokens, n_tokens / time);
+        match &positions.global {
+            Some(table) => {
+                let rows = rows_of(table.val(), contexts.first_timesteps());
+                tokens + local + rows.unsqueeze_dim::<3>(1)
+            }
+            None => tokens + local,
+        }
+    }
+}
+
+impl LocalAndGlobal {
+    /// `[batch or 1, tokens, d_model]`.
+    fn local(&self, n_padding: &[usize], n_tokens: usize, per_step: usize) -> Tensor<3> {
+        let table = self.local.val();
+        if n_padding.iter().all(|&pad| pad == 0) {
+            return table.narrow(0, 0, n_tokens).unsqueeze_dim::<3>(0);
+        }
+        let places: Vec<i32> = n_padding
+            .iter()
+            .map(|pad| per_step * pad)
+            .flat_map(|first| (0..n_tokens).map(move |token| token.saturating_sub(first) as i32))
+            .collect();
+        let [_, d_model] = table.dims();
+        rows_of(table, places).reshape([n_padding.len(), n_tokens, d_model])
+    }
+}
+
+/// The rows of a table for these timesteps; the nearest row for those outside of it.
+fn rows_of(table: Tensor<2>, mut timesteps: Vec<i32>) -> Tensor<2> {
+    let last = table.dims()[0] as i32 - 1;
+    timesteps.iter_mut().for_each(|timestep| *timestep = (*timestep).clamp(0, last));
+    let rows = Tensor::<1, Int>::from_data(TensorData::from(&timesteps[..]), &table.device());
+    table.select(0, rows)
+}
