@@ -22,10 +22,6 @@ use super::{
 };
 use crate::suites;
 
-/// The most numbers of an observation that is small: those of Gymnasium's CartPole, Acrobot and
-/// LunarLander.
-const SMALL: usize = 8;
-
 /// What chooses among variants, as words say it; the others are set on the variant's defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Choices<'a> {
@@ -253,10 +249,9 @@ fn transformer(task: &Task, is_paper: bool) -> TransformerModel {
         }
         // Context, dropout and time are what a short run gains by (docs/results/context.md,
         // tokens.md).
-        ObservationSpace::Vectors { width } => TransformerModel {
+        ObservationSpace::Vectors { .. } => TransformerModel {
             context_length: 5,
-            // A quarter of the weights plays CartPole as well (docs/tasks.md).
-            d_model: if is_discrete(task) && width <= SMALL { 64 } else { 128 },
+            d_model: 128,
             time: Time::Context,
             dropout: 0.0,
             ..gym
