@@ -110,6 +110,9 @@ fn a_task_has_one_name_however_it_is_written() {
 fn words_win_over_the_profile() {
     let config = resolve("game=gravitar profile=paper train.batch_size=64").unwrap();
     assert_eq!((config.train.batch_size, config.train.updates), (64, 0));
+    // Of a key that is given twice the last one counts, whatever it chooses.
+    let config = resolve("env=hopper head=tanh train.updates=x head=gmm train.updates=3").unwrap();
+    assert_eq!((&*config.agent.head().unwrap().name(), config.train.updates), ("gmm2", 3));
     let config = resolve("game=gravitar profile=paper evaluation.temperature=chosen").unwrap();
     assert_eq!(config.evaluation.temperature, Choosable::Chosen);
     let length = |words: &str| resolve(&format!("env=hopper {words}")).unwrap().describe_profile();
