@@ -153,7 +153,10 @@ fn others(first: &Task) -> Result<String> {
         let keys = defaults(task, &choices)?.keys()?.into_iter().filter(is_other);
         let words =
             keys.map(|(key, value)| format!("{}={}", keys::short(&key), keys::plain(&value)));
-        lines += &format!("  {of}:\n      {}\n", words.collect::<Vec<_>>().join(" "));
+        let words: Vec<String> = words.collect();
+        if !words.is_empty() {
+            lines += &format!("  {of}:\n      {}\n", words.join(" "));
+        }
     }
     Ok(lines)
 }

@@ -67,7 +67,12 @@ fn a_configuration_survives_the_run_directory() {
         // Each key is there, and no other.
         for line in stored.lines().filter(|line| line.contains(" = ")) {
             for odd in [String::new(), format!("{line}\nodd_{line}")] {
-                std::fs::write(&path, stored.replacen(line, &odd, 1)).unwrap();
+                let whole = format!("\n{stored}").replacen(
+                    &format!("\n{line}\n"),
+                    &format!("\n{odd}\n"),
+                    1,
+                );
+                std::fs::write(&path, whole).unwrap();
                 let error = RunConfig::load(&path).unwrap_err();
                 let is_format = matches!(
                     error.downcast_ref(),
@@ -105,6 +110,9 @@ fn a_task_has_one_name_however_it_is_written() {
 fn words_win_over_the_profile() {
     let config = resolve("game=gravitar profile=paper train.batch_size=64").unwrap();
     assert_eq!((config.train.batch_size, config.train.updates), (64, 0));
+    // Of a key that is given twice the last one counts, whatever it chooses.
+    let config = resolve("env=hopper head=tanh train.updates=x head=gmm train.updates=3").unwrap();
+    assert_eq!((&*config.agent.head().unwrap().name(), config.train.updates), ("gmm2", 3));
     let config = resolve("game=gravitar profile=paper evaluation.temperature=chosen").unwrap();
     assert_eq!(config.evaluation.temperature, Choosable::Chosen);
     let length = |words: &str| resolve(&format!("env=hopper {words}")).unwrap().describe_profile();
@@ -275,7 +283,7 @@ fn an_unknown_key_is_refused_with_the_nearest() {
     let head = Some("head.components".to_owned());
     assert_eq!(nearest("env=hopper head=fourier head.componets=3"), head);
     assert_eq!(nearest("env=hopper train.updtes=3"), Some("train.updates".into()));
-    assert_eq!(nearest("env=hopper rounds=3"), None);
+    assert_eq!(nearest("env=hopper frobnicate=3"), None);
     let old = error("env=hopper model.best_percents=none");
     assert!(matches!(old, ConfigError::Renamed { new, .. } if new == "model.top_percents"));
 }

@@ -91,7 +91,11 @@ impl RunConfig {
     ) -> Result<Self, ConfigError> {
         let choices = choices(words, profile)?;
         let mut config = defaults(task, &choices)?;
-        for Word { key, text, is_asked } in words {
+        for (place, Word { key, text, is_asked }) in words.iter().enumerate() {
+            // Of a key that is given twice the last one counts.
+            if words[place + 1..].iter().any(|later| later.key == *key) {
+                continue;
+            }
             match config.set(key, text) {
                 Ok(Some(changed)) => config = changed,
                 // Nothing is what every other variant has too.
