@@ -64,7 +64,7 @@ pub struct DiscreteCqlConfig {
     /// The paper's 4; d3rlpy's 1 did worse on CartPole (docs/tasks.md), and better in a corridor
     /// walked at random, where with 4 td_loss kept growing (docs/how-to/own-environment.md).
     pub alpha: f64,
-    /// Discount.
+    /// Discount of later rewards.
     pub gamma: f64,
     /// Quantiles of each action's return; the paper's 200 on frames, 25 in the quick profile and on
     /// vectors: their losses add up, and beside 200 of them the conservative term teaches little

@@ -66,7 +66,7 @@ pub struct IqlConfig {
     /// steps, earned less after minutes on seven recordings of twelve, and less than half on three
     /// (docs/results/d4rl-like.md).
     pub beta: f64,
-    /// Discount.
+    /// Discount of later rewards.
     pub gamma: f64,
     /// The part of the way that target networks go at every step.
     pub target_rate: f64,

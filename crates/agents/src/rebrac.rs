@@ -55,7 +55,7 @@ pub struct RebracConfig {
     pub actor_penalty: f64,
     /// β₂: weight of the penalty in what critics learn; the paper tunes it likewise, from 0 to 0.5.
     pub critic_penalty: f64,
-    /// Discount.
+    /// Discount of later rewards.
     pub gamma: f64,
     /// τ: the part of the way that target networks go when they move. The paper's 0.005 leaves values
     /// far from where they lead after minutes.

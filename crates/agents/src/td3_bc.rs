@@ -49,7 +49,7 @@ pub type Td3Bc = Td3<Td3BcConfig>;
 pub struct Td3BcConfig {
     /// α: how much values count against the recorded actions, 0 clones them; the paper's 2.5.
     pub alpha: f64,
-    /// Discount.
+    /// Discount of later rewards.
     pub gamma: f64,
     /// τ: the part of the way that target networks go when they move.
     pub target_rate: f64,

@@ -217,7 +217,7 @@ fn a_copy_that_cannot_be_written_is_named() {
     assert!(error.starts_with(&format!("{}: ", in_the_way.display())), "{error}");
 }
 
-/// The first versions wrote no sums, so a state can claim anything.
+/// Without its sums a state can claim anything.
 #[test]
 fn a_state_cannot_claim_a_model_that_its_weights_are_not() {
     let bench = Bench::new();
@@ -253,7 +253,7 @@ fn an_agent_that_could_not_be_trained_does_not_play() {
     let agent = Agent { algorithm: cloning, ..bench.agent() };
     let error = agent.policy(&weights, &agent.matched(), &Device::flex());
     let error = error.err().unwrap().to_string();
-    assert!(error.contains("behaviour cloning is told no returns"), "{error}");
+    assert!(error.contains("behaviour cloning is not conditioned on returns"), "{error}");
 }
 
 /// Whatever else has changed in it since.

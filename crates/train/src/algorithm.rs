@@ -65,8 +65,7 @@ pub trait Algorithm {
         None
     }
 
-    /// Of which shares of the best episodes, in percent, it is told that a context is from them:
-    /// half of the contexts are then drawn from these.
+    /// Top percents of episodes: half of the contexts are drawn from these, and say so.
     fn best_percents(&self) -> &[f32] {
         &[]
     }

@@ -1,4 +1,4 @@
-//! [`Observer`]: whoever is told of training's progress, and [`StepReport`], what is told.
+//! [`Observer`] receives the progress of training as [`StepReport`]s.
 
 use crate::checkpoint::Checkpoint;
 
@@ -32,7 +32,7 @@ pub struct StepReport {
 
 /// Told of progress; does the printing. What it does not care for, it leaves as it is here.
 pub trait Observer {
-    /// After every step, of which several may be told at once.
+    /// After every step; the calls of several steps may come together.
     fn stepped(&mut self, step: u64, loss: f64) {
         let _ = (step, loss);
     }
@@ -63,7 +63,7 @@ pub trait Observer {
     }
 }
 
-/// A closure is told of each report.
+/// A closure receives each report.
 impl<F: FnMut(&StepReport)> Observer for F {
     fn logged(&mut self, report: &StepReport) {
         self(report);

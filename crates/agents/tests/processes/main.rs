@@ -24,7 +24,10 @@ use burn::tensor::Device;
 use overtone_agents::{Iql, IqlConfig, SequenceModel};
 use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_data::{Dataset, Subset};
-use overtone_model::{DecisionTransformerConfig, HeadConfig, ModelConfig, PerceptronConfig};
+use overtone_model::{
+    ConditionerConfig, DecisionTransformerConfig, HeadConfig, ModelConfig, PerceptronConfig,
+    ReturnModelConfig,
+};
 use overtone_train::{
     Alone, Checkpoint, Finished, Job, Observer, Processes, RunDir, TrainConfig, TrainError,
     Trainer, TrainingData,
@@ -182,16 +185,29 @@ fn any_number_of_processes_gives_the_same_bits() {
 }
 
 #[test]
-fn so_does_a_perceptron_and_a_model_that_is_told_no_returns() {
+fn so_does_a_perceptron_a_model_without_returns_and_one_with_a_return_model() {
     let (actions, data) = (chain::numbers(), chain::real_valued(0.0));
     let head = || HeadConfig::choices(&actions, 0).swap_remove(0).config;
     let sizes = PerceptronConfig { width: 16, context_length: 3, ..PerceptronConfig::gym() };
     let perceptron = PerceptronConfig { head: head(), ..sizes };
     let cloning = DecisionTransformerConfig { conditioning: None, ..transformer(head()) };
-    for model in [ModelConfig::Perceptron(perceptron), ModelConfig::Transformer(cloning)] {
+    let returns = ReturnModelConfig { width: 8, ..ReturnModelConfig::hl_gauss() };
+    let conditioning = ConditionerConfig {
+        return_range: Some([0.0, 2.0]),
+        return_model: Some(returns),
+        ..ConditionerConfig::default()
+    };
+    let bounded =
+        DecisionTransformerConfig { conditioning: Some(conditioning), ..transformer(head()) };
+    for model in [
+        ModelConfig::Perceptron(perceptron),
+        ModelConfig::Transformer(cloning),
+        ModelConfig::Transformer(bounded),
+    ] {
         let case = on_chain(model, actions.clone(), &data);
         let alone = case.files(&[(1, 7)]);
         assert_same(&alone, &case.files(&[(4, 7)]), "4 processes");
+        assert_same(&alone, &case.files(&[(2, 3), (1, 7)]), "2, then 1");
     }
 }
 

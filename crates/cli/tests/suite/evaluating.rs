@@ -414,7 +414,7 @@ fn acting_as_the_best_is_a_way_to_play() {
 #[test]
 fn a_way_that_is_said_in_training_is_the_runs_own() {
     for (words, key, value, other, file) in [
-        ("best_percent=10", "best_percent", 10.0, "best_percent=100", "evaluation-best100.json"),
+        ("top_percent=10", "best_percent", 10.0, "best_percent=100", "evaluation-best100.json"),
         ("return_quantile=0.5", "return_quantile", 0.5, "return_quantile=1", "evaluation-q1.json"),
     ] {
         let desk = Desk::new();

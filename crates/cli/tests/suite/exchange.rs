@@ -49,7 +49,7 @@ fn one_with_a_range_of_returns_plays_the_same() {
 #[test]
 fn one_that_acts_as_the_best_is_told_any_return() {
     let desk = Desk::new();
-    let quick = TINY.replace("best_percents=none", "best_percents=10,100");
+    let quick = TINY.replace("top_percents=none", "top_percents=10,100");
     desk.succeeds(&format!("train {quick}"));
     desk.refuses("export to=out");
     desk.refuses("export to=out best_percent=20");
@@ -93,7 +93,7 @@ fn one_that_acts_as_the_best_is_told_any_return() {
 #[test]
 fn one_that_is_told_returns_leaves_its_shares_behind() {
     let desk = Desk::new();
-    let quick = TINY.replace("best_percents=none", "best_percents=10");
+    let quick = TINY.replace("top_percents=none", "top_percents=10");
     desk.succeeds(&format!("train {quick} model.return_unit=scale"));
     desk.succeeds("export to=out");
     desk.succeeds("import out runs=back");
