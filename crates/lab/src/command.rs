@@ -8,7 +8,6 @@ pub mod images;
 pub mod language;
 mod learning;
 pub mod likelihood;
-pub mod return_heads;
 pub mod scaling_law;
 pub mod series;
 pub mod smoothness;

@@ -19,7 +19,6 @@ pub mod noise;
 pub mod page;
 pub mod pmf_file;
 pub mod power_law;
-pub mod return_heads;
 pub mod scaling_law;
 pub mod series;
 pub mod side_by_side;

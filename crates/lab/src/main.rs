@@ -69,9 +69,6 @@ enum Lab {
     /// The Fourier head's theorem: fit and smoothness against the number of frequencies
     #[command(after_help = command::scaling_law::OPTIONS.help())]
     ScalingLaw(Words),
-    /// Which head tells best what may still be earned, on held-out episodes of recordings
-    #[command(after_help = command::return_heads::OPTIONS.help())]
-    ReturnHeads(Words),
 }
 
 fn main() -> ExitCode {
@@ -95,6 +92,5 @@ fn run(what: Lab) -> anyhow::Result<()> {
         Lab::Tempo(Words { words }) => command::tempo::run(&words),
         Lab::FourierIntegral(Words { words }) => command::fourier_integral::run(&words),
         Lab::ScalingLaw(Words { words }) => command::scaling_law::run(&words),
-        Lab::ReturnHeads(Words { words }) => command::return_heads::run(&words),
     }
 }

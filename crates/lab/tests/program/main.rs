@@ -6,7 +6,6 @@ mod elsewhere;
 mod forecast;
 mod heads;
 mod integral;
-mod returns;
 mod words;
 
 use overtone_testkit::Desk;
