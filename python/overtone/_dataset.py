@@ -326,7 +326,10 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
             cuts = np.asarray(limits).reshape(-1)
             if len(ends):
                 odd["early"] += bool(ends[:-1].any() or cuts[:-1].any())
-                odd["open"] += not (ends[-1] or (len(cuts) and cuts[-1]))
+                if not (ends[-1] or (len(cuts) and cuts[-1])):
+                    # As the program: an episode that nothing ended is left out.
+                    odd["open"] += 1
+                    continue
             yield {
                 "observations": observations if seen is None else _observed(seen, observations),
                 "actions": actions if acted is None else _acted(acted, actions),
@@ -338,7 +341,7 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
     data = Dataset.from_episodes(episodes(), path=path, task=task, **spaces)
     for name, what in (
         ("early", "episodes flagged as ended before their last step, taken as whole"),
-        ("open", "episodes without a flag at their last step, taken as cut by a limit"),
+        ("open", "episodes without a flag at their last step, left out"),
     ):
         if odd[name]:
             warnings.warn(f"{what}: {odd[name]}", stacklevel=2)

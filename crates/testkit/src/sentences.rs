@@ -81,7 +81,8 @@ fn write(path: &PathBuf, tests: &Module) {
 }
 
 /// `sentence` as on any machine and day: folders of tests are `DESK`, the project's is `PROJECT`,
-/// a date is `DATE`, a port of this machine `PORT`.
+/// a date is `DATE`, a port of this machine `PORT`, the number of a process in the name of a hidden
+/// file `PID`.
 fn anywhere(sentence: &str) -> String {
     let project = project().display().to_string();
     let sentence = sentence.replace(&project, "PROJECT");
@@ -111,7 +112,22 @@ fn anywhere(sentence: &str) -> String {
         dated += if is_date { "DATE" } else { &rest[..n] };
         rest = &rest[n..];
     }
-    dated
+    dated.split('/').map(without_process).collect::<Vec<_>>().join("/")
+}
+
+/// A part of a path; in that of a hidden file three to seven digits in a row are a process.
+fn without_process(part: &str) -> String {
+    if !part.starts_with('.') {
+        return part.to_owned();
+    }
+    let (mut told, mut rest) = (String::new(), part);
+    while let Some(c) = rest.chars().next() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let n = digits.max(c.len_utf8());
+        told += if (3..8).contains(&digits) { "PID" } else { &rest[..n] };
+        rest = &rest[n..];
+    }
+    told
 }
 
 #[cfg(test)]
@@ -125,5 +141,8 @@ mod tests {
             format!("`{}` is not in {} at 127.0.0.1:8080", desk.display(), project().display());
         let expected = "`DESK/runs/DATE-hopper` is not in PROJECT at 127.0.0.1:PORT";
         assert_eq!(anywhere(&sentence), expected);
+        let hidden = "r/.step-00000004.27786/a: no room; r/.frames-27888-0.partial";
+        let expected = "r/.step-00000004.PID/a: no room; r/.frames-PID-0.partial";
+        assert_eq!(anywhere(hidden), expected);
     }
 }

@@ -20,8 +20,8 @@ use overtone_data::{
 };
 use overtone_model::weights::{self, NamedTensors};
 use overtone_train::{
-    AdamWConfig, Algorithm, Best, Checkpoint, Decayed, Job, Observer, Precision, RunDir,
-    ScheduleKind, StepReport, TrainConfig, Trainer, TrainingData,
+    AdamWConfig, Algorithm, Checkpoint, Decayed, Job, Observer, Precision, RunDir, ScheduleKind,
+    StepReport, TrainConfig, Trainer, TrainingData,
 };
 use rand::RngExt;
 
@@ -213,22 +213,18 @@ pub fn states(data: &Dataset, change: impl Fn(&mut [f32])) -> Tensor<2> {
     Tensor::from_data(TensorData::new(states, [STATES, STATES]), &Device::flex())
 }
 
-/// A loss on held-out episodes is measured, which selects no checkpoint, also where an earlier
-/// version let it; steps that are all cut off have none. Of `data` a quarter is held out.
+/// A loss on held-out episodes is measured, and selects no checkpoint; steps that are all cut off
+/// have none. Of `data` a quarter is held out.
 pub fn check_held_out<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) {
     let folder = tempfile::tempdir().unwrap();
     let config = TrainConfig { held_out: 0.25, ..config(8) };
     let job = || (algorithm.clone(), config.clone());
-    let mut checkpoint = train(&folder.path().join("a"), data, job(), None);
+    let checkpoint = train(&folder.path().join("a"), data, job(), None);
     assert!(checkpoint.state.held_out.is_some_and(f64::is_finite));
     assert_eq!(checkpoint.state.best, None);
     let checkpoints = checkpoint.path.parent().unwrap();
     let error = Checkpoint::best(checkpoints).unwrap_err().to_string();
     assert!(error.contains("errors of values cannot be compared"), "{error}");
-    checkpoint = Checkpoint::at_step(checkpoints, 7).unwrap();
-    checkpoint.state.best = Some(Best { step: 7, loss: -1.0 });
-    let resumed = train(&folder.path().join("b"), data, job(), Some(&checkpoint));
-    assert_eq!(resumed.state.best, None);
 
     let device = Device::flex();
     let generator = &mut seed::generator(9, "any");

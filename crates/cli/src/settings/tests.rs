@@ -64,8 +64,9 @@ fn a_configuration_survives_the_run_directory() {
         let stored = config.to_toml().unwrap();
         std::fs::write(&path, &stored).unwrap();
         assert_eq!(RunConfig::load(&path).unwrap(), config, "{line}");
-        // Each key is there, and no other.
-        for line in stored.lines().filter(|line| line.contains(" = ")) {
+        // Each key is there, and no other. Without its bins a head is the one of a density.
+        let is_checked = |line: &&str| line.contains(" = ") && !line.starts_with("bins = ");
+        for line in stored.lines().filter(is_checked) {
             for odd in [String::new(), format!("{line}\nodd_{line}")] {
                 let whole = format!("\n{stored}").replacen(
                     &format!("\n{line}\n"),

@@ -107,7 +107,7 @@ pub(crate) fn look_at(
     for odd in columns.odd.iter().filter(|odd| !odd.starts_with(OUTSIDE)) {
         findings.tell("as-read", "", odd.as_str());
     }
-    look.tell(findings);
+    look.tell(Hdf5Layout::D4rl, findings);
     let inspection = look.inspection(&columns.path, columns.format);
     Ok(Inspection::Columns(Box::new(inspection)))
 }
@@ -163,7 +163,7 @@ fn end(
 ) -> Result<Inspection, DataError> {
     let path = file.path();
     findings.of(path);
-    look.tell(findings);
+    look.tell(layout, findings);
     for sentence in file.claims().rounding.sentences() {
         findings.tell("as-read", "", sentence);
     }

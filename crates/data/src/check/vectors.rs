@@ -17,6 +17,7 @@ use crate::findings::{Findings, Tally};
 use crate::hex::hash_reals;
 use crate::read::hdf5_arrays::{Arrays, Strange, place};
 use crate::read::hdf5_file::Matrix;
+use crate::read::hdf5_layout::Hdf5Layout;
 use crate::read::source::differ;
 use crate::spaces::Space;
 use crate::stored::Stored;
@@ -300,9 +301,9 @@ impl<'a> Look<'a> {
     }
 
     /// Adds what was seen.
-    pub fn tell(&self, findings: &mut Findings<'_>) {
+    pub fn tell(&self, layout: Hdf5Layout, findings: &mut Findings<'_>) {
         self.tell_numbers(findings);
-        self.tell_episodes(findings);
+        self.tell_episodes(layout, findings);
         self.doubts.tell(self.expected.task, findings);
     }
 
@@ -350,7 +351,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn tell_episodes(&self, findings: &mut Findings<'_>) {
+    fn tell_episodes(&self, layout: Hdf5Layout, findings: &mut Findings<'_>) {
         findings.tally("doubled-flag", "", &self.strange.both, "steps with both");
         findings.tally(
             "unflagged-jump",
@@ -364,13 +365,16 @@ impl<'a> Look<'a> {
         }
         findings.tally("repeated-episodes", "", &self.repeated_episodes, "episodes there already");
         findings.tally("early-flag", "", &self.strange.early, "episodes flagged earlier");
-        findings.tally("open-episode", "", &self.strange.open, "episodes without one");
         findings.tally("empty-episode", "", &self.strange.empty, "episodes without a step");
         if self.unfinished.count > 0 {
             let (n, steps) = (self.unfinished.count, self.unfinished_steps);
             let found =
                 format!("{n} without an end, {steps} steps, from {}", self.unfinished.first);
-            findings.tell("trailing-fragment", "", found);
+            let rule = match layout {
+                Hdf5Layout::D4rl => "trailing-fragment",
+                Hdf5Layout::Minari => "trailing-fragment-in-minari",
+            };
+            findings.tell(rule, "", found);
         }
         if !self.broken && self.returns.is_empty() {
             findings.tell("no-episode", "", "none");

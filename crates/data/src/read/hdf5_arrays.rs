@@ -137,7 +137,7 @@ impl Arrays {
         self.timeouts.take_if(|flags| wrong(limit, flags.len(), steps));
     }
 
-    /// The episodes, and whether each is finished; those without a step are left out.
+    /// The episodes, and whether a flag ends each; those without a step are left out.
     pub fn episodes(&self) -> (Vec<Episode>, Vec<bool>) {
         let Some(terminals) = &self.terminals else { return Default::default() };
         let none = vec![false; terminals.len()];
@@ -147,10 +147,9 @@ impl Arrays {
                 let Some(last) = terminals.len().min(timeouts.len()).checked_sub(1) else {
                     return Default::default();
                 };
-                // A group is a whole episode: where no flag says so, recording stopped there.
-                let outcome =
-                    outcome(terminals[last], timeouts[last]).unwrap_or(Outcome::Truncated);
-                (vec![Episode { start: 0, length: last + 1, outcome }], vec![true])
+                let ending = outcome(terminals[last], timeouts[last]);
+                let outcome = ending.unwrap_or(Outcome::Truncated);
+                (vec![Episode { start: 0, length: last + 1, outcome }], vec![ending.is_some()])
             }
             (Hdf5Layout::Minari, None) => Default::default(),
         }
@@ -285,8 +284,6 @@ pub(crate) struct Strange {
     pub both: Tally,
     /// Episodes flagged as ended before their last step.
     pub early: Tally,
-    /// Episodes without a flag at their last step.
-    pub open: Tally,
     /// Episodes without a step.
     pub empty: Tally,
 }
@@ -309,9 +306,6 @@ impl Strange {
                 {
                     self.early.add(|| place(&part.prefix, row));
                 }
-                if !terminals[last] && !timeouts[last] {
-                    self.open.add(|| place(&part.prefix, last));
-                }
             }
         }
     }
@@ -321,10 +315,6 @@ impl Strange {
         let counted = [
             (self.empty.count, "episodes without a step, left out"),
             (self.early.count, "episodes flagged as ended before their last step, taken as whole"),
-            (
-                self.open.count,
-                "episodes without a flag at their last step, taken as cut by a step limit",
-            ),
             (
                 self.both.count,
                 "steps flagged as the task's end and as a limit's, taken as the task's",

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use hdf5::File;
-use overtone_core::{Outcome, Task};
+use overtone_core::Task;
 use overtone_data::card::CardCounts;
 use overtone_data::{
     Dataset, DatasetCard, DatasetOptions, Expected, LintReport, ReadFrames, Severity,
@@ -397,7 +397,7 @@ fn episodes_of_minari() {
     let found = [
         (Warning, "doubled-flag", "episode_1, row 1"),
         (Warning, "early-flag", "episode_0, row 0"),
-        (Warning, "open-episode", "episode_2, row 1"),
+        (Warning, "trailing-fragment", "1 without an end, 2 steps, from episode_2, row 0"),
     ];
     check(&look(&path), &found);
     // One episode's array is broken, another is not there: the others are looked at.
@@ -443,13 +443,11 @@ fn recordings_of_pictures() {
     check(&look(&path), &[constant]);
     let inspection = tasks::inspect_columns(&path).unwrap();
     assert_eq!((inspection.observation_width, inspection.episodes), (84 * 84, 2));
-    // Recording stopped before a flag: the episodes are cut, and are trained on.
+    // Nothing that can be trained on.
     let (_dir, path) = pictures(".. ...");
-    let open = (Warning, "open-episode", "2 episodes without one, the first in episode_0, row 1");
-    check(&look(&path), &[constant, open]);
-    let dataset = Dataset::open(&path, &DatasetOptions::default()).unwrap();
-    let outcomes: Vec<_> = dataset.episodes().as_slice().iter().map(|e| e.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Truncated; 2]);
+    let unfinished = (Warning, "trailing-fragment", "2 without an end");
+    check(&look(&path), &[(Error, "no-episode", "none"), constant, unfinished]);
+    assert!(Dataset::open(&path, &DatasetOptions::default()).is_err());
     // The same episode twice; rewards are the row's in `minari`.
     let (_dir, path) = pictures("..t ..t");
     for episode in [0, 1] {
