@@ -342,7 +342,7 @@ fn the_first_screen_says_what_was_earned_next_to_the_data() {
     let markdown = page.to_markdown("report");
     let (first, _) = markdown.split_once("## ").unwrap();
     for part in [
-        "# Hopper: implicit Q-learning on medium\n",
+        "# Hopper: iql on medium\n",
         "Task Hopper · algorithm iql · dataset medium · 200 updates · 1.5 minutes",
         " (16 episodes, target 16); normalized ",
         " The data: mean 20.0, best 30.0 (3 episodes).",
