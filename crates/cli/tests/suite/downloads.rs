@@ -117,7 +117,7 @@ fn some_files_of_a_game() {
     assert_eq!(names(&logs).len(), 6);
     assert!(names(&logs).iter().all(|name| name.ends_with("_ckpt.1.gz")), "{:?}", names(&logs));
     // Run 2 is not there.
-    let words = format!("{line} run=2");
+    let words = format!("{line} run=2 parallel=1");
     mirror.run(&words).refused();
 }
 
@@ -167,7 +167,7 @@ fn what_cannot_be_fetched() {
         let headers = [to.clone(), "Content-Length: 0".into()];
         overtone_testkit::web_server::answer_head(stream, "302 Found", &headers);
     });
-    let words = format!("game=seaquest from=http://{}", server.address);
+    let words = format!("game=seaquest parallel=1 from=http://{}", server.address);
     refuses(&words);
     assert_eq!(elsewhere.requests.lock().unwrap().len(), 0);
     assert_eq!(names(&mirror.desk.path("datasets")), ["d4rl.toml", "dqn-replay.toml"]);
