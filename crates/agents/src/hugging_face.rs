@@ -248,7 +248,7 @@ pub fn export(
 /// Puts the conditioning of our model into the layer of returns, which has one input there.
 ///
 /// - A top percent at this `place` stands where `R̂ W₀ + b` stood: the weight is 0, and the bias
-///   `W_{1 + place} + b`.
+///   `W_{1 + place}`.
 /// - With a range, `R' = k (R̂ − low) − 1`, `k = 2 / (high − low)`, is
 ///   `R' W₀ + b = R̂ (k W₀) + (b − (k low + 1) W₀)`.
 fn condition(
@@ -273,8 +273,10 @@ fn condition(
         }
     };
     let scaled: Vec<f32> = column(0).map(|w| (k * w) as f32).collect();
-    let (nth, factor) = place.map_or((0, moved), |place| (1 + usize::from(place), 1.0));
-    let moved: Vec<f32> = b.iter().zip(column(nth)).map(|(b, w)| (b + factor * w) as f32).collect();
+    let moved: Vec<f32> = match place {
+        Some(place) => column(1 + usize::from(place)).map(|w| w as f32).collect(),
+        None => b.iter().zip(column(0)).map(|(b, w)| (b + moved * w) as f32).collect(),
+    };
     theirs.insert(weight.into(), TensorData::new(scaled, [d, 1]));
     theirs.insert(bias.into(), TensorData::new(moved, [d]));
     Ok(())
@@ -466,7 +468,7 @@ mod tests {
         condition(Some(1), Some([-1.5, 6.5]), &mut theirs).unwrap();
         let weight = &theirs["embed_return.weight"];
         assert_eq!(weight.iter::<f64>().collect::<Vec<_>>(), [0.0; 2]);
-        assert_eq!(theirs["embed_return.bias"], TensorData::new(vec![20.25f32, 39.0], [2]));
+        assert_eq!(theirs["embed_return.bias"], TensorData::new(vec![20.0f32, 40.0], [2]));
     }
 
     #[test]

@@ -175,7 +175,7 @@ impl DecisionTransformer {
         let returns = self.returns.as_ref().map(|layer| {
             let [width, _] = layer.weight.dims();
             let condition = contexts.condition(width - 1).reshape([batch * time, width]);
-            squash(layer.forward(condition)).reshape(shape)
+            squash(embedded(layer, condition)).reshape(shape)
         });
         let observations = match &contexts.observations {
             Observed::Embedded(observations) => observations.clone(),
@@ -256,6 +256,21 @@ impl DecisionTransformer {
         let shares = contexts.shares(&loss.rows.device(), loss.rows.dtype());
         Loss::of(loss, shares)
     }
+}
+
+/// What a timestep is conditioned on as a token: `R̂ W₀ + b` with a return, and the row `W_k` alone
+/// with a [top percent](crate::conditioning::top_percent).
+///
+/// # Shapes
+/// - `condition`: `[batch · time, 1 + top percents]`
+/// - result: `[batch · time, d_model]`
+fn embedded(layer: &Affine, condition: Tensor<2>) -> Tensor<2> {
+    let [_, width] = condition.dims();
+    if width == 1 {
+        return layer.forward(condition);
+    }
+    let has_return = 1.0 - condition.clone().narrow(1, 1, width - 1).sum_dim(1);
+    condition.matmul(layer.weight.val()) + has_return * layer.bias.val().unsqueeze()
 }
 
 /// The tokens of each timestep next to each other: `R̂₁ o₁ a₁ R̂₂ o₂ a₂ …`.

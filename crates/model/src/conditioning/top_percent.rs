@@ -7,7 +7,7 @@
 //! its contexts.
 //!
 //! A step's input is `[R̂, 0, …, 0]` with a return, and `[0, …, 1, …]` with a top percent: a
-//! Decision Transformer's token is then `R̂ W₀ + b` or `W_k + b`.
+//! Decision Transformer's token is then `R̂ W₀ + b` or `W_k`.
 
 use burn::tensor::{Tensor, TensorData};
 
