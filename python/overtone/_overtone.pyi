@@ -28,7 +28,7 @@ class Agents:
         deterministic: bool | None,
         temperature: float | None,
         return_quantile: float | None,
-        best_percent: float | None,
+        top_percent: float | None,
         seed: int,
         device: str,
     ) -> None: ...

@@ -35,7 +35,7 @@ class Policy:
         return_quantile: Of agents that learned what may be earned from a state: they are told no
             more than this quantile of it, 1: whatever is left of the target; ``None``: the one that
             was chosen for the run, or 0.9.
-        best_percent: Of agents that were told of shares of the best episodes: to act as in the best
+        top_percent: Of agents that were told of shares of the best episodes: to act as in the best
             10 % of the recording, say; 0: they are told a return; ``None``: what was chosen for
             the run, where neither ``target_return`` nor ``return_quantile`` is given.
         seed: Of everything that is drawn: from 0 to 2**64 - 1.
@@ -52,7 +52,7 @@ class Policy:
         deterministic: bool | None = None,
         temperature: float | None = None,
         return_quantile: float | None = None,
-        best_percent: float | None = None,
+        top_percent: float | None = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -67,7 +67,7 @@ class Policy:
             n_agents, deterministic,
             None if temperature is None else float(temperature),
             None if return_quantile is None else float(return_quantile),
-            None if best_percent is None else float(best_percent), int(seed), device,
+            None if top_percent is None else float(top_percent), int(seed), device,
         )
         shape = tuple(self._agents.observation_shape)
         self._shape = shape

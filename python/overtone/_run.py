@@ -79,7 +79,7 @@ class Run:
         deterministic: bool | None = None,
         temperature: float | None = None,
         return_quantile: float | None = None,
-        best_percent: float | None = None,
+        top_percent: float | None = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> Policy:
@@ -94,7 +94,7 @@ class Run:
             deterministic=deterministic,
             temperature=temperature,
             return_quantile=return_quantile,
-            best_percent=best_percent,
+            top_percent=top_percent,
             seed=seed,
             device=device,
         )

@@ -203,7 +203,7 @@ class Policies(Desk):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             # Neither reads a reward.
-            for other in (cloned.policy(), run.policy(best_percent=100)):
+            for other in (cloned.policy(), run.policy(top_percent=100)):
                 for _ in range(3):
                     other.predict(seen)
 
@@ -226,16 +226,16 @@ class Policies(Desk):
         run = self.train(model={**TINY["model"], "top_percents": "10,100"})
         seen = np.random.default_rng(4).normal(size=(1, 11)).astype(np.float32)
         tenth, again, all_, asked = (
-            run.policy(target, best_percent=best).act(seen)
+            run.policy(target, top_percent=best).act(seen)
             for target, best in [(None, 10), (1500, 10), (None, 100), (1500, None)]
         )
         np.testing.assert_array_equal(tenth, again)
         self.assertFalse(np.array_equal(tenth, all_))
-        np.testing.assert_array_equal(asked, run.policy(1500, best_percent=0).act(seen))
-        with self.assertRaisesRegex(ValueError, "best_percent=20: this agent was told of 10, 100 %"):
-            run.policy(best_percent=20)
-        with self.assertRaisesRegex(ValueError, "acts as in the best 10 % of the recording"):
-            run.policy(best_percent=10).act(seen, target_returns=[3.0])
+        np.testing.assert_array_equal(asked, run.policy(1500, top_percent=0).act(seen))
+        with self.assertRaisesRegex(ValueError, "top_percent=20: this agent was told of 10, 100 %"):
+            run.policy(top_percent=20)
+        with self.assertRaisesRegex(ValueError, "acts as in the top 10 % of the recording"):
+            run.policy(top_percent=10).act(seen, target_returns=[3.0])
 
     def test_a_call_that_is_refused_begins_no_episode(self) -> None:
         run = self.train()

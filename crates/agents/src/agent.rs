@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use burn::tensor::Device;
-use overtone_core::{ActionSpace, Normalization, Play, Policy, Simulation, Task};
+use overtone_core::{ActingMode, ActionSpace, Normalization, Play, Policy, Simulation, Task};
 use overtone_model::{ModelError, weights::NamedTensors};
 use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
@@ -75,8 +75,9 @@ impl Agent {
 
     /// Playing as it was trained. A return model bounds the target by its [`RETURN_QUANTILE`].
     pub fn matched(&self) -> Play {
+        let return_quantile = if self.has_return_model() { RETURN_QUANTILE } else { 1.0 };
         Play {
-            return_quantile: if self.has_return_model() { RETURN_QUANTILE } else { 1.0 },
+            acting: ActingMode { return_quantile, ..ActingMode::default() },
             return_scale: self.return_scale,
             delayed_reward: self.delayed_reward,
             ..self.task.matched(self.recording.as_ref())
@@ -89,8 +90,8 @@ impl Agent {
     }
 
     /// The top percents of episodes that it was trained with.
-    pub fn best_percents(&self) -> Vec<f32> {
-        self.algorithm.model().map_or_else(Vec::new, |model| model.best_percents().to_vec())
+    pub fn top_percents(&self) -> Vec<f32> {
+        self.algorithm.model().map_or_else(Vec::new, |model| model.top_percents().to_vec())
     }
 
     /// Whether a temperature may be chosen for it: where actions are drawn from a list. Bins of

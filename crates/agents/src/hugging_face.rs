@@ -140,7 +140,7 @@ fn pairs(n_layers: usize) -> impl Iterator<Item = (String, String, bool)> {
     }))
 }
 
-/// An agent's model as transformers has it: conditioned on returns, or with `best_percent` above 0
+/// An agent's model as transformers has it: conditioned on returns, or with `top_percent` above 0
 /// on this top percent, whatever its returns.
 ///
 /// # Errors
@@ -149,7 +149,7 @@ fn pairs(n_layers: usize) -> impl Iterator<Item = (String, String, bool)> {
 pub fn export(
     agent: &Agent,
     weights: &NamedTensors,
-    best_percent: f32,
+    top_percent: f32,
 ) -> Result<(Config, NamedTensors), ModelError> {
     let wrong = |key, got: String| Err(config_error(key, got, REASON));
     let model = match agent.algorithm.model() {
@@ -170,7 +170,7 @@ pub fn export(
     let Some(conditioning) = &model.conditioning else {
         return wrong("model.conditioning", "none".into());
     };
-    let reads_returns = best_percent == 0.0;
+    let reads_returns = top_percent == 0.0;
     if reads_returns && conditioning.average_return.is_some() {
         return wrong("model.return_unit", "rate".into());
     }
@@ -195,7 +195,7 @@ pub fn export(
     }
     let place = match reads_returns {
         true => None,
-        false => Some(top_percent::place(best_percent, &conditioning.best_percents)?),
+        false => Some(top_percent::place(top_percent, &conditioning.top_percents)?),
     };
     condition(place, conditioning.return_range, &mut theirs)?;
     theirs.insert(NORM_BIAS.1.into(), taken(weights, NORM_BIAS.0)?.clone());

@@ -2,7 +2,7 @@
 //! the average return to go, `R̂ₜ / (H − t)`, in the units that [`perceptron`] explains.
 //!
 //! There is no attention and no history: what a sequence model must beat to be worth its cost. With
-//! `model.best_percents` it may also act as the [top percent](overtone_model::conditioning::top_percent)
+//! `model.top_percents` it may also act as the [top percent](overtone_model::conditioning::top_percent)
 //! of episodes did.
 //!
 //! Differs from the published implementation: observations are normalized; the quick profile
@@ -33,7 +33,7 @@ impl LearnsActions for RvsConfig {
 
     fn describe(&self) -> String {
         let PerceptronConfig { n_layers, width, head, conditioning, .. } = &self.0;
-        let has_top = conditioning.as_ref().is_some_and(|config| !config.best_percents.is_empty());
+        let has_top = conditioning.as_ref().is_some_and(|config| !config.top_percents.is_empty());
         let top = if has_top { ", or told shares of the best" } else { "" };
         format!("RvS-R{top}, {n_layers} layers of {width}, {}", head.describe())
     }

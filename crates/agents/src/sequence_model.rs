@@ -70,8 +70,8 @@ impl Algorithm for SequenceModel {
         self.model.labels_per_context()
     }
 
-    fn best_percents(&self) -> &[f32] {
-        self.model.best_percents()
+    fn top_percents(&self) -> &[f32] {
+        self.model.top_percents()
     }
 
     fn init(

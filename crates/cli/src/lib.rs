@@ -17,7 +17,7 @@ use clap::{Args, Parser, Subcommand};
 use overtone_console::{errors, flags, keys, progress};
 
 pub use command::{
-    evaluate::{DEFAULT_TARGET, OwnChoice, check_best_percent},
+    evaluate::{DEFAULT_TARGET, OwnChoice, check_top_percent},
     prepare::Prepared,
 };
 pub use settings::{Profile, RunConfig, targets};
@@ -119,7 +119,7 @@ enum Evaluate {
     /// Play episodes in the real environment and report the scores
     #[command(after_help = keys::after_help(command::evaluate::OPTIONS, ROLLOUTS))]
     Rollouts(Options),
-    /// Play in several ways (temperature, return quantile, share of the best episodes), and choose
+    /// Play in several acting modes (temperature, return quantile, top percent), and choose
     /// one in episodes that no score is made of
     #[command(after_help = keys::after_help(command::evaluate::CHOOSE_OPTIONS, CHOOSE))]
     Choose(Options),

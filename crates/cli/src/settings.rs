@@ -234,7 +234,7 @@ impl EvaluationConfig {
     }
 
     /// The percentage of the best episodes that the agent imitates.
-    pub fn best_percent(&self) -> Choosable {
+    pub fn top_percent(&self) -> Choosable {
         self.top_percent.beside(&self.target, self.return_quantile)
     }
 }
@@ -278,7 +278,7 @@ impl RunConfig {
     pub fn dataset_options(&self, origin: Origin) -> DatasetOptions {
         DatasetOptions {
             fragment: self.data.fragment,
-            best_percent: self.data.top_percent,
+            top_percent: self.data.top_percent,
             delayed_reward: self.data.delayed_reward,
             held_out: self.train.held_out,
             seed: self.seed,

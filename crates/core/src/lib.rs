@@ -3,6 +3,7 @@
 //!
 //! Nothing here does I/O, reads a clock, or draws from a global generator.
 
+mod acting_mode;
 mod action_scale;
 mod bounds;
 pub mod episode;
@@ -18,6 +19,7 @@ pub mod space;
 pub mod task;
 pub mod window;
 
+pub use acting_mode::ActingMode;
 pub use action_scale::ActionScale;
 pub use episode::{Episode, EpisodeError, Episodes, Outcome};
 pub use normalization::Normalization;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use difference::{Deviation, Difference, Setting, TARGET, Trained, other_length};
 
-use crate::Simulation;
+use crate::{ActingMode, Simulation};
 
 /// Units of the reward that lowers the return-to-go while playing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,30 +86,8 @@ pub struct Play {
     pub global_timestep: GlobalTimestep,
     /// How actions are chosen.
     pub action_choice: ActionChoice,
-    /// Softmax temperature of actions that are drawn.
-    pub temperature: f32,
-    /// Of an agent that knows what may be earned from a state: the quantile of that which is the
-    /// most it is told. 1: it is told what is left of the target, whatever that is.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub return_quantile: f32,
-    /// Of an agent that was told which contexts are of the best episodes: that it acts as in the
-    /// best this many percent of the recording. 0: it is told a return.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub best_percent: f32,
-}
-
-fn one() -> f32 {
-    1.0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_one(number: &f32) -> bool {
-    *number == 1.0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_zero(number: &f32) -> bool {
-    *number == 0.0
+    /// What is chosen for each agent.
+    pub acting: ActingMode,
 }
 
 impl Play {
@@ -125,9 +103,7 @@ impl Play {
             fed_back_actions: FedBackActions::Environment,
             global_timestep: GlobalTimestep::WindowFirst,
             action_choice: ActionChoice::Sample,
-            temperature: 1.0,
-            return_quantile: 1.0,
-            best_percent: 0.0,
+            acting: ActingMode::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! [`BestShares`]: contexts of the best episodes, drawn in turns with those of all.
 //!
-//! An agent can be told what to do in two ways: by a return, or by a share, "as in the best 10 % of
+//! An agent can be told what to do in two ways: by a return, or by a share, "as in the top 10 % of
 //! the recording". For the second it must have seen contexts that were drawn as `%BC` draws them
 //! (Chen et al. 2021), each with the share that it was drawn from.
 

@@ -108,7 +108,7 @@ impl Dataset {
 
     /// Mean and standard deviation of each number of an observation, where it is of numbers:
     /// over all episodes that [`crate::Fragment`] leaves and that are not held out, whatever
-    /// [`crate::DatasetOptions::best_percent`] is.
+    /// [`crate::DatasetOptions::top_percent`] is.
     pub fn normalization(&self) -> Option<&Normalization> {
         match &self.observations {
             StoredObservations::Frames(_) => None,

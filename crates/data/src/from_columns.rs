@@ -63,7 +63,7 @@ impl Dataset {
         let lengths: Vec<usize> = log.episodes.iter().map(|episode| episode.length).collect();
         let returns: Vec<f64> = log.episodes.iter().map(|e| log.episode_return(e)).collect();
         let order = best_first(&returns, &log.finished);
-        let best = best_episodes(&lengths, order, options.best_percent);
+        let best = best_episodes(&lengths, order, options.top_percent);
         let split = Split::draw(best.len(), options.held_out, options.seed)?;
         // Before the worse episodes go, as in the reference: what a number means does not
         // depend on which episodes are imitated.

@@ -25,7 +25,7 @@ pub struct DatasetOptions {
     pub fragment: Fragment,
     /// Percent of the transitions, above 0: the episodes of highest return are kept as long as
     /// they make up no more (Chen et al. 2021's %BC); at least one is. 100 keeps all.
-    pub best_percent: f64,
+    pub top_percent: f64,
     /// Whether an episode's whole return comes with its last step, and nothing before (the
     /// paper's delayed reward).
     pub delayed_reward: bool,
@@ -43,7 +43,7 @@ impl Default for DatasetOptions {
     fn default() -> Self {
         Self {
             fragment: Fragment::Drop,
-            best_percent: 100.0,
+            top_percent: 100.0,
             delayed_reward: false,
             held_out: 0.0,
             seed: 0,
@@ -55,13 +55,13 @@ impl Default for DatasetOptions {
 impl DatasetOptions {
     /// Refuses a share of nothing or of more than all.
     pub(super) fn check(&self) -> Result<(), DataError> {
-        if self.best_percent > 0.0 && self.best_percent <= 100.0 {
+        if self.top_percent > 0.0 && self.top_percent <= 100.0 {
             return Ok(());
         }
         Err(DataError::Sampling {
             reason: format!(
-                "best_percent is {}, and must lie above 0 and at most at 100",
-                self.best_percent
+                "top_percent is {}, and must lie above 0 and at most at 100",
+                self.top_percent
             ),
         })
     }

@@ -1,7 +1,7 @@
-//! [`Choice`]: the way of playing that suits an agent, and how it was found.
+//! [`Choice`]: the mode of playing that suits an agent, and how it was found.
 //!
 //! Two settings of play change what an agent earns as much as its head does, each agent's in its
-//! own way. Softmax temperature: one that learned from near-random policies gains when it is
+//! own mode. Softmax temperature: one that learned from near-random policies gains when it is
 //! sharpened, another then repeats one action for ever. The quantile of what may be earned that an
 //! agent asks for at most: where learners were recorded it is failure, where good policies were it
 //! keeps the agent to what it knows. So none is right for all, and a choice by the episodes that a
@@ -9,54 +9,22 @@
 
 use std::{fs, io::ErrorKind, path::Path};
 
-use overtone_core::Play;
+use overtone_core::ActingMode;
 use serde::{Deserialize, Serialize};
 
 use crate::{ReportError, Summary, evaluation::write_json};
 
-/// What is chosen of a way to play.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Way {
-    /// As [`Play::temperature`].
-    pub temperature: f32,
-    /// As [`Play::return_quantile`].
-    pub return_quantile: f32,
-    /// As [`Play::best_percent`].
-    #[serde(default)]
-    pub best_percent: f32,
-}
-
-/// The way in which nothing is changed: an agent draws as it learned, and is told what is left of
-/// its target.
-const PLAIN: Way = Way { temperature: 1.0, return_quantile: 1.0, best_percent: 0.0 };
-
-impl Way {
-    /// That of a protocol.
-    pub fn of(play: &Play) -> Self {
-        let &Play { temperature, return_quantile, best_percent, .. } = play;
-        Self { temperature, return_quantile, best_percent }
-    }
-
-    /// The protocol, played this way.
-    #[must_use]
-    pub fn playing(self, play: &Play) -> Play {
-        let Self { temperature, return_quantile, best_percent } = self;
-        Play { temperature, return_quantile, best_percent, ..play.clone() }
-    }
-}
-
-/// What an agent earned in a way.
+/// What an agent earned in a mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChoicePoint {
-    /// The way.
-    pub way: Way,
+    /// The mode.
+    pub mode: ActingMode,
     /// Scores.
     pub raw_return: Summary,
 }
 
-/// The way in which a run's agent is played, and the episodes it was chosen by.
+/// The mode in which a run's agent is played, and the episodes it was chosen by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
@@ -68,23 +36,23 @@ pub struct Choice {
     pub seed: u64,
     /// The rule in words.
     pub rule: String,
-    /// The ways there were, in the order in which they were named.
+    /// The modes there were, in the order in which they were named.
     pub curve: Vec<ChoicePoint>,
     /// The one of the highest mean; the first of equal ones.
-    pub chosen: Way,
+    pub chosen: ActingMode,
 }
 
-/// How a way is chosen, as it is said.
+/// How a mode is chosen, as it is said.
 const RULE: &str = "the highest mean raw return, in episodes that no score is made of";
 
-/// A setting that ways differ in: its name, and its value in a way.
-pub type Differing = (&'static str, fn(&Way) -> f32);
+/// A setting that modes differ in: its name, and its value in a mode.
+pub type Differing = (&'static str, fn(&ActingMode) -> f32);
 
-/// All settings of a way.
+/// All settings of a mode.
 const SETTINGS: [Differing; 3] = [
-    ("temperature", |way| way.temperature),
-    ("return quantile", |way| way.return_quantile),
-    ("best percent", |way| way.best_percent),
+    ("temperature", |mode| mode.temperature),
+    ("return quantile", |mode| mode.return_quantile),
+    ("top percent", |mode| mode.top_percent),
 ];
 
 impl Choice {
@@ -98,15 +66,15 @@ impl Choice {
         let better =
             |best: &ChoicePoint, point: &ChoicePoint| point.raw_return.mean > best.raw_return.mean;
         let best = points.fold(first, |best, point| if better(best, point) { point } else { best });
-        let chosen = best.way;
+        let chosen = best.mode;
         Some(Self { step, target, seed, rule: RULE.into(), curve, chosen })
     }
 
-    /// The same choice among the ways of this [`Way::best_percent`] alone; `None` where there were
+    /// The same choice among the modes of this [`ActingMode::top_percent`] alone; `None` where there were
     /// none.
-    pub fn among_best(self, best_percent: f32) -> Option<Self> {
+    pub fn among_best(self, top_percent: f32) -> Option<Self> {
         let Self { step, target, seed, mut curve, .. } = self;
-        curve.retain(|point| point.way.best_percent == best_percent);
+        curve.retain(|point| point.mode.top_percent == top_percent);
         Self::of(step, target, seed, curve)
     }
 
@@ -132,18 +100,19 @@ impl Choice {
         serde_json::from_slice(&json).map(Some).map_err(wrong)
     }
 
-    /// Whether there was more than one way to choose from.
+    /// Whether there was more than one mode to choose from.
     pub fn is_one(&self) -> bool {
         self.curve.len() > 1
     }
 
-    /// The settings in which its ways differ; of one way those that change what an agent does.
+    /// The settings in which its modes differ; of one mode those that change what an agent does.
     pub fn settings(&self) -> Vec<Differing> {
-        let mut ways: Vec<&Way> = self.curve.iter().map(|point| &point.way).collect();
+        let as_trained = ActingMode::default();
+        let mut modes: Vec<&ActingMode> = self.curve.iter().map(|point| &point.mode).collect();
         if !self.is_one() {
-            ways.push(&PLAIN);
+            modes.push(&as_trained);
         }
-        let differ = |(_, of): &Differing| ways.windows(2).any(|pair| of(pair[0]) != of(pair[1]));
+        let differ = |(_, of): &Differing| modes.windows(2).any(|pair| of(pair[0]) != of(pair[1]));
         SETTINGS.into_iter().filter(differ).collect()
     }
 
@@ -151,33 +120,33 @@ impl Choice {
     pub fn what(&self) -> String {
         let names: Vec<&str> = self.settings().iter().map(|(name, _)| *name).collect();
         match &names[..] {
-            [] => "one way".into(),
-            [.., "return quantile", "best percent"] => {
+            [] => "one mode".into(),
+            [.., "return quantile", "top percent"] => {
                 let others = names[..names.len() - 2].iter().map(|name| format!("{name} and "));
-                others.collect::<String>() + "return quantile or best percent"
+                others.collect::<String>() + "return quantile or top percent"
             }
             _ => names.join(" and "),
         }
     }
 
-    /// A way by those settings: `0.5`, or `0.5 and 0.9`; one that is told a share of the best
-    /// episodes by that in place of a quantile, `best 10 %`.
-    pub fn label(&self, way: &Way) -> String {
+    /// A mode by those settings: `0.5`, or `0.5 and 0.9`; one that is told a share of the best
+    /// episodes by that in place of a quantile, `top 10 %`.
+    pub fn label(&self, mode: &ActingMode) -> String {
         let value = |(name, of): Differing| match name {
-            "best percent" if of(way) == 0.0 => "a return".into(),
-            "best percent" => format!("best {} %", of(way)),
-            _ => of(way).to_string(),
+            "top percent" if of(mode) == 0.0 => "a return".into(),
+            "top percent" => format!("top {} %", of(mode)),
+            _ => of(mode).to_string(),
         };
-        let heeded = self.heeded(way).into_iter();
+        let heeded = self.heeded(mode).into_iter();
         heeded.map(value).collect::<Vec<_>>().join(" and ")
     }
 
-    /// Those settings, without the one that a way is not told.
-    fn heeded(&self, way: &Way) -> Vec<Differing> {
-        let other = if way.best_percent > 0.0 { "return quantile" } else { "best percent" };
+    /// Those settings, without the one that a mode is not told.
+    fn heeded(&self, mode: &ActingMode) -> Vec<Differing> {
+        let other = if mode.top_percent > 0.0 { "return quantile" } else { "top percent" };
         let mut settings = self.settings();
         let differs = |of: &str| settings.iter().any(|(name, _)| *name == of);
-        if differs("return quantile") && differs("best percent") {
+        if differs("return quantile") && differs("top percent") {
             settings.retain(|(name, _)| *name != other);
         }
         settings
@@ -186,8 +155,8 @@ impl Choice {
     /// The chosen mode in words: `top 50 %`, `temperature 0.5, return quantile 0.9`.
     pub fn mode(&self) -> String {
         let value = |(name, of): Differing| match (name, of(&self.chosen)) {
-            ("best percent", 0.0) => "a target return".into(),
-            ("best percent", percent) => format!("top {percent} %"),
+            ("top percent", 0.0) => "a target return".into(),
+            ("top percent", percent) => format!("top {percent} %"),
             (name, value) => format!("{name} {value}"),
         };
         match self.heeded(&self.chosen) {
@@ -213,7 +182,7 @@ mod tests {
 
     fn curve(of: &[([f32; 2], &[f64])]) -> Vec<ChoicePoint> {
         let point = |&([temperature, return_quantile], returns): &([f32; 2], &[f64])| ChoicePoint {
-            way: Way { temperature, return_quantile, best_percent: 0.0 },
+            mode: ActingMode { temperature, return_quantile, top_percent: 0.0 },
             raw_return: Summary::of(returns).unwrap(),
         };
         of.iter().map(point).collect()
@@ -248,21 +217,21 @@ mod tests {
 
     #[test]
     fn a_way_that_is_told_no_share_is_told_a_return_or_how_much_of_it() {
-        let told = |ways: &[[f32; 3]]| {
-            let point = |&[temperature, return_quantile, best_percent]: &[f32; 3]| ChoicePoint {
-                way: Way { temperature, return_quantile, best_percent },
+        let told = |modes: &[[f32; 3]]| {
+            let point = |&[temperature, return_quantile, top_percent]: &[f32; 3]| ChoicePoint {
+                mode: ActingMode { temperature, return_quantile, top_percent },
                 raw_return: Summary::of(&[3.0]).unwrap(),
             };
-            let choice = Choice::of(4, 5.0, 1001, ways.iter().map(point).collect()).unwrap();
-            let modes = ways.iter().map(|&[temperature, return_quantile, best_percent]| {
-                let chosen = Way { temperature, return_quantile, best_percent };
+            let choice = Choice::of(4, 5.0, 1001, modes.iter().map(point).collect()).unwrap();
+            let modes = modes.iter().map(|&[temperature, return_quantile, top_percent]| {
+                let chosen = ActingMode { temperature, return_quantile, top_percent };
                 Choice { chosen, ..choice.clone() }.mode()
             });
             let modes: Vec<String> = modes.collect();
-            let labels = ways
+            let labels = modes
                 .iter()
                 .map(|&[t, q, b]| {
-                    choice.label(&Way { temperature: t, return_quantile: q, best_percent: b })
+                    choice.label(&ActingMode { temperature: t, return_quantile: q, top_percent: b })
                 })
                 .collect::<Vec<_>>()
                 .join(", ");
@@ -272,13 +241,13 @@ mod tests {
         let with_temperatures = [[1.0, 1.0, 0.0], [1.0, 1.0, 10.0], [0.5, 1.0, 0.0]];
         let modes = "temperature 1, a target return; temperature 1, top 10 %; temperature 0.5, a \
                      target return";
-        let labels = "1 and a return, 1 and best 10 %, 0.5 and a return";
+        let labels = "1 and a return, 1 and top 10 %, 0.5 and a return";
         assert_eq!(told(&with_temperatures), expect(labels, modes));
         let shares = [[1.0, 0.9, 0.0], [1.0, 0.9, 10.0]];
-        assert_eq!(told(&shares), expect("a return, best 10 %", "a target return; top 10 %"));
+        assert_eq!(told(&shares), expect("a return, top 10 %", "a target return; top 10 %"));
         let with_quantiles = [[1.0, 0.9, 0.0], [1.0, 0.5, 0.0], [1.0, 0.9, 10.0]];
         let modes = "return quantile 0.9; return quantile 0.5; top 10 %";
-        assert_eq!(told(&with_quantiles), expect("0.9, 0.5, best 10 %", modes));
+        assert_eq!(told(&with_quantiles), expect("0.9, 0.5, top 10 %", modes));
     }
 
     #[test]

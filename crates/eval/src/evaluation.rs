@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Version of `evaluation.json`.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// Which weights were played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,24 +36,18 @@ pub struct CheckpointRef {
 pub struct Heeds {
     /// The return that is asked for.
     pub target: bool,
-    /// [`Play::temperature`].
+    /// [`ActingMode::temperature`](overtone_core::ActingMode::temperature)
     pub temperature: bool,
-    /// [`Play::return_quantile`].
+    /// [`ActingMode::return_quantile`](overtone_core::ActingMode::return_quantile)
     pub return_quantile: bool,
-    /// [`Play::best_percent`]; true in older reports.
-    #[serde(default = "heeded")]
-    pub best_percent: bool,
-}
-
-/// What is taken of a setting of which nothing is known.
-fn heeded() -> bool {
-    true
+    /// [`ActingMode::top_percent`](overtone_core::ActingMode::top_percent)
+    pub top_percent: bool,
 }
 
 impl Heeds {
-    /// What an agent heeds of which nothing is known.
+    /// Every setting.
     pub const ALL: Self =
-        Self { target: true, temperature: true, return_quantile: true, best_percent: true };
+        Self { target: true, temperature: true, return_quantile: true, top_percent: true };
 }
 
 /// What was played, and how: the part of a report that is known before the start.
@@ -69,13 +63,10 @@ pub struct Setting {
     pub policy: String,
     /// The protocol it was played by.
     pub protocol: Play,
-    /// What of it, and of the targets, is otherwise than the agent was trained; absent in older
-    /// reports, and where that is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub differences: Option<Vec<Difference>>,
-    /// Which settings of play change what it does; absent in older reports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub heeds: Option<Heeds>,
+    /// What of it, and of the targets, differs from the agent's training.
+    pub differences: Vec<Difference>,
+    /// Which settings of play change what the agent does.
+    pub heeds: Heeds,
     /// How some of it was chosen; absent where all was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
@@ -88,18 +79,13 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Which settings of play change what the agent does; all, where that is not known.
-    pub fn heeded(&self) -> Heeds {
-        self.heeds.unwrap_or(Heeds::ALL)
-    }
-
-    /// What the agent was told of `target`, to be read: that number, or `best 10 %`; `None` of one
+    /// What the agent was told of `target`, to be read: that number, or `top 10 %`; `None` of one
     /// that is told neither.
     pub fn told(&self, target: f32) -> Option<String> {
-        match self.protocol.best_percent {
-            _ if self.heeded().target => Some(target.to_string()),
-            percent if percent > 0.0 && self.heeded().best_percent => {
-                Some(format!("best {percent} %"))
+        match self.protocol.acting.top_percent {
+            _ if self.heeds.target => Some(target.to_string()),
+            percent if percent > 0.0 && self.heeds.top_percent => {
+                Some(format!("top {percent} %"))
             }
             _ => None,
         }
@@ -149,7 +135,7 @@ pub struct TargetResult {
     pub normalized: Option<Summary>,
     /// Episodes that a limit cut.
     pub truncated: usize,
-    /// Absent for a policy that does not say what it draws from, and in older reports.
+    /// Absent for a policy that does not say what it draws from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<SmoothnessResult>,
     /// How probable each action was, in the order of the smoothness' bins; absent likewise.
@@ -191,11 +177,9 @@ pub struct Evaluation {
     pub wall_seconds: f64,
     /// Actions per second, only this evaluation's.
     pub steps_per_second: f64,
-    /// Where the time went, for all that was played together; absent in older reports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pace: Option<Pace>,
-    /// The returns asked for, in that order; empty in older reports.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Where the time went, for all that was played together.
+    pub pace: Pace,
+    /// The target returns, in the order in which they were given.
     pub asked: Vec<f32>,
     /// Statistics, in the order the targets were asked for; a target of which every episode
     /// failed is left out.
@@ -320,7 +304,7 @@ impl Evaluation {
             steps: rollout.steps,
             wall_seconds: rollout.wall_seconds,
             steps_per_second: rollout.steps as f64 / rollout.wall_seconds.max(1e-9),
-            pace: Some(rollout.pace),
+            pace: rollout.pace,
             asked: plan.targets.clone(),
             targets,
             episodes: rollout.episodes,
@@ -407,15 +391,10 @@ impl Evaluation {
         Ok(checkpoint.map(|played| played.step))
     }
 
-    /// The result of the return asked for first; `None` where every episode of it failed, and
-    /// where an older report leaves open which it was.
+    /// The result of the first target return; `None` where every episode of it failed.
     pub fn first_target(&self) -> Option<&TargetResult> {
-        let told = |target: f32| self.targets.iter().find(|told| told.target_return == target);
-        match self.asked.first() {
-            Some(first) => told(*first),
-            None if self.failed.iter().any(|lost| told(lost.target_return).is_none()) => None,
-            None => self.targets.first(),
-        }
+        let first = self.asked.first()?;
+        self.targets.iter().find(|result| result.target_return == *first)
     }
 }
 

@@ -18,7 +18,7 @@ pub mod summary;
 pub mod table;
 
 pub use ablation::{Ablation, AblationResult, AblationRow};
-pub use choice::{Choice, ChoicePoint, Way};
+pub use choice::{Choice, ChoicePoint};
 pub use evaluation::{
     ActionHistogram, ActionShare, CheckpointRef, Evaluation, Heeds, ReportError, Setting,
     SmoothnessResult, TargetResult,

@@ -86,9 +86,8 @@ pub struct PlayedEpisode {
     pub episode: usize,
     /// Its seed, which determines it (with the policy and the protocol).
     pub seed: u64,
-    /// What the environment was seeded with, derived from `seed`; absent in older reports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub environment_seed: Option<u64>,
+    /// What the environment was seeded with, derived from `seed`.
+    pub environment_seed: u64,
     /// Actions taken.
     pub length: u64,
     /// Sum of raw rewards: the score.

@@ -10,7 +10,7 @@ use overtone_core::protocol::{Difference, ReturnUnits};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
-    Ablation, AblationResult, AblationRow, Evaluation, Plan, RandomPolicy, Setting, rollout,
+    Ablation, AblationResult, AblationRow, Evaluation, Heeds, Plan, RandomPolicy, Setting, rollout,
 };
 
 fn game(name: &str) -> Task {
@@ -35,8 +35,8 @@ fn evaluation(returns: &[f64]) -> Evaluation {
         rom_md5: None,
         policy: "uniform random".into(),
         protocol: game("seaquest").matched(None),
-        differences: Some(Vec::new()),
-        heeds: None,
+        differences: Vec::new(),
+        heeds: Heeds::ALL,
         choice: None,
         checkpoint: None,
         dataset_hash: None,

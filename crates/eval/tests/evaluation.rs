@@ -10,7 +10,7 @@ use overtone_core::Task;
 use overtone_core::protocol::{Difference, ReturnUnits};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::{
-    CheckpointRef, Evaluation, FailedEpisode, Plan, PlayedDistributions, PlayedEpisode, Pooled,
+    CheckpointRef, Evaluation, FailedEpisode, Heeds, Plan, PlayedDistributions, PlayedEpisode, Pooled,
     RandomPolicy, ReportError, Rollout, Setting, SmoothnessResult, rollout,
 };
 
@@ -63,8 +63,8 @@ fn setting() -> Setting {
         rom_md5: Some("0123".into()),
         policy: "uniform random".into(),
         protocol: game("seaquest").matched(None),
-        differences: None,
-        heeds: None,
+        differences: Vec::new(),
+        heeds: Heeds::ALL,
         choice: None,
         checkpoint: Some(CheckpointRef { path: "checkpoints/900".into(), step: 900 }),
         dataset_hash: None,
@@ -201,15 +201,13 @@ fn failed_episodes_are_told_and_in_no_number() {
     assert!(!serde_json::to_string(&sound).unwrap().contains("failed"));
 
     // A target without an episode is left out, and nothing at all is an error.
-    let mut half = with_failed(&[6, 7, 8, 9, 10, 11]).unwrap();
+    let half = with_failed(&[6, 7, 8, 9, 10, 11]).unwrap();
     assert_eq!((half.targets.len(), half.targets[0].target_return), (1, 1.0));
-    // The first return asked for is known whichever failed, but not from an older report.
+    // The first target return is known whichever failed.
     let first = |report: &Evaluation| report.first_target().map(|told| told.target_return);
-    let mut other = with_failed(&[0, 1, 2, 3, 4, 5]).unwrap();
+    let other = with_failed(&[0, 1, 2, 3, 4, 5]).unwrap();
     assert_eq!([first(&sound), first(&half), first(&other)], [Some(1.0), Some(1.0), None]);
     assert_eq!(other.targets[0].target_return, 2.5);
-    (half.asked, other.asked) = (Vec::new(), Vec::new());
-    assert_eq!([first(&half), first(&other)], [None, None]);
     let all: Vec<usize> = (0..12).collect();
     let error = with_failed(&all).unwrap_err();
     assert_eq!(error.to_string(), "all 12 episodes failed; the first: its emulator died");
@@ -224,18 +222,15 @@ fn differences_are_told_with_their_consequences() {
         consequence: "scores are not comparable".into(),
     };
     let line = "  simulation.sticky_probability 0, trained with 0.25: scores are not comparable\n";
-    let told = |differences: Option<Vec<Difference>>| {
+    let told = |differences: Vec<Difference>| {
         let mut report = evaluation();
         report.setting.differences = differences;
         let json = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<Evaluation>(&json).unwrap(), report);
-        (report.to_text(), json.contains("differences"))
+        report.to_text()
     };
-    let (text, in_file) = told(Some(vec![difference]));
-    assert!(in_file && text.contains("otherwise than recorded") && text.contains(line), "{text}");
-    let (text, in_file) = told(Some(Vec::new()));
-    assert!(in_file && text.contains("no setting differs"), "{text}");
-    // As in older reports.
-    let (text, in_file) = told(None);
-    assert!(!in_file && !text.contains("recorded and trained"), "{text}");
+    let text = told(vec![difference]);
+    assert!(text.contains("otherwise than recorded") && text.contains(line), "{text}");
+    let text = told(Vec::new());
+    assert!(text.contains("no setting differs"), "{text}");
 }

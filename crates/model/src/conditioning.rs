@@ -56,13 +56,13 @@ pub struct ConditionerConfig {
     /// Top percents of episodes, [indicators](top_percent) of which replace the return in half of
     /// the contexts; empty: there are only returns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub best_percents: Vec<f32>,
+    pub top_percents: Vec<f32>,
 }
 
 impl ConditionerConfig {
     /// Numbers that a model is conditioned on at each step: the return and the indicators.
     pub fn width(&self) -> usize {
-        1 + self.best_percents.len()
+        1 + self.top_percents.len()
     }
 
     /// Checks what the types cannot.
@@ -86,7 +86,7 @@ impl ConditionerConfig {
             }
             returns.validate(observations)?;
         }
-        top_percent::validate(&self.best_percents)
+        top_percent::validate(&self.top_percents)
     }
 
     /// Contexts with the numbers that a model is conditioned on while it learns.
@@ -130,8 +130,8 @@ impl Condition {
     /// below 1.
     pub fn of_play(play: &Play, config: Option<&ConditionerConfig>) -> Result<Self, ModelError> {
         let mut condition = Self::default();
-        if play.return_quantile != 1.0 {
-            let quantile = f64::from(play.return_quantile);
+        if play.acting.return_quantile != 1.0 {
+            let quantile = f64::from(play.acting.return_quantile);
             let wrong = |expected| Err(config_error("return_quantile", quantile, expected));
             if !(quantile > 0.0 && quantile < 1.0) {
                 return wrong("above 0 and below 1");
@@ -141,9 +141,9 @@ impl Condition {
             }
             condition.return_quantile = Some(quantile);
         }
-        if play.best_percent != 0.0 {
-            let known = config.map_or(&[][..], |config| &config.best_percents[..]);
-            condition.top_percent = Some(top_percent::place(play.best_percent, known)?);
+        if play.acting.top_percent != 0.0 {
+            let known = config.map_or(&[][..], |config| &config.top_percents[..]);
+            condition.top_percent = Some(top_percent::place(play.acting.top_percent, known)?);
         }
         Ok(condition)
     }

@@ -106,8 +106,8 @@ impl ModelConfig {
     }
 
     /// The [top percents](crate::conditioning::top_percent) that the model is trained with.
-    pub fn best_percents(&self) -> &[f32] {
-        self.conditioning().map_or(&[][..], |conditioning| &conditioning.best_percents[..])
+    pub fn top_percents(&self) -> &[f32] {
+        self.conditioning().map_or(&[][..], |conditioning| &conditioning.top_percents[..])
     }
 
     /// Whether the model reads a context's place in its episode from a table

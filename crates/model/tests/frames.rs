@@ -4,7 +4,7 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{
-    ActionSpace, Actions, BinOrder, Normalization, ObservationSpace, Observations, Play, Policy,
+    ActingMode, ActionSpace, Actions, BinOrder, Normalization, ObservationSpace, Observations, Play, Policy,
     Simulation, Turn,
     policy::EpisodeStart,
     protocol::{ActionChoice, GlobalTimestep},
@@ -220,7 +220,10 @@ fn playing_step_by_step_equals_one_pass() {
     for model in models() {
         let mut episode = Episode::random(length);
         // Nearly greedy: the draw does not matter unless two logits tie.
-        let protocol = Play { temperature: 1e-6, ..Play::matched(Simulation::default()) };
+        let protocol = Play {
+            acting: ActingMode { temperature: 1e-6, ..ActingMode::default() },
+            ..Play::matched(Simulation::default())
+        };
         let mut policy = policy_of(&model, &protocol);
         let start = EpisodeStart { seed: 5, target_return: episode.returns_to_go[0] };
         for t in 0..length {

@@ -8,7 +8,7 @@ use burn::{
     tensor::{DType, Device, TensorData},
 };
 use overtone_core::{
-    ActionSpace, Actions, Normalization, ObservationSpace, Observations, Play, Policy, Simulation,
+    ActingMode, ActionSpace, Actions, Normalization, ObservationSpace, Observations, Play, Policy, Simulation,
     Turn, policy::EpisodeStart, protocol::ActionChoice, seed,
 };
 use overtone_model::{
@@ -302,7 +302,8 @@ fn what_cannot_be_played_is_named() {
     for return_scale in [0.0, -1.0, f32::NAN] {
         let protocol = Play { return_scale, ..mode.clone() };
         assert!(refused(&normalization(), &protocol).contains("return scale"));
-        let play = Play { temperature: return_scale, ..mode.clone() };
+        let acting = ActingMode { temperature: return_scale, ..mode.acting };
+        let play = Play { acting, ..mode.clone() };
         let error = ModelPolicy::new(model, None, &play).err().unwrap().to_string();
         assert!(error.contains("temperature"), "{error}");
     }
@@ -396,7 +397,7 @@ fn broken_weights_are_told() {
     }
     assert_eq!(n_heads, 3 + 5 + 3);
 
-    let asking = Play { return_quantile: 0.9, ..play };
+    let asking = Play { acting: ActingMode { return_quantile: 0.9, ..play.acting }, ..play };
     for returns in [
         ReturnModelConfig::hl_gauss(),
         ReturnModelConfig::new(HeadConfig::FourierLikelihood(FourierLikelihoodConfig::new(4))),

@@ -6,7 +6,7 @@ use burn::{
     module::Module,
     tensor::{Device, Tensor, TensorData},
 };
-use overtone_core::{ActionSpace, ObservationSpace, Play, Simulation, seed};
+use overtone_core::{ActingMode, ActionSpace, ObservationSpace, Play, Simulation, seed};
 use overtone_model::{
     Acted, Condition, Conditioner, ConditionerConfig, Contexts, DecisionTransformerConfig,
     HeadConfig, Init, Model, ModelConfig, ModelPolicy, Observed, ReturnModel, ReturnModelConfig,
@@ -134,7 +134,8 @@ fn models(config: &ModelConfig, device: &Device) -> (Model, ReturnModel) {
 }
 
 fn play(return_quantile: f32) -> Play {
-    Play { return_quantile, ..Play::matched(Simulation::default()) }
+    let acting = ActingMode { return_quantile, ..ActingMode::default() };
+    Play { acting, ..Play::matched(Simulation::default()) }
 }
 
 /// What a model reads at the newest step of an agent that acts by this quantile.

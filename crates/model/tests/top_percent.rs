@@ -6,7 +6,7 @@ use burn::{
     module::Module,
     tensor::{Device, Tensor, TensorData},
 };
-use overtone_core::{ActionSpace, ObservationSpace, Play, Simulation, seed};
+use overtone_core::{ActingMode, ActionSpace, ObservationSpace, Play, Simulation, seed};
 use overtone_model::{
     Acted, Condition, Conditioner, ConditionerConfig, Contexts, DecisionTransformerConfig, Init,
     Model, ModelConfig, ModelPolicy, Observed, PerceptronConfig,
@@ -16,7 +16,7 @@ mod descent;
 
 const OBSERVATIONS: ObservationSpace = ObservationSpace::Vectors { width: 2 };
 
-fn config(best_percents: Vec<f32>) -> DecisionTransformerConfig {
+fn config(top_percents: Vec<f32>) -> DecisionTransformerConfig {
     DecisionTransformerConfig {
         d_model: 16,
         n_layers: 1,
@@ -24,17 +24,17 @@ fn config(best_percents: Vec<f32>) -> DecisionTransformerConfig {
         dropout: 0.0,
         conditioning: Some(ConditionerConfig {
             return_range: Some([0.0, 10.0]),
-            best_percents,
+            top_percents,
             ..ConditionerConfig::default()
         }),
         ..DecisionTransformerConfig::gym(20)
     }
 }
 
-fn perceptron(best_percents: Vec<f32>) -> PerceptronConfig {
+fn perceptron(top_percents: Vec<f32>) -> PerceptronConfig {
     let rvs = PerceptronConfig::rvs(20);
     let conditioning =
-        rvs.conditioning.clone().map(|rvs| ConditionerConfig { best_percents, ..rvs });
+        rvs.conditioning.clone().map(|rvs| ConditionerConfig { top_percents, ..rvs });
     PerceptronConfig { width: 32, conditioning, ..rvs }
 }
 
@@ -72,8 +72,9 @@ fn contexts(asked: f32, best: &[Option<u8>], actions: &[f32], device: &Device) -
     }
 }
 
-fn play(best_percent: f32) -> Play {
-    Play { best_percent, ..Play::matched(Simulation::default()) }
+fn play(top_percent: f32) -> Play {
+    let acting = ActingMode { top_percent, ..ActingMode::default() };
+    Play { acting, ..Play::matched(Simulation::default()) }
 }
 
 /// The contexts as an agent that acts by this top percent is conditioned on them.
@@ -151,11 +152,11 @@ fn a_top_percent_that_was_not_trained_with_is_refused() {
     for config in both() {
         assert!(ModelPolicy::new(&model(&config, &Device::flex()), None, &play(10.0)).is_ok());
         let error = refused(&config, 20.0);
-        assert!(error.starts_with("best_percent = 20: 0, or one that"), "{error}");
+        assert!(error.starts_with("top_percent = 20: 0, or one that"), "{error}");
     }
     let cloning = PerceptronConfig { conditioning: None, ..perceptron(Vec::new()) };
     for config in both_with(&[]).into_iter().chain([ModelConfig::Perceptron(cloning)]) {
         let error = refused(&config, 10.0);
-        assert!(error.contains("model.best_percents"), "{error}");
+        assert!(error.contains("model.top_percents"), "{error}");
     }
 }

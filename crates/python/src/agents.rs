@@ -34,7 +34,7 @@ pub struct Agents {
     /// Those of what is asked for: environments give raw rewards.
     units: ReturnUnits,
     /// Told in place of a return; 0: a return is told.
-    best_percent: f32,
+    top_percent: f32,
     /// How actions are chosen where a call does not say it.
     choice: ActionChoice,
     seed: u64,
@@ -87,7 +87,7 @@ impl Agents {
     /// `run` is a run's folder, or a checkpoint's; `target_return` a number or a percentile of
     /// the data's returns (`"p95"`); empty: the default's, and what was chosen for the run.
     #[new]
-    #[pyo3(signature = (run, checkpoint, target_return, n_agents, deterministic, temperature, return_quantile, best_percent, seed, device))]
+    #[pyo3(signature = (run, checkpoint, target_return, n_agents, deterministic, temperature, return_quantile, top_percent, seed, device))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn new(
         py: Python<'_>,
@@ -98,7 +98,7 @@ impl Agents {
         deterministic: Option<bool>,
         temperature: Option<f32>,
         return_quantile: Option<f32>,
-        best_percent: Option<f32>,
+        top_percent: Option<f32>,
         seed: u64,
         device: &str,
     ) -> PyResult<Self> {
@@ -106,12 +106,13 @@ impl Agents {
         let agent = Agent::of(&checkpoint).map_err(failed)?;
         // Who asks for a return is to be heard.
         let is_asked = !target_return.is_empty() || return_quantile.is_some();
-        let best_percent = best_percent.or(is_asked.then_some(0.0));
+        let top_percent = top_percent.or(is_asked.then_some(0.0));
         let matched = agent.matched();
-        let mut play = own.chosen(&matched, best_percent).playing(&matched);
-        overtone::check_best_percent(play.best_percent, &agent.best_percents())
+        let acting = own.chosen(&matched, top_percent);
+        let mut play = Play { acting, ..matched };
+        overtone::check_top_percent(acting.top_percent, &agent.top_percents())
             .map_err(|error| wrong(error.to_string()))?;
-        let temperature = temperature.unwrap_or(play.temperature);
+        let temperature = temperature.unwrap_or(acting.temperature);
         let target_return = if target_return.is_empty() { DEFAULT_TARGET } else { target_return };
         let targets =
             overtone::targets("target_return", target_return, &checkpoint.state.episode_returns);
@@ -121,7 +122,7 @@ impl Agents {
         if !(temperature.is_finite() && temperature > 0.0) {
             return Err(wrong(format!("temperature={temperature}: must be positive")));
         }
-        play.temperature = temperature;
+        play.acting.temperature = temperature;
         if let Some(quantile) = return_quantile {
             if !agent.has_return_model() {
                 return Err(wrong(format!(
@@ -134,7 +135,7 @@ impl Agents {
                     "return_quantile={quantile}: must lie above 0, and at most at 1"
                 )));
             }
-            play.return_quantile = quantile;
+            play.acting.return_quantile = quantile;
         }
         if let Some(deterministic) = deterministic {
             play.action_choice = choice_of(&agent, deterministic)?;
@@ -144,8 +145,8 @@ impl Agents {
         let choice = play.action_choice;
         let episodes = vec![0; n_agents];
         let acting = Mutex::new(Acting { policy, episodes, choice, played: None });
-        let (best_percent, units) = (play.best_percent, play.return_units);
-        Ok(Self { acting, agent, target_return, units, best_percent, choice, seed, n_agents })
+        let (top_percent, units) = (acting.top_percent, play.return_units);
+        Ok(Self { acting, agent, target_return, units, top_percent, choice, seed, n_agents })
     }
 
     /// The task, as `suite/name`.
@@ -190,7 +191,7 @@ impl Agents {
     /// Whether the rewards of earlier steps change later actions.
     #[getter]
     fn reads_rewards(&self) -> bool {
-        let is_told_return = self.best_percent == 0.0 && !self.agent.delayed_reward;
+        let is_told_return = self.top_percent == 0.0 && !self.agent.delayed_reward;
         self.agent.algorithm.reads_returns() && is_told_return
     }
 
@@ -220,11 +221,11 @@ impl Agents {
             starts: numbers(starts)?,
             targets: numbers(targets)?,
         };
-        if told.targets.is_some() && self.best_percent > 0.0 {
+        if told.targets.is_some() && self.top_percent > 0.0 {
             return Err(wrong(format!(
-                "target_returns: this agent acts as in the best {} % of the recording and is told \
-                 no return; load it with a target_return, or with best_percent=0",
-                self.best_percent
+                "target_returns: this agent acts as in the top {} % of the recording and is told \
+                 no return; load it with a target_return, or with top_percent=0",
+                self.top_percent
             )));
         }
         let seen = match self.agent.task.observations {

@@ -389,17 +389,12 @@ fn protocol_section(protocols: &Protocols, runs: &[RunFiles], blocks: &mut Vec<B
         blocks.push(text("Scores by different protocols may not be compared."));
     }
     blocks.push(Block::Table(protocols.table()));
-    match protocols.differences(runs) {
-        None => {}
-        Some(table) if table.is_empty() => {
-            blocks.push(text(
-                "Everything was played as the data was recorded and the agents trained.",
-            ));
-        }
-        Some(table) => {
-            blocks.push(subheading("Played otherwise than recorded and trained"));
-            blocks.push(Block::Table(table));
-        }
+    let differences = protocols.differences(runs);
+    if differences.is_empty() {
+        blocks.push(text("Everything was played as the data was recorded and the agents trained."));
+    } else {
+        blocks.push(subheading("Played otherwise than recorded and trained"));
+        blocks.push(Block::Table(differences));
     }
 }
 

@@ -39,8 +39,8 @@ fn evaluation(targets: &[f32], score: f64) -> Evaluation {
         rom_md5: None,
         policy: "transformer".into(),
         protocol: game("seaquest").matched(None),
-        differences: None,
-        heeds: None,
+        differences: Vec::new(),
+        heeds: Heeds::ALL,
         choice: None,
         checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
         dataset_hash: None,
@@ -220,8 +220,8 @@ fn what_an_agent_does_not_heed_keeps_it_apart_from_none() {
     // One is asked for another return, by a temperature that changes nothing: it heeds neither.
     let mut cloning = evaluation(&[8.0], 500.0);
     cloning.setting.policy = "perceptron".into();
-    cloning.setting.protocol.temperature = 0.5;
-    cloning.setting.protocol.best_percent = 10.0;
+    cloning.setting.protocol.acting.temperature = 0.5;
+    cloning.setting.protocol.acting.top_percent = 10.0;
     cloning.setting.protocol.return_scale = 1000.0;
     let asked = evaluation(&[16.0], 900.0);
     runs.add("asked", &config(1, ""), &asked);
@@ -229,12 +229,12 @@ fn what_an_agent_does_not_heed_keeps_it_apart_from_none() {
     let markdown = runs.markdown();
     assert!(agents(&markdown).is_empty(), "of different protocols, until it is known: {markdown}");
 
-    cloning.setting.heeds = Some(Heeds {
+    cloning.setting.heeds = Heeds {
         target: false,
         temperature: false,
         return_quantile: false,
-        best_percent: false,
-    });
+        top_percent: false,
+    };
     cloning.write(&runs.1[1].join("evaluation.json")).unwrap();
     let markdown = runs.markdown();
     assert_eq!(agents(&markdown).len(), 2, "{markdown}");

@@ -66,7 +66,7 @@ pub trait Algorithm {
     }
 
     /// Top percents of episodes: half of the contexts are drawn from these, and say so.
-    fn best_percents(&self) -> &[f32] {
+    fn top_percents(&self) -> &[f32] {
         &[]
     }
 

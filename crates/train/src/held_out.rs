@@ -17,7 +17,7 @@ pub const BATCHES: usize = 16;
 /// Mean of [`Algorithm::held_out_loss`] over [`BATCHES`] batches of contexts of held-out episodes:
 /// always the same contexts in the run with seed `run_seed`, drawn by [`TrainConfig::sampling`]
 /// from all held-out episodes alike. Training draws half of its contexts from the best episodes
-/// where the algorithm has [`best_percents`](Algorithm::best_percents). Batches are cut as in
+/// where the algorithm has [`top_percents`](Algorithm::top_percents). Batches are cut as in
 /// training ([`TrainConfig::micro_batches`]), and take no more memory. NaN where no batch has
 /// anything to measure.
 ///

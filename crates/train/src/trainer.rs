@@ -395,7 +395,7 @@ impl<A: Algorithm> Trainer<A> {
     fn sampler(&self) -> Result<WindowSampler, DataError> {
         let (context_length, seed) = (self.algorithm.context_length(), self.state.seed);
         let sampler = self.data.sampler(Subset::Training, context_length, &self.config, seed)?;
-        Ok(self.data.dataset().with_best(sampler, self.algorithm.best_percents(), seed))
+        Ok(self.data.dataset().with_best(sampler, self.algorithm.top_percents(), seed))
     }
 
     fn load(&self, sampler: WindowSampler, share: Share) -> Result<Loader, DataError> {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use overtone_core::names::find;
 use overtone_core::protocol::{FedBackActions, GlobalTimestep, Play, ReturnUnits, Setting};
-use overtone_core::{Simulation, Task};
+use overtone_core::{ActingMode, Simulation, Task};
 use overtone_env::{Camera, EnvError, Simulator, Suite, TaskError, VectorEnv, find_in_table};
 
 use crate::{ALE_PY_VERSION, AleError, Emulation, Game, SETTINGS, SUITE, UNPLAYABLE};
@@ -102,7 +102,7 @@ impl Suite for Ale {
             integer_returns: true,
             fed_back_actions: FedBackActions::HeadBins,
             global_timestep: GlobalTimestep::Current,
-            temperature: 1.0,
+            acting: ActingMode { temperature: 1.0, ..matched.acting },
             ..matched.clone()
         }
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use overtone_ale::{Ale, Emulation, Game, Resize, SETTINGS};
-use overtone_core::Task;
+use overtone_core::{ActingMode, Task};
 use overtone_core::protocol::{FedBackActions, GlobalTimestep, Play, ReturnUnits, Trained};
 use overtone_env::Suite;
 
@@ -30,7 +30,7 @@ fn protocols() -> [Play; 2] {
         integer_returns: true,
         fed_back_actions: FedBackActions::HeadBins,
         global_timestep: GlobalTimestep::Current,
-        temperature: 0.5,
+        acting: ActingMode { temperature: 0.5, ..matched.acting },
         ..matched.clone()
     };
     [matched, other]

@@ -1,6 +1,6 @@
 //! `overtone evaluate rollouts`: plays checkpoints and reports. `overtone evaluate ablation`:
-//! what each setting of the protocol is worth. `overtone evaluate choose`: the way of
-//! playing that suits an agent.
+//! what each setting of the protocol is worth. `overtone evaluate choose`: the acting
+//! mode that suits an agent.
 //!
 //! All episodes of all targets of all checkpoints share the emulators; protocols are played one
 //! after the other.
@@ -10,9 +10,9 @@ pub mod ask;
 mod choose;
 mod curve;
 mod entry;
+mod modes;
 mod own_choice;
 pub mod playing;
-mod ways;
 
 use std::{
     path::{Path, PathBuf},
@@ -27,7 +27,7 @@ use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
 pub use ablation::{OPTIONS as ABLATION_OPTIONS, ablation};
 use ask::Ask;
-pub use ask::{DEFAULT_TARGET, check_best_percent, what_to_ask};
+pub use ask::{DEFAULT_TARGET, check_top_percent, what_to_ask};
 pub use choose::{OPTIONS as CHOOSE_OPTIONS, choose_after_training, run as choose};
 pub use curve::{Curve, Due};
 use entry::Entry;
@@ -65,8 +65,8 @@ temperature = "chosen"
 actions = "mode"
 # Agents with model.return_head: the agent is told no more than this quantile of what was earned from states like its own, above 0; 1: whatever is left of the target. chosen: as with temperature, else 0.9.
 return_quantile = "chosen"
-# Agents with model.top_percents: the agent is told to act as in the best 10 % of the recording, say, in place of a return; 0: it is told a return. chosen: as with temperature where no target is asked for, else 0.
-best_percent = "chosen"
+# Agents with model.top_percents: the agent is told to act as in the top 10 % of the recording, say, in place of a return; 0: it is told a return. chosen: as with temperature where no target is asked for, else 0.
+top_percent = "chosen"
 # Seed of the episodes; the same for every run, so that agents meet the same episodes.
 seed = 1
 # Episodes played at once, of all targets and checkpoints together; 0: all, but no more than 100 (robots: 200).
@@ -94,7 +94,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         temperature: ask::choosable("temperature", keys["temperature"].clone())?,
         actions: ask::action_choice(&text("actions"))?,
         return_quantile: ask::choosable("return_quantile", keys["return_quantile"].clone())?,
-        top_percent: ask::choosable("best_percent", keys["best_percent"].clone())?,
+        top_percent: ask::choosable("top_percent", keys["top_percent"].clone())?,
         seed: whole("seed")? as u64,
         parallel: whole("parallel")?,
         every: Every::Checkpoints(0),
@@ -176,7 +176,7 @@ impl Planned {
         let plan = &self.entry.plan;
         let step = there.setting.checkpoint.as_ref().map(|played| played.step);
         let is_of_it = step == Some(self.entry.checkpoint.state.step);
-        let n_episodes = (there.episodes.len() + there.failed.len()) / there.asked.len().max(1);
+        let n_episodes = (there.episodes.len() + there.failed.len()) / there.asked.len();
         let mut differing = String::new();
         if n_episodes != plan.episodes {
             differing += &format!("-n{}", plan.episodes);

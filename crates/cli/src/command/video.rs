@@ -152,7 +152,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     };
     let hundredths = hundredths(&setting.task, &setting.protocol, request.every)?;
     let mut reel = Reel::new(BufWriter::new(file), setting.task.title.clone(), names, hundredths);
-    reel.is_asked = setting.heeded().target;
+    reel.is_asked = setting.heeds.target;
     reel.scale = ActionScale::of(env.action_space());
     let mut failed = None;
     let play = &setting.protocol;

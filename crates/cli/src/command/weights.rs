@@ -20,7 +20,7 @@ use overtone_model::{ModelConfig, weights};
 use overtone_train::run_dir::CONFIG;
 
 pub use self::import::{IMPORT_OPTIONS, import};
-use super::evaluate::{OwnChoice, check_best_percent};
+use super::evaluate::{OwnChoice, check_top_percent};
 use crate::{
     keys::{self, Keys},
     runs::{open_checkpoint, open_run},
@@ -36,8 +36,8 @@ runs = "runs"
 checkpoint = "last"
 # hf: what Hugging Face's transformers reads, which has a place for few agents. safetensors: every agent, with Overtone's own names.
 format = "hf"
-# hf: an agent that was told of shares of the best episodes (model.top_percents) acts as in the best 10 %, say, whatever return it is told; 0: it is told returns. Empty: as was chosen for the run.
-best_percent = ""
+# hf: an agent that was told of shares of the best episodes (model.top_percents) acts as in the top 10 %, say, whatever return it is told; 0: it is told returns. Empty: as was chosen for the run.
+top_percent = ""
 # The folder to write, or the second word without =. Must be given.
 to = ""
 "#;
@@ -59,26 +59,26 @@ pub fn export(words: &[String]) -> Result<()> {
     let agent = Agent::of(&checkpoint)?;
     let own = checkpoint.weights()?;
     let chosen = OwnChoice::of(&run, &checkpoint)?;
-    let best_percent = match text("best_percent").as_str() {
-        "" => chosen.own(&agent.matched()).best_percent,
-        word => word.parse().ok().with_context(|| format!("best_percent={word}: no number"))?,
+    let top_percent = match text("top_percent").as_str() {
+        "" => chosen.own(&agent.matched()).acting.top_percent,
+        word => word.parse().ok().with_context(|| format!("top_percent={word}: no number"))?,
     };
     let theirs = match text("format").as_str() {
         "safetensors" => {
-            let given = text("best_percent");
+            let given = text("top_percent");
             ensure!(
                 given.is_empty(),
-                "best_percent={given} is for format=hf: other files hold all"
+                "top_percent={given} is for format=hf: other files hold all"
             );
             None
         }
         "hf" => {
-            check_best_percent(best_percent, &agent.best_percents())?;
-            let theirs = hugging_face::export(&agent, &own, best_percent).with_context(|| {
+            check_top_percent(top_percent, &agent.top_percents())?;
+            let theirs = hugging_face::export(&agent, &own, top_percent).with_context(|| {
                 let path = checkpoint.path.display();
-                let others = match (agent.algorithm.model(), &agent.best_percents()[..]) {
+                let others = match (agent.algorithm.model(), &agent.top_percents()[..]) {
                     (Some(ModelConfig::Transformer(_)), [first, ..]) => {
-                        format!(", and so can best_percent={first}")
+                        format!(", and so can top_percent={first}")
                     }
                     _ => String::new(),
                 };
@@ -100,7 +100,7 @@ pub fn export(words: &[String]) -> Result<()> {
         choice: chosen.choice.map(serde_json::to_value).transpose()?,
     };
     let card = match theirs {
-        Some(_) => card::for_transformers(&agent, &checkpoint.state, best_percent),
+        Some(_) => card::for_transformers(&agent, &checkpoint.state, top_percent),
         None => card::own(&agent, &checkpoint.state, &card::returns(&run, &checkpoint.state)),
     };
     let beside = files::beside(&to);
@@ -122,10 +122,10 @@ pub fn export(words: &[String]) -> Result<()> {
         .inspect_err(|_| drop(fs::remove_dir_all(&beside)))
         .with_context(|| format!("to={}", to.display()))?;
     say!("exported {} to {}", checkpoint.path.display(), to.display());
-    if theirs.is_some() && best_percent > 0.0 {
+    if theirs.is_some() && top_percent > 0.0 {
         say!(
-            "it acts as in the best {best_percent} % of its data, whatever return it is told \
-             (best_percent=0: it is told returns)"
+            "it acts as in the best {top_percent} % of its data, whatever return it is told \
+             (top_percent=0: it is told returns)"
         );
     }
     match theirs {

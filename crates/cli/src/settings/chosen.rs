@@ -1,5 +1,5 @@
 //! [`Choosable`]: what `evaluation.temperature`, `evaluation.return_quantile` and
-//! `evaluation.best_percent` say.
+//! `evaluation.top_percent` say.
 
 use serde::{Deserialize, Serialize};
 use toml::Value;

@@ -78,7 +78,7 @@ impl DecisionTransformerModel {
                 return_range,
                 average_return,
                 return_model: self.return_model(),
-                best_percents: self.top_percents.0.clone(),
+                top_percents: self.top_percents.0.clone(),
             }),
             ..self.transformer.config(task, recorded, attention, head)
         }
@@ -144,7 +144,7 @@ impl RvsModel {
         PerceptronConfig {
             conditioning: Some(ConditionerConfig {
                 average_return: Some(AverageReturn { horizon: recorded.longest }),
-                best_percents: self.top_percents.0.clone(),
+                top_percents: self.top_percents.0.clone(),
                 ..ConditionerConfig::default()
             }),
             ..self.perceptron.config(head)
@@ -154,11 +154,11 @@ impl RvsModel {
 
 impl RunConfig {
     /// Algorithm, model, head and attention as a part of a run's name: `linear`, `bc-tanh`,
-    /// `best10-bc-perceptron-tanh`, `rvs-tanh`, `linear-attention-fourier4`, `cql4`.
+    /// `top10-bc-perceptron-tanh`, `rvs-tanh`, `linear-attention-fourier4`, `cql4`.
     pub fn model_name(&self, algorithm: &AlgorithmConfig) -> String {
         let best = match self.data.top_percent {
             100.0 => String::new(),
-            percent => format!("best{percent}-"),
+            percent => format!("top{percent}-"),
         };
         let head = self.agent.head().map(HeadConfig::name).unwrap_or_default();
         let model = match &self.agent {

@@ -1,4 +1,4 @@
-//! [`Percents`]: what `model.best_percents` says.
+//! [`Percents`]: what `model.top_percents` says.
 
 use serde::{Deserialize, Serialize};
 use toml::Value;

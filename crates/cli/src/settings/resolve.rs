@@ -145,8 +145,8 @@ pub fn chosen_of(path: &Path) -> Result<[Choosable; 3]> {
     let return_quantile = said("return_quantile", Choosable::Chosen)?;
     let target = table.get("evaluation").and_then(|section| section.get("target"));
     let target = target.and_then(Value::as_str).unwrap_or_default();
-    let best_percent = said("top_percent", Choosable::Chosen)?.beside(target, return_quantile);
-    Ok([temperature, return_quantile, best_percent])
+    let top_percent = said("top_percent", Choosable::Chosen)?.beside(target, return_quantile);
+    Ok([temperature, return_quantile, top_percent])
 }
 
 /// The same words, the task's as `task=suite/name` and its recording's in one spelling.

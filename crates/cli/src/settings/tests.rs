@@ -261,12 +261,12 @@ fn every_agent_has_a_name() {
         ("", "tanh"),
         ("head=gaussian attention=fourier", "gaussian-attention-fourier4"),
         ("head=fourier algorithm=behavior_cloning", "bc-fourier14"),
-        ("head=gmm data.top_percent=10", "best10-gmm2"),
+        ("head=gmm data.top_percent=10", "top10-gmm2"),
         (
             "algorithm=behavior_cloning model.kind=perceptron head=linear head.bins=20",
             "bc-perceptron-linear-bins20",
         ),
-        ("algorithm=rvs head=gaussian data.top_percent=50", "best50-rvs-gaussian"),
+        ("algorithm=rvs head=gaussian data.top_percent=50", "top50-rvs-gaussian"),
         ("head=fourier head.bins=50", "fourier14-bins50"),
         ("algorithm=td3_bc", "td3-bc"),
     ] {

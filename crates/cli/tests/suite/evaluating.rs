@@ -238,7 +238,7 @@ fn what_was_chosen_is_said_whole() {
     let said = desk.succeeds("evaluate choose return_quantiles=0.75 target=2000 episodes=1");
     let one = "Mode: return quantile 0.75 (the only mode); ";
     assert!(said.contains(one), "{said}");
-    let command = " checkpoint=4 return_quantile=0.75 best_percent=0 target=2000\n";
+    let command = " checkpoint=4 return_quantile=0.75 top_percent=0 target=2000\n";
     assert!(said.ends_with(command), "{said}");
     desk.refuses("evaluate choose return_quantiles= target=p50");
 }
@@ -342,31 +342,31 @@ fn acting_as_the_best_is_a_way_to_play() {
     let chosen = ways.clone().find(|point| mean(point) == best).unwrap();
     assert_eq!(choice["chosen"], chosen["way"]);
     let played = report(&run.join("evaluation.json"));
-    assert_eq!(at(&played["protocol"]["best_percent"]), at(&chosen["way"]["best_percent"]));
+    assert_eq!(at(&played["protocol"]["top_percent"]), at(&chosen["way"]["top_percent"]));
 
     // Told a share, it heeds no target.
     let returns = |words: &str| -> Value {
         desk.succeeds(&format!("evaluate rollouts episodes=2 {words} out=told.json"));
         report(&desk.path("told.json"))
     };
-    let tenth = returns("best_percent=10");
-    assert_eq!(tenth["protocol"]["best_percent"], 10.0);
+    let tenth = returns("top_percent=10");
+    assert_eq!(tenth["protocol"]["top_percent"], 10.0);
     assert_eq!(tenth["heeds"]["target"], false);
-    assert!(tenth["command"].as_str().unwrap().contains("best_percent=10"), "{tenth}");
+    assert!(tenth["command"].as_str().unwrap().contains("top_percent=10"), "{tenth}");
     assert!(!tenth["command"].as_str().unwrap().contains("target="), "{tenth}");
-    let said = desk.succeeds("evaluate rollouts episodes=2 best_percent=10 out=told.json");
-    assert!(!said.contains("Mode: ") && said.contains("best 10 %"), "{said}");
+    let said = desk.succeeds("evaluate rollouts episodes=2 top_percent=10 out=told.json");
+    assert!(!said.contains("Mode: ") && said.contains("top 10 %"), "{said}");
     for other in ["target=p5", "return_quantile=0.5"] {
-        desk.refuses(&format!("evaluate rollouts best_percent=10 {other}"));
+        desk.refuses(&format!("evaluate rollouts top_percent=10 {other}"));
     }
-    let other = returns("best_percent=100");
+    let other = returns("top_percent=100");
     assert_ne!(tenth["targets"][0]["raw_return"], other["targets"][0]["raw_return"]);
 
     // Asked for a return it is told that, in the best of the ways that ask.
     let asked = returns("target=p50");
-    assert!(asked["protocol"].get("best_percent").is_none(), "{}", asked["protocol"]);
+    assert!(asked["protocol"].get("top_percent").is_none(), "{}", asked["protocol"]);
     assert_eq!(asked["heeds"]["target"], true);
-    let asking = ways.clone().filter(|point| at(&point["way"]["best_percent"]) == 0.0);
+    let asking = ways.clone().filter(|point| at(&point["way"]["top_percent"]) == 0.0);
     let best = asking.clone().map(mean).fold(f64::MIN, f64::max);
     let way = asking.clone().find(|point| mean(point) == best).unwrap();
     assert_eq!(asked["choice"]["curve"].as_array().unwrap().len(), 4);
@@ -381,17 +381,17 @@ fn acting_as_the_best_is_a_way_to_play() {
     let of_a_share = |wanted: bool| {
         let is_chosen = |point: &&Value| (point["way"] == choice["chosen"]) == wanted;
         let mut share =
-            ways.clone().filter(is_chosen).map(|point| at(&point["way"]["best_percent"]));
+            ways.clone().filter(is_chosen).map(|point| at(&point["way"]["top_percent"]));
         share.rfind(|share| *share > 0.0)
     };
     if let Some(share) = of_a_share(true) {
-        desk.refuses(&format!("evaluate rollouts seed=1001 best_percent={share}"));
+        desk.refuses(&format!("evaluate rollouts seed=1001 top_percent={share}"));
     }
     let share = of_a_share(false).unwrap();
     desk.succeeds(&format!(
-        "evaluate rollouts seed=1001 episodes=1 best_percent={share} out=told.json"
+        "evaluate rollouts seed=1001 episodes=1 top_percent={share} out=told.json"
     ));
-    desk.refuses("evaluate rollouts best_percent=20");
+    desk.refuses("evaluate rollouts top_percent=20");
     desk.succeeds("evaluate choose target=2000 episodes=1");
     assert_eq!(report(&acting_of(&run))["curve"].as_array().unwrap().len(), 4);
     desk.succeeds("report video=false");
@@ -407,14 +407,14 @@ fn acting_as_the_best_is_a_way_to_play() {
         desk.refuses(&of(more));
     }
     desk.succeeds(&of("model.top_percents=none"));
-    desk.refuses("evaluate rollouts best_percent=10");
+    desk.refuses("evaluate rollouts top_percent=10");
 }
 
 /// What a run's settings say of playing holds for every command that plays it.
 #[test]
 fn a_way_that_is_said_in_training_is_the_runs_own() {
     for (words, key, value, other, file) in [
-        ("top_percent=10", "best_percent", 10.0, "best_percent=100", "evaluation-best100.json"),
+        ("top_percent=10", "top_percent", 10.0, "top_percent=100", "evaluation-top100.json"),
         ("return_quantile=0.5", "return_quantile", 0.5, "return_quantile=1", "evaluation-q1.json"),
     ] {
         let desk = Desk::new();
@@ -471,17 +471,17 @@ fn a_perceptron_may_be_told_shares_too() {
     let run = desk.only_run("runs");
     assert_eq!(report(&acting_of(&run))["curve"].as_array().unwrap().len(), 3);
     let played = |percent: u8| {
-        let words = format!("evaluate rollouts episodes=2 best_percent={percent} out=told.json");
+        let words = format!("evaluate rollouts episodes=2 top_percent={percent} out=told.json");
         desk.succeeds(&words);
         report(&desk.path("told.json"))
     };
     let [tenth, all] = [10, 100].map(played);
-    assert_eq!(tenth["protocol"]["best_percent"], 10.0);
+    assert_eq!(tenth["protocol"]["top_percent"], 10.0);
     assert_ne!(tenth["targets"][0]["raw_return"], all["targets"][0]["raw_return"]);
     assert_eq!(played(0)["heeds"]["target"], true);
     let said = desk.run(&format!("export {} out", run.display()));
     said.refused();
-    assert!(!said.stderr.contains("so can best_percent"), "{said:?}");
+    assert!(!said.stderr.contains("so can top_percent"), "{said:?}");
 }
 
 /// What a robot's agent may ask for is chosen as a temperature is.
@@ -529,14 +529,14 @@ fn an_agent_whose_share_is_said_tries_no_other_way_to_be_told() {
     let run = desk.only_run("robot");
     assert!(!acting_of(&run).exists());
     let played = report(&run.join("evaluation.json"));
-    assert_eq!(played["protocol"]["best_percent"], 10.0);
+    assert_eq!(played["protocol"]["top_percent"], 10.0);
     // One that draws from a list still tries temperatures.
     desk.succeeds(&format!("train task=gymnasium/CartPole-v1 {tiny} runs=pole"));
     let run = desk.only_run("pole");
     let choice = report(&acting_of(&run));
     let ways: Vec<&Value> = choice["curve"].as_array().unwrap().iter().map(|p| &p["way"]).collect();
     assert_eq!(ways.len(), 3);
-    assert!(ways.iter().all(|way| way["best_percent"] == 10.0), "{choice}");
+    assert!(ways.iter().all(|way| way["top_percent"] == 10.0), "{choice}");
     let played = report(&run.join("evaluation.json"));
     assert_eq!(played["protocol"]["temperature"], choice["chosen"]["temperature"]);
 }

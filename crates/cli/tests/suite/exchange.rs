@@ -52,8 +52,8 @@ fn one_that_acts_as_the_best_is_told_any_return() {
     let quick = TINY.replace("top_percents=none", "top_percents=10,100");
     desk.succeeds(&format!("train {quick}"));
     desk.refuses("export to=out");
-    desk.refuses("export to=out best_percent=20");
-    desk.refuses("export to=out best_percent=10 format=safetensors");
+    desk.refuses("export to=out top_percent=20");
+    desk.refuses("export to=out top_percent=10 format=safetensors");
     let episodes = |words: &str| -> Value {
         played(&desk, &format!("episodes=2 {words}"))["episodes"].clone()
     };
@@ -63,12 +63,12 @@ fn one_that_acts_as_the_best_is_told_any_return() {
     };
     let mut all = Vec::new();
     for percent in [10, 100] {
-        let said = desk.succeeds(&format!("export to=out{percent} best_percent={percent}"));
+        let said = desk.succeeds(&format!("export to=out{percent} top_percent={percent}"));
         assert!(said.contains(&format!("as in the best {percent} %")), "{said}");
         let card = fs::read_to_string(desk.path(&format!("out{percent}/README.md"))).unwrap();
         assert!(card.contains("whatever return it is told"), "{card}");
         desk.succeeds(&format!("import out{percent} runs=back{percent}"));
-        let own = returns(&format!("runs=runs best_percent={percent}"));
+        let own = returns(&format!("runs=runs top_percent={percent}"));
         for target in [100, 1800] {
             assert_eq!(own, returns(&format!("runs=back{percent} target={target}")));
         }
@@ -80,7 +80,7 @@ fn one_that_acts_as_the_best_is_told_any_return() {
     desk.succeeds("evaluate choose runs=runs episodes=1");
     let choice: Value =
         serde_json::from_slice(&fs::read(acting_of(&desk.only_run("runs"))).unwrap()).unwrap();
-    match choice["chosen"]["best_percent"].as_f64().unwrap_or(0.0) {
+    match choice["chosen"]["top_percent"].as_f64().unwrap_or(0.0) {
         0.0 => desk.refuses("export to=out"),
         percent => {
             let said = desk.succeeds("export to=out");

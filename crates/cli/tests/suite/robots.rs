@@ -184,7 +184,7 @@ fn every_model_and_head_trains_and_plays() {
         ("head=gmm head.bins=9", "gmm2-bins9"),
         ("head=gmm head.weights=learned head.std=state evaluation.actions=sample", "gmm2"),
         ("head=gmm head.bins=9 head.std=fixed head.init_std=0.1", "gmm2-bins9"),
-        ("algorithm=behavior_cloning data.top_percent=10", "best10-bc-tanh"),
+        ("algorithm=behavior_cloning data.top_percent=10", "top10-bc-tanh"),
         ("algorithm=behavior_cloning model.kind=perceptron", "bc-perceptron-tanh"),
         (
             "algorithm=behavior_cloning model.kind=perceptron head=fourier",

@@ -36,7 +36,7 @@ impl fmt::Display for Difference {
         let Self { setting, trained, played, consequence } = self;
         // Of what an agent is told while it plays, training knows all there is.
         let trained_with = match setting.as_str() {
-            "return_quantile" | "best_percent" => "by default",
+            "return_quantile" | "top_percent" => "by default",
             _ => "trained with",
         };
         write!(f, "{setting} {played}, {trained_with} {trained}: {consequence}")
@@ -161,7 +161,7 @@ fn rounded(number: f32) -> String {
 mod tests {
     use super::super::{ActionChoice, FedBackActions, GlobalTimestep, ReturnUnits};
     use super::*;
-    use crate::{ActionSpace, ObservationSpace, Simulation, Targets};
+    use crate::{ActingMode, ActionSpace, ObservationSpace, Simulation, Targets};
 
     /// A suite's simulator with two settings, one of which matters to no task.
     const SETTINGS: &[Setting] = &[
@@ -221,9 +221,7 @@ mod tests {
             fed_back_actions: FedBackActions::HeadBins,
             global_timestep: GlobalTimestep::Current,
             action_choice: ActionChoice::Mode,
-            temperature: 0.5,
-            return_quantile: 0.5,
-            best_percent: 10.0,
+            acting: ActingMode { temperature: 0.5, return_quantile: 0.5, top_percent: 10.0 },
         }
     }
 
@@ -266,7 +264,7 @@ mod tests {
             "action_choice",
             "temperature",
             "return_quantile",
-            "best_percent",
+            "top_percent",
             "return_scale",
             "delayed_reward",
             "target_return",

@@ -109,8 +109,8 @@ fn a_minari_dataset_leaves_out_unfinished_episodes_in_the_middle() {
 #[test]
 fn the_best_episodes_alone() {
     // Returns: rows 0 to 2: -2.25, 3 and 4: -0.25, 5 to 8: 0.25 + 0.5 + 0.75 + 1 = 2.5.
-    let best = |best_percent| {
-        dataset("..t.l...t.", &DatasetOptions { best_percent, ..Default::default() })
+    let best = |top_percent| {
+        dataset("..t.l...t.", &DatasetOptions { top_percent, ..Default::default() })
     };
     let all = best(100.0);
     assert_eq!((all.n_transitions(), all.counts().filtered_rows), (9, 0));
@@ -125,7 +125,7 @@ fn the_best_episodes_alone() {
     assert_eq!(best(10.0).n_transitions(), 4);
     assert_eq!(best(67.0).episode_returns().iter().collect::<Vec<_>>(), [-0.25, 2.5]);
     for wrong in [0.0, -1.0, 100.1, f64::NAN] {
-        let options = DatasetOptions { best_percent: wrong, ..Default::default() };
+        let options = DatasetOptions { top_percent: wrong, ..Default::default() };
         let (_dir, path) = d4rl("..t");
         let refused = Dataset::open(&path, &options);
         assert!(matches!(refused, Err(DataError::Sampling { .. })), "{wrong}");
@@ -153,7 +153,7 @@ fn statistics_are_of_what_is_trained_on() {
     assert_eq!(held.content_hash(), all.content_hash());
     // Of the best episodes alone some are held out, and the rest of the file is in the
     // statistics, as without.
-    let best = DatasetOptions { best_percent: 70.0, ..options(0.34, 5) };
+    let best = DatasetOptions { top_percent: 70.0, ..options(0.34, 5) };
     let best = dataset(steps, &best);
     let kept = best.episodes().as_slice().len();
     assert_eq!(best.split().training.len() + best.split().held_out.len(), kept);
@@ -188,7 +188,7 @@ fn the_content_hash_is_of_all_that_training_sees() {
         hash("..t.t", &plain),
         hash(".t..l", &plain),
         hash("..t.l", &DatasetOptions { delayed_reward: true, ..plain.clone() }),
-        hash("..t.l", &DatasetOptions { best_percent: 50.0, ..plain.clone() }),
+        hash("..t.l", &DatasetOptions { top_percent: 50.0, ..plain.clone() }),
     ];
     assert!(others.iter().all(|other| *other != one), "{others:?}");
     for name in ["observations", "actions", "rewards"] {

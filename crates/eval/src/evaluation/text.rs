@@ -25,7 +25,7 @@ impl Evaluation {
                 checkpoint.step
             );
         }
-        text += &describe_differences(setting.differences.as_deref());
+        text += &describe_differences(&setting.differences);
         text += "\n";
         text += &self.target_table().to_string();
         if let Some(warning) = self.warning() {
@@ -61,16 +61,13 @@ impl Evaluation {
             self.steps_per_second,
             self.seed
         );
-        if let Some(pace) = self.pace {
-            text += &format!(
-                "of that time a policy acted {:.0} % and waited for environments {:.0} %; on \
-                 average {:.0} % of the places in the batch were taken\n",
-                100.0 * pace.acting,
-                100.0 * pace.waiting,
-                100.0 * pace.full
-            );
-        }
-        text
+        text + &format!(
+            "of that time a policy acted {:.0} % and waited for environments {:.0} %; on average \
+             {:.0} % of the places in the batch were taken\n",
+            100.0 * self.pace.acting,
+            100.0 * self.pace.waiting,
+            100.0 * self.pace.full
+        )
     }
 
     /// Whether rewards cut to [-1, 1] mean anything here.
@@ -114,13 +111,11 @@ impl Evaluation {
     }
 }
 
-/// Which settings are played otherwise than trained, and what follows: a line for each. Empty
-/// where that is not known.
-pub fn describe_differences(differences: Option<&[Difference]>) -> String {
+/// Which settings are played otherwise than trained, and what follows: a line for each.
+pub fn describe_differences(differences: &[Difference]) -> String {
     match differences {
-        None => String::new(),
-        Some([]) => "played as recorded and trained: no setting differs\n".into(),
-        Some(differences) => {
+        [] => "played as recorded and trained: no setting differs\n".into(),
+        differences => {
             let lines = differences.iter().map(|difference| format!("  {difference}\n"));
             format!("played otherwise than recorded and trained:\n{}", lines.collect::<String>())
         }

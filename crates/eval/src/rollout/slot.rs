@@ -55,7 +55,7 @@ impl Slot {
                 target_return: plan.targets[number / plan.episodes],
                 episode,
                 seed: plan.episode_seed(episode),
-                environment_seed: Some(role_seeds(plan.episode_seed(episode)).0),
+                environment_seed: role_seeds(plan.episode_seed(episode)).0,
                 length: 0,
                 raw_return: 0.0,
                 clipped_return: 0.0,

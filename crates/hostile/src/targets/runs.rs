@@ -228,7 +228,7 @@ fn agents() -> [(&'static str, ModelConfig); 6] {
     };
     let mut told = PerceptronConfig { width: 8, ..PerceptronConfig::rvs(8) };
     if let Some(conditioning) = &mut told.conditioning {
-        conditioning.best_percents = vec![10.0, 100.0];
+        conditioning.top_percents = vec![10.0, 100.0];
     }
     let mut actions = config(HeadConfig::Fourier(bins));
     if let ModelConfig::Transformer(model) = &mut actions {

@@ -169,7 +169,7 @@ impl ModelPolicy {
             }
         }
         for (what, number) in
-            [("return scale", play.return_scale), ("temperature", play.temperature)]
+            [("return scale", play.return_scale), ("temperature", play.acting.temperature)]
         {
             if !(number > 0.0 && number.is_finite()) {
                 return Err(wrong(what, number, "a positive number".into()));

@@ -48,12 +48,12 @@ pub fn place(percent: f32, known: &[f32]) -> Result<u8, ModelError> {
     match place.and_then(|place| u8::try_from(place).ok()) {
         Some(place) => Ok(place),
         None if known.is_empty() => {
-            let expected = "0: the agent was trained without top percents (model.best_percents)";
-            Err(config_error("best_percent", percent, expected))
+            let expected = "0: the agent was trained without top percents (model.top_percents)";
+            Err(config_error("top_percent", percent, expected))
         }
         None => {
             let expected = format!("0, or one that the agent was trained with: {known:?}");
-            Err(config_error("best_percent", percent, expected))
+            Err(config_error("top_percent", percent, expected))
         }
     }
 }
@@ -64,12 +64,12 @@ pub fn place(percent: f32, known: &[f32]) -> Result<u8, ModelError> {
 /// Names the first that is not one, or that is repeated.
 pub fn validate(percents: &[f32]) -> Result<(), ModelError> {
     if percents.len() > usize::from(u8::MAX) {
-        return Err(config_error("model.best_percents", percents.len(), "at most 255 shares"));
+        return Err(config_error("model.top_percents", percents.len(), "at most 255 shares"));
     }
     for (place, &percent) in percents.iter().enumerate() {
         if !(percent > 0.0 && percent <= 100.0) || percents[..place].contains(&percent) {
             let expected = "different shares in percent, above 0 and at most 100";
-            return Err(config_error("model.best_percents", percent, expected));
+            return Err(config_error("model.top_percents", percent, expected));
         }
     }
     Ok(())

@@ -226,16 +226,16 @@ mod tests {
                 ConditionerConfig { average_return: average(0), ..plain.clone() },
             ),
             (
-                "model.best_percents",
-                ConditionerConfig { best_percents: vec![0.0], ..plain.clone() },
+                "model.top_percents",
+                ConditionerConfig { top_percents: vec![0.0], ..plain.clone() },
             ),
             (
-                "model.best_percents",
-                ConditionerConfig { best_percents: vec![101.0], ..plain.clone() },
+                "model.top_percents",
+                ConditionerConfig { top_percents: vec![101.0], ..plain.clone() },
             ),
             (
-                "model.best_percents",
-                ConditionerConfig { best_percents: vec![10.0, 10.0], ..plain.clone() },
+                "model.top_percents",
+                ConditionerConfig { top_percents: vec![10.0, 10.0], ..plain.clone() },
             ),
         ] {
             let error = conditioned(conditioning);

@@ -53,7 +53,7 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
         }
     }
     let mut header = vec!["run".to_owned(), "asked".into()];
-    let asking = what.trim_end_matches(" or best percent");
+    let asking = what.trim_end_matches(" or top percent");
     header.extend(labels.iter().map(|label| match label.contains("best") {
         true => label.clone(),
         false => format!("{asking} {label}"),

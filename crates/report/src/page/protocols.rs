@@ -16,19 +16,16 @@ struct Protocol {
     moot: Vec<&'static str>,
 }
 
-/// Settings that are not written where they are usual.
-const UNWRITTEN: [(&str, &str); 2] = [("return_quantile", "1"), ("best_percent", "0")];
-
 impl Protocol {
     fn of(setting: &Setting) -> Self {
         let names = setting.choice.as_ref().map(Choice::settings).unwrap_or_default();
         let chosen: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        let Heeds { target, temperature, return_quantile, best_percent } = setting.heeded();
-        let is_told = target || setting.protocol.best_percent > 0.0;
+        let Heeds { target, temperature, return_quantile, top_percent } = setting.heeds;
+        let is_told = target || setting.protocol.acting.top_percent > 0.0;
         let heeded = [
             ("temperature", temperature),
             ("return_quantile", return_quantile),
-            ("best_percent", best_percent),
+            ("top_percent", top_percent),
             ("integer_returns", is_told),
             ("delayed_reward", is_told),
             // An agent's own unit: nobody plays it with another.
@@ -41,7 +38,6 @@ impl Protocol {
     /// Where settings are `chosen` for each run by the same rule, one protocol is of all of them.
     fn new(play: &Play, chosen: &[&str]) -> Self {
         let mut settings = flat(play);
-        // Some are not written where they are usual.
         let chosen: Vec<String> = chosen.iter().map(|name| name.replace(' ', "_")).collect();
         settings.retain(|(name, _)| !chosen.contains(name));
         settings.extend(chosen.into_iter().map(|name| (name, CHOSEN.into())));
@@ -49,8 +45,7 @@ impl Protocol {
     }
 
     fn value(&self, key: &str) -> Option<&str> {
-        let written = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        written.chain(UNWRITTEN).find(|(name, _)| *name == key).map(|(_, value)| value)
+        self.settings.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str())
     }
 
     /// Whether both agents would do the same by either.
@@ -165,16 +160,11 @@ impl Protocols {
     }
 
     /// What was played otherwise than the agents were trained, and what follows: a row for each
-    /// protocol, setting and pair of values. `None` where there is none that is known of, and
-    /// an evaluation does not say.
-    pub(super) fn differences(&self, runs: &[RunFiles]) -> Option<Table> {
+    /// protocol, setting and pair of values.
+    pub(super) fn differences(&self, runs: &[RunFiles]) -> Table {
         let mut rows: Vec<Vec<String>> = Vec::new();
-        let mut known = true;
         for setting in runs.iter().flat_map(|run| &run.evaluations).map(|s| &s.evaluation.setting) {
-            known &= setting.differences.is_some();
-            for Difference { setting: name, trained, played, consequence } in
-                setting.differences.iter().flatten()
-            {
+            for Difference { setting: name, trained, played, consequence } in &setting.differences {
                 let label = self.label(setting);
                 let row = [&label, name, trained, played, consequence].map(String::clone).to_vec();
                 if !rows.contains(&row) {
@@ -184,17 +174,18 @@ impl Protocols {
         }
         let mut table = Table::new(&["protocol", "setting", "trained", "played", "consequence"]);
         rows.into_iter().for_each(|row| table.row(row));
-        (known || !table.is_empty()).then_some(table)
+        table
     }
 }
 
-/// The settings of a protocol, those inside others with both names.
+/// The settings of a protocol, those of the simulation with both names.
 fn flat(play: &Play) -> Vec<(String, String)> {
     // By way of text, in which 0.1 as `f32` is 0.1.
     let value = serde_json::to_string(play).and_then(|text| serde_json::from_str(&text));
     let mut found = Vec::new();
     flatten("", &value.unwrap_or(Value::Null), &mut found);
-    found
+    let short = |name: String| name.strip_prefix("acting.").map_or(name.clone(), str::to_owned);
+    found.into_iter().map(|(name, value)| (short(name), value)).collect()
 }
 
 fn flatten(name: &str, value: &Value, found: &mut Vec<(String, String)>) {
@@ -212,7 +203,7 @@ fn flatten(name: &str, value: &Value, found: &mut Vec<(String, String)>) {
 
 #[cfg(test)]
 mod tests {
-    use overtone_core::Simulation;
+    use overtone_core::{ActingMode, Simulation};
     use overtone_core::protocol::ReturnUnits;
 
     use super::*;
@@ -238,7 +229,7 @@ mod tests {
         ] {
             assert!(markdown.contains(row), "no {row:?} in\n{markdown}");
         }
-        let cold = Play { temperature: 0.1, ..released.clone() };
+        let cold = Play { acting: ActingMode { temperature: 0.1, ..released.acting }, ..released.clone() };
         let both = of(&[&released, &cold]);
         assert_eq!(
             [&released, &cold].map(|play| both.name(&Protocol::new(play, &[]))),
@@ -249,7 +240,10 @@ mod tests {
         assert_eq!(own, cold_own);
         let chosen = Protocols(vec![own, Protocol::new(&cold, &[])]);
         assert_eq!(chosen.name(&cold_own), "released (temperature chosen)");
-        let asking = Play { return_quantile: 0.5, ..released.clone() };
+        let asking = Play {
+            acting: ActingMode { return_quantile: 0.5, ..released.acting },
+            ..released.clone()
+        };
         let [own, other] =
             [&released, &asking].map(|play| Protocol::new(play, &["return quantile"]));
         assert_eq!(own, other);
@@ -268,7 +262,7 @@ mod tests {
         );
         let usual = Protocol::new(&released, &[]);
         let both = Protocols::different([usual, fixed].into_iter());
-        assert_eq!(both.name(&Protocol::new(&released, &[])), "released (return quantile 1)");
+        assert_eq!(both.name(&Protocol::new(&released, &[])), "released (return quantile 1.0)");
         let far = Play {
             simulation: Simulation::new([
                 ("a", 1u32.into()),

@@ -372,15 +372,7 @@ fn told_by(path: &Path) -> Result<(Option<u64>, Option<DataReturns>), PageError>
     #[derive(Deserialize)]
     struct State {
         best: Option<Best>,
-        #[serde(default)]
-        episode_returns: Vec<Earned>,
-    }
-    /// A return, and in how many actions; an older state has the return alone.
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Earned {
-        Both((f64, u64)),
-        Return(f64),
+        episode_returns: Vec<(f64, u64)>,
     }
     #[derive(Deserialize)]
     struct Best {
@@ -393,10 +385,8 @@ fn told_by(path: &Path) -> Result<(Option<u64>, Option<DataReturns>), PageError>
     };
     let state: State = serde_json::from_slice(&text)
         .map_err(|source| PageError::State { path: path.to_path_buf(), source })?;
-    let earned = state.episode_returns.iter().map(|earned| match earned {
-        Earned::Both((earned, _)) | Earned::Return(earned) => *earned,
-    });
-    let data = Summary::of(&earned.collect::<Vec<_>>());
+    let earned: Vec<f64> = state.episode_returns.iter().map(|(earned, _)| *earned).collect();
+    let data = Summary::of(&earned);
     let data = data.map(|all| DataReturns { n: all.n, mean: all.mean, best: all.max });
     Ok((state.best.map(|best| best.step), data))
 }

@@ -167,14 +167,14 @@ impl<'a> Row<'a> {
 }
 
 /// What the agents of `rows` were told: returns, each written by `number` and with both ends where
-/// they differ, and the different shares (`4002.2; best 10 %; best 50 %`). Empty where nothing.
+/// they differ, and the different shares (`4002.2; top 10 %; top 50 %`). Empty where nothing.
 pub(super) fn told<'a>(
     rows: impl IntoIterator<Item = &'a Row<'a>>,
     number: impl Fn(f32) -> String,
 ) -> String {
     let (mut returns, mut told): (Vec<f32>, Vec<String>) = (Vec::new(), Vec::new());
     for row in rows {
-        if row.evaluation().setting.heeded().target {
+        if row.evaluation().setting.heeds.target {
             returns.push(row.target.target_return);
         } else if let Some(share) = row.told().filter(|share| !told.contains(share)) {
             told.push(share);

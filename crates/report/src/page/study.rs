@@ -25,11 +25,7 @@ type HowPlayed<'a> = (Role, &'a str, &'a str, usize, usize);
 /// may be other returns for another seed.
 fn how_played<'a>(row: &'a Row<'_>) -> HowPlayed<'a> {
     let (evaluation, target) = (row.evaluation(), row.target.target_return);
-    let played = || evaluation.targets.iter().map(|told| told.target_return);
-    // A target of which every episode failed is among those asked for alone. Older reports do not
-    // say what was.
-    let asked: Vec<f32> =
-        if evaluation.asked.is_empty() { played().collect() } else { evaluation.asked.clone() };
+    let asked = &evaluation.asked;
     let place = asked.iter().position(|other| *other == target).unwrap_or_default();
     // Percentiles that are the same return for a seed are asked for once: of those after the first,
     // nothing says which it is.

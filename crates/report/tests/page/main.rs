@@ -16,7 +16,7 @@ use overtone_core::protocol::ReturnUnits;
 use overtone_core::{Play, Task};
 use overtone_env::{Corridor, Suite, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
-use overtone_eval::{CheckpointRef, Evaluation, Plan, RandomPolicy, Setting, rollout};
+use overtone_eval::{CheckpointRef, Evaluation, Heeds, Plan, RandomPolicy, Setting, rollout};
 use overtone_report::page::{Page, RunFiles};
 use tempfile::TempDir;
 
@@ -35,8 +35,8 @@ fn evaluation(step: u64, seed: u64, protocol: Play) -> Evaluation {
         rom_md5: Some("0123".into()),
         policy: "uniform random".into(),
         protocol,
-        differences: None,
-        heeds: None,
+        differences: Vec::new(),
+        heeds: Heeds::ALL,
         choice: None,
         checkpoint: Some(CheckpointRef { path: format!("checkpoints/step-{step}").into(), step }),
         dataset_hash: Some("beef".into()),

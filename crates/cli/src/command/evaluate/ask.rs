@@ -3,12 +3,12 @@
 use anyhow::{Result, anyhow, bail};
 use overtone_agents::Agent;
 use overtone_core::{
-    ActionSpace, Play, Task,
+    ActingMode, ActionSpace, Play, Task,
     protocol::{ActionChoice, Difference, Trained},
 };
 use overtone_data::EpisodeReturns;
 use overtone_env::Suite;
-use overtone_eval::{Choice, Heeds, Way};
+use overtone_eval::{Choice, Heeds};
 
 use super::own_choice::OwnChoice;
 use crate::{
@@ -59,19 +59,21 @@ fn suffix(trained: &Trained, own: &Play, played: &Play) -> String {
     if played.name != own.name {
         suffix += &format!("-{}", played.name);
     }
+    let [acting, own_mode] = [played.acting, own.acting];
     // Other protocols have that of training, whatever was chosen for this one.
-    let usual = if played.name == own.name { own } else { &trained.play };
-    if played.temperature != usual.temperature {
-        suffix += &format!("-t{}", played.temperature);
+    let usual = if played.name == own.name { own_mode } else { trained.play.acting };
+    if acting.temperature != usual.temperature {
+        suffix += &format!("-t{}", acting.temperature);
     }
     if played.action_choice != own.action_choice {
         suffix += &format!("-{}", action_choice_name(played.action_choice));
     }
-    match played.best_percent {
-        0.0 if own.best_percent == 0.0 && played.return_quantile == own.return_quantile => {}
-        0.0 => suffix += &format!("-q{}", played.return_quantile),
-        percent if percent == own.best_percent => {}
-        percent => suffix += &format!("-best{percent}"),
+    match acting.top_percent {
+        0.0 if own_mode.top_percent == 0.0
+            && acting.return_quantile == own_mode.return_quantile => {}
+        0.0 => suffix += &format!("-q{}", acting.return_quantile),
+        percent if percent == own_mode.top_percent => {}
+        percent => suffix += &format!("-top{percent}"),
     }
     suffix
 }
@@ -95,7 +97,7 @@ pub fn what_to_ask(
     let mut asks: Vec<Ask> = Vec::new();
     for name in names.split(',').map(str::trim) {
         let protocol = protocol(options, name, suite, &trained, chosen)?;
-        check_best_percent(protocol.best_percent, &agent.best_percents())?;
+        check_top_percent(protocol.acting.top_percent, &agent.top_percents())?;
         if asks.iter().any(|ask| ask.protocol == protocol) {
             bail!("protocol={names}: {name} is named twice");
         }
@@ -103,16 +105,16 @@ pub fn what_to_ask(
         let targets = settings::targets(key, &asked, returns)?;
         let mut ask = Ask::new(&trained, &own, protocol, asked, targets);
         // A choice in which nothing was left to choose is none.
-        let best_percent = options.best_percent();
-        let said = [options.temperature, options.return_quantile, best_percent];
+        let top_percent = options.top_percent();
+        let said = [options.temperature, options.return_quantile, top_percent];
         if said.contains(&Choosable::Chosen) {
-            let choice = chosen.choice(best_percent.fixed()).filter(Choice::is_one);
+            let choice = chosen.choice(top_percent.fixed()).filter(Choice::is_one);
             // Elsewhere the temperature is the reference's, whatever was chosen.
             let applies = |choice: &Choice| {
                 let mut settings = choice.settings().into_iter();
                 ask.protocol.name == MATCHED || settings.all(|(name, _)| name != "temperature")
             };
-            let is_played = |choice: &Choice| choice.chosen == Way::of(&ask.protocol);
+            let is_played = |choice: &Choice| choice.chosen == ask.protocol.acting;
             ask.choice = choice.filter(|choice| applies(choice) && is_played(choice));
         }
         asks.push(ask);
@@ -172,37 +174,37 @@ pub fn check_given(words: &[String], task: &Task) -> Result<()> {
     Ok(())
 }
 
-/// What `agent` heeds of how it is played where it is told to act as in the best `best_percent` %
+/// What `agent` heeds of how it is played where it is told to act as in the best `top_percent` %
 /// of its recording, or by 0 a return.
-pub fn heeds(agent: &Agent, best_percent: f32) -> Heeds {
-    let is_told_return = best_percent == 0.0;
+pub fn heeds(agent: &Agent, top_percent: f32) -> Heeds {
+    let is_told_return = top_percent == 0.0;
     Heeds {
         target: agent.algorithm.reads_returns() && is_told_return,
         temperature: agent.has_temperature(),
         return_quantile: agent.has_return_model() && is_told_return,
-        best_percent: !agent.best_percents().is_empty(),
+        top_percent: !agent.top_percents().is_empty(),
     }
 }
 
-/// `way` as options of a command, as far as `agent` heeds it: ` temperature=0.5 best_percent=0`.
-pub fn words(agent: &Agent, way: &Way) -> String {
-    let heeds = heeds(agent, way.best_percent);
+/// `mode` as options of a command, as far as `agent` heeds it: ` temperature=0.5 top_percent=0`.
+pub fn words(agent: &Agent, mode: &ActingMode) -> String {
+    let heeds = heeds(agent, mode.top_percent);
     let heeded = [
-        ("temperature", heeds.temperature, way.temperature),
-        ("return_quantile", heeds.return_quantile, way.return_quantile),
-        ("best_percent", heeds.best_percent, way.best_percent),
+        ("temperature", heeds.temperature, mode.temperature),
+        ("return_quantile", heeds.return_quantile, mode.return_quantile),
+        ("top_percent", heeds.top_percent, mode.top_percent),
     ];
     let heeded = heeded.into_iter().filter(|(_, heeds, _)| *heeds);
     heeded.map(|(key, _, value)| format!(" {key}={value}")).collect()
 }
 
-/// Checks that a score is of other episodes than the way to play was chosen by, whoever names the
-/// way.
+/// Checks that a score is of other episodes than the mode to play was chosen by, whoever names the
+/// mode.
 ///
 /// # Errors
 /// When a score would be of the episodes that chose how the agent is played.
 pub fn check_seed(seed: u64, ask: &Ask, chosen: &OwnChoice) -> Result<()> {
-    let is_played = |choice: &&Choice| choice.chosen == Way::of(&ask.protocol);
+    let is_played = |choice: &&Choice| choice.chosen == ask.protocol.acting;
     let own = chosen.choice.as_ref().filter(|choice| choice.is_one()).filter(is_played);
     if ask.choice.as_ref().or(own).is_some_and(|choice| choice.seed == seed) {
         bail!(
@@ -244,22 +246,22 @@ fn protocol(
         bail!("protocol={name}: there are {}", listed(&[&[MATCHED], suite.protocols()].concat()))
     };
     check_one_is_told(options)?;
-    let way = chosen.chosen(matched, options.best_percent().fixed());
+    let mode = chosen.chosen(matched, options.top_percent().fixed());
     match trained.task.actions {
         ActionSpace::Discrete { .. } => match options.temperature {
-            Choosable::Fixed(temperature) => play.temperature = temperature,
+            Choosable::Fixed(temperature) => play.acting.temperature = temperature,
             // What the reference does it does at its own.
-            Choosable::Chosen if play.name == MATCHED => play.temperature = way.temperature,
+            Choosable::Chosen if play.name == MATCHED => play.acting.temperature = mode.temperature,
             Choosable::Chosen => {}
         },
         ActionSpace::Continuous { .. } => {
             play.action_choice = options.actions;
         }
     }
-    play.best_percent = way.best_percent;
-    play.return_quantile = options.return_quantile.or(way.return_quantile);
-    let quantile = play.return_quantile;
-    if matched.return_quantile == 1.0 && quantile != 1.0 {
+    play.acting.top_percent = mode.top_percent;
+    play.acting.return_quantile = options.return_quantile.or(mode.return_quantile);
+    let quantile = play.acting.return_quantile;
+    if matched.acting.return_quantile == 1.0 && quantile != 1.0 {
         bail!(
             "return_quantile={quantile}: this agent did not learn what may be earned from a state; \
              train it with model.return_head=hl_gauss"
@@ -268,7 +270,7 @@ fn protocol(
     if !(quantile > 0.0 && quantile <= 1.0) {
         bail!("return_quantile={quantile}: must lie above 0, and at most at 1");
     }
-    let temperature = play.temperature;
+    let temperature = play.acting.temperature;
     if !(temperature.is_finite() && temperature > 0.0) {
         bail!("temperature={temperature}: must be positive");
     }
@@ -287,27 +289,27 @@ fn check_one_is_told(options: &EvaluationConfig) -> Result<()> {
         Choosable::Chosen => return Ok(()),
     };
     bail!(
-        "{returns} and best_percent={percent}: an agent that acts as in a share of the best \
+        "{returns} and top_percent={percent}: an agent that acts as in a share of the best \
          episodes is told no return; say one of the two"
     )
 }
 
-/// Checks that an agent that was told of the shares `known` can be told `best_percent`.
+/// Checks that an agent that was told of the shares `known` can be told `top_percent`.
 ///
 /// # Errors
 /// When it cannot.
-pub fn check_best_percent(best_percent: f32, known: &[f32]) -> Result<()> {
-    if best_percent == 0.0 || known.contains(&best_percent) {
+pub fn check_top_percent(top_percent: f32, known: &[f32]) -> Result<()> {
+    if top_percent == 0.0 || known.contains(&top_percent) {
         return Ok(());
     }
     let told: Vec<String> = known.iter().map(f32::to_string).collect();
     match &told[..] {
         [] => bail!(
-            "best_percent={best_percent}: this agent was not told how the best act; train it with \
+            "top_percent={top_percent}: this agent was not told how the best act; train it with \
              model.top_percents"
         ),
         _ => bail!(
-            "best_percent={best_percent}: this agent was told of {} %, and of a return by 0",
+            "top_percent={top_percent}: this agent was told of {} %, and of a return by 0",
             told.join(", ")
         ),
     }
@@ -484,11 +486,15 @@ mod tests {
         let matched = game.play.clone();
         let released = suite.protocol("released", &matched).unwrap();
         check(&game, matched.clone(), "");
-        check(&game, Play { temperature: 0.1, ..matched }, "-t0.1");
+        let at = |temperature, play: Play| {
+            let acting = ActingMode { temperature, ..play.acting };
+            Play { acting, ..play }
+        };
+        check(&game, at(0.1, matched), "-t0.1");
         check(&game, released.clone(), "-released");
-        check(&game, Play { temperature: 2.0, ..released }, "-released-t2");
+        check(&game, at(2.0, released), "-released-t2");
         // At the temperature that was chosen, it differs from training and has the plain name.
-        let own = Play { temperature: 0.5, ..game.play.clone() };
+        let own = at(0.5, game.play.clone());
         check_own(&game, &own, own.clone(), "");
         check_own(&game, &own, game.play.clone(), "-t1");
         check_own(&game, &own, suite.protocol("released", &game.play).unwrap(), "-released");

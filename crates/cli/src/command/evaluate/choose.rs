@@ -1,4 +1,4 @@
-//! The way in which an agent is played: `overtone evaluate choose` chooses it, as training does at
+//! The mode in which an agent is played: `overtone evaluate choose` chooses it, as training does at
 //! its end where `evaluation.temperature=chosen`, `evaluation.return_quantile=chosen` or
 //! `evaluation.top_percent=chosen`.
 
@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::Agent;
 use overtone_console::quoted;
-use overtone_core::ObservationSpace;
-use overtone_eval::{Choice, ChoicePoint, Way, evaluation::n_episodes, table::Table};
+use overtone_core::{ActingMode, ObservationSpace, Play};
+use overtone_eval::{Choice, ChoicePoint, evaluation::n_episodes, table::Table};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir};
 
@@ -19,9 +19,9 @@ use super::{
     ask::{self, Ask},
     check_out, device_or,
     entry::Entry,
+    modes::Modes,
     own_choice::OwnChoice,
     playing,
-    ways::Ways,
 };
 use crate::{
     interrupt, keys,
@@ -73,7 +73,7 @@ fn usual_episodes(agent: &Agent) -> usize {
 /// Seed of the episodes; that of scores is 1.
 const SEED: u64 = 1001;
 
-/// The ways among which is still to be chosen for `run`, whose checkpoint this is, before it is
+/// The modes among which is still to be chosen for `run`, whose checkpoint this is, before it is
 /// played as `options` say; `None` where there is nothing to choose, or it was chosen.
 ///
 /// # Errors
@@ -82,7 +82,7 @@ fn awaited(
     run: &RunDir,
     checkpoint: &Checkpoint,
     options: &EvaluationConfig,
-) -> Result<Option<Ways>> {
+) -> Result<Option<Modes>> {
     let among = |said: Choosable, all: &'static [f32]| match said {
         Choosable::Chosen => all,
         Choosable::Fixed(_) => &[],
@@ -92,8 +92,8 @@ fn awaited(
     let agent = Agent::of(checkpoint)?;
     let own = OwnChoice::of(run, checkpoint)?;
     let said = own.said(&agent.matched());
-    let ways = Ways::of(&agent, said, temperatures, return_quantiles, options.best_percent());
-    Ok(if own.choice.is_some() { None } else { ways })
+    let modes = Modes::of(&agent, said, temperatures, return_quantiles, options.top_percent());
+    Ok(if own.choice.is_some() { None } else { modes })
 }
 
 /// Whether [`choose_after_training`] has still something to do.
@@ -119,9 +119,9 @@ pub fn choose_after_training(
     device: &str,
     stop: &AtomicBool,
 ) -> Result<()> {
-    let Some(ways) = awaited(run, checkpoint, options)? else { return Ok(()) };
+    let Some(modes) = awaited(run, checkpoint, options)? else { return Ok(()) };
     let how = How {
-        ways,
+        modes,
         episodes: usual_episodes(&Agent::of(checkpoint)?).min(options.episodes),
         target: &options.target,
         seed: if options.seed == SEED { SEED + 1 } else { SEED },
@@ -134,9 +134,9 @@ pub fn choose_after_training(
     Ok(())
 }
 
-/// How a way is chosen.
+/// How a mode is chosen.
 struct How<'a> {
-    ways: Ways,
+    modes: Modes,
     /// For each of them.
     episodes: usize,
     /// As it is written; of several, the first.
@@ -147,7 +147,7 @@ struct How<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Plays `checkpoint` in each way and says what it earned.
+/// Plays `checkpoint` in each mode and says what it earned.
 fn choose(run: &RunDir, checkpoint: &Checkpoint, how: &How<'_>) -> Result<Choice> {
     let state = &checkpoint.state;
     let agent = Agent::of(checkpoint)?;
@@ -156,13 +156,13 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, how: &How<'_>) -> Result<Choice
     let target =
         *target.first().with_context(|| format!("target={asked}: nothing is asked for"))?;
     let trained = ask::trained(&agent, &state.episode_returns)?;
-    let entry = |way: &Way| {
-        let play = way.playing(&trained.play);
+    let entry = |&acting: &ActingMode| {
+        let play = Play { acting, ..trained.play.clone() };
         let ask = Ask::new(&trained, &trained.play, play, target.to_string(), vec![target]);
         Entry::new(run, checkpoint, &agent, ask, [how.episodes as u64, how.seed])
     };
-    let ways = how.ways.all();
-    let entries: Vec<Entry> = ways.iter().map(entry).collect();
+    let modes = how.modes.all();
+    let entries: Vec<Entry> = modes.iter().map(entry).collect();
     say!(
         "choosing a mode for {} (update {}): {} modes, {} of seed {} each, target {target}",
         checkpoint.path.display(),
@@ -176,10 +176,10 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, how: &How<'_>) -> Result<Choice
     let is_over = || how.stop.load(Ordering::Relaxed);
     let played = playing::play(&all, &device, how.parallel, &is_over)?;
     let mut curve = Vec::with_capacity(played.len());
-    for (&way, evaluation) in ways.iter().zip(played) {
+    for (&mode, evaluation) in modes.iter().zip(played) {
         let evaluation =
-            evaluation.with_context(|| format!("playing by{}", ask::words(&agent, &way)))?;
-        curve.push(ChoicePoint { way, raw_return: evaluation.targets[0].raw_return.clone() });
+            evaluation.with_context(|| format!("playing by{}", ask::words(&agent, &mode)))?;
+        curve.push(ChoicePoint { mode, raw_return: evaluation.targets[0].raw_return.clone() });
     }
     Choice::of(state.step, target, how.seed, curve).context("nothing was played")
 }
@@ -188,9 +188,9 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, how: &How<'_>) -> Result<Choice
 fn table(choice: &Choice) -> Table {
     let what = choice.what();
     let mut table = Table::new(&[&what, "episodes", "raw mean ± sd", "min", "max"]);
-    for ChoicePoint { way, raw_return } in &choice.curve {
+    for ChoicePoint { mode, raw_return } in &choice.curve {
         table.row(vec![
-            choice.label(way),
+            choice.label(mode),
             raw_return.n.to_string(),
             raw_return.with_spread(),
             format!("{:.1}", raw_return.min),
@@ -212,10 +212,10 @@ pub fn run(options: &[String]) -> Result<()> {
     let temperatures = numbers("temperatures", &text("temperatures"), f32::INFINITY)?;
     let return_quantiles = numbers("return_quantiles", &text("return_quantiles"), 1.0)?;
     let target = text("target");
-    let best_percent = Choosable::Chosen.beside(&target, Choosable::Chosen);
+    let top_percent = Choosable::Chosen.beside(&target, Choosable::Chosen);
     let said = OwnChoice::of(&run, &checkpoint)?.said(&agent.matched());
-    let ways = Ways::of(&agent, said, &temperatures, &return_quantiles, best_percent);
-    let Some(ways) = ways else {
+    let modes = Modes::of(&agent, said, &temperatures, &return_quantiles, top_percent);
+    let Some(modes) = modes else {
         return Err(nothing_to_choose(&agent, &target));
     };
     let episodes = match text("episodes").as_str() {
@@ -230,7 +230,7 @@ pub fn run(options: &[String]) -> Result<()> {
     let device = device_or(text("device"), &run)?;
     let stop = interrupt::listen()?;
     let how = How {
-        ways,
+        modes,
         episodes,
         target: &target,
         seed: whole("seed")? as u64,
@@ -252,7 +252,7 @@ pub fn run(options: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Why there is one way alone to play `agent`, asked for `target`, where no list of what it heeds
+/// Why there is one mode alone to play `agent`, asked for `target`, where no list of what it heeds
 /// has any numbers.
 fn nothing_to_choose(agent: &Agent, target: &str) -> anyhow::Error {
     let lists = [
@@ -264,7 +264,7 @@ fn nothing_to_choose(agent: &Agent, target: &str) -> anyhow::Error {
         return anyhow!("{}: say among which numbers is chosen", empty.join(" "));
     }
     let what = agent.algorithm.describe();
-    if !agent.best_percents().is_empty() {
+    if !agent.top_percents().is_empty() {
         return anyhow!(
             "target={target}: {what} can be told a return or a share of the best episodes; leave \
              the target out to choose"

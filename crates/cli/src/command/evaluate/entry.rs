@@ -64,7 +64,7 @@ impl Entry {
         if let Some(choice) = &self.ask.choice {
             say!("Mode: {}", choice.describe());
         }
-        let differences = evaluation::describe_differences(Some(&self.ask.differences));
+        let differences = evaluation::describe_differences(&self.ask.differences);
         say!("{}", differences.trim_end());
     }
 
@@ -76,7 +76,7 @@ impl Entry {
             let targets = ask::describe_targets(asked, &self.plan.targets, returns);
             return format!(" for each target of {targets}");
         }
-        match protocol.best_percent {
+        match protocol.acting.top_percent {
             0.0 => ", told no return".to_owned(),
             percent => format!(", told to act as in the best {percent} % of its recording"),
         }
@@ -84,7 +84,7 @@ impl Entry {
 
     /// Which settings of the protocol the agent heeds.
     fn heeds(&self) -> Heeds {
-        ask::heeds(&self.agent, self.ask.protocol.best_percent)
+        ask::heeds(&self.agent, self.ask.protocol.acting.top_percent)
     }
 
     /// Whether the checkpoint is one of the run's own.
@@ -102,19 +102,19 @@ impl Entry {
         let targets: Vec<String> = self.plan.targets.iter().map(f32::to_string).collect();
         let protocol = &self.ask.protocol;
         let actions = match task.actions {
-            ActionSpace::Discrete { .. } => format!("temperature={}", protocol.temperature),
+            ActionSpace::Discrete { .. } => format!("temperature={}", protocol.acting.temperature),
             ActionSpace::Continuous { .. } => {
                 format!("actions={}", ask::action_choice_name(protocol.action_choice))
             }
         };
         let mut how = format!("protocol={} {actions}", protocol.name);
         // What is told in place of a return hides it, and what bounds it.
-        if protocol.best_percent > 0.0 {
-            how += &format!(" best_percent={}", protocol.best_percent);
+        if protocol.acting.top_percent > 0.0 {
+            how += &format!(" top_percent={}", protocol.acting.top_percent);
         } else {
             how += &format!(" target={}", targets.join(","));
             if self.agent.has_return_model() {
-                how += &format!(" return_quantile={}", protocol.return_quantile);
+                how += &format!(" return_quantile={}", protocol.acting.return_quantile);
             }
         }
         Ok(evaluation::Setting {
@@ -123,8 +123,8 @@ impl Entry {
             rom_md5: simulator.rom_md5,
             policy: format!("{}, {} data", self.agent.algorithm.describe(), state.dataset_kind),
             protocol: self.ask.protocol.clone(),
-            differences: Some(self.ask.differences.clone()),
-            heeds: Some(self.heeds()),
+            differences: self.ask.differences.clone(),
+            heeds: self.heeds(),
             choice: self.ask.choice.clone(),
             checkpoint: Some(evaluation::CheckpointRef {
                 path: own_path(&self.run, &self.checkpoint.path)

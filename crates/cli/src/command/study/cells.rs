@@ -122,7 +122,7 @@ impl Resolved {
             let said = ways_of(&settings.evaluation).into_iter().zip(ways_of(evaluation));
             if said.into_iter().any(|(own, said)| said == Choosable::Chosen && own != said) {
                 bail!(
-                    "evaluations: `{line}`: a way is chosen after training, where the settings say \
+                    "evaluations: `{line}`: an acting mode is chosen after training, where the settings say \
                      so: say chosen there, and here what else is played"
                 );
             }
@@ -136,7 +136,7 @@ impl Resolved {
         self.cell.words.iter().any(says)
     }
 
-    /// Whether this cell and another have the same run, and it is played in the same ways.
+    /// Whether this cell and another have the same run, and it is played in the same modes.
     pub fn is_like(&self, other: &Self) -> bool {
         let [own, its] = [self, other].map(|resolved| anywhere(resolved.settings.clone()));
         own == its && self.again == other.again

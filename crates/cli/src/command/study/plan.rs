@@ -161,7 +161,7 @@ fn episode_s(run: &RunDir) -> Option<f64> {
 }
 
 /// How many episodes are played by these settings, each return asked for and each protocol counted;
-/// those by which a way to play is chosen are not.
+/// those by which an acting mode is chosen are not.
 fn episodes<'a>(evaluations: impl Iterator<Item = &'a EvaluationConfig>) -> f64 {
     let listed = |text: &str| text.split(',').count();
     let each = evaluations

@@ -5,9 +5,9 @@ use overtone_core::ActionScale;
 use overtone_eval::{Evaluation, evaluation::Setting};
 use overtone_train::{RunDir, TrainState};
 
-/// The card of an agent as transformers has it, which is told returns or, with `best_percent` above
+/// The card of an agent as transformers has it, which is told returns or, with `top_percent` above
 /// 0, heeds none.
-pub fn for_transformers(agent: &Agent, state: &TrainState, best_percent: f32) -> String {
+pub fn for_transformers(agent: &Agent, state: &TrainState, top_percent: f32) -> String {
     let returns = format!(
         "Returns-to-go and rewards are divided by {}. Returns in its data: {}.",
         agent.return_scale,
@@ -26,7 +26,7 @@ pub fn for_transformers(agent: &Agent, state: &TrainState, best_percent: f32) ->
             scale.describe()
         )
     });
-    let told = match best_percent {
+    let told = match top_percent {
         0.0 => returns + delayed,
         percent => format!(
             "It acts as in the best {percent} % of its data, whatever return it is told: returns-to-go \
@@ -126,10 +126,10 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
 
 /// `matched, temperature 0.5`
 fn played_by(setting: &Setting) -> String {
-    let (protocol, heeds) = (&setting.protocol, setting.heeded());
-    let temperature = heeds.temperature.then(|| format!("temperature {}", protocol.temperature));
+    let (protocol, heeds) = (&setting.protocol, setting.heeds);
+    let temperature = heeds.temperature.then(|| format!("temperature {}", protocol.acting.temperature));
     let quantile =
-        heeds.return_quantile.then(|| format!("return quantile {}", protocol.return_quantile));
+        heeds.return_quantile.then(|| format!("return quantile {}", protocol.acting.return_quantile));
     let all = std::iter::once(protocol.name.clone()).chain(temperature).chain(quantile);
     all.collect::<Vec<_>>().join(", ")
 }

@@ -197,7 +197,7 @@ fn of_transformers(from: &Path, keys: &Keys, words: &[String]) -> Result<Found> 
     };
     let Some((known, before)) = known else { return unknown(&agent, tensors, &text("runs")) };
     let state = TrainState { agent: agent.to_value(), ..known.state.clone() };
-    let (settings, choice) = match before.task == agent.task && before.best_percents().is_empty() {
+    let (settings, choice) = match before.task == agent.task && before.top_percents().is_empty() {
         true => (settings_of(&known, &agent, from, &text("runs"))?, choice_of(&known, from)?),
         false => (described(&agent, &state, &text("runs"))?, None),
     };

@@ -63,7 +63,7 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
     comparison.field(
         draws_nothing,
         "temperature",
-        |play| &mut play.temperature,
+        |play| &mut play.acting.temperature,
         |before, now| {
             let kind = if now < before { "likely" } else { "unlikely" };
             format!("{kind} actions are chosen more often than the model says")
@@ -72,7 +72,7 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
     comparison.field(
         reads_no_returns,
         "return_quantile",
-        |play| &mut play.return_quantile,
+        |play| &mut play.acting.return_quantile,
         |_, now| match now {
             1.0 => "the agent is told what is left of the target, whatever its state allows".into(),
             q => format!(
@@ -83,8 +83,8 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
     );
     comparison.field(
         reads_no_returns,
-        "best_percent",
-        |play| &mut play.best_percent,
+        "top_percent",
+        |play| &mut play.acting.top_percent,
         |_, now| match now {
             0.0 => "the agent is told a return".into(),
             best => format!(
