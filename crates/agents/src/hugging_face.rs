@@ -274,7 +274,7 @@ fn condition(
     };
     let scaled: Vec<f32> = column(0).map(|w| (k * w) as f32).collect();
     let moved: Vec<f32> = match place {
-        Some(place) => column(1 + usize::from(place)).map(|w| w as f32).collect(),
+        Some(place) => column(1 + usize::from(place)).map(|w| *w as f32).collect(),
         None => b.iter().zip(column(0)).map(|(b, w)| (b + moved * w) as f32).collect(),
     };
     theirs.insert(weight.into(), TensorData::new(scaled, [d, 1]));
