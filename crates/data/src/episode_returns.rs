@@ -10,31 +10,7 @@ pub struct EpisodeReturns(Vec<Earned>);
 
 /// An episode: what it earned in how many actions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Written", into = "(f32, u32)")]
 struct Earned(f32, u32);
-
-/// An episode as checkpoints have it. Older ones know no lengths: all are taken to be one.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a return and a number of actions")]
-enum Written {
-    Both(f32, u32),
-    Return(f32),
-}
-
-impl From<Written> for Earned {
-    fn from(written: Written) -> Self {
-        match written {
-            Written::Both(earned, n_actions) => Self(earned, n_actions),
-            Written::Return(earned) => Self(earned, 1),
-        }
-    }
-}
-
-impl From<Earned> for (f32, u32) {
-    fn from(Earned(earned, n_actions): Earned) -> Self {
-        (earned, n_actions)
-    }
-}
 
 impl EpisodeReturns {
     /// Of returns and numbers of actions, in any order.
@@ -99,13 +75,5 @@ mod tests {
         let learner = (1..=10).map(|n| (n as f32, if n == 10 { 91 } else { 1 }));
         assert_eq!(percentiles(&EpisodeReturns::new(learner)), [1.0, 10.0, 10.0, 10.0, 10.0]);
         assert_eq!(EpisodeReturns::default().percentile(50.0), None);
-    }
-
-    #[test]
-    fn lengths_that_nobody_wrote_down_are_one() {
-        let read: EpisodeReturns = serde_json::from_str("[1.0, [2.0, 3]]").unwrap();
-        assert_eq!([25.0, 26.0].map(|percent| read.percentile(percent)), [Some(1.0), Some(2.0)]);
-        assert_eq!(serde_json::to_string(&read).unwrap(), "[[1.0,1],[2.0,3]]");
-        assert!(serde_json::from_str::<EpisodeReturns>("[[1.0]]").is_err());
     }
 }

@@ -316,9 +316,8 @@ fn the_first_screen_says_what_was_earned_next_to_the_data() {
     fs::write(folder.join("config.toml"), config).unwrap();
     let metrics = "step,loss,td_loss,seconds\n100,2.5,1.0,30\n200,1.5,0.5,90\n";
     fs::write(folder.join("metrics.csv"), metrics).unwrap();
-    // One as older checkpoints have it: the return alone.
     let state =
-        "{\"step\": 200, \"best\": null, \"episode_returns\": [[10.0, 5], [30.0, 7], 20.0]}";
+        "{\"step\": 200, \"best\": null, \"episode_returns\": [[10.0, 5], [30.0, 7], [20.0, 6]]}";
     fs::write(folder.join("checkpoints/step-00000200/state.json"), state).unwrap();
     let curve = "step,seconds,figure,value\n50,1,eval/return,3\n50,1,eval/normalized_return,1\n\
                  100,2,eval/return,7\n";
