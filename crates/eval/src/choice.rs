@@ -216,26 +216,17 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_is_told_no_share_is_told_a_return_or_how_much_of_it() {
+    fn a_mode_names_a_top_percent_or_a_return_and_its_quantile() {
         let told = |modes: &[[f32; 3]]| {
             let point = |&[temperature, return_quantile, top_percent]: &[f32; 3]| ChoicePoint {
                 mode: ActingMode { temperature, return_quantile, top_percent },
                 raw_return: Summary::of(&[3.0]).unwrap(),
             };
             let choice = Choice::of(4, 5.0, 1001, modes.iter().map(point).collect()).unwrap();
-            let modes = modes.iter().map(|&[temperature, return_quantile, top_percent]| {
-                let chosen = ActingMode { temperature, return_quantile, top_percent };
-                Choice { chosen, ..choice.clone() }.mode()
-            });
-            let modes: Vec<String> = modes.collect();
-            let labels = modes
-                .iter()
-                .map(|&[t, q, b]| {
-                    choice.label(&ActingMode { temperature: t, return_quantile: q, top_percent: b })
-                })
-                .collect::<Vec<_>>()
-                .join(", ");
-            (labels, modes.join("; "))
+            let modes = choice.curve.iter().map(|point| point.mode);
+            let labels: Vec<String> = modes.clone().map(|mode| choice.label(&mode)).collect();
+            let chosen = |chosen| Choice { chosen, ..choice.clone() }.mode();
+            (labels.join(", "), modes.map(chosen).collect::<Vec<_>>().join("; "))
         };
         let expect = |labels: &str, modes: &str| (labels.to_owned(), modes.to_owned());
         let with_temperatures = [[1.0, 1.0, 0.0], [1.0, 1.0, 10.0], [0.5, 1.0, 0.0]];

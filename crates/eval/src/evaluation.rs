@@ -84,9 +84,7 @@ impl Setting {
     pub fn told(&self, target: f32) -> Option<String> {
         match self.protocol.acting.top_percent {
             _ if self.heeds.target => Some(target.to_string()),
-            percent if percent > 0.0 && self.heeds.top_percent => {
-                Some(format!("top {percent} %"))
-            }
+            percent if percent > 0.0 && self.heeds.top_percent => Some(format!("top {percent} %")),
             _ => None,
         }
     }

@@ -10,8 +10,8 @@ use overtone_core::Task;
 use overtone_core::protocol::{Difference, ReturnUnits};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::{
-    CheckpointRef, Evaluation, FailedEpisode, Heeds, Plan, PlayedDistributions, PlayedEpisode, Pooled,
-    RandomPolicy, ReportError, Rollout, Setting, SmoothnessResult, rollout,
+    CheckpointRef, Evaluation, FailedEpisode, Heeds, Plan, PlayedDistributions, PlayedEpisode,
+    Pooled, RandomPolicy, ReportError, Rollout, Setting, SmoothnessResult, rollout,
 };
 
 fn game(name: &str) -> Task {

@@ -4,8 +4,8 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{
-    ActingMode, ActionSpace, Actions, BinOrder, Normalization, ObservationSpace, Observations, Play, Policy,
-    Simulation, Turn,
+    ActingMode, ActionSpace, Actions, BinOrder, Normalization, ObservationSpace, Observations,
+    Play, Policy, Simulation, Turn,
     policy::EpisodeStart,
     protocol::{ActionChoice, GlobalTimestep},
     seed,
@@ -311,7 +311,8 @@ fn an_agent_plays_the_same_whatever_else_is_in_the_batch() {
 fn played_distributions_are_those_of_the_logits() {
     let (episode, temperature) = (Episode::random(2), 1.7);
     for model in models() {
-        let protocol = Play { temperature, ..Play::matched(Simulation::default()) };
+        let acting = ActingMode { temperature, ..ActingMode::default() };
+        let protocol = Play { acting, ..Play::matched(Simulation::default()) };
         let mut policy = policy_of(&model, &protocol);
         let target_return = episode.returns_to_go[0];
         let start = |seed| Some(EpisodeStart { seed, target_return });

@@ -8,8 +8,8 @@ use burn::{
     tensor::{DType, Device, TensorData},
 };
 use overtone_core::{
-    ActingMode, ActionSpace, Actions, Normalization, ObservationSpace, Observations, Play, Policy, Simulation,
-    Turn, policy::EpisodeStart, protocol::ActionChoice, seed,
+    ActingMode, ActionSpace, Actions, Normalization, ObservationSpace, Observations, Play, Policy,
+    Simulation, Turn, policy::EpisodeStart, protocol::ActionChoice, seed,
 };
 use overtone_model::{
     ConditionerConfig, ContextShape, Contexts, DecisionTransformer, DecisionTransformerConfig,

@@ -10,7 +10,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDy
 use overtone::{DEFAULT_TARGET, OwnChoice};
 use overtone_agents::{Agent, policy};
 use overtone_core::{
-    ActionSpace, Actions, ObservationSpace, Observations, Policy, Turn,
+    ActionSpace, Actions, ObservationSpace, Observations, Play, Policy, Turn,
     policy::EpisodeStart,
     protocol::{ActionChoice, ReturnUnits},
     seed,
@@ -145,7 +145,7 @@ impl Agents {
         let choice = play.action_choice;
         let episodes = vec![0; n_agents];
         let acting = Mutex::new(Acting { policy, episodes, choice, played: None });
-        let (top_percent, units) = (acting.top_percent, play.return_units);
+        let (top_percent, units) = (play.acting.top_percent, play.return_units);
         Ok(Self { acting, agent, target_return, units, top_percent, choice, seed, n_agents })
     }
 

@@ -229,12 +229,8 @@ fn what_an_agent_does_not_heed_keeps_it_apart_from_none() {
     let markdown = runs.markdown();
     assert!(agents(&markdown).is_empty(), "of different protocols, until it is known: {markdown}");
 
-    cloning.setting.heeds = Heeds {
-        target: false,
-        temperature: false,
-        return_quantile: false,
-        top_percent: false,
-    };
+    cloning.setting.heeds =
+        Heeds { target: false, temperature: false, return_quantile: false, top_percent: false };
     cloning.write(&runs.1[1].join("evaluation.json")).unwrap();
     let markdown = runs.markdown();
     assert_eq!(agents(&markdown).len(), 2, "{markdown}");

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use overtone_ale::{Ale, Emulation, Game, Resize, SETTINGS};
-use overtone_core::{ActingMode, Task};
 use overtone_core::protocol::{FedBackActions, GlobalTimestep, Play, ReturnUnits, Trained};
+use overtone_core::{ActingMode, Task};
 use overtone_env::Suite;
 
 fn seaquest() -> Task {

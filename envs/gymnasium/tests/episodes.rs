@@ -262,7 +262,7 @@ fn an_evaluated_episode_is_repeated_in_python_from_its_seed_and_actions() {
         let played = rollout_together(&mut [env.as_mut()], &mut players, &mut go).unwrap();
         assert_eq!(played[0].episodes.len(), 3);
         for (episode, actions) in played[0].episodes.iter().zip(&policy.actions) {
-            let seed = episode.environment_seed.unwrap();
+            let seed = episode.environment_seed;
             let (_, rewards, endings) = by_gymnasium(task, seed, actions);
             assert_eq!(rewards.len() as u64, episode.length, "{name}");
             let sum: f64 = rewards.iter().map(|&reward| f64::from(reward as f32)).sum();

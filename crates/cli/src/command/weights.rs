@@ -66,10 +66,7 @@ pub fn export(words: &[String]) -> Result<()> {
     let theirs = match text("format").as_str() {
         "safetensors" => {
             let given = text("top_percent");
-            ensure!(
-                given.is_empty(),
-                "top_percent={given} is for format=hf: other files hold all"
-            );
+            ensure!(given.is_empty(), "top_percent={given} is for format=hf: other files hold all");
             None
         }
         "hf" => {

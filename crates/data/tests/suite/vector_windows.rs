@@ -109,9 +109,8 @@ fn a_minari_dataset_leaves_out_unfinished_episodes_in_the_middle() {
 #[test]
 fn the_best_episodes_alone() {
     // Returns: rows 0 to 2: -2.25, 3 and 4: -0.25, 5 to 8: 0.25 + 0.5 + 0.75 + 1 = 2.5.
-    let best = |top_percent| {
-        dataset("..t.l...t.", &DatasetOptions { top_percent, ..Default::default() })
-    };
+    let best =
+        |top_percent| dataset("..t.l...t.", &DatasetOptions { top_percent, ..Default::default() });
     let all = best(100.0);
     assert_eq!((all.n_transitions(), all.counts().filtered_rows), (9, 0));
     // 45 % of 9 steps are 4, and the best episode has 4.

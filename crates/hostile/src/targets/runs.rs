@@ -21,8 +21,8 @@ use overtone_core::{
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
-    ActionShare, CheckpointRef, Evaluation, Pace, Plan, RandomPolicy, Setting, SmoothnessResult,
-    rollout,
+    ActionShare, CheckpointRef, Evaluation, Heeds, Pace, Plan, RandomPolicy, Setting,
+    SmoothnessResult, rollout,
 };
 use overtone_model::burn::tensor::{Device, TensorData};
 use overtone_model::head::{
@@ -426,21 +426,16 @@ fn evaluation() -> Result<Vec<u8>> {
         policy: "uniform random".into(),
         checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
         dataset_hash: Some("beef".into()),
-        differences: Some(Vec::new()),
-        heeds: None,
+        differences: Vec::new(),
+        heeds: Heeds::ALL,
         choice: None,
         command: "overtone evaluate rollouts checkpoint=200 seed=5".into(),
     };
     let mut evaluation = Evaluation::new(setting, &plan, played)?;
     // What the clock says would make every search another one.
     (evaluation.wall_seconds, evaluation.steps_per_second) = (2.0, 100.0);
-    evaluation.pace = Some(Pace {
-        steps_per_second: 100.0,
-        acting: 0.5,
-        waiting: 0.25,
-        stepping: 0.5,
-        full: 1.0,
-    });
+    evaluation.pace =
+        Pace { steps_per_second: 100.0, acting: 0.5, waiting: 0.25, stepping: 0.5, full: 1.0 };
     // What a policy that draws from bins says.
     for target in &mut evaluation.targets {
         let order = BinOrder::Environment;

@@ -16,8 +16,8 @@ use burn::{
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use overtone_core::{
-    ActionSpace, Actions, BinOrder, Normalization, ObservationSpace, Observations, Play, Played,
-    Policy, PolicyError, Turn,
+    ActingMode, ActionSpace, Actions, BinOrder, Normalization, ObservationSpace, Observations,
+    Play, Played, Policy, PolicyError, Turn,
     policy::EpisodeStart,
     protocol::{ActionChoice, FedBackActions, GlobalTimestep},
     seed::{self, Generator},
@@ -278,7 +278,7 @@ impl ModelPolicy {
         turns: &[Turn],
         decisions: &LogitsDecisions,
     ) -> Result<Actions, ModelError> {
-        let Play { action_choice, temperature, .. } = self.play;
+        let Play { action_choice, acting: ActingMode { temperature, .. }, .. } = self.play;
         let mut chosen = Vec::with_capacity(turns.len());
         for (row, turn) in turns.iter().enumerate() {
             check_finite(decisions.logits(row))?;
@@ -306,7 +306,7 @@ impl ModelPolicy {
         decisions: &NumbersDecisions,
     ) -> Result<Actions, ModelError> {
         let width = self.shape().actions.size();
-        let Play { action_choice, temperature, .. } = self.play;
+        let Play { action_choice, acting: ActingMode { temperature, .. }, .. } = self.play;
         let mut values = Vec::with_capacity(turns.len() * width);
         for (row, turn) in turns.iter().enumerate() {
             let Some(agent) = &mut self.agents[turn.agent] else { continue };

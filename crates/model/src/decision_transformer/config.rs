@@ -225,10 +225,7 @@ mod tests {
                 "average_return.horizon",
                 ConditionerConfig { average_return: average(0), ..plain.clone() },
             ),
-            (
-                "model.top_percents",
-                ConditionerConfig { top_percents: vec![0.0], ..plain.clone() },
-            ),
+            ("model.top_percents", ConditionerConfig { top_percents: vec![0.0], ..plain.clone() }),
             (
                 "model.top_percents",
                 ConditionerConfig { top_percents: vec![101.0], ..plain.clone() },

@@ -46,7 +46,7 @@ pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
 fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
     let mut labels: Vec<String> = Vec::new();
     for (_, choice) in choices {
-        for label in choice.curve.iter().map(|point| choice.label(&point.way)) {
+        for label in choice.curve.iter().map(|point| choice.label(&point.mode)) {
             if !labels.contains(&label) {
                 labels.push(label);
             }
@@ -54,7 +54,7 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
     }
     let mut header = vec!["run".to_owned(), "asked".into()];
     let asking = what.trim_end_matches(" or top percent");
-    header.extend(labels.iter().map(|label| match label.contains("best") {
+    header.extend(labels.iter().map(|label| match label.contains("top ") {
         true => label.clone(),
         false => format!("{asking} {label}"),
     }));
@@ -66,7 +66,7 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
     for (name, choice) in choices {
         let mut row = vec![(*name).to_owned(), choice.target.to_string()];
         row.extend(labels.iter().map(|label| {
-            let found = choice.curve.iter().find(|point| choice.label(&point.way) == *label);
+            let found = choice.curve.iter().find(|point| choice.label(&point.mode) == *label);
             let score = |point: &ChoicePoint| spread(&point.raw_return, digits);
             found.map_or_else(|| "-".into(), score)
         }));
@@ -80,8 +80,8 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
 fn curves((name, of): Differing, choices: &[(&str, &Choice)]) -> Vec<Block> {
     let line = |(run, choice): &(&str, &Choice)| {
         let mut curve: Vec<_> = choice.curve.iter().collect();
-        curve.sort_by(|a, b| of(&a.way).total_cmp(&of(&b.way)));
-        let points = curve.iter().map(|at| [f64::from(of(&at.way)), at.raw_return.mean]);
+        curve.sort_by(|a, b| of(&a.mode).total_cmp(&of(&b.mode)));
+        let points = curve.iter().map(|at| [f64::from(of(&at.mode)), at.raw_return.mean]);
         let spread = curve.iter().map(|at| at.raw_return.sd.unwrap_or(0.0)).collect();
         Line::new(*run, points.collect()).spread(spread).stroke(Stroke::Marked)
     };

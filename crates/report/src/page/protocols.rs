@@ -203,8 +203,8 @@ fn flatten(name: &str, value: &Value, found: &mut Vec<(String, String)>) {
 
 #[cfg(test)]
 mod tests {
-    use overtone_core::{ActingMode, Simulation};
     use overtone_core::protocol::ReturnUnits;
+    use overtone_core::{ActingMode, Simulation};
 
     use super::*;
 
@@ -229,7 +229,8 @@ mod tests {
         ] {
             assert!(markdown.contains(row), "no {row:?} in\n{markdown}");
         }
-        let cold = Play { acting: ActingMode { temperature: 0.1, ..released.acting }, ..released.clone() };
+        let cold =
+            Play { acting: ActingMode { temperature: 0.1, ..released.acting }, ..released.clone() };
         let both = of(&[&released, &cold]);
         assert_eq!(
             [&released, &cold].map(|play| both.name(&Protocol::new(play, &[]))),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use overtone_core::Play;
+use overtone_core::{ActingMode, Play};
 use overtone_eval::{Evaluation, FailedEpisode};
 use overtone_report::page::{Page, RunFiles, StudyCell};
 use tempfile::TempDir;
@@ -19,7 +19,8 @@ fn cells(root: &TempDir, seeds: &[u64]) -> Vec<StudyCell> {
                 let folder = run(root, &format!("{agent}-{name}-{seed}"), seed);
                 for (file, temperature) in [("evaluation.json", 1.0), ("evaluation-t0.5.json", 0.5)]
                 {
-                    let played = Play { temperature, ..matched() };
+                    let acting = ActingMode { temperature, ..ActingMode::default() };
+                    let played = Play { acting, ..matched() };
                     let mut report = evaluation(200, 10 + seed, played);
                     report.setting.task = game(name);
                     report.episodes.iter_mut().for_each(|episode| episode.raw_return += better);

@@ -127,9 +127,11 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
 /// `matched, temperature 0.5`
 fn played_by(setting: &Setting) -> String {
     let (protocol, heeds) = (&setting.protocol, setting.heeds);
-    let temperature = heeds.temperature.then(|| format!("temperature {}", protocol.acting.temperature));
-    let quantile =
-        heeds.return_quantile.then(|| format!("return quantile {}", protocol.acting.return_quantile));
+    let temperature =
+        heeds.temperature.then(|| format!("temperature {}", protocol.acting.temperature));
+    let quantile = heeds
+        .return_quantile
+        .then(|| format!("return quantile {}", protocol.acting.return_quantile));
     let all = std::iter::once(protocol.name.clone()).chain(temperature).chain(quantile);
     all.collect::<Vec<_>>().join(", ")
 }
