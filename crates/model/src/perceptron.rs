@@ -250,6 +250,7 @@ mod tests {
     };
     use burn::tensor::Device;
     use overtone_kernels::Half;
+    use overtone_testkit::sentences;
 
     fn config() -> PerceptronConfig {
         PerceptronConfig { n_layers: 2, width: 3, context_length: 2, ..PerceptronConfig::gym() }
@@ -399,6 +400,6 @@ mod tests {
         }
         let pixels = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
         let error = PerceptronConfig::gym().validate(&pixels, &actions).unwrap_err().to_string();
-        assert!(error.contains("choose the transformer for pixels"), "{error}");
+        sentences::check(&error);
     }
 }

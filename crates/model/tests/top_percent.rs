@@ -11,6 +11,7 @@ use overtone_model::{
     Acted, Condition, Conditioner, ConditionerConfig, Contexts, DecisionTransformerConfig, Init,
     Model, ModelConfig, ModelPolicy, Observed, PerceptronConfig,
 };
+use overtone_testkit::sentences;
 
 mod descent;
 
@@ -152,7 +153,7 @@ fn a_top_percent_that_was_not_trained_with_is_refused() {
     for config in both() {
         assert!(ModelPolicy::new(&model(&config, &Device::flex()), None, &play(10.0)).is_ok());
         let error = refused(&config, 20.0);
-        assert!(error.starts_with("top_percent = 20: 0, or one that"), "{error}");
+        sentences::check(&error);
     }
     let cloning = PerceptronConfig { conditioning: None, ..perceptron(Vec::new()) };
     for config in both_with(&[]).into_iter().chain([ModelConfig::Perceptron(cloning)]) {

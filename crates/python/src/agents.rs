@@ -7,10 +7,10 @@ use std::{
 };
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDyn};
-use overtone::{DEFAULT_TARGET, OwnChoice};
+use overtone::OwnChoice;
 use overtone_agents::{Agent, policy};
 use overtone_core::{
-    ActionSpace, Actions, ObservationSpace, Observations, Play, Policy, Turn,
+    ActionSpace, Actions, ObservationSpace, Observations, Policy, Turn,
     policy::EpisodeStart,
     protocol::{ActionChoice, ReturnUnits},
     seed,
@@ -104,39 +104,11 @@ impl Agents {
     ) -> PyResult<Self> {
         let (checkpoint, own) = open(py, run, checkpoint)?;
         let agent = Agent::of(&checkpoint).map_err(failed)?;
-        // Who asks for a return is to be heard.
-        let is_asked = !target_return.is_empty() || return_quantile.is_some();
-        let top_percent = top_percent.or(is_asked.then_some(0.0));
-        let matched = agent.matched();
-        let acting = own.chosen(&matched, top_percent);
-        let mut play = Play { acting, ..matched };
-        overtone::check_top_percent(acting.top_percent, &agent.top_percents())
-            .map_err(|error| wrong(error.to_string()))?;
-        let temperature = temperature.unwrap_or(acting.temperature);
-        let target_return = if target_return.is_empty() { DEFAULT_TARGET } else { target_return };
-        let targets =
-            overtone::targets("target_return", target_return, &checkpoint.state.episode_returns);
-        let &[target_return] = &targets.map_err(|error| wrong(format!("{error:#}")))?[..] else {
-            return Err(wrong(format!("target_return={target_return}: one return is asked for")));
-        };
-        if !(temperature.is_finite() && temperature > 0.0) {
-            return Err(wrong(format!("temperature={temperature}: must be positive")));
-        }
-        play.acting.temperature = temperature;
-        if let Some(quantile) = return_quantile {
-            if !agent.has_return_model() {
-                return Err(wrong(format!(
-                    "return_quantile={quantile}: this agent did not learn what may be earned from \
-                     a state; train it with model.return_head=hl_gauss"
-                )));
-            }
-            if !(quantile > 0.0 && quantile <= 1.0) {
-                return Err(wrong(format!(
-                    "return_quantile={quantile}: must lie above 0, and at most at 1"
-                )));
-            }
-            play.acting.return_quantile = quantile;
-        }
+        let returns = &checkpoint.state.episode_returns;
+        let mode = [temperature, return_quantile, top_percent];
+        let (mut play, target_return) =
+            overtone::play_of(&agent, returns, &own, target_return, mode)
+                .map_err(|error| wrong(format!("{error:#}")))?;
         if let Some(deterministic) = deterministic {
             play.action_choice = choice_of(&agent, deterministic)?;
         }

@@ -209,6 +209,7 @@ fn locked(path: &Path) -> Result<Option<fs::File>, StudyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use overtone_testkit::sentences;
 
     #[test]
     fn a_study_is_found_by_name_by_folder_and_as_the_newest() {
@@ -226,9 +227,9 @@ mod tests {
             assert_eq!((found.study().unwrap(), found.path()), (study.clone(), folder.path()));
         }
         let error = StudyFolder::find(runs.path(), "b").unwrap_err().to_string();
-        assert!(error.contains("no study `b`") && error.contains("study init b.toml"), "{error}");
+        sentences::check(&error);
         let error = StudyFolder::find(runs.path(), "b.toml").unwrap_err().to_string();
-        assert!(error.contains("study init b.toml`"), "{error}");
+        sentences::check(&error);
     }
 
     #[test]
@@ -243,7 +244,7 @@ mod tests {
         assert_eq!(folder.failure(first).as_deref(), Some("no data"));
         assert_eq!(folder.failure(second), None);
         let held = folder.lock(first).unwrap();
-        assert!(folder.lock(first).unwrap_err().to_string().contains("another process"));
+        sentences::check(&folder.lock(first).unwrap_err().to_string());
         assert!(folder.is_worked_on(first));
         assert!(!folder.is_worked_on(second));
         // Who only looks is waited for.

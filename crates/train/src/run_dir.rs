@@ -155,6 +155,7 @@ pub(crate) fn write_synced(path: &Path, contents: &[u8]) -> Result<(), TrainErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use overtone_testkit::sentences;
 
     #[test]
     fn one_process_trains_in_a_run() {
@@ -164,7 +165,7 @@ mod tests {
         let held = run.lock().unwrap();
         assert!(run.is_worked_on());
         let error = run.lock().unwrap_err().to_string();
-        assert!(error.contains("another process"), "{error}");
+        sentences::check(&error);
         drop(held);
         assert!(!run.is_worked_on());
         run.lock().unwrap();
@@ -184,6 +185,6 @@ mod tests {
         assert_eq!(RunDir::newest(root.path()).unwrap().path(), second.path());
         assert_eq!(RunDir::open(root.path(), "a-2").unwrap().path(), second.path());
         let error = RunDir::open(root.path(), "b").unwrap_err().to_string();
-        assert!(error.contains("there is no run `b`"), "{error}");
+        sentences::check(&error);
     }
 }

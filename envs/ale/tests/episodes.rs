@@ -10,6 +10,7 @@ use overtone_core::protocol::ReturnUnits;
 use overtone_core::{Actions, Observations, Outcome};
 use overtone_env::{EnvError, Suite, VectorEnv};
 use overtone_eval::{Plan, PlayedEpisode, Player, RandomPolicy, rollout_together};
+use overtone_testkit::sentences;
 
 fn game(name: &str) -> &'static Game {
     Game::named(name).unwrap()
@@ -134,7 +135,7 @@ fn losing_a_life_ends_the_episode_only_when_asked() {
 fn combinations_nobody_plays_by_are_refused() {
     let double = Emulation { double_reset: true, ..Emulation::dqn_replay() };
     let message = open(game("seaquest"), &double, 1).err().unwrap().to_string();
-    assert!(message.contains("double reset"), "{message}");
+    sentences::check(&message);
     let bilinear = Emulation::released();
     assert!(AleVectorEnv::new(game("seaquest"), &bilinear, 1).is_err());
     assert!(ReleasedAle::new(game("seaquest"), &Emulation::dqn_replay(), 1).is_err());

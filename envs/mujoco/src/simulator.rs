@@ -160,6 +160,7 @@ fn read(library: &Library, path: &Path) -> Result<NonNull<RawModel>, MujocoError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use overtone_testkit::sentences;
 
     fn robot(name: &str) -> &'static Robot {
         Robot::named(name).unwrap()
@@ -169,11 +170,11 @@ mod tests {
     fn models_of_other_robots_are_refused() {
         let model = Model::load(robot("hopper"), Revision::V4).unwrap();
         let message = model.check(robot("walker2d"), Path::new("h.xml")).unwrap_err().to_string();
-        assert!(message.contains("`h.xml` has 6 positions, 9 were expected"), "{message}");
+        sentences::check(&message);
         let model = Model::load(robot("walker2d"), Revision::V4).unwrap();
         let message =
             model.check(robot("halfcheetah"), Path::new("w.xml")).unwrap_err().to_string();
-        assert!(message.contains("has 0.002 seconds a step, 0.01 were expected"), "{message}");
+        sentences::check(&message);
     }
 
     #[test]

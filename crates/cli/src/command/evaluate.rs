@@ -27,7 +27,7 @@ use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
 pub use ablation::{OPTIONS as ABLATION_OPTIONS, ablation};
 use ask::Ask;
-pub use ask::{DEFAULT_TARGET, check_top_percent, what_to_ask};
+pub use ask::{check_top_percent, play_of, what_to_ask};
 pub use choose::{OPTIONS as CHOOSE_OPTIONS, choose_after_training, run as choose};
 pub use curve::{Curve, Due};
 use entry::Entry;

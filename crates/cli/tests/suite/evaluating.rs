@@ -257,7 +257,7 @@ fn a_temperature_is_chosen_after_training() {
     assert_eq!(choice["seed"], 1001);
     let played = || report(&run.join("evaluation.json"));
     assert_eq!(played()["choice"], choice);
-    assert_eq!(played()["protocol"]["temperature"].as_f64(), Some(chosen));
+    assert_eq!(played()["protocol"]["acting"]["temperature"].as_f64(), Some(chosen));
     let differs = |report: &Value| {
         let all = report["differences"].as_array().unwrap().clone();
         all.iter().any(|told| told["setting"] == "temperature")
@@ -270,7 +270,7 @@ fn a_temperature_is_chosen_after_training() {
     assert!(differs(&other) && other["choice"].is_null(), "{other}");
     desk.succeeds("evaluate rollouts episodes=1 target=5 protocol=released released_target=5");
     let released = report(&run.join("evaluation-released.json"));
-    assert_eq!(released["protocol"]["temperature"].as_f64(), Some(1.0));
+    assert_eq!(released["protocol"]["acting"]["temperature"].as_f64(), Some(1.0));
     assert!(released["choice"].is_null(), "the reference's, whatever was chosen");
 
     // Killed while it chose, the run goes on with that and plays the same.
@@ -340,9 +340,12 @@ fn acting_as_the_best_is_a_way_to_play() {
     let best = ways.clone().map(mean).fold(f64::MIN, f64::max);
     let at = |value: &Value| value.as_f64().unwrap_or(0.0);
     let chosen = ways.clone().find(|point| mean(point) == best).unwrap();
-    assert_eq!(choice["chosen"], chosen["way"]);
+    assert_eq!(choice["chosen"], chosen["mode"]);
     let played = report(&run.join("evaluation.json"));
-    assert_eq!(at(&played["protocol"]["top_percent"]), at(&chosen["way"]["top_percent"]));
+    assert_eq!(
+        at(&played["protocol"]["acting"]["top_percent"]),
+        at(&chosen["mode"]["top_percent"])
+    );
 
     // Told a share, it heeds no target.
     let returns = |words: &str| -> Value {
@@ -350,7 +353,7 @@ fn acting_as_the_best_is_a_way_to_play() {
         report(&desk.path("told.json"))
     };
     let tenth = returns("top_percent=10");
-    assert_eq!(tenth["protocol"]["top_percent"], 10.0);
+    assert_eq!(tenth["protocol"]["acting"]["top_percent"], 10.0);
     assert_eq!(tenth["heeds"]["target"], false);
     assert!(tenth["command"].as_str().unwrap().contains("top_percent=10"), "{tenth}");
     assert!(!tenth["command"].as_str().unwrap().contains("target="), "{tenth}");
@@ -364,13 +367,13 @@ fn acting_as_the_best_is_a_way_to_play() {
 
     // Asked for a return it is told that, in the best of the ways that ask.
     let asked = returns("target=p50");
-    assert!(asked["protocol"].get("top_percent").is_none(), "{}", asked["protocol"]);
+    assert_eq!(asked["protocol"]["acting"]["top_percent"], 0.0, "{}", asked["protocol"]);
     assert_eq!(asked["heeds"]["target"], true);
-    let asking = ways.clone().filter(|point| at(&point["way"]["top_percent"]) == 0.0);
+    let asking = ways.clone().filter(|point| at(&point["mode"]["top_percent"]) == 0.0);
     let best = asking.clone().map(mean).fold(f64::MIN, f64::max);
     let way = asking.clone().find(|point| mean(point) == best).unwrap();
     assert_eq!(asked["choice"]["curve"].as_array().unwrap().len(), 4);
-    assert_eq!(asked["choice"]["chosen"], way["way"]);
+    assert_eq!(asked["choice"]["chosen"], way["mode"]);
 
     // A score is of other episodes than those that chose.
     desk.refuses("evaluate rollouts seed=1001");
@@ -379,9 +382,9 @@ fn acting_as_the_best_is_a_way_to_play() {
     assert_eq!(returns("protocol=v5")["choice"], choice);
     // Whoever names the way.
     let of_a_share = |wanted: bool| {
-        let is_chosen = |point: &&Value| (point["way"] == choice["chosen"]) == wanted;
+        let is_chosen = |point: &&Value| (point["mode"] == choice["chosen"]) == wanted;
         let mut share =
-            ways.clone().filter(is_chosen).map(|point| at(&point["way"]["top_percent"]));
+            ways.clone().filter(is_chosen).map(|point| at(&point["mode"]["top_percent"]));
         share.rfind(|share| *share > 0.0)
     };
     if let Some(share) = of_a_share(true) {
@@ -425,7 +428,7 @@ fn a_way_that_is_said_in_training_is_the_runs_own() {
         let run = desk.only_run("runs");
         assert!(!acting_of(&run).exists(), "{words}: nothing was left to choose");
         let trained = report(&run.join("evaluation.json"));
-        assert_eq!(trained["protocol"][key], value, "{words}");
+        assert_eq!(trained["protocol"]["acting"][key], value, "{words}");
         desk.succeeds("evaluate rollouts episodes=2");
         let played = report(&run.join("evaluation.json"));
         assert_eq!(played["protocol"], trained["protocol"], "{words}");
@@ -451,10 +454,10 @@ fn what_is_said_holds_in_every_way() {
     let choice = report(&acting_of(&run));
     let ways = choice["curve"].as_array().unwrap();
     assert_eq!(ways.len(), 3);
-    assert!(ways.iter().all(|point| point["way"]["return_quantile"] == 0.25), "{choice}");
+    assert!(ways.iter().all(|point| point["mode"]["return_quantile"] == 0.25), "{choice}");
     let protocol = || report(&run.join("evaluation.json"))["protocol"].clone();
     let trained = protocol();
-    assert_eq!(trained["return_quantile"], 0.25);
+    assert_eq!(trained["acting"]["return_quantile"], 0.25);
     desk.succeeds("evaluate rollouts episodes=1");
     assert_eq!(protocol(), trained);
 }
@@ -476,7 +479,7 @@ fn a_perceptron_may_be_told_shares_too() {
         report(&desk.path("told.json"))
     };
     let [tenth, all] = [10, 100].map(played);
-    assert_eq!(tenth["protocol"]["top_percent"], 10.0);
+    assert_eq!(tenth["protocol"]["acting"]["top_percent"], 10.0);
     assert_ne!(tenth["targets"][0]["raw_return"], all["targets"][0]["raw_return"]);
     assert_eq!(played(0)["heeds"]["target"], true);
     let said = desk.run(&format!("export {} out", run.display()));
@@ -499,9 +502,7 @@ fn a_quantile_is_chosen_after_training() {
     assert!(said.contains(&expected), "{said}");
     let played = report(&run.join("evaluation.json"));
     assert_eq!(played["choice"], choice);
-    // 1, which changes nothing, is not written.
-    let quantile = played["protocol"].get("return_quantile").map_or(Some(1.0), Value::as_f64);
-    assert_eq!(quantile, Some(chosen));
+    assert_eq!(played["protocol"]["acting"]["return_quantile"].as_f64(), Some(chosen));
     let command = played["command"].as_str().unwrap();
     assert!(command.contains(&format!("return_quantile={short}")), "{command}");
     // Of two that are named, in as many episodes as are asked for; and one that is said.
@@ -529,14 +530,15 @@ fn an_agent_whose_share_is_said_tries_no_other_way_to_be_told() {
     let run = desk.only_run("robot");
     assert!(!acting_of(&run).exists());
     let played = report(&run.join("evaluation.json"));
-    assert_eq!(played["protocol"]["top_percent"], 10.0);
+    assert_eq!(played["protocol"]["acting"]["top_percent"], 10.0);
     // One that draws from a list still tries temperatures.
     desk.succeeds(&format!("train task=gymnasium/CartPole-v1 {tiny} runs=pole"));
     let run = desk.only_run("pole");
     let choice = report(&acting_of(&run));
-    let ways: Vec<&Value> = choice["curve"].as_array().unwrap().iter().map(|p| &p["way"]).collect();
+    let ways: Vec<&Value> =
+        choice["curve"].as_array().unwrap().iter().map(|p| &p["mode"]).collect();
     assert_eq!(ways.len(), 3);
     assert!(ways.iter().all(|way| way["top_percent"] == 10.0), "{choice}");
     let played = report(&run.join("evaluation.json"));
-    assert_eq!(played["protocol"]["temperature"], choice["chosen"]["temperature"]);
+    assert_eq!(played["protocol"]["acting"]["temperature"], choice["chosen"]["temperature"]);
 }

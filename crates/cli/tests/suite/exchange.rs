@@ -216,7 +216,7 @@ fn how_an_agent_is_played_goes_out_too() {
     desk.succeeds("export format=safetensors to=out");
     desk.succeeds("import out runs=back");
     let [own, its] = ["runs", "back"].map(|runs| played(&desk, &format!("runs={runs} episodes=1")));
-    assert_eq!(its["protocol"]["return_quantile"], 0.25);
+    assert_eq!(its["protocol"]["acting"]["return_quantile"], 0.25);
     assert_eq!(own["protocol"], its["protocol"]);
     assert_eq!(own["episodes"], its["episodes"]);
 

@@ -158,9 +158,9 @@ fn no_more_is_asked_for_than_a_state_allows() {
         episodes.map(|episode| number(&episode["raw_return"])).collect()
     };
     assert_eq!(returns(&first), returns(&absurd));
-    assert_eq!(first["protocol"]["return_quantile"], 0.9f32);
+    assert_eq!(first["protocol"]["acting"]["return_quantile"], 0.9f32);
     assert_ne!(returns(&first), returns(&low));
-    assert!(free["protocol"].get("return_quantile").is_none(), "{}", free["protocol"]);
+    assert_eq!(free["protocol"]["acting"]["return_quantile"], 1.0, "{}", free["protocol"]);
     desk.succeeds("evaluate rollouts episodes=1 return_quantile=0.5");
     let told = report(&run.join("evaluation-q0.5.json"));
     assert_eq!(told["differences"][0]["setting"], "return_quantile");

@@ -186,7 +186,7 @@ const METRICS: &str = "step,tokens,loss,accuracy,learning_rate,grad_norm,timeste
     0.25,910.0,0.0200,3.00\n30,900,1.5,0.125,2e-4,0.25,910.0,0.0200,4.50\n";
 const HELD_OUT: &str = "step,loss\n10,2.5\n20,1.5\n30,1.25\n";
 /// The part of a checkpoint's state that a page reads.
-const STATE: &str = r#"{"step": 200, "best": {"step": 100, "loss": 1.25}}"#;
+const STATE: &str = r#"{"step": 200, "best": {"step": 100, "loss": 1.25}, "episode_returns": []}"#;
 /// One dark pixel.
 const VIDEO: &[u8] =
     b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\

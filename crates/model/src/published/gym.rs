@@ -62,12 +62,13 @@ pub fn gym(
 mod tests {
     use super::*;
     use crate::head::GaussianConfig;
+    use overtone_testkit::sentences;
 
     #[test]
     fn heads_that_were_never_published_are_refused() {
         let head = HeadConfig::Gaussian(GaussianConfig {});
         let config = DecisionTransformerConfig { head, ..DecisionTransformerConfig::gym(5) };
         let error = gym(&config, &NamedTensors::new()).unwrap_err().to_string();
-        assert!(error.contains("got gaussian head, expected tanh or pointwise"), "{error}");
+        sentences::check(&error);
     }
 }

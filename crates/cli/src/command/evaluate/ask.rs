@@ -13,7 +13,7 @@ use overtone_eval::{Choice, Heeds};
 use super::own_choice::OwnChoice;
 use crate::{
     keys,
-    settings::{self, Choosable, EvaluationConfig},
+    settings::{self, Choosable, EvaluationConfig, Every},
     suites::{self, SUITES},
 };
 
@@ -120,6 +120,41 @@ pub fn what_to_ask(
         asks.push(ask);
     }
     Ok(asks)
+}
+
+/// How `agent` plays as it was trained, with `target` as it is written (empty: by default), and
+/// temperature, return quantile and top percent, each where it is given; and its target return.
+///
+/// # Errors
+/// As [`what_to_ask`], and where `target` names several returns.
+pub fn play_of(
+    agent: &Agent,
+    returns: &EpisodeReturns,
+    chosen: &OwnChoice,
+    target: &str,
+    mode: [Option<f32>; 3],
+) -> Result<(Play, f32)> {
+    let [temperature, return_quantile, top_percent] =
+        mode.map(|number| number.map_or(Choosable::Chosen, Choosable::Fixed));
+    let options = EvaluationConfig {
+        episodes: 1,
+        target: target.to_owned(),
+        released_target: None,
+        protocol: MATCHED.to_owned(),
+        temperature,
+        actions: agent.matched().action_choice,
+        return_quantile,
+        top_percent,
+        seed: 0,
+        parallel: 0,
+        every: Every::Checkpoints(0),
+        every_episodes: 0,
+    };
+    let ask = what_to_ask(&options, agent, returns, chosen)?.swap_remove(0);
+    match ask.targets[..] {
+        [target] => Ok((ask.protocol, target)),
+        _ => bail!("target_return={target}: one return is asked for"),
+    }
 }
 
 /// Checks that `agent` heeds what `options` say of how it is played.
