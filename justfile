@@ -104,7 +104,7 @@ kills *args: build
 setup:
     @scripts/setup.sh >&2
 
-# Compile a program: overtone, overtone-lab, overtone-gpu-check or overtone-hostile
+# Compile a program: overtone, overtone-lab or overtone-gpu-check
 build program="overtone": setup
     @scripts/build.sh "{{ programs }}/{{ program }}" --release {{ cargo_args }} --bin {{ program }}
 
@@ -142,8 +142,8 @@ site-setup:
     @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/site/requirements.txt
 
 # Give damaged and hostile files to every reader: a table [n=100000 target=npy seed=1]
-hostile *args: (build "overtone-hostile")
-    @"{{ programs }}/overtone-hostile" "$@"
+hostile *args: setup
+    @OVERTONE_HOSTILE="$*" cargo test --release {{ cargo_args }} --test hostile no_reader -- --nocapture
 
 # Compare with the reference's recorded numbers in DIR
 golden dir: setup

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints what a build outside the project's folder needs to find the project's Python and CMake:
+# Prints what a build outside the project's folder needs to find the project's Python:
 #
 #     eval "$(scripts/python-env.sh)"
 #
@@ -9,5 +9,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 [ -x .venv/bin/python ] || { echo "python-env: .venv is missing: run \`just setup\`" >&2; exit 1; }
 printf 'export PYO3_PYTHON=%q\n' "$PWD/.venv/bin/python"
-printf 'export CMAKE=%q\n' "$PWD/.venv/bin/cmake"
 printf 'export VIRTUAL_ENV=%q\n' "$PWD/.venv"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes what Overtone needs beside Rust: a C compiler and make, a Python 3.10+ with a shared
-# library, and .venv with the packages of scripts/requirements.txt, CMake among them.
+# Makes what Overtone needs beside Rust: a C compiler, a Python 3.10+ with a shared
+# library, and .venv with the packages of scripts/requirements.txt.
 #
 # Quick when nothing is to be done. As root on Debian or Ubuntu it installs missing system
 # packages; otherwise it names them in one sentence. PYTHON=/path/to/python3 chooses the
@@ -26,11 +26,11 @@ packages() {
     elif command -v apt-get >/dev/null; then
         die "$why: run \`sudo apt-get install -y $*\`, then again what you ran."
     elif command -v dnf >/dev/null; then
-        die "$why: run \`sudo dnf install gcc make python3 python3-devel\`, then again what you ran."
+        die "$why: run \`sudo dnf install gcc python3 python3-devel\`, then again what you ran."
     elif command -v brew >/dev/null; then
         die "$why: run \`xcode-select --install; brew install python\`, then again what you ran."
     else
-        die "$why: install a C compiler, make and Python 3.10 or newer with its shared library and headers."
+        die "$why: install a C compiler and Python 3.10 or newer with its shared library and headers."
     fi
 }
 
@@ -64,7 +64,6 @@ find_python() {
 
 command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null ||
     packages "A C compiler is missing" build-essential
-command -v make >/dev/null || packages "make is missing" build-essential
 
 # What a finished set-up depends on; the mark is written last.
 mark=".venv/setup.done"
@@ -121,7 +120,7 @@ if ! is_venv || [ "$(of_python "$python")" != "$(of_python .venv/bin/python)" ];
     "$python" -m venv .venv || die "\`$python -m venv .venv\` failed."
 fi
 
-say "installing ale-py, gymnasium, mujoco, tensorboard and cmake into .venv (about 500 MB, a minute or two)"
+say "installing ale-py, gymnasium, mujoco and tensorboard into .venv (about 500 MB, a minute or two)"
 .venv/bin/python -m pip install --disable-pip-version-check --requirement "$requirements" \
     >"$log" 2>&1 || {
     tail -n 3 "$log" >&2
@@ -135,8 +134,6 @@ ale_py.ALEVectorInterface
 PYTHON
 .venv/bin/tensorboard --version >>"$log" 2>&1 ||
     die "TensorBoard does not start: see $log."
-.venv/bin/cmake --version >>"$log" 2>&1 ||
-    die "CMake does not start: see $log."
 
 printf '%s' "$wanted" >"$mark"
 say "done"

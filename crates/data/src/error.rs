@@ -161,8 +161,7 @@ pub enum DataError {
     },
     /// An HDF5 file that cannot be locked for reading.
     #[error(
-        "{}: cannot be locked for reading: another program is writing it, wait until that is done; \
-         on a disk without locks, set HDF5_USE_FILE_LOCKING=FALSE",
+        "{}: another program is writing this file; wait until that is done",
         path.display()
     )]
     Locked {

@@ -10,7 +10,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use hdf5::{File, FileBuilder, Group, H5Type};
+use hdf5_pure::{
+    AttrValue, EnumTypeBuilder, File, FileAccessProperties, FileCreateProperties, FileLocking,
+    SyncPolicy, make_i8_type,
+};
 use overtone_core::picture::SIDE;
 use overtone_core::{Outcome, Simulation, Task};
 use sha2::{Digest, Sha256};
@@ -24,9 +27,12 @@ use crate::outcome_code::outcome_code;
 use crate::read::minari_spaces::METADATA;
 
 /// How hard pictures are compressed: more takes longer and saves little.
-const DEFLATE: u8 = 4;
+const DEFLATE: u32 = 4;
 /// Pictures of a piece: 450 kB before they are compressed.
 const PIECE: usize = 64;
+/// Bytes of episodes that are held until they are written together: each time, the list of all
+/// episodes is written anew.
+const HELD: usize = 64 << 20;
 
 /// What a recording is of.
 #[derive(Clone, Debug)]
@@ -85,6 +91,8 @@ pub struct MinariWriter<'a> {
     hash: Sha256,
     transitions: u64,
     episodes: u64,
+    /// Bytes of the episodes that are not written yet.
+    held: usize,
 }
 
 /// Where `to` leads: the folder of an id of Minari's, else a path.
@@ -132,9 +140,10 @@ impl<'a> MinariWriter<'a> {
         }
         // Under this name nobody else looks for it, so no lock is needed; a program started
         // meanwhile would keep one longer than the file is open.
-        let file = FileBuilder::new()
-            .with_access_plist(|access| access.file_locking(false))
-            .create(&path)
+        let access = FileAccessProperties::new()
+            .with_locking(FileLocking::Disabled)
+            .with_sync_policy(SyncPolicy::OnClose);
+        let file = File::create_with_options(&path, FileCreateProperties::new(), access)
             .map_err(|error| failed(to, &error))?;
         Ok(Self {
             about,
@@ -146,6 +155,7 @@ impl<'a> MinariWriter<'a> {
             hash: Sha256::new(),
             transitions: 0,
             episodes: 0,
+            held: 0,
         })
     }
 
@@ -168,9 +178,14 @@ impl<'a> MinariWriter<'a> {
                 ),
             });
         }
-        let number = self.episodes;
-        let written = self.file.as_ref().map(|file| write(file, number, episode));
-        written.unwrap_or(Ok(())).map_err(|error| failed(&self.to, &error))?;
+        if let Some(file) = &self.file {
+            self.held += rows * episode.observations.width() * 4;
+            let is_full = self.held > HELD;
+            stage(file, self.episodes, episode)
+                .and_then(|()| if is_full { file.commit() } else { Ok(()) })
+                .map_err(|error| failed(&self.to, &error))?;
+            self.held *= usize::from(!is_full);
+        }
         digest(&mut self.hash, episode);
         self.transitions += steps as u64;
         self.episodes += 1;
@@ -197,14 +212,11 @@ impl<'a> MinariWriter<'a> {
         };
         let [whole, short] = metadata::texts(&self.about, &written, &self.to);
         if let Some(file) = self.file.take() {
-            let end = || -> hdf5::Result<()> {
-                let bytes = short.as_bytes();
-                let attribute = file.new_attr::<u8>().shape(bytes.len()).create(METADATA)?;
-                attribute.write_raw(bytes)
-            };
-            // What HDF5 still holds back it writes when it closes the file.
-            let ended = end().and_then(|()| file.close());
-            ended.map_err(|error| failed(&self.to, &error))?;
+            file.root()
+                .set_attr(METADATA, AttrValue::U8Array(short.into_bytes()))
+                .and_then(|()| file.commit())
+                .and_then(|()| file.close())
+                .map_err(|error| failed(&self.to, &error))?;
         }
         self.on_disk(&whole).map_err(DataError::io(&self.to, "write"))?;
         if let Err(source) = overtone_files::put_new(&self.beside, &self.to) {
@@ -407,54 +419,58 @@ pub fn write_frames(
     writer.finish()
 }
 
-fn write(file: &File, number: u64, episode: &WrittenEpisode) -> hdf5::Result<()> {
-    let group = file.create_group(&format!("episode_{number}"))?;
+/// Adds an episode to what the file's next commit writes.
+fn stage(file: &File, number: u64, episode: &WrittenEpisode) -> Result<(), hdf5_pure::Error> {
     let steps = episode.rewards.len();
-    attribute(&group, "id", number)?;
-    attribute(&group, "total_steps", steps as u64)?;
-    if let Some(seed) = episode.seed {
-        attribute(&group, "seed", seed)?;
-    }
-    match &episode.observations {
-        ObservationColumn::Vectors { width, values } => {
-            put(&group, "observations", &[steps + 1, *width], values)?;
+    let rows = |n: usize, width: usize| [n as u64, width as u64];
+    // As h5py has booleans.
+    let flag = EnumTypeBuilder::with_base(make_i8_type());
+    let flag = flag.raw_value("FALSE", &[0]).raw_value("TRUE", &[1]).build()?;
+    file.root().create_group_with(&format!("episode_{number}"), |group| {
+        group.set_attr("id", AttrValue::U64(number));
+        group.set_attr("total_steps", AttrValue::U64(steps as u64));
+        if let Some(seed) = episode.seed {
+            group.set_attr("seed", AttrValue::U64(seed));
         }
-        ObservationColumn::Frames { pixels, .. } => {
-            let chunk = (PIECE.min(steps + 1), SIDE, SIDE);
-            let array = group.new_dataset::<u8>().chunk(chunk).deflate(DEFLATE);
-            let array = array.shape((steps + 1, SIDE, SIDE)).create("observations")?;
-            array.write_raw(pixels)?;
+        group.create_dataset("observations", |array| {
+            match &episode.observations {
+                ObservationColumn::Vectors { width, values } => {
+                    array.with_f32_data(values).with_shape(&rows(steps + 1, *width))
+                }
+                ObservationColumn::Frames { pixels, .. } => {
+                    let shape = |n: usize| [n as u64, SIDE as u64, SIDE as u64];
+                    let array = array.with_u8_data(pixels).with_shape(&shape(steps + 1));
+                    array.with_chunks(&shape(PIECE.min(steps + 1))).with_deflate(DEFLATE)
+                }
+            };
+        });
+        group.create_dataset("actions", |array| {
+            match &episode.actions {
+                ActionColumn::Discrete { values, .. } => {
+                    array.with_i64_data(&values.iter().map(|&x| i64::from(x)).collect::<Vec<_>>())
+                }
+                ActionColumn::Continuous { width, values } => {
+                    array.with_f32_data(values).with_shape(&rows(steps, *width))
+                }
+            };
+        });
+        group.create_dataset("rewards", |array| {
+            array.with_f32_data(&episode.rewards);
+        });
+        for (name, outcome) in
+            [("terminations", Outcome::Terminated), ("truncations", Outcome::Truncated)]
+        {
+            let mut flags = vec![0; steps];
+            flags[steps - 1] = u8::from(episode.outcome == Some(outcome));
+            group.create_dataset(name, |array| {
+                array.with_raw_data(flag.clone(), flags, steps as u64);
+            });
         }
-    }
-    match &episode.actions {
-        ActionColumn::Discrete { values, .. } => {
-            let values: Vec<i64> = values.iter().map(|&action| i64::from(action)).collect();
-            put(&group, "actions", &[steps], &values)?;
-        }
-        ActionColumn::Continuous { width, values } => {
-            put(&group, "actions", &[steps, *width], values)?
-        }
-    }
-    put(&group, "rewards", &[steps], &episode.rewards)?;
-    for (name, outcome) in
-        [("terminations", Outcome::Terminated), ("truncations", Outcome::Truncated)]
-    {
-        let mut flags = vec![false; steps];
-        flags[steps - 1] = episode.outcome == Some(outcome);
-        put(&group, name, &[steps], &flags)?;
-    }
+    })?;
     Ok(())
 }
 
-fn attribute(group: &Group, name: &str, value: u64) -> hdf5::Result<()> {
-    group.new_attr::<u64>().create(name)?.write_scalar(&value)
-}
-
-fn put<T: H5Type>(group: &Group, name: &str, shape: &[usize], values: &[T]) -> hdf5::Result<()> {
-    group.new_dataset::<T>().shape(shape).create(name)?.write_raw(values)
-}
-
-fn failed(path: &Path, error: &hdf5::Error) -> DataError {
+fn failed(path: &Path, error: &hdf5_pure::Error) -> DataError {
     DataError::Unwritten { path: path.to_path_buf(), reason: error.to_string() }
 }
 

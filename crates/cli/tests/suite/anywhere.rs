@@ -118,14 +118,3 @@ fn what_is_not_found_is_said_in_one_sentence() {
     run(&desk, "resume").refused();
     assert_eq!(names(&desk.path("")), [""; 0]);
 }
-
-/// Whoever can write into a directory of plugins decides which code a file loads.
-#[test]
-fn the_program_names_no_directory_of_plugins() {
-    let program = fs::read(env!("CARGO_BIN_EXE_overtone")).unwrap();
-    let is_named = program.windows(10).any(|bytes| bytes == b"lib/plugin");
-    assert!(
-        !is_named,
-        "HDF5 was compiled without .cargo/hdf5.cmake: cargo clean --release -p hdf5-metno-src"
-    );
-}

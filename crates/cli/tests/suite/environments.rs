@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use overtone_core::{Actions, Observations, Task, seed::derive_nth};
 use overtone_env::{Suite, VectorEnv};
 use overtone_gymnasium::Gymnasium;
+use overtone_testkit::Hdf5File;
 use serde_json::Value;
 
 use crate::desk::Desk;
@@ -54,27 +55,24 @@ fn record(task: &Task, n: u64, act: impl Fn(&[f32], u64, u64) -> f32) -> Vec<Rec
 
 /// Writes episodes in Minari's layout.
 fn write(path: &Path, episodes: &[Recorded], width: usize, is_list: bool) {
-    let file = hdf5::File::create(path).unwrap();
+    let file = Hdf5File::create(path);
     for (number, episode) in episodes.iter().enumerate() {
-        let group = file.create_group(&format!("episode_{number}")).unwrap();
+        let group = file.group(&format!("episode_{number}"));
         let n = episode.rewards.len();
-        let observations = group.new_dataset::<f32>().shape((n + 1, width));
-        observations.create("observations").unwrap().write_raw(&episode.observations).unwrap();
+        group.put("observations", &episode.observations, width);
         if is_list {
             let ids: Vec<i64> = episode.actions.iter().map(|&action| action as i64).collect();
-            group.new_dataset::<i64>().shape(n).create("actions").unwrap().write_raw(&ids).unwrap();
+            group.put("actions", &ids, 0);
         } else {
-            let actions = group.new_dataset::<f32>().shape((n, 1)).create("actions").unwrap();
-            actions.write_raw(&episode.actions).unwrap();
+            group.put("actions", &episode.actions, 1);
         }
-        let rewards = group.new_dataset::<f64>().shape(n).create("rewards").unwrap();
-        rewards.write_raw(&episode.rewards).unwrap();
+        group.put("rewards", &episode.rewards, 0);
         for (name, holds) in
             [("terminations", episode.terminated), ("truncations", !episode.terminated)]
         {
             let mut flags = vec![false; n];
             flags[n - 1] = holds;
-            group.new_dataset::<bool>().shape(n).create(name).unwrap().write_raw(&flags).unwrap();
+            group.put(name, &flags, 0);
         }
     }
 }

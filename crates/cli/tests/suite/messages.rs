@@ -30,7 +30,6 @@ fn a_conversion_needs_a_place() {
     assert_eq!(names(&desk.path("")), [""; 0]);
 }
 
-/// HDF5's library takes no other paths; the file is as sound as before.
 #[test]
 fn a_path_that_is_not_utf_8() {
     let desk = Desk::new();
@@ -38,7 +37,5 @@ fn a_path_that_is_not_utf_8() {
     let odd = desk.path("").join(OsStr::from_bytes(b"hopper_\xff.hdf5"));
     std::fs::copy(file, &odd).unwrap();
     let told = said(desk.command("data lint").arg(&odd).output().unwrap());
-    assert_eq!(told.code, Some(2), "{told:?}");
-    assert!(told.stdout.contains("a path in UTF-8"), "{told:?}");
-    assert!(!told.stdout.contains("broken-file"), "{told:?}");
+    assert_eq!(told.code, Some(0), "{told:?}");
 }

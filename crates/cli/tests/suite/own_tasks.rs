@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use overtone_testkit::Hdf5File;
+
 use crate::desk::{Desk, Said, copy, names, said, steps};
 
 const TINY: &str = "model.n_layers=1 model.d_model=16 model.context_length=2 \
@@ -142,11 +144,8 @@ fn environments_that_are_not_here_are_trained_for() {
 #[test]
 fn a_doubt_about_actions_is_said_before_training() {
     let desk = Desk::new();
-    let file = hdf5::File::create(desk.path("valves.hdf5")).unwrap();
-    let put = |name: &str, values: &[f32]| {
-        let array = file.new_dataset::<f32>().shape((40, 1)).create(name).unwrap();
-        array.write_raw(values).unwrap();
-    };
+    let file = Hdf5File::create(desk.path("valves.hdf5"));
+    let put = |name: &str, values: &[f32]| file.put(name, values, 1);
     let numbers: Vec<f32> = (0..40).map(|row| (row as f32 * 0.7).sin()).collect();
     put("observations", &numbers);
     put("actions", &(0..40).map(|row| (row % 2) as f32).collect::<Vec<_>>());
@@ -164,10 +163,7 @@ fn a_doubt_about_actions_is_said_before_training() {
     let inspected = run(&desk, "data inspect valves.hdf5");
     assert!(inspected.stdout.contains(doubt), "{}", inspected.stdout);
     // As integers they are a list, of which nothing need be said.
-    let file = hdf5::File::open_rw(desk.path("valves.hdf5")).unwrap();
-    file.unlink("actions").unwrap();
     let ids: Vec<i64> = (0..40).map(|row| row % 2).collect();
-    file.new_dataset::<i64>().shape(40).create("actions").unwrap().write_raw(&ids).unwrap();
-    drop(file);
+    Hdf5File::edit(desk.path("valves.hdf5")).put("actions", &ids, 0);
     succeeds(&desk, &format!("{line} runs=list"));
 }

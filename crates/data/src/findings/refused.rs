@@ -51,19 +51,8 @@ impl Findings<'_> {
                 self.error("unread-form", "", "a form that is read", found, sentence(way_out));
             }
             DataError::Locked { .. } => {
-                let advice = "Wait until the program that writes it is done; on a disk without \
-                              locks, set HDF5_USE_FILE_LOCKING=FALSE.";
+                let advice = "Wait until the program that writes it is done.";
                 self.error("locked-file", "", "a file that no program writes", "a lock", advice);
-            }
-            DataError::Hdf5 { path, .. } if path.to_str().is_none() => {
-                let advice = "Rename the file or the folder it is in; the file may be sound.";
-                self.error(
-                    "unreadable",
-                    "",
-                    "a path in UTF-8, which HDF5 needs",
-                    "another",
-                    advice,
-                );
             }
             DataError::Hdf5 { what, reason, .. } => {
                 let found = format!("{what} cannot be read ({reason})");

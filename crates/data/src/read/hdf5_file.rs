@@ -1,26 +1,27 @@
 //! [`Hdf5File`]: arrays of an HDF5 file, read as what they are expected to be.
 //!
-//! Whatever a file says about an array is checked before memory is taken for it, and every
-//! error names the array. The C library's own error printing is switched off by the bindings.
+//! `hdf5-pure` reads the file, without C. Whatever the file says about an array is compared with
+//! its size before memory is taken for it, and every error names the array.
 //!
-//! HDF5 has ways to take an array from elsewhere: links to other files, and arrays whose
-//! numbers lie in other files. No recording needs them, and with them a file could have any
-//! other file read as if it were data. They are refused, and so are links to names within the
-//! file, behind which such a link may lie.
+//! HDF5 has ways to take an array from elsewhere. `hdf5-pure` passes over links to other files and
+//! to names within the file, so that an array behind one is missing; an array whose numbers lie in
+//! another file is refused.
 
-mod before;
-mod filters;
-mod locked;
-mod stream_lengths;
+mod element;
+mod heap;
 
-use std::cell::OnceCell;
-use std::fs;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, TryLockError};
 use std::path::{Path, PathBuf};
 
-use hdf5::plist::dataset_create::Layout;
-use hdf5::types::{FloatSize, IntSize, TypeDescriptor, VarLenArray, VarLenUnicode};
-use hdf5::{Dataset, Group, IndexType, IterationOrder, LinkType};
+use half::f16;
+use hdf5_pure::{
+    AttrValue, ChunkCacheConfig, Dataset, Datatype, DatatypeByteOrder, Error, File,
+    FileAccessProperties, FormatError, Group, Layout,
+};
 
+use self::element::{described, is_stream};
+use self::heap::Heaps;
 use crate::columns::not_finite;
 use crate::error::DataError;
 use crate::read::source::{Claims, EachStream, Kind, Source, allowed, missing, singles};
@@ -31,20 +32,52 @@ const MAX_ROWS: usize = u32::MAX as usize;
 const MAX_WIDTH: usize = 1 << 16;
 /// Most numbers of a row of several axes: four pictures of 640 by 480 pixels in colour.
 const MAX_PICTURE: usize = 4 * 640 * 480 * 3;
-/// The most bytes of an attribute that is read as a text.
-const MAX_TEXT: usize = 4 << 20;
+/// Bytes of rows that are read together.
+const AT_ONCE: usize = 4 << 20;
+
+/// Filters that people compress recordings with and that are not read, by the number that the HDF
+/// Group gave them.
+const FILTERS: [(u16, &str); 16] = [
+    (4, "SZIP"),
+    (5, "N-bit"),
+    (307, "bzip2"),
+    (32_001, "Blosc"),
+    (32_004, "LZ4"),
+    (32_008, "bitshuffle"),
+    (32_013, "ZFP"),
+    (32_015, "Zstandard"),
+    (32_017, "SZ"),
+    (32_018, "FCIDECOMP"),
+    (32_019, "JPEG"),
+    (32_023, "Granular BitRound"),
+    (32_024, "SZ3"),
+    (32_026, "Blosc2"),
+    (32_028, "SPERR"),
+    (32_029, "HTJ2K"),
+];
 
 /// An HDF5 file that is open for reading.
 #[derive(Debug)]
 pub(crate) struct Hdf5File {
     path: PathBuf,
-    file: hdf5::File,
+    /// The file itself, with a lock against programs that would write it.
+    file: fs::File,
+    /// The arrays and groups at the top, which may be tens of thousands.
+    top: BTreeMap<String, Member>,
+    attributes: HashMap<String, AttrValue>,
+    /// Position of the file's address 0.
+    base: u64,
     /// Whether bytes with rows and columns are numbers, and not pictures.
     numbers: bool,
     /// What was made of it so far; its size, which what it says of itself cannot exceed.
     claims: Claims,
-    /// What is against reading streams of it, once that was looked at.
-    stream_refusal: OnceCell<Option<&'static str>>,
+}
+
+/// What a name in a file leads to.
+#[derive(Clone, Debug)]
+enum Member {
+    Array(Dataset),
+    Group(Group),
 }
 
 /// Rows of numbers.
@@ -63,26 +96,47 @@ impl Hdf5File {
     ///
     /// # Errors
     /// [`DataError::Missing`], [`DataError::NotHdf5`], [`DataError::Locked`] while another program
-    /// writes it, or [`DataError::Hdf5`] when it is cut short or damaged, or links to elsewhere.
+    /// writes it, or [`DataError::Hdf5`] when it is cut short or damaged.
     pub fn open(path: &Path) -> Result<Self, DataError> {
-        // Asked of the system first, which says better why a file cannot be opened.
         let missing = || DataError::open(path, "name an HDF5 file that is there");
-        let file = fs::File::open(path).map_err(missing())?;
-        let metadata = file.metadata().map_err(missing())?;
-        let refusal = before::refusal_of(&file, &metadata).map_err(DataError::io(path, "map"))?;
-        if let Some(reason) = refusal {
-            return Err(DataError::Hdf5 {
-                path: path.to_path_buf(),
-                what: "it".into(),
-                reason: reason.into(),
-            });
+        let opened = fs::File::open(path).map_err(missing())?;
+        let bytes = opened.metadata().map_err(missing())?.len();
+        // As HDF5's own library locks a file; where a disk has no locks, none can be held.
+        if matches!(opened.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            return Err(DataError::Locked { path: path.to_path_buf() });
         }
-        let claims = Claims::new(metadata.len());
-        filters::forget_built_in_directory();
-        let (path, file) = (path.to_path_buf(), locked::open(path)?);
-        let opened = Self { path, file, numbers: false, claims, stream_refusal: OnceCell::new() };
-        opened.check_links("", &opened.file)?;
-        Ok(opened)
+        let damaged = |reason: String| DataError::Hdf5 {
+            path: path.to_path_buf(),
+            what: "it".into(),
+            reason,
+        };
+        // Each array is read once.
+        let once = FileAccessProperties::new().with_chunk_cache(ChunkCacheConfig::disabled());
+        let file = File::open_streaming_with_options(path, once).map_err(|error| match error {
+            Error::Io(error) => missing()(error),
+            Error::Format(FormatError::SignatureNotFound) => {
+                DataError::NotHdf5 { path: path.to_path_buf() }
+            }
+            error => refusal(path, "it", error),
+        })?;
+        let superblock = file.superblock();
+        let end = superblock.eof_address;
+        if end > bytes {
+            return Err(damaged(format!("it ends after {bytes} of {end} bytes")));
+        }
+        if (superblock.offset_size, superblock.length_size) != (8, 8) {
+            return Err(damaged("its addresses are not of 8 bytes".into()));
+        }
+        let list = |what: &'static str| move |error| refusal(path, what, error);
+        Ok(Self {
+            path: path.to_path_buf(),
+            file: opened,
+            top: members(&file.root()).map_err(list("its list of arrays"))?,
+            attributes: file.root().attrs().map_err(list("its list of attributes"))?,
+            base: superblock.base_address.get(),
+            numbers: false,
+            claims: Claims::new(bytes),
+        })
     }
 
     /// The same, whose bytes with rows and columns are `numbers`, and not pictures.
@@ -90,63 +144,27 @@ impl Hdf5File {
         Self { numbers, ..self }
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Whether there is an array or a group of this name.
-    pub fn has(&self, name: &str) -> bool {
-        self.file.link_exists(name)
-    }
-
-    /// Names of the arrays and groups at the top, in no meaningful order.
-    ///
-    /// # Errors
-    /// [`DataError::Hdf5`] when they cannot be listed.
-    pub fn names(&self) -> Result<Vec<String>, DataError> {
-        self.file.member_names().map_err(|error| self.unreadable("its list of arrays", &error))
-    }
-
     /// The attribute `name` of the file itself, where there is one and it is a whole number.
     pub fn attribute(&self, name: &str) -> Option<i64> {
-        self.file.attr(name).ok()?.read_scalar().ok()
+        self.attributes.get(name)?.as_i64()
     }
 
-    /// Shape of array `name`, which is not read.
+    /// The attribute `name` of the file itself, where there is one and it is a text: as h5py writes
+    /// it, or as bytes.
+    pub fn text(&self, name: &str) -> Option<String> {
+        match self.attributes.get(name)? {
+            AttrValue::U8Array(bytes) => String::from_utf8(bytes.clone()).ok(),
+            text => text.as_str().map(str::to_owned),
+        }
+    }
+
+    /// The name of the type of array `name`'s elements, as NumPy has it.
     ///
     /// # Errors
     /// When there is no such array.
-    pub fn shape(&self, name: &str) -> Result<Vec<usize>, DataError> {
-        let shape = self.dataset(name)?.space().map(|space| space.shape());
-        shape.map_err(|error| self.unreadable(&format!("`{name}`"), &error))
-    }
-
-    /// Type of the elements of array `name`, which is not read.
-    ///
-    /// # Errors
-    /// When there is no such array, or its elements are of a type unknown here.
-    pub fn element(&self, name: &str) -> Result<TypeDescriptor, DataError> {
-        self.element_of(name, &self.dataset(name)?)
-    }
-
-    fn element_of(&self, name: &str, dataset: &Dataset) -> Result<TypeDescriptor, DataError> {
-        let of_type = dataset.dtype().map_err(|error| self.unreadable(name, &error))?;
-        of_type.to_descriptor().map_err(|error| match error.to_string() {
-            // The machine's longest.
-            reason if reason.contains("float") => DataError::Unread {
-                path: self.path.clone(),
-                what: format!("`{name}` (float{})", 8 * of_type.size()),
-                way_out: "save it as float32, `.astype(\"float32\")`".into(),
-            },
-            reason => self.wrong_type(name, reason, "numbers or booleans"),
-        })
-    }
-
-    /// Names of the arrays and groups in group `group`; none where there is no such group.
-    pub fn names_in(&self, group: &str) -> Vec<String> {
-        let group = self.file.group(group);
-        group.and_then(|group| group.member_names()).unwrap_or_default()
+    pub fn element(&self, name: &str) -> Result<String, DataError> {
+        let datatype = self.dataset(name)?.datatype();
+        Ok(described(&datatype.map_err(|error| self.unreadable(name, error))?).1)
     }
 
     /// Array `name` of numbers (`f32`, `f64` or integers), `[rows, width]`, finite or not.
@@ -155,22 +173,17 @@ impl Hdf5File {
     /// When it is not there, or of another shape or type.
     pub fn matrix(&self, name: &str) -> Result<Matrix, DataError> {
         let shape = self.shape(name)?;
-        let &[rows, width] = shape.as_slice() else {
-            return Err(self.wrong_shape(name, &shape, "[rows, width]"));
-        };
-        if width == 0 {
-            return Err(self.wrong_shape(name, &shape, "[rows, width], at least one wide"));
+        match shape[..] {
+            [rows, width] if width > 0 => Ok(Matrix { values: self.reals(name)?, rows, width }),
+            _ => Err(self.wrong_shape(name, &shape, "[rows, width], at least one wide")),
         }
-        Ok(Matrix { values: self.numbers(name)?, rows, width })
     }
 
     /// Whether array `name` holds one whole number a row, `[rows]` or `[rows, 1]`: an action of a
     /// list.
     pub fn is_chosen(&self, name: &str) -> bool {
-        let whole =
-            |element| matches!(element, TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_));
-        self.shape(name).is_ok_and(|shape| matches!(shape.as_slice(), [_] | [_, 1]))
-            && self.element(name).is_ok_and(whole)
+        self.shape(name).is_ok_and(|shape| matches!(shape[..], [_] | [_, 1]))
+            && self.kind(name).is_ok_and(|kind| matches!(kind, Kind::Byte | Kind::Whole))
     }
 
     /// The error for an array of another shape.
@@ -181,97 +194,6 @@ impl Hdf5File {
             got: got.to_vec(),
             expected: expected.into(),
         }
-    }
-
-    fn dataset(&self, name: &str) -> Result<Dataset, DataError> {
-        if !self.has(name) {
-            return Err(missing(self, name, ""));
-        }
-        self.check_way(name)?;
-        let unreadable = |error| self.unreadable(&format!("`{name}`"), &error);
-        let dataset = match self.file.dataset(name) {
-            Ok(dataset) => dataset,
-            Err(_) if self.file.group(name).is_ok() => {
-                return Err(self.wrong_type(name, "a group of arrays".into(), "one array"));
-            }
-            Err(error) => return Err(unreadable(error)),
-        };
-        let holds_streams =
-            |of: hdf5::Datatype| of.to_descriptor().map_or(true, |of| has_streams(&of));
-        if dataset.dtype().map_or(true, holds_streams) {
-            self.check_streams()?;
-        }
-        let made = dataset.create_plist().map_err(unreadable)?;
-        let elsewhere = made.get_layout().map_err(unreadable)? == Layout::Virtual
-            || !made.get_external().map_err(unreadable)?.is_empty();
-        if elsewhere {
-            return Err(self.led_out(name, "whose numbers lie in another file"));
-        }
-        Ok(dataset)
-    }
-
-    /// Refuses `name` where a group on the way to it has names that stand for something elsewhere.
-    fn check_way(&self, name: &str) -> Result<(), DataError> {
-        for (at, _) in name.match_indices('/') {
-            let group = &name[..at];
-            let unreadable = |error| self.unreadable(&format!("`{group}`"), &error);
-            self.check_links(&format!("{group}/"), &self.file.group(group).map_err(unreadable)?)?;
-        }
-        Ok(())
-    }
-
-    /// Refuses names in `group` that stand for something elsewhere; `prefix` is the group's own
-    /// name with a `/`.
-    fn check_links(&self, prefix: &str, group: &Group) -> Result<(), DataError> {
-        let elsewhere = group.find_link(IndexType::Name, IterationOrder::Native, |name, link| {
-            Ok((link.link_type != LinkType::Hard).then(|| format!("{prefix}{name}")))
-        });
-        match elsewhere {
-            Ok(None) => Ok(()),
-            Ok(Some(name)) => Err(self.led_out(&name, "a link to elsewhere")),
-            Err(error) => Err(self.unreadable("its list of arrays", &error)),
-        }
-    }
-
-    /// Refuses a file whose heaps of streams the library may not see.
-    fn check_streams(&self) -> Result<(), DataError> {
-        let refusal = match self.stream_refusal.get() {
-            Some(refusal) => *refusal,
-            None => {
-                let refusal =
-                    before::stream_refusal(&self.path).map_err(DataError::io(&self.path, "map"))?;
-                *self.stream_refusal.get_or_init(|| refusal)
-            }
-        };
-        match refusal {
-            None => Ok(()),
-            Some(reason) => Err(DataError::Hdf5 {
-                path: self.path.clone(),
-                what: "it".into(),
-                reason: reason.into(),
-            }),
-        }
-    }
-
-    fn led_out(&self, name: &str, what: &str) -> DataError {
-        DataError::Unread {
-            path: self.path.clone(),
-            what: format!("`{name}`, {what},"),
-            way_out: "copy the array itself into the file".into(),
-        }
-    }
-
-    fn numbers(&self, name: &str) -> Result<Vec<f32>, DataError> {
-        let dataset = self.dataset(name)?;
-        Ok(match self.check_claim(name, &dataset)? {
-            TypeDescriptor::Float(FloatSize::U4) => self.read(name, &dataset)?,
-            TypeDescriptor::Float(_) | TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
-                let doubles = self.read::<f64>(name, &dataset)?;
-                let width = dataset.shape().iter().skip(1).product();
-                singles(self, name, doubles, width)?
-            }
-            other => return Err(self.wrong_type(name, other.to_string(), "real numbers")),
-        })
     }
 
     /// Refuses numbers that are not finite.
@@ -290,10 +212,39 @@ impl Hdf5File {
         Ok(())
     }
 
+    /// The array or group `name`, where there is one.
+    fn find(&self, name: &str) -> Result<Option<Member>, DataError> {
+        let Some((first, rest)) = name.split_once('/') else {
+            return Ok(self.top.get(name).cloned());
+        };
+        let Some(Member::Group(group)) = self.top.get(first) else { return Ok(None) };
+        let member = match group.dataset(rest) {
+            Err(Error::NotADataset(_)) => group.group(rest).map(Member::Group),
+            found => found.map(Member::Array),
+        };
+        match member {
+            Ok(member) => Ok(Some(member)),
+            Err(Error::Format(FormatError::PathNotFound(_))) => Ok(None),
+            Err(error) => Err(self.unreadable(name, error)),
+        }
+    }
+
+    fn dataset(&self, name: &str) -> Result<Dataset, DataError> {
+        match self.find(name)? {
+            Some(Member::Array(dataset)) => Ok(dataset),
+            Some(Member::Group(_)) => {
+                Err(self.wrong_type(name, "a group of arrays".into(), "one array"))
+            }
+            None => Err(missing(self, name, "")),
+        }
+    }
+
     /// Refuses an array that is larger than any log, or holds much more than is stored for it;
-    /// gives the type of its elements.
-    fn check_claim(&self, name: &str, dataset: &Dataset) -> Result<TypeDescriptor, DataError> {
-        let shape = dataset.shape();
+    /// gives the array and the type of its elements.
+    fn claimed(&self, name: &str) -> Result<(Dataset, Datatype, Vec<usize>), DataError> {
+        let dataset = self.dataset(name)?;
+        let shape = self.shape_of(name, &dataset)?;
+        let unreadable = |error| self.unreadable(name, error);
         let rows = shape.first().copied().unwrap_or(1);
         let width = shape.iter().skip(1).fold(1usize, |n, &axis| n.saturating_mul(axis));
         let most = if shape.len() > 2 { MAX_PICTURE } else { MAX_WIDTH };
@@ -301,68 +252,83 @@ impl Hdf5File {
             let expected = format!("at most [{MAX_ROWS}, {most}]");
             return Err(self.wrong_shape(name, &shape, &expected));
         }
-        let descriptor = self.element_of(name, dataset)?;
-        let bytes_of = |axes: &[usize]| {
-            let elements = axes.iter().fold(1, |n: u64, &axis| n.saturating_mul(axis as u64));
-            elements.saturating_mul(descriptor.size() as u64)
-        };
-        let refused = |claimed, stored| {
-            let (path, dataset) = (self.path.clone(), name.into());
-            Err(DataError::DatasetClaim { path, dataset, claimed, stored })
-        };
-        // Pieces say how long they are: together no longer than the file.
-        let (stored, file) = (dataset.storage_size(), self.claims.bytes);
-        if stored > file {
-            return refused(stored, file);
-        }
+        let datatype = dataset.datatype().map_err(unreadable)?;
+        let size = u64::from(datatype.type_size());
+        let product =
+            |axes: &mut dyn Iterator<Item = u64>| axes.fold(size, |n, axis| n.saturating_mul(axis));
         // A chunk is held whole while it is read, whatever the array's shape is.
-        let chunk = dataset.chunk().map_or(0, |chunk| bytes_of(&chunk));
-        let claimed = bytes_of(&shape).max(chunk);
-        // Zeros that were never written take no room; no larger than the file they are no bomb.
-        if claimed > allowed(stored).max(file) {
-            return refused(claimed, stored);
+        let (stored, chunk) = match dataset.layout().map_err(unreadable)? {
+            Layout::Compact { size } | Layout::Contiguous { address: Some(_), size } => (size, 0),
+            Layout::Chunked { chunk_shape, .. } => {
+                let chunks = dataset.chunks().map_err(unreadable)?;
+                let bytes = chunks.iter().map(|chunk| chunk.storage_size);
+                (bytes.fold(0, u64::saturating_add), product(&mut chunk_shape.into_iter()))
+            }
+            _ => (0, 0),
+        };
+        let claimed = product(&mut shape.iter().map(|&axis| axis as u64)).max(chunk);
+        let file = self.claims.bytes;
+        // Pieces say how long they are: together no longer than the file. Zeros that were never
+        // written take no room; no larger than the file they are no bomb.
+        let refused = match (stored > file, claimed > allowed(stored).max(file)) {
+            (true, _) => Some((stored, file)),
+            (_, true) => Some((claimed, stored)),
+            _ => None,
+        };
+        if let Some((claimed, stored)) = refused {
+            let (path, dataset) = (self.path.clone(), name.into());
+            return Err(DataError::DatasetClaim { path, dataset, claimed, stored });
         }
         self.claim(name, claimed)?;
-        Ok(descriptor)
+        Ok((dataset, datatype, shape))
     }
 
-    /// The attribute `name` of the file itself, where there is one and it is a short text.
-    pub fn text(&self, name: &str) -> Option<String> {
-        let attribute = self.file.attr(name).ok()?;
-        if attribute.ndim() == 0 {
-            // As h5py writes a text. It lies in a heap of the file, and is no longer than that.
-            let text = attribute.read_scalar::<VarLenUnicode>().ok()?;
-            let bytes = text.as_bytes();
-            return String::from_utf8(bytes.to_vec()).ok().filter(|text| text.len() <= MAX_TEXT);
+    /// Array `name` of bytes, some rows after the other.
+    fn pieces(
+        &self,
+        name: &str,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        let (dataset, datatype, shape) = self.claimed(name)?;
+        let (kind, got) = described(&datatype);
+        if kind != Some(Kind::Byte) {
+            return Err(self.wrong_type(name, got, "bytes"));
         }
-        let is_small = attribute.shape().first().is_some_and(|&n| n <= MAX_TEXT);
-        if attribute.ndim() != 1 || !is_small {
-            return None;
+        let unreadable = |error| self.unreadable(name, error);
+        let chunk = dataset.chunk_shape().map_err(unreadable)?;
+        // Whole chunks, so that each is decompressed once.
+        let band = chunk.and_then(|chunk| chunk.first().copied()).unwrap_or(1).max(1);
+        let row = shape.iter().skip(1).product::<usize>().max(1);
+        let step = (AT_ONCE / row) as u64 / band * band;
+        let rows = shape.first().map_or(1, |&rows| rows as u64);
+        for start in (0..rows).step_by(step.max(band) as usize) {
+            each(&dataset.read_u8_rows(start, step.max(band)).map_err(unreadable)?)?;
         }
-        String::from_utf8(attribute.read_raw::<u8>().ok()?).ok()
+        Ok(())
     }
 
-    fn read<T: hdf5::H5Type>(&self, name: &str, dataset: &Dataset) -> Result<Vec<T>, DataError> {
-        dataset.read_raw().map_err(|error| self.undecoded(name, dataset, &error))
+    fn shape_of(&self, name: &str, dataset: &Dataset) -> Result<Vec<usize>, DataError> {
+        let shape = dataset.shape().map_err(|error| self.unreadable(name, error))?;
+        let axis = |axis| usize::try_from(axis).unwrap_or(usize::MAX);
+        Ok(shape.into_iter().map(axis).collect())
     }
 
-    /// The error for an array that the library cannot read, maybe for want of a filter.
-    fn undecoded(&self, name: &str, dataset: &Dataset, error: &hdf5::Error) -> DataError {
-        match filters::unavailable(dataset) {
-            None => self.unreadable(&format!("`{name}`"), error),
-            Some(filter) => DataError::Unread {
+    /// The kind of elements of type `datatype`.
+    fn kind_of(&self, name: &str, datatype: &Datatype) -> Result<Kind, DataError> {
+        let (kind, got) = described(datatype);
+        // The machine's longest.
+        if matches!(datatype, Datatype::FloatingPoint { .. }) && kind.is_none() {
+            return Err(DataError::Unread {
                 path: self.path.clone(),
-                what: format!("`{name}`, which HDF5's filter {filter} compresses,"),
-                way_out: "name a directory with its plugin in HDF5_PLUGIN_PATH (Python has one: \
-                          `hdf5plugin.PLUGIN_PATH`), or rewrite the file with `h5repack -f GZIP=4 \
-                          IN OUT`"
-                    .into(),
-            },
+                what: format!("`{name}` ({got})"),
+                way_out: "save it as float32, `.astype(\"float32\")`".into(),
+            });
         }
+        kind.ok_or_else(|| self.wrong_type(name, got, "numbers or booleans"))
     }
 
-    fn unreadable(&self, what: &str, error: &hdf5::Error) -> DataError {
-        DataError::Hdf5 { path: self.path.clone(), what: what.into(), reason: error.to_string() }
+    fn unreadable(&self, name: &str, error: Error) -> DataError {
+        refusal(&self.path, &format!("`{name}`"), error)
     }
 
     fn wrong_type(&self, name: &str, got: String, expected: &'static str) -> DataError {
@@ -370,20 +336,45 @@ impl Hdf5File {
     }
 }
 
-/// Whether elements of this type, or parts of them, lie in heaps.
-fn has_streams(element: &TypeDescriptor) -> bool {
-    match element {
-        TypeDescriptor::Integer(_)
-        | TypeDescriptor::Unsigned(_)
-        | TypeDescriptor::Float(_)
-        | TypeDescriptor::Boolean
-        | TypeDescriptor::Enum(_)
-        | TypeDescriptor::FixedAscii(_)
-        | TypeDescriptor::FixedUnicode(_) => false,
-        TypeDescriptor::FixedArray(of, _) => has_streams(of),
-        TypeDescriptor::Compound(of) => of.fields.iter().any(|field| has_streams(&field.ty)),
-        _ => true,
-    }
+/// The error for what `hdf5-pure` cannot read.
+fn refusal(path: &Path, what: &str, error: Error) -> DataError {
+    let (what, way_out) = match error {
+        Error::Format(FormatError::UnsupportedFilter(id)) => {
+            let known = FILTERS.iter().find(|(known, _)| *known == id);
+            let filter = known.map_or(String::new(), |(_, name)| format!(" ({name})"));
+            (
+                format!("{what}, which HDF5's filter {id}{filter} compresses,"),
+                "rewrite the file with `h5repack -f GZIP=4 IN OUT`, or in Python: open it with \
+                 `h5py` and `hdf5plugin`, and write each array with `compression=\"gzip\"`",
+            )
+        }
+        Error::Format(
+            FormatError::UnsupportedExternalStorage | FormatError::UnsupportedVirtualLayout,
+        ) => (
+            format!("{what}, whose numbers lie in another file,"),
+            "copy the array itself into the file",
+        ),
+        // Of a link within the file, an old form of group has no address.
+        Error::Format(FormatError::OffsetOverflow { offset: u64::MAX, .. }) => {
+            (format!("{what}, with a link to elsewhere,"), "copy the array itself into the file")
+        }
+        Error::Format(FormatError::InvalidLayoutVersion(version)) => (
+            format!("{what}, in a form of HDF5 2.0 (layout {version}),"),
+            "write the file again with `h5py.File(…, libver=(\"earliest\", \"v114\"))`",
+        ),
+        error => {
+            let (what, reason) = (what.into(), error.to_string());
+            return DataError::Hdf5 { path: path.to_path_buf(), what, reason };
+        }
+    };
+    DataError::Unread { path: path.to_path_buf(), what, way_out: way_out.into() }
+}
+
+/// The arrays and groups in a group.
+fn members(group: &Group) -> Result<BTreeMap<String, Member>, Error> {
+    let arrays = group.iter_datasets()?.map(|(name, array)| (name, Member::Array(array)));
+    let groups = group.iter_groups()?.map(|(name, group)| (name, Member::Group(group)));
+    Ok(arrays.chain(groups).collect())
 }
 
 impl Source for Hdf5File {
@@ -392,86 +383,98 @@ impl Source for Hdf5File {
     }
 
     fn has(&self, name: &str) -> bool {
-        Self::has(self, name)
+        matches!(self.find(name), Ok(Some(_)))
     }
 
     fn parts(&self, name: &str) -> Option<Vec<String>> {
-        // What leads elsewhere is refused when it is read as an array.
-        self.check_way(name).ok()?;
-        self.has(name).then(|| self.file.group(name).ok()?.member_names().ok()).flatten()
+        let Ok(Some(Member::Group(group))) = self.find(name) else { return None };
+        Some(members(&group).ok()?.into_keys().collect())
     }
 
     fn listed(&self) -> Vec<String> {
-        self.file.member_names().unwrap_or_default()
+        self.top.keys().cloned().collect()
     }
 
     fn shape(&self, name: &str) -> Result<Vec<usize>, DataError> {
-        Self::shape(self, name)
+        self.shape_of(name, &self.dataset(name)?)
     }
 
     fn kind(&self, name: &str) -> Result<Kind, DataError> {
-        Ok(match self.element(name)? {
-            TypeDescriptor::Boolean => Kind::Flag,
-            TypeDescriptor::Unsigned(IntSize::U1) => Kind::Byte,
-            TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => Kind::Whole,
-            TypeDescriptor::Float(_) => Kind::Real,
-            other => return Err(self.wrong_type(name, other.to_string(), "numbers or booleans")),
-        })
+        let datatype = self.dataset(name)?.datatype();
+        self.kind_of(name, &datatype.map_err(|error| self.unreadable(name, error))?)
     }
 
     fn reals(&self, name: &str) -> Result<Vec<f32>, DataError> {
-        self.numbers(name)
+        let (dataset, datatype, shape) = self.claimed(name)?;
+        let kind = self.kind_of(name, &datatype)?;
+        let unreadable = |error| self.unreadable(name, error);
+        let doubles = match (kind, &datatype) {
+            (Kind::Flag, _) => return Err(self.wrong_type(name, "bool".into(), "real numbers")),
+            (_, Datatype::FloatingPoint { size: 4, .. }) => {
+                return dataset.read_f32().map_err(unreadable);
+            }
+            (_, Datatype::FloatingPoint { size: 2, byte_order, .. }) => {
+                let from_bytes = match byte_order {
+                    DatatypeByteOrder::BigEndian => f16::from_be_bytes,
+                    _ => f16::from_le_bytes,
+                };
+                let raw = dataset.read_raw().map_err(unreadable)?;
+                raw.chunks_exact(2).map(|pair| from_bytes([pair[0], pair[1]]).to_f64()).collect()
+            }
+            _ => dataset.read_f64().map_err(unreadable)?,
+        };
+        singles(self, name, doubles, shape.iter().skip(1).product())
     }
 
     fn wholes(&self, name: &str) -> Result<Vec<i64>, DataError> {
-        let dataset = self.dataset(name)?;
-        match self.check_claim(name, &dataset)? {
-            TypeDescriptor::Boolean | TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
-                self.read(name, &dataset)
-            }
-            other => Err(self.wrong_type(name, other.to_string(), "whole numbers")),
+        let (dataset, datatype, _) = self.claimed(name)?;
+        match self.kind_of(name, &datatype)? {
+            Kind::Real => Err(self.wrong_type(name, described(&datatype).1, "whole numbers")),
+            _ => dataset.read_i64().map_err(|error| self.unreadable(name, error)),
         }
     }
 
     fn bytes(&self, name: &str) -> Result<Vec<u8>, DataError> {
-        let dataset = self.dataset(name)?;
-        match self.check_claim(name, &dataset)? {
-            TypeDescriptor::Unsigned(IntSize::U1) => self.read(name, &dataset),
-            other => Err(self.wrong_type(name, other.to_string(), "bytes")),
-        }
+        let mut all = Vec::new();
+        self.pieces(name, &mut |bytes| {
+            all.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    fn rows(&self, name: &str, size: usize, each: &mut EachStream<'_>) -> Result<(), DataError> {
+        let mut row = 0;
+        self.pieces(name, &mut |bytes| {
+            bytes.chunks_exact(size.max(1)).try_for_each(|bytes| {
+                row += 1;
+                each(row - 1, bytes)
+            })
+        })
     }
 
     fn streams(&self, name: &str, each: &mut EachStream<'_>) -> Result<(), DataError> {
-        let dataset = self.dataset(name)?;
-        let rows = dataset.shape().first().copied().unwrap_or(0);
-        let undecoded = |error: hdf5::Error| self.undecoded(name, &dataset, &error);
-        match self.check_claim(name, &dataset)? {
+        let (dataset, datatype, shape) = self.claimed(name)?;
+        if shape.len() == 2 && described(&datatype).0 == Some(Kind::Byte) {
             // Equally long ones are rows of a matrix.
-            TypeDescriptor::Unsigned(IntSize::U1) if dataset.ndim() == 2 => {
-                let width = dataset.shape()[1].max(1);
-                let bytes: Vec<u8> = self.read(name, &dataset)?;
-                bytes.chunks(width).enumerate().try_for_each(|(row, bytes)| each(row, bytes))
-            }
-            TypeDescriptor::VarLenArray(of) if *of == TypeDescriptor::Unsigned(IntSize::U1) => {
-                let longest = stream_lengths::longest(&self.path, &dataset)
-                    .map_err(DataError::io(&self.path, "read"))?;
-                if longest > self.claims.bytes {
-                    let (path, dataset) = (self.path.clone(), name.into());
-                    let (claimed, stored) = (longest, self.claims.bytes);
-                    return Err(DataError::DatasetClaim { path, dataset, claimed, stored });
-                }
-                for row in 0..rows {
-                    // One at a time: many rows may lead to the same bytes.
-                    let read = dataset.read_slice_1d::<VarLenArray<u8>, _>(row..row + 1);
-                    let read = read.map_err(undecoded)?;
-                    let Some(bytes) = read.first() else { continue };
-                    self.claim(name, bytes.len() as u64)?;
-                    each(row, bytes)?;
-                }
-                Ok(())
-            }
-            other => Err(self.wrong_type(name, other.to_string(), "pictures")),
+            return self.rows(name, shape[1], each);
         }
+        if !is_stream(&datatype) {
+            return Err(self.wrong_type(name, described(&datatype).1, "pictures"));
+        }
+        let rows = dataset.read_raw().map_err(|error| self.unreadable(name, error))?;
+        let mut heaps = Heaps::new(&self.file, self.claims.bytes, self.base);
+        for (row, reference) in rows.chunks_exact(heap::ROW).enumerate() {
+            let bytes = heaps.object(reference).map_err(|error| DataError::Hdf5 {
+                path: self.path.clone(),
+                what: format!("row {row} of `{name}`"),
+                reason: error.to_string(),
+            })?;
+            // Many rows may lead to the same bytes.
+            self.claim(name, bytes.len() as u64)?;
+            each(row, bytes)?;
+        }
+        Ok(())
     }
 
     fn shows_numbers(&self) -> bool {

@@ -5,7 +5,7 @@ use overtone_core::{Episode, Outcome};
 use crate::error::DataError;
 use crate::read::foreign;
 use crate::read::hdf5_file::Hdf5File;
-use crate::read::source::missing;
+use crate::read::source::{Source, missing};
 
 /// How an HDF5 file is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,24 +65,25 @@ pub(crate) fn check_d4rl(file: &Hdf5File) -> Result<(), DataError> {
 
 /// Whether a file has episodes, and not D4RL's arrays.
 pub(crate) fn is_minari(file: &Hdf5File) -> bool {
-    !file.has("observations") && episode_names(file).is_ok_and(|names| !names.is_empty())
+    !file.has("observations") && !numbered(file).is_empty()
 }
 
 /// Names of the episodes' groups, in the order of their numbers.
-///
-/// # Errors
-/// When the file cannot be listed.
-pub(crate) fn episode_names(file: &Hdf5File) -> Result<Vec<String>, DataError> {
+pub(crate) fn episode_names(file: &Hdf5File) -> Vec<String> {
+    numbered(file).into_iter().map(|(_, name)| name).collect()
+}
+
+fn numbered(file: &Hdf5File) -> Vec<(u64, String)> {
     let number = |name: &str| name.strip_prefix("episode_")?.parse::<u64>().ok();
-    let names = file.names()?.into_iter();
     let mut numbered: Vec<(u64, String)> =
-        names.filter_map(|name| Some((number(&name)?, name))).collect();
+        file.listed().into_iter().filter_map(|name| Some((number(&name)?, name))).collect();
     numbered.sort_unstable();
-    Ok(numbered.into_iter().map(|(_, name)| name).collect())
+    numbered
 }
 
 /// Refuses a file that has `found` episodes where it says another number itself, or else its
-/// description has `described`.
+/// description has `described`, or else the number of its last episode: an episode that is a link
+/// to another file is not there.
 ///
 /// # Errors
 /// [`DataError::MissingEpisodes`].
@@ -91,7 +92,8 @@ pub(crate) fn check_total(
     described: Option<i64>,
     found: usize,
 ) -> Result<(), DataError> {
-    let total = file.attribute("total_episodes").or(described);
+    let counted = || i64::try_from(numbered(file).last()?.0.checked_add(1)?).ok();
+    let total = file.attribute("total_episodes").or(described).or_else(counted);
     match total.filter(|&total| usize::try_from(total) != Ok(found)) {
         None => Ok(()),
         Some(total) => {

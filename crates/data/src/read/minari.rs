@@ -59,7 +59,7 @@ impl Reader for Minari {
         path: &Path,
     ) -> Result<(Recording, Option<ObservationColumn>), DataError> {
         let file = Hdf5File::open(&self.place(path)?)?.showing_numbers(self.numbers);
-        let names = episode_names(&file)?;
+        let names = episode_names(&file);
         let spaces = MinariSpaces::of(&file)?;
         check_total(&file, spaces.total_episodes, names.len())?;
         let parts =

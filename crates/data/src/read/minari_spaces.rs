@@ -11,6 +11,7 @@ use crate::error::DataError;
 use crate::minari_id::metadata_text;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{episode_names, is_minari};
+use crate::read::source::Source;
 use crate::spaces::Space;
 
 /// Name of the description beside Minari's file.
@@ -109,8 +110,7 @@ fn counts_episodes_of(file: &Hdf5File, description: &str) -> bool {
         total_episodes: Option<usize>,
     }
     let counted = serde_json::from_str::<Counted>(description).ok();
-    let found = episode_names(file).ok().map(|names| names.len());
-    counted.is_some_and(|counted| counted.total_episodes.is_some_and(|n| Some(n) == found))
+    counted.and_then(|counted| counted.total_episodes) == Some(episode_names(file).len())
 }
 
 /// The description in a folder of Minari's whose data is in another form than HDF5, and the form.

@@ -151,6 +151,9 @@ pub(crate) fn differ(led: &[f32], after: &[f32]) -> bool {
     led.iter().zip(after).any(far)
 }
 
+/// Most groups in each other: a file's group may lead to itself.
+const MOST_NESTED: usize = 32;
+
 /// What an array of observations holds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shown {
@@ -224,6 +227,10 @@ pub(crate) fn observed(
     name: &str,
     space: Option<&Space>,
 ) -> Result<Shown, DataError> {
+    if name.matches('/').count() > MOST_NESTED {
+        let way_out = "record fewer groups in each other".into();
+        return Err(unread(source, format!("`{name}`, a group in itself,"), way_out));
+    }
     let parts: Vec<(String, Option<&Space>)> = match (space, source.parts(name)) {
         (Some(Space::Other(space)), _) => {
             let way_out = "give numbers or pictures in its place".into();

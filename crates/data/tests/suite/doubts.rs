@@ -4,18 +4,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hdf5::File;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_data::read::columns;
 use overtone_data::{
     ActionColumn, Expected, Finding, Inspection, ObservationColumn, Recording, Severity, check,
     check_as, read,
 };
+use overtone_testkit::Hdf5File;
 use overtone_testkit::dopamine::npy;
 use tempfile::TempDir;
 
 use crate::own_arrays::{f4, zip};
-use crate::robots::put;
 use Severity::{Error, Note, Warning};
 
 /// Steps of each log here: five episodes of twelve.
@@ -322,15 +321,15 @@ fn flags_may_mean_something_else() {
 fn flags_of_a_d4rl_file_are_looked_at_alike() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("goal.hdf5");
-    let file = File::create(&path).unwrap();
+    let file = Hdf5File::create(&path);
     let real = |row: usize| (row as f32 * 0.7).sin();
     let numbers: Vec<f32> = (0..STEPS).map(real).collect();
-    put(&file, "observations", &numbers, 1);
-    put(&file, "actions", &numbers, 1);
-    put(&file, "rewards", &numbers, 0);
+    file.put("observations", &numbers, 1);
+    file.put("actions", &numbers, 1);
+    file.put("rewards", &numbers, 0);
     let ends: Vec<bool> = (0..STEPS).map(|row| row % 12 >= 8).collect();
-    put(&file, "terminals", &ends, 0);
-    put(&file, "timeouts", &[false; STEPS], 0);
+    file.put("terminals", &ends, 0);
+    file.put("timeouts", &[false; STEPS], 0);
     drop(file);
     let found = doubts(&path, None);
     assert_eq!(found.iter().map(|f| f.code).collect::<Vec<_>>(), ["adjacent-flags"]);

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use hdf5::File;
 use overtone_core::Task;
 use overtone_data::card::CardCounts;
 use overtone_data::{
     Dataset, DatasetCard, DatasetOptions, Expected, LintReport, ReadFrames, Severity,
     description_of,
 };
+use overtone_testkit::Hdf5File;
 use overtone_testkit::dopamine::{Recorder, Slot};
 
-use crate::robots::{d4rl, minari, observation, put, replace, write_d4rl};
+use crate::robots::{d4rl, minari, observation, replace, write_d4rl};
 use crate::starter::datasets;
 use crate::tasks;
 
@@ -217,7 +217,7 @@ fn check_file(steps: &str, spoil: impl FnOnce(&Path), expected: &[(Severity, &st
 }
 
 fn remove(name: &str) -> impl FnOnce(&Path) {
-    move |path| File::open_rw(path).unwrap().unlink(name).unwrap()
+    move |path| Hdf5File::edit(path).delete(name)
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn where_the_next_observations_lead() {
         move |path: &Path| {
             let led = |row: usize| if ends.contains(&row) { 900 } else { row + 1 };
             let next: Vec<f32> = (0..8).flat_map(|row| observation(led(row))).collect();
-            put(&File::open_rw(path).unwrap(), "next_observations", &next, 3);
+            Hdf5File::edit(path).put("next_observations", &next, 3);
         }
     };
     check_file("..t....l", next(&[2, 7]), &[]);
@@ -279,10 +279,10 @@ fn numbers_of_a_file() {
         let mut broken = vec![0.5f32; 12];
         broken[7] = f32::NEG_INFINITY;
         replace(path, "actions", &broken, 2);
-        let file = File::open_rw(path).unwrap();
-        let infos = file.create_group("infos").unwrap();
-        put(&infos, "qpos", &[1.0, f32::NAN, 1.0], 1);
-        put(&infos, "name", &[b'x'; 8], 0);
+        let file = Hdf5File::edit(path);
+        let infos = file.group("infos");
+        infos.put("qpos", &[1.0, f32::NAN, 1.0], 1);
+        infos.put("name", &[b'x'; 8], 0);
     };
     let found = [
         (Error, "non-finite", "actions: 1 that are not, the first in row 3: -inf"),
@@ -404,7 +404,7 @@ fn episodes_of_minari() {
     let (_dir, path) = minari("..t ..l .t .b");
     replace(&path, "episode_0/rewards", &[0.0f64, f64::NAN, 1.0], 0);
     replace(&path, "episode_1/actions", &[0.0f32; 6], 3);
-    File::open_rw(&path).unwrap().unlink("episode_2").unwrap();
+    Hdf5File::edit(&path).delete("episode_2");
     let found = [
         (Error, "missing-episodes", "3"),
         (Error, "wrong-length", "episode_1/observations: 4 rows"),
@@ -422,15 +422,14 @@ fn episodes_of_minari() {
 /// pixels of a row are its number.
 fn pictures(steps: &str) -> (tempfile::TempDir, std::path::PathBuf) {
     let (dir, path) = minari(steps);
-    let file = File::open_rw(&path).unwrap();
+    let file = Hdf5File::edit(&path);
     for (number, episode) in steps.split(' ').enumerate() {
-        let (group, rows) = (file.group(&format!("episode_{number}")).unwrap(), episode.len() + 1);
-        group.unlink("observations").unwrap();
+        let (group, rows) = (file.group(&format!("episode_{number}")), episode.len() + 1);
+        group.delete("observations");
         let pixels: Vec<u8> = (0..rows).flat_map(|row| vec![row as u8; 84 * 84]).collect();
-        let array = group.new_dataset::<u8>().shape((rows, 84, 84)).create("observations").unwrap();
-        array.write_raw(&pixels).unwrap();
-        group.unlink("actions").unwrap();
-        put(&group, "actions", &vec![1i64; episode.len()], 0);
+        group.put_shaped("observations", &pixels, &[rows, 84, 84]);
+        group.delete("actions");
+        group.put("actions", &vec![1i64; episode.len()], 0);
     }
     (dir, path)
 }

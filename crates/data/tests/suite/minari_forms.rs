@@ -3,23 +3,24 @@
 use std::fs;
 use std::path::Path;
 
-use hdf5::File;
+use hdf5_pure::AttrValue;
 use overtone_data::read::columns;
 use overtone_data::{ActionColumn, DataError, ObservationColumn, RecordedTask};
+use overtone_testkit::Hdf5File;
 
-use crate::robots::{d4rl, minari, put};
+use crate::robots::{d4rl, minari};
 
 /// A Minari file of one episode of two steps with `spaces` beside it, whose observations and
 /// actions `write` puts into the episode's group.
 fn with(
     spaces: [&str; 2],
-    write: impl FnOnce(&hdf5::Group),
+    write: impl FnOnce(&Hdf5File),
 ) -> (Result<overtone_data::Columns, DataError>, tempfile::TempDir) {
     let (dir, path) = minari(".t");
-    let file = File::open_rw(&path).unwrap();
-    let group = file.group("episode_0").unwrap();
-    group.unlink("observations").unwrap();
-    group.unlink("actions").unwrap();
+    let file = Hdf5File::edit(&path);
+    let group = file.group("episode_0");
+    group.delete("observations");
+    group.delete("actions");
     write(&group);
     drop((group, file));
     describe(&path, spaces);
@@ -36,16 +37,16 @@ fn describe(path: &Path, [observations, actions]: [&str; 2]) {
 const ONE: &str = r#"{"type": "Box", "dtype": "float32", "shape": [1], "low": [-Infinity]}"#;
 const TWO: &str = r#"{"type": "Discrete", "n": 2, "start": 0}"#;
 
-fn numbers(group: &hdf5::Group) {
-    put(group, "observations", &[1.0f32, 2.0, 3.0], 1);
+fn numbers(group: &Hdf5File) {
+    group.put("observations", &[1.0f32, 2.0, 3.0], 1);
 }
 
 #[test]
 fn actions_of_a_list() {
     let discrete = r#"{"type": "Discrete", "dtype": "int64", "start": 5, "n": 4}"#;
-    let write = |group: &hdf5::Group| {
+    let write = |group: &Hdf5File| {
         numbers(group);
-        put(group, "actions", &[7i64, 5], 0);
+        group.put("actions", &[7i64, 5], 0);
     };
     let (log, _dir) = with([ONE, discrete], write);
     // Four actions, of which the largest was never taken.
@@ -57,13 +58,13 @@ fn actions_of_a_list() {
     let several = r#"{"type": "MultiDiscrete", "nvec": [2, 3], "start": [0, 0]}"#;
     let (log, _dir) = with([ONE, several], |group| {
         numbers(group);
-        put(group, "actions", &[1i64, 2, 0, 1], 2);
+        group.put("actions", &[1i64, 2, 0, 1], 2);
     });
     assert_eq!(log.unwrap().actions, ActionColumn::Discrete { n_actions: 6, values: vec![5, 1] });
     let many = r#"{"type": "MultiDiscrete", "nvec": [100, 100], "start": [0, 0]}"#;
     let (log, _dir) = with([ONE, many], |group| {
         numbers(group);
-        put(group, "actions", &[1i64, 2, 0, 1], 2);
+        group.put("actions", &[1i64, 2, 0, 1], 2);
     });
     assert!(log.unwrap_err().to_string().contains("at most 4096 are taken as a list of actions"));
 }
@@ -72,9 +73,9 @@ fn actions_of_a_list() {
 #[test]
 fn one_number_without_an_axis() {
     let one = r#"{"type": "Box", "dtype": "float32", "shape": [], "low": -2.0, "high": 2.0}"#;
-    let write = |group: &hdf5::Group| {
-        put(group, "observations", &[1.0f32, 2.0, 3.0], 0);
-        put(group, "actions", &[0.5f32, -0.5], 0);
+    let write = |group: &Hdf5File| {
+        group.put("observations", &[1.0f32, 2.0, 3.0], 0);
+        group.put("actions", &[0.5f32, -0.5], 0);
     };
     let (log, dir) = with([one, one], write);
     let log = log.unwrap();
@@ -92,18 +93,16 @@ fn attributes_describe_a_file_without_a_description_beside() {
     let discrete = r#"{"type": "Discrete", "dtype": "int64", "start": 5, "n": 4}"#;
     let (log, dir) = with([ONE, discrete], |group| {
         numbers(group);
-        put(group, "actions", &[7i64, 5], 0);
+        group.put("actions", &[7i64, 5], 0);
     });
     let expected = log.unwrap();
     let path = expected.path.clone();
     fs::remove_file(path.with_file_name("metadata.json")).unwrap();
-    let file = File::open_rw(&path).unwrap();
+    let file = Hdf5File::edit(&path);
     let env = r#"{"id": "Own-v0", "max_episode_steps": 7}"#;
     for (name, text) in [("observation_space", ONE), ("action_space", discrete), ("env_spec", env)]
     {
-        let text: hdf5::types::VarLenUnicode = text.parse().unwrap();
-        let attribute = file.new_attr::<hdf5::types::VarLenUnicode>().create(name).unwrap();
-        attribute.write_scalar(&text).unwrap();
+        file.attribute(name, AttrValue::VarLenString(text.into()));
     }
     drop(file);
     let read = columns(&path).unwrap();
@@ -120,13 +119,13 @@ fn observations_of_several_parts_are_one_row() {
         "arm": {"type": "Tuple", "subspaces": [
             {"type": "Box", "dtype": "float64", "shape": [2]},
             {"type": "MultiBinary", "n": 2}]}}}"#;
-    let write = |group: &hdf5::Group| {
-        put(group, "actions", &[0i64, 1], 0);
-        let parts = group.create_group("observations").unwrap();
-        put(&parts, "goal", &[1i64, 3, 2], 0);
-        let arm = parts.create_group("arm").unwrap();
-        put(&arm, "_index_0", &[0.5f64, 1.5, 2.5, 3.5, 4.5, 5.5], 2);
-        put(&arm, "_index_1", &[1u8, 0, 0, 1, 1, 1], 2);
+    let write = |group: &Hdf5File| {
+        group.put("actions", &[0i64, 1], 0);
+        let parts = group.group("observations");
+        parts.put("goal", &[1i64, 3, 2], 0);
+        let arm = parts.group("arm");
+        arm.put("_index_0", &[0.5f64, 1.5, 2.5, 3.5, 4.5, 5.5], 2);
+        arm.put("_index_1", &[1u8, 0, 0, 1, 1, 1], 2);
     };
     let (log, _dir) = with([space, TWO], write);
     let values = vec![0.5, 1.5, 1.0, 0.0, 1.0, 0.0, 0.0, 2.5, 3.5, 0.0, 1.0, 0.0, 0.0, 1.0];
@@ -137,8 +136,8 @@ fn observations_of_several_parts_are_one_row() {
     assert!(error.contains("`episode_0/observations/word`, a Text space, is not read"), "{error}");
     let far = r#"{"type": "Discrete", "n": 1000000000000, "start": 0}"#;
     let (log, _dir) = with([far, TWO], |group| {
-        put(group, "actions", &[0i64, 1], 0);
-        put(group, "observations", &[1i64, 3, 2], 0);
+        group.put("actions", &[0i64, 1], 0);
+        group.put("observations", &[1i64, 3, 2], 0);
     });
     assert!(matches!(log.unwrap_err(), DataError::DatasetClaim { .. }));
 }
@@ -147,10 +146,9 @@ fn observations_of_several_parts_are_one_row() {
 fn pictures_are_bytes_or_jpeg() {
     let space = r#"{"type": "Box", "dtype": "uint8", "shape": [42, 168, 3]}"#;
     let (log, dir) = with([space, TWO], |group| {
-        put(group, "actions", &[0i64, 1], 0);
+        group.put("actions", &[0i64, 1], 0);
         let images: Vec<u8> = [10, 20, 30].iter().flat_map(|&b| vec![b; 42 * 168 * 3]).collect();
-        let array = group.new_dataset::<u8>().shape((3, 42, 168, 3)).create("observations");
-        array.unwrap().write_raw(&images).unwrap();
+        group.put_shaped("observations", &images, &[3, 42, 168, 3]);
     });
     let ObservationColumn::Frames { pixels, shape, stack } = log.unwrap().observations else {
         panic!()
@@ -160,8 +158,8 @@ fn pictures_are_bytes_or_jpeg() {
     assert_eq!((pixels.len(), pixels[5], pixels[84 * 84 + 5]), (2 * 84 * 84, 10, 20));
     drop(dir);
     let (log, _dir) = with([space, TWO], |group| {
-        put(group, "actions", &[0i64, 1], 0);
-        put(group, "observations", &[0xffu8; 3 * 900], 900);
+        group.put("actions", &[0i64, 1], 0);
+        group.put("observations", &[0xffu8; 3 * 900], 900);
     });
     let error = log.unwrap_err().to_string();
     assert!(error.contains("`episode_0/observations` holds in row 0 no sound JPEG"), "{error}");
@@ -267,10 +265,9 @@ fn a_description_is_of_its_own_file() {
     // What stands in a file comes before what lies beside it.
     let text = serde_json::json!({ "env_spec": r#"{"id": "Own-v1", "max_episode_steps": 9}"# });
     let text = text.to_string();
-    let file = File::open_rw(&its).unwrap();
-    let attribute = file.new_attr::<u8>().shape(text.len()).create("metadata_json").unwrap();
-    attribute.write_raw(text.as_bytes()).unwrap();
-    drop((attribute, file));
+    let file = Hdf5File::edit(&its);
+    file.attribute("metadata_json", AttrValue::U8Array(text.into_bytes()));
+    drop(file);
     assert_eq!(says(&its).as_deref(), Some("Own-v1"));
     columns(&its).unwrap();
 }

@@ -10,6 +10,7 @@ use overtone_data::{
     ActionColumn, Columns, DataError, Dataset, DatasetOptions, Expected, ObservationColumn,
     RecordedSpaces, Recording,
 };
+use overtone_testkit::Hdf5File;
 use overtone_testkit::dopamine::npy;
 
 use crate::robots::{WIDTHS, action, observation, reward};
@@ -124,7 +125,7 @@ fn a_file_of_d3rlpy_reads_as_it_was_written() {
         let dir = tempfile::tempdir().unwrap();
         let copy = dir.path().join("d3rlpy.h5");
         fs::copy(&path, &copy).unwrap();
-        hdf5::File::open_rw(&copy).unwrap().unlink(name).unwrap();
+        Hdf5File::edit(&copy).delete(name);
         let check = overtone_data::check(&copy, &Expected::default()).unwrap();
         let log = columns(&copy);
         assert_eq!(check.inspection.is_ok(), log.is_ok());

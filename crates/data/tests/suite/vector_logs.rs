@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hdf5::File;
 use overtone_core::{Episode, Outcome};
 use overtone_data::read::{self, columns};
 use overtone_data::{
     ActionColumn, Columns, DataError, Dataset, DatasetOptions, ObservationColumn, Origin,
     check_named, locate,
 };
+use overtone_testkit::Hdf5File;
 
-use crate::robots::{WIDTHS, action, d4rl, minari, observation, put, replace, reward, write_d4rl};
+use crate::robots::{WIDTHS, action, d4rl, minari, observation, replace, reward, write_d4rl};
 use crate::starter::datasets;
 use crate::tasks::{inspect_columns, robot};
 
@@ -100,16 +100,16 @@ fn episodes_of_minari_come_in_the_order_of_their_numbers() {
 #[test]
 fn a_minari_episode_without_a_step_is_left_out() {
     let (_dir, path) = minari("..t .l");
-    let file = File::open_rw(&path).unwrap();
-    let group = file.group("episode_0").unwrap();
+    let file = Hdf5File::edit(&path);
+    let group = file.group("episode_0");
     for name in ["observations", "actions", "rewards", "terminations", "truncations"] {
-        group.unlink(name).unwrap();
+        group.delete(name);
     }
-    put(&group, "observations", &observation(0), 3);
-    put::<f32>(&group, "actions", &[], 2);
-    put::<f32>(&group, "rewards", &[], 0);
-    put::<bool>(&group, "terminations", &[], 0);
-    put::<bool>(&group, "truncations", &[], 0);
+    group.put("observations", &observation(0), 3);
+    group.put::<f32>("actions", &[], 2);
+    group.put::<f32>("rewards", &[], 0);
+    group.put::<bool>("terminations", &[], 0);
+    group.put::<bool>("truncations", &[], 0);
     drop((group, file));
     let log = columns(&path).unwrap();
     assert_eq!((log.episodes.len(), log.rewards.len()), (1, 2));
@@ -134,17 +134,16 @@ fn check_error(path: &Path, expected: &str) {
 
 #[test]
 fn arrays_that_are_missing() {
-    let without =
-        |name: &'static str| move |path: &Path| File::open_rw(path).unwrap().unlink(name).unwrap();
+    let without = |name: &'static str| move |path: &Path| Hdf5File::edit(path).delete(name);
     for name in ["actions", "rewards", "terminals"] {
         check_spoiled(without(name), &format!("has no `{name}`: it has "));
     }
     check_spoiled(without("timeouts"), "from version 2 on");
     check_spoiled(without("observations"), "it needs D4RL's arrays");
     let grouped = |path: &Path| {
-        let file = File::open_rw(path).unwrap();
-        file.unlink("observations").unwrap();
-        put(&file.create_group("observations").unwrap(), "camera", &[0.0f32], 0);
+        let file = Hdf5File::edit(path);
+        file.delete("observations");
+        file.group("observations").put("camera", &[0.0f32], 0);
     };
     check_spoiled(grouped, "`observations` holds a group of arrays, expected one array");
 }
@@ -171,9 +170,9 @@ fn arrays_of_another_shape_or_length() {
     let flags = |path: &Path| replace(path, "timeouts", &[false; 8], 0);
     check_spoiled(flags, "`timeouts` has 8 rows, expected 7");
     let flat = |path: &Path| {
-        let file = File::open_rw(path).unwrap();
-        file.unlink("actions").unwrap();
-        file.new_dataset::<f32>().shape((7, 0)).create("actions").unwrap();
+        let file = Hdf5File::edit(path);
+        file.delete("actions");
+        file.put_shaped::<f32>("actions", &[], &[7, 0]);
     };
     check_spoiled(flat, "`actions` has shape [7, 0], expected [rows, width]");
 }
@@ -181,13 +180,15 @@ fn arrays_of_another_shape_or_length() {
 #[test]
 fn arrays_of_another_type() {
     let words = |path: &Path| {
-        let word = hdf5::types::FixedAscii::<4>::from_ascii("zero").unwrap();
-        replace(path, "rewards", &[word; 7], 0);
+        Hdf5File::edit(path).build("rewards", |array| {
+            array.with_ascii_strings(&["zero"; 7]).unwrap();
+        });
     };
     check_spoiled(words, "`rewards` holds string");
     let words = |path: &Path| {
-        let word = hdf5::types::FixedAscii::<4>::from_ascii("true").unwrap();
-        replace(path, "terminals", &[word; 7], 0);
+        Hdf5File::edit(path).build("terminals", |array| {
+            array.with_vlen_strings(&["true"; 7]);
+        });
     };
     check_spoiled(words, "`terminals` holds string");
     check_spoiled(|path| replace(path, "rewards", &[true; 7], 0), "`rewards` holds bool");
@@ -233,111 +234,59 @@ fn values_that_cannot_be() {
     check_spoiled(half, "`timeouts` holds in row 1 0.5");
 }
 
+/// `fixtures/write_refused.py`.
+#[track_caller]
+fn check_refused(name: &str, expected: &str) {
+    let path = fixture("refused").join(format!("{name}.hdf5"));
+    check_error(&path, expected);
+    // A check says the same, and goes on with what is sound.
+    let report = overtone_data::check(&path, &overtone_data::Expected::default()).unwrap().report;
+    assert_eq!(report.worst(), Some(overtone_data::Severity::Error), "{report}");
+}
+
 #[test]
 fn claims_are_compared_with_what_is_stored() {
-    let claim = |name: &'static str, rows: usize, width: usize| {
-        move |path: &Path| {
-            let file = File::open_rw(path).unwrap();
-            file.unlink(name).unwrap();
-            let empty = file.new_dataset::<f32>().chunk((rows.min(1024), 1)).shape((rows, width));
-            empty.create(name).unwrap();
-        }
-    };
-    check_spoiled(
-        claim("observations", 1 << 30, 17),
-        "`observations` claims 73014444032 bytes where 0",
-    );
-    check_spoiled(claim("actions", 1 << 40, 6), "expected at most [4294967295, 65536]");
-    check_spoiled(claim("actions", 7, 1 << 40), "expected at most [4294967295, 65536]");
-    check_spoiled(claim("rewards", 1 << 31, 1), "`rewards` claims");
-    // A small array in one large piece.
-    let piece = |path: &Path| {
-        let file = File::open_rw(path).unwrap();
-        file.unlink("rewards").unwrap();
-        let array = file.new_dataset::<f32>().chunk(1 << 28).shape(7..).create("rewards").unwrap();
-        drop(array);
-    };
-    check_spoiled(piece, "`rewards` claims 1073741824 bytes");
-    // Zeros that were never written, in a file that is larger than they are.
+    check_refused("rows", "`observations` claims 73014444032 bytes where 0");
+    check_refused("tall", "expected at most [4294967295, 65536]");
+    check_refused("wide", "expected at most [4294967295, 65536]");
+    check_refused("column", "`rewards` claims");
+    check_refused("piece", "`rewards` claims 1073741824 bytes");
+    // Many names of one array are counted as many.
+    check_refused("same", "/observations` claims");
+    // Zeros that were never written are read where the file is larger than they are.
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("zeros.hdf5");
-    let rows = 1_100_000;
-    let file = File::create(&path).unwrap();
-    for name in ["observations", "actions", "rewards"] {
-        put(&file, name, &vec![0.5f32; rows], usize::from(name != "rewards"));
-    }
-    put(&file, "terminals", &(1..=rows).map(|row| row == rows).collect::<Vec<bool>>(), 0);
-    file.new_dataset::<bool>().shape(rows).create("timeouts").unwrap();
-    drop(file);
+    let mut bytes = fs::read(fixture("zeros.hdf5")).unwrap();
+    fs::write(&path, &bytes).unwrap();
+    check_error(&path, "`timeouts` claims 1100000 bytes where 0");
+    bytes.resize(1_100_000, 0);
+    fs::write(&path, &bytes).unwrap();
     assert_eq!(columns(&path).unwrap().finished, [true]);
 }
 
 #[test]
 fn arrays_from_elsewhere_are_refused() {
     // Elsewhere is a sound file of the same form: only where it lies is wrong.
-    let (other, path) = d4rl("..t..l.");
-    let moved = other.path().join("elsewhere.hdf5");
-    fs::rename(path, &moved).unwrap();
-    let elsewhere = || moved.to_str().unwrap();
-    let linked = |path: &Path| {
-        let file = File::open_rw(path).unwrap();
-        file.unlink("rewards").unwrap();
-        file.link_external(elsewhere(), "rewards", "rewards").unwrap();
-    };
-    check_spoiled(linked, "`rewards`, a link to elsewhere, is not read");
-    // By a name within the file, behind which such a link lies.
-    let hidden = |path: &Path| {
-        let file = File::open_rw(path).unwrap();
-        let group = file.create_group("infos").unwrap();
-        group.link_external(elsewhere(), "rewards", "rewards").unwrap();
-        file.unlink("rewards").unwrap();
-        file.link_soft("/infos/rewards", "rewards").unwrap();
-    };
-    check_spoiled(hidden, "`rewards`, a link to elsewhere, is not read");
-    // Bytes of any file, as numbers.
-    let outside = |path: &Path| {
-        let file = File::open_rw(path).unwrap();
-        file.unlink("rewards").unwrap();
-        let array = file.new_dataset::<f32>().shape(7).external(elsewhere(), 0, 28);
-        array.create("rewards").unwrap();
-    };
-    check_spoiled(outside, "`rewards`, whose numbers lie in another file, is not read");
-    let mapped = |path: &Path| {
-        let file = File::open_rw(path).unwrap();
-        file.unlink("rewards").unwrap();
-        let array = file.new_dataset::<f32>().shape(7);
-        let array = array.virtual_map(elsewhere(), "rewards", 7, .., 7, ..);
-        array.create("rewards").unwrap();
-    };
-    check_spoiled(mapped, "`rewards`, whose numbers lie in another file, is not read");
-    let episode = |path: &Path| {
-        let group = File::open_rw(path).unwrap().group("episode_0").unwrap();
-        group.unlink("rewards").unwrap();
-        group.link_external(elsewhere(), "rewards", "rewards").unwrap();
-    };
-    let (_dir, path) = minari("..t .l");
-    episode(&path);
-    check_error(&path, "`episode_0/rewards`, a link to elsewhere, is not read");
+    columns(&fixture("refused").join("sound.hdf5")).unwrap();
+    check_refused("external", "has no `rewards`");
+    check_refused("soft", "with a link to elsewhere, is not read");
+    check_refused("outside", "`rewards`, whose numbers lie in another file, is not read");
+    check_refused("virtual", "`rewards`, whose numbers lie in another file, is not read");
+    // Of three episodes one is a link, and nothing says how many there are.
+    check_refused("elsewhere", "says total_episodes is 3, and has 2");
+    check_refused("circle", "a group in itself, is not read");
+    check_refused("newest", "`rewards`, in a form of HDF5 2.0 (layout 5), is not read");
 }
 
 #[test]
-fn many_names_of_one_array_are_counted_as_many() {
-    // Nothing is stored of an array of zeros: each of 400 names makes 800 kB of no bytes.
-    let (_dir, path) = minari("..t");
-    let file = File::open_rw(&path).unwrap();
-    let group = file.group("episode_0").unwrap();
-    group.unlink("observations").unwrap();
-    let zeros = group.new_dataset::<f32>().chunk((4, 50)).shape((4, 50_000));
-    zeros.create("observations").unwrap();
-    for number in 1..400 {
-        file.link_hard("episode_0", &format!("episode_{number}")).unwrap();
-    }
-    file.attr("total_episodes").unwrap().write_scalar(&400i64).unwrap();
-    drop((group, file));
-    let bytes = fs::metadata(&path).unwrap().len();
+fn a_file_that_another_program_writes_is_refused() {
+    let (_dir, path) = d4rl("..t");
+    let held = fs::File::open(&path).unwrap();
+    held.lock().unwrap();
     let error = columns(&path).unwrap_err();
-    assert!(bytes < 70_000, "{bytes}");
-    assert!(matches!(error, DataError::DatasetClaim { .. }), "{error}");
+    assert!(matches!(error, DataError::Locked { .. }), "{error}");
+    held.unlock().unwrap();
+    columns(&path).unwrap();
 }
 
 #[test]
@@ -372,40 +321,37 @@ fn files_that_are_cut_short_or_damaged() {
 
 #[test]
 fn episodes_of_minari_that_do_not_fit() {
-    let spoiled = |spoil: &dyn Fn(&File), expected: &str| {
+    let spoiled = |spoil: &dyn Fn(&Hdf5File), expected: &str| {
         let (_dir, path) = minari("..t .l");
-        spoil(&File::open_rw(&path).unwrap());
+        spoil(&Hdf5File::edit(&path));
         check_error(&path, expected);
     };
-    spoiled(&|file| file.unlink("episode_1").unwrap(), "says total_episodes is 2, and has 1");
+    spoiled(&|file| file.delete("episode_1"), "says total_episodes is 2, and has 1");
     // Minari 0.5 says it in the description beside the file alone.
     let (dir, path) = minari("..t .l");
-    File::open_rw(&path).unwrap().delete_attr("total_episodes").unwrap();
+    Hdf5File::edit(&path).delete_attribute("total_episodes");
     columns(&path).unwrap();
     fs::write(dir.path().join("metadata.json"), r#"{"total_episodes": 10}"#).unwrap();
     check_error(&path, "says total_episodes is 10, and has 2");
     let check = overtone_data::check(&path, &overtone_data::Expected::default()).unwrap();
     assert!(check.report.findings.iter().any(|found| found.code == "missing-episodes"));
-    spoiled(
-        &|file| file.unlink("episode_1/truncations").unwrap(),
-        "has no `episode_1/truncations`",
-    );
-    let wider = |file: &File| {
-        file.unlink("episode_1/observations").unwrap();
-        put(&file.group("episode_1").unwrap(), "observations", &[0.0f32; 12], 4);
+    spoiled(&|file| file.delete("episode_1/truncations"), "has no `episode_1/truncations`");
+    let wider = |file: &Hdf5File| {
+        file.delete("episode_1/observations");
+        file.group("episode_1").put("observations", &[0.0f32; 12], 4);
     };
     spoiled(&wider, "`episode_1/observations` has shape [3, 4], expected [rows, 3]");
-    let short = |file: &File| {
-        file.unlink("episode_0/observations").unwrap();
-        put(&file.group("episode_0").unwrap(), "observations", &[0.0f32; 9], 3);
+    let short = |file: &Hdf5File| {
+        file.delete("episode_0/observations");
+        file.group("episode_0").put("observations", &[0.0f32; 9], 3);
     };
     spoiled(
         &short,
         "`episode_0/observations` has 3 rows, expected 4 because of `episode_0/actions`",
     );
-    let grouped = |file: &File| {
-        file.unlink("episode_0/observations").unwrap();
-        file.create_group("episode_0/observations").unwrap();
+    let grouped = |file: &Hdf5File| {
+        file.delete("episode_0/observations");
+        file.group("episode_0/observations");
     };
     spoiled(&grouped, "`episode_0/observations` holds a group of arrays");
 }

@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use overtone_testkit::dopamine::{Recorder, npy, write_gz};
+use overtone_testkit::{Hdf5File, hdf5_file};
 
 use super::ROBOT;
 use crate::desk::{Desk, checkpoint, copy, names, project, steps};
@@ -85,23 +86,14 @@ fn another_recording_in_the_place_of_the_one_trained_on() {
 
 /// Changes array `name` of an HDF5 file.
 fn change(path: &Path, name: &str, change: impl Fn(&mut [f32])) {
-    // In a copy that is copied back: the library locks what it writes, and processes that other
+    // In a copy that is copied back: a file is locked while it is written, and processes that other
     // tests start meanwhile inherit the lock.
     let edited = path.with_extension("edited");
     fs::copy(path, &edited).unwrap();
-    write_again(&edited, name, change);
-    fs::copy(&edited, path).unwrap();
-}
-
-/// Writes array `name` of an HDF5 file again, changed; all of it is closed afterwards.
-fn write_again(path: &Path, name: &str, change: impl Fn(&mut [f32])) {
-    let file = hdf5::File::open_rw(path).unwrap();
-    let array = file.dataset(name).unwrap();
-    let (shape, mut values) = (array.shape(), array.read_raw::<f32>().unwrap());
+    let (shape, mut values) = hdf5_file::reals(&edited, name);
     change(&mut values);
-    file.unlink(name).unwrap();
-    let array = file.new_dataset::<f32>().shape(shape).create(name).unwrap();
-    array.write_raw(&values).unwrap();
+    Hdf5File::edit(&edited).put_shaped(name, &values, &shape);
+    fs::copy(&edited, path).unwrap();
 }
 
 #[test]

@@ -8,15 +8,14 @@ use overtone_lab::pmf_file;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
-use super::{MIB, Seed, Target};
+use crate::targets::{MIB, Seed, Target};
 
-pub(super) fn targets() -> Vec<Target> {
+pub fn targets() -> Vec<Target> {
     vec![
         Target {
             name: "distributions",
             about: "distributions in CSV and safetensors: `pmf_file::read`",
             gzip: false,
-            native: false,
             share: 20,
             limit: |bytes| 2 * MIB + 128 * bytes,
             prepare: distributions,
@@ -29,7 +28,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "series",
             about: "a series and its description: `series_file::read`",
             gzip: false,
-            native: false,
             share: 10,
             limit: |bytes| 2 * MIB + 256 * bytes,
             prepare: |_| {

@@ -6,9 +6,9 @@ use std::{fs, io::Write};
 use anyhow::{Context, Result, ensure};
 use flate2::{Compression, write::GzEncoder};
 use overtone_core::seed;
+use overtone_hostile::mutate::mutate;
 use rand::{RngExt, SeedableRng};
 
-use crate::mutate::mutate;
 use crate::targets::{Seed, Target};
 
 /// The damaged files of a target in a folder that holds its sound ones.

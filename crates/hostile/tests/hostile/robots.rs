@@ -11,15 +11,14 @@ use overtone_data::{
     read,
 };
 
-use super::{MIB, Seed, Target};
+use crate::targets::{MIB, Seed, Target};
 
-pub(super) fn targets() -> Vec<Target> {
+pub fn targets() -> Vec<Target> {
     vec![
         Target {
             name: "hdf5",
             about: "D4RL's, Minari's and d3rlpy's files: `read::columns`, `Dataset::of`, `check`",
             gzip: false,
-            native: true,
             share: 30,
             // `hdf5_file` allows 4096 times the file's bytes, and a mebibyte.
             limit: |bytes| 64 * MIB + 4096 * bytes,
@@ -30,7 +29,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "npz",
             about: "arrays in .npz files: `read::columns`, `open_as` OGBench, `check`",
             gzip: false,
-            native: false,
             share: 30,
             // `npz` allows 4096 times the file's bytes, and a mebibyte; columns are copied once.
             limit: |bytes| 64 * MIB + 2 * 4096 * bytes,
@@ -41,7 +39,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "spaces",
             about: "Minari's metadata.json: `RecordedTask::of`, `Space::parse`",
             gzip: false,
-            native: false,
             share: 10,
             limit: |bytes| MIB + 1024 * bytes,
             prepare: |_| Ok(descriptions()),
@@ -51,7 +48,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "card",
             about: "descriptions of datasets: `DatasetCard::load`, `remote`",
             gzip: false,
-            native: false,
             share: 80,
             limit: |bytes| MIB + 256 * bytes,
             prepare: |_| Ok(cards()),
@@ -61,7 +57,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "minari",
             about: "lists of Minari's hub: `MinariId::listed`",
             gzip: false,
-            native: false,
             share: 10,
             limit: |bytes| MIB + 256 * bytes,
             prepare: |_| Ok(minari()),

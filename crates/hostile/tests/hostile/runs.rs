@@ -39,7 +39,7 @@ use overtone_train::{
     AdamWConfig, Best, Checkpoint, Decayed, Exported, Learner, TrainConfig, Unreported,
 };
 
-use super::{MIB, Seed, Target};
+use crate::targets::{MIB, Seed, Target};
 
 /// Numbers of an observation and of an action of the small agents.
 const WIDTHS: (usize, usize) = (3, 2);
@@ -52,13 +52,12 @@ const OPTIMIZER: AdamWConfig = AdamWConfig {
     clip_norm: 1.0,
 };
 
-pub(super) fn targets() -> Vec<Target> {
+pub fn targets() -> Vec<Target> {
     vec![
         Target {
             name: "weights",
             about: "tensors: `weights::load`",
             gzip: false,
-            native: false,
             share: 130,
             limit: |bytes| 2 * MIB + 64 * bytes,
             prepare: tensors,
@@ -72,7 +71,6 @@ pub(super) fn targets() -> Vec<Target> {
             about: "a checkpoint's files: `Checkpoint::newest`, its model, its optimizer, a step \
                     of play",
             gzip: false,
-            native: false,
             share: 15,
             // A model, its weights and two moments; what a step of play holds.
             limit: |bytes| 64 * MIB + 64 * bytes,
@@ -83,7 +81,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "exported",
             about: "an exported agent: `exchange::read`",
             gzip: false,
-            native: false,
             share: 5,
             limit: |bytes| 64 * MIB + 64 * bytes,
             prepare: exported,
@@ -96,7 +93,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "state_dict",
             about: "a state dict of torch: `state_dict::read`, `state_dict::import`",
             gzip: false,
-            native: false,
             share: 10,
             limit: |bytes| 64 * MIB + 64 * bytes,
             prepare: |_| {
@@ -127,7 +123,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "evaluation",
             about: "`evaluation.json`: `Evaluation::read`, its tables",
             gzip: false,
-            native: false,
             share: 75,
             limit: |bytes| 4 * MIB + 64 * bytes,
             prepare: |_| Ok(vec![Seed::new("evaluation.json", evaluation()?)]),
@@ -142,7 +137,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "page",
             about: "a run's folder: `RunFiles::read`, `Page::new`, `Page::files`",
             gzip: false,
-            native: false,
             share: 10,
             limit: |bytes| 32 * MIB + 256 * bytes,
             prepare: run,
@@ -160,7 +154,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "metrics",
             about: "`metrics.csv` of a run that goes on: `Metrics::open`",
             gzip: false,
-            native: false,
             share: 20,
             limit: |bytes| MIB + 8 * bytes,
             prepare: |_| {

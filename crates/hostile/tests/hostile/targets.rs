@@ -1,16 +1,10 @@
 //! [`Target`]: a reader, sound files for it, and how much memory it may take.
 
-mod atari;
-mod faulty;
-mod lab;
-mod robots;
-mod runs;
-
 use std::path::Path;
 
 use anyhow::Result;
 
-pub use faulty::faulty;
+use crate::{atari, lab, robots, runs};
 
 /// A sound file that is damaged.
 #[derive(Clone, Debug)]
@@ -23,7 +17,7 @@ pub struct Seed {
 }
 
 impl Seed {
-    fn new(file: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+    pub fn new(file: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self { file: file.into(), bytes: bytes.into() }
     }
 }
@@ -37,8 +31,6 @@ pub struct Target {
     /// Whether inputs are compressed after they were damaged: damaged gzip files are refused
     /// by their checksum, and what reads their contents would see none.
     pub gzip: bool,
-    /// Whether a C library allocates, whose memory is seen from outside alone.
-    pub native: bool,
     /// Of inputs of all targets together, so many in a thousand: the slower, the fewer.
     pub share: u64,
     /// The most bytes that reading an input of so many bytes may take.
@@ -51,7 +43,7 @@ pub struct Target {
 }
 
 /// A mebibyte.
-const MIB: u64 = 1 << 20;
+pub const MIB: u64 = 1 << 20;
 
 /// Every target, the inner formats first.
 pub fn targets() -> Vec<Target> {
@@ -60,34 +52,4 @@ pub fn targets() -> Vec<Target> {
     all.extend(runs::targets());
     all.extend(lab::targets());
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Inputs;
-
-    #[test]
-    fn sound_files_are_accepted() {
-        for target in targets() {
-            let folder = tempfile::tempdir().unwrap();
-            let mut inputs = Inputs::new(&target, 1, folder.path()).unwrap();
-            for at in 0..inputs.sound().count() {
-                let path = inputs.place_sound(at).unwrap();
-                if let Err(error) = (target.read)(&path) {
-                    panic!("{}: {}: {error:#}", target.name, path.display());
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn shares_are_of_a_thousand_and_names_differ() {
-        let all = targets();
-        assert_eq!(all.iter().map(|target| target.share).sum::<u64>(), 1000);
-        let mut names: Vec<_> = all.iter().map(|target| target.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), all.len());
-    }
 }

@@ -12,20 +12,19 @@ use overtone_data::{
 };
 use overtone_testkit::dopamine::{Recorder, npy, write_gz};
 
-use super::{MIB, Seed, Target};
+use crate::targets::{MIB, Seed, Target};
 
 /// Slots of the recorded files, and lengths of the episodes: with these no file is left out
 /// because it would be saved inside padding.
 const CAPACITY: usize = 12;
 const LENGTHS: [usize; 3] = [8, 5, 6];
 
-pub(super) fn targets() -> Vec<Target> {
+pub fn targets() -> Vec<Target> {
     vec![
         Target {
             name: "npy",
             about: "arrays in sound gzip files: `npy::NpyStream`",
             gzip: true,
-            native: false,
             share: 225,
             // Deflate makes at most 1032 bytes of one; half of it may be copied as it grows.
             limit: |bytes| MIB + 2 * 1032 * bytes,
@@ -36,7 +35,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "gzip",
             about: "gzip files of arrays: `npy::NpyStream`",
             gzip: false,
-            native: false,
             share: 250,
             limit: |bytes| MIB + 2 * 1032 * bytes,
             prepare: gzip_files,
@@ -46,7 +44,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "log",
             about: "a column of a run's log: `ReplayLog::open`, `check`",
             gzip: true,
-            native: false,
             share: 20,
             limit: |bytes| 16 * MIB + 2 * 1032 * bytes,
             prepare: log,
@@ -65,7 +62,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "conversion",
             about: "a column of a run's log: `Preparation::ensure`, `Dataset::verify`",
             gzip: true,
-            native: false,
             share: 10,
             limit: |bytes| 32 * MIB + 2 * 1032 * bytes,
             prepare: log,
@@ -75,7 +71,6 @@ pub(super) fn targets() -> Vec<Target> {
             name: "store",
             about: "a converted log: `Dataset::open_store`, `verify`",
             gzip: false,
-            native: false,
             share: 40,
             // The header's text as a tree; small columns twice.
             limit: |bytes| 4 * MIB + 16 * bytes,
