@@ -23,7 +23,7 @@ pub fn targets() -> Vec<Target> {
     vec![
         Target {
             name: "npy",
-            about: "arrays in sound gzip files: `npy::NpyStream`",
+            // Arrays in sound gzip files: `npy::NpyStream`.
             gzip: true,
             share: 225,
             // Deflate makes at most 1032 bytes of one; half of it may be copied as it grows.
@@ -33,7 +33,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "gzip",
-            about: "gzip files of arrays: `npy::NpyStream`",
+            // Gzip files of arrays: `npy::NpyStream`.
             gzip: false,
             share: 250,
             limit: |bytes| MIB + 2 * 1032 * bytes,
@@ -42,7 +42,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "log",
-            about: "a column of a run's log: `ReplayLog::open`, `check`",
+            // A column of a run's log: `ReplayLog::open`, `check`.
             gzip: true,
             share: 20,
             limit: |bytes| 16 * MIB + 2 * 1032 * bytes,
@@ -60,7 +60,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "conversion",
-            about: "a column of a run's log: `Preparation::ensure`, `Dataset::verify`",
+            // A column of a run's log: `Preparation::ensure`, `Dataset::verify`.
             gzip: true,
             share: 10,
             limit: |bytes| 32 * MIB + 2 * 1032 * bytes,
@@ -69,7 +69,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "store",
-            about: "a converted log: `Dataset::open_store`, `verify`",
+            // A converted log: `Dataset::open_store`, `verify`.
             gzip: false,
             share: 40,
             // The header's text as a tree; small columns twice.

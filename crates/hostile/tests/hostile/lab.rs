@@ -14,7 +14,7 @@ pub fn targets() -> Vec<Target> {
     vec![
         Target {
             name: "distributions",
-            about: "distributions in CSV and safetensors: `pmf_file::read`",
+            // Distributions in CSV and safetensors: `pmf_file::read`.
             gzip: false,
             share: 20,
             limit: |bytes| 2 * MIB + 128 * bytes,
@@ -26,7 +26,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "series",
-            about: "a series and its description: `series_file::read`",
+            // A series and its description: `series_file::read`.
             gzip: false,
             share: 10,
             limit: |bytes| 2 * MIB + 256 * bytes,

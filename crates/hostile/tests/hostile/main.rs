@@ -115,7 +115,7 @@ fn faults_are_found() {
     let _alone = alone();
     let faulty = Target {
         name: "faulty",
-        about: "nothing: a reader with faults",
+        // Nothing: a reader with faults.
         gzip: false,
         share: 0,
         limit: |_| 1 << 20,

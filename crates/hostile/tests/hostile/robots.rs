@@ -17,7 +17,7 @@ pub fn targets() -> Vec<Target> {
     vec![
         Target {
             name: "hdf5",
-            about: "D4RL's, Minari's and d3rlpy's files: `read::columns`, `Dataset::of`, `check`",
+            // D4RL's, Minari's and d3rlpy's files: `read::columns`, `Dataset::of`, `check`.
             gzip: false,
             share: 30,
             // `hdf5_file` allows 4096 times the file's bytes, and a mebibyte.
@@ -27,7 +27,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "npz",
-            about: "arrays in .npz files: `read::columns`, `open_as` OGBench, `check`",
+            // Arrays in .npz files: `read::columns`, `open_as` OGBench, `check`.
             gzip: false,
             share: 30,
             // `npz` allows 4096 times the file's bytes, and a mebibyte; columns are copied once.
@@ -37,7 +37,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "spaces",
-            about: "Minari's metadata.json: `RecordedTask::of`, `Space::parse`",
+            // Minari's metadata.json: `RecordedTask::of`, `Space::parse`.
             gzip: false,
             share: 10,
             limit: |bytes| MIB + 1024 * bytes,
@@ -46,7 +46,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "card",
-            about: "descriptions of datasets: `DatasetCard::load`, `remote`",
+            // Descriptions of datasets: `DatasetCard::load`, `remote`.
             gzip: false,
             share: 80,
             limit: |bytes| MIB + 256 * bytes,
@@ -55,7 +55,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "minari",
-            about: "lists of Minari's hub: `MinariId::listed`",
+            // Lists of Minari's hub: `MinariId::listed`.
             gzip: false,
             share: 10,
             limit: |bytes| MIB + 256 * bytes,

@@ -56,7 +56,7 @@ pub fn targets() -> Vec<Target> {
     vec![
         Target {
             name: "weights",
-            about: "tensors: `weights::load`",
+            // Tensors: `weights::load`.
             gzip: false,
             share: 130,
             limit: |bytes| 2 * MIB + 64 * bytes,
@@ -68,8 +68,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "checkpoint",
-            about: "a checkpoint's files: `Checkpoint::newest`, its model, its optimizer, a step \
-                    of play",
+            // A checkpoint's files: `Checkpoint::newest`, its model, its optimizer, a step of play.
             gzip: false,
             share: 15,
             // A model, its weights and two moments; what a step of play holds.
@@ -79,7 +78,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "exported",
-            about: "an exported agent: `exchange::read`",
+            // An exported agent: `exchange::read`.
             gzip: false,
             share: 5,
             limit: |bytes| 64 * MIB + 64 * bytes,
@@ -91,7 +90,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "state_dict",
-            about: "a state dict of torch: `state_dict::read`, `state_dict::import`",
+            // A state dict of torch: `state_dict::read`, `state_dict::import`.
             gzip: false,
             share: 10,
             limit: |bytes| 64 * MIB + 64 * bytes,
@@ -121,7 +120,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "evaluation",
-            about: "`evaluation.json`: `Evaluation::read`, its tables",
+            // `evaluation.json`: `Evaluation::read`, its tables.
             gzip: false,
             share: 75,
             limit: |bytes| 4 * MIB + 64 * bytes,
@@ -135,7 +134,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "page",
-            about: "a run's folder: `RunFiles::read`, `Page::new`, `Page::files`",
+            // A run's folder: `RunFiles::read`, `Page::new`, `Page::files`.
             gzip: false,
             share: 10,
             limit: |bytes| 32 * MIB + 256 * bytes,
@@ -152,7 +151,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "metrics",
-            about: "`metrics.csv` of a run that goes on: `Metrics::open`",
+            // `metrics.csv` of a run that goes on: `Metrics::open`.
             gzip: false,
             share: 20,
             limit: |bytes| MIB + 8 * bytes,

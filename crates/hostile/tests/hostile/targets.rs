@@ -26,8 +26,6 @@ impl Seed {
 pub struct Target {
     /// In a word.
     pub name: &'static str,
-    /// What is damaged, and what reads it.
-    pub about: &'static str,
     /// Whether inputs are compressed after they were damaged: damaged gzip files are refused
     /// by their checksum, and what reads their contents would see none.
     pub gzip: bool,
