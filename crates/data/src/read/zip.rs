@@ -65,7 +65,10 @@ impl Archive {
                 .by_index_raw(at)
                 .map_err(|error| wrong(path, format!("{name} does not lie in it ({error})")))?;
             if file.encrypted() {
-                return Err(wrong(path, format!("{name} is encrypted: save it without a password")));
+                return Err(wrong(
+                    path,
+                    format!("{name} is encrypted: save it without a password"),
+                ));
             }
             let deflated = match file.compression() {
                 CompressionMethod::Stored => false,
