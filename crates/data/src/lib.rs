@@ -16,7 +16,7 @@
 //!
 //! Nothing here prints; a conversion reports to a callback.
 
-pub mod describe;
+mod describe;
 mod disk;
 pub mod download;
 pub mod error;
@@ -24,7 +24,7 @@ mod hex;
 mod outcome_code;
 mod plain_path;
 pub mod read;
-pub mod sample;
+mod sample;
 pub mod store;
 pub mod write;
 
