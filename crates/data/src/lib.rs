@@ -11,43 +11,29 @@
 //! A [`Dataset`] is one type for every task: frames or vectors are observed, actions are chosen
 //! from a list or real-valued. A file format is one file in `read/`.
 //!
+//! The rooms: `read/` (a file for each format), `describe/` (what a recording holds and what is wrong
+//! with it), `store/` (converted frames), `sample/` (datasets and batches), `write/` and `download/`.
+//!
 //! Nothing here prints; a conversion reports to a callback.
 
-pub mod batch;
-mod best_shares;
-pub mod card;
-pub mod check;
-pub mod columns;
-mod combinations;
-pub mod dataset;
+mod describe;
 mod disk;
 pub mod download;
-pub mod episode_index;
-mod episode_returns;
 pub mod error;
-pub mod expected;
-pub mod findings;
-mod fits;
-mod from_columns;
-pub mod held_out;
 mod hex;
-pub mod loader;
-pub mod locate;
-pub mod minari_id;
-pub mod options;
-pub mod origin;
 mod outcome_code;
 mod plain_path;
 pub mod read;
-mod recorded_spaces;
-mod recorded_task;
-pub mod recording;
-pub mod sampler;
-mod shuffle;
-pub mod spaces;
+mod sample;
 pub mod store;
-mod stored;
 pub mod write;
+
+pub use describe::{card, check, expected, findings, locate, minari_id, origin, spaces};
+pub(crate) use describe::{recorded_spaces, recorded_task, stored};
+pub use read::columns::{self};
+pub use read::recording::{self};
+pub use sample::{batch, dataset, episode_index, held_out, loader, options, sampler};
+pub(crate) use sample::{best_shares, combinations, episode_returns, shuffle};
 
 pub use batch::{Batch, BatchActions, BatchObservations, BatchOptions, Transitions};
 pub use card::DatasetCard;

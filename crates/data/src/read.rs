@@ -1,5 +1,6 @@
 //! The file formats that are read, one file each, and the list of them.
 
+pub mod columns;
 mod d3rlpy;
 mod d4rl;
 mod dqn_replay;
@@ -14,6 +15,7 @@ pub(crate) mod minari_spaces;
 pub mod npy;
 mod npz;
 pub mod read_frames;
+pub mod recording;
 pub mod replay_log;
 mod rounding;
 pub mod run_folder;

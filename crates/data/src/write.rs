@@ -273,56 +273,25 @@ pub fn write_columns(
     if let Some(last) = last {
         check_last(log, last)?;
     }
+    if let ObservationColumn::Frames { shape, .. } = &log.observations
+        && *shape != [SIDE, SIDE]
+    {
+        return Err(DataError::Unread {
+            path: log.path.clone(),
+            what: format!("a recording of frames of {shape:?}"),
+            way_out: format!("frames of [{SIDE}, {SIDE}] are written"),
+        });
+    }
     let mut writer = MinariWriter::create(to, about)?;
     for (at, (episode, &finished)) in log.episodes.iter().zip(&log.finished).enumerate() {
         let rows = episode.range();
-        // The rows of an episode, and the one that stands for where it led.
-        let rows_of = |width: usize| {
-            let all = rows.start * width..rows.end * width;
-            let end = if last.is_some() { (at + 1) * width } else { all.end };
-            (all, end - width..end)
-        };
-        let observations = match (&log.observations, last.unwrap_or(&log.observations)) {
-            (
-                ObservationColumn::Vectors { width, values },
-                ObservationColumn::Vectors { values: led, .. },
-            ) => {
-                let (all, end) = rows_of(*width);
-                ObservationColumn::Vectors {
-                    width: *width,
-                    values: [&values[all], &led[end]].concat(),
-                }
-            }
-            (
-                ObservationColumn::Frames { pixels, shape, stack },
-                ObservationColumn::Frames { pixels: led, .. },
-            ) => {
-                if *shape != [SIDE, SIDE] {
-                    return Err(DataError::Unread {
-                        path: log.path.clone(),
-                        what: format!("a recording of frames of {shape:?}"),
-                        way_out: format!("frames of [{SIDE}, {SIDE}] are written"),
-                    });
-                }
-                let (all, end) = rows_of(SIDE * SIDE);
-                let pixels = [&pixels[all], &led[end]].concat();
-                ObservationColumn::Frames { pixels, shape: *shape, stack: *stack }
-            }
-            (ObservationColumn::Vectors { .. }, ObservationColumn::Frames { .. })
-            | (ObservationColumn::Frames { .. }, ObservationColumn::Vectors { .. }) => {
-                unreachable!("`check_last` refuses observations of two forms")
-            }
-        };
-        let actions = match &log.actions {
-            ActionColumn::Discrete { n_actions, values } => ActionColumn::Discrete {
-                n_actions: *n_actions,
-                values: values[rows.clone()].to_vec(),
-            },
-            ActionColumn::Continuous { width, values } => ActionColumn::Continuous {
-                width: *width,
-                values: values[rows.start * width..rows.end * width].to_vec(),
-            },
-        };
+        let mut observations = log.observations.rows_at(rows.clone());
+        let led = last.map_or_else(
+            || log.observations.rows_at(rows.end - 1..rows.end),
+            |last| last.rows_at(at..at + 1),
+        );
+        assert!(observations.extend(led), "`check_last` refuses observations of two forms");
+        let actions = log.actions.rows_at(rows.clone());
         writer.episode(&WrittenEpisode {
             observations,
             actions,

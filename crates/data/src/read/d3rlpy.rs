@@ -12,7 +12,9 @@ use crate::error::DataError;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{check_total, cut};
 use crate::read::hdf5_paths::find_file;
-use crate::read::source::{Source, acted, column, flags, observed, same};
+use crate::read::source::{
+    Source, acted, column, flags, observed, same, unread, wrong_shape, wrong_type,
+};
 use crate::recording::{Reader, Recording};
 use crate::stored::Stored;
 
@@ -50,22 +52,18 @@ impl Reader for D3rlpy {
             return self.first_form(&file).map(Recording::Columns);
         }
         if file.has("observations_0_0") {
-            return Err(DataError::Unread {
-                path: file.path().to_path_buf(),
-                what: "`observations_0_0`, observations of several parts,".into(),
-                way_out: "save them as one array".into(),
-            });
+            let what = "`observations_0_0`, observations of several parts,".into();
+            return Err(unread(&file, what, "save them as one array".into()));
         }
         let mut columns = Columns {
             path: file.path().to_path_buf(),
             format: self.name(),
-            observations: ObservationColumn::Vectors { width: 0, values: Vec::new() },
-            actions: ActionColumn::Continuous { width: 0, values: Vec::new() },
-            rewards: Vec::new(),
-            episodes: Vec::new(),
-            finished: Vec::new(),
-            odd: Vec::new(),
-            stored: Stored::default(),
+            ..Columns::new(
+                ObservationColumn::Vectors { width: 0, values: Vec::new() },
+                ActionColumn::Continuous { width: 0, values: Vec::new() },
+                Vec::new(),
+                Vec::new(),
+            )
         };
         let mut number = 0;
         while file.has(&format!("observations_{number}")) {
@@ -106,25 +104,17 @@ impl D3rlpy {
         let says_list =
             file.has(IS_LIST) && file.wholes(IS_LIST)?.iter().any(|&is_list| is_list != 0);
         if says_list && !matches!(done, ActionColumn::Discrete { .. }) {
-            return Err(DataError::DatasetType {
-                path: file.path().to_path_buf(),
-                dataset: "actions".into(),
-                got: "real numbers".into(),
-                expected: "whole numbers, because of `discrete_action`",
-            });
+            let expected = "whole numbers, because of `discrete_action`";
+            return Err(wrong_type(file, "actions", "real numbers", expected));
         }
         let (episodes, finished) = cut(&terminals, &ends);
         let stored = seen.stored(file, "observations", None, true);
         let mut columns = Columns {
             path: file.path().to_path_buf(),
             format: self.name(),
-            observations: seen.seen(),
-            actions: done,
-            rewards,
-            episodes,
             finished,
-            odd: Vec::new(),
             stored,
+            ..Columns::new(seen.seen(), done, rewards, episodes)
         };
         columns.check()?;
         columns.odd = file.claims().rounding.sentences();
@@ -151,7 +141,7 @@ fn add(file: &Hdf5File, number: usize, columns: &mut Columns) -> Result<(), Data
         [1] => Outcome::Terminated,
         _ => {
             let got = file.shape(&named("terminated"))?;
-            return Err(file.wrong_shape(&named("terminated"), &got, "one flag, 0 or 1"));
+            return Err(wrong_shape(file, &named("terminated"), &got, "one flag, 0 or 1"));
         }
     };
     let first = columns.episodes.is_empty();

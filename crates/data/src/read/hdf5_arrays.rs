@@ -1,20 +1,17 @@
 //! The arrays of a D4RL file or of one of Minari's episodes, read as far as they can be: what is
 //! trained on takes them when all are sound, and a check goes on with those that are.
 
-use overtone_core::picture::{SIDE, STACK};
+use overtone_core::picture::SIDE;
 use overtone_core::{Episode, Outcome};
 
 use crate::columns::{ActionColumn, Columns, OUTSIDE, ObservationColumn, append};
 use crate::error::DataError;
 use crate::findings::Tally;
-use crate::read::hdf5_file::{Hdf5File, Matrix};
+use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, cut, outcome};
 use crate::read::minari_spaces::MinariSpaces;
 use crate::read::source::{self, Shown, Source};
 use crate::stored::Stored;
-
-/// Bytes of a frame.
-pub(crate) const FRAME: usize = SIDE * SIDE;
 
 /// Arrays that belong together; `None` is one that cannot be read or does not fit the others.
 pub(crate) struct Arrays {
@@ -22,11 +19,8 @@ pub(crate) struct Arrays {
     pub layout: Hdf5Layout,
     /// Name of the episode's group and a `/`; empty in a D4RL file.
     pub prefix: String,
-    /// What each action was chosen on, where it is numbers; in Minari's files also where the last
-    /// one led.
-    pub observations: Option<Matrix>,
-    /// The same, where it is pictures: `[rows, SIDE, SIDE]`.
-    pub frames: Option<Vec<u8>>,
+    /// What each action was chosen on; in Minari's files also where the last one led.
+    pub observations: Option<ObservationColumn>,
     /// What was done.
     pub actions: Option<ActionColumn>,
     /// `[steps]`
@@ -83,19 +77,11 @@ impl Arrays {
         let stored = |shown: &Shown| shown.stored(file, &observed, seen, of_flags);
         let stored = observations.as_ref().map(stored).unwrap_or_default();
         let stored = Stored { actions_described: spaces.actions.is_some(), ..stored };
-        let (observations, frames) = match observations {
-            None => (None, None),
-            Some(Shown::Numbers { values, rows, width }) => {
-                (Some(Matrix { values, rows, width }), None)
-            }
-            Some(Shown::Frames { pixels, .. }) => (None, Some(pixels)),
-        };
         let mut arrays = Self {
             layout,
             timeouts,
             terminals,
-            observations,
-            frames,
+            observations: observations.map(Shown::seen),
             actions: kept(actions, &mut errors),
             rewards: kept(source::column(file, &named("rewards")), &mut errors),
             stored,
@@ -109,10 +95,7 @@ impl Arrays {
     /// Steps, where the array that says it for the others was read.
     pub fn steps(&self) -> Option<usize> {
         match self.layout {
-            Hdf5Layout::D4rl => match (&self.observations, &self.frames) {
-                (Some(matrix), _) => Some(matrix.rows),
-                (None, frames) => frames.as_ref().map(|frames| frames.len() / FRAME),
-            },
+            Hdf5Layout::D4rl => self.observations.as_ref().map(ObservationColumn::rows),
             Hdf5Layout::Minari => self.actions.as_ref().map(ActionColumn::rows),
         }
     }
@@ -129,8 +112,7 @@ impl Arrays {
             let (name, other) = (format!("{prefix}{name}"), format!("{prefix}{other}"));
             kept(source::same(file, &name, got, expected, &other), errors).is_none()
         };
-        self.observations.take_if(|matrix| wrong("observations", matrix.rows, steps + more));
-        self.frames.take_if(|frames| wrong("observations", frames.len() / FRAME, steps + more));
+        self.observations.take_if(|seen| wrong("observations", seen.rows(), steps + more));
         self.actions.take_if(|actions| wrong("actions", actions.rows(), steps));
         self.rewards.take_if(|column| wrong("rewards", column.len(), steps));
         self.terminals.take_if(|flags| wrong(end, flags.len(), steps));
@@ -168,15 +150,11 @@ impl Arrays {
             file.check_finite(&named("rewards"), rewards, 1)?;
         }
         let Some(actions) = &self.actions else { return Ok(()) };
-        let (rows, observed) = match (&self.observations, &self.frames) {
-            (Some(observations), _) => {
-                let Matrix { values, rows, width } = observations;
-                file.check_finite(&named("observations"), values, *width)?;
-                (*rows, *width)
-            }
-            (None, Some(frames)) => (frames.len() / FRAME, FRAME),
-            (None, None) => return Ok(()),
-        };
+        let Some(seen) = &self.observations else { return Ok(()) };
+        let (rows, observed) = (seen.rows(), seen.width());
+        if let ObservationColumn::Vectors { width, values } = seen {
+            file.check_finite(&named("observations"), values, *width)?;
+        }
         let acted = match actions {
             ActionColumn::Discrete { .. } => None,
             ActionColumn::Continuous { width, values } => {
@@ -184,7 +162,8 @@ impl Arrays {
                 Some(*width)
             }
         };
-        let form = Form { observed, acted, pictures: self.frames.is_some() };
+        let form =
+            Form { observed, acted, pictures: matches!(seen, ObservationColumn::Frames { .. }) };
         let first = *first.get_or_insert(form);
         let shape =
             |width: Option<usize>| width.map_or("[rows]".into(), |w| format!("[rows, {w}]"));
@@ -194,11 +173,11 @@ impl Arrays {
                 true => format!("[rows, {SIDE}, {SIDE}], pictures as in the first episode"),
                 false => shape(Some(first.observed)),
             };
-            return Err(file.wrong_shape(&named("observations"), &got, &expected));
+            return Err(source::wrong_shape(file, &named("observations"), &got, &expected));
         }
         if form.acted != first.acted {
             let got: Vec<usize> = [actions.rows()].into_iter().chain(form.acted).collect();
-            return Err(file.wrong_shape(&named("actions"), &got, &shape(first.acted)));
+            return Err(source::wrong_shape(file, &named("actions"), &got, &shape(first.acted)));
         }
         Ok(())
     }
@@ -214,8 +193,9 @@ pub(super) fn columns(
     parts: impl Iterator<Item = Arrays>,
 ) -> Result<(Columns, Option<ObservationColumn>), DataError> {
     let (mut first, mut strange) = (None, Strange::default());
-    let (mut observed, mut rewards, mut pixels) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut last_observed, mut last_pixels) = (Vec::new(), Vec::new());
+    let mut rewards = Vec::new();
+    let (mut observations, mut last): (Option<ObservationColumn>, Option<ObservationColumn>) =
+        (None, None);
     let mut actions: Option<ActionColumn> = None;
     let (mut episodes, mut finished) = (Vec::new(), Vec::new());
     let mut stored = Stored::default();
@@ -230,20 +210,12 @@ pub(super) fn columns(
         here.iter_mut().for_each(|episode| episode.start += rewards.len());
         episodes.extend(here);
         finished.extend(ends);
-        if let Some(mut matrix) = part.observations {
-            let end = steps * matrix.width;
+        if let Some(mut seen) = part.observations {
             if has_last {
-                last_observed.extend_from_slice(&matrix.values[end..]);
+                add(&mut last, seen.rows_at(steps..seen.rows()));
             }
-            matrix.values.truncate(end);
-            append(&mut observed, matrix.values);
-        }
-        if let Some(mut frames) = part.frames {
-            if has_last {
-                last_pixels.extend_from_slice(&frames[steps * FRAME..]);
-            }
-            frames.truncate(steps * FRAME);
-            append(&mut pixels, frames);
+            seen.truncate(steps);
+            add(&mut observations, seen);
         }
         append(&mut rewards, part.rewards.unwrap_or_default());
         match (&mut actions, part.actions) {
@@ -254,27 +226,32 @@ pub(super) fn columns(
             }
         }
     }
-    let seen = |values, pixels| match first {
-        Some(Form { pictures: true, .. }) => {
-            ObservationColumn::Frames { pixels, shape: [SIDE, SIDE], stack: STACK }
-        }
-        form => ObservationColumn::Vectors { width: form.map_or(0, |form| form.observed), values },
-    };
-    let last = (layout == Hdf5Layout::Minari).then(|| seen(last_observed, last_pixels));
+    let observations =
+        observations.unwrap_or_else(|| ObservationColumn::Vectors { width: 0, values: Vec::new() });
+    let last =
+        (layout == Hdf5Layout::Minari).then(|| last.unwrap_or_else(|| observations.rows_at(0..0)));
     let mut columns = Columns {
         path: file.path().to_path_buf(),
         format: layout.name(),
-        observations: seen(observed, pixels),
-        actions: actions.unwrap_or(ActionColumn::Continuous { width: 0, values: Vec::new() }),
-        rewards,
-        episodes,
         finished,
-        odd: Vec::new(),
         stored,
+        ..Columns::new(
+            observations,
+            actions.unwrap_or(ActionColumn::Continuous { width: 0, values: Vec::new() }),
+            rewards,
+            episodes,
+        )
     };
     columns.odd = strange.sentences(columns.actions_outside());
     columns.odd.extend(file.claims().rounding.sentences());
     Ok((columns, last))
+}
+
+fn add(all: &mut Option<ObservationColumn>, more: ObservationColumn) {
+    match all {
+        None => *all = Some(more),
+        Some(all) => assert!(all.extend(more), "`check` refuses observations of two forms"),
+    }
 }
 
 /// Flags that are not as the formats have them.

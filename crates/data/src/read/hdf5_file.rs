@@ -24,7 +24,10 @@ use self::element::{described, is_stream};
 use self::heap::Heaps;
 use crate::columns::not_finite;
 use crate::error::DataError;
-use crate::read::source::{Claims, EachStream, Kind, Source, allowed, missing, singles};
+use crate::read::source::{
+    Claims, EachStream, Kind, Source, allowed, missing, singles, unread, wrong_shape, wrong_type,
+    wrong_value,
+};
 
 /// Most rows of an array: row numbers are stored in 32 bits.
 const MAX_ROWS: usize = u32::MAX as usize;
@@ -175,7 +178,7 @@ impl Hdf5File {
         let shape = self.shape(name)?;
         match shape[..] {
             [rows, width] if width > 0 => Ok(Matrix { values: self.reals(name)?, rows, width }),
-            _ => Err(self.wrong_shape(name, &shape, "[rows, width], at least one wide")),
+            _ => Err(wrong_shape(self, name, &shape, "[rows, width], at least one wide")),
         }
     }
 
@@ -186,28 +189,14 @@ impl Hdf5File {
             && self.kind(name).is_ok_and(|kind| matches!(kind, Kind::Byte | Kind::Whole))
     }
 
-    /// The error for an array of another shape.
-    pub fn wrong_shape(&self, name: &str, got: &[usize], expected: &str) -> DataError {
-        DataError::DatasetShape {
-            path: self.path.clone(),
-            dataset: name.into(),
-            got: got.to_vec(),
-            expected: expected.into(),
-        }
-    }
-
     /// Refuses numbers that are not finite.
     ///
     /// # Errors
     /// [`DataError::DatasetValue`], which says where the first one is.
     pub fn check_finite(&self, name: &str, values: &[f32], width: usize) -> Result<(), DataError> {
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            return Err(DataError::DatasetValue {
-                path: self.path.clone(),
-                dataset: name.into(),
-                row: at / width,
-                what: not_finite(values[at], at % width),
-            });
+            let what = not_finite(values[at], at % width);
+            return Err(wrong_value(self, name, at / width, what));
         }
         Ok(())
     }
@@ -232,9 +221,7 @@ impl Hdf5File {
     fn dataset(&self, name: &str) -> Result<Dataset, DataError> {
         match self.find(name)? {
             Some(Member::Array(dataset)) => Ok(dataset),
-            Some(Member::Group(_)) => {
-                Err(self.wrong_type(name, "a group of arrays".into(), "one array"))
-            }
+            Some(Member::Group(_)) => Err(wrong_type(self, name, "a group of arrays", "one array")),
             None => Err(missing(self, name, "")),
         }
     }
@@ -250,7 +237,7 @@ impl Hdf5File {
         let most = if shape.len() > 2 { MAX_PICTURE } else { MAX_WIDTH };
         if rows > MAX_ROWS || width > most {
             let expected = format!("at most [{MAX_ROWS}, {most}]");
-            return Err(self.wrong_shape(name, &shape, &expected));
+            return Err(wrong_shape(self, name, &shape, &expected));
         }
         let datatype = dataset.datatype().map_err(unreadable)?;
         let size = u64::from(datatype.type_size());
@@ -292,7 +279,7 @@ impl Hdf5File {
         let (dataset, datatype, shape) = self.claimed(name)?;
         let (kind, got) = described(&datatype);
         if kind != Some(Kind::Byte) {
-            return Err(self.wrong_type(name, got, "bytes"));
+            return Err(wrong_type(self, name, &got, "bytes"));
         }
         let unreadable = |error| self.unreadable(name, error);
         let chunk = dataset.chunk_shape().map_err(unreadable)?;
@@ -318,21 +305,14 @@ impl Hdf5File {
         let (kind, got) = described(datatype);
         // The machine's longest.
         if matches!(datatype, Datatype::FloatingPoint { .. }) && kind.is_none() {
-            return Err(DataError::Unread {
-                path: self.path.clone(),
-                what: format!("`{name}` ({got})"),
-                way_out: "save it as float32, `.astype(\"float32\")`".into(),
-            });
+            let way_out = "save it as float32, `.astype(\"float32\")`".into();
+            return Err(unread(self, format!("`{name}` ({got})"), way_out));
         }
-        kind.ok_or_else(|| self.wrong_type(name, got, "numbers or booleans"))
+        kind.ok_or_else(|| wrong_type(self, name, &got, "numbers or booleans"))
     }
 
     fn unreadable(&self, name: &str, error: Error) -> DataError {
         refusal(&self.path, &format!("`{name}`"), error)
-    }
-
-    fn wrong_type(&self, name: &str, got: String, expected: &'static str) -> DataError {
-        DataError::DatasetType { path: self.path.clone(), dataset: name.into(), got, expected }
     }
 }
 
@@ -409,7 +389,7 @@ impl Source for Hdf5File {
         let kind = self.kind_of(name, &datatype)?;
         let unreadable = |error| self.unreadable(name, error);
         let doubles = match (kind, &datatype) {
-            (Kind::Flag, _) => return Err(self.wrong_type(name, "bool".into(), "real numbers")),
+            (Kind::Flag, _) => return Err(wrong_type(self, name, "bool", "real numbers")),
             (_, Datatype::FloatingPoint { size: 4, .. }) => {
                 return dataset.read_f32().map_err(unreadable);
             }
@@ -429,7 +409,7 @@ impl Source for Hdf5File {
     fn wholes(&self, name: &str) -> Result<Vec<i64>, DataError> {
         let (dataset, datatype, _) = self.claimed(name)?;
         match self.kind_of(name, &datatype)? {
-            Kind::Real => Err(self.wrong_type(name, described(&datatype).1, "whole numbers")),
+            Kind::Real => Err(wrong_type(self, name, &described(&datatype).1, "whole numbers")),
             _ => dataset.read_i64().map_err(|error| self.unreadable(name, error)),
         }
     }
@@ -460,7 +440,7 @@ impl Source for Hdf5File {
             return self.rows(name, shape[1], each);
         }
         if !is_stream(&datatype) {
-            return Err(self.wrong_type(name, described(&datatype).1, "pictures"));
+            return Err(wrong_type(self, name, &described(&datatype).1, "pictures"));
         }
         let rows = dataset.read_raw().map_err(|error| self.unreadable(name, error))?;
         let mut heaps = Heaps::new(&self.file, self.claims.bytes, self.base);

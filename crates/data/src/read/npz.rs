@@ -24,7 +24,7 @@ use crate::read::hdf5_layout::cut;
 use crate::read::npy::Header;
 use crate::read::source::{
     Claims, EachStream, Kind, Shown, Source, acted, column, differ, flags, missing, observed, same,
-    singles,
+    singles, unread, wrong_shape, wrong_type, wrong_value,
 };
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};
@@ -97,13 +97,10 @@ impl Reader for Npz {
         let mut columns = Columns {
             path: path.to_path_buf(),
             format: self.name(),
-            observations,
-            actions,
-            rewards,
-            episodes,
             finished,
             odd: taken.map(str::to_owned).into_iter().collect(),
             stored,
+            ..Columns::new(observations, actions, rewards, episodes)
         };
         columns.check()?;
         let outside = columns.actions_outside();
@@ -164,13 +161,9 @@ impl Reader for Ogbench {
         let mut columns = Columns {
             path: path.to_path_buf(),
             format: self.name(),
-            observations,
-            actions,
-            rewards,
-            episodes: Vec::new(),
-            finished: Vec::new(),
             odd,
             stored,
+            ..Columns::new(observations, actions, rewards, Vec::new())
         };
         let mut last_rows = Vec::new();
         for (episode, finished) in whole.into_iter().zip(finished) {
@@ -183,7 +176,7 @@ impl Reader for Ogbench {
                 last_rows.push(episode.end() - 1);
             }
         }
-        let last = columns.observations.rows_at(&last_rows);
+        let last = columns.observations.rows_at(last_rows.into_iter());
         let all: Vec<usize> = (0..columns.episodes.len()).collect();
         // A row more, so that what is kept is never all of it.
         let end = Episode { start: rows, length: 0, outcome: Outcome::Truncated };
@@ -315,16 +308,11 @@ impl NpzFile {
         let timeouts: Vec<bool> = (0..steps).map(cut).collect();
         let cuts = timeouts.iter().filter(|&&cut| cut).count();
         if 2 * cuts > steps {
-            return Err(DataError::Unread {
-                path: self.path().to_path_buf(),
-                what: format!(
-                    "`{next}` that is not the next row's `{observations}` in {cuts} rows"
-                ),
-                way_out:
-                    "save the steps in the order in which they happened, with `terminals` and \
-                          `timeouts`"
-                        .into(),
-            });
+            let what =
+                format!("`{next}` that is not the next row's `{observations}` in {cuts} rows");
+            let way_out = "save the steps in the order in which they happened, with `terminals` \
+                           and `timeouts`";
+            return Err(unread(self, what, way_out.into()));
         }
         let taken = "`dones` are taken as the task's ends: imitation flags what a step limit cut \
                      too (`terminals` and `timeouts` in their place tell them apart)";
@@ -351,10 +339,7 @@ impl NpzFile {
     /// # Errors
     /// When such an array is not one for these actions.
     fn space_of(&self, actions: &ActionColumn) -> Result<Option<Space>, DataError> {
-        let unlike = |got: &str, expected| {
-            let (path, dataset) = (self.path().to_path_buf(), "actions".into());
-            Err(DataError::DatasetType { path, dataset, got: got.into(), expected })
-        };
+        let unlike = |got: &str, expected| Err(wrong_type(self, "actions", got, expected));
         let has_bounds = LOW_AND_HIGH.map(|name| self.has(name));
         match actions {
             ActionColumn::Discrete { n_actions, .. } => {
@@ -380,8 +365,7 @@ impl NpzFile {
                         "{}, expected at most {}, which is `action_high`",
                         low[row], high[row]
                     );
-                    let (path, dataset) = (self.path().to_path_buf(), "action_low".into());
-                    return Err(DataError::DatasetValue { path, dataset, row, what });
+                    return Err(wrong_value(self, "action_low", row, what));
                 }
                 Ok(Some(Space::Box { dtype: "float32".into(), shape: vec![*width], low, high }))
             }
@@ -391,15 +375,14 @@ impl NpzFile {
     /// How long the list of actions is, as `n_actions` says it: at least `chosen`, one more than
     /// the largest that was chosen.
     fn count_above(&self, chosen: usize) -> Result<usize, DataError> {
-        let (path, dataset) = (self.path().to_path_buf(), "n_actions".to_owned());
-        let &[n] = self.wholes(&dataset)?.as_slice() else {
-            let (got, expected) = (self.shape(&dataset)?, "one number".into());
-            return Err(DataError::DatasetShape { path, dataset, got, expected });
+        let name = "n_actions";
+        let &[n] = self.wholes(name)?.as_slice() else {
+            return Err(wrong_shape(self, name, &self.shape(name)?, "one number"));
         };
         usize::try_from(n).ok().filter(|&n| n >= chosen.max(1)).ok_or_else(|| {
             let what =
                 format!("{n}, expected more than the largest of `actions`: {chosen} or more");
-            DataError::DatasetValue { path, dataset, row: 0, what }
+            wrong_value(self, name, 0, what)
         })
     }
 
@@ -420,12 +403,11 @@ impl NpzFile {
         match bounds.len() {
             1 => Ok(vec![bounds[0]; width]),
             n if n == width => Ok(bounds),
-            _ => Err(DataError::DatasetShape {
-                path: self.path().to_path_buf(),
-                dataset: name.into(),
-                got: self.shape(name)?,
-                expected: format!("[{width}], a number for each of an action's, or one number"),
-            }),
+            _ => {
+                let expected =
+                    format!("[{width}], a number for each of an action's, or one number");
+                Err(wrong_shape(self, name, &self.shape(name)?, &expected))
+            }
         }
     }
 
@@ -469,12 +451,7 @@ impl NpzFile {
         let Header { descr, shape, .. } =
             Header::read(&mut take, &wrong, (self.path(), &format!("`{name}`")))?;
         let Some(element) = Element::of(&descr) else {
-            return Err(DataError::DatasetType {
-                path: self.path().to_path_buf(),
-                dataset: name.into(),
-                got: descr,
-                expected: "numbers or booleans",
-            });
+            return Err(wrong_type(self, name, &descr, "numbers or booleans"));
         };
         let count: usize = shape.iter().product();
         let bytes = (count as u64).saturating_mul(element.size as u64);
@@ -559,12 +536,7 @@ impl Source for NpzFile {
 
     fn wholes(&self, name: &str) -> Result<Vec<i64>, DataError> {
         if self.kind(name)? == Kind::Real {
-            return Err(DataError::DatasetType {
-                path: self.path().to_path_buf(),
-                dataset: name.into(),
-                got: "real numbers".into(),
-                expected: "whole numbers",
-            });
+            return Err(wrong_type(self, name, "real numbers", "whole numbers"));
         }
         self.read(name, Element::whole)
     }

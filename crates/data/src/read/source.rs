@@ -257,12 +257,9 @@ pub(crate) fn observed(
         shown.push(observed(source, part, *space)?);
     }
     match shown.len() {
-        0 => Err(DataError::DatasetType {
-            path: path(source),
-            dataset: name.into(),
-            got: "a group of arrays that is empty".into(),
-            expected: "an array, or several",
-        }),
+        0 => {
+            Err(wrong_type(source, name, "a group of arrays that is empty", "an array, or several"))
+        }
         1 => Ok(shown.remove(0)),
         _ => side_by_side(source, &parts, &shown),
     }
@@ -703,7 +700,23 @@ pub(crate) fn singles(
     Ok(doubles.into_iter().map(|number| number as f32).collect())
 }
 
-fn wrong_shape(source: &dyn Source, name: &str, got: &[usize], expected: &str) -> DataError {
+/// The error for an array of another type.
+pub(crate) fn wrong_type(
+    source: &dyn Source,
+    name: &str,
+    got: &str,
+    expected: &'static str,
+) -> DataError {
+    DataError::DatasetType { path: path(source), dataset: name.into(), got: got.into(), expected }
+}
+
+/// The error for an array of another shape.
+pub(crate) fn wrong_shape(
+    source: &dyn Source,
+    name: &str,
+    got: &[usize],
+    expected: &str,
+) -> DataError {
     DataError::DatasetShape {
         path: path(source),
         dataset: name.into(),
@@ -712,11 +725,13 @@ fn wrong_shape(source: &dyn Source, name: &str, got: &[usize], expected: &str) -
     }
 }
 
-fn wrong_value(source: &dyn Source, name: &str, row: usize, what: String) -> DataError {
+/// The error for a value that cannot be.
+pub(crate) fn wrong_value(source: &dyn Source, name: &str, row: usize, what: String) -> DataError {
     DataError::DatasetValue { path: path(source), dataset: name.into(), row, what }
 }
 
-fn unread(source: &dyn Source, what: String, way_out: String) -> DataError {
+/// The error for what is not read, and the way out.
+pub(crate) fn unread(source: &dyn Source, what: String, way_out: String) -> DataError {
     DataError::Unread { path: path(source), what, way_out }
 }
 

@@ -425,11 +425,11 @@ fn archives_that_are_wrong() {
     };
     let directory = whole.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
     refused(&changed(directory + 8, 1), "observations.npy is encrypted");
-    refused(&changed(directory + 10, 12), "compressed in a way that NumPy does not use (12)");
+    refused(&changed(directory + 10, 12), "compressed in a way that NumPy does not use (Bzip2)");
     refused(&changed(directory + 27, 1), "claims");
     refused(&changed(directory + 45, 1), "observations.npy does not lie in it");
-    refused(&changed(directory, 0), "its directory is cut short");
-    refused(&changed(whole.len() - 3, 1), "its directory does not lie in it");
+    refused(&changed(directory, 0), "it is not a zip archive");
+    refused(&changed(whole.len() - 3, 1), "it is not a zip archive");
     // A byte of an array.
     let at = whole.windows(4).position(|bytes| bytes == 2.0f32.to_le_bytes()).unwrap();
     refused(&changed(at, 7), "observations.npy is damaged: its checksum is another");

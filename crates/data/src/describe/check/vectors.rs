@@ -10,7 +10,7 @@ use super::columns::{ColumnsInspection, Sums};
 use super::doubts::Doubts;
 use super::outliers;
 use super::spread::{Returns, Spread};
-use crate::columns::{ACTION_RANGE, ActionColumn};
+use crate::columns::{ACTION_RANGE, ActionColumn, ObservationColumn};
 use crate::combinations;
 use crate::expected::Expected;
 use crate::findings::{Findings, Tally};
@@ -54,6 +54,19 @@ pub(super) enum Observations<'a> {
 }
 
 impl<'a> Observations<'a> {
+    /// The first `rows` of a column.
+    pub fn of(column: &'a ObservationColumn, rows: usize) -> Self {
+        let numbers = rows * column.width();
+        match column {
+            ObservationColumn::Vectors { width, values } => {
+                Self::Vectors(Rows { values: &values[..numbers], width: *width })
+            }
+            ObservationColumn::Frames { pixels, .. } => {
+                Self::Pictures { pixels: &pixels[..numbers], frame: column.width() }
+            }
+        }
+    }
+
     fn vectors(self) -> Option<Rows<'a>> {
         match self {
             Self::Vectors(rows) => Some(rows),
@@ -281,10 +294,12 @@ impl<'a> Look<'a> {
     /// Looks for rows whose next observation is not the observation of the row after, and that
     /// no flag ends.
     pub fn jumps(&mut self, part: &Arrays, next: &Matrix) {
-        let (Some(observations), Some(terminals)) = (&part.observations, &part.terminals) else {
+        let (Some(ObservationColumn::Vectors { width, values }), Some(terminals)) =
+            (&part.observations, &part.terminals)
+        else {
             return;
         };
-        let width = observations.width;
+        let width = *width;
         if next.width != width {
             return;
         }
@@ -292,7 +307,7 @@ impl<'a> Look<'a> {
             let timeout = |timeouts: &Vec<bool>| timeouts[row];
             terminals[row] || part.timeouts.as_ref().is_some_and(timeout)
         };
-        let after = observations.values.chunks_exact(width).skip(1);
+        let after = values.chunks_exact(width).skip(1);
         for (row, (led, after)) in next.values.chunks_exact(width).zip(after).enumerate() {
             if !flagged(row) && differ(led, after) {
                 self.jumps.add(|| place(&part.prefix, row));

@@ -21,7 +21,7 @@ impl Dataset {
     /// Reads the recording at `path` into memory and makes of it what `options` say.
     ///
     /// # Errors
-    /// As [`read::columns`] and [`Dataset::of`].
+    /// As [`read::columns()`] and [`Dataset::of`].
     pub fn open(path: &Path, options: &DatasetOptions) -> Result<Self, DataError> {
         Self::of(read::columns(path)?, options)
     }

@@ -3,12 +3,12 @@
 use std::fs;
 
 use super::inspection::Inspection;
-use super::vectors::{Look, Observations, Rows, Steps};
-use crate::columns::{Columns, OUTSIDE};
+use super::vectors::{Look, Observations, Steps};
+use crate::columns::{Columns, OUTSIDE, ObservationColumn};
 use crate::error::DataError;
 use crate::findings::Findings;
-use crate::read::hdf5_arrays::{Arrays, FRAME, Form};
-use crate::read::hdf5_file::{Hdf5File, Matrix};
+use crate::read::hdf5_arrays::{Arrays, Form};
+use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names};
 use crate::read::minari_spaces::MinariSpaces;
 use crate::read::source::{Source, column, same};
@@ -24,9 +24,9 @@ pub(crate) fn check_d4rl(
 ) -> Result<Inspection, DataError> {
     let mut look = Look::new(findings.expected);
     let mut arrays = Arrays::read(file, Hdf5Layout::D4rl, None, &MinariSpaces::default());
-    forms(file, "", Hdf5Layout::D4rl, arrays.frames.is_some(), findings);
+    forms(file, "", Hdf5Layout::D4rl, shows_pictures(&arrays), findings);
     let refused = look_at_part(file, &mut arrays, &mut None, &mut look, findings);
-    if arrays.frames.is_none() && file.has("next_observations") {
+    if !shows_pictures(&arrays) && file.has("next_observations") {
         match file.matrix("next_observations") {
             Ok(next) => {
                 look.finite("next_observations", "", &next.values, next.width);
@@ -78,8 +78,8 @@ pub(crate) fn check_minari(
         refused = refused.and(sound);
     }
     if let Some(first) = names.first() {
-        let shows_pictures = look.frame.is_some();
-        forms(file, &format!("{first}/"), Hdf5Layout::Minari, shows_pictures, findings);
+        let has_pictures = look.frame.is_some();
+        forms(file, &format!("{first}/"), Hdf5Layout::Minari, has_pictures, findings);
     }
     end(file, Hdf5Layout::Minari, look, findings, refused)
 }
@@ -108,6 +108,10 @@ pub(crate) fn look_at(
     Ok(Inspection::Columns(Box::new(inspection)))
 }
 
+fn shows_pictures(arrays: &Arrays) -> bool {
+    matches!(arrays.observations, Some(ObservationColumn::Frames { .. }))
+}
+
 /// Looks at some arrays; gives why they cannot be trained on.
 fn look_at_part(
     file: &Hdf5File,
@@ -122,18 +126,12 @@ fn look_at_part(
     // Of Minari's observations the last is where the last action led.
     let more = usize::from(arrays.layout == Hdf5Layout::Minari);
     let prefix = &arrays.prefix;
-    let observations = match (&arrays.observations, &arrays.frames) {
-        (Some(Matrix { values, rows, width }), _) => {
-            look.finite("observations", prefix, values, *width);
-            let values = &values[..rows.saturating_sub(more) * width];
-            Observations::Vectors(Rows { values, width: *width })
-        }
-        (None, Some(frames)) => {
-            let pixels = &frames[..frames.len().saturating_sub(more * FRAME)];
-            Observations::Pictures { pixels, frame: FRAME }
-        }
-        (None, None) => Observations::Unreadable,
-    };
+    if let Some(ObservationColumn::Vectors { width, values }) = &arrays.observations {
+        look.finite("observations", prefix, values, *width);
+    }
+    let observations = arrays.observations.as_ref().map_or(Observations::Unreadable, |seen| {
+        Observations::of(seen, seen.rows().saturating_sub(more))
+    });
     let flags = || arrays.terminals.as_ref().map(Vec::len);
     let part = Steps {
         prefix,

@@ -231,7 +231,7 @@ mod tests {
     /// Each code is told in the documentation, beside each of its severities.
     #[test]
     fn rules_are_documented() {
-        let page = include_str!("../../../docs/data.md");
+        let page = include_str!("../../../../docs/data.md");
         for (name, rule) in RULES.iter() {
             let code = format!("`{}`", rule.code.as_deref().unwrap_or(name));
             let row = page.lines().find(|line| line.starts_with("| `") && line.contains(&code));

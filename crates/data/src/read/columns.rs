@@ -52,6 +52,23 @@ impl ObservationColumn {
         }
     }
 
+    /// Number of rows.
+    pub(crate) fn rows(&self) -> usize {
+        match self {
+            Self::Frames { pixels, .. } => pixels.len() / self.width().max(1),
+            Self::Vectors { width, values } => values.len() / (*width).max(1),
+        }
+    }
+
+    /// Leaves out all but the first `rows`.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        let numbers = rows * self.width();
+        match self {
+            Self::Frames { pixels, .. } => pixels.truncate(numbers),
+            Self::Vectors { values, .. } => values.truncate(numbers),
+        }
+    }
+
     /// Adds `more` rows; whether they are of the same form.
     pub(crate) fn extend(&mut self, more: Self) -> bool {
         match (self, more) {
@@ -69,17 +86,14 @@ impl ObservationColumn {
     }
 
     /// A copy of these rows.
-    pub(crate) fn rows_at(&self, rows: &[usize]) -> Self {
-        fn at<T: Copy>(all: &[T], width: usize, rows: &[usize]) -> Vec<T> {
-            rows.iter().flat_map(|&row| &all[row * width..(row + 1) * width]).copied().collect()
-        }
+    pub(crate) fn rows_at(&self, rows: impl Iterator<Item = usize>) -> Self {
         let width = self.width();
         match self {
             Self::Frames { pixels, shape, stack } => {
-                Self::Frames { pixels: at(pixels, width, rows), shape: *shape, stack: *stack }
+                Self::Frames { pixels: rows_of(pixels, width, rows), shape: *shape, stack: *stack }
             }
             Self::Vectors { values, .. } => {
-                Self::Vectors { width, values: at(values, width, rows) }
+                Self::Vectors { width, values: rows_of(values, width, rows) }
             }
         }
     }
@@ -134,6 +148,18 @@ impl ActionColumn {
         true
     }
 
+    /// A copy of these rows.
+    pub(crate) fn rows_at(&self, rows: impl Iterator<Item = usize>) -> Self {
+        match self {
+            Self::Discrete { n_actions, values } => {
+                Self::Discrete { n_actions: *n_actions, values: rows_of(values, 1, rows) }
+            }
+            Self::Continuous { width, values } => {
+                Self::Continuous { width: *width, values: rows_of(values, *width, rows) }
+            }
+        }
+    }
+
     /// Numbers of a real-valued action, or how many actions there are to choose from.
     pub fn size(&self) -> usize {
         match self {
@@ -141,6 +167,13 @@ impl ActionColumn {
             Self::Continuous { width, .. } => *width,
         }
     }
+}
+
+/// A copy of these rows of `width` elements.
+fn rows_of<T: Copy>(all: &[T], width: usize, rows: impl Iterator<Item = usize>) -> Vec<T> {
+    let mut copy = Vec::with_capacity(rows.size_hint().0 * width);
+    rows.for_each(|row| copy.extend_from_slice(&all[row * width..(row + 1) * width]));
+    copy
 }
 
 /// Adds `more`; the first part of a recording may be all of it, and is not copied.

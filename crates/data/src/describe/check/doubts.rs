@@ -361,14 +361,7 @@ impl Columns {
         Steps {
             prefix: "",
             n: self.n_transitions(),
-            observations: match &self.observations {
-                ObservationColumn::Vectors { width, values } => {
-                    Observations::Vectors(Rows { values, width: *width })
-                }
-                ObservationColumn::Frames { pixels, .. } => {
-                    Observations::Pictures { pixels, frame: self.observations.width() }
-                }
-            },
+            observations: Observations::of(&self.observations, self.observations.rows()),
             actions: Some(&self.actions),
             rewards: Some(&self.rewards),
             limited: true,

@@ -1,0 +1,14 @@
+//! Datasets in memory, and batches drawn from them.
+
+pub mod batch;
+pub(crate) mod best_shares;
+pub(crate) mod combinations;
+pub mod dataset;
+pub mod episode_index;
+pub(crate) mod episode_returns;
+pub(crate) mod from_columns;
+pub mod held_out;
+pub mod loader;
+pub mod options;
+pub mod sampler;
+pub(crate) mod shuffle;
