@@ -126,17 +126,48 @@ def measured_on(section: dict) -> str:
             f"MuJoCo {of.get('mujoco', '-')}.*\n\n")
 
 
+def measured_briefly(section: dict) -> str:
+    """When and with which commit a section of the page was measured."""
+    of = section["versions"]
+    mujoco = f", MuJoCo {of['mujoco']}" if of.get("mujoco", "-") != "-" else ""
+    return f"*{section['date']}, `{section['command']}`, Overtone {of['overtone']}{mujoco}.*\n\n"
+
+
+def equipment(section: dict) -> str:
+    """The machine and the versions that sections of the page share."""
+    at, of = section["machine"], section["versions"]
+    return (f"{at['processor']} (family/model {at['family_model']}), {at['cores']} cores, "
+            f"{', '.join(at['instruction_sets'])}, {at['memory_gib']} GiB; {of['rustc']}; "
+            f"Python {of['python']}, PyTorch {of['torch']}, d3rlpy {of['d3rlpy']}, "
+            f"ale-py {of['ale-py']}.")
+
+
 def page(results: dict) -> str:
     """docs/results/training.md."""
-    text = ("# Against PyTorch, as measured\n\n```text\njust bench-peers\n```\n\n"
-            "Both sides of every comparison take turns in one run on one machine. "
-            "The numbers are in [training.json](training.json).\n\n")
+    answer = (training.answer(results["training"]) if "training" in results else
+              "The tables have the ratios.")
+    text = ("# Speed compared with PyTorch and d3rlpy\n\n"
+            "**Question.** How fast are a training step, evaluation and a whole job in Overtone, "
+            "compared with PyTorch and d3rlpy on a CPU?\n"
+            f"**Answer.** {answer}\n"
+            "**Limits.** These are ratios of a few rounds on one machine; brackets hold the least "
+            "and the largest, not a confidence interval, and another machine may differ.\n\n"
+            "```text\njust bench-peers\n```\n\n"
+            "The programs take turns in one run on one machine. [training.json](training.json) "
+            "holds the numbers. Agents are untrained, so no episode chose an acting mode.\n\n")
     renderers = {"training": training.markdown,
                  **{part: partial(rollouts.markdown, part) for part in rollouts.TASKS},
                  "python": from_python.markdown, "job": job.markdown, "density": density_table.markdown}
     for part, render in renderers.items():
         if part in results:
-            text += render(results[part]) + measured_on(results[part])
+            text += render(results[part]) + measured_briefly(results[part])
+    shared: dict[str, list[str]] = {}
+    for part in renderers:
+        if part in results:
+            shared.setdefault(equipment(results[part]), []).append(part)
+    text += "## Machine\n\n"
+    for line, parts in shared.items():
+        text += (f"{', '.join(parts)}: " if len(shared) > 1 else "") + line + "\n\n"
     return text.rstrip() + "\n"
 
 
@@ -245,7 +276,7 @@ def main() -> None:
             path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n",
                             encoding="utf-8")
             path.with_suffix(".md").write_text(page(results), encoding="utf-8")
-            print(page({part: section}).split("\n\n", 3)[3])
+            print(page({part: section}).split("\n\n", 4)[4])
             print(f"written: {path} and {path.with_suffix('.md')}")
 
 

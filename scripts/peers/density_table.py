@@ -66,11 +66,11 @@ def markdown(section: dict) -> str:
         head += [f"PyTorch {form}, µs", "ratio"]
     return (
         "## The lab's small networks\n\n"
-        f"One step (32 rows) of the networks of `just lab density`, {section['rounds']} rounds by "
-        "turns, every core busy on both sides; wall time divided by the steps of all runs. *ratio* "
-        "is the median of the rounds' own; above 1, Overtone is faster.\n\n"
         + table(head, rows)
-        + "\n*eager* is one process a core with a module and an optimizer for each run, as the "
-        f"published code trains; *stacked* {RUNS} runs as one network with batched products; "
-        "*stacked-compiled* that through `torch.compile`. All compute the Fourier head in the form "
-        "that Overtone uses, which is cheaper than the published one.\n\n")
+        + f"\nOne step (32 rows) of the networks of `just lab density`, {section['rounds']} rounds "
+        "in turns, all cores busy; wall time divided by the steps of all runs. *Ratio* is the "
+        "median of the rounds' ratios; above 1, Overtone is faster. *eager* has one process a core, "
+        "and a module and an optimizer for each run, like the published code. *stacked* trains "
+        f"{RUNS} runs as one network with batched products. *stacked-compiled* adds "
+        "`torch.compile`. All use Overtone's form of the Fourier head, which is cheaper than the "
+        "published one.\n\n")

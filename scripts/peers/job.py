@@ -197,13 +197,12 @@ def markdown(section: dict) -> str:
             "Files may have been in memory: dropping them was not allowed.")
     return (
         "## A whole job\n\n"
-        f"The starter set of Seaquest, contexts of 30 timesteps in batches of {section['batch']}, "
-        f"from the start of the process; {section['rounds']} rounds by turns. {cold} *ratio* is how "
-        f"many times better Overtone is. Other programs took up to {100 * section['others']:.0f} % of "
-        "the machine.\n\n"
         + table(["", "Overtone", "PyTorch", "ratio"], rows)
-        + "\nOvertone is `overtone train`, its metrics written after every update. The PyTorch "
-        "program reads the same files as the published code does (gzip, NumPy, a list of stacked "
-        "observations, a `DataLoader` with up to four workers), trains the eager model and plays one "
-        "episode after the other. Memory is the largest sum of proportional set sizes over a "
-        "process and its children.\n\n")
+        + f"\nThe starter set of Seaquest, batches of {section['batch']} contexts of 30 timesteps, "
+        f"timed from the start of the process; {section['rounds']} rounds in turns. {cold} *Ratio* "
+        "is how many times better Overtone is. Other programs used up to "
+        f"{100 * section['others']:.0f} % of the machine. Overtone is `overtone train`, which writes "
+        "metrics after every update. The PyTorch program reads the same files as the published "
+        "code does (gzip, NumPy, a list of stacked observations, a `DataLoader` with up to four "
+        "workers). It trains the eager model and plays one episode after the other. Memory is the "
+        "largest sum of proportional set sizes over a process and its children.\n\n")

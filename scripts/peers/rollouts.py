@@ -109,13 +109,9 @@ def markdown(part: str, section: dict) -> str:
                      cell(peer["ratio"], 1, 1), cell(peer["ratio_process"], 1, 1)])
     return (
         f"## {task.heading}\n\n"
-        f"{task.setting}: steps per second, "
-        f"{section['rounds']} alternating rounds. *ratio* is how many times faster Overtone plays: "
-        "first while it plays, then by the time of its whole process, which also starts its "
-        "environments and ends with the few longest episodes. PyTorch's rate is that of the loop "
-        f"alone, with a full context. Overtone's {section['episodes']} episodes are "
-        f"{steps:.0f} steps in all. Other programs took up to {100 * section['others']:.0f} % of the "
-        "machine.\n\n"
         + table(["", "steps per second", "ratio", "ratio, whole process"], rows)
-        + f"\n{task.published} This one spares it what the published one also does: it copies every "
-        "observation of the episode at each step.\n\n")
+        + f"\n{task.setting}: {section['rounds']} alternating rounds. *Ratio* is Overtone's speed "
+        "divided by PyTorch's. The first ratio counts only the steps, the second Overtone's whole "
+        f"process ({section['episodes']} episodes, {steps:.0f} steps). PyTorch's rate is the loop "
+        f"alone, with a full context. Other programs used up to {100 * section['others']:.0f} % of "
+        f"the machine. {task.published}\n\n")

@@ -89,31 +89,37 @@ def measure(bench: str, python: str, trainer: str, log, environment, rounds: int
     return section
 
 
+def answer(section: dict) -> str:
+    """The page's answer: the first work that was timed."""
+    first = section["work"][0]
+    _, published, _, best, *_ = in_short(first)
+    return (f"A training step of the {first['preset']} model with {first['batch']} contexts is "
+            f"{published} times as fast as the published PyTorch code, and {best} times as fast as "
+            "the best 32-bit PyTorch.")
+
+
 def markdown(section: dict) -> str:
     ceiling = max(row["largest"] for row in section["multiply"].values())
-    text = (
-        "## A training step\n\n"
-        "Forward, backward, clipping and AdamW, with dropout, on a random batch that is already in "
-        f"memory; {section['threads']} threads on both sides, a process for each row, "
-        f"{section['rounds']} rounds in which Overtone and {GROUP} of the others take turns. "
-        "Milliseconds are medians with the least and the "
-        "largest; *ratio* is how many times longer than Overtone's a step takes, the median of the "
-        "rounds' own ratios, with their range: above 1, Overtone is faster.\n\n"
-        "Before anything is timed, PyTorch's model gets Overtone's weights and must find "
-        "Overtone's loss: ")
-    text += "; ".join(
-        f"{preset}: {model['parameters']:,} parameters on both sides, losses "
-        f"{model['largest_difference']:.0e} apart" for preset, model in section["models"].items())
-    multiply = section["multiply"]
-    text += (
-        ".\n\nThe most this machine does, products of two 1024 × 1024 matrices of 32-bit floats: "
-        + ", ".join(f"{cell(row)} GFLOP/s ({name})" for name, row in multiply.items())
-        + ". *Share* is the rate at which a step's own products and convolutions would have to run, "
-        "if there were nothing else in it, as a share of the largest of these; the rows of another "
-        "precision may exceed it.\n\n")
+    text = "## A training step\n\n"
     text += table(["how many times faster Overtone's step is than", "as published", "eager",
                    "best in 32 bits", "best in fewer bits", "d3rlpy"],
                   [in_short(work) for work in section["work"]]) + "\n"
+    text += (
+        "A step is forward, backward, clipping and AdamW, with dropout, on a random batch in "
+        f"memory. Every program has {section['threads']} threads, every row a process. In each of "
+        f"{section['rounds']} rounds Overtone and {GROUP} of the others take turns. Milliseconds "
+        "are medians (least–largest). *Ratio* is another program's time divided by Overtone's, the "
+        "median of the rounds' ratios with their range. Before the timing, PyTorch's model must "
+        "compute the same loss with Overtone's weights: ")
+    text += "; ".join(
+        f"{preset}: {model['parameters']:,} parameters in both, losses differ by "
+        f"{model['largest_difference']:.0e}" for preset, model in section["models"].items())
+    multiply = section["multiply"]
+    text += (
+        ".\n\n*Share* is the rate of a step's products and convolutions, divided by the machine's "
+        "largest rate. That rate is for products of two 1024 × 1024 matrices of 32-bit floats: "
+        + ", ".join(f"{cell(row)} GFLOP/s ({name})" for name, row in multiply.items())
+        + ".\n\n")
     for work in section["work"]:
         rows, best = work["rows"], fastest(work, SINGLE)
         text += (f"**{work['preset']}**, {work['batch']} contexts of {SIZES[work['preset']]}; "
@@ -163,20 +169,13 @@ def describe(name: str) -> str:
 
 
 NOTES = """\
-*As the published code*: its layers and its habits. The Atari program copies the global position \
-table for every context of the batch; the Gym program adds the padding mask to the scores and \
-picks real timesteps by index. *eager* is the same model without these. PyTorch's frames are \
-stacked before the clock starts, and Overtone stacks inside the step. \
-*sdpa* is `scaled_dot_product_attention`, *fused* AdamW in one pass, *compile* `torch.compile` of \
-model and loss. *reduced products* is `set_float32_matmul_precision("medium")`: 32-bit matrices, \
-multiplied in bfloat16. These and *bfloat16* are another precision than Overtone's and are no \
-like-for-like comparison; they are here because a user could choose them.
-
-*d3rlpy* is configured to the same sizes, dropout and optimizer. Its model differs a little (a \
-block position per timestep instead of per token, another epsilon in its norms), not in its \
-matrices. Its `update` copies the batch, frames as 32-bit floats, as it does in its own training.
-
-*Peak memory* is the process's largest resident set; after `import torch` alone it is \
-{import_mb:.0f} MB.
+- *As the published code* includes its extra copies and masks; *eager* is the same model without \
+them. PyTorch stacks frames before the clock starts, Overtone inside the step.
+- *sdpa* is `scaled_dot_product_attention`, *fused* AdamW in one pass, *compile* `torch.compile` of \
+model and loss. *reduced products* is `set_float32_matmul_precision("medium")`. It and *bfloat16* \
+have another precision than Overtone, so they are not a like-for-like comparison.
+- *d3rlpy* has the same matrices, dropout and optimizer, and slightly other norms and positions. \
+Its `update` copies the batch, as in its own training.
+- *Peak memory* is the largest resident set; `import torch` alone takes {import_mb:.0f} MB.
 
 """
