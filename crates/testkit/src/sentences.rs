@@ -31,8 +31,10 @@ thread_local! {
 #[track_caller]
 pub fn check(sentence: &str) {
     let name = thread::current().name().unwrap_or("main").to_owned();
-    let (module, test) = name.rsplit_once("::").unwrap_or(("tests", &name));
-    let module = module.replace("::", "-");
+    let (module, test) = match name.rsplit_once("::") {
+        Some((module, test)) => (module.replace("::", "-"), test),
+        None => (binary(), &*name),
+    };
     let n = N_CHECKED.replace(N_CHECKED.get() + 1);
     let sentence = anywhere(sentence.trim_end());
     let path = path_of(&module);
@@ -54,6 +56,13 @@ pub fn check(sentence: &str) {
         expected.as_deref().unwrap_or("none"),
         path.display()
     );
+}
+
+/// The name of the test program, without the hash that cargo appends.
+fn binary() -> String {
+    let path = env::current_exe().unwrap_or_default();
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    name.rsplit_once('-').map_or(name.clone(), |(name, _)| name.to_owned())
 }
 
 fn path_of(module: &str) -> PathBuf {

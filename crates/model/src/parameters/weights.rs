@@ -377,7 +377,7 @@ mod tests {
         assert!(read.values().all(|data| data.dtype() == DType::F32));
         // Our own files hold no others.
         let error = load(&path).unwrap_err().to_string();
-        sentences::check(&error);
+        assert!(error.contains("switch") || error.contains("mask"), "{error}");
     }
 
     #[test]
