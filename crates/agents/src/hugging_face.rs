@@ -246,10 +246,10 @@ pub fn export(
 
 /// Merges the conditioning of our model into the layer of returns, which has one input there.
 ///
-/// - For a top percent at `place`, the weight is 0, and the bias is `W_{1 + place}` instead of `R̂
-///   W₀ + b`.
-/// - With a range, `R' = k (R̂ − low) − 1`, `k = 2 / (high − low)`, is `R' W₀ + b = R̂ (k W₀) + (b
-///   − (k low + 1) W₀)`.
+/// - For a top percent at `place`, the weight is 0, and the bias is `W_{1 + place}` instead of
+///   `R̂ W₀ + b`.
+/// - With a range, `R' = k (R̂ − low) − 1`, `k = 2 / (high − low)`, is
+///   `R' W₀ + b = R̂ (k W₀) + (b − (k low + 1) W₀)`.
 fn condition(
     place: Option<u8>,
     range: Option<[f32; 2]>,

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! `A` is a constant in it. The actor's learning rate falls as a cosine, to 0 at the run's end, if
-//! the run's own schedule is constant. Rewards are multiplied by `1000 / (largest − smallest return
-//! of an episode)`, unless these are nearly equal. The agent acts with `tanh μ(s)`.
+//! the run's own schedule is constant. Rewards are multiplied by
+//! `1000 / (largest − smallest return of an episode)`, unless these are nearly equal. The agent
+//! acts with `tanh μ(s)`.
 //!
 //! Follows the paper's code on locomotion and CORL's. Differs from the paper's code: `L_Q` has the
 //! factor ½ (Adam is invariant to it), layers are initialised with PyTorch's default (theirs are

@@ -1,9 +1,9 @@
 //! Conservative Q-learning on a chain of five states with known values.
 //!
 //! `left` goes one state down from state 0 to 4 (and stays in 0), `right` one up. `right` in state
-//! 4 has the reward 1 and ends the task. With discount γ the optimum is to walk right: `Q*(s,
-//! right) = γ^(4 − s)`. A step to the left costs two steps: `Q*(s, left) = γ^(6 − s)`, except in
-//! state 0, where it costs one: `γ^5`.
+//! 4 has the reward 1 and ends the task. With discount γ the optimum is to walk right:
+//! `Q*(s, right) = γ^(4 − s)`. A step to the left costs two steps: `Q*(s, left) = γ^(6 − s)`,
+//! except in state 0, where it costs one: `γ^5`.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 

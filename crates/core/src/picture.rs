@@ -3,9 +3,9 @@
 //! Environments and datasets share it, so an agent sees the same pictures in training and while it
 //! acts. The conversion is Atari's: grey by the luma of ITU-R BT.601, resized by area, four frames
 //! with the oldest first, zeros before an episode's first frame. If an environment stacks four
-//! frames itself, only the newest is used, and stacked like any other. The accepted stacks are `[4,
-//! 84, 84]`, and `[84, 84, 4]` (Dopamine and Stable-Baselines3's `VecFrameStack`), with the newest
-//! frame last.
+//! frames itself, only the newest is used, and stacked like any other. The accepted stacks are
+//! `[4, 84, 84]`, and `[84, 84, 4]` (Dopamine and Stable-Baselines3's `VecFrameStack`), with the
+//! newest frame last.
 
 /// Frames per observation.
 pub const STACK: usize = 4;

@@ -57,9 +57,9 @@ pub struct TrainConfig {
     /// Number of newest checkpoints to keep. With held-out episodes, the best one is kept as well.
     pub keep_checkpoints: usize,
     /// Fraction of whole episodes held out from training, drawn with the seed. Every checkpoint
-    /// measures the loss on them. The checkpoint with the lowest loss is kept, and `evaluate
-    /// rollouts checkpoint=best` uses it. For td3_bc, iql, rebrac and discrete_cql, this loss does
-    /// not select a best checkpoint. 0: train on all data, as in the reference.
+    /// measures the loss on them. The checkpoint with the lowest loss is kept, and
+    /// `evaluate rollouts checkpoint=best` uses it. For td3_bc, iql, rebrac and discrete_cql, this
+    /// loss does not select a best checkpoint. 0: train on all data, as in the reference.
     pub held_out: f64,
     /// Precision of matrix products and convolutions: f32, or bf16. With bf16, factors are rounded
     /// to 8 bits; weights and everything else stay in f32. It is slower on the CPU, and on the one

@@ -57,8 +57,8 @@ impl ActorCritic {
         self.target_critics = follow(self.target_critics.clone(), &self.critics.network, rate);
     }
 
-    /// The target actor's actions at the next observations, with noise: `clip(π'(s') + clip(noise,
-    /// ±clip), ±1)`.
+    /// The target actor's actions at the next observations, with noise:
+    /// `clip(π'(s') + clip(noise, ±clip), ±1)`.
     pub fn next_actions(
         &self,
         next_observations: Tensor<2>,
