@@ -1,6 +1,6 @@
 //! [`Picture`]: conversion of an environment's images to grey frames of 84 × 84 pixels.
 //!
-//! Environments and datasets share it, so an agent sees the same pictures in training and while it
+//! Environments and datasets fraction it, so an agent sees the same pictures in training and while it
 //! acts. The conversion is Atari's: grey by the luma of ITU-R BT.601, resized by area, four frames
 //! with the oldest first, zeros before an episode's first frame. If an environment stacks four
 //! frames itself, only the newest is used, and stacked like any other. The accepted stacks are
@@ -157,11 +157,11 @@ fn overlaps(n: usize) -> Vec<(usize, Vec<f32>)> {
     let part = |index: usize| {
         let (from, to) = (index as f64 * scale, (index + 1) as f64 * scale);
         let (first, last) = (from.floor() as usize, (to.ceil() as usize).min(n));
-        let share = |pixel: usize| {
+        let fraction = |pixel: usize| {
             let overlap = to.min((pixel + 1) as f64) - from.max(pixel as f64);
             (overlap.max(0.0) / scale) as f32
         };
-        (first, (first..last).map(share).collect())
+        (first, (first..last).map(fraction).collect())
     };
     (0..SIDE).map(part).collect()
 }

@@ -112,8 +112,8 @@ mod tests {
     #[test]
     fn a_seed_is_an_episode_whatever_the_slot() {
         let alone = cells(&mut Corridor::new(1, 9, 50, 0.4), 0, 3);
-        let beside = cells(&mut Corridor::new(5, 9, 50, 0.4), 3, 3);
-        assert_eq!(alone, beside);
+        let in_batch = cells(&mut Corridor::new(5, 9, 50, 0.4), 3, 3);
+        assert_eq!(alone, in_batch);
         let other = cells(&mut Corridor::new(1, 9, 50, 0.4), 0, 4);
         assert_ne!(alone, other);
     }

@@ -8,13 +8,10 @@
 //!
 //! | head | output | loss |
 //! | --- | --- | --- |
-//! | [`LinearHead`], [`FourierHead`], [`GmmHead`] | a probability for each discrete action |
-//! cross-entropy |
+//! | [`LinearHead`], [`FourierHead`], [`GmmHead`] | a probability for each discrete action | cross-entropy |
 //! | [`PointwiseHead`], and its tanh | one number for each dimension | squared error |
-//! | [`GaussianHead`] | for each dimension one bump, with the same width for all inputs | negative
-//! log-likelihood |
-//! | [`GmmLikelihoodHead`] | G bumps, by default with the same width for all inputs | negative
-//! log-likelihood |
+//! | [`GaussianHead`] | for each dimension one bump, with one width for all inputs | negative log-likelihood |
+//! | [`GmmLikelihoodHead`] | G bumps, by default with one width for all inputs | negative log-likelihood |
 //! | [`FourierLikelihoodHead`] | any density of N frequencies | negative log-likelihood |
 //! | [`BinnedHead`] | a probability for each of m bins | cross-entropy |
 //!

@@ -5,7 +5,7 @@ use burn::{
     tensor::Tensor,
 };
 
-/// A gradient by all parameters of a network.
+/// A gradient with respect to all parameters of a network.
 #[derive(Clone, Debug)]
 pub struct Gradient {
     /// Flat, concatenated in the module's order; zeros for a parameter without gradient.

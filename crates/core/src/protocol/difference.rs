@@ -314,8 +314,9 @@ mod tests {
     #[test]
     fn targets_outside_of_the_data_are_named() {
         let found = agent().differences(&agent().play, &[40.0, 40.5, -1.0]);
-        let told: Vec<_> = found.iter().map(|d| (d.trained.as_str(), d.played.as_str())).collect();
-        assert_eq!(told, [("0 to 40", "40.5"), ("0 to 40", "-1")]);
+        let ranges: Vec<_> =
+            found.iter().map(|d| (d.trained.as_str(), d.played.as_str())).collect();
+        assert_eq!(ranges, [("0 to 40", "40.5"), ("0 to 40", "-1")]);
         assert!(
             found[0].consequence.contains("so high") && found[1].consequence.contains("so low")
         );

@@ -30,7 +30,7 @@ struct Part {
 }
 
 /// Floating-point operations, forward, of the encoder for one observation: three convolutions and
-/// the linear layer. The first convolution does not need the gradient by its input.
+/// the linear layer. The first convolution does not need the gradient of its input.
 fn encoder_flop() -> [f64; 2] {
     let convolution = |pixels: f64, patch: f64, channels: f64| 2.0 * pixels * patch * channels;
     let first = convolution(400.0, 256.0, 32.0);

@@ -26,7 +26,7 @@ pub(super) fn with_gradients<M: Module>(module: &M, gradients: &mut Gradients) -
 }
 
 impl Gradient {
-    /// The gradient by every parameter of `module`.
+    /// The gradient with respect to every parameter of `module`.
     pub fn of<M: Module>(module: &M, mut gradients: Gradients) -> Self {
         let mut flatten =
             Flatten { gradients: &mut gradients, values: Vec::new(), present: Vec::new() };
