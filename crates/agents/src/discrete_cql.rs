@@ -16,8 +16,8 @@
 //! after it although the task has not ended: it has no target.
 //!
 //! Differs from the published implementation: frames are encoded by this project's Nature encoder,
-//! which ends in tanh (theirs in ReLU); a hidden layer has width 256 (theirs 512); gradients are
-//! clipped at norm 10 (theirs are not); vectors are encoded by a perceptron.
+//! which ends in tanh (theirs in ReLU). A hidden layer has width 256 (theirs 512). Gradients are
+//! clipped at norm 10 (theirs are not). Vectors are encoded by a perceptron.
 
 mod network;
 mod policy;

@@ -56,7 +56,7 @@ impl Description {
         let Version { layout } = serde_json::from_slice(&text).map_err(damaged)?;
         if layout != LAYOUT {
             return Err(wrong(format!(
-                "has layout {layout}, but this program reads layout {LAYOUT}: another version wrote it"
+                "has layout {layout}, but this program reads {LAYOUT}: another version wrote it"
             )));
         }
         serde_json::from_slice(&text).map_err(damaged)

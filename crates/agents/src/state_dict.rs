@@ -103,7 +103,7 @@ pub fn import(
                 None => "no tensors of floats".into(),
             },
             expected: format!(
-                "the published Decision Transformer of {of}, with `{mark}`, for the observations of {}",
+                "the published Decision Transformer of {of} with `{mark}`, for observations of {}",
                 task.title
             ),
         });

@@ -1,6 +1,6 @@
 //! [`Picture`]: conversion of an environment's images to grey frames of 84 × 84 pixels.
 //!
-//! Environments and datasets fraction it, so an agent sees the same pictures in training and while it
+//! Environments and datasets share it, so an agent sees the same pictures in training and while it
 //! acts. The conversion is Atari's: grey by the luma of ITU-R BT.601, resized by area, four frames
 //! with the oldest first, zeros before an episode's first frame. If an environment stacks four
 //! frames itself, only the newest is used, and stacked like any other. The accepted stacks are
@@ -25,8 +25,8 @@ const MOST: usize = 4096;
 
 /// The error for `[height, width, 4]` of another size.
 const FOUR_LAST: &str = "[height, width, 3], or four frames as [4, height, width] or [84, 84, 4]: 4 \
-                         as the last axis may be four frames or colours with opacity, and the shape \
-                         does not distinguish them";
+                         as the last axis may be four frames or colours with opacity, and shapes \
+                         do not distinguish them";
 
 /// Conversion of an environment's images to frames.
 #[derive(Clone, Debug, PartialEq)]

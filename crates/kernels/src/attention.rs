@@ -92,9 +92,9 @@ pub struct AttentionOptions<'a> {
 /// - result: `[batch, queries, d]`, the rows of `options.queries`
 ///
 /// # Panics
-/// When shapes do not fit together, `n_heads` does not divide `d`, `queries` are not tokens of a
-/// sequence, `first_token` has another length than the batch, or the score's parameter does not fit
-/// the score.
+/// When shapes do not fit together, `n_heads` does not divide `d`, or `queries` are not tokens of a
+/// sequence. Also when `first_token` has another length than the batch, or the score's parameter
+/// does not fit the score.
 pub fn attention_block(
     x: Tensor<3>,
     mut weights: AttentionWeights,

@@ -57,8 +57,8 @@ struct Drop {
     width: usize,
 }
 
-/// Rows per task: at a width of 128 they are 64 KiB, the size of a core's second-level cache, and
-/// their work takes long compared with the start of a task.
+/// Rows per task: at a width of 128 they are 64 KiB, which fit in a core's second-level
+/// cache. Their work takes long compared with the start of a task.
 const ROWS: usize = 128;
 
 impl Drop {

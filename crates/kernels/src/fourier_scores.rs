@@ -3,8 +3,8 @@
 //!
 //! The paper weights key `j` for query `i` by `w_ij = Π_d sinc(R_d (q_id − k_jd))^power`,
 //! `sinc x = sin x / x`, and mixes values by `w_ij / Σ_j w_ij`. The score is the logarithm of the
-//! weight, so the softmax of scores is the paper's formula, and nothing underflows: with 64
-//! factors, a weight is easily below the smallest `f32`.
+//! weight, so the softmax of scores is the paper's formula. The score does not underflow,
+//! while a weight with 64 factors is easily below the smallest `f32`.
 //!
 //! Differs from the paper and its code:
 //! - At zeros of a sine, the formula's score is `−∞` and its slope has no bound. Here `ln |sin x|`

@@ -14,9 +14,9 @@
 //!
 //! The function selects the form: CPU and `f32` give the fused form, a GPU the kernels, everything
 //! else the reference. [`Form::Reference`] forces the reference, and [`Form::Mixed`] rounds the
-//! factors of matrix products to a half type. In all other forms, the gradient of every float input
-//! is exact. Results of the fused form and of the kernels, including gradients, do not depend on
-//! the number of threads, and have the same bits in every run.
+//! factors of matrix products to a half type. In all other forms, the gradient with respect to
+//! every float input is exact. Results of the fused form and of the kernels, including gradients,
+//! do not depend on the number of threads, and have the same bits in every run.
 //!
 //! | function | computes |
 //! | --- | --- |

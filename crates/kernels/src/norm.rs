@@ -8,9 +8,9 @@
 //! - `dw = Σ_rows n ⊙ dy`, `db = Σ_rows dy`
 //! - `dx = s (g − mean(g) − n · mean(g ⊙ n))`
 //!
-//! The two means are the contributions of `μ` and `s`, which depend on all of `x`: shifting or
-//! stretching a row does not change `n`, so `dx` is orthogonal to a constant and to `n`. Nothing is
-//! kept from the forward pass. Mean and variance take two passes over a row that is already in
+//! The two means are the contributions of `μ` and `s`, which depend on all of `x`. Shifting
+//! or stretching a row does not change `n`, so `dx` is orthogonal to a constant and to `n`. Nothing
+//! is kept from the forward pass. Mean and variance take two passes over a row that is already in
 //! cache, which costs less than writing `n` to memory and reading it again.
 
 use burn::tensor::Tensor;
@@ -56,8 +56,8 @@ pub fn layer_norm(x: Tensor<3>, weight: Tensor<1>, bias: Tensor<1>, form: Form) 
 /// The fused form.
 struct LayerNorm;
 
-/// Rows per task: at a width of 128 they are 64 KiB, the size of a core's second-level cache, and
-/// their work takes long compared with the start of a task. Each task has its own sums, added in
+/// Rows per task: at a width of 128 they are 64 KiB, which fit in a core's second-level cache.
+/// Their work takes long compared with the start of a task. Each task has its own sums, added in
 /// order, so the result does not depend on the number of threads, to the bit.
 const ROWS: usize = 128;
 

@@ -64,7 +64,8 @@ fn the_reference_is_the_formula() {
 
 #[test]
 fn gradients_of_the_reference_are_differences() {
-    // |R (q − k)| up to 1, 10 and 50. Steps are smaller if arguments come near zeros of the sine, where the slope changes quickly.
+    // |R (q − k)| up to 1, 10 and 50. Steps are smaller if arguments come near zeros of the sine,
+    // where the slope changes quickly.
     for (d, size, step, tolerance) in
         [(16, 0.2, 1e-5, 1e-8), (32, 2.0, 1e-8, 1e-6), (64, 10.0, 1e-9, 1e-5)]
     {

@@ -93,8 +93,8 @@ pub struct Contexts {
     pub timesteps: Vec<i32>,
     /// Padded timesteps at the start of each context.
     pub n_padding: Vec<usize>,
-    /// `[batch]`: the index of each context's [top percent](crate::conditioning::top_percent) in the
-    /// model's list; `None` for a context that was drawn from all episodes. Empty: all were.
+    /// `[batch]`: the index of each context's [top percent](crate::conditioning::top_percent) in
+    /// the model's list; `None` for a context that was drawn from all episodes. Empty: all were.
     pub best: Vec<Option<u8>>,
 }
 

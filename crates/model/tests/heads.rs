@@ -177,8 +177,8 @@ fn invalid_options_are_refused() {
         (gmm(GmmLikelihoodConfig { components: 0, ..mixture() }), "head.components"),
         (
             gmm(GmmLikelihoodConfig { components: 1, weights: learned, ..mixture() }),
-            "head.weights = learned: must be equal: one Gaussian has nothing to weigh. Use \
-             head.components=2 or more, or head.weights=equal",
+            "head.weights = learned: must be equal: one Gaussian has nothing to weigh. Or use \
+             head.components=2 or more",
         ),
         (gmm(GmmLikelihoodConfig { init_std: -0.1, ..mixture() }), "head.init_std = -0.1"),
         (gmm(GmmLikelihoodConfig { init_std: f64::NAN, ..mixture() }), "head.init_std = NaN"),

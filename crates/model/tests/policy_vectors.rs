@@ -366,7 +366,7 @@ fn check_reported(
         let acted = policy.act(&[turn], Observations::Vectors(&[0.0; OBSERVATION_WIDTH]));
         let error = acted.err().map(|error| error.to_string()).unwrap_or_default();
         let is_reported =
-            error.contains("got NaN, expected finite numbers: Check the model's weights");
+            error.contains("got NaN, expected finite numbers. Check the model's weights");
         assert!(is_reported, "{what}, {action_choice:?}: {error:?}");
     }
 }

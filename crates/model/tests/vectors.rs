@@ -299,7 +299,7 @@ fn returns_become_their_place_in_the_range() {
     for model in models() {
         let context = |episode: &Episode| episode.context(&model.config.head, 0, CONTEXT, 0, 0.0);
         let ranged = range.condition(context(&episode));
-        let [scaled_outputs, ranged, unscaled] = [context(&told), ranged, context(&episode)]
+        let [scaled_outputs, ranged, unscaled] = [context(&scaled), ranged, context(&episode)]
             .map(|contexts| hidden(&model, &contexts, CONTEXT));
         assert_close("ranged", &ranged, &scaled_outputs, 0.0, ROUNDING);
         assert_eq!(ranged != unscaled, model.config.conditioning.is_some());

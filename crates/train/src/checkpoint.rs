@@ -235,7 +235,7 @@ impl Checkpoint {
             return Err(TrainError::Checkpoint {
                 path: file,
                 reason: format!(
-                    "has layout {}, but this program reads layout {FORMAT}: another version wrote it. \
+                    "has layout {}, but this program reads {FORMAT}: another version wrote it. \
                      Train again, or use that version",
                     layout.format
                 ),

@@ -37,7 +37,7 @@ impl Twin {
         Self { first: Mlp { form, ..self.first }, second: Mlp { form, ..self.second } }
     }
 
-    /// Values of both critics for every row of [`concat`], each `[rows, 1]`.
+    /// Values of both critics for every row of [`concat()`], each `[rows, 1]`.
     pub fn values(&self, inputs: Tensor<2>) -> [Tensor<2>; 2] {
         [self.first.forward(inputs.clone()), self.second.forward(inputs)]
     }

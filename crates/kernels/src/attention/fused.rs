@@ -40,8 +40,8 @@ use crate::mask::Mask;
 use crate::matrix::{Matrix, Panels};
 
 /// Approximate number of tokens that go through the products with the weights together. `x`, `n`,
-/// `q`, `k`, `v` and `o` of 192 tokens of width 128 are 0.6 MB and stay in a second-level cache of
-/// 1 MiB, and a weight is used 192 times after it has been read.
+/// `q`, `k`, `v` and `o` of 192 tokens of width 128 are 0.6 MB and stay in a second-level cache of 1
+/// MiB. A weight is used 192 times after it has been read.
 const TOGETHER: usize = 192;
 /// Minimum number of groups of sequences, if there are as many sequences: work for eight threads.
 const GROUPS: usize = 8;

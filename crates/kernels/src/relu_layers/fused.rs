@@ -25,7 +25,7 @@ use crate::outer::add_outer;
 use crate::rows::{add_bias, add_rows, bias_relu, relu_backward};
 
 /// Rows per task. A product of 64 rows and a weight of 256 × 256 takes about 100 µs, long compared
-/// with the start of a task (5 µs), and a batch of 256 is work for four threads.
+/// with the start of a task (5 µs). A batch of 256 is work for four threads.
 const ROWS: usize = 64;
 
 /// The parameters of a layer as slices.

@@ -77,8 +77,8 @@ pub(super) fn check(
 ) -> Result<(), ModelError> {
     check_counts(&[("head.components", components)])?;
     if weights == MixtureWeights::Learned && components == 1 {
-        "must be equal: one Gaussian has nothing to weigh. Use head.components=2 or more, or \
-         head.weights=equal";
+        let expected = "must be equal: one Gaussian has nothing to weigh. Or use \
+                        head.components=2 or more";
         return Err(config_error("head.weights", "learned", expected));
     }
     if init_std != 0.0 && !STDS.contains(&init_std) {

@@ -440,8 +440,8 @@ mod tests {
             ("bias".into(), TensorData::zeros::<f64, _>([5])),
         ]);
         let error = restore(head(), &tensors).unwrap_err().to_string();
-        let expected = "tensor `bias` has type F64, but `weight` has F32: the weights of a model must \
-                        have one type";
+        let expected = "tensor `bias` has type F64, but `weight` has F32: the weights of a model \
+                        must have one type";
         assert_eq!(error, expected);
         tensors.insert("weight".into(), TensorData::zeros::<f64, _>([3, 5]));
         assert_eq!(export(&restore(head(), &tensors).unwrap()), tensors);

@@ -44,10 +44,10 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
         },
     );
     comparison.field(
-        (!agent.reads_global_timestep).then_some("the agent does not read the timestep of the episode"),
+        (!agent.reads_global_timestep).then_some("the agent does not read the timestep"),
         "global_timestep",
         |play| &mut play.global_timestep,
-        |_, _| "from an episode's second step on, the model reads another timestep than in training",
+        |_, _| "from the second step on, the model reads another timestep than in training",
     );
     let draws_nothing =
         (!agent.has_density).then_some("the head gives one action and no distribution");
