@@ -252,12 +252,12 @@ impl Checkpoint {
     /// When it does not exist or is damaged.
     pub fn at_step(checkpoints: &Path, step: u64) -> Result<Self, TrainError> {
         let path = checkpoints.join(folder_name(step));
-        let there: Vec<String> = steps(checkpoints).iter().map(u64::to_string).collect();
-        if !path.is_dir() && !there.is_empty() {
+        let existing: Vec<String> = steps(checkpoints).iter().map(u64::to_string).collect();
+        if !path.is_dir() && !existing.is_empty() {
             let reason = format!(
-                "the checkpoint does not exist; there are checkpoints of update {} \
+                "the checkpoint does not exist; existing are checkpoints of update {} \
                  (train.keep_checkpoints sets how many are kept)",
-                there.join(", ")
+                existing.join(", ")
             );
             return Err(TrainError::Checkpoint { path, reason });
         }

@@ -132,9 +132,9 @@ impl ExpectileCritics {
     pub fn losses(&self, keys: &ExpectileKeys, steps: &Steps) -> ExpectileLosses {
         let Critics { critics, value } = &self.trained.network;
         let (observations, actions) = (steps.observations.clone(), steps.actions.clone());
-        let seen = concat(observations.clone(), actions);
+        let inputs = concat(observations.clone(), actions);
 
-        let target = self.target.smaller(seen.clone());
+        let target = self.target.smaller(inputs.clone());
         let values = value.forward(observations);
         let mean_value = values.clone().detach().mean();
         let target = constant_like(target, &values);
@@ -145,7 +145,7 @@ impl ExpectileCritics {
 
         let next_values = value.valid().forward(steps.next_observations.clone());
         let returns = steps.returns(next_values, keys.gamma);
-        let critic = squared_errors(&critics.values(seen), returns) / 2.0;
+        let critic = squared_errors(&critics.values(inputs), returns) / 2.0;
         let advantages = advantages.detach();
         ExpectileLosses { value: value_loss, critic, advantages, mean_value }
     }

@@ -49,8 +49,8 @@ pub trait Td3Options: AlgorithmOptions + Clone {
             next_values = next_values - penalty;
         }
         let returns = steps.returns(next_values, gamma);
-        let seen = concat(steps.observations.clone(), steps.actions.clone());
-        let values = state.critics.network.values(seen);
+        let inputs = concat(steps.observations.clone(), steps.actions.clone());
+        let values = state.critics.network.values(inputs);
         let loss = squared_errors(&values, returns);
         let [first, _] = values;
         [loss, first.mean()]
