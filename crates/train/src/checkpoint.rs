@@ -255,7 +255,7 @@ impl Checkpoint {
         let existing: Vec<String> = steps(checkpoints).iter().map(u64::to_string).collect();
         if !path.is_dir() && !existing.is_empty() {
             let reason = format!(
-                "the checkpoint does not exist; existing are checkpoints of update {} \
+                "the checkpoint does not exist; there are checkpoints of update {} \
                  (train.keep_checkpoints sets how many are kept)",
                 existing.join(", ")
             );
