@@ -1,4 +1,4 @@
-//! Fourier attention in a network of your own, which says which of five symbols stood one before.
+//! Fourier attention in your own network, which predicts the previous one of five symbols.
 //!
 //! `cargo run --release -p overtone-examples --bin own_attention`
 

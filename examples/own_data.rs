@@ -1,5 +1,5 @@
-//! Data of your own: arrays become a dataset, and a Decision Transformer learns from it. They are
-//! random walks in a corridor of seven cells, whose right end pays 20.
+//! Your own data: arrays become a dataset, and a Decision Transformer learns from it. The data are
+//! random walks in a corridor of seven cells; the right end has a reward of 20.
 //!
 //! `cargo run --release -p overtone-examples --bin own_data runs`
 
@@ -21,7 +21,7 @@ fn arrays() -> Columns {
         let (start, mut cell) = (done.len(), episode / 2 % 6);
         while cell < 6 && done.len() < start + 30 {
             coin = coin.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            // Three times of four to the right in every other episode, else to the left.
+            // In every other episode, three of four steps go right, else left.
             let goes_right = (coin >> 30 == 0) != (episode % 2 == 0);
             seen.extend([cell as f32, (done.len() - start) as f32]);
             done.push(u16::from(goes_right));
@@ -36,7 +36,7 @@ fn arrays() -> Columns {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let runs = std::env::args().nth(1).ok_or("say where runs go")?;
+    let runs = std::env::args().nth(1).ok_or("pass the directory of the runs")?;
     let dataset = Arc::new(Dataset::of(arrays(), &DatasetOptions::default())?);
     let data = TrainingData::new(dataset, 20.0);
     let actions = ActionSpace::Discrete { names: vec!["left".into(), "right".into()] };

@@ -1,4 +1,4 @@
-//! An environment of your own: a room to be kept at 20°, heated by a policy and at random.
+//! Your own environment: a room that should stay at 20°, heated by a policy and at random.
 //!
 //! `cargo run --release -p overtone-examples --bin own_environment`
 

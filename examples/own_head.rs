@@ -1,5 +1,5 @@
-//! A Fourier head on a network of your own. The answer to `x` is near bin 3 half of the time and
-//! near bin 12 otherwise; a mean would lie between the two, a density shows both.
+//! A Fourier head on your own network. The answer to `x` is near bin 3 half of the time and near
+//! bin 12 otherwise. A mean would lie between the two; a density shows both.
 //!
 //! `cargo run --release -p overtone-examples --bin own_head`
 
@@ -29,7 +29,7 @@ impl Matrices for Network {
 fn main() {
     let device = Device::flex().autodiff();
     device.seed(1);
-    // 12 frequencies; γ asks for a smooth density.
+    // 12 frequencies; γ makes the density smooth.
     let head = FourierHeadConfig { gamma: 1e-6, ..FourierHeadConfig::new(12) };
     let mut network = Network {
         layer: LinearConfig::new(1, 32).init(&device),

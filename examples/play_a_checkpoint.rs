@@ -1,4 +1,4 @@
-//! A checkpoint is all that playing needs. This one is of `own_data`, and plays in a corridor.
+//! Acting with only a checkpoint. This one is from `own_data`, and acts in a corridor.
 //!
 //! `cargo run --release -p overtone-examples --bin play_a_checkpoint runs/corridor/checkpoints/...`
 
@@ -12,16 +12,16 @@ use overtone_model::burn::tensor::Device;
 use overtone_train::Checkpoint;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).ok_or("name a checkpoint")?;
+    let path = std::env::args().nth(1).ok_or("pass a checkpoint")?;
     let checkpoint = Checkpoint::open(Path::new(&path))?;
     let agent = Agent::of(&checkpoint)?;
     println!("{}: {}", agent.task.id(), agent.algorithm.describe());
 
-    // As it was trained, but for this: the most probable action, where a match would draw one.
+    // The training protocol with one change: the most probable action instead of a sample.
     let play = Play { action_choice: ActionChoice::Mode, ..agent.matched() };
     let mut agent = policy(&checkpoint, &play, &Device::flex())?;
 
-    // Eight corridors at once, 40 episodes, each asked for a return of 20.
+    // Eight corridors in parallel, 40 episodes, each with a target return of 20.
     let mut corridors = Corridor::new(8, 7, 30, 0.0);
     let mut random = RandomPolicy::new(corridors.action_space().clone(), 8);
     let (episodes, seed) = (40, 1);

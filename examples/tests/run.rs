@@ -1,8 +1,8 @@
-//! Every example runs, and says what it is to say.
+//! Every example runs and prints the expected results.
 
 use std::process::Command;
 
-/// What an example prints.
+/// The output of an example.
 #[track_caller]
 fn output(program: &str, argument: &str) -> String {
     let output =
@@ -25,7 +25,7 @@ fn check_loss_falls(text: &str, to: f64) {
     assert!(losses[losses.len() - 1] < to && to < losses[0], "{text}");
 }
 
-/// They are to be read.
+/// Examples must stay short.
 #[test]
 fn all_are_under_60_lines() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -58,16 +58,16 @@ fn own_environment() {
 }
 
 #[test]
-fn own_data_makes_a_checkpoint_that_plays() {
+fn own_data_makes_a_checkpoint_that_acts() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let text = output(env!("CARGO_BIN_EXE_own_data"), &folder.path().to_string_lossy());
     let losses = numbers(&text, "loss ");
     assert!(losses[losses.len() - 1] < losses[0], "{text}");
-    let path = text.split("checkpoint ").nth(1).expect("it says where").trim();
+    let path = text.split("checkpoint ").nth(1).expect("the output contains the path").trim();
 
     let text = output(env!("CARGO_BIN_EXE_play_a_checkpoint"), path);
     assert!(text.starts_with("own/corridor: Decision Transformer"), "{text}");
-    // The best there is: straight to the right, five steps from the farthest cell.
+    // The optimum: straight to the right, five steps from the farthest cell.
     let returns = numbers(&text, "return ");
     assert!(returns[0] < 19.0 && returns[1] == 20.0, "{text}");
     assert!(numbers(&text, " in ")[1] <= 6.0, "{text}");

@@ -1,10 +1,11 @@
-//! Acting in many episodes at once, in a loop: beside it `scripts/peers/acting.py` does the same
-//! from Python, by turns (`just bench-peers python`).
+//! Acting in many parallel episodes, in a loop. `scripts/peers/acting.py` does the same from
+//! Python, and both take turns (`just bench-peers python`).
 //!
 //!     acting CHECKPOINT AGENTS STEPS      rounds of STEPS turns of AGENTS agents
 //!
-//! It prints a number when it is ready; for each line it is sent, the seconds of one turn of all
-//! agents; when its input ends, a number in which nobody looks for a peak of memory.
+//! It prints a number when it is ready. For each input line, it prints the seconds of one turn of
+//! all agents. When its input ends, it prints a number in place of the peak memory, which is not
+//! used.
 
 use std::{env, error::Error, io, path::Path, time::Instant};
 
@@ -13,7 +14,7 @@ use overtone_core::{ObservationSpace, Observations, Turn, policy::EpisodeStart};
 use overtone_model::burn::tensor::Device;
 use overtone_train::Checkpoint;
 
-/// Turns before the clock starts: every context is full from then on.
+/// Turns before the timing starts: after these, every context is full.
 const WARM_UP: usize = 30;
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -27,11 +28,11 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let checkpoint = Checkpoint::open(Path::new(checkpoint))?;
     let agent = Agent::of(&checkpoint)?;
     let ObservationSpace::Vectors { width } = agent.task.observations else {
-        return Err("an agent of vectors is timed".into());
+        return Err("the benchmark needs an agent with vector observations".into());
     };
     let mut policy = policy(&checkpoint, &agent.matched(), &Device::flex())?;
 
-    // What is seen does not matter for the time: sines, as in Python.
+    // The observations do not affect the time: sines, as in Python.
     let seen: Vec<f32> = (0..agents * width).map(|i| (i as f32).sin()).collect();
     let mut turn = |begins: bool| {
         let start = begins.then_some(EpisodeStart { seed: 1, target_return: 1000.0 });

@@ -1,4 +1,4 @@
-//! [`Agent`]: what was learned, as a checkpoint says it beside the weights.
+//! [`Agent`]: description of a trained agent, which a checkpoint stores next to the weights.
 
 use std::path::Path;
 
@@ -10,32 +10,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AlgorithmConfig, options::Restored, scaled_actions::in_units_of};
 
-/// What an agent is and where it acts: with the weights, all that playing needs.
+/// Description of an agent and its task: together with the weights, everything that acting needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
-    /// What it learned to play.
+    /// The task of training.
     pub task: Task,
-    /// Which of the task's datasets it learned from, such as `medium`; may be empty.
+    /// The task's dataset of training, such as `medium`; may be empty.
     pub dataset: String,
-    /// How it learned, and what it is made of.
+    /// The algorithm with its options, and the model.
     pub algorithm: AlgorithmConfig,
-    /// What is done to vectors before the agent sees them.
+    /// Normalization of vector observations before the agent sees them.
     pub normalization: Option<Normalization>,
-    /// What returns and rewards are divided by.
+    /// Divisor of returns and rewards.
     pub return_scale: f32,
-    /// Whether all reward came with an episode's last step.
+    /// Whether the whole reward came with an episode's last step.
     pub delayed_reward: bool,
-    /// How the data was recorded, where it is known.
+    /// The simulator's settings when the data was recorded, if known.
     pub recording: Option<Simulation>,
 }
 
-/// The quantile of predicted returns that bounds an agent's target: one in ten recorded returns from
-/// such a state is higher.
+/// The quantile of predicted returns that bounds an agent's target: one in ten recorded returns
+/// from such a state is higher.
 pub const RETURN_QUANTILE: f32 = 0.9;
 
 impl Agent {
-    /// An agent that learns `task` from this data, of which no more is known.
+    /// An agent that learns `task` from this data, without further metadata.
     pub fn new(task: Task, algorithm: AlgorithmConfig, data: &TrainingData) -> Self {
         Self {
             task,
@@ -51,29 +51,29 @@ impl Agent {
     /// The agent of a checkpoint.
     ///
     /// # Errors
-    /// When the checkpoint describes none that this program knows.
+    /// When the checkpoint does not describe a valid agent.
     pub fn of(checkpoint: &Checkpoint) -> Result<Self, TrainError> {
         Self::from_value(&checkpoint.state.agent, &checkpoint.path)
     }
 
-    /// The agent that `value` in the file or checkpoint at `path` describes.
+    /// The agent described by `value`, from the file or checkpoint at `path`.
     ///
     /// # Errors
-    /// When it describes none that this program knows.
+    /// When it does not describe a valid agent.
     pub fn from_value(value: &serde_json::Value, path: &Path) -> Result<Self, TrainError> {
         serde_json::from_value(value.clone()).map_err(|error| TrainError::Checkpoint {
             path: path.to_owned(),
-            reason: format!("it describes no agent of this version: {error}"),
+            reason: format!("not a description of an agent of this version: {error}"),
         })
     }
 
-    /// As a checkpoint stores it.
+    /// The description as a checkpoint stores it.
     pub fn to_value(&self) -> serde_json::Value {
         // Maps have text keys, and nothing here fails to serialize.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Playing as it was trained. A return model bounds the target by its [`RETURN_QUANTILE`].
+    /// The protocol of its training. A return model bounds the target by its [`RETURN_QUANTILE`].
     pub fn matched(&self) -> Play {
         let return_quantile = if self.has_return_model() { RETURN_QUANTILE } else { 1.0 };
         Play {
@@ -89,28 +89,29 @@ impl Agent {
         self.algorithm.model().is_some_and(|model| model.return_model().is_some())
     }
 
-    /// The top percents of episodes that it was trained with.
+    /// The top percents (of the dataset by return) in its training.
     pub fn top_percents(&self) -> Vec<f32> {
         self.algorithm.model().map_or_else(Vec::new, |model| model.top_percents().to_vec())
     }
 
-    /// Whether a temperature may be chosen for it: where actions are drawn from a list. Bins of
-    /// real values are drawn at the temperature of the play as well.
+    /// Whether a temperature can be selected for it, that is, whether it samples discrete actions.
+    /// Bins of continuous actions are sampled at the temperature of the protocol as well.
     pub fn has_temperature(&self) -> bool {
         let is_list = matches!(self.task.actions, ActionSpace::Discrete { .. });
         is_list && self.algorithm.has_distribution()
     }
 
-    /// Whether its model reads where in an episode a context is, by a table of its own
+    /// Whether its model reads the position of a context in its episode from a separate table
     /// ([`PositionsConfig::LocalAndGlobal`](overtone_model::PositionsConfig)).
     pub fn reads_global_timestep(&self) -> bool {
         self.algorithm.model().is_some_and(|model| model.reads_global_timestep())
     }
 
-    /// It with these weights, played so on `device`, in the units of the environment.
+    /// A policy with these weights on `device`, under the protocol `play`, in the environment's
+    /// units.
     ///
     /// # Errors
-    /// When it is one that cannot be trained, or the weights are another's.
+    /// When the agent cannot be trained, or the weights do not fit it.
     pub fn policy(
         &self,
         weights: &NamedTensors,
@@ -125,7 +126,7 @@ impl Agent {
         Ok(in_units_of(&task.actions, policy))
     }
 
-    /// Whether its head orders a list of actions otherwise than the environment numbers them.
+    /// Whether its head orders discrete actions differently from the environment.
     pub fn has_own_action_order(&self) -> bool {
         let model = self.algorithm.model();
         let order = model.and_then(|model| model.head().action_order(&self.task.actions));
@@ -133,7 +134,7 @@ impl Agent {
     }
 }
 
-/// The policy of a checkpoint's agent on `device`, played so.
+/// The policy of a checkpoint's agent on `device`, under the protocol `play`.
 ///
 /// # Errors
 /// When the weights cannot be read or do not fit the agent.
@@ -146,6 +147,6 @@ pub fn policy(
     let policy = agent.policy(&checkpoint.weights()?, play, device);
     policy.map_err(|error| TrainError::Checkpoint {
         path: checkpoint.path.clone(),
-        reason: format!("its state describes another agent than its weights are: {error}"),
+        reason: format!("its state and its weights belong to different agents: {error}"),
     })
 }

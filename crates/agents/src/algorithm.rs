@@ -1,4 +1,4 @@
-//! [`AlgorithmConfig`]: the list of algorithms. A new one is a file that implements
+//! [`AlgorithmConfig`]: the list of algorithms. A new algorithm is a file that implements
 //! [`AlgorithmOptions`] for its options, and a line here.
 
 use overtone_core::Task;
@@ -15,7 +15,7 @@ use crate::{
     td3_bc::Td3BcConfig,
 };
 
-/// Makes of the list the enum that stores whichever was chosen.
+/// Generates the enum of the algorithms' options from the list.
 macro_rules! algorithms {
     ($($(#[doc = $doc:literal])* $name:literal $title:literal $variant:ident($options:ty),)*) => {
         /// An algorithm, without its options.
@@ -36,7 +36,7 @@ macro_rules! algorithms {
                 match self { $(Self::$variant => $title,)* }
             }
 
-            /// What it learns, in a sentence.
+            /// A sentence about the algorithm.
             pub fn about(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),*),)* }
             }
@@ -47,7 +47,7 @@ macro_rules! algorithms {
             }
         }
 
-        /// Which algorithm, with its own options.
+        /// An algorithm with its options.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "algorithm")]
         pub enum AlgorithmConfig {
@@ -55,11 +55,11 @@ macro_rules! algorithms {
         }
 
         impl AlgorithmConfig {
-            /// Training of an agent for `task`, of whatever algorithm: it learns real-valued
-            /// actions in [-1, 1], and [`Agent::policy`](crate::Agent::policy) scales what it does back.
+            /// Training of an agent for `task` with this algorithm. Continuous actions are learned
+            /// in [-1, 1], and [`Agent::policy`](crate::Agent::policy) scales the actions back.
             ///
             /// # Errors
-            /// When the options describe no agent, or `resume` belongs to another run.
+            /// When the options are not valid for the task, or `resume` belongs to another run.
             pub fn trainer(
                 &self,
                 task: &Task,
@@ -82,19 +82,21 @@ macro_rules! algorithms {
 }
 
 algorithms! {
-    /// learns logged actions from returns-to-go, observations and actions before.
+    /// learns recorded actions from previous returns-to-go, observations and actions.
     "decision_transformer" "Decision Transformer" DecisionTransformer(DecisionTransformerOptions),
-    /// the same without returns; with model.kind=perceptron the simplest of all.
+    /// the same without returns; the simplest algorithm with model.kind=perceptron.
     "behavior_cloning" "behaviour cloning" BehaviorCloning(BehaviorCloningConfig),
-    /// RvS-R, a perceptron that learns logged actions from the observation and the average
-    /// return-to-go, or imitates the best episodes.
+    /// RvS-R, a perceptron that learns recorded actions from the observation and the average
+    /// return-to-go, or imitates the top percent.
     "rvs" "RvS-R" Rvs(RvsConfig),
     /// conservative Q-learning, for discrete actions.
     "discrete_cql" "conservative Q-learning" DiscreteCql(DiscreteCqlConfig),
-    /// TD3+BC, an actor of continuous actions by values, near the recorded ones.
+    /// TD3+BC, an actor of continuous actions that maximizes values and stays near the recorded
+    /// ones.
     "td3_bc" "TD3+BC" Td3Bc(Td3BcConfig),
-    /// implicit Q-learning, the better of the recorded continuous actions.
+    /// implicit Q-learning, imitates the better of the recorded continuous actions.
     "iql" "implicit Q-learning" Iql(IqlConfig),
-    /// ReBRAC, an actor of continuous actions, held near the recorded ones twice.
+    /// ReBRAC, an actor of continuous actions, with two penalties on distance from the recorded
+    /// ones.
     "rebrac" "ReBRAC" Rebrac(RebracConfig),
 }

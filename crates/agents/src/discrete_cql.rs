@@ -1,23 +1,23 @@
-//! Conservative Q-learning for a list of actions (Kumar et al. 2020), on quantile regression
-//! (Dabney et al. 2018) with double Q-learning's choice of the next action (van Hasselt et al.
+//! Conservative Q-learning for discrete actions (Kumar et al. 2020), on quantile regression (Dabney
+//! et al. 2018), with the selection of the next action by double Q-learning (van Hasselt et al.
 //! 2016). With `alpha = 0` it is QR-DQN on recorded data.
 //!
-//! A network gives `n` quantiles `θ_i(s, a)` of the discounted return of each action; their mean
+//! A network computes `n` quantiles `θ_i(s, a)` of the discounted return of each action; their mean
 //! is `Q(s, a)`. With `τ_i = (2i + 1)/(2n)`, `a* = argmax_a Q(s', a)` and
-//! `u_ij = r + γ(1 − d) θ'_j(s', a*) − θ_i(s, a)`, where `θ'` is a copy of the network that
-//! follows every `target_every` steps:
+//! `u_ij = r + γ(1 − d) θ'_j(s', a*) − θ_i(s, a)`, where `θ'` is a copy of the network that is
+//! updated every `target_every` steps:
 //!
 //! ```text
 //! L = mean over the batch of  Σ_i mean_j |τ_i − 1(u_ij < 0)| H(u_ij)
 //!                             + α (ln Σ_b e^{Q(s, b)} − Q(s, a))
 //! ```
 //!
-//! Huber's `H(u)` is `u²/2` up to 1 and `|u| − 1/2` beyond. A step after which the recording does
-//! not go on, though the task had not ended, teaches nothing: it has weight 0.
+//! Huber's `H(u)` is `u²/2` up to 1 and `|u| − 1/2` beyond. A step has weight 0 if the data ends
+//! after it although the task has not ended: it has no target.
 //!
-//! Differs from the published implementation: frames go through this project's Nature encoder,
-//! which ends in tanh where theirs ends in ReLU, and a hidden layer of 256 where theirs has 512;
-//! gradients are clipped at norm 10, theirs are not; vectors go through a perceptron.
+//! Differs from the published implementation: frames are encoded by this project's Nature encoder,
+//! which ends in tanh (theirs in ReLU). A hidden layer has width 256 (theirs 512). Gradients are
+//! clipped at norm 10 (theirs are not). Vectors are encoded by a perceptron.
 
 mod network;
 mod policy;
@@ -47,35 +47,35 @@ pub use self::{network::QNetwork, policy::GreedyPolicy};
 use crate::{
     options::{AlgorithmOptions, Restored},
     value::{
-        keys::{check_positive, check_shares},
-        network::constant_beside,
+        keys::{check_fractions, check_positive},
+        network::constant_like,
         parts::{self, Parts},
     },
 };
 
-/// The name after `algorithm=`, and of the options' section.
+/// The name after `algorithm=`, and the name of the options' section.
 const NAME: &str = "discrete_cql";
 
 /// Options of the algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiscreteCqlConfig {
-    /// α: weight of the term that holds values of actions down that were not recorded; 0 is QR-DQN.
-    /// The paper's 4; d3rlpy's 1 did worse on CartPole (docs/tasks.md), and better in a corridor
-    /// walked at random, where with 4 td_loss kept growing (docs/how-to/own-environment.md).
+    /// α: weight of the term that lowers values of actions that were not recorded; 0 is QR-DQN. The
+    /// paper's 4. d3rlpy's 1 was worse on CartPole (docs/tasks.md), and better on a corridor with
+    /// random actions, where td_loss kept growing with 4 (docs/how-to/own-environment.md).
     pub alpha: f64,
     /// Discount of later rewards.
     pub gamma: f64,
     /// Quantiles of each action's return; the paper's 200 on frames, 25 in the quick profile and on
-    /// vectors: their losses add up, and beside 200 of them the conservative term teaches little
-    /// for many thousand updates.
+    /// vectors. The losses of the quantiles add up: with 200, the conservative term has little
+    /// effect for many thousand updates.
     pub quantiles: usize,
-    /// Width of the hidden layers: two for vectors, one behind the convolutions for frames.
+    /// Width of the hidden layers: two for vectors, one after the convolutions for frames.
     pub hidden: usize,
     /// Steps between two copies of the network into its target; the paper's 2000 on frames, where
-    /// the quick profile's 130 make 20 copies in 2,600 updates; 500 on vectors.
+    /// the quick profile's 130 give 20 copies in 2,600 updates; 500 on vectors.
     pub target_every: u64,
-    /// Share of random actions in play.
+    /// Fraction of random actions during acting.
     pub epsilon: f64,
 }
 
@@ -99,11 +99,11 @@ impl AlgorithmOptions for DiscreteCqlConfig {
         actions: &ActionSpace,
     ) -> Result<(), ModelError> {
         if let ActionSpace::Continuous { .. } = actions {
-            let expected = "the task's actions are real-valued; this algorithm chooses from a list";
+            let expected = "the task's actions are continuous; this algorithm needs discrete ones";
             return Err(config_error("algorithm", NAME, expected));
         }
         check_positive(NAME, &[("alpha", self.alpha)])?;
-        check_shares(NAME, &[("gamma", self.gamma), ("epsilon", self.epsilon)])?;
+        check_fractions(NAME, &[("gamma", self.gamma), ("epsilon", self.epsilon)])?;
         for (key, value) in [
             ("quantiles", self.quantiles),
             ("hidden", self.hidden),
@@ -151,23 +151,23 @@ impl AlgorithmOptions for DiscreteCqlConfig {
     }
 }
 
-/// Learns Q-values of a task's actions.
+/// Q-learning of a task's discrete actions.
 #[derive(Clone, Debug)]
 pub struct DiscreteCql {
     /// Its options.
     pub config: DiscreteCqlConfig,
-    /// What it sees.
+    /// The form of the observations.
     pub observations: ObservationSpace,
-    /// What it chooses from.
+    /// The discrete actions.
     pub actions: ActionSpace,
 }
 
-/// Two networks.
+/// The trained network and its target.
 #[derive(Clone, Debug)]
 pub struct DiscreteCqlState {
-    /// Is trained, and acts.
+    /// The network that is trained and acts.
     pub online: Learner<QNetwork>,
-    /// What targets are computed with; tracks no gradients.
+    /// The network that computes targets; it does not track gradients.
     pub target: QNetwork,
 }
 
@@ -201,12 +201,12 @@ impl Stored for DiscreteCqlState {
     }
 }
 
-/// The target network's part of a checkpoint's tensors.
+/// Prefix of the target network's tensors in a checkpoint.
 const TARGET: &str = "target";
 
-/// What one batch costs; each `[1]`.
+/// Losses of one batch; each `[1]`.
 pub struct CqlLoss {
-    /// What is minimised.
+    /// The minimised loss.
     pub total: Tensor<1>,
     /// The quantile loss, a constant.
     pub temporal_difference: Tensor<1>,
@@ -218,11 +218,11 @@ pub struct CqlLoss {
 
 /// Steps on the device.
 pub struct CqlSteps {
-    /// What was seen.
+    /// The observations.
     pub observations: Observed,
-    /// `[rows]`: what was done.
+    /// `[rows]`: the recorded actions.
     pub actions: Tensor<1, Int>,
-    /// Where it led, without gradients.
+    /// Rewards and next observations, without gradients.
     pub next: TransitionTensors,
 }
 
@@ -267,7 +267,7 @@ impl Algorithm for DiscreteCql {
         self.learn(state, self.steps(batch, data, at.device), (at.step, at.learning_rate))
     }
 
-    /// It is an error of values that the network gives to itself.
+    /// The loss is an error of values with a target from the network itself.
     fn held_out_selects(&self) -> bool {
         false
     }
@@ -288,21 +288,21 @@ impl Algorithm for DiscreteCql {
 }
 
 impl DiscreteCql {
-    /// A batch, whose memory may be taken.
+    /// A batch as steps; its memory may be taken.
     fn steps(&self, batch: &mut Batch, data: &TrainingData, device: &Device) -> CqlSteps {
-        // What follows is a target: no gradient goes through it.
+        // The rest is a target, so it has no gradient.
         let next = data.transitions(batch, &device.clone().inner());
-        let Some(next) = next else { panic!("batches were asked for without transitions") };
+        let Some(next) = next else { panic!("the batches have no transitions") };
         let contexts = data.contexts(batch, device);
         let Acted::Discrete(taken) = &contexts.actions else {
-            panic!("actions from a list, as was checked when the agent was made")
+            panic!("discrete actions: checked when the agent was created")
         };
         let [rows, time] = taken.dims();
         let actions = taken.clone().reshape([rows * time]);
         CqlSteps { observations: contexts.observations, actions, next }
     }
 
-    /// One step of learning, the `step`-th from 0.
+    /// Training step number `step`, counted from 0.
     pub fn learn(
         &self,
         state: &mut DiscreteCqlState,
@@ -330,14 +330,14 @@ impl DiscreteCql {
         let quantiles = online.quantiles(&observations);
         let values = quantiles.clone().mean_dim(2).squeeze_dim::<2>(2);
         let chosen = network::of_actions(quantiles, taken.clone());
-        let returns = constant_beside(targets.returns, &chosen);
-        let shares = constant_beside(targets.shares, &chosen);
+        let returns = constant_like(targets.returns, &chosen);
+        let weights = constant_like(targets.weights, &chosen);
         let rows_td = quantile_huber(chosen, returns, online.form);
 
         let value = values.clone().gather(1, taken.unsqueeze_dim::<2>(1)).squeeze_dim::<1>(1);
         let rows_conservative = network::log_sum_exp(values) - value.clone();
 
-        let mean = |rows: Tensor<1>| (rows * shares.clone()).sum();
+        let mean = |rows: Tensor<1>| (rows * weights.clone()).sum();
         let temporal_difference = mean(rows_td);
         let conservative = mean(rows_conservative);
         CqlLoss {
@@ -348,7 +348,7 @@ impl DiscreteCql {
         }
     }
 
-    /// What the steps of a batch are worth by the target network, and how much each counts.
+    /// Targets of a batch by the target network, and the weight of each row.
     fn targets(&self, state: &DiscreteCqlState, next: TransitionTensors) -> Targets {
         let rewards = next.rewards;
         let [rows, time] = rewards.dims();
@@ -357,18 +357,18 @@ impl DiscreteCql {
         let best = values.mean_dim(2).squeeze_dim::<2>(2).argmax(1).squeeze_dim::<1>(1);
         let quantiles = state.target.quantiles(&next.next_observations);
         let quantiles = network::of_actions(quantiles, best);
-        let goes_on = next.terminated.clone().neg() + 1.0;
-        let returns = column(rewards) + quantiles * column(goes_on) * self.config.gamma;
+        let continues = next.terminated.clone().neg() + 1.0;
+        let returns = column(rewards) + quantiles * column(continues) * self.config.gamma;
         let counts = (next.terminated + next.next_is_known).clamp_max(1.0).reshape([rows * time]);
         let n_counted = counts.clone().sum().clamp_min(1.0);
-        Targets { returns, shares: counts / n_counted }
+        Targets { returns, weights: counts / n_counted }
     }
 }
 
-/// What a batch's quantiles are to become.
+/// Targets of a batch's quantiles.
 struct Targets {
     /// `[rows, n]`
     returns: Tensor<2>,
-    /// `[rows]`: the share of each row in a mean over rows that teach something.
-    shares: Tensor<1>,
+    /// `[rows]`: the weight of each row in a mean over rows with a target.
+    weights: Tensor<1>,
 }

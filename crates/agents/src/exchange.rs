@@ -1,5 +1,5 @@
-//! An agent in a folder of its own: `model.safetensors`, and `overtone.json` with all that
-//! playing and `import` need besides.
+//! An agent in its own directory: `model.safetensors`, and `overtone.json` with everything else
+//! that acting and `import` need.
 
 use std::{fs, path::Path};
 
@@ -14,12 +14,12 @@ use crate::Agent;
 
 /// The file of weights.
 pub const WEIGHTS: &str = "model.safetensors";
-/// The file that says what they are.
+/// The file that describes the weights.
 pub const DESCRIPTION: &str = "overtone.json";
 /// The layout of [`DESCRIPTION`] that this program writes.
 pub const LAYOUT: u32 = 2;
 
-/// What the weights are.
+/// Description of the weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
@@ -27,13 +27,13 @@ pub struct Description {
     pub layout: u32,
     /// Version of the program that wrote it.
     pub overtone: String,
-    /// SHA-256 of [`WEIGHTS`], where it holds an agent's weights in our own names.
+    /// SHA-256 of [`WEIGHTS`], if that file has an agent's weights under our own names.
     pub sha256: String,
-    /// What the checkpoint says of agent, data and training.
+    /// The checkpoint's state: agent, data and training.
     pub state: TrainState,
     /// The run's settings, as TOML.
     pub settings: String,
-    /// How the agent is played, where that was chosen: what the checkpoint's `acting.json` says.
+    /// The acting mode, if one was selected: the contents of the checkpoint's `acting.json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<serde_json::Value>,
 }
@@ -42,7 +42,7 @@ impl Description {
     /// Reads `overtone.json` in `folder`.
     ///
     /// # Errors
-    /// When it is missing, damaged or of another layout.
+    /// When it is missing, damaged or has another layout.
     pub fn read(folder: &Path) -> Result<Self, TrainError> {
         #[derive(Deserialize)]
         struct Version {
@@ -56,32 +56,32 @@ impl Description {
         let Version { layout } = serde_json::from_slice(&text).map_err(damaged)?;
         if layout != LAYOUT {
             return Err(wrong(format!(
-                "layout {layout}, and this program reads {LAYOUT}: another version wrote it"
+                "has layout {layout}, but this program reads {LAYOUT}: another version wrote it"
             )));
         }
         serde_json::from_slice(&text).map_err(damaged)
     }
 
-    /// The agent that it describes.
+    /// The agent of this description.
     ///
     /// # Errors
-    /// When it is none that this program knows.
+    /// When the agent is not valid for this program.
     pub fn agent(&self, folder: &Path) -> Result<Agent, TrainError> {
         Agent::from_value(&self.state.agent, &folder.join(DESCRIPTION))
     }
 }
 
-/// What `folder` holds, whole and fitting together.
+/// The contents of `folder`, complete and consistent.
 ///
 /// # Errors
-/// Names the file that is missing or damaged, or that does not fit the other.
+/// Names the file that is missing or damaged, or that does not fit the other file.
 pub fn read(folder: &Path) -> Result<(Description, Agent, NamedTensors), TrainError> {
     let description = Description::read(folder)?;
     let agent = description.agent(folder)?;
     let path = folder.join(WEIGHTS);
     let wrong = |reason: String| TrainError::Checkpoint { path: path.clone(), reason };
     if sha256(&path)? != description.sha256 {
-        return Err(wrong(format!("it is damaged: its SHA-256 is not the one in {DESCRIPTION}")));
+        return Err(wrong(format!("it is damaged: its SHA-256 differs from {DESCRIPTION}")));
     }
     let tensors = weights::load(&path)?;
     let device = device::choose("cpu")?.device;

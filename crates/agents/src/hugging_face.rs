@@ -1,12 +1,12 @@
-//! Weights as `DecisionTransformerModel` of Hugging Face's transformers has them.
+//! Weights in the format of `DecisionTransformerModel` in Hugging Face's transformers.
 //!
 //! It is Chen et al.'s model for Gym with three additions, none of which changes an action:
-//! predictions of states and returns, a table of words, and a table of positions of which the
-//! first row is added to every token behind the embeddings' layer norm. The last is added to that
-//! norm's bias when weights come in; going out, all three are zero.
+//! predictions of states and returns, a table of words, and a table of positions. The first row of
+//! the positions is added to every token after the embeddings' layer norm. On import, this row is
+//! added to the norm's bias. On export, all three are zero.
 //!
-//! torch's `Linear` keeps its matrix as `[out, in]`, ours is `[in, out]`, as `Conv1D` of
-//! transformers has it.
+//! torch's `Linear` stores its matrix as `[out, in]`. Ours is `[in, out]`, as in transformers'
+//! `Conv1D`.
 
 use burn::tensor::TensorData;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
@@ -19,13 +19,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Agent, AlgorithmConfig, DecisionTransformerOptions};
 
-/// `n_positions` of transformers' own configuration. Its forward pass reads the first row alone, but
-/// takes no more tokens than there are rows.
+/// `n_positions` in transformers' own configuration. Its forward pass reads only the first row, but
+/// accepts at most as many tokens as there are rows.
 const N_POSITIONS: usize = 1024;
-/// Its `max_ep_len` where nobody says one.
+/// Its default `max_ep_len`.
 const MAX_EP_LEN: usize = 4096;
 
-/// `config.json`, as far as it decides what is computed.
+/// `config.json`, as far as it affects the computation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     #[serde(default = "model_type")]
@@ -60,7 +60,7 @@ pub struct Config {
     scale_attn_weights: bool,
     #[serde(default)]
     scale_attn_by_inverse_layer_idx: bool,
-    /// There are no words; transformers warns of its own default.
+    /// The model has no words; transformers warns about its own default.
     #[serde(default)]
     bos_token_id: Option<u32>,
     #[serde(default)]
@@ -92,7 +92,7 @@ fn epsilon() -> f64 {
     1e-5
 }
 
-/// Ours, theirs, and whether the matrix is turned.
+/// Our name, their name, and whether the matrix is transposed.
 const OUTSIDE: [(&str, &str, bool); 11] = [
     ("returns.weight", "embed_return.weight", true),
     ("returns.bias", "embed_return.bias", false),
@@ -107,7 +107,7 @@ const OUTSIDE: [(&str, &str, bool); 11] = [
     ("head.bias", "predict_action.0.bias", false),
 ];
 
-/// The same of a block.
+/// The same for a block.
 const OF_A_BLOCK: [(&str, &str); 12] = [
     ("norm_1_weight", "ln_1.weight"),
     ("norm_1_bias", "ln_1.bias"),
@@ -123,12 +123,12 @@ const OF_A_BLOCK: [(&str, &str); 12] = [
     ("mlp_2_bias", "mlp.c_proj.bias"),
 ];
 
-/// Of a model without one it is all zeros there.
+/// All zeros there for a model without this table.
 const TIMESTEPS: (&str, &str) = ("positions.table", "embed_timestep.weight");
 const NORM_BIAS: (&str, &str) = ("positions.norm_bias", "embed_ln.bias");
 const POSITIONS: &str = "encoder.wpe.weight";
 
-/// Every pair of names for `n_layers` blocks but those of [`TIMESTEPS`] and [`NORM_BIAS`].
+/// All pairs of names for `n_layers` blocks, except [`TIMESTEPS`] and [`NORM_BIAS`].
 fn pairs(n_layers: usize) -> impl Iterator<Item = (String, String, bool)> {
     let outside = OUTSIDE
         .into_iter()
@@ -140,12 +140,11 @@ fn pairs(n_layers: usize) -> impl Iterator<Item = (String, String, bool)> {
     }))
 }
 
-/// An agent's model as transformers has it: conditioned on returns, or with `top_percent` above 0
-/// on this top percent, whatever its returns.
+/// An agent's model in transformers' format. With `top_percent` above 0 it is conditioned on this
+/// top percent and ignores its returns; otherwise it is conditioned on returns.
 ///
 /// # Errors
-/// [`ModelError::Config`] where transformers has no such model, with the key that would have to
-/// be another.
+/// [`ModelError::Config`] if transformers has no such model, with the key that does not fit.
 pub fn export(
     agent: &Agent,
     weights: &NamedTensors,
@@ -245,10 +244,10 @@ pub fn export(
     Ok((config, theirs))
 }
 
-/// Puts the conditioning of our model into the layer of returns, which has one input there.
+/// Merges the conditioning of our model into the layer of returns, which has one input there.
 ///
-/// - A top percent at this `place` stands where `R̂ W₀ + b` stood: the weight is 0, and the bias
-///   `W_{1 + place}`.
+/// - For a top percent at `place`, the weight is 0, and the bias is `W_{1 + place}` instead of
+///   `R̂ W₀ + b`.
 /// - With a range, `R' = k (R̂ − low) − 1`, `k = 2 / (high − low)`, is
 ///   `R' W₀ + b = R̂ (k W₀) + (b − (k low + 1) W₀)`.
 fn condition(
@@ -257,7 +256,7 @@ fn condition(
     theirs: &mut NamedTensors,
 ) -> Result<(), ModelError> {
     let [weight, bias] = ["embed_return.weight", "embed_return.bias"];
-    // `[d, 1 + top percents]`, since it was turned.
+    // `[d, 1 + top percents]`, because it was transposed.
     let layer = taken(theirs, weight)?;
     let [d, width] = [0, 1].map(|axis| layer.shape()[axis]);
     let numbers: Vec<f64> = layer.iter().collect();
@@ -283,12 +282,13 @@ fn condition(
 }
 
 const REASON: &str = "transformers' DecisionTransformerModel has no such part: it is a transformer \
-                      of vectors, told returns, with softmax attention and the tanh head";
+                      of vectors, conditioned on returns, with softmax attention and the tanh head";
 
-/// Transformers' model as ours, for `task`; `context_length` is not among what it says.
+/// Transformers' model in our format, for `task`; their configuration lacks `context_length`.
 ///
 /// # Errors
-/// When it computes what our model does not, is of other sizes than the task, or lacks a tensor.
+/// When its computation differs from our model, its sizes differ from the task, or it lacks a
+/// tensor.
 pub fn import(
     config: &Config,
     theirs: &NamedTensors,
@@ -326,10 +326,10 @@ pub fn import(
         ..reference
     };
     model.validate(&task.observations, &task.actions)?;
-    // Else another model would play than the one that was written.
+    // Otherwise the imported model would differ from the written one.
     let next = format!("encoder.h.{}.", config.n_layer);
     if theirs.keys().any(|name| name.starts_with(&next)) {
-        let expected = "as many as the weights have blocks, and they have more";
+        let expected = "must equal the number of blocks in the weights, which is larger";
         return Err(config_error("n_layer", config.n_layer, expected));
     }
     let mut ours = NamedTensors::new();
@@ -340,7 +340,7 @@ pub fn import(
     if model.positions != PositionsConfig::Order {
         ours.insert(TIMESTEPS.0.into(), table.clone());
     }
-    // Added to every token behind the norm, as its bias is.
+    // Added to every token after the norm, like the norm's bias.
     let mut bias: Vec<f32> = taken(theirs, NORM_BIAS.1)?.iter().collect();
     if let Some(positions) = theirs.get(POSITIONS) {
         for (bias, position) in bias.iter_mut().zip(positions.iter::<f32>()) {
@@ -356,7 +356,7 @@ fn taken<'a>(tensors: &'a NamedTensors, name: &str) -> Result<&'a TensorData, Mo
     tensors.get(name).ok_or_else(|| ModelError::MissingTensor { name: name.to_owned() })
 }
 
-/// A matrix, turned.
+/// The transposed matrix.
 fn transposed(tensor: &TensorData) -> Result<TensorData, ModelError> {
     let shape = tensor.shape().to_vec();
     let &[rows, columns] = &shape[..] else {
@@ -409,9 +409,10 @@ mod tests {
         }
     }
 
-    /// transformers adds the first row of its positions behind the norm, whose bias it joins.
+    /// transformers adds the first row of its positions after the norm, so it is merged into the
+    /// bias.
     #[test]
-    fn the_first_position_joins_the_norms_bias() {
+    fn the_first_position_is_merged_into_the_norms_bias() {
         let text = r#"{"state_dim": 3, "act_dim": 2, "hidden_size": 4, "max_ep_len": 5,
                        "n_layer": 1, "n_head": 1}"#;
         let config: Config = serde_json::from_str(text).unwrap();
@@ -430,14 +431,14 @@ mod tests {
         assert!(lost.contains("encoder.ln_f.bias"), "{lost}");
         theirs.insert("encoder.h.1.ln_1.bias".into(), TensorData::new(vec![0.0f32; 4], [4]));
         let more = import(&config, &theirs, &task, 7).unwrap_err().to_string();
-        assert!(more.starts_with("n_layer = 1: as many as the weights have blocks"), "{more}");
+        assert!(more.starts_with("n_layer = 1: must equal the number of blocks"), "{more}");
         let leaky = Config { activation_function: "gelu_new".into(), ..config };
-        let told = import(&leaky, &theirs, &task, 7).unwrap_err().to_string();
-        assert_eq!(told, "activation_function = gelu_new: relu");
+        let error = import(&leaky, &theirs, &task, 7).unwrap_err().to_string();
+        assert_eq!(error, "activation_function = gelu_new: relu");
     }
 
     #[test]
-    fn a_range_of_returns_joins_the_weights() {
+    fn a_range_of_returns_is_merged_into_the_weights() {
         let (w, b) = ([0.5f32, -2.0, 1.0], [0.25f32, 0.0, -1.0]);
         let mut theirs = NamedTensors::from([
             ("embed_return.weight".into(), TensorData::new(w.to_vec(), [3, 1])),
@@ -448,9 +449,9 @@ mod tests {
             .map(|name| theirs[name].iter::<f64>().collect::<Vec<_>>());
         for returns in [-3.0, 0.0, 5.4] {
             // -1 at -1.5, 1 at 6.5.
-            let told = (returns + 1.5) / 4.0 - 1.0;
+            let input = (returns + 1.5) / 4.0 - 1.0;
             for i in 0..3 {
-                let expected = told * f64::from(w[i]) + f64::from(b[i]);
+                let expected = input * f64::from(w[i]) + f64::from(b[i]);
                 let got = returns * weight[i] + bias[i];
                 assert!((got - expected).abs() < 1e-6, "{returns}: {got}, {expected}");
             }
@@ -472,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_matrix_is_turned() {
+    fn a_matrix_is_transposed() {
         let matrix = TensorData::new(vec![1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3]);
         let turned = transposed(&matrix).unwrap();
         assert_eq!(turned, TensorData::new(vec![1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0], [3, 2]));

@@ -1,22 +1,23 @@
-//! Implicit Q-learning (Kostrikov, Nair & Levine 2022): values of recorded actions alone.
+//! Implicit Q-learning (Kostrikov, Nair & Levine 2022): values learned only from recorded actions.
 //!
-//! Beside [critics and a value](crate::value::expectile) with advantages `A` an actor
-//! `N(tanh μ(s), σ²)` is learned, whose ln σ is one vector for all states, with all networks as
-//! before the step:
+//! In addition to [critics and a value](crate::value::expectile) with advantages `A`, it learns an
+//! actor `N(tanh μ(s), σ²)`. ln σ is one vector for all states, and all networks are taken before
+//! the step:
 //!
 //! ```text
 //! L_π = −mean min(e^{βA}, 100) ln N(a; tanh μ(s), σ²)
 //! ```
 //!
-//! `A` is a constant in it. The actor's learning rate falls as a cosine, to 0 at the run's end,
-//! where the run's own schedule is constant. Rewards are multiplied by
+//! `A` is a constant in it. The actor's learning rate falls as a cosine, to 0 at the run's end, if
+//! the run's own schedule is constant. Rewards are multiplied by
 //! `1000 / (largest − smallest return of an episode)`, unless these are nearly equal. The agent
-//! plays `tanh μ(s)`.
+//! acts with `tanh μ(s)`.
 //!
-//! As the paper's code on locomotion and CORL's; differs from the former: `L_Q` has the factor ½
-//! (Adam does not see it), layers begin with PyTorch's default where its are orthogonal, ln σ may
-//! be down to −20, not −5, observations are normalized, recorded actions may be -1 and 1, which it
-//! draws in by 1e-5, and critics and actor see the value before its step, as in CORL.
+//! Follows the paper's code on locomotion and CORL's. Differs from the paper's code: `L_Q` has the
+//! factor ½ (Adam is invariant to it), layers are initialised with PyTorch's default (theirs are
+//! orthogonal), ln σ has the lower bound −20 instead of −5, and observations are normalized.
+//! Recorded actions may be -1 and 1, which the paper's code moves inwards by 1e-5. Critics and
+//! actor use the value before its step, as in CORL.
 
 use std::f64::consts::{PI, TAU};
 
@@ -39,36 +40,36 @@ use crate::{
     value::{
         ActorPolicy, Mlp, Rescaling, Steps,
         expectile::{
-            BesideCritics, ExpectileCritics, ExpectileKeys, ExpectileLosses, RewardFactor,
+            ActorWithCritics, ExpectileCritics, ExpectileKeys, ExpectileLosses, RewardFactor,
         },
         keys::check_positive,
-        network::{self, Hidden, constant_beside},
+        network::{self, Hidden, constant_like},
         policy::ActorOf,
         steps::{nothing_learned, where_finite},
     },
 };
 
-/// The name after `algorithm=`, and of the options' section.
+/// The name after `algorithm=`, and the name of the options' section.
 const NAME: &str = "iql";
 /// The largest weight of an action.
 const LARGEST_WEIGHT: f64 = 100.0;
-/// Between which ln σ may be.
+/// Bounds of ln σ.
 const LOG_STD: [f64; 2] = [-20.0, 2.0];
 
 /// Options of the algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct IqlConfig {
-    /// τ: which expectile of the values of recorded actions is aimed at: 0.5 their mean, towards 1
-    /// their best; the paper's 0.7.
+    /// τ: expectile of the values of recorded actions, from 0.5 (their mean) towards 1 (their
+    /// best); the paper's 0.7.
     pub expectile: f64,
-    /// β: how much better actions count for more, 0 clones them all. The paper's 3, made for a million
-    /// steps, earned less after minutes on seven recordings of twelve, and less than half on three
-    /// (docs/results/d4rl-like.md).
+    /// β: how much more weight better actions have; 0 clones all actions. The paper's 3 is for a
+    /// million steps. After minutes, it had a lower return on seven datasets of twelve, and less
+    /// than half on three (docs/results/d4rl-like.md).
     pub beta: f64,
     /// Discount of later rewards.
     pub gamma: f64,
-    /// The part of the way that target networks go at every step.
+    /// Step size of the target networks towards their networks, at every step.
     pub target_rate: f64,
     /// Hidden layers of the actor, of each critic and of the value.
     pub n_layers: usize,
@@ -77,7 +78,7 @@ pub struct IqlConfig {
     /// Whether observations are normalized.
     pub normalize: bool,
     /// Whether rewards are multiplied by 1000 / (largest - smallest episode return of the data), as
-    /// in the paper on robots.
+    /// in the paper on locomotion tasks.
     pub scale_rewards: bool,
 }
 
@@ -144,7 +145,7 @@ impl AlgorithmOptions for IqlConfig {
     }
 
     fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
-        // The deviation plays no part; what is left are the weights of the mean.
+        // Acting does not use the deviation, only the weights of the mean.
         let mean = weights::of_part("mean", of.weights);
         let of = Restored { weights: &mean, ..*of };
         let actor =
@@ -173,16 +174,16 @@ impl GaussianActor {
     pub fn log_likelihood(&self, observations: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
         let log_std = self.log_std.val().clamp(LOG_STD[0], LOG_STD[1]).unsqueeze::<2>();
         let mean = self.mean.act(observations);
-        let actions = constant_beside(actions, &mean);
+        let actions = constant_like(actions, &mean);
         let distance = (actions - mean) / log_std.clone().exp();
         ((distance.square() + TAU.ln()) / -2.0 - log_std).sum_dim(1)
     }
 }
 
-/// Everything that a step changes; the actor plays its mean.
-pub type IqlState = BesideCritics<GaussianActor>;
+/// Everything that a step changes; the actor acts with its mean.
+pub type IqlState = ActorWithCritics<GaussianActor>;
 
-/// What one batch costs; each `[1]`.
+/// Losses of one batch; each `[1]`.
 pub struct IqlLosses {
     /// `L_V`
     pub value: Tensor<1>,
@@ -194,7 +195,7 @@ pub struct IqlLosses {
     pub mean_value: Tensor<1>,
 }
 
-/// Learns an actor from the better of the recorded actions.
+/// Learning of an actor from the better of the recorded actions.
 #[derive(Clone, Debug)]
 pub struct Iql {
     config: IqlConfig,
@@ -204,13 +205,13 @@ pub struct Iql {
 }
 
 impl Iql {
-    /// The algorithm for tasks that show and take such.
+    /// The algorithm for tasks with these spaces.
     pub fn new(config: IqlConfig, observations: &ObservationSpace, actions: &ActionSpace) -> Self {
         let (observations, actions) = (observations.clone(), actions.clone());
         Self { config, observations, actions, reward_factor: RewardFactor::default() }
     }
 
-    /// All three losses, of networks as they are.
+    /// All three losses of the current networks.
     pub fn losses(&self, state: &IqlState, steps: &Steps) -> IqlLosses {
         let ExpectileLosses { value, critic, advantages, mean_value } =
             state.critics.losses(&self.config.critics(), steps);
@@ -220,7 +221,7 @@ impl Iql {
         IqlLosses { value, critic, actor: (weights * likelihoods).mean().neg(), mean_value }
     }
 
-    /// One step of learning with these rates of the critics and of the actor.
+    /// One training step with these learning rates of the critics and of the actor.
     pub fn learn(
         &self,
         state: &mut IqlState,
@@ -251,8 +252,8 @@ impl Iql {
 impl Algorithm for Iql {
     type State = IqlState;
 
-    /// Beside the loss of critics and value the critics' own, the actor's, and the mean value of
-    /// the observations, in scaled rewards.
+    /// The critics' own loss, the actor's loss, and the mean value of the observations, in scaled
+    /// rewards. The loss of critics and value is the main loss.
     fn figures(&self) -> &'static [&'static str] {
         &["critic_loss", "actor_loss", "value"]
     }
@@ -292,11 +293,11 @@ impl Algorithm for Iql {
         let Some(steps) = self.steps(batch, data, &device) else {
             return nothing_learned(&device, self.figures().len());
         };
-        let falling = actor_share(at.schedule, at.step, at.n_steps);
+        let falling = actor_rate_factor(at.schedule, at.step, at.n_steps);
         self.learn(state, &steps, [at.learning_rate, at.learning_rate * falling])
     }
 
-    /// It is an error of values that critics and value give to each other.
+    /// The loss is an error of values with targets that critics and value compute themselves.
     fn held_out_selects(&self) -> bool {
         false
     }
@@ -315,9 +316,9 @@ impl Algorithm for Iql {
     }
 }
 
-/// The actor's learning rate as a share of the run's: the paper's cosine, where the run's schedule
-/// has none.
-fn actor_share(schedule: ScheduleKind, step: u64, n_steps: u64) -> f64 {
+/// The actor's learning rate as a fraction of the run's: the paper's cosine, if the run's schedule
+/// is constant.
+fn actor_rate_factor(schedule: ScheduleKind, step: u64, n_steps: u64) -> f64 {
     match schedule {
         ScheduleKind::Constant => 0.5 * (1.0 + (PI * step as f64 / n_steps.max(1) as f64).cos()),
         ScheduleKind::Cosine => 1.0,
@@ -330,10 +331,10 @@ mod tests {
 
     #[test]
     fn two_cosines_do_not_multiply() {
-        let constant = [0, 8, 16].map(|step| actor_share(ScheduleKind::Constant, step, 16));
-        for (share, expected) in constant.into_iter().zip([1.0, 0.5, 0.0]) {
-            assert!((share - expected).abs() < 1e-12, "{constant:?}");
+        let constant = [0, 8, 16].map(|step| actor_rate_factor(ScheduleKind::Constant, step, 16));
+        for (factor, expected) in constant.into_iter().zip([1.0, 0.5, 0.0]) {
+            assert!((factor - expected).abs() < 1e-12, "{constant:?}");
         }
-        assert_eq!(actor_share(ScheduleKind::Cosine, 8, 16), 1.0);
+        assert_eq!(actor_rate_factor(ScheduleKind::Cosine, 8, 16), 1.0);
     }
 }

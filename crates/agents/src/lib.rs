@@ -1,8 +1,7 @@
-//! Agents and the algorithms that make them: one file, and one line of [`AlgorithmConfig`], an
-//! algorithm.
+//! Agents and their algorithms: each algorithm is one file, and one line of [`AlgorithmConfig`].
 //!
-//! An algorithm implements [`overtone_train::Algorithm`]; what it learned is played by a
-//! [`Policy`](overtone_core::Policy). [`Agent`] is what a checkpoint says beside the weights.
+//! An algorithm implements [`overtone_train::Algorithm`], and a [`Policy`](overtone_core::Policy)
+//! acts with the result. [`Agent`] is the description that a checkpoint stores next to the weights.
 
 pub mod agent;
 pub mod algorithm;

@@ -1,48 +1,48 @@
-//! [`AlgorithmOptions`]: what every algorithm says of itself.
+//! [`AlgorithmOptions`]: the interface of every algorithm's options.
 
 use burn::tensor::Device;
 use overtone_core::{ActionSpace, Normalization, ObservationSpace, Play, Policy, Task};
 use overtone_model::{ModelConfig, ModelError, weights::NamedTensors};
 use overtone_train::{Checkpoint, Job, TrainError, Training};
 
-/// What an algorithm's options say of it: all that training and playing ask.
+/// Options of an algorithm, with everything that training and acting need from it.
 pub trait AlgorithmOptions {
-    /// Checks what the types cannot.
+    /// Checks the values that the types do not.
     ///
     /// # Errors
-    /// Names the first key whose value describes no agent that sees and does such.
+    /// Names the first key whose value is not valid for these spaces.
     fn validate(
         &self,
         observations: &ObservationSpace,
         actions: &ActionSpace,
     ) -> Result<(), ModelError>;
 
-    /// In a few words: `Decision Transformer, linear head, softmax attention`.
+    /// A short description: `Decision Transformer, linear head, softmax attention`.
     fn describe(&self) -> String;
 
-    /// As a part of a run's name, such as `cql4`. An algorithm with a model of logged actions is
-    /// called by that.
+    /// Part of a run's name, such as `cql4`. An algorithm with a model of recorded actions uses the
+    /// model's name.
     fn short_name(&self) -> String {
         String::new()
     }
 
-    /// Which of its own keys say what its weights are: an agent that begins with those of another
-    /// has to have the same. Of a model of logged actions all that the model is made of.
+    /// Its own keys that determine its weights. An agent that is initialised from another one must
+    /// have the same values. For a model of recorded actions, these are all keys of the model.
     fn keys_of_weights(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The model of logged actions, where the algorithm learns one.
+    /// The model of recorded actions, if the algorithm learns one.
     fn model(&self) -> Option<ModelConfig> {
         None
     }
 
-    /// Whether what is asked for changes what the agent does.
+    /// Whether the target return has an effect on the actions.
     fn reads_returns(&self) -> bool {
         false
     }
 
-    /// Whether actions are drawn from a distribution, and not one for each observation.
+    /// Whether actions are drawn from a distribution, instead of one action per observation.
     fn has_distribution(&self) -> bool {
         false
     }
@@ -50,7 +50,7 @@ pub trait AlgorithmOptions {
     /// Training of an agent for `task`.
     ///
     /// # Errors
-    /// When the options describe none, or `resume` belongs to another run.
+    /// When the options are not valid for the task, or `resume` belongs to another run.
     fn trainer(
         &self,
         task: &Task,
@@ -58,25 +58,25 @@ pub trait AlgorithmOptions {
         resume: Option<&Checkpoint>,
     ) -> Result<Box<dyn Training>, TrainError>;
 
-    /// The policy of an agent of options that are [valid](Self::validate), whose actions are
-    /// within [-1, 1]: what [`Agent::policy`](crate::Agent::policy) asks for.
+    /// The policy of an agent with [valid](Self::validate) options. Its actions are within [-1, 1],
+    /// as [`Agent::policy`](crate::Agent::policy) expects.
     ///
     /// # Errors
     /// When the weights do not fit the options.
     fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError>;
 }
 
-/// What a policy is made of beside the options.
+/// Parts of a policy in addition to the options.
 #[derive(Clone, Copy, Debug)]
 pub struct Restored<'a> {
-    /// What is played.
+    /// The task.
     pub task: &'a Task,
-    /// What was learned.
+    /// The trained weights.
     pub weights: &'a NamedTensors,
-    /// What is done to observations of vectors before the policy sees them.
+    /// Normalization of vector observations before the policy sees them.
     pub normalization: Option<&'a Normalization>,
-    /// How it is played.
+    /// The acting protocol.
     pub play: &'a Play,
-    /// Where it computes.
+    /// Device of the computation.
     pub device: &'a Device,
 }

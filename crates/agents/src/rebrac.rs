@@ -1,5 +1,5 @@
-//! ReBRAC (Tarasov et al. 2023): TD3 with two penalties for actions that were not recorded, one on
-//! the actor and one on what critics learn, and layer norms in the critics.
+//! ReBRAC (Tarasov et al. 2023): TD3 with two penalties on distance from the recorded actions, one
+//! on the actor and one in the critics' target, and layer norms in the critics.
 //!
 //! With `Q`, `π`, `Q'`, `π'` and `ã` as in [TD3+BC](crate::td3_bc), and `a'` the action recorded
 //! at `s'`, a step on a batch is
@@ -15,14 +15,18 @@
 //! L_π = β₁ mean Σ (π(s) − a)² − mean q / mean |q|
 //! ```
 //!
-//! after which the targets move. `mean |q|` is a constant, `Σ` sums over an action's numbers.
+//! after which the targets move. `mean |q|` is a constant, `Σ` sums over an action's dimensions.
 //!
-//! Differs from the published implementation: layers begin with PyTorch's default, theirs with
-//! biases of 0.1 and a last layer near zero; the layer norm's ε is 1e-5, theirs 1e-6; and one pair
-//! of β is the default for all tasks, where theirs were tuned for each. The quick profile is for
-//! minutes where theirs takes a million steps: it normalizes observations, its targets follow four
-//! times as fast, its batches have 256 steps and theirs 1,024 on locomotion, and its β₁ is 0.1,
-//! the largest of theirs. (TD3+BC's α is β₁ = 1 / (α · numbers of an action): 0.13 on Hopper.)
+//! Differs from the published implementation:
+//!
+//! - Layers are initialised with PyTorch's default, theirs with biases of 0.1 and a last layer near
+//!   zero.
+//! - The layer norm's ε is 1e-5, theirs 1e-6.
+//! - One pair of β is the default for all tasks, theirs were tuned for each.
+//! - The quick profile is for minutes, theirs for a million steps. It normalizes observations, its
+//!   targets follow four times as fast, and its batches have 256 steps (theirs 1,024 on
+//!   locomotion). Its β₁ is 0.1, the largest of theirs. (TD3+BC's α is β₁ = 1 / (α · action
+//!   dimensions): 0.13 on Hopper.)
 
 use burn::{module::Module, tensor::Tensor};
 use documented::DocumentedFields;
@@ -38,33 +42,34 @@ use crate::{
         keys::check_positive,
         network::{self, Hidden, constant},
         td3::{Td3Keys, Td3Options},
-        twin::beside,
+        twin::concat,
     },
 };
 
-/// Learns an actor by values, held near what was recorded twice.
+/// Learning of an actor by values, with two penalties on distance from the recorded actions.
 pub type Rebrac = Td3<RebracConfig>;
 
 /// Options of the algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct RebracConfig {
-    /// β₁: weight of the penalty on the actor for actions that were not recorded. The paper tunes it
+    /// β₁: weight of the actor's penalty on distance from the recorded actions. The paper tunes it
     /// for each dataset from 0.001 to 0.1, for a million steps of 1,024. Of 0.03, 0.1, 0.3, 1 and
-    /// 3, this earned most after minutes, on average over six recordings.
+    /// 3, this value had the highest return after minutes, on average over six datasets.
     pub actor_penalty: f64,
-    /// β₂: weight of the penalty in what critics learn; the paper tunes it likewise, from 0 to 0.5.
+    /// β₂: weight of the penalty in the critics' target; the paper tunes it for each dataset from 0
+    /// to 0.5.
     pub critic_penalty: f64,
     /// Discount of later rewards.
     pub gamma: f64,
-    /// τ: the part of the way that target networks go when they move. The paper's 0.005 leaves values
-    /// far from where they lead after minutes.
+    /// τ: step size of the target networks when they move. With the paper's 0.005, values are still
+    /// far from convergence after minutes.
     pub target_rate: f64,
     /// σ: standard deviation of the noise on the target actor's actions.
     pub target_noise: f64,
-    /// c: the largest such noise.
+    /// c: the largest noise.
     pub noise_clip: f64,
-    /// Steps of the critics for one of the actor and the targets.
+    /// Steps of the critics per step of the actor and the targets.
     pub actor_every: u64,
     /// Hidden layers of the actor and of each critic.
     pub n_layers: usize,
@@ -72,12 +77,12 @@ pub struct RebracConfig {
     pub hidden: usize,
     /// Whether the hidden layers of the critics have layer norms.
     pub critic_norms: bool,
-    /// Whether observations are normalized; the paper's are not, and a short run then learns
-    /// little.
+    /// Whether observations are normalized; the paper does not normalize them, but a short run then
+    /// learns little.
     pub normalize: bool,
 }
 
-/// For minutes on a CPU; the docs of the fields say where the paper differs.
+/// Defaults for minutes on a CPU; the docs of the fields state the paper's values.
 impl Default for RebracConfig {
     fn default() -> Self {
         Self {
@@ -166,8 +171,8 @@ impl Td3Options for RebracConfig {
         let actions = state.actor.network.act(steps.observations.clone());
         let away = (actions.clone() - constant(steps.actions.clone())).square().sum_dim(1).mean();
         let critics = state.critics.network.valid();
-        let values = critics.smaller(beside(steps.observations.clone(), actions));
-        // Values of exactly 0 have no size, and lead nowhere.
+        let values = critics.smaller(concat(steps.observations.clone(), actions));
+        // If all values are exactly 0, their mean size is 0 and the gradient is 0.
         let size = values.clone().detach().abs().mean().clamp_min(f64::from(f32::MIN_POSITIVE));
         away * self.actor_penalty - values.mean() / size
     }

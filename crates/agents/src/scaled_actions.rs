@@ -1,16 +1,16 @@
-//! [`in_units_of`]: an agent that acts within [-1, 1], in the units of its environment.
+//! [`in_units_of`]: an agent that acts within [-1, 1], converted to its environment's units.
 //!
-//! Training scales the other way, in `overtone_train::TrainingData::with_actions_of`; both ask
-//! one [`ActionScale`].
+//! Training scales in the other direction, in `overtone_train::TrainingData::with_actions_of`. Both
+//! use the same [`ActionScale`].
 
 use overtone_core::{
     ActionScale, ActionSpace, Actions, Observations, Played, Policy, PolicyError, Turn,
     protocol::ActionChoice,
 };
 
-/// `policy`, whose real-valued actions are within [-1, 1], acting between the bounds of `actions`.
-/// Where those are -1 and 1 it is `policy` itself. What it remembers of its own actions stays
-/// within [-1, 1], as in training.
+/// `policy` with its continuous actions scaled from [-1, 1] to the bounds of `actions`. If the
+/// bounds are -1 and 1, it is `policy` itself. Actions in its history stay within [-1, 1], as in
+/// training.
 pub fn in_units_of(actions: &ActionSpace, policy: Box<dyn Policy>) -> Box<dyn Policy> {
     match ActionScale::of(actions) {
         None => policy,
@@ -49,7 +49,7 @@ impl Policy for Scaled {
 mod tests {
     use super::*;
 
-    /// Does one thing whatever it sees.
+    /// A policy that always takes the same actions.
     struct Stubborn(Actions);
 
     impl Policy for Stubborn {
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn actions_are_between_the_bounds_of_the_environment() {
         check([-1.0, -1.0], [1.0, 1.0], [0.1, -1.0, 1.0, 0.5]);
-        // Gas from 0 to 1, and a torque of up to 2.
+        // A throttle from 0 to 1, and a torque of up to 2.
         check([0.0, -2.0], [1.0, 2.0], [0.55, -2.0, 1.0, 1.0]);
     }
 }

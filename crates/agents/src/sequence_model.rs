@@ -1,11 +1,11 @@
-//! [`SequenceModel`]: logged actions are learned from the contexts they were taken in.
+//! [`SequenceModel`]: learning of recorded actions from their contexts.
 //!
-//! With a Decision Transformer that is conditioned on returns this is Chen et al. (2021); without
-//! returns, or with a perceptron, it is behaviour cloning. A perceptron that is conditioned on
-//! returns is [RvS](crate::rvs).
+//! With a Decision Transformer conditioned on returns, this is Chen et al. (2021). Without returns,
+//! or with a perceptron, it is behaviour cloning. A perceptron conditioned on returns is
+//! [RvS](crate::rvs).
 //!
-//! A [return model](overtone_model::conditioning::return_model) learns in the same steps, with a loss
-//! and an optimizer of its own.
+//! A [return model](overtone_model::conditioning::return_model) learns in the same steps, with its
+//! own loss and optimizer.
 
 use burn::tensor::{Device, Tensor};
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
@@ -29,30 +29,30 @@ use crate::{
     value::{parts, steps::where_finite},
 };
 
-/// Learns logged actions.
+/// Learning of recorded actions with one model.
 #[derive(Clone, Debug)]
 pub struct SequenceModel {
     /// The model.
     pub model: ModelConfig,
-    /// What it sees.
+    /// The form of the observations.
     pub observations: ObservationSpace,
-    /// What it does.
+    /// The form of the actions.
     pub actions: ActionSpace,
 }
 
 /// Everything that a step changes.
 #[derive(Clone, Debug)]
 pub struct SequenceLearner {
-    /// Learns actions; it acts.
+    /// The model of actions, which acts.
     pub model: Learner<Model>,
-    /// Learns the returns that bound an agent's target, where the conditioner has such a model.
+    /// The model of the returns that bound an agent's target, if the conditioner has one.
     pub returns: Option<Learner<ReturnModel>>,
 }
 
 impl Algorithm for SequenceModel {
     type State = SequenceLearner;
 
-    /// Discrete actions: nats per action, and the share of logged actions that are the most
+    /// Discrete actions: nats per action, and the fraction of recorded actions that are the most
     /// probable one. Continuous actions, in the head's own unit: squared error, averaged over
     /// dimensions, or nats, summed over them.
     fn figures(&self) -> &'static [&'static str] {
@@ -122,7 +122,7 @@ impl Algorithm for SequenceModel {
 }
 
 impl SequenceModel {
-    /// A batch with the numbers that the model is conditioned on.
+    /// A batch with the inputs of the model's conditioning.
     fn contexts(&self, batch: &mut Batch, data: &TrainingData, device: &Device) -> Contexts {
         let contexts = data.contexts(batch, device);
         match self.model.conditioning() {
@@ -132,7 +132,7 @@ impl SequenceModel {
     }
 }
 
-/// The gradient of a part is that of the model, then that of the return model.
+/// The gradient of a part consists of the model's gradient, then the return model's gradient.
 impl Parts<SequenceLearner> for SequenceModel {
     fn part(
         &self,
@@ -172,7 +172,7 @@ fn loss_of(model: &Learner<Model>, contexts: &Contexts, at: &StepAt<'_>) -> Batc
     BatchLoss { total: loss.total, figures }
 }
 
-/// The return model is a part of both files of tensors, under the name [`return_model::PART`].
+/// The return model is stored in both tensor files, under the name [`return_model::PART`].
 impl Export for SequenceLearner {
     fn export_model(&self) -> NamedTensors {
         let mut tensors = self.model.export_model();
@@ -219,13 +219,13 @@ impl Stored for SequenceLearner {
 #[serde(transparent)]
 pub struct DecisionTransformerOptions(pub DecisionTransformerConfig);
 
-/// Options of behaviour cloning: its model, which is conditioned on nothing.
+/// Options of behaviour cloning: its model, without conditioning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BehaviorCloningConfig(pub ModelConfig);
 
-/// Options of an algorithm that learns logged actions with one model: where two of them differ.
-/// The rest of [`AlgorithmOptions`] follows from the model.
+/// The options that differ between algorithms that learn recorded actions with one model. The rest
+/// of [`AlgorithmOptions`] follows from the model.
 pub trait LearnsActions {
     /// The model.
     fn learned(&self) -> ModelConfig;
@@ -239,7 +239,7 @@ pub trait LearnsActions {
     /// Checks that the model has the conditioning of the algorithm.
     ///
     /// # Errors
-    /// Names the key that says otherwise.
+    /// Names the key with the wrong conditioning.
     fn check_conditioning(&self) -> Result<(), ModelError>;
 }
 
@@ -317,7 +317,7 @@ impl LearnsActions for DecisionTransformerOptions {
 
     fn check_conditioning(&self) -> Result<(), ModelError> {
         if self.0.conditioning.is_none() {
-            let expected = "given: without returns a Decision Transformer is behaviour cloning";
+            let expected = "must be set: without returns, use behavior_cloning";
             return Err(config_error("model.conditioning", "none", expected));
         }
         Ok(())
@@ -347,15 +347,15 @@ impl LearnsActions for BehaviorCloningConfig {
     fn check_conditioning(&self) -> Result<(), ModelError> {
         match self.0.conditioning() {
             Some(_) => {
-                let expected = "none: behaviour cloning is not conditioned on returns";
-                Err(config_error("model.conditioning", "given", expected))
+                let expected = "must be none: behaviour cloning is not conditioned on returns";
+                Err(config_error("model.conditioning", "set", expected))
             }
             None => Ok(()),
         }
     }
 }
 
-/// `what`, its head and its attention in words.
+/// Description of `what` with its head and its attention.
 fn describe_transformer(what: &str, model: &DecisionTransformerConfig) -> String {
     format!("{what}, {}, {}", model.head.describe(), model.attention.describe())
 }

@@ -1,7 +1,7 @@
-//! Weights of the published Decision Transformers as `torch.save` writes them: tensors by name.
+//! Weights of the published Decision Transformers in the format of `torch.save`: tensors by name.
 //!
-//! Names and shapes say all of a model but its attention heads and, on vectors, its context.
-//! Of the file's pickle only tensors are read; no code in it is run.
+//! Names and shapes determine all of a model except its attention heads and, on vectors, its
+//! context. Only tensors are read from the file's pickle; its code is not executed.
 
 use std::path::Path;
 
@@ -17,24 +17,24 @@ use pytorch_reader::{DType, PytorchReader, Tensor};
 
 use crate::{AlgorithmConfig, DecisionTransformerOptions};
 
-/// A tensor may be a view that shows the same numbers again and again: how many times as large as
-/// their file tensors may be.
+/// Maximum ratio of the tensors' size to the file's size. A tensor can be a view that repeats the
+/// same numbers.
 const MOST_REPEATED: u64 = 64;
 
-/// What a state dict does not say.
+/// The settings that a state dict does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsaid {
     /// Attention heads; `None`: as published, 1 on vectors and 8 on frames.
     pub n_heads: Option<usize>,
-    /// Timesteps that a model of vectors sees.
+    /// Context length in timesteps of a model of vectors.
     pub context_length: usize,
 }
 
-/// The float tensors of a `.safetensors` file, or of a `.pt`, `.pth` or `.bin` file, as `f32`; the
-/// rest, such as masks, are left out.
+/// The float tensors of a `.safetensors` file, or of a `.pt`, `.pth` or `.bin` file, as `f32`.
+/// Other tensors, such as masks, are left out.
 ///
 /// # Errors
-/// When the file cannot be read as one.
+/// When the file has another format.
 pub fn read(path: &Path) -> Result<NamedTensors, ModelError> {
     if path.extension().is_some_and(|extension| extension == "safetensors") {
         return weights::load_floats(path);
@@ -48,7 +48,7 @@ pub fn read(path: &Path) -> Result<NamedTensors, ModelError> {
         sum.saturating_add(numbers.saturating_mul(tensor.dtype().size() as u64))
     });
     if shown / MOST_REPEATED > written {
-        return Err(unreadable(format!("{shown} bytes of tensors, of a file of {written}")));
+        return Err(unreadable(format!("{shown} bytes of tensors from a file of {written} bytes")));
     }
     let mut tensors = NamedTensors::new();
     for (name, tensor) in reader.tensors() {
@@ -59,12 +59,12 @@ pub fn read(path: &Path) -> Result<NamedTensors, ModelError> {
     Ok(tensors)
 }
 
-/// The first line of what the reader says: others explain Python.
+/// The first line of the reader's error; the other lines explain Python.
 fn one_line(error: &impl std::fmt::Display) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-/// A tensor in single precision; `None` where it holds no floats, such as a mask.
+/// A tensor in single precision; `None` if it does not contain floats, such as a mask.
 fn floats(tensor: &Tensor) -> Result<Option<TensorData>, String> {
     let dtype = match tensor.dtype() {
         DType::F16 => burn::tensor::DType::F16,
@@ -80,11 +80,11 @@ fn floats(tensor: &Tensor) -> Result<Option<TensorData>, String> {
         .map_err(|error| one_line(&error))
 }
 
-/// A published model as ours, for `task`.
+/// A published model in our format, for `task`.
 ///
 /// # Errors
-/// When the tensors are of no published model, of one that other observations or actions belong
-/// to than the task's, or not all there.
+/// When the tensors are not a published model, belong to other observations or actions than the
+/// task's, or are incomplete.
 pub fn import(
     theirs: &NamedTensors,
     task: &Task,
@@ -94,7 +94,7 @@ pub fn import(
         ObservationSpace::Vectors { .. } => ("embed_state.weight", "vectors"),
         ObservationSpace::Pixels { .. } => ("state_encoder.0.weight", "frames"),
     };
-    // The weights may stand under a key of the file, or under that of a parallel module.
+    // The weights can be under a key of the file, or under the key of a parallel module.
     let Some(prefix) = theirs.keys().find_map(|name| name.strip_suffix(mark)) else {
         return Err(ModelError::Input {
             what: "state dict",
@@ -103,7 +103,7 @@ pub fn import(
                 None => "no tensors of floats".into(),
             },
             expected: format!(
-                "the published Decision Transformer of {of}, which has `{mark}`, as {} shows them",
+                "the published Decision Transformer of {of} with `{mark}`, for observations of {}",
                 task.title
             ),
         });
@@ -154,7 +154,7 @@ fn atari(
 ) -> Result<DecisionTransformerConfig, ModelError> {
     let [actions, d_model] = shape(theirs, "head.weight")?;
     same("actions", actions, task.actions.size())?;
-    // A row for each of three tokens a timestep, and one more.
+    // One row for each of three tokens per timestep, and one more.
     let [_, rows, _] = shape(theirs, "pos_emb")?;
     let [_, timesteps, _] = shape(theirs, "global_pos_emb")?;
     let max_timestep = timesteps.saturating_sub(1);
@@ -172,7 +172,7 @@ fn same(what: &'static str, got: usize, expected: usize) -> Result<(), ModelErro
     if got == expected {
         return Ok(());
     }
-    let expected = format!("{expected}, as the task has");
+    let expected = format!("{expected}, as in the task");
     Err(ModelError::Input { what, got: format!("{got} in the state dict"), expected })
 }
 
@@ -187,10 +187,10 @@ fn shape<const D: usize>(theirs: &NamedTensors, name: &str) -> Result<[usize; D]
     })
 }
 
-/// How many different numbers follow on `before` in the names.
+/// Number of different numbers after `before` in the names.
 fn blocks(theirs: &NamedTensors, before: &str) -> usize {
     let number = |name: &String| name.strip_prefix(before)?.split('.').next()?.parse().ok();
     let last: Option<usize> = theirs.keys().filter_map(number).max();
-    // Blocks between that are missing are found by their tensors.
+    // A missing block in between is found later, by its missing tensors.
     last.map_or(0, |last| last.saturating_add(1)).min(theirs.len())
 }

@@ -1,5 +1,5 @@
-//! TD3+BC (Fujimoto & Gu 2021): TD3's critics, and an actor that is held near the recorded
-//! actions.
+//! TD3+BC (Fujimoto & Gu 2021): TD3's critics, and an actor with a penalty on distance from the
+//! recorded actions.
 //!
 //! With two critics `Q`, an actor `π`, and `Q'`, `π'` that follow them, a step on a batch is
 //!
@@ -16,11 +16,11 @@
 //! L_π = −λ mean Q_1(s, π(s)) + mean (π(s) − a)²
 //! ```
 //!
-//! after which the targets move by `τ` of the way. `λ` is a constant. With `α = 0` the actor
+//! after which the targets move by the fraction `τ`. `λ` is a constant. With `α = 0` the actor
 //! clones behaviour.
 //!
-//! Differs from the published implementation: the last step of an episode that a limit cut is
-//! left out (there it is learned from with whatever row comes next, or left out by the reader).
+//! Differs from the published implementation: the last step of a truncated episode is left out.
+//! (There its next observation is the first of the next episode, or the reader leaves it out.)
 
 use burn::{module::Module, tensor::Tensor};
 use documented::DocumentedFields;
@@ -36,28 +36,28 @@ use crate::{
         keys::check_positive,
         network::{self, Hidden, constant},
         td3::{Td3Keys, Td3Options},
-        twin::beside,
+        twin::concat,
     },
 };
 
-/// Learns an actor by the values of what was recorded.
+/// Learning of an actor by the values of recorded actions.
 pub type Td3Bc = Td3<Td3BcConfig>;
 
 /// Options of the algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct Td3BcConfig {
-    /// α: how much values count against the recorded actions, 0 clones them; the paper's 2.5.
+    /// α: weight of values against the recorded actions; 0 clones them; the paper's 2.5.
     pub alpha: f64,
     /// Discount of later rewards.
     pub gamma: f64,
-    /// τ: the part of the way that target networks go when they move.
+    /// τ: step size of the target networks when they move.
     pub target_rate: f64,
     /// σ: standard deviation of the noise on the target actor's actions.
     pub target_noise: f64,
-    /// c: the largest such noise.
+    /// c: the largest noise.
     pub noise_clip: f64,
-    /// Steps of the critics for one of the actor and the targets.
+    /// Steps of the critics per step of the actor and the targets.
     pub actor_every: u64,
     /// Hidden layers of the actor and of each critic.
     pub n_layers: usize,
@@ -142,8 +142,8 @@ impl Td3Options for Td3BcConfig {
         let actions = state.actor.network.act(steps.observations.clone());
         let cloning = (actions.clone() - constant(steps.actions.clone())).square().mean();
         let critic = state.critics.network.first.valid();
-        let values = critic.forward(beside(steps.observations.clone(), actions));
-        // Values of exactly 0 have no size, and lead nowhere.
+        let values = critic.forward(concat(steps.observations.clone(), actions));
+        // If all values are exactly 0, their mean size is 0 and the gradient is 0.
         let size = values.clone().detach().abs().mean().clamp_min(f64::from(f32::MIN_POSITIVE));
         cloning - values.mean() / size * self.alpha
     }

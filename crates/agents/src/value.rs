@@ -1,4 +1,4 @@
-//! What the algorithms share that learn an actor of real-valued actions beside critics.
+//! Common parts of the algorithms that learn an actor of continuous actions with critics.
 
 pub mod actor_critic;
 pub mod expectile;

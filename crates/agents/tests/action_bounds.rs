@@ -1,5 +1,5 @@
-//! Actions between bounds of ±2 are learned and played as those between ±1, twice as large; and
-//! those from 0 to 2 as those between ±1, with padding where it was.
+//! Actions with bounds of ±2 are learned and taken like actions with bounds of ±1, twice as large.
+//! Actions from 0 to 2 are learned like actions within ±1, with the same padding.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -22,7 +22,7 @@ fn columns([low, high]: [f32; 2]) -> Columns {
     let acted = rows.clone().flat_map(|row| {
         [((row * 37) % 64) as f32 / 32.0 - 1.0, ((row * 11) % 16) as f32 / 16.0 - 0.5]
     });
-    // All are halves of halves: nothing is rounded.
+    // All are multiples of 1/4: nothing is rounded.
     let scaled = |number: f32| low + 0.5 * (number + 1.0) * (high - low);
     let episode =
         |number: usize| Episode { start: number * 5, length: 5, outcome: Outcome::Terminated };
@@ -61,7 +61,7 @@ fn weights(checkpoint: &Checkpoint) -> BTreeMap<&str, Vec<u8>> {
         .into()
 }
 
-/// Three steps of an agent's.
+/// Three steps of an agent.
 fn played(checkpoint: &Checkpoint) -> Vec<f32> {
     let agent = Agent::of(checkpoint).unwrap();
     let mut policy: Box<dyn Policy> =
@@ -85,14 +85,14 @@ fn twice_the_bounds_is_the_same_agent_twice_as_strong() {
     let bounds = [[-1.0, 1.0], [-2.0, 2.0], [0.0, 2.0]];
     let [one, two, above] = bounds.map(|bounds| trained(folder.path(), bounds));
     assert!(weights(&one) == weights(&two), "the same numbers are learned, to the bit");
-    assert!(weights(&one) == weights(&above), "padding is no action: it is not scaled");
-    assert_ne!(one.state.dataset_hash, two.state.dataset_hash, "the data is as it was recorded");
+    assert!(weights(&one) == weights(&above), "padding is not an action: it is not scaled");
+    assert_ne!(one.state.dataset_hash, two.state.dataset_hash, "the stored data is not scaled");
     let (weak, strong) = (played(&one), played(&two));
     assert_eq!(strong, weak.iter().map(|number| 2.0 * number).collect::<Vec<f32>>());
     let shifted: Vec<f32> =
         weak.iter().map(|number| (0.5 * (f64::from(*number) + 1.0) * 2.0) as f32).collect();
     assert_eq!(played(&above), shifted);
     assert!(weak.iter().any(|number| number.abs() > 1e-4), "{weak:?}");
-    // Three steps differ: what was done before is seen, as it was learned.
+    // The three steps differ, because the history contains the scaled actions of training.
     assert_ne!(weak[..2], weak[2..4]);
 }

@@ -1,4 +1,4 @@
-//! Agents that play an actor: each alone and in any company, after a start, within [-1, 1].
+//! Agents that act with an actor: each alone and in any batch, after a start, within [-1, 1].
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -62,7 +62,7 @@ fn numbers(actions: Actions) -> Vec<f32> {
 }
 
 #[test]
-fn an_agent_does_the_same_in_any_company() {
+fn an_agent_takes_the_same_actions_in_any_batch() {
     let n = 150;
     let turns: Vec<Turn> = (0..n).map(|agent| turn(agent, true)).collect();
     let all: Vec<f32> = (0..n).flat_map(observation).collect();

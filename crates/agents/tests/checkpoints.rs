@@ -1,5 +1,5 @@
-//! What a run writes of itself: checkpoints that are whole or named as broken, and what is
-//! left when the loss stops being a number.
+//! Output of a run: checkpoints that are intact or named as broken, and the files that remain when
+//! the loss becomes non-finite.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -42,7 +42,7 @@ fn model_and_optimizer_come_back_as_they_were() {
     assert_eq!(state.model.optimizer.n_steps(), 3);
     let stored = weights::load(&bench.step(3).join("optimizer.safetensors")).unwrap();
     assert_eq!(state.model.optimizer.export(), stored);
-    // Two moments of every parameter, and none that is all zero in both.
+    // Two moments of every parameter, and none with zeros in both.
     assert_eq!(stored.len(), 2 * weights::export(&state.model.network).len());
     assert!(stored["second.blocks.0.qkv_weight"].iter::<f32>().any(|value| value > 0.0));
     let copy = bench.dir.path().join("copy");
@@ -50,9 +50,9 @@ fn model_and_optimizer_come_back_as_they_were() {
     assert!(files(&saved.path) == files(&bench.step(3)));
 }
 
-/// What plays is written where it is looked for, and what is stepped beside the moments.
+/// The acting weights are stored in the model's file, and the trained weights next to the moments.
 #[test]
-fn averages_go_on_as_they_were() {
+fn averages_resume_unchanged() {
     let bench = Bench::new();
     let plain = TrainConfig { checkpoint_every: 37, ..config(60) };
     let (_, without) = bench.train(plain.clone());
@@ -77,7 +77,7 @@ fn averages_go_on_as_they_were() {
     trainer.train(&AtomicBool::new(false), &mut witness).unwrap();
     assert!(witness.0[&60] == whole.0[&60]);
 
-    // A run that begins with another's weights begins with what played.
+    // A run that is initialised from another one starts from its acting weights.
     let mut generator = overtone_core::seed::generator(9, "any");
     let device = Device::flex().autodiff();
     let state = bench.algorithm().init(&averaging, &device, &mut generator).unwrap();
@@ -87,9 +87,9 @@ fn averages_go_on_as_they_were() {
     assert_eq!(weights::export(&state.model.acting()), averages);
 }
 
-/// Such files are others': ours are in `f32`.
+/// Other programs write such files: ours are in `f32`.
 #[test]
-fn training_goes_on_in_single_precision() {
+fn training_resumes_in_single_precision() {
     let bench = Bench::new();
     let (_, whole) = bench.train(config(3));
     fs::remove_file(bench.step(2).join("SHA256SUMS")).unwrap();
@@ -127,13 +127,13 @@ fn any_change_of_a_file_is_noticed_and_named() {
             fs::write(&path, damaged).unwrap();
             let (newest, skipped) = Checkpoint::newest(&bench.run.checkpoints()).unwrap();
             assert_eq!(newest.state.step, 1, "{name}, damage {i}");
-            let said = skipped[0].to_string();
-            assert!(said.contains(&format!("step-00000002/{name}")), "damage {i}: {said}");
-            assert!(!said.contains('\n'), "{said}");
+            let message = skipped[0].to_string();
+            assert!(message.contains(&format!("step-00000002/{name}")), "damage {i}: {message}");
+            assert!(!message.contains('\n'), "{message}");
         }
         fs::write(&path, bytes).unwrap();
     }
-    // A sum that does not fit is as bad as a file that does not.
+    // An invalid sum is as bad as an invalid file.
     fs::write(bench.step(2).join("SHA256SUMS"), "").unwrap();
     assert_eq!(Checkpoint::newest(&bench.run.checkpoints()).unwrap().0.state.step, 1);
     fs::remove_file(bench.step(1).join("state.json")).unwrap();
@@ -146,10 +146,10 @@ fn any_change_of_a_file_is_noticed_and_named() {
     sentences::check(&error);
 }
 
-/// Going on from the checkpoint before a broken one must not delete what it then writes, and
-/// keep the broken one for being of a later step.
+/// A run that resumes from the checkpoint before a broken one must keep its new checkpoints, and
+/// delete the broken one although it has a later step.
 #[test]
-fn going_back_behind_a_broken_checkpoint() {
+fn resuming_from_before_a_broken_checkpoint() {
     let bench = Bench::new();
     bench.train(TrainConfig { keep_checkpoints: 4, ..config(4) }).0.unwrap();
     for step in [3, 4] {
@@ -168,9 +168,9 @@ fn going_back_behind_a_broken_checkpoint() {
     Checkpoint::newest(&bench.run.checkpoints()).unwrap();
 }
 
-/// A copy that a person made, and others' files.
+/// A copy that a person made, and files of other programs.
 #[test]
-fn what_is_no_checkpoint_stays_and_stops_nothing() {
+fn other_files_are_kept_and_ignored() {
     let bench = Bench::new();
     let folder = bench.run.checkpoints();
     let others = [".step-00000001.old", "step-00000001-backup", "step-1", "step-best"];
@@ -188,7 +188,7 @@ fn what_is_no_checkpoint_stays_and_stops_nothing() {
     assert_eq!((newest.state.step, skipped.len()), (4, 0));
 }
 
-/// Two are kept; the run is stopped after update 5, and again after update 6, which is planned.
+/// Two are kept. The run is stopped after update 5, and again after update 6, which is planned.
 #[test]
 fn a_stop_costs_no_planned_checkpoint() {
     let bench = Bench::new();
@@ -218,7 +218,7 @@ fn a_copy_that_cannot_be_written_is_named() {
     assert!(error.starts_with(&format!("{}: ", in_the_way.display())), "{error}");
 }
 
-/// Without its sums a state can claim anything.
+/// Without its sums, a state file can claim anything.
 #[test]
 fn a_state_cannot_claim_a_model_that_its_weights_are_not() {
     let bench = Bench::new();
@@ -226,7 +226,7 @@ fn a_state_cannot_claim_a_model_that_its_weights_are_not() {
     fs::remove_file(bench.step(1).join("SHA256SUMS")).unwrap();
     let path = bench.step(1).join("state.json");
     let state = fs::read_to_string(&path).unwrap();
-    // The longest context that may be, and counts far beyond any memory.
+    // The longest valid context, and counts far beyond any memory.
     for (key, claimed) in [
         ("max_timestep", 2_000_000_000),
         ("context_length", 65_536),
@@ -243,21 +243,21 @@ fn a_state_cannot_claim_a_model_that_its_weights_are_not() {
     }
 }
 
-/// What training refuses is refused where weights are read, too.
+/// Invalid options are refused in training, and also when weights are read.
 #[test]
 fn an_agent_that_could_not_be_trained_does_not_play() {
     let bench = Bench::new();
     bench.train(config(1)).0.unwrap();
     let weights = weights::load(&bench.step(1).join("model.safetensors")).unwrap();
-    let told = ModelConfig::Transformer(bench.model());
-    let cloning = AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(told));
+    let model = ModelConfig::Transformer(bench.model());
+    let cloning = AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(model));
     let agent = Agent { algorithm: cloning, ..bench.agent() };
     let error = agent.policy(&weights, &agent.matched(), &Device::flex());
     let error = error.err().unwrap().to_string();
     sentences::check(&error);
 }
 
-/// Whatever else has changed in it since.
+/// Even if other parts of the file have changed.
 #[test]
 fn another_layout_is_refused_with_a_sentence() {
     let bench = Bench::new();
@@ -289,16 +289,19 @@ fn another_model_or_other_data_is_refused() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_changes_nothing() {
+fn a_non_finite_loss_changes_nothing() {
     let bench = Bench::new();
     let (finished, witness) = bench.train(TrainConfig { learning_rate: 1e30, ..config(9) });
     let error = finished.unwrap_err();
-    let said = error.to_string();
+    let message = error.to_string();
     let TrainError::NonFinite { step, what, value, indices, .. } = error else {
-        panic!("{said}");
+        panic!("{message}");
     };
-    let expected = format!("; the checkpoint of update {} is whole. Try a lower", step - 1);
-    assert!(said.starts_with(&format!("update {step}: ")) && said.contains(&expected), "{said}");
+    let expected = format!("; the checkpoint of update {} is intact. Try a lower", step - 1);
+    assert!(
+        message.starts_with(&format!("update {step}: ")) && message.contains(&expected),
+        "{message}"
+    );
     assert!(step >= 2 && !value.is_finite(), "{step}: {value}");
     let record: serde_json::Value = serde_json::from_slice(&fs::read(indices).unwrap()).unwrap();
     assert_eq!(record["step"], step);
@@ -311,13 +314,13 @@ fn a_loss_that_is_no_number_changes_nothing() {
         .collect();
     assert_eq!(rows.len(), BATCH);
     assert!(rows.iter().all(|&row| row < bench.dataset.n_transitions()), "{rows:?}");
-    // The newest checkpoint is of the step before, as it was then.
+    // The newest checkpoint is from the step before, unchanged.
     let (newest, _) = Checkpoint::newest(&bench.run.checkpoints()).unwrap();
     assert_eq!(newest.state.step, step - 1);
     assert!(files(&newest.path) == witness.0[&(step - 1)]);
     let tensors = weights::load(&newest.path.join("model.safetensors")).unwrap();
     assert!(tensors.values().all(|tensor| tensor.iter::<f32>().all(f32::is_finite)));
-    // From there the same batch fails again, and is named again.
+    // From there, the same batch fails again, and is named again.
     let config = TrainConfig { learning_rate: 1e30, ..config(9) };
     let again = bench.trainer(config, Some(&newest));
     let error = again.train(&AtomicBool::new(false), &mut Witness::default()).unwrap_err();

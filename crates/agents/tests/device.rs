@@ -1,4 +1,4 @@
-//! What training on a GPU does otherwise, on the CPU: figures read several steps at a time,
+//! Differences of training on a GPU, tested on the CPU: figures read for several steps at a time,
 //! frames on the device, and mixed precision.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
@@ -19,14 +19,14 @@ use overtone_train::{
 };
 use pong::{Bench, config, files};
 
-/// Every step's loss, and the columns of the metrics that are no times.
+/// Every step's loss, and the columns of the metrics except times.
 #[derive(Default, Debug, PartialEq)]
-struct Told {
+struct Recorder {
     losses: Vec<(u64, f64)>,
     rows: Vec<[f64; 5]>,
 }
 
-impl Observer for Told {
+impl Observer for Recorder {
     fn stepped(&mut self, step: u64, loss: f64) {
         self.losses.push((step, loss));
     }
@@ -39,16 +39,16 @@ impl Observer for Told {
     fn saved(&mut self, _checkpoint: &Checkpoint) {}
 }
 
-fn told(config: TrainConfig, on_device: bool) -> (Bench, Told) {
+fn record(config: TrainConfig, on_device: bool) -> (Bench, Recorder) {
     let bench = Bench::new();
     let mut job = bench.job(config);
     if on_device {
         job.data.keep_frames_on(&job.device).unwrap();
     }
     let trainer = Trainer::new(bench.algorithm(), job, None).unwrap();
-    let mut told = Told::default();
-    trainer.train(&AtomicBool::new(false), &mut told).unwrap();
-    (bench, told)
+    let mut recorder = Recorder::default();
+    trainer.train(&AtomicBool::new(false), &mut recorder).unwrap();
+    (bench, recorder)
 }
 
 fn eleven_steps() -> TrainConfig {
@@ -57,11 +57,11 @@ fn eleven_steps() -> TrainConfig {
 
 #[test]
 fn reading_late_changes_neither_weights_nor_metrics() {
-    let (bench, once) = told(eleven_steps(), false);
+    let (bench, once) = record(eleven_steps(), false);
     assert_eq!(once.losses.len(), 11);
     assert_eq!(once.rows.iter().map(|row| row[0]).collect::<Vec<_>>(), [4.0, 8.0, 11.0]);
     for read_every in [3, 100] {
-        let (other, late) = told(TrainConfig { read_every, ..eleven_steps() }, false);
+        let (other, late) = record(TrainConfig { read_every, ..eleven_steps() }, false);
         assert_eq!(late, once, "{read_every}");
         for step in [7, 11] {
             assert!(files(&bench.step(step)) == files(&other.step(step)), "{read_every}: {step}");
@@ -70,7 +70,7 @@ fn reading_late_changes_neither_weights_nor_metrics() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_is_found_at_the_reading() {
+fn a_non_finite_loss_is_found_when_it_is_read() {
     let fails = |read_every| {
         let bench = Bench::new();
         let config = TrainConfig {
@@ -81,7 +81,7 @@ fn a_loss_that_is_no_number_is_found_at_the_reading() {
             ..config(50)
         };
         let error = bench.train(config).0.unwrap_err();
-        assert!(error.to_string().contains("; there is no checkpoint yet. Try"), "{error}");
+        assert!(error.to_string().contains("; no checkpoint exists yet. Try"), "{error}");
         let TrainError::NonFinite { step, what, value, indices, .. } = error else {
             panic!("{error}")
         };
@@ -134,8 +134,8 @@ fn rows_of_the_bank_are_the_frames_of_the_batch() {
 
 #[test]
 fn training_is_the_same_from_frames_on_the_device() {
-    let (_, sent) = told(eleven_steps(), false);
-    let (_, kept) = told(eleven_steps(), true);
+    let (_, sent) = record(eleven_steps(), false);
+    let (_, kept) = record(eleven_steps(), true);
     for ((_, sent), (_, kept)) in sent.losses.iter().zip(&kept.losses) {
         assert!((sent - kept).abs() < 1e-4, "{sent} {kept}"); // seen: 1e-6
     }
@@ -143,8 +143,8 @@ fn training_is_the_same_from_frames_on_the_device() {
 
 #[test]
 fn mixed_precision_trains_as_well() {
-    let (_, exact) = told(eleven_steps(), false);
-    let (_, mixed) = told(TrainConfig { precision: Precision::Bf16, ..eleven_steps() }, false);
+    let (_, exact) = record(eleven_steps(), false);
+    let (_, mixed) = record(TrainConfig { precision: Precision::Bf16, ..eleven_steps() }, false);
     for ((_, exact), (_, mixed)) in exact.losses.iter().zip(&mixed.losses) {
         assert!((exact - mixed).abs() < 0.02 * exact, "{exact} {mixed}");
     }

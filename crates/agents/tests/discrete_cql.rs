@@ -1,9 +1,9 @@
-//! Conservative Q-learning on a chain of five states whose values are known.
+//! Conservative Q-learning on a chain of five states with known values.
 //!
-//! From state 0 to 4, `left` goes one state down (and stays in 0), `right` one up; `right` in
-//! state 4 pays 1 and ends the task. With discount γ the best is to walk right:
-//! `Q*(s, right) = γ^(4 − s)`, and a step to the left costs two: `Q*(s, left) = γ^(6 − s)`, but
-//! in state 0 one, `γ^5`.
+//! `left` goes one state down from state 0 to 4 (and stays in 0), `right` one up. `right` in state
+//! 4 has the reward 1 and ends the task. With discount γ the optimum is to walk right:
+//! `Q*(s, right) = γ^(4 − s)`. A step to the left costs two steps: `Q*(s, left) = γ^(6 − s)`,
+//! except in state 0, where it costs one: `γ^5`.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -53,7 +53,7 @@ fn without_conservatism_the_values_are_the_optimum() {
 }
 
 #[test]
-fn with_much_of_it_the_agent_does_what_was_recorded() {
+fn with_a_large_alpha_the_agent_takes_the_recorded_actions() {
     let data = listed(0.8, 0.0);
     let state = learned(&algorithm(small(100.0)), &data, config(300));
     for [left, right] in values(&state, &data) {
@@ -68,9 +68,9 @@ fn resuming_is_never_having_stopped() {
     check_resuming(&algorithm, &listed(0.5, 0.0));
 }
 
-/// The target is the network as it was at the last copy, and moves with each.
+/// The target is the network at the time of the last copy, and changes with each copy.
 #[test]
-fn the_target_moves_every_so_many_steps() {
+fn the_target_moves_every_n_steps() {
     let data = listed(0.5, 0.0);
     let every = |target_every| DiscreteCqlConfig { target_every, ..small(1.0) };
     let weights = |network: &QNetwork| overtone_model::weights::export(network);
@@ -86,7 +86,7 @@ fn the_target_moves_every_so_many_steps() {
             seen.push(target);
         }
     }
-    // What it began as, and the copies after 3 and 6 steps.
+    // The initial weights, and the copies after 3 and 6 steps.
     assert_eq!(seen.len(), 3);
 }
 
@@ -96,7 +96,7 @@ fn no_checkpoint_is_the_best_by_errors_of_values() {
 }
 
 #[test]
-fn mixed_precision_is_that_of_vectors_too() {
+fn mixed_precision_applies_to_vectors_too() {
     let data = listed(0.5, 0.0);
     let [exact, mixed] = [Precision::F32, Precision::Bf16].map(|precision| {
         let config = TrainConfig { precision, ..config(1) };
@@ -116,7 +116,7 @@ fn other_actions_and_options_are_refused() {
     refused(
         small(0.0),
         &ActionSpace::unit(3),
-        "algorithm = discrete_cql: the task's actions are real",
+        "algorithm = discrete_cql: the task's actions are continuous",
     );
     refused(small(-1.0), &listed, "discrete_cql.alpha = -1: ");
     refused(DiscreteCqlConfig { gamma: 1.5, ..small(0.0) }, &listed, "discrete_cql.gamma = 1.5: ");

@@ -1,5 +1,5 @@
-//! The value-based algorithms against a program of the same equations in PyTorch, 20 steps of
-//! each: `scripts/peers/value_golden.py` makes the files.
+//! Comparison of the value-based algorithms with a PyTorch program of the same equations, 20 steps
+//! each. `scripts/peers/value_golden.py` generates the files.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -25,7 +25,7 @@ use overtone_train::{
 /// Losses relative, tensors relative to their largest entry, in `f64`: gradients of the first step
 /// and parameters after 20.
 const DOUBLE: f64 = 1e-8;
-/// Likewise in `f32`, by the fused operations.
+/// The same in `f32`, with the fused operations.
 const SINGLE: f64 = 1e-4;
 
 const OBSERVATION: usize = 11;
@@ -62,10 +62,10 @@ impl Case {
     }
 
     fn steps(&self, step: u64) -> Steps {
-        let [observations, actions, rewards, goes_on, next_observations, next_actions] =
+        let [observations, actions, rewards, continues, next_observations, next_actions] =
             ["observations", "actions", "rewards", "goes_on", "next_observations", "next_actions"]
                 .map(|name| self.column(name, step));
-        Steps { observations, actions, rewards, goes_on, next_observations, next_actions }
+        Steps { observations, actions, rewards, continues, next_observations, next_actions }
     }
 
     /// The tensors under `prefix/`.
@@ -77,7 +77,7 @@ impl Case {
         named.collect()
     }
 
-    /// The state before the first step; `acts` is the part that plays.
+    /// The state before the first step; `acts` is the acting part.
     fn state<A: Algorithm>(&self, algorithm: &A, acts: &str, optimizers: &[&str]) -> A::State {
         let (mut model, mut training) = (NamedTensors::new(), NamedTensors::new());
         for (name, data) in self.tensors("initial") {
@@ -100,7 +100,7 @@ impl Case {
         algorithm.init(&config, &Device::flex().autodiff(), &mut generator).unwrap()
     }
 
-    /// Tensors of ours under `part` against those of the file under `prefix/part`.
+    /// Our tensors under `part` against the file's tensors under `prefix/part`.
     #[track_caller]
     fn check(&self, prefix: &str, part: &str, ours: &NamedTensors) {
         assert!(!ours.is_empty(), "{prefix}/{part} is empty");
@@ -114,7 +114,7 @@ impl Case {
         }
     }
 
-    /// All networks in the end, those that play and those that do not.
+    /// All networks at the end, acting or not.
     #[track_caller]
     fn check_final(&self, state: &impl Stored, acts: &str) {
         let (model, mut training) = (state.export_model(), state.export_training());
@@ -144,7 +144,7 @@ fn spaces() -> (ObservationSpace, ActionSpace) {
 
 const ACTOR_CRITIC: [&str; 2] = ["actor_optimizer", "critic_optimizer"];
 
-/// Gradients of the first step, all losses, and all networks in the end.
+/// Gradients of the first step, all losses, and all networks at the end.
 fn check_td3<O: Td3Options>(options: O) {
     let (observations, actions) = spaces();
     let algorithm = Td3::new(options, &observations, &actions);
@@ -219,7 +219,7 @@ fn iql() {
     }
 }
 
-/// The file's batch of a step, of actions from a list.
+/// The file's batch of a step, with discrete actions.
 fn listed(case: &Case, step: u64) -> CqlSteps {
     let observed = |tensor: Tensor<2>| {
         let [rows, width] = tensor.dims();

@@ -1,5 +1,5 @@
-//! Episodes kept out of training: the loss on them, the checkpoint it selects, and that a run
-//! which is stopped or killed measures as one that is not.
+//! Held-out episodes: their loss and the checkpoint that it selects. A run that was stopped or
+//! killed measures the same as an uninterrupted one.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -19,7 +19,7 @@ use overtone_train::{
 };
 use pong::{Bench, Witness, config, files};
 
-/// Two of the recording's four episodes are held out.
+/// Two of the dataset's four episodes are held out.
 fn holding(updates: u64) -> TrainConfig {
     TrainConfig { held_out: 0.5, ..config(updates) }
 }
@@ -41,7 +41,7 @@ struct StopAfter<'a>(u64, &'a AtomicBool);
 
 impl Observer for StopAfter<'_> {
     fn stepped(&mut self, step: u64, _loss: f64) {
-        // Asked before the step's own checkpoint, so that it is seen in the next step.
+        // Set before the step's own checkpoint, so that it takes effect in the next step.
         self.1.fetch_or(step == self.0, Ordering::Relaxed);
     }
     fn logged(&mut self, _report: &StepReport) {}
@@ -68,13 +68,13 @@ fn the_loss_is_measured_with_every_checkpoint_and_selects_one() {
     }
     assert_eq!(state.best, Some(Best { step: best.0, loss: best.1 }));
     assert_eq!(Checkpoint::best(&bench.run.checkpoints()).unwrap().0.state.step, best.0);
-    // Nothing is left of what is neither newest nor best.
+    // Only the newest and the best checkpoints remain.
     let mut kept = vec![format!("step-{:08}", best.0), "step-00000009".to_owned()];
     kept.dedup();
     assert_eq!(bench.steps(), kept);
 }
 
-/// Each loss is lower than the one before, until the learning rate has the last ones rise.
+/// Each loss is lower than the previous one, until the learning rate makes the last ones rise.
 #[test]
 fn the_best_checkpoint_outlives_newer_ones() {
     let bench = Bench::new();
@@ -95,7 +95,7 @@ fn the_best_checkpoint_outlives_newer_ones() {
     let (found, skipped) = Checkpoint::best(&bench.run.checkpoints()).unwrap();
     assert_eq!((found.state.step, skipped.len()), (lowest.0, 0));
     assert_eq!(found.state.held_out, Some(lowest.1));
-    // Without it, the better one of those that are there.
+    // Without it, the best of the existing ones.
     fs::remove_dir_all(bench.step(lowest.0)).unwrap();
     let next = rows.iter().filter(|row| row.0 >= 15).min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
     let (found, skipped) = Checkpoint::best(&bench.run.checkpoints()).unwrap();
@@ -118,18 +118,18 @@ fn the_measured_loss_is_of_held_out_contexts_without_dropout() {
     };
     let again = loss(&job.data, job.seed);
     assert_eq!(Some(again), checkpoint.state.held_out);
-    // The same from frames that are kept on the device.
+    // The same with frames that are kept on the device.
     let mut kept = job.data.clone();
     kept.keep_frames_on(&device).unwrap();
     let other = loss(&kept, job.seed);
     assert!((other - again).abs() < 1e-4, "{other} {again}");
-    // Cut into parts, which have more and less padding, it is the mean over all labels.
+    // Cut into parts with more and less padding, it is the mean over all labels.
     let [whole, in_parts] = [1, 4].map(|micro_batches| {
         let config = TrainConfig { batch_size: 4, micro_batches, ..job.config.clone() };
         held_out::loss(&algorithm, &state, &job.data, &config, job.seed, &device).unwrap()
     });
     assert!((whole - in_parts).abs() < 1e-5, "{whole} {in_parts}");
-    // Of other contexts it is another.
+    // Other contexts have another loss.
     let seed = (0..).find(|seed| *seed != job.seed && split(*seed) != split(job.seed)).unwrap();
     let other = loss(&job.data, seed);
     assert_ne!(other, again);
@@ -163,7 +163,7 @@ fn no_context_is_on_both_sides() {
 }
 
 #[test]
-fn a_stopped_run_measures_what_one_that_was_not_stopped_does() {
+fn a_stopped_run_measures_the_same_as_an_uninterrupted_one() {
     let whole = Bench::new();
     let config = TrainConfig { checkpoint_every: 3, ..holding(10) };
     whole.train(config.clone()).0.unwrap();
@@ -173,13 +173,13 @@ fn a_stopped_run_measures_what_one_that_was_not_stopped_does() {
     let trainer = stopped.trainer(config.clone(), None);
     let first = trainer.train(&stop, &mut StopAfter(4, &stop)).unwrap();
     assert_eq!((first.interrupted, first.checkpoint.state.step), (true, 5));
-    assert_eq!(first.checkpoint.state.held_out, None, "a run that nobody stops has none here");
+    assert_eq!(first.checkpoint.state.held_out, None, "an uninterrupted run does not measure here");
     assert_eq!(first.checkpoint.state.best.unwrap().step, 3);
     let stop = AtomicBool::new(true);
     let trainer = stopped.trainer(config.clone(), Some(&first.checkpoint));
     let second = trainer.train(&stop, &mut Witness::default()).unwrap();
     assert_eq!(second.checkpoint.state.step, 6);
-    // As if it had been killed after its seventh update: a row that will be measured again.
+    // As if the run had been killed after its seventh update: a row that will be measured again.
     let csv = stopped.run.path().join("held_out.csv");
     fs::write(&csv, fs::read_to_string(&csv).unwrap() + "9,0.25\n10,0.").unwrap();
     let trainer = stopped.trainer(config, Some(&second.checkpoint));
@@ -189,9 +189,9 @@ fn a_stopped_run_measures_what_one_that_was_not_stopped_does() {
     assert!(files(&stopped.step(10)) == files(&whole.step(10)), "the checkpoints differ");
 }
 
-/// Stopped between two rows of the metrics, whose steps are not checkpoints.
+/// Stopped between two rows of the metrics, at steps without planned checkpoints.
 #[test]
-fn a_stopped_run_reports_what_one_that_was_not_stopped_does() {
+fn a_stopped_run_reports_the_same_as_an_uninterrupted_one() {
     let metrics = |bench: &Bench| -> Vec<String> {
         let text = fs::read_to_string(bench.run.path().join("metrics.csv")).unwrap();
         let names: Vec<&str> = text.lines().next().unwrap().split(',').collect();
@@ -227,7 +227,7 @@ fn what_holds_nothing_out_is_as_it_was() {
     assert!(!state.contains("\"held_out\"") && !state.contains("best"), "{state}");
     let error = Checkpoint::best(&bench.run.checkpoints()).unwrap_err();
     assert!(matches!(error, TrainError::NoBest { .. }), "{error}");
-    // What was held out is not trained on afterwards.
+    // Held-out episodes are not trained on after a resume.
     let held = Bench::new();
     let checkpoint = held.train(holding(2)).0.unwrap().checkpoint;
     let refused = |bench: &Bench, config, checkpoint: &Checkpoint| {
@@ -236,14 +236,14 @@ fn what_holds_nothing_out_is_as_it_was() {
     };
     let error = refused(&held, config(4), &checkpoint);
     sentences::check(&error);
-    // Nor is measured on what was trained on.
+    // Training episodes are not measured after a resume.
     let checkpoint = bench.train(config(2)).0.unwrap().checkpoint;
     let error = refused(&bench, holding(4), &checkpoint);
     sentences::check(&error);
-    for (share, said) in [(0.01, "holds out none of 4"), (0.95, "leaves none of 4")] {
-        let config = TrainConfig { held_out: share, ..config(2) };
+    for (held_out, message) in [(0.01, "holds out none of 4"), (0.95, "leaves none of 4")] {
+        let config = TrainConfig { held_out, ..config(2) };
         let error =
             Trainer::new(held.algorithm(), held.job(config), None).err().unwrap().to_string();
-        assert!(error.contains("train.held_out") && error.contains(said), "{error}");
+        assert!(error.contains("train.held_out") && error.contains(message), "{error}");
     }
 }

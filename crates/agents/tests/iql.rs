@@ -1,4 +1,4 @@
-//! Implicit Q-learning on a chain of five states whose values are known (`chain`).
+//! Implicit Q-learning on a chain of five states with known values (`chain`).
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -40,7 +40,7 @@ fn played(state: &IqlState, data: &Dataset) -> (Vec<f64>, Vec<f64>) {
     (numbers(actions), numbers(values))
 }
 
-/// Towards 1 the expectile is the best recorded action's value, `γ^(4 − s)`.
+/// Towards 1, the expectile is the value of the best recorded action, `γ^(4 − s)`.
 #[test]
 fn with_a_high_expectile_the_actor_walks_right_and_values_are_the_optimum() {
     let data = real_valued(0.0);
@@ -54,11 +54,12 @@ fn with_a_high_expectile_the_actor_walks_right_and_values_are_the_optimum() {
     }
 }
 
-/// With τ = ½ a state is worth what the recorded policy earns, which goes left and right alike:
-/// `V(s) = ½ γ V(s − 1) + ½ γ V(s + 1)`, in state 0 with V(0) for V(−1), in state 4 with 1 for
-/// the step to the right. With β = 0 the actor clones it: the mean of [-1, 1] is 0.
+/// With τ = ½, a state has the value of the recorded policy, which goes left and right with equal
+/// probability: `V(s) = ½ γ V(s − 1) + ½ γ V(s + 1)`. In state 0, V(0) replaces V(−1); in state 4,
+/// 1 replaces the value after the step to the right. With β = 0 the actor clones the policy: the
+/// mean of [-1, 1] is 0.
 #[test]
-fn with_the_mean_values_are_those_of_the_recorded_policy() {
+fn with_expectile_one_half_values_equal_the_recorded_policys() {
     let data = real_valued(0.0);
     let state = learned(&algorithm(small(0.5, 0.0)), &data, config(4000));
     let (actions, values) = played(&state, &data);
@@ -78,7 +79,7 @@ fn with_the_mean_values_are_those_of_the_recorded_policy() {
     }
 }
 
-/// The chain's episodes return 0 or 1, so rewards become a thousand times as large.
+/// The chain's episodes have returns 0 or 1, so rewards are multiplied by a thousand.
 #[test]
 fn rewards_are_scaled_by_the_returns_of_the_data() {
     let data = real_valued(0.0);
@@ -87,13 +88,13 @@ fn rewards_are_scaled_by_the_returns_of_the_data() {
     let short = config(1);
     let loss = |config: IqlConfig| chain::first_loss(&algorithm(config), &data, short.clone());
     let (plain, scaled) = (loss(small(0.7, 0.0)), loss(scaled));
-    // Before the first step values are near zero: the loss is nearly the rewards' squares.
+    // Before the first step, values are near zero: the loss is nearly the square of the rewards.
     assert!(scaled / plain > 1e5 && scaled / plain < 1e6 * 1.5, "{scaled} {plain}");
 }
 
-/// The training loop looks at the loss and the gradient norm alone, which are the critics'.
+/// The training loop checks only the critics' loss and gradient norm.
 #[test]
-fn a_broken_actor_is_told_in_the_same_step() {
+fn a_broken_actor_is_reported_in_the_same_step() {
     let (data, algorithm) = (real_valued(0.0), algorithm(small(0.7, 3.0)));
     let (device, steps) = (Device::flex().autodiff(), chain::steps(&data));
     let mut whole = algorithm.init(&config(1), &device, &mut seed::generator(5, "init")).unwrap();

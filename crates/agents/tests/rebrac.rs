@@ -1,4 +1,4 @@
-//! ReBRAC on a chain of five states whose values are known (`chain`): the best is to walk right,
+//! ReBRAC on a chain of five states with known values (`chain`): the optimum is to walk right,
 //! `Q*(s, right) = γ^(4 − s)`.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
@@ -9,7 +9,7 @@ use burn::{module::Module, tensor::Tensor};
 use chain::{GAMMA, STATES, check_resuming, config, learned, numbers, observations, real_valued};
 use overtone_agents::{
     AlgorithmOptions, Rebrac, RebracConfig,
-    value::{ActorCritic, Rescaling, twin::beside},
+    value::{ActorCritic, Rescaling, twin::concat},
 };
 use overtone_data::Dataset;
 
@@ -35,7 +35,7 @@ fn played(state: &ActorCritic, data: &Dataset) -> (Vec<f64>, Vec<f64>) {
     let rescaling = Rescaling::new(data.normalization(), false);
     let states = chain::states(data, |states| rescaling.apply(states));
     let actions = state.actor.network.valid().act(states.clone());
-    let values = state.critics.network.valid().smaller(beside(states, actions.clone()));
+    let values = state.critics.network.valid().smaller(concat(states, actions.clone()));
     let numbers = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect();
     (numbers(actions), numbers(values))
 }
@@ -53,16 +53,16 @@ fn with_small_penalties_the_actor_walks_right_and_its_values_are_the_optimum() {
     }
 }
 
-/// Recorded actions are spread evenly over [-1, 1]: the nearest to all of them is 0.
+/// Recorded actions are spread evenly over [-1, 1]: the closest to all of them is 0.
 #[test]
-fn with_a_large_penalty_the_actor_does_what_was_recorded() {
+fn with_a_large_penalty_the_actor_takes_the_recorded_actions() {
     let data = real_valued(0.0);
     let state = learned(&algorithm(small(100.0, 0.0)), &data, config(1000));
     let (actions, _) = played(&state, &data);
     assert!(actions.iter().all(|action| action.abs() < 0.2), "{actions:?}");
 }
 
-/// A penalty on next actions makes values smaller where the actor's are not the recorded ones.
+/// A penalty on next actions lowers values if the actor's actions differ from the recorded ones.
 #[test]
 fn the_critics_penalty_lowers_values() {
     let data = real_valued(0.0);
@@ -71,7 +71,7 @@ fn the_critics_penalty_lowers_values() {
         played(&state, &data).1
     };
     let (without, with) = (values(0.0), values(0.1));
-    // What comes after state 4's step to the right is the end.
+    // After state 4's step to the right, the task has ended.
     assert!((0..STATES - 1).all(|s| with[s] < without[s] - 0.02), "{with:?} {without:?}");
 }
 

@@ -1,4 +1,4 @@
-//! State dicts that torch saved (`scripts/peers/state_dicts.py` wrote them).
+//! State dicts saved by torch (`scripts/peers/state_dicts.py` wrote them).
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use overtone_model::{DecisionTransformerConfig, PositionsConfig, published};
 use overtone_testkit::sentences;
 use overtone_testkit::{Golden, golden};
 
-const UNSAID: Unsaid = Unsaid { n_heads: None, context_length: 4 };
+const PUBLISHED: Unsaid = Unsaid { n_heads: None, context_length: 4 };
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state_dict").join(name)
@@ -48,7 +48,7 @@ fn a_model_of_vectors_is_the_golden_one() {
             assert!((half - full).abs() <= full.abs() / 256.0, "{name}: {half} of {full}");
         }
     }
-    let unsaid = Unsaid { n_heads: Some(2), ..UNSAID };
+    let unsaid = Unsaid { n_heads: Some(2), ..PUBLISHED };
     let (algorithm, ours) = state_dict::import(&theirs, &vectors(5, 3), unsaid).unwrap();
     let AlgorithmConfig::DecisionTransformer(found) = algorithm else { panic!("{algorithm:?}") };
     let expected = DecisionTransformerConfig {
@@ -62,7 +62,7 @@ fn a_model_of_vectors_is_the_golden_one() {
     assert_eq!(ours, published::gym(&expected, &theirs).unwrap());
 }
 
-/// Beside the weights a mask of bytes, and one of them in double precision.
+/// In addition to the weights, a mask of bytes, and one of the weights in double precision.
 #[test]
 fn a_safetensors_file_is_read_as_torch_s_is() {
     let theirs = state_dict::read(&file("gym.pt")).unwrap();
@@ -98,7 +98,7 @@ fn a_safetensors_file_is_read_as_torch_s_is() {
 }
 
 #[test]
-fn a_model_of_frames_says_its_context() {
+fn a_model_of_frames_determines_its_context() {
     let theirs = state_dict::read(&file("atari.pt")).unwrap();
     // [i, j, k, l] of a view is number i + 2j + 3k + 4l of its row.
     let convolution = &theirs["model_state_dict.module.state_encoder.2.weight"];
@@ -108,7 +108,7 @@ fn a_model_of_frames_says_its_context() {
         let expected = (i + 2 * j + 3 * k + 4 * l) as f32 / 100.0 - 0.5;
         assert_eq!(numbers[((i * 32 + j) * 4 + k) * 4 + l], expected, "{i} {j} {k} {l}");
     }
-    let (algorithm, ours) = state_dict::import(&theirs, &frames(6), UNSAID).unwrap();
+    let (algorithm, ours) = state_dict::import(&theirs, &frames(6), PUBLISHED).unwrap();
     let AlgorithmConfig::DecisionTransformer(found) = algorithm else { panic!("{algorithm:?}") };
     let max_timestep = 6;
     let expected = DecisionTransformerConfig {
@@ -128,18 +128,18 @@ fn what_does_not_belong_together_is_refused() {
     let (gym, atari) = (file("gym.pt"), file("atari.pt"));
     let (gym, atari) = (state_dict::read(&gym).unwrap(), state_dict::read(&atari).unwrap());
     for (theirs, task, unsaid, expected) in [
-        (&gym, vectors(6, 3), UNSAID, "width of observations"),
-        (&gym, vectors(5, 4), UNSAID, "numbers in an action"),
-        (&atari, frames(18), UNSAID, "6 in the state dict"),
-        (&atari, vectors(5, 3), UNSAID, "`embed_state.weight`"),
-        (&gym, vectors(5, 3), Unsaid { n_heads: Some(3), ..UNSAID }, "n_heads"),
+        (&gym, vectors(6, 3), PUBLISHED, "width of observations"),
+        (&gym, vectors(5, 4), PUBLISHED, "numbers in an action"),
+        (&atari, frames(18), PUBLISHED, "6 in the state dict"),
+        (&atari, vectors(5, 3), PUBLISHED, "`embed_state.weight`"),
+        (&gym, vectors(5, 3), Unsaid { n_heads: Some(3), ..PUBLISHED }, "n_heads"),
     ] {
         let error = state_dict::import(theirs, &task, unsaid).unwrap_err().to_string();
         assert!(error.contains(expected), "{expected}: {error}");
     }
     let mut lost = gym.clone();
     lost.remove("transformer.h.0.mlp.c_fc.bias");
-    let error = state_dict::import(&lost, &vectors(5, 3), UNSAID).unwrap_err().to_string();
+    let error = state_dict::import(&lost, &vectors(5, 3), PUBLISHED).unwrap_err().to_string();
     sentences::check(&error);
 
     let folder = tempfile::tempdir().unwrap();

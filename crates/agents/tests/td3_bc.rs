@@ -1,4 +1,4 @@
-//! TD3+BC on a chain of five states whose values are known (`chain`): the best is to walk right,
+//! TD3+BC on a chain of five states with known values (`chain`): the optimum is to walk right,
 //! `Q*(s, right) = γ^(4 − s)`.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
@@ -12,7 +12,7 @@ use burn::{
 use chain::{GAMMA, STATES, check_resuming, config, learned, numbers, observations, real_valued};
 use overtone_agents::{
     AlgorithmOptions, SequenceModel, Td3Bc, Td3BcConfig,
-    value::{ActorCritic, Rescaling, Steps, twin::beside},
+    value::{ActorCritic, Rescaling, Steps, twin::concat},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_data::{Batch, BatchOptions, Dataset, Sampling, Subset};
@@ -45,7 +45,7 @@ fn played(state: &ActorCritic, data: &Dataset) -> (Vec<f64>, Vec<f64>) {
     let rescaling = Rescaling::new(data.normalization(), true);
     let states = chain::states(data, |states| rescaling.apply(states));
     let actions = state.actor.network.valid().act(states.clone());
-    let values = state.critics.network.valid().smaller(beside(states, actions.clone()));
+    let values = state.critics.network.valid().smaller(concat(states, actions.clone()));
     let numbers = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect();
     (numbers(actions), numbers(values))
 }
@@ -63,7 +63,7 @@ fn with_a_large_alpha_the_actor_walks_right_and_its_values_are_the_optimum() {
     }
 }
 
-/// With α = 0 what is learned is this project's behaviour cloning by a perceptron, from the same
+/// With α = 0, training equals this project's behaviour cloning with a perceptron, from the same
 /// weights, batches and rates. Largest difference seen: 0.
 #[test]
 fn without_values_it_is_behaviour_cloning() {
@@ -88,9 +88,9 @@ fn without_values_it_is_behaviour_cloning() {
     let mut cloned = cloning.init(&config, &device, &mut generator()).unwrap();
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
     let (mut batch, rescaling) = (Batch::default(), Rescaling::new(data.normalization(), true));
-    let asked = BatchOptions { transitions: true, ..BatchOptions::default() };
+    let options = BatchOptions { transitions: true, ..BatchOptions::default() };
     for step in 0..40 {
-        batch.fill(&data, &mut sampler, 32, &asked).unwrap();
+        batch.fill(&data, &mut sampler, 32, &options).unwrap();
         let steps = Steps::of(&batch, &rescaling, &Device::flex()).unwrap();
         let noise = steps.actions.zeros_like();
         td3.learn(&mut state, &steps, noise, (step, 1e-2));
@@ -123,10 +123,10 @@ fn without_values_it_is_behaviour_cloning() {
     assert!(largest < 1e-6, "{largest}");
 }
 
-/// The training loop looks at the loss and the gradient norm alone, which are the critics'. The
-/// actor takes every second step.
+/// The training loop checks only the critics' loss and gradient norm. The actor takes every second
+/// step.
 #[test]
-fn a_broken_actor_is_told_in_the_same_step() {
+fn a_broken_actor_is_reported_in_the_same_step() {
     let (data, algorithm) = (real_valued(0.0), algorithm(small(2.5)));
     let (device, steps) = (Device::flex().autodiff(), chain::steps(&data));
     let whole = algorithm.init(&config(1), &device, &mut seed::generator(5, "init")).unwrap();
@@ -147,10 +147,10 @@ fn a_broken_actor_is_told_in_the_same_step() {
     }
 }
 
-/// The actor learns at every second step: a row of the metrics is the mean over these, however many
-/// steps it is of, and where the run stops.
+/// The actor learns at every second step. A row of the metrics is the mean over these steps,
+/// however many steps it covers, and wherever the run stops.
 #[test]
-fn a_row_s_actor_loss_is_that_of_the_steps_that_have_one() {
+fn the_actor_loss_in_a_row_is_a_mean_over_steps_that_have_one() {
     let (data, algorithm) = (real_valued(0.0), algorithm(small(2.5)));
     let folder = tempfile::tempdir().unwrap();
     let run = |name: &str, log_every, resume: Option<&Checkpoint>| {
@@ -166,7 +166,7 @@ fn a_row_s_actor_loss_is_that_of_the_steps_that_have_one() {
     // Of the updates 1 to 3, 4 to 6 and 7 to 9.
     let (thirds, whole) = run("thirds", 3, None);
     assert_eq!(thirds, [each[1], (each[3] + each[5]) / 2.0, each[7]]);
-    // There is a checkpoint after update 7.
+    // A checkpoint exists after update 7.
     let stopped = Checkpoint::at_step(whole.path.parent().unwrap(), 7).unwrap();
     assert_eq!(run("rest", 3, Some(&stopped)).0, [each[7]]);
 }
@@ -190,7 +190,7 @@ fn other_tasks_and_options_are_refused() {
     let pixels = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
     let error = small(0.0).validate(&pixels, &numbers()).unwrap_err().to_string();
     assert!(error.contains("pixels"), "{error}");
-    // Of a configuration that a program makes too, which nobody validated.
+    // A configuration from another program may not have been validated.
     let wrong = |config: Td3BcConfig| {
         let device = Device::flex().autodiff();
         let generator = &mut seed::generator(5, "init");
@@ -220,7 +220,8 @@ impl ModuleMapper for Zeros {
     }
 }
 
-/// Critics of zeros give every action the value 0, whose mean size divides the actor's loss.
+/// Critics of zeros give every action the value 0, and the actor's loss is divided by the mean
+/// size.
 #[test]
 fn values_of_zero_leave_the_actor_finite() {
     let (data, config) = (real_valued(0.0), config(1));
@@ -231,8 +232,8 @@ fn values_of_zero_leave_the_actor_finite() {
     let before = weights::export(&state.actor.network);
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
     let mut batch = Batch::default();
-    let asked = BatchOptions { transitions: true, ..BatchOptions::default() };
-    batch.fill(&data, &mut sampler, 32, &asked).unwrap();
+    let options = BatchOptions { transitions: true, ..BatchOptions::default() };
+    batch.fill(&data, &mut sampler, 32, &options).unwrap();
     let rescaling = Rescaling::new(data.normalization(), true);
     let steps = Steps::of(&batch, &rescaling, &Device::flex()).unwrap();
     let noise = steps.actions.zeros_like();

@@ -1,25 +1,25 @@
-//! [`ActingMode`]: the part of a protocol that is chosen for each agent.
+//! [`ActingMode`]: the part of a protocol that is selected for each agent.
 
 use serde::{Deserialize, Serialize};
 
-/// How an agent acts, where it can act in several ways.
+/// An agent's mode of action selection (for agents with several modes).
 ///
-/// An agent's checkpoint stores the mode that was chosen for it.
+/// An agent's checkpoint stores the mode that was selected for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActingMode {
-    /// Softmax temperature of actions that are drawn from a list.
+    /// Softmax temperature of sampled discrete actions.
     pub temperature: f32,
-    /// Of an agent with a return model: the quantile of the predicted return that bounds its
-    /// return-to-go, above 0. 1: no bound.
+    /// Quantile of the predicted return that bounds the return-to-go, in (0, 1]. 1: no bound
+    /// (agents with a return model only).
     pub return_quantile: f32,
-    /// Of an agent with top percents: it imitates this best share of the recording's episodes, in
-    /// percent. 0: it is conditioned on a return.
+    /// Top percent (of the dataset's episodes by return) that the agent imitates. 0: it is
+    /// conditioned on a return (agents trained with top percents only).
     pub top_percent: f32,
 }
 
 impl Default for ActingMode {
-    /// As trained: temperature 1, conditioned on the return that is left of its target.
+    /// As trained: temperature 1, conditioned on the rest of the target return.
     fn default() -> Self {
         Self { temperature: 1.0, return_quantile: 1.0, top_percent: 0.0 }
     }

@@ -1,21 +1,21 @@
-//! [`ActionScale`]: between the units of an environment's real-valued actions and [-1, 1], where
-//! agents learn and act.
+//! [`ActionScale`]: conversion between the environment's units of continuous actions and [-1, 1],
+//! the range in which agents learn and act.
 
 use crate::ActionSpace;
 
-/// Scales each number of an action between its bounds and [-1, 1].
+/// Linear map between the bounds of each action dimension and [-1, 1].
 ///
-/// A number whose bounds are -1 and 1 stays what it is, to the bit. A number without two finite
-/// bounds has nothing to be scaled by, and an agent then acts within [-1, 1], and within the one
-/// bound that there may be ([`ActionSpace::unbounded`] says which those are).
+/// A dimension with the bounds -1 and 1 keeps its value, to the bit. A dimension without two finite
+/// bounds cannot be scaled. An agent then acts within [-1, 1], and within the one bound that there
+/// may be ([`ActionSpace::unbounded`] lists these dimensions).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionScale {
-    /// Low and high of each number, of which one may be infinite; `None` where it stays as it is.
+    /// Low and high of each dimension, one of them possibly infinite. `None`: not scaled.
     bounds: Vec<Option<[f64; 2]>>,
 }
 
 impl ActionScale {
-    /// The scale of these actions; `None` where no number of theirs changes.
+    /// The scale of these actions; `None` if it changes no dimension.
     pub fn of(actions: &ActionSpace) -> Option<Self> {
         let ActionSpace::Continuous { low, high } = actions else { return None };
         let bounds = low.iter().zip(high).map(|(&low, &high)| match (low, high) {
@@ -27,21 +27,21 @@ impl ActionScale {
         bounds.iter().any(Option::is_some).then_some(Self { bounds })
     }
 
-    /// The bounds of each number in the environment's units: `[-2, 2], [-1, 1]`.
+    /// The bounds of each dimension in the environment's units: `[-2, 2], [-1, 1]`.
     pub fn describe(&self) -> String {
         let bounds = self.bounds.iter().map(|bounds| bounds.unwrap_or([-1.0, 1.0]));
         let words = bounds.map(|[low, high]| format!("[{low}, {high}]"));
         words.collect::<Vec<_>>().join(", ")
     }
 
-    /// Numbers of an action.
+    /// Number of action dimensions.
     pub fn width(&self) -> usize {
         self.bounds.len()
     }
 
-    /// From the environment's units to [-1, 1]: `2 (x - low) / (high - low) - 1`, for `actions`
-    /// of shape `[n, width]`. What is outside of the bounds stays outside; where both bounds are
-    /// one number, the answer is 0.
+    /// From the environment's units to [-1, 1]: `2 (x - low) / (high - low) - 1`, for `actions` of
+    /// shape `[n, width]`. A value outside of the bounds stays outside. If both bounds are equal,
+    /// the result is 0.
     pub fn to_unit(&self, actions: &mut [f32]) {
         self.each(actions, |x, [low, high]| match high - low {
             f64::INFINITY => x,
@@ -50,8 +50,8 @@ impl ActionScale {
         });
     }
 
-    /// From [-1, 1] to the environment's units: `low + (x + 1) / 2 · (high - low)`, never outside
-    /// of the bounds, for `actions` of shape `[n, width]`.
+    /// From [-1, 1] to the environment's units: `low + (x + 1) / 2 · (high - low)`, clamped to the
+    /// bounds, for `actions` of shape `[n, width]`.
     pub fn from_unit(&self, actions: &mut [f32]) {
         self.each(actions, |x, [low, high]| {
             let scaled = match high - low {
@@ -73,18 +73,18 @@ impl ActionScale {
     }
 }
 
-/// Whether a bound is one: libraries write none as infinity, or as the largest number there is.
+/// Whether a bound is finite. Libraries write a missing bound as infinity or as the largest `f32`.
 fn is_finite(bound: f32) -> bool {
     bound.abs() < 1e30
 }
 
-/// A bound, infinite where it is none.
+/// A bound; infinite if it is missing.
 fn or_infinite(bound: f32) -> f64 {
     if is_finite(bound) { f64::from(bound) } else { f64::INFINITY.copysign(f64::from(bound)) }
 }
 
 impl ActionSpace {
-    /// The numbers of a real-valued action, by position, that lack a finite bound.
+    /// Indices of the dimensions of a continuous action that lack a finite bound.
     pub fn unbounded(&self) -> Vec<usize> {
         let Self::Continuous { low, high } = self else { return Vec::new() };
         let bounds = low.iter().zip(high).enumerate();
@@ -94,8 +94,8 @@ impl ActionSpace {
             .collect()
     }
 
-    /// The same space, each missing bound being that of `ranges`, smallest and largest, or the
-    /// other bound where that is beyond it.
+    /// The same space with each missing bound taken from `ranges`, `[smallest, largest]`. If the
+    /// other bound is beyond that value, the missing bound is set to the other bound.
     #[must_use]
     pub fn bounded(&self, ranges: &[[f32; 2]]) -> Self {
         let Self::Continuous { low, high } = self else { return self.clone() };
@@ -111,9 +111,10 @@ impl ActionSpace {
         Self::Continuous { low, high }
     }
 
-    /// Between which two each number of a random action is drawn: its bounds, or where one is
-    /// missing, [-1, 1] as far as the other allows, where agents act too. Where it allows none of
-    /// that, the two units beside it. Nothing for a list of actions.
+    /// The range from which each dimension of a random action is drawn; empty for discrete actions.
+    ///
+    /// This range is the bounds. If one is missing, it is [-1, 1], as for acting agents, as far as
+    /// the other bound allows. If that is empty, it is the interval of length 2 next to the bound.
     pub fn drawn_between(&self) -> Vec<[f32; 2]> {
         let Self::Continuous { low, high } = self else { return Vec::new() };
         let between = |(&low, &high): (&f32, &f32)| match (is_finite(low), is_finite(high)) {
@@ -138,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_told_in_words() {
+    fn bounds_are_described_in_words() {
         let space = ActionSpace::Continuous { low: vec![-2.0, -1.0], high: vec![2.5, 1.0] };
         assert_eq!(ActionScale::of(&space).unwrap().describe(), "[-2, 2.5], [-1, 1]");
     }
 
     #[test]
     fn bounds_become_one_and_minus_one_and_back() {
-        // A torque, a wheel and a pedal, and a number that never changes.
+        // A torque, a wheel and a pedal, and a constant dimension.
         let scale = ActionScale::of(&space(&[[-2.0, 2.0], [-1.0, 1.0], [0.0, 1.0], [3.0, 3.0]]));
         let scale = scale.unwrap();
         let recorded = [-2.0, -0.3, 0.25, 3.0, 1.0, 0.9, 1.0, 3.0];
@@ -185,7 +186,7 @@ mod tests {
         let recorded = [[0.2, 5.0], [-9.0, -8.0], [0.5, 1.5], [0.0, 0.0]];
         let expected = space(&[[0.0, 5.0], [-9.0, -7.0], [0.5, 1.5], [-1.0, 1.0]]);
         assert_eq!(known.bounded(&recorded), expected);
-        // Beside a number with bounds, the others are left to the bit.
+        // Next to a dimension with two bounds, the others stay the same to the bit.
         let scale = ActionScale::of(&space(&[[f32::NEG_INFINITY, 1.0], [-1.0, 1.0], [0.0, 4.0]]));
         let scale = scale.unwrap();
         let mut actions = [0.1, -0.3, 1.0];
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_bound_there_is_holds() {
+    fn a_single_bound_holds() {
         let scale = ActionScale::of(&space(&[[0.0, f32::INFINITY], [f32::MIN, -0.5]])).unwrap();
         let mut actions = [-0.44, 0.1, 0.44, -0.7];
         scale.from_unit(&mut actions);

@@ -1,8 +1,8 @@
-//! Bounds in files: numbers, and words for infinity, which JSON has no number for.
+//! Bounds in files: numbers, and words for infinity, which JSON cannot write as a number.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A bound as a file has it.
+/// A bound in a file.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Bound {
@@ -21,7 +21,7 @@ enum Word {
 /// Writes bounds.
 ///
 /// # Errors
-/// As the serializer.
+/// When the serializer fails.
 pub fn serialize<S: Serializer>(bounds: &[f32], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(bounds.iter().map(|&bound| match bound {
         f32::NEG_INFINITY => Bound::Word(Word::Lowest),
@@ -33,7 +33,7 @@ pub fn serialize<S: Serializer>(bounds: &[f32], serializer: S) -> Result<S::Ok, 
 /// Reads bounds.
 ///
 /// # Errors
-/// When one is neither a number nor `-inf` nor `inf`.
+/// When a bound is not a number, `-inf` or `inf`.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
     let bounds = Vec::<Bound>::deserialize(deserializer)?;
     let number = |bound: Bound| match bound {

@@ -1,8 +1,8 @@
-//! Episodes: which consecutive transitions of a log belong together, and how each ended.
+//! Episodes: runs of consecutive transitions of a log, and the reason why each ended.
 
 use serde::{Deserialize, Serialize};
 
-/// Why an episode has no further step.
+/// The reason why an episode has no further step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -19,7 +19,7 @@ pub struct Episode {
     pub start: usize,
     /// Number of transitions; at least one.
     pub length: usize,
-    /// How it ended.
+    /// The reason why it ended.
     pub outcome: Outcome,
 }
 
@@ -35,7 +35,7 @@ impl Episode {
     }
 }
 
-/// What is wrong with a list of episodes.
+/// An invalid list of episodes.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EpisodeError {
     /// An episode without a transition.
@@ -49,12 +49,12 @@ pub enum EpisodeError {
     NotContiguous {
         /// Its position in the list.
         episode: usize,
-        /// Where it starts.
+        /// Its first transition.
         got: usize,
-        /// Where the episode before it ends.
+        /// The end of the previous episode.
         expected: usize,
     },
-    /// A dataset without an episode cannot be sampled.
+    /// A dataset without episodes cannot be sampled.
     #[error("the log holds no episode")]
     NoEpisode,
 }
@@ -67,7 +67,7 @@ impl Episodes {
     /// Checks once that `episodes` cover `0 ..` in order.
     ///
     /// # Errors
-    /// When the list is empty, an episode is, or two do not meet.
+    /// When the list is empty, an episode is empty, or two neighbours do not meet.
     pub fn new(episodes: Vec<Episode>) -> Result<Self, EpisodeError> {
         if episodes.is_empty() {
             return Err(EpisodeError::NoEpisode);

@@ -1,5 +1,5 @@
-//! The vocabulary every other crate shares: tasks and their spaces, episodes, returns-to-go,
-//! context windows, seeds, the playing protocol, and the [`Policy`] trait.
+//! The vocabulary that all crates share: tasks and their spaces, episodes, returns-to-go, context
+//! windows, seeds, the acting protocol, and the [`Policy`] trait.
 //!
 //! Nothing here does I/O, reads a clock, or draws from a global generator.
 
@@ -32,7 +32,7 @@ pub use space::{ActionSpace, ObservationSpace};
 pub use task::{Reference, Targets, Task};
 pub use window::Window;
 
-/// The README's example, compiled and run with the others.
+/// The README's example, compiled and run with the doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,21 +1,21 @@
-//! Names in any spelling, and the one that was most likely meant.
+//! Lookup of names in any spelling, and a suggestion for a misspelled name.
 
-/// Names less alike than this are not taken for one another: `seqest` is 0.93 like `seaquest`,
-/// `pong` 0.46 like `gravitar`.
+/// Names with a lower similarity are different names: `seqest` has 0.93 with `seaquest`, `pong` has
+/// 0.46 with `gravitar`.
 const ALIKE: f64 = 0.8;
 
-/// A name in lower case, without what stands between its words: `bankheist` of `Bank-Heist`.
+/// A name in lower case, without separators: `bankheist` for `Bank-Heist`.
 pub fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The one of `known` that is `name` in any spelling.
+/// The name in `known` that equals `name` in any spelling.
 pub fn find<'a>(known: &[&'a str], name: &str) -> Option<&'a str> {
     let wanted = plain(name);
     known.iter().find(|known| plain(known) == wanted).copied()
 }
 
-/// The one of `known` that is most like `name`, if any is like it.
+/// The name in `known` that is most similar to `name`, if any is similar enough.
 pub fn nearest<'a>(known: &[&'a str], name: &str) -> Option<&'a str> {
     let wanted = plain(name);
     let likeness = |known: &str| strsim::jaro_winkler(&plain(known), &wanted);
@@ -23,7 +23,7 @@ pub fn nearest<'a>(known: &[&'a str], name: &str) -> Option<&'a str> {
     (likeness(best) >= ALIKE).then_some(best)
 }
 
-/// What is said after an unknown name.
+/// The end of an error about an unknown name.
 pub fn suggestion(nearest: Option<&str>, known: &str) -> String {
     match nearest {
         Some(nearest) => format!(": did you mean `{nearest}`? Known are {known}"),

@@ -1,49 +1,49 @@
-//! [`Normalization`]: what is done to an observation's numbers before a model sees them.
+//! [`Normalization`]: standardization of observations before a model reads them.
 
 use serde::{Deserialize, Serialize};
 
-/// Added to every standard deviation (Chen et al. 2021's code). A number whose deviation does not
-/// exceed it [has no spread](has_spread).
+/// Added to every standard deviation (Chen et al. 2021's code). A dimension with a deviation of at
+/// most this size [has no spread](has_spread).
 pub const EPSILON: f32 = 1e-6;
 
-/// Share of a number's size within which its spread is rounding: two steps of `f32`.
+/// Spread relative to the mean that may be rounding error: two steps of `f32`.
 const ROUNDING: f32 = 2.0 * f32::EPSILON;
 
-/// Whether a number varies, given its mean and standard deviation over a training set.
+/// Whether a dimension varies, from its mean and standard deviation over a training set.
 ///
-/// One that does not is left out of what a model sees: divided by its deviation, the smallest
-/// change at play would outweigh every other number.
+/// A constant dimension is hidden from the model. Divided by its deviation, its smallest change
+/// during acting would outweigh every other dimension.
 pub fn has_spread(mean: f64, std: f64) -> bool {
     std > f64::from(EPSILON) && std > f64::from(ROUNDING) * mean.abs()
 }
 
-/// Mean and standard deviation of each number of an observation over a training set.
+/// Mean and standard deviation of each observation dimension over a training set.
 ///
-/// Stored with the weights: a model means nothing without them.
+/// Stored with the weights, because the weights are only valid for these statistics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Normalization {
     /// `[width]`
     pub mean: Vec<f32>,
-    /// `[width]`, of the population (`ddof` 0), none negative; 0 for a number without
+    /// `[width]`, of the population (`ddof` 0), non-negative; 0 for a dimension without
     /// [spread](has_spread).
     pub std: Vec<f32>,
 }
 
 impl Normalization {
-    /// Changes nothing (but for [`EPSILON`]).
+    /// No change (except for [`EPSILON`]).
     pub fn identity(width: usize) -> Self {
         Self { mean: vec![0.0; width], std: vec![1.0; width] }
     }
 
-    /// Of `observations`, row by row `width` numbers. Summed in `f64`.
+    /// The statistics of `observations`, rows of `width` numbers. Summed in `f64`.
     ///
     /// # Panics
-    /// When `width` is 0, or there is not a whole number of rows, or none: a caller's bug.
+    /// When `width` is 0, or `observations` is empty or not a whole number of rows: a caller's bug.
     pub fn of(observations: &[f32], width: usize) -> Self {
         assert!(width > 0 && observations.len().is_multiple_of(width), "rows of {width} numbers");
         let n = (observations.len() / width) as f64;
-        assert!(n > 0.0, "statistics of nothing");
+        assert!(n > 0.0, "statistics of no observations");
         let mut mean = vec![0.0f64; width];
         let mut variance = vec![0.0f64; width];
         for row in observations.chunks_exact(width) {
@@ -62,16 +62,16 @@ impl Normalization {
         Self { std: std.collect(), mean: mean.into_iter().map(|mean| mean as f32).collect() }
     }
 
-    /// Numbers of an observation.
+    /// Number of observation dimensions.
     pub fn width(&self) -> usize {
         self.mean.len()
     }
 
-    /// `(o - mean) / (std + 1e-6)` in place, for one or more rows; 0 for a number without spread,
-    /// whatever it is.
+    /// `(o - mean) / (std + 1e-6)` in place, for one or more rows; 0 for a dimension without
+    /// spread.
     ///
     /// # Panics
-    /// When there is not a whole number of rows: a caller's bug.
+    /// When `observations` is not a whole number of rows: a caller's bug.
     pub fn apply(&self, observations: &mut [f32]) {
         assert!(
             observations.len().is_multiple_of(self.width()),
@@ -80,7 +80,7 @@ impl Normalization {
         );
         for row in observations.chunks_exact_mut(self.width()) {
             for ((x, mean), std) in row.iter_mut().zip(&self.mean).zip(&self.std) {
-                // 0 times a number that is not finite is not finite either, and is refused at play.
+                // 0 times a number that is not finite is not finite either, and acting refuses it.
                 *x = if *std > 0.0 { (*x - mean) / (std + EPSILON) } else { 0.0 * *x + 0.0 };
             }
         }
@@ -97,16 +97,16 @@ mod tests {
         let of = Normalization::of(&[1.0, 7.0, 3.0, 7.0, 5.0, 7.0], 2);
         assert_eq!(of.mean, [3.0, 7.0]);
         assert_eq!(of.std, [(8.0f32 / 3.0).sqrt(), 0.0]);
-        // A number without spread does not count, whatever it is at play.
+        // A dimension without spread becomes 0, whatever its value during acting.
         let mut row = [3.0, 7.0, 3.0 + of.std[0], 7.001];
         of.apply(&mut row);
         assert_eq!([row[0], row[1], row[3]], [0.0; 3]);
         assert!((row[2] - 1.0).abs() < 1e-5, "{row:?}");
     }
 
-    /// Constants whose mean is rounded, rounding itself, and deviations that 1e-6 outweighs.
+    /// Constants with a rounded mean, rounding itself, and deviations below 1e-6.
     #[test]
-    fn rounding_is_no_spread() {
+    fn rounding_is_not_spread() {
         let rows: Vec<[f32; 4]> = (0..1001)
             .map(|i| [0.1, 1e9 + 64.0 * (i % 2) as f32, 1e-7 * (i % 3) as f32, 1e-5 * i as f32])
             .collect();

@@ -1,53 +1,54 @@
-//! [`Picture`]: an environment's image as agents see pictures, in grey frames of 84 × 84 pixels.
+//! [`Picture`]: conversion of an environment's images to grey frames of 84 × 84 pixels.
 //!
-//! Environments and recordings share it, so that an agent learns from what it will see.
-//! As Atari's screens are shown: grey by the luma of ITU-R BT.601, resized by area, four frames
-//! oldest first, zeros before an episode's first. Of an environment that shows four frames of its
-//! own the newest is taken, and stacked as any other: `[4, 84, 84]`, or `[84, 84, 4]` as Dopamine
-//! and Stable-Baselines3's `VecFrameStack` have them, which put the newest last.
+//! Environments and datasets share it, so an agent sees the same pictures in training and while it
+//! acts. The conversion is Atari's: grey by the luma of ITU-R BT.601, resized by area, four frames
+//! with the oldest first, zeros before an episode's first frame. If an environment stacks four
+//! frames itself, only the newest is used, and stacked like any other. The accepted stacks are
+//! `[4, 84, 84]`, and `[84, 84, 4]` (Dopamine and Stable-Baselines3's `VecFrameStack`), with the
+//! newest frame last.
 
-/// Frames of an observation.
+/// Frames per observation.
 pub const STACK: usize = 4;
 
-/// Rows and columns of a frame.
+/// Rows and columns per frame.
 pub const SIDE: usize = 84;
 
-/// Bytes of a frame.
+/// Bytes per frame.
 const FRAME: usize = SIDE * SIDE;
 
-/// The shapes that are understood.
+/// The accepted shapes.
 const UNDERSTOOD: &str = "[height, width] of up to 4096 pixels each, with 1 or 3 colours last or \
                           before, or four of those; or [84, 84, 4], four frames with the newest last";
 
-/// Rows or columns of an image at most: shapes are read from files, which claim what they like.
+/// Maximum number of rows or columns of an image. Shapes come from files, which can claim any size.
 const MOST: usize = 4096;
 
-/// What is said of `[height, width, 4]` of another size.
+/// The error for `[height, width, 4]` of another size.
 const FOUR_LAST: &str = "[height, width, 3], or four frames as [4, height, width] or [84, 84, 4]: 4 \
-                         as the last axis may be four frames or colours with opacity, and nothing \
-                         says which";
+                         as the last axis may be four frames or colours with opacity, and shapes \
+                         do not distinguish them";
 
-/// How an environment's images become frames.
+/// Conversion of an environment's images to frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// Images of one observation: 1, or 4 of which the last is the newest.
+    /// Images per observation: 1, or 4 with the newest last.
     images: usize,
     size: [usize; 2],
     channels: usize,
-    /// Whether colours are planes, `[channels, rows, columns]`, and not the last axis.
+    /// Whether the colours are the first axis, `[channels, rows, columns]`, not the last.
     planar: bool,
-    /// Whether the images of an observation are its last axis, and not its first.
+    /// Whether the images of an observation are the last axis, not the first.
     images_last: bool,
-    /// For each row and column of a frame, the first of the image and the weight of each.
+    /// For each row and column of a frame, the first image pixel and the weight of each pixel.
     rows: Vec<(usize, Vec<f32>)>,
     columns: Vec<(usize, Vec<f32>)>,
 }
 
 impl Picture {
-    /// How images of this shape become frames.
+    /// The conversion of images of this shape.
     ///
     /// # Errors
-    /// Which shapes are understood, in words, where it is not known what the axes are.
+    /// The accepted shapes, in words, when the meaning of the axes is ambiguous or unknown.
     pub fn of(shape: &[usize]) -> Result<Self, &'static str> {
         let images_last = *shape == [SIDE, SIDE, STACK];
         let (images, size, channels, planar) = match *shape {
@@ -71,7 +72,7 @@ impl Picture {
         Ok(Self { images, size, channels, planar, images_last, rows, columns })
     }
 
-    /// Bytes of one observation of the environment's.
+    /// Bytes per observation of the environment.
     pub fn size(&self) -> usize {
         self.images * self.image()
     }
@@ -80,11 +81,11 @@ impl Picture {
         self.size[0] * self.size[1] * self.channels
     }
 
-    /// Shows an observation of the environment's in `frames`, `[4, 84, 84]`, which hold what was
-    /// shown before; `first`: whether an episode begins with it.
+    /// Appends an observation of the environment to the stack `frames`, `[4, 84, 84]`. `first`:
+    /// whether an episode starts with it, so the older frames are cleared.
     ///
-    /// Of an environment's own stack the newest image counts: a recording keeps that alone, and
-    /// what comes before an episode is black in every batch, whatever the environment shows there.
+    /// Only the newest image of an environment's own stack is used. Datasets store only that image,
+    /// and frames before an episode are black in every batch, whatever the environment shows there.
     pub fn show(&self, observation: &[u8], first: bool, frames: &mut [u8]) {
         match first {
             true => frames.fill(0),
@@ -99,8 +100,8 @@ impl Picture {
         }
     }
 
-    /// The image of an observation that a frame is made of; `None` where images stand pixel by
-    /// pixel beside one another.
+    /// The image of an observation that becomes a frame; `None` if the pixels of the images are
+    /// interleaved.
     pub fn newest<'a>(&self, observation: &'a [u8]) -> Option<&'a [u8]> {
         (!self.images_last).then(|| &observation[(self.images - 1) * self.image()..])
     }
@@ -149,18 +150,18 @@ impl Picture {
     }
 }
 
-/// For each of 84 parts of `n` pixels in a row: the first pixel in it, and what share of the part
-/// each is.
+/// For each of 84 parts of a row of `n` pixels: the first pixel in the part, and the fraction of
+/// the part that each pixel covers.
 fn overlaps(n: usize) -> Vec<(usize, Vec<f32>)> {
     let scale = n as f64 / SIDE as f64;
     let part = |index: usize| {
         let (from, to) = (index as f64 * scale, (index + 1) as f64 * scale);
         let (first, last) = (from.floor() as usize, (to.ceil() as usize).min(n));
-        let share = |pixel: usize| {
+        let fraction = |pixel: usize| {
             let overlap = to.min((pixel + 1) as f64) - from.max(pixel as f64);
             (overlap.max(0.0) / scale) as f32
         };
-        (first, (first..last).map(share).collect())
+        (first, (first..last).map(fraction).collect())
     };
     (0..SIDE).map(part).collect()
 }
@@ -194,9 +195,9 @@ mod tests {
         }
     }
 
-    /// Also where an environment's stack repeats its first image, as Gymnasium's does.
+    /// Also when an environment's stack repeats its first image, as Gymnasium's does.
     #[test]
-    fn of_four_frames_the_newest_is_stacked() {
+    fn only_the_newest_of_four_frames_is_stacked() {
         let (last, first) =
             (Picture::of(&[84, 84, 4]).unwrap(), Picture::of(&[4, 84, 84]).unwrap());
         for (picture, at) in [(last, 4 * 85 + 3), (first, 3 * FRAME + 85)] {
@@ -239,7 +240,7 @@ mod tests {
         let mut frames = vec![0; STACK * FRAME];
         picture.show(&image, true, &mut frames);
         assert!(frames[3 * FRAME..].iter().all(|&pixel| pixel == 5));
-        // Colours are weighted: green counts most. Planes mean what the last axis means.
+        // Colours are weighted, green most. The planar layout has the same result.
         let (last, planes) = (Picture::of(&[84, 84, 3]), Picture::of(&[3, 84, 84]));
         let colours = [200u8, 100, 50];
         let image: Vec<u8> = (0..FRAME * 3).map(|i| colours[i % 3]).collect();

@@ -29,37 +29,37 @@ pub enum Actions {
     },
 }
 
-/// What one agent is told when it must act.
+/// The input of one agent for one action, apart from its observation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turn {
-    /// Which agent, `0 .. n_agents`. An agent appears at most once in a batch.
+    /// The agent's index, `0 .. n_agents`. An agent appears at most once in a batch.
     pub agent: usize,
-    /// Reward for the agent's previous action, in the protocol's return units; ignored at
-    /// an episode's first turn.
+    /// Reward for the agent's previous action, in the protocol's return units. Ignored at an
+    /// episode's first turn.
     pub reward: f32,
-    /// Present at an episode's first turn: forget everything, begin again.
+    /// Set at an episode's first turn: the agent clears its history.
     pub start: Option<EpisodeStart>,
 }
 
-/// How an agent begins an episode.
+/// The start of an episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EpisodeStart {
-    /// Seed of everything the agent draws in this episode.
+    /// Seed of all random numbers that the agent draws in this episode.
     pub seed: u64,
-    /// The return asked for, in the protocol's return units.
+    /// The target return, in the protocol's return units.
     pub target_return: f32,
 }
 
-/// How the bins of a distribution over actions are ordered: which actions are neighbours.
+/// Order of the bins of a distribution over actions: which actions are neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BinOrder {
-    /// As the environment numbers its actions.
+    /// The environment's order.
     Environment,
-    /// Those of Atari's 18 actions that there are, around the compass, without and then with
-    /// fire, as the Fourier head's paper orders them for every head.
+    /// Around the compass, without fire and then with fire, restricted to the game's actions out of
+    /// Atari's 18. The Fourier head's paper orders them so for every head.
     Compass,
-    /// Another order, which the policy's head was given.
+    /// Another order, set in the policy's head.
     Head,
 }
 
@@ -79,45 +79,45 @@ impl BinOrder {
 pub struct Played<'a> {
     /// `[turns, n_bins]`, each row summing to 1.
     pub probs: &'a [f64],
-    /// The environment's action of each bin.
+    /// The environment's action index of each bin.
     pub actions: &'a [usize],
-    /// Which bins are neighbours.
+    /// The order of the bins.
     pub order: BinOrder,
 }
 
-/// Why a policy could not act.
+/// The reason why a policy could not act.
 pub type PolicyError = Box<dyn Error + Send + Sync>;
 
 /// A batch of agents, each with its own history.
 ///
 /// The same seed, observations and rewards give the same actions whatever else is in the batch, as
-/// far as sums are rounded alike in batches of another size. On a CPU probabilities of a game's
-/// actions were seen to differ by 1e-9, and no draw fell differently for it. On a GPU, and from one
-/// device or machine to another, a draw may. The same batches give the same bits.
+/// far as batches of different sizes round sums alike. On a CPU, we measured differences of 1e-9 in
+/// action probabilities, and no different draw. On a GPU, and between devices or machines, a draw
+/// may differ. The same batches give the same bits.
 ///
-/// A policy may be handed to another thread; it acts on one at a time.
+/// A policy can move to another thread, but acts on one thread at a time.
 pub trait Policy: Send {
     /// Acts for the agents in `turns`; row `i` of `observations` belongs to `turns[i]`.
     ///
     /// # Errors
-    /// When the policy itself fails; the evaluator ends the evaluation with it.
+    /// When the policy itself fails; the error ends the evaluation.
     fn act(
         &mut self,
         turns: &[Turn],
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError>;
 
-    /// Chooses actions in this way from now on; histories stay.
+    /// Sets the action selection from now on; histories stay.
     ///
     /// # Errors
-    /// When the policy cannot choose so.
+    /// When the policy does not support this selection.
     fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {
-        Err(format!("this policy has one way to choose actions, and {choice:?} was asked for")
+        Err(format!("this policy has only one action selection, and {choice:?} is not supported")
             .into())
     }
 
-    /// What the last [`act`](Self::act) drew its actions from, row `i` for its turn `i`;
-    /// `None` for a policy that draws from no distributions over bins, or keeps none.
+    /// The distributions behind the actions of the last [`act`](Self::act): row `i` for turn `i`.
+    /// `None` for a policy without distributions over bins, or one that does not store them.
     fn played(&self) -> Option<Played<'_>> {
         None
     }

@@ -1,8 +1,8 @@
-//! The protocol: everything about recording and playing that moves a score.
+//! The protocol: every setting of recording and acting that changes a score.
 //!
-//! [`Simulation`] says how the simulator is run; [`Play`] adds how the agent is conditioned and
-//! how its actions are chosen. Both are stored with what they produced, so that scores can be
-//! compared.
+//! [`Simulation`] holds the simulator's settings. [`Play`] adds the conditioning of the agent and
+//! its action selection. Both are stored with the data and scores that they produced, so that
+//! scores can be compared.
 
 mod difference;
 
@@ -12,7 +12,7 @@ pub use difference::{Deviation, Difference, Setting, TARGET, Trained, other_leng
 
 use crate::{ActingMode, Simulation};
 
-/// Units of the reward that lowers the return-to-go while playing.
+/// Units of the reward that is subtracted from the return-to-go during acting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReturnUnits {
@@ -32,66 +32,66 @@ impl ReturnUnits {
     }
 }
 
-/// Which ids stand in the action history that conditions later actions.
+/// Action ids in the history that conditions later actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FedBackActions {
     /// The environment's ids, as in training.
     Environment,
-    /// The head's own bins: what the released Fourier-head evaluation does, although
-    /// training used the environment's ids.
+    /// The head's own bins, as in the released Fourier-head evaluation, although training used the
+    /// environment's ids.
     HeadBins,
 }
 
-/// Which timestep indexes the global position table while playing.
+/// Timestep that indexes the global position table during acting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GlobalTimestep {
     /// The window's first timestep, as in training.
     WindowFirst,
-    /// The current timestep: what the released evaluation does.
+    /// The current timestep, as in the released evaluation.
     Current,
 }
 
-/// How a distribution over actions becomes an action.
+/// Selection of an action from a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionChoice {
-    /// The most probable action, or the prediction of a head without a distribution.
+    /// The most probable action, or the prediction of a head without distribution.
     Mode,
-    /// A draw.
+    /// A sample.
     Sample,
 }
 
-/// How an agent is played, whatever it plays.
+/// Acting protocol of an agent in any task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Play {
-    /// The protocol's name: `matched`, as the data was recorded, or another of the suite's.
+    /// The protocol's name: `matched` (as the data was recorded), or another protocol of the suite.
     pub name: String,
-    /// How the simulator is run.
+    /// The simulator's settings.
     pub simulation: Simulation,
     /// Units of target return and return-to-go.
     pub return_units: ReturnUnits,
-    /// Whether the return-to-go is cut to an integer after each step.
+    /// Whether the return-to-go is truncated to an integer after each step.
     pub integer_returns: bool,
-    /// What target and rewards are divided by before the agent reads them.
+    /// Divisor of target and rewards before the agent reads them.
     pub return_scale: f32,
-    /// Whether the return-to-go stays what was asked for, as in training on data whose whole
-    /// return comes with the last step.
+    /// Whether the return-to-go stays at the target, as in training on data with the whole return
+    /// in the last step.
     pub delayed_reward: bool,
     /// Ids in the action history.
     pub fed_back_actions: FedBackActions,
-    /// Which timestep indexes the global position table.
+    /// Timestep that indexes the global position table.
     pub global_timestep: GlobalTimestep,
-    /// How actions are chosen.
+    /// The action selection.
     pub action_choice: ActionChoice,
-    /// What is chosen for each agent.
+    /// The settings that are selected for each agent.
     pub acting: ActingMode,
 }
 
 impl Play {
-    /// In a simulator that is run so, with raw rewards and actions drawn as the model says.
+    /// With this simulation, raw rewards and sampled actions.
     pub fn matched(simulation: Simulation) -> Self {
         Self {
             name: "matched".into(),

@@ -1,4 +1,4 @@
-//! Returns-to-go: what the Decision Transformer is conditioned on.
+//! Returns-to-go, which condition the Decision Transformer.
 
 /// `R̂ₜ = rₜ + γ R̂ₜ₊₁`; `rewards[t]` belongs to `R̂ₜ`.
 ///

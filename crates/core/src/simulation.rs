@@ -1,7 +1,7 @@
-//! [`Simulation`]: how a suite's simulator is run, as settings that only the suite reads.
+//! [`Simulation`]: a suite's settings of its simulator, which only the suite interprets.
 //!
-//! Datasets, checkpoints and reports store it, protocols carry it, and none of them knows what
-//! is in it: each suite reads it into a struct of its own with [`Simulation::fields`].
+//! Datasets, checkpoints and reports store a simulation, and protocols carry it, but none of them
+//! interprets it. Each suite reads it into its own struct with [`Simulation::fields`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum Value {
     Text(String),
 }
 
-/// Numbers are compared by what they are, not by how they were written: `1` is `1.0`.
+/// Numbers are equal by value, not by spelling: `1` equals `1.0`.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -38,7 +38,7 @@ impl PartialEq for Value {
 }
 
 impl Value {
-    /// The number, where it is one.
+    /// The value as a number; `None` for other kinds.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Integer(number) => Some(*number as f64),
@@ -84,22 +84,22 @@ impl From<&str> for Value {
     }
 }
 
-/// How a suite's simulator is run: a value for each of the suite's settings.
+/// Settings of a suite's simulator: a value for each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Simulation(BTreeMap<String, Value>);
 
-/// A [`Simulation`] that its suite cannot run.
+/// A [`Simulation`] that its suite does not support.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SimulationError {
-    /// A setting is not there.
+    /// A missing setting.
     #[error("`simulation.{key}` is missing")]
     Missing {
         /// Its name.
         key: &'static str,
     },
     /// A setting that the suite does not have.
-    #[error("there is no setting `simulation.{key}`; there are {known}")]
+    #[error("unknown setting `simulation.{key}`; known are {known}")]
     Unknown {
         /// Its name.
         key: String,
@@ -113,7 +113,7 @@ pub enum SimulationError {
         key: &'static str,
         /// Its value.
         got: String,
-        /// What it should be, in words.
+        /// The expected value, in words.
         expected: String,
     },
 }
@@ -129,7 +129,7 @@ impl Simulation {
         self.0.get(key)
     }
 
-    /// The same with another value of one setting.
+    /// A copy with another value of one setting.
     #[must_use]
     pub fn with(&self, key: &str, value: impl Into<Value>) -> Self {
         let mut settings = self.0.clone();
@@ -142,13 +142,13 @@ impl Simulation {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// To read every setting once, by its type.
+    /// A reader that reads every setting once, by its type.
     pub fn fields(&self) -> Fields<'_> {
         Fields { simulation: self, read: Vec::new() }
     }
 }
 
-/// Reads a [`Simulation`] setting by setting. [`Fields::finish`] refuses what was not read.
+/// Reader of a [`Simulation`], setting by setting. [`Fields::finish`] refuses unread settings.
 #[derive(Debug)]
 pub struct Fields<'a> {
     simulation: &'a Simulation,
@@ -156,10 +156,10 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// A setting that is on or off.
+    /// A boolean setting.
     ///
     /// # Errors
-    /// When it is missing or anything else.
+    /// When it is missing or has another type.
     pub fn flag(&mut self, key: &'static str) -> Result<bool, SimulationError> {
         match self.take(key)? {
             Value::Bool(value) => Ok(*value),
@@ -170,16 +170,16 @@ impl<'a> Fields<'a> {
     /// A number.
     ///
     /// # Errors
-    /// When it is missing or anything else.
+    /// When it is missing or has another type.
     pub fn number(&mut self, key: &'static str) -> Result<f32, SimulationError> {
         let value = self.take(key)?;
         value.number().map(|number| number as f32).ok_or_else(|| kind(key, value, "a number"))
     }
 
-    /// A whole number from 0.
+    /// A non-negative integer.
     ///
     /// # Errors
-    /// When it is missing or anything else.
+    /// When it is missing or has another type.
     pub fn count(&mut self, key: &'static str) -> Result<u32, SimulationError> {
         let value = self.take(key)?;
         let count = match value {
@@ -189,10 +189,10 @@ impl<'a> Fields<'a> {
         count.ok_or_else(|| kind(key, value, "a whole number from 0"))
     }
 
-    /// One of these words: what it stands for.
+    /// The meaning of one of these words.
     ///
     /// # Errors
-    /// When it is missing or anything else.
+    /// When it is missing or another value.
     pub fn word<T: Copy>(
         &mut self,
         key: &'static str,
@@ -210,7 +210,7 @@ impl<'a> Fields<'a> {
     /// Asserts that every setting was read.
     ///
     /// # Errors
-    /// When there is one that was not: the suite does not have it.
+    /// When a setting was not read: the suite does not have it.
     pub fn finish(self) -> Result<(), SimulationError> {
         match self.simulation.iter().find(|(key, _)| !self.read.contains(key)) {
             None => Ok(()),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_suite_does_not_run_is_named() {
+    fn errors_name_the_unsupported_setting() {
         let simulation = simulation().with("skip", -1.5f32).with("colour", "red");
         let mut fields = simulation.fields();
         refused(fields.number("noops"), "`simulation.noops` is missing");
@@ -270,7 +270,7 @@ mod tests {
         let known = [("max", 1), ("min", 2)];
         refused(fields.word("resize", &known), "simulation.resize=area: expected max or min");
         let known = "noops, skip, sticky, double, resize";
-        let expected = format!("there is no setting `simulation.colour`; there are {known}");
+        let expected = format!("unknown setting `simulation.colour`; known are {known}");
         refused(fields.finish(), &expected);
     }
 

@@ -1,10 +1,10 @@
-//! Spaces: what an environment shows and what it takes.
+//! Spaces: the form of observations and actions.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Actions;
 
-/// What one environment's observation is.
+/// The form of one observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ObservationSpace {
@@ -13,7 +13,7 @@ pub enum ObservationSpace {
         /// Shape of one observation.
         shape: Vec<usize>,
     },
-    /// So many numbers, in the environment's own units.
+    /// Vectors of real numbers, in the environment's own units.
     Vectors {
         /// Numbers per observation.
         width: usize,
@@ -30,22 +30,22 @@ impl ObservationSpace {
     }
 }
 
-/// What one environment takes as an action.
+/// The form of one action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ActionSpace {
-    /// One of a list of actions, by index.
+    /// Discrete actions: an index into an action set.
     Discrete {
         /// A name for each action, in the order of their indices.
         names: Vec<String>,
     },
-    /// Numbers, each between bounds of its own.
+    /// Continuous actions: a vector of numbers, each with its own bounds.
     Continuous {
-        /// The smallest value of each number, in the environment's own units; minus infinity
-        /// where there is none.
+        /// The smallest value of each dimension, in the environment's own units; minus infinity if
+        /// it is unbounded.
         #[serde(with = "crate::bounds")]
         low: Vec<f32>,
-        /// The largest value of each number; as many as there are of `low`.
+        /// The largest value of each dimension; as many as in `low`.
         #[serde(with = "crate::bounds")]
         high: Vec<f32>,
     },
@@ -57,12 +57,12 @@ impl ActionSpace {
         Self::Continuous { low: vec![-1.0; width], high: vec![1.0; width] }
     }
 
-    /// A list of `n` actions, named by their indices.
+    /// `n` discrete actions, named by their indices.
     pub fn numbered(n: usize) -> Self {
         Self::Discrete { names: (0..n).map(|action| action.to_string()).collect() }
     }
 
-    /// Numbers of a real-valued action, or how many actions there are to choose from.
+    /// Number of dimensions of a continuous action, or number of discrete actions.
     pub fn size(&self) -> usize {
         match self {
             Self::Discrete { names } => names.len(),

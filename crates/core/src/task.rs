@@ -1,68 +1,69 @@
-//! [`Task`]: what is learned and played, whatever the suite and the model.
+//! [`Task`]: a learning task, independent of suite and model.
 
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{ActionChoice, Play, ReturnUnits};
 use crate::{ActionSpace, ObservationSpace, Simulation};
 
-/// What is learned and played: a suite's name for it, its spaces, and what is known of it.
+/// A learning task: the suite's name for it, its spaces, and its known properties.
 ///
-/// Tasks are rows of a suite's table. A checkpoint holds the task it was trained for.
+/// Tasks are rows of a suite's table. A checkpoint stores the task of its training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
     /// The suite, such as `ale`.
     pub suite: String,
-    /// The suite's name of it, such as `bank_heist`.
+    /// The suite's name for it, such as `bank_heist`.
     pub name: String,
-    /// Its name for people and in folders of data, such as `BankHeist`.
+    /// Its name for people and in directories of data, such as `BankHeist`.
     pub title: String,
-    /// What it shows.
+    /// The form of its observations.
     pub observations: ObservationSpace,
-    /// What it takes.
+    /// The form of its actions.
     pub actions: ActionSpace,
-    /// Most actions of an episode, where the task has such a limit.
+    /// Maximum number of actions of an episode, if the task has a limit.
     pub horizon: Option<usize>,
     /// Units of the rewards in its published data.
     pub return_units: ReturnUnits,
-    /// The scores that become 0 and 100; absent where no convention covers the task.
+    /// The scores that become 0 and 100; `None` if no convention covers the task.
     pub reference: Option<Reference>,
-    /// Returns to ask for.
+    /// Target returns.
     pub targets: Targets,
-    /// How the simulator was run when the published data was recorded.
+    /// The simulator's settings when the published data was recorded.
     pub simulation: Simulation,
 }
 
 /// The two scores that become 0 and 100: `100 · (score − low) / (high − low)`.
 ///
-/// Which two is a convention, and the numbers differ: a report always names it.
+/// A convention defines the two scores, and conventions differ: a report always names its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
-    /// Where they come from, such as `wang2016`.
+    /// The source of the scores, such as `wang2016`.
     pub convention: String,
-    /// What 0 and 100 mean, in words.
+    /// The meaning of 0 and 100, in words.
     pub meaning: String,
-    /// Becomes 0: random play.
+    /// The score that becomes 0: random actions.
     pub low: f64,
-    /// Becomes 100: human or expert play.
+    /// The score that becomes 100: human or expert level.
     pub high: f64,
 }
 
-/// The returns that the references ask an agent for.
+/// The target returns of the references.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Targets {
-    /// In the units of the data; empty where the reference has none in these.
+    /// In the units of the data; empty if the reference has none in these units.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usual: Vec<f32>,
-    /// In raw units: what the evaluation of the published scores asks for, where that is known.
+    /// In raw units: the target of the published scores' evaluation, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<f32>,
 }
 
 impl Task {
-    /// A task of your own, which is in no suite's table: `own/NAME`. Playing needs only its spaces.
+    /// A user's own task, which is not in any suite's table: `own/NAME`. Acting needs only its
+    /// spaces.
     pub fn own(name: &str, observations: ObservationSpace, actions: ActionSpace) -> Self {
         Self {
             suite: "own".into(),
@@ -83,9 +84,9 @@ impl Task {
         format!("{}/{}", self.suite, self.name)
     }
 
-    /// Playing as the data was recorded, with the return-to-go in the data's units; as the
-    /// published data was where `recording` is not known. Of real-valued actions the most
-    /// probable is played, others are drawn.
+    /// The protocol with which the data was recorded, with the return-to-go in the data's units.
+    /// `recording` defaults to the settings of the published data. Continuous actions are the mode
+    /// of the distribution, discrete actions are sampled.
     pub fn matched(&self, recording: Option<&Simulation>) -> Play {
         Play {
             return_units: self.return_units,
@@ -99,7 +100,7 @@ impl Task {
 }
 
 impl Reference {
-    /// `score`, normalized.
+    /// The normalized `score`.
     ///
     /// ```
     /// let wang2016 = overtone_core::Reference {

@@ -1,7 +1,7 @@
-//! Context windows: the one place where a stretch of an episode is cut, padded and masked.
+//! Context windows: the only code that cuts, pads and masks a stretch of an episode.
 //!
-//! Training batches and the acting policy both use [`Window`], so what the model sees while
-//! it plays is laid out exactly as what it was trained on.
+//! Training batches and the acting policy both use [`Window`], so the model sees the same layout in
+//! training and while it acts.
 
 /// The timesteps of one context, right-aligned.
 ///
@@ -18,8 +18,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// The context in which timestep `last` is acted on: itself and what came before it in
-    /// its episode, at most `context_length` timesteps.
+    /// The context of an action at timestep `last`: this timestep and the earlier ones of its
+    /// episode, at most `context_length` in total.
     ///
     /// # Panics
     /// When `last < episode_start` or `context_length` is 0: a caller's bug.
@@ -56,7 +56,7 @@ impl Window {
         real.copy_from_slice(&column[self.first * width..(self.first + self.n_real) * width]);
     }
 
-    /// For each place, `true` where a real timestep stands.
+    /// For each place, `true` if it holds a real timestep.
     pub fn valid_mask(&self) -> impl Iterator<Item = bool> {
         let n_padding = self.n_padding();
         (0..self.context_length).map(move |place| place >= n_padding)

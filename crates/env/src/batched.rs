@@ -1,22 +1,22 @@
-//! [`Batched`]: a batch of environments that are written one at a time.
+//! [`Batched`]: a batch of environments, each written as a single environment.
 
 use overtone_core::{Actions, Observations};
 
 use crate::{ActionSpace, EnvError, ObservationSpace, Slots, Step, VectorEnv};
 
-/// One environment, which shows numbers and cannot fail. A simulator that can, or that shows
-/// pictures, implements [`VectorEnv`].
+/// A single environment with vector observations that cannot fail. Implement [`VectorEnv`] instead
+/// for a simulator that can fail, or one with image observations.
 pub trait Env: Send {
-    /// Numbers of an observation.
+    /// Numbers per observation.
     fn observation_width(&self) -> usize;
 
-    /// What it takes.
+    /// The action space.
     fn action_space(&self) -> ActionSpace;
 
-    /// Begins an episode, of which `seed` determines everything that is drawn.
+    /// Starts an episode. `seed` determines all random numbers.
     fn reset(&mut self, seed: u64);
 
-    /// Takes an action that is in the space.
+    /// Takes an action. The action is always in the space.
     fn step(&mut self, action: Action<'_>) -> Step;
 
     /// Writes the current observation.
@@ -44,10 +44,10 @@ pub struct Batched<E> {
 }
 
 impl<E: Env> Batched<E> {
-    /// These environments, none with an episode under way.
+    /// A batch of these environments, none with an active episode.
     ///
     /// # Panics
-    /// When there is none: a caller's bug.
+    /// When `envs` is empty: a caller's bug.
     pub fn of(envs: Vec<E>) -> Self {
         let first = envs.first().expect("a batch has an environment");
         let (width, action_space) = (first.observation_width(), first.action_space());
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use overtone_core::Outcome;
 
-    /// Shows the sum of all that was done, and ends when it is above 1.
+    /// Shows the sum of all actions, and ends when the sum is above 1.
     struct Sum(f32);
 
     impl Env for Sum {
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(steps[1], Step { reward: 0.125, outcome: None });
         let Observations::Vectors(rows) = env.observations() else { unreachable!() };
         assert_eq!(rows, [0.35, 0.0, 1.25]);
-        // The episode in 2 has ended, none has begun in 1, and actions have two numbers.
+        // The episode in 2 has ended, none has started in 1, and actions have two numbers.
         assert!(matches!(env.step(&[2, 0], &actions), Err(EnvError::NoEpisode { env: 2 })));
         assert!(matches!(env.step(&[1, 0], &actions), Err(EnvError::NoEpisode { env: 1 })));
         assert!(env.step(&[0], &Actions::Discrete(vec![0])).is_err());

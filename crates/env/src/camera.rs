@@ -1,12 +1,12 @@
-//! [`Camera`]: what a person sees of an episode, for videos.
+//! [`Camera`]: pictures of an episode for people, for videos.
 
 use overtone_core::Actions;
 
 use crate::EnvError;
 
-/// Goes through an episode beside the agent, in an environment of its own, and shows it.
+/// A copy of the agent's environment that replays the episode and renders it.
 pub trait Camera {
-    /// Begins the episode with this seed.
+    /// Starts the episode with this seed.
     ///
     /// # Errors
     /// When the simulator fails.
@@ -15,19 +15,19 @@ pub trait Camera {
     /// Takes the agent's action.
     ///
     /// # Errors
-    /// When the simulator fails, or there is no such action.
+    /// When the simulator fails, or the action is invalid.
     fn step(&mut self, actions: &Actions) -> Result<(), EnvError>;
 
-    /// What is seen now.
+    /// The current picture.
     fn picture(&self) -> Picture;
 
-    /// Names of a real-valued action's numbers; empty where they have none.
+    /// Names of the dimensions of a continuous action; empty if they have none.
     fn action_names(&self) -> &[String] {
         &[]
     }
 }
 
-/// What is seen of an environment.
+/// A picture of an environment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Picture {
     /// A screen.
@@ -39,16 +39,16 @@ pub enum Picture {
     },
     /// Limbs seen from the side, to be drawn.
     Limbs {
-        /// What is in the middle of the picture, `[x, z]`, metres.
+        /// The centre of the picture, `[x, z]`, metres.
         centre: [f64; 2],
-        /// Metres from the picture's bottom to its top.
+        /// Height of the picture in metres.
         height: f64,
         /// The limbs.
         capsules: Vec<Capsule>,
     },
 }
 
-/// A limb: all that is nearer than the radius to a line, seen from the side.
+/// A limb: all points within the radius of a line segment, seen from the side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capsule {
     /// `[x, z]` of the ends of its axis, metres; z is up.

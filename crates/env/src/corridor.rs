@@ -1,4 +1,4 @@
-//! A slippery corridor: a tiny environment whose optimum is known, for tests.
+//! A slippery corridor: a tiny environment with a known optimum, for tests.
 
 use overtone_core::Outcome;
 use overtone_core::seed::Generator;
@@ -6,12 +6,12 @@ use rand::{RngExt, SeedableRng};
 
 use crate::{Action, ActionSpace, Batched, Env, Step};
 
-/// Walking right to the end of a corridor.
+/// Environment with one task: walk right to the end of a corridor.
 ///
-/// An episode starts in a cell drawn from its seed, `0 .. n_cells - 1`. Action 0 goes left,
-/// 1 goes right; with probability `slip` the other happens. Reaching the last cell gives
-/// [`REWARD`](Self::REWARD) and terminates; `max_steps` truncates. The observation is the
-/// cell and the steps taken.
+/// An episode starts in a cell drawn from its seed, `0 .. n_cells - 1`. Action 0 goes left, 1 goes
+/// right; with probability `slip` the opposite happens. Reaching the last cell gives
+/// [`REWARD`](Self::REWARD) and terminates; `max_steps` truncates. The observation is the cell and
+/// the number of steps taken.
 pub type Corridor = Batched<Walker>;
 
 /// One corridor.
@@ -32,7 +32,7 @@ impl Corridor {
     /// `n_envs` corridors of `n_cells` cells (at least two).
     ///
     /// # Panics
-    /// When `n_cells < 2`, `slip` is no probability or there is no environment: a caller's bug.
+    /// When `n_cells < 2`, `slip` is not a probability or `n_envs` is 0: a caller's bug.
     pub fn new(n_envs: usize, n_cells: usize, max_steps: usize, slip: f64) -> Self {
         assert!(n_cells >= 2, "a corridor needs two cells");
         assert!((0.0..=1.0).contains(&slip), "slip is a probability");
@@ -112,14 +112,14 @@ mod tests {
     #[test]
     fn a_seed_is_an_episode_whatever_the_slot() {
         let alone = cells(&mut Corridor::new(1, 9, 50, 0.4), 0, 3);
-        let beside = cells(&mut Corridor::new(5, 9, 50, 0.4), 3, 3);
-        assert_eq!(alone, beside);
+        let in_batch = cells(&mut Corridor::new(5, 9, 50, 0.4), 3, 3);
+        assert_eq!(alone, in_batch);
         let other = cells(&mut Corridor::new(1, 9, 50, 0.4), 0, 4);
         assert_ne!(alone, other);
     }
 
     #[test]
-    fn the_limit_truncates_and_then_a_reset_is_due() {
+    fn the_limit_truncates_and_requires_a_reset() {
         let mut env = Corridor::new(1, 4, 2, 0.0);
         env.reset(&[0], &[1]).unwrap();
         let left = Actions::Discrete(vec![0]);

@@ -1,29 +1,29 @@
-//! What can go wrong between an evaluator and its environments.
+//! Errors between an evaluator and its environments.
 
 use crate::Step;
 
-/// Why a simulator failed.
+/// The error of a simulator.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a batch of environments refused a call, or failed.
+/// The reason why a batch of environments refused a call, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvError {
     /// An index past the last environment.
-    #[error("there is no environment {env}: the batch has {n_envs}")]
+    #[error("environment {env} does not exist: the batch has {n_envs}")]
     NoSuchEnv {
-        /// The index asked for.
+        /// The requested index.
         env: usize,
-        /// How many there are.
+        /// Number of environments.
         n_envs: usize,
     },
-    /// One call names an environment twice.
+    /// An environment that appears twice in one call.
     #[error("environment {env} is named twice in one call")]
     Repeated {
         /// Its index.
         env: usize,
     },
-    /// A step without an episode under way.
-    #[error("environment {env} has no episode under way: reset it first")]
+    /// A step without an active episode.
+    #[error("environment {env} has no active episode. Reset it first")]
     NoEpisode {
         /// Its index.
         env: usize,
@@ -33,9 +33,9 @@ pub enum EnvError {
     CountMismatch {
         /// `seeds` or `actions`.
         what: &'static str,
-        /// How many were given.
+        /// How many were passed.
         got: usize,
-        /// How many environments the call names.
+        /// Number of environments in the call.
         expected: usize,
     },
     /// An action index outside the action set.
@@ -43,7 +43,7 @@ pub enum EnvError {
     ActionOutOfRange {
         /// The environment's index.
         env: usize,
-        /// The action given.
+        /// The passed action.
         action: usize,
         /// Number of actions.
         n_actions: usize,
@@ -51,21 +51,21 @@ pub enum EnvError {
     /// Discrete actions for a continuous space, vectors of another width, or the reverse.
     #[error("the actions are {got}, the environment takes {expected}")]
     ActionKind {
-        /// What was given, in words.
+        /// The passed actions, in words.
         got: String,
-        /// What the space takes, in words.
+        /// The actions of the space, in words.
         expected: String,
     },
     /// The simulator behind the environments failed.
     #[error(transparent)]
     Backend(Cause),
-    /// Some environments failed, each alone: the others did what the call asked. The failed
-    /// have no episode any more, and may be reset.
+    /// A failure of some environments. The others carried out the call. The failed ones have no
+    /// active episode and can be reset.
     #[error("{}", first(.failures))]
     Partly {
-        /// Which failed, and why; never empty.
+        /// The environments that failed, with their errors; never empty.
         failures: Vec<Failure>,
-        /// What the action led to in the others, in the order of the call; empty for a reset.
+        /// The steps of the other environments, in the order of the call; empty for a reset.
         steps: Vec<(usize, Step)>,
     },
 }
@@ -75,7 +75,7 @@ pub enum EnvError {
 pub struct Failure {
     /// Its index.
     pub env: usize,
-    /// Why.
+    /// Its error.
     pub cause: Cause,
 }
 
@@ -90,7 +90,7 @@ fn first(failures: &[Failure]) -> String {
 }
 
 impl EnvError {
-    /// The steps of `envs` where none of them failed, else [`EnvError::Partly`].
+    /// The steps of `envs` if all succeeded, else [`EnvError::Partly`].
     ///
     /// # Errors
     /// When an environment failed.
@@ -111,7 +111,7 @@ impl EnvError {
         }
     }
 
-    /// Nothing where none of `envs` failed to begin an episode, else [`EnvError::Partly`].
+    /// `Ok` if every reset of `envs` succeeded, else [`EnvError::Partly`].
     ///
     /// # Errors
     /// When an environment failed.

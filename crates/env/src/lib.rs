@@ -1,10 +1,10 @@
-//! The Gymnasium interface as Rust traits: spaces, many environments stepped as one batch, and
-//! the suites they belong to.
+//! The Gymnasium interface as Rust traits: spaces, batches of environments, and the suites they
+//! belong to.
 //!
-//! No Python here: a [`Suite`] implements [`VectorEnv`] in its own crate under `envs/`, lists its
-//! tasks in a [`TaskTable`], and finds the packages it lives in with [`virtual_envs`]. [`Corridor`]
-//! is a tiny environment written by hand, for tests. An environment of your own is an [`Env`];
-//! [`Batched`] makes a batch of it.
+//! This crate contains no Python. A [`Suite`] implements [`VectorEnv`] in its own crate under
+//! `envs/`, lists its tasks in a [`TaskTable`], and finds its Python packages with
+//! [`virtual_envs`]. [`Corridor`] is a tiny environment for tests. Implement [`Env`] for your own
+//! environment; [`Batched`] makes a batch of it.
 
 pub mod batched;
 pub mod camera;

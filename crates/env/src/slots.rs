@@ -1,12 +1,12 @@
-//! [`Slots`]: which environments of a batch have an episode under way. Implementations of
-//! `VectorEnv` check every call with it, so all refuse the same misuse in the same words.
+//! [`Slots`]: the environments of a batch that have an active episode. Implementations of
+//! `VectorEnv` check every call with it, so all report the same misuse with the same error.
 
 use overtone_core::Actions;
 
 use crate::error::Cause;
 use crate::{ActionSpace, EnvError, Step};
 
-/// Which environments of a batch have an episode under way.
+/// The environments of a batch that have an active episode.
 #[derive(Clone, Debug)]
 pub struct Slots {
     running: Vec<bool>,
@@ -67,17 +67,18 @@ impl Slots {
         }
     }
 
-    /// Notes that an episode began in `env`.
+    /// Records that an episode started in `env`.
     pub fn begin(&mut self, env: usize) {
         self.running[env] = true;
     }
 
-    /// Notes that the episode in `env` ended.
+    /// Records that the episode in `env` ended.
     pub fn end(&mut self, env: usize) {
         self.running[env] = false;
     }
 
-    /// Notes in which of `envs` an episode began, and answers [`VectorEnv::reset`].
+    /// Records in which of `envs` an episode started, and returns the result of
+    /// [`VectorEnv::reset`].
     ///
     /// # Errors
     /// As [`EnvError::of_resets`].
@@ -94,8 +95,8 @@ impl Slots {
         EnvError::of_resets(envs, results)
     }
 
-    /// Notes in which of `envs` the episode ended, by an outcome or a failure, and answers
-    /// [`VectorEnv::step`].
+    /// Records in which of `envs` the episode ended, by an outcome or a failure, and returns the
+    /// result of [`VectorEnv::step`].
     ///
     /// # Errors
     /// As [`EnvError::of_steps`].
@@ -137,7 +138,7 @@ mod tests {
         ActionSpace::Discrete { names: (0..n).map(|i| i.to_string()).collect() }
     }
 
-    /// Three environments, an episode under way in 0 and 2.
+    /// Three environments, with an active episode in 0 and 2.
     fn slots() -> Slots {
         let mut slots = Slots::new(3);
         slots.begin(0);
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_fit_are_let_through() {
+    fn valid_steps_are_accepted() {
         slots().check_step(&[2, 0], &Actions::Discrete(vec![4, 0]), &discrete(5)).unwrap();
         let vectors = Actions::Continuous { width: 3, values: vec![0.0; 3] };
         let space = ActionSpace::unit(3);
@@ -164,13 +165,13 @@ mod tests {
     #[test]
     fn misuse_is_named() {
         let act = |indices: &[usize]| Actions::Discrete(indices.to_vec());
-        refused(&[3], act(&[0]), discrete(5), "there is no environment 3: the batch has 3");
+        refused(&[3], act(&[0]), discrete(5), "environment 3 does not exist: the batch has 3");
         refused(&[0, 0], act(&[0, 0]), discrete(5), "environment 0 is named twice in one call");
         refused(
             &[1],
             act(&[0]),
             discrete(5),
-            "environment 1 has no episode under way: reset it first",
+            "environment 1 has no active episode. Reset it first",
         );
         refused(&[0, 2], act(&[0]), discrete(5), "1 actions for 2 environments");
         refused(

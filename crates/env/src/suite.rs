@@ -8,51 +8,51 @@ use crate::{Camera, EnvError, VectorEnv};
 
 /// A family of simulators, such as the Arcade Learning Environment.
 ///
-/// One implementation per folder of `envs/`; a list in the program names them all. Nothing else
-/// knows which suites there are: whoever needs to know something of a task asks its suite.
+/// One implementation per directory of `envs/`; a list in the program names them all. No other code
+/// depends on a particular suite: code that needs a property of a task calls its suite.
 pub trait Suite: Sync {
-    /// Its part of a task's id: the `ale` of `ale/seaquest`.
+    /// Its part of a task's id: `ale` in `ale/seaquest`.
     fn name(&self) -> &'static str;
 
-    /// What its tasks are called, one and several: `game` and `games`.
+    /// The suite's word for a task, singular and plural: `game` and `games`.
     fn nouns(&self) -> [&'static str; 2];
 
-    /// The key that is short for `task=` in this suite: `game=seaquest` is `task=ale/seaquest`.
+    /// The short form of `task=` in this suite: `game=seaquest` is `task=ale/seaquest`.
     fn key(&self) -> &'static str;
 
-    /// Its tasks, as far as they can be listed.
+    /// Its tasks, as far as it can list them.
     fn tasks(&self) -> &[Task] {
         &[]
     }
 
-    /// Names of a few tasks, to show how one is asked for.
+    /// Names of a few tasks, as examples.
     fn examples(&self) -> Vec<&str> {
         self.tasks().iter().take(5).map(|task| task.name.as_str()).collect()
     }
 
-    /// Names of its tasks that may be meant by whoever asks another suite for them.
+    /// Names of its tasks, for suggestions when a user names one of them in another suite.
     fn names(&self) -> Vec<&str> {
         self.tasks().iter().map(|task| task.name.as_str()).collect()
     }
 
-    /// The task with this name, in any case, with or without `_` and `-`. A suite whose tasks
-    /// cannot be listed finds out here what there is under the name.
+    /// The task with this name, in any case, with or without `_` and `-`. A suite that cannot list
+    /// its tasks looks the name up.
     ///
     /// # Errors
-    /// When there is none: the nearest is named, if one is like it.
+    /// When the task does not exist. The error names the most similar task, if there is one.
     fn task(&'static self, name: &str) -> Result<&'static Task, TaskError> {
         Ok(find_in_table(self, name)?)
     }
 
-    /// As [`task`](Self::task), where bytes with rows and columns are numbers and not a picture;
-    /// `None` of a suite whose pictures are pictures.
+    /// As [`task`](Self::task), with byte observations of rows and columns read as numbers, not as
+    /// a picture. `None` for a suite that never reads them as numbers.
     fn as_numbers(&'static self, _name: &str) -> Option<Result<&'static Task, TaskError>> {
         None
     }
 
-    /// The task of this name as a recording of it shows it, for training where nothing can be
-    /// asked for it; `None` of a suite that knows its tasks without. `max_steps` is the limit of
-    /// an episode's actions, where the recording says one.
+    /// The task with this name as a dataset describes it, for training without the simulator.
+    /// `None` for a suite that knows its tasks without a dataset. `max_steps` is the step limit of
+    /// an episode, if the dataset has one.
     fn recorded(
         &self,
         _name: &str,
@@ -63,30 +63,30 @@ pub trait Suite: Sync {
         None
     }
 
-    /// Whether its tasks can be played, here or elsewhere; else they are recordings alone.
+    /// Whether agents can act in its tasks. If not, the tasks are datasets only.
     fn has_environments(&self) -> bool {
         true
     }
 
-    /// The settings of its simulator, and what follows from each.
+    /// The settings of its simulator, with the effect of each.
     fn settings(&self) -> &'static [Setting] {
         &[]
     }
 
-    /// The published data that other data is taken to be recorded like, where nobody says how
-    /// it was: `DQN-replay`.
+    /// The published dataset whose recording settings are the default for data without metadata:
+    /// `DQN-replay`.
     fn published_data(&self) -> &'static str;
 
-    /// Checks that everything that plays `task` is there, without playing it.
+    /// Checks that everything needed to run `task` is installed, without running it.
     ///
     /// # Errors
-    /// When something is missing, or another version than expected.
+    /// When something is missing or has an unexpected version.
     fn check(&self, task: &Task) -> Result<(), EnvError>;
 
-    /// `n_envs` environments of `task`, run as `simulation` says.
+    /// `n_envs` environments of `task` with the settings `simulation`.
     ///
     /// # Errors
-    /// When something is missing, or the suite does not run such a simulation.
+    /// When something is missing, or the suite does not support this simulation.
     fn open(
         &self,
         task: &Task,
@@ -94,30 +94,30 @@ pub trait Suite: Sync {
         n_envs: usize,
     ) -> Result<Box<dyn VectorEnv>, EnvError>;
 
-    /// What runs `task` so, for reports.
+    /// The simulator of `task` with these settings, for reports.
     ///
     /// # Errors
-    /// When the suite does not run such a simulation.
+    /// When the suite does not support this simulation.
     fn simulator(&self, task: &Task, simulation: &Simulation) -> Result<Simulator, EnvError>;
 
-    /// The protocols that an agent can be played by, beside `matched`.
+    /// The protocols that it supports in addition to `matched`.
     fn protocols(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The protocol of this name, for an agent that was trained as `matched` says; `None` for a
-    /// name that is not one of [`protocols`](Self::protocols).
+    /// The protocol with this name, for an agent trained under `matched`; `None` if the name is not
+    /// in [`protocols`](Self::protocols).
     fn protocol(&self, _name: &str, _matched: &Play) -> Option<Play> {
         None
     }
 
-    /// Of the protocols, the one that published scores were played by, where it has one.
+    /// The protocol of the published scores, if there is one.
     fn released(&self) -> Option<&'static str> {
         None
     }
 
-    /// The protocol whose settings an ablation takes over one by one: the other way of choosing
-    /// actions, where the suite has nothing else to vary.
+    /// The protocol whose settings an ablation changes one by one. By default, `matched` with the
+    /// other action selection, for suites without other settings to vary.
     fn contrast(&self, matched: &Play) -> Play {
         let (name, action_choice) = match matched.action_choice {
             ActionChoice::Mode => ("drawn", ActionChoice::Sample),
@@ -126,7 +126,7 @@ pub trait Suite: Sync {
         Play { name: name.into(), action_choice, ..matched.clone() }
     }
 
-    /// To look at an episode; `None` where only the agent's own observations can be shown.
+    /// A camera for an episode; `None` if only the agent's own observations can be shown.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -138,26 +138,27 @@ pub trait Suite: Sync {
         Ok(None)
     }
 
-    /// Seconds of the task's own time that an action lasts.
+    /// Duration of an action in seconds of simulated time.
     ///
     /// # Errors
-    /// When the suite does not run such a simulation.
+    /// When the suite does not support this simulation.
     fn seconds_per_action(&self, task: &Task, simulation: &Simulation) -> Result<f64, EnvError>;
 
-    /// Most actions of an episode that is simulated so, where there is a limit.
+    /// Maximum number of actions of an episode under this simulation, if there is a limit.
     fn horizon(&self, _task: &Task, _simulation: &Simulation) -> Option<usize> {
         None
     }
 
-    /// The same simulation with at most `steps` actions an episode; `None` where it has no limit
-    /// to set.
+    /// The same simulation with at most `steps` actions per episode; `None` if it has no such
+    /// limit.
     fn limited(&self, _simulation: &Simulation, _steps: u32) -> Option<Simulation> {
         None
     }
 
-    /// How Gymnasium's environment `env`, its id with its keyword arguments, simulates `task` with
-    /// at most `max_steps` actions an episode; `None` where the suite cannot tell. The revision of
-    /// the task (`revision = "v5"`) is the id's version, where the simulator has revisions.
+    /// The simulation of `task` that matches Gymnasium's environment `env` (its id with its keyword
+    /// arguments) and at most `max_steps` actions per episode. `None` if the suite cannot determine
+    /// it. The revision of the task (`revision = "v5"`) is the id's version, for simulators with
+    /// revisions.
     fn simulation_in(&self, task: &Task, env: &str, max_steps: Option<u32>) -> Option<Simulation> {
         task.simulation.get("revision")?;
         let id = env.split(',').next()?;
@@ -168,24 +169,24 @@ pub trait Suite: Sync {
         }
     }
 
-    /// Gymnasium's `EnvSpec` of `task` as JSON, where it has one: what a recording says of its
+    /// Gymnasium's `EnvSpec` of `task` as JSON, if there is one: a dataset's description of its
     /// environment, for Python.
     fn env_spec(&self, _task: &Task) -> Option<String> {
         None
     }
 
-    /// Episodes played at once unless somebody says otherwise: more make a step no cheaper.
+    /// Default number of parallel episodes: more do not make a step cheaper.
     fn episodes_at_once(&self) -> usize {
         100
     }
 
-    /// Seconds that starting one environment takes: next to nothing, unless the suite says more.
+    /// Seconds to start one environment: about 0, unless the suite overrides it.
     fn seconds_to_start(&self) -> f64 {
         0.0
     }
 }
 
-/// What runs a task, for reports.
+/// The simulator of a task, for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Simulator {
     /// Its name and version, such as `MuJoCo 3.17.0, Hopper-v4`.
@@ -194,53 +195,53 @@ pub struct Simulator {
     pub rom_md5: Option<String>,
 }
 
-/// Why a suite has no task of some name.
+/// The reason why a suite does not have a task with this name.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// The name is none of the suite's tasks.
+    /// The suite does not have a task with this name.
     #[error(transparent)]
     Unknown(#[from] UnknownTask),
-    /// The suite knows the task and does not have it, for a reason.
+    /// The suite knows the task but does not provide it.
     #[error("{noun} `{name}`: {reason}")]
     Refused {
-        /// What the suite calls a task.
+        /// The suite's word for a task.
         noun: &'static str,
         /// The task's name.
         name: String,
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         reason: String,
     },
-    /// What could say more of the task is missing, or failed.
+    /// A source of information about the task is missing, or failed.
     #[error("{noun} `{name}`")]
     Failed {
-        /// What the suite calls a task.
+        /// The suite's word for a task.
         noun: &'static str,
         /// The task's name.
         name: String,
-        /// Why.
+        /// The error.
         source: EnvError,
     },
 }
 
-/// A name that is none of a suite's tasks.
+/// A name that does not belong to any task of a suite.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {noun} `{name}`{}", self.hint())]
 pub struct UnknownTask {
-    /// What the suite calls a task.
+    /// The suite's word for a task.
     pub noun: &'static str,
-    /// What was asked for.
+    /// The requested name.
     pub name: String,
-    /// The known name that was most likely meant, if any is like it.
+    /// The most similar known name, if one is similar enough.
     pub nearest: Option<String>,
-    /// Known names; perhaps not all.
+    /// Known names; possibly not all.
     pub known: Vec<String>,
 }
 
-/// So many names are listed beside the one that was most likely meant.
+/// Maximum number of names to list next to the suggestion.
 const FEW: usize = 12;
 
 impl UnknownTask {
-    /// `name` is none of `known`.
+    /// An error for `name`, which is not in `known`.
     pub fn among(noun: &'static str, name: &str, known: &[&str]) -> Self {
         Self {
             noun,
@@ -258,10 +259,11 @@ impl UnknownTask {
     }
 }
 
-/// The task of `suite`'s table with this name, in any spelling; nobody is asked for more tasks.
+/// The task with this name (in any spelling) in `suite`'s table, without looking for tasks
+/// elsewhere.
 ///
 /// # Errors
-/// When there is none: the nearest is named, if one is like it.
+/// When the task does not exist. The error names the most similar task, if there is one.
 pub fn find_in_table<'a, S: Suite + ?Sized>(
     suite: &'a S,
     name: &str,

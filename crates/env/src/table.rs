@@ -1,4 +1,4 @@
-//! [`TaskTable`]: a suite's tasks as a TOML document, with rows of the suite's own form.
+//! [`TaskTable`]: a suite's tasks as a TOML document, with rows in the suite's own format.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskTable<Row> {
-    /// What 0 and 100 mean under each convention of reference scores.
+    /// The meaning of 0 and 100 for each convention of reference scores.
     conventions: BTreeMap<String, String>,
     /// The tasks.
     #[serde(rename = "task")]
@@ -23,9 +23,9 @@ pub struct TaskTable<Row> {
 pub struct Scores {
     /// One of the table's conventions.
     convention: String,
-    /// Becomes 0.
+    /// The score that becomes 0.
     low: f64,
-    /// Becomes 100.
+    /// The score that becomes 100.
     high: f64,
 }
 
@@ -33,7 +33,7 @@ impl<Row: DeserializeOwned> TaskTable<Row> {
     /// Reads a table that is compiled into the program.
     ///
     /// # Panics
-    /// When it is none: every test of the suite would find that.
+    /// When the document is not a valid table. Every test of the suite would fail.
     pub fn of(document: &str) -> Self {
         toml::from_str(document).unwrap_or_else(|error| panic!("the table of tasks: {error}"))
     }
@@ -41,11 +41,11 @@ impl<Row: DeserializeOwned> TaskTable<Row> {
     /// The reference scores of a row.
     ///
     /// # Panics
-    /// When their convention is not in the table.
+    /// When the table does not have their convention.
     pub fn reference(&self, scores: &Scores) -> Reference {
         let Scores { convention, low, high } = scores.clone();
         let meaning = self.conventions.get(&convention);
-        let meaning = meaning.unwrap_or_else(|| panic!("`{convention}` is no convention"));
+        let meaning = meaning.unwrap_or_else(|| panic!("`{convention}` is not a convention"));
         Reference { meaning: meaning.clone(), convention, low, high }
     }
 }

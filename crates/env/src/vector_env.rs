@@ -5,7 +5,7 @@ use overtone_core::{Actions, Observations, Outcome};
 
 use crate::{ActionSpace, EnvError, ObservationSpace};
 
-/// What one action led to. The observation is in [`VectorEnv::observations`].
+/// The result of one action. The observation is in [`VectorEnv::observations`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// Raw reward, in the environment's own units; never clipped.
@@ -26,45 +26,45 @@ impl Step {
     }
 }
 
-/// `n_envs` environments of one kind, each playing its own episode.
+/// `n_envs` environments of one kind, each with its own episode.
 ///
-/// Nothing resets by itself: an environment whose episode ended waits for
-/// [`reset`](Self::reset). Any subset can be reset or stepped, and an episode is determined
-/// by its seed and its actions: the same whatever the other environments do, and however
-/// many there are. A batch may be stepped in another thread than the one that made it.
+/// Nothing resets automatically: an environment whose episode ended waits for
+/// [`reset`](Self::reset). Any subset can be reset or stepped. An episode depends only on its seed
+/// and its actions, not on the other environments or their number. A batch can be stepped in a
+/// thread other than the one that created it.
 ///
-/// A simulator that fails in one environment does not disturb the others: the call answers
-/// [`EnvError::Partly`], which names the failed and gives the steps of the rest. Every other
-/// error means that nothing was done, or that nothing can go on.
+/// A simulator that fails in one environment does not affect the others. The call returns
+/// [`EnvError::Partly`], which names the failed environments and contains the steps of the others.
+/// Every other error means that nothing was done, or that the batch is unusable.
 pub trait VectorEnv: Send {
     /// Number of environments.
     fn n_envs(&self) -> usize;
 
-    /// What each environment shows.
+    /// The form of the observations.
     fn observation_space(&self) -> &ObservationSpace;
 
-    /// What each environment takes.
+    /// The form of the actions.
     fn action_space(&self) -> &ActionSpace;
 
-    /// Begins an episode in each of `envs`, environment `envs[i]` with `seeds[i]`. An episode
-    /// under way there is abandoned.
+    /// Starts an episode in each of `envs`: environment `envs[i]` with `seeds[i]`. An active
+    /// episode there is abandoned.
     ///
     /// # Errors
-    /// For an unknown or repeated environment, unequal lengths, or a failing simulator; an
-    /// environment that failed before and cannot be made anew is one that fails.
+    /// For an unknown or repeated environment, unequal lengths, or a failing simulator. The
+    /// simulator also fails if the environment failed before and cannot be recreated.
     fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError>;
 
-    /// Takes one action in each of `envs`; row `i` of `actions`, and of the answer, belongs
-    /// to `envs[i]`. The other environments stand still.
+    /// Takes one action in each of `envs`. Row `i` of `actions` and of the result belongs to
+    /// `envs[i]`. The other environments do not change.
     ///
     /// # Errors
-    /// For an unknown or repeated environment, one without an episode under way, actions
-    /// that do not fit the space, or a failing simulator.
+    /// For an unknown or repeated environment, one without an active episode, actions that do not
+    /// fit the space, or a failing simulator.
     fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError>;
 
     /// The current observations of all environments, `[n_envs, ..observation]`, contiguous.
     ///
-    /// A row is zero before its environment's first reset, and after a step with an outcome
-    /// holds whatever the simulator showed last.
+    /// A row is zero before its environment's first reset. After a step with an outcome, it holds
+    /// the last observation of the simulator.
     fn observations(&self) -> Observations<'_>;
 }

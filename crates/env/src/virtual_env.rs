@@ -1,10 +1,10 @@
-//! Where the project's Python packages are: environments come with their simulators in them.
+//! Python virtual environments of the project: the simulators' packages are in them.
 
 use std::env;
 use std::path::PathBuf;
 
-/// Virtual environments in the order they are asked: `VIRTUAL_ENV`, then `.venv` under the
-/// current folder and its parents. Only folders that are one are named.
+/// Virtual environments in order of precedence: `VIRTUAL_ENV`, then `.venv` in the current
+/// directory and its parents. Only existing ones are listed.
 pub fn virtual_envs() -> Vec<PathBuf> {
     let active = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
     let here = env::current_dir().unwrap_or_default();

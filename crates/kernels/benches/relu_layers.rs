@@ -1,6 +1,6 @@
-//! The networks of value-based agents: 256 rows through a critic of two or three hidden layers of
-//! 256, or of RvS-R's two of 1024, forward and backward, against the same number of multiplications
-//! in bare products on as many threads.
+//! The networks of value-based agents: 256 rows through a critic with two or three hidden layers of
+//! 256, or RvS-R's two of 1024, forward and backward. They are compared with bare products of the
+//! same number of multiplications on as many threads.
 //!
 //! The fused form is first compared with the reference.
 
@@ -27,7 +27,7 @@ fn main() {
     divan::main();
 }
 
-/// A batch, and the layers of a critic with so many hidden ones of this width.
+/// A batch, and the layers of a critic with `n_hidden` hidden layers of this width.
 fn critic(width: usize, n_hidden: usize, has_norms: bool) -> (Tensor<2>, Vec<ReluLayer>) {
     let device = Device::flex().autodiff();
     let layers = (0..=n_hidden).map(|i| {
@@ -67,8 +67,8 @@ fn with_gradient(
     bencher.bench_local(|| relu_layers(x.clone(), layers.clone(), form).sum().backward());
 }
 
-/// As many products of 64 rows and a square weight as the layers need: for each of the hidden
-/// layers but the first three times all rows, for the first of 23 inputs twice.
+/// As many products of 64 rows and a square weight as the layers need: three times all rows for
+/// each hidden layer except the first, twice for the first with its 23 inputs.
 #[divan::bench(args = NETWORKS)]
 fn products_alone(bencher: Bencher<'_, '_>, (width, n_hidden, _): (usize, usize, bool)) {
     let (left, right) = (vec![0.5f32; 64 * width], vec![0.25f32; width * width]);
@@ -83,8 +83,8 @@ fn products_alone(bencher: Bencher<'_, '_>, (width, n_hidden, _): (usize, usize,
 fn multiply(out: &mut [f32], left: &[f32], right: &[f32], n: usize) {
     let m = 64;
     assert!(out.len() == m * n && left.len() == m * n && right.len() == n * n);
-    // SAFETY: the three matrices have the sizes that were just asserted, row after row, and `out`
-    // is borrowed mutably, so it overlaps neither operand.
+    // SAFETY: the three matrices have the sizes that were just asserted, in row-major order, and
+    // `out` is borrowed mutably, so it does not overlap the operands.
     unsafe {
         gemm::gemm(
             m,

@@ -27,8 +27,8 @@ fn main() {
     divan::main();
 }
 
-/// Checks that both forms give the same output, and the same gradient by `x` where there is one:
-/// the encoder's frames have none.
+/// Checks that both forms give the same output, and the same gradient of `x` if there is one: the
+/// encoder's frames have no gradient.
 fn compare(name: &str, operation: impl Fn(Form) -> (Tensor<1>, Vec<f32>)) {
     let [fused, reference] = FORMS.map(&operation);
     let apart = (fused.0 - reference.0).abs().max().into_scalar::<f32>();
@@ -75,7 +75,7 @@ fn attention_weights() -> AttentionWeights {
     }
 }
 
-/// One `R`, as the paper's main experiments.
+/// One `R`, as in the paper's main experiments.
 fn fourier_weights() -> AttentionWeights {
     let one = Tensor::ones([1, 1], &Device::flex().autodiff()).require_grad();
     AttentionWeights { score_parameter: Some(one), ..attention_weights() }
@@ -220,7 +220,7 @@ fn clipped_adamw(bencher: Bencher<'_, '_>, form: Form) {
     bencher.counter(ItemsCount::new(n_tensors * n)).bench_local(|| {
         step += 1;
         let norm = state.step(AdamW::default(), step, Some(1.0), gradients.clone());
-        // A model holds the parameters.
+        // Another reference to the parameters, as in a model.
         (norm, std::mem::replace(&mut held, state.parameters()))
     });
 }

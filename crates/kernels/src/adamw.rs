@@ -5,10 +5,10 @@
 //! - `m ← β₁ m + (1 − β₁) g`, `v ← β₂ v + (1 − β₂) g²`
 //! - `p ← p (1 − η λ) − η / (1 − β₁ᵗ) · m / (sqrt(v / (1 − β₂ᵗ)) + ε)`
 //!
-//! [`AdamWState`] holds parameters and moments and takes the step. On the CPU in `f32` it is one
-//! loop over [slices](adamw_step) on all threads. Elsewhere it is a handful of operations on
-//! tensors, all parameters joined to one; that form runs on any device in any float type, and is
-//! what the tests compare the loop with.
+//! [`AdamWState`] contains parameters and moments and takes the step. On the CPU in `f32` it is one
+//! loop over [slices](adamw_step) on all threads. Elsewhere it is a few operations on tensors, with
+//! all parameters joined to one. That form runs on any device in any float type, and the tests
+//! compare the loop with it.
 
 mod slices;
 mod tensors;
@@ -26,7 +26,7 @@ use crate::polyak::contiguous;
 use slices::adamw_step_from;
 use tensors::Joined;
 
-/// The optimizer's constants, with the meaning they have in PyTorch.
+/// The optimizer's constants, with the same meaning as in PyTorch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamW {
     /// Step size.
@@ -47,13 +47,13 @@ impl Default for AdamW {
 /// One parameter and its moments, flat and of one length, on a device without autodiff.
 #[derive(Clone, Debug)]
 pub struct TensorSlot {
-    /// The values to improve.
+    /// The values to optimize.
     pub parameter: Tensor<1>,
     /// Average of the gradient; zero before the first step.
     pub first_moment: Tensor<1>,
     /// Average of the gradient's square; zero before the first step.
     pub second_moment: Tensor<1>,
-    /// Decay per unit of learning rate, apart from the gradient.
+    /// Decay per unit of learning rate, independent of the gradient.
     pub weight_decay: f64,
 }
 
@@ -85,19 +85,19 @@ pub struct AdamWState(Held);
 
 #[derive(Clone, Debug)]
 enum Held {
-    /// Each parameter by itself, for the loop over slices.
+    /// Each parameter separately, for the loop over slices.
     Apart(Vec<TensorSlot>),
     /// All in one tensor.
     Joined(Box<Joined>),
 }
 
 impl AdamWState {
-    /// The state that goes on from these parameters and moments.
+    /// A state that starts from these parameters and moments.
     ///
     /// # Panics
     /// When there is no slot, or the tensors of a slot differ in length.
     pub fn new(slots: Vec<TensorSlot>, form: Form) -> Self {
-        assert!(!slots.is_empty(), "an optimizer of no parameters");
+        assert!(!slots.is_empty(), "an optimizer needs at least one parameter");
         for slot in &slots {
             let [n] = slot.parameter.dims();
             let lengths = [slot.first_moment.dims(), slot.second_moment.dims()];
@@ -114,14 +114,14 @@ impl AdamWState {
         Self(Held::Joined(Box::new(Joined::new(&slots))))
     }
 
-    /// One step, the `step`-th (from 1), as the [module](self) defines it; `gradients` are one for
-    /// each parameter, flat. Returns the norm of all of them before clipping, `[1]`.
+    /// One step, the `step`-th (from 1), as defined in the [module](self). `gradients` contains one
+    /// flat gradient for each parameter. Returns the norm of all of them before clipping, `[1]`.
     ///
-    /// With a `clip_norm`, gradients are first multiplied as [`clip_factor`] says. Nothing is read
-    /// back from a GPU. On the CPU, moments that nobody else holds are written in place.
+    /// With a `clip_norm`, gradients are first multiplied by [`clip_factor`]. It does not read from
+    /// a GPU. On the CPU, moments without other references are written in place.
     ///
     /// # Panics
-    /// When there are not as many gradients as parameters, or `step` is zero.
+    /// When the numbers of gradients and parameters differ, or `step` is zero.
     pub fn step(
         &mut self,
         optimizer: AdamW,
@@ -135,7 +135,7 @@ impl AdamWState {
         }
     }
 
-    /// The parameters, in the order in which they were given.
+    /// The parameters, in their original order.
     pub fn parameters(&self) -> Vec<Tensor<1>> {
         match &self.0 {
             Held::Apart(slots) => slots.iter().map(|slot| slot.parameter.clone()).collect(),
@@ -143,7 +143,7 @@ impl AdamWState {
         }
     }
 
-    /// First and second moment of each parameter, likewise.
+    /// First and second moment of each parameter, in the same order.
     pub fn moments(&self) -> Vec<[Tensor<1>; 2]> {
         match &self.0 {
             Held::Apart(slots) => slots
@@ -168,7 +168,7 @@ fn step_apart(
     let norm = global_norm(gradients.iter().map(FlexTensor::storage::<f32>));
     let scale = clip_norm.map_or(1.0, |clip_norm| clip_factor(norm, clip_norm));
 
-    // The slots' own references end here: moments that nobody else holds are then written in place.
+    // The slots' own references end here, so moments without other references are written in place.
     let (mut parts, decays): (Vec<[FlexTensor; 3]>, Vec<f64>) = std::mem::take(slots)
         .into_iter()
         .map(|slot| {

@@ -28,12 +28,12 @@ pub struct AttentionWeights {
     pub projection_weight: Tensor<2>,
     /// `[d]`
     pub projection_bias: Tensor<1>,
-    /// What the score learns. [`Score::Fourier`]: `R`, `[n_heads or 1, d_head or 1]`;
-    /// [`Score::DotProduct`]: nothing; [`Score::Tensors`]: what it likes.
+    /// The learned parameter of the score. [`Score::Fourier`]: `R`, `[n_heads or 1, d_head or 1]`;
+    /// [`Score::DotProduct`]: `None`; [`Score::Tensors`]: any.
     pub score_parameter: Option<Tensor<2>>,
 }
 
-/// How a query is compared with a key.
+/// The comparison of a query with a key.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Score<'a> {
     /// `q · k / sqrt(d_head)`
@@ -42,20 +42,20 @@ pub enum Score<'a> {
     /// `power · Σ_d ln |sinc(R_d (q_d − k_d))|`, see [`fourier_scores`](crate::fourier_scores()).
     /// With weights `w = exp(score)`, the probabilities are `w / (Σ w + epsilon)`.
     Fourier {
-        /// Even; the paper's main experiments have 4.
+        /// Even; the paper's main experiments use 4.
         power: u32,
-        /// 0 is the paper's formula. The paper's code has 1e-6, by which a query whose
-        /// weights are all small sees nothing.
+        /// 0 is the paper's formula. The paper's code uses 1e-6, so that a query with only small
+        /// weights sees nothing.
         epsilon: f64,
     },
-    /// One of your own, in tensors. The block then runs in its reference form, on any device.
+    /// A user's own score, in tensors. The block then runs in its reference form, on any device.
     Tensors(&'a dyn TensorScore),
 }
 
-/// A comparison of queries with keys in burn tensors, which find its gradient.
+/// A comparison of queries with keys in burn tensors, with burn's automatic gradient.
 pub trait TensorScore: std::fmt::Debug {
-    /// The score of every query and key. Weights are its softmax over the keys that a query may
-    /// see.
+    /// The score of every query and key. The weights are its softmax over the keys that are visible
+    /// to the query.
     ///
     /// # Shapes
     /// - `q`: `[batch, heads, queries, d_head]`
@@ -64,22 +64,21 @@ pub trait TensorScore: std::fmt::Debug {
     fn scores(&self, q: Tensor<4>, k: Tensor<4>, parameter: Option<Tensor<2>>) -> Tensor<4>;
 }
 
-/// What an attention block does beside its parameters.
+/// Options of an attention block, in addition to its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct AttentionOptions<'a> {
-    /// Heads; divides the width.
+    /// Number of heads; divides the width.
     pub n_heads: usize,
-    /// How a query is compared with a key.
+    /// The comparison of queries with keys.
     pub score: Score<'a>,
-    /// At which tokens the result is computed. Dropout's rows count these alone.
+    /// The tokens at which the result is computed. Dropout's rows count only these.
     pub queries: Queries,
-    /// For each sequence the index of its first real token: earlier ones are padding and
-    /// no real token attends to them. `None`: no padding. A padding token attends to
-    /// itself alone.
+    /// The index of the first real token of each sequence: earlier ones are padding, and real
+    /// tokens do not attend to them. `None`: no padding. A padding token attends only to itself.
     pub first_token: Option<&'a [usize]>,
-    /// Dropout on the attention probabilities and on what is added to `x`.
+    /// Dropout on the attention probabilities and on the sum that is added to `x`.
     pub dropout: Option<Dropout>,
-    /// Which form runs.
+    /// The form of the computation.
     pub form: Form,
 }
 
@@ -93,9 +92,9 @@ pub struct AttentionOptions<'a> {
 /// - result: `[batch, queries, d]`, the rows of `options.queries`
 ///
 /// # Panics
-/// When shapes do not fit together, `n_heads` does not divide `d`, `queries` are no tokens
-/// of a sequence, `first_token` has another length than the batch, or the score's parameter does
-/// not belong to it.
+/// When shapes do not fit together, `n_heads` does not divide `d`, or `queries` are not tokens of a
+/// sequence. Also when `first_token` has another length than the batch, or the score's parameter
+/// does not fit the score.
 pub fn attention_block(
     x: Tensor<3>,
     mut weights: AttentionWeights,
@@ -219,7 +218,7 @@ impl Fused<7> for fused::AttentionPlan {
     }
 }
 
-/// A block whose score has a parameter: the last input.
+/// A block with a score parameter, which is the last input.
 struct WithR(fused::AttentionPlan);
 
 impl Fused<8> for WithR {

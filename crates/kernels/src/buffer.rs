@@ -1,7 +1,7 @@
-//! Large working memory that is kept between calls.
+//! Pool of large working memory, kept between calls.
 //!
-//! A training step needs the same buffers again and again. Fresh memory from the system
-//! costs a page fault every 4 KiB, a tenth of the time of a step.
+//! A training step needs the same buffers repeatedly. Fresh memory from the system costs a page
+//! fault every 4 KiB, a tenth of the time of a step.
 
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
@@ -11,12 +11,12 @@ use cubecl_environment::bytes::{
     AccessError, AccessPolicy, AllocationController, AllocationProperty, Bytes,
 };
 
-/// Idle buffers that are kept; beyond, the one idle for longest goes.
+/// Maximum number of idle buffers; beyond it, the one that was idle for longest is dropped.
 const IDLE: usize = 256;
-/// Elements of all idle buffers together (4 GiB): more than a step of the largest preset leaves, less
-/// than a machine's memory.
+/// Maximum number of elements in all idle buffers together (4 GiB): more than a step of the largest
+/// preset leaves, and less than a machine's memory.
 const IDLE_ELEMENTS: usize = 1 << 30;
-/// Shorter ones are left to the allocator, which is quick with them.
+/// Shorter ones are left to the allocator, which is fast for them.
 const SHORTEST: usize = 4096;
 
 static POOL: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
@@ -25,16 +25,16 @@ fn pool() -> MutexGuard<'static, Vec<Vec<f32>>> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Memory of a given length, whose content is at first arbitrary. It is returned to the
-/// pool when dropped.
+/// Memory of a given length with arbitrary initial content. It is returned to the pool when
+/// dropped.
 pub(crate) struct Buffer {
     values: Vec<f32>,
     length: usize,
 }
 
 impl Buffer {
-    /// Of the idle buffers the smallest that holds `length` elements, unless it is more
-    /// than twice as long; else a new one.
+    /// The smallest idle buffer with at least `length` elements, unless it is more than twice as
+    /// long; else a new one.
     pub fn new(length: usize) -> Self {
         if length < SHORTEST {
             return Self { values: vec![0.0; length], length };
@@ -50,14 +50,14 @@ impl Buffer {
 }
 
 impl Buffer {
-    /// Memory that is zero.
+    /// Memory filled with zeros.
     pub fn zeros(length: usize) -> Self {
         let mut buffer = Self::new(length);
         buffer.fill(0.0);
         buffer
     }
 
-    /// The memory of a tensor, which returns it to the pool.
+    /// The memory as bytes of a tensor, which returns it to the pool.
     pub fn into_bytes(self) -> Bytes {
         let length = size_of::<f32>() * self.length;
         // SAFETY: all of the buffer is initialised, and `memory` is its first `length` bytes.
@@ -87,8 +87,8 @@ impl AllocationController for Buffer {
         _policy: AccessPolicy,
     ) -> Result<&mut [MaybeUninit<u8>], AccessError> {
         let length = size_of::<f32>() * self.length;
-        // SAFETY: these are the bytes of the buffer's own elements, borrowed as it is; any
-        // initialised bytes, and the caller writes no others, are valid `f32`.
+        // SAFETY: these are the bytes of the buffer's own elements, borrowed as it is. Any
+        // initialised bytes are valid `f32`, and the caller writes no others.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.values.as_mut_ptr().cast(), length) })
     }
 
@@ -110,8 +110,8 @@ impl Drop for Buffer {
     }
 }
 
-/// Drops the buffers that are idle for longest, until at most `count` of at most `elements` in all
-/// are left.
+/// Drops the buffers that were idle for longest, until at most `count` buffers with at most
+/// `elements` in total are left.
 fn drop_oldest(idle: &mut Vec<Vec<f32>>, count: usize, elements: usize) {
     let mut held: usize = idle.iter().map(Vec::len).sum();
     let mut n = 0;

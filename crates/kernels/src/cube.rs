@@ -1,4 +1,4 @@
-//! What the kernels in CubeCL share.
+//! Common parts of the kernels in CubeCL.
 
 use burn::backend::DispatchTensorKind;
 use burn::backend::{DType, Shape};
@@ -20,13 +20,13 @@ fn is_cube(kind: &DispatchTensorKind) -> bool {
     }
 }
 
-/// Memory for a result, beside `tensor`.
+/// Memory for a result on the device of `tensor`.
 pub(crate) fn empty_like(tensor: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
     let (client, device) = (tensor.client.clone(), tensor.device.clone());
     empty_device_contiguous_dtype(client, device, shape, dtype)
 }
 
-/// Of pointers that reach every element of every tensor.
+/// Type of addresses that reach every element of every tensor.
 pub(crate) fn address_type(tensors: &[&CubeTensor]) -> AddressType {
     tensors.iter().map(|tensor| tensor.required_address_type()).max().unwrap_or_default()
 }

@@ -1,8 +1,8 @@
 //! Dropout as a function of a seed and a position.
 //!
 //! `y = m ⊙ x` with `m = 0` or `1 / (1 − p)`, so the backward pass is `dx = m ⊙ dy`: the same
-//! operation, applied to the gradient. Nothing is kept for it, not even the mask, which is a
-//! hash of `(seed, row, column)` and is computed again.
+//! operation, applied to the gradient. Nothing is kept for it: the mask is a hash of
+//! `(seed, row, column)` and is computed again.
 
 #[cfg(feature = "cube")]
 mod cube;
@@ -16,7 +16,7 @@ use crate::flex::{self, Fused, is_flex_f32};
 use crate::mask::{Mask, Place};
 use crate::rows::apply_mask;
 
-/// Dropout with this probability, its mask a pure function of `seed`.
+/// Dropout with this probability; its mask is a pure function of `seed`.
 ///
 /// Give every call in a training step its own seed, and every step new ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,12 +24,12 @@ pub struct Dropout {
     /// Probability that an element becomes zero, in `[0, 1)`. The others are scaled by
     /// `1 / (1 - probability)`.
     pub probability: f32,
-    /// What the mask is derived from.
+    /// Seed of the mask.
     pub seed: u64,
 }
 
 impl Dropout {
-    /// The mask for one place, or `None` when nothing is dropped.
+    /// The mask for one place, or `None` if nothing is dropped.
     ///
     /// # Panics
     /// When the probability lies outside `[0, 1)`.
@@ -57,8 +57,8 @@ struct Drop {
     width: usize,
 }
 
-/// Rows a task takes: at a width of 128 they are 64 KiB, which a core's second-level cache
-/// holds and whose work is long beside the start of a task.
+/// Rows per task: at a width of 128 they are 64 KiB, which fit in a core's second-level
+/// cache. Their work takes long compared with the start of a task.
 const ROWS: usize = 128;
 
 impl Drop {
@@ -85,8 +85,8 @@ impl Fused<1> for Drop {
 }
 
 impl Mask {
-    /// Drops elements of a tensor whose last axis are the columns: hashed on a GPU that `x` is
-    /// on, else by multiplying with factors that are made here and sent to its device.
+    /// Drops elements of a tensor whose last axis is the columns. If `x` is on a GPU, the mask is
+    /// hashed there. Otherwise factors are computed here and sent to its device.
     pub fn apply<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         #[cfg(feature = "cube")]
         if cube::is_possible(&x) {

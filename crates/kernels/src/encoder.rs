@@ -18,7 +18,7 @@ use crate::flex::{self, Fused, is_flex_f32, is_on_cpu};
 pub const STACK: usize = 4;
 /// Height and width of a frame, in pixels.
 pub const FRAME: usize = 84;
-/// Values the last convolution leaves per stack: 64 channels of 7 × 7.
+/// Outputs of the last convolution per stack: 64 channels of 7 × 7.
 pub const FLAT: usize = 64 * 7 * 7;
 
 /// The parameters of the encoder. Convolution weights are `[out, in, height, width]`.
@@ -95,10 +95,10 @@ impl NatureWeights {
 /// assert_eq!(frames.dtype(), DType::U8);
 /// ```
 ///
-/// other integer types work in the reference form alone.
+/// Other integer types work only in the reference form.
 ///
 /// # Panics
-/// When a shape is not the documented one.
+/// When a shape differs from the documented one.
 pub fn nature_encoder(frames: Tensor<4, Int>, weights: NatureWeights, form: Form) -> Tensor<2> {
     let [_, stack, height, width] = frames.dims();
     assert_eq!([stack, height, width], [STACK, FRAME, FRAME], "frames are [n, 4, 84, 84]");
@@ -108,11 +108,11 @@ pub fn nature_encoder(frames: Tensor<4, Int>, weights: NatureWeights, form: Form
 /// Embeds every stack of windows of successive frames: `[batch, t + 3, 84, 84]` →
 /// `[batch * t, d]`, window by window.
 ///
-/// The stack of step `k` is frames `k, k + 1, k + 2, k + 3`, so frame `k + 3` is the one
-/// seen at step `k`. Equal to [`nature_encoder`] on the stacks, without the fourfold copy.
+/// The stack of step `k` is frames `k, k + 1, k + 2, k + 3`, so frame `k + 3` is the newest at step
+/// `k`. Equal to [`nature_encoder`] on the stacks, without the fourfold copy.
 ///
 /// # Panics
-/// When a shape is not the documented one.
+/// When a shape differs from the documented one.
 pub fn nature_encoder_windows(
     frames: Tensor<4, Int>,
     weights: NatureWeights,
@@ -120,12 +120,12 @@ pub fn nature_encoder_windows(
 ) -> Tensor<2> {
     let [_, length, height, width] = frames.dims();
     assert_eq!([height, width], [FRAME, FRAME], "frames are [batch, t + 3, 84, 84]");
-    assert!(length >= STACK, "a window of {length} frames holds no stack of {STACK}");
+    assert!(length >= STACK, "a window of {length} frames is shorter than a stack of {STACK}");
     embed(frames, weights, form)
 }
 
-/// `[sequences, steps + 3, 84, 84]` → `[sequences * steps, d]`; separate stacks are
-/// sequences of one step.
+/// `[sequences, steps + 3, 84, 84]` → `[sequences * steps, d]`; separate stacks are sequences of
+/// one step.
 fn embed(frames: Tensor<4, Int>, weights: NatureWeights, form: Form) -> Tensor<2> {
     let [sequences, length, _, _] = frames.dims();
     let steps = length + 1 - STACK;

@@ -1,5 +1,5 @@
-//! How a fused operation enters burn: tensors to slices on the CPU backend, and the
-//! backward pass as one step of the gradient tape.
+//! Integration of fused operations in burn: tensors to slices on the CPU backend, and the backward
+//! pass as one step of the gradient tape.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -24,16 +24,16 @@ use crate::buffer::Buffer;
 /// A tensor with its place on the tape.
 type Tracked = FloatTensor<Autodiff<Flex>>;
 
-/// An operation on `N` float inputs with a hand-written backward pass. Where the output has no
-/// elements neither pass runs, and every gradient is zero.
+/// An operation on `N` float inputs with a hand-written backward pass. If the output has no
+/// elements, neither pass runs, and every gradient is zero.
 pub(crate) trait Fused<const N: usize>: Send + Sync + 'static {
-    /// What the backward pass needs beside inputs and output.
+    /// Values that the backward pass needs in addition to inputs and output.
     type Saved: Send + Sync + 'static;
 
-    /// The output, and what is to be saved if `keep`.
+    /// The output, and the values to save if `keep`.
     fn forward(&self, inputs: [&[f32]; N], keep: bool) -> (Buffer, Option<Self::Saved>);
 
-    /// The gradient by each input, given the gradient by the output.
+    /// The gradient of each input, from the gradient of the output.
     fn backward(
         &self,
         inputs: [&[f32]; N],
@@ -62,7 +62,7 @@ fn is_flex(kind: &DispatchTensorKind) -> bool {
     }
 }
 
-/// A `u8` tensor on the CPU backend, contiguous; `None` for any other.
+/// A `u8` tensor on the CPU backend, contiguous; `None` for any other tensor.
 pub(crate) fn flex_u8<const D: usize>(tensor: Tensor<D, Int>) -> Option<FlexTensor> {
     match tensor.into_dispatch().kind {
         DispatchTensorKind::Flex(BackendTensor::Int(ints)) if ints.dtype() == DType::U8 => {
@@ -72,7 +72,7 @@ pub(crate) fn flex_u8<const D: usize>(tensor: Tensor<D, Int>) -> Option<FlexTens
     }
 }
 
-/// The elements of a tensor that [`flex_u8`] has returned.
+/// The elements of a tensor from [`flex_u8`].
 pub(crate) fn bytes(tensor: &FlexTensor) -> &[u8] {
     tensor.as_slice().expect("contiguous u8")
 }
@@ -81,8 +81,8 @@ fn floats(tensor: &FlexTensor) -> &[f32] {
     tensor.as_slice().expect("contiguous f32")
 }
 
-/// Runs a fused operation on tensors for each of which [`is_flex_f32`] holds, and records
-/// it for the backward pass if any of them is on an autodiff device.
+/// Runs a fused operation on tensors that all satisfy [`is_flex_f32`], and records it for the
+/// backward pass if any of them is on an autodiff device.
 pub(crate) fn apply<const N: usize, const D: usize, F: Fused<N>>(
     operation: F,
     inputs: [DispatchTensor; N],
@@ -127,7 +127,7 @@ fn record<const N: usize, const D: usize, F: Fused<N>, C: CheckpointStrategy>(
     }
 }
 
-/// The output, and what is saved if `keep`.
+/// The output, and the saved values if `keep`.
 fn forward<const N: usize, const D: usize, F: Fused<N>>(
     operation: &F,
     inputs: &[FlexTensor; N],
@@ -145,12 +145,12 @@ fn forward<const N: usize, const D: usize, F: Fused<N>>(
 /// A fused operation on the tape.
 struct FusedStep<F>(PhantomData<fn() -> F>);
 
-/// What a step keeps until the backward pass.
+/// Values that a step keeps until the backward pass.
 struct Record<F: Fused<N>, const N: usize> {
     operation: F,
     inputs: [FlexTensor; N],
     output: FlexTensor,
-    /// Nothing where the output has no elements.
+    /// `None` if the output has no elements.
     saved: Option<F::Saved>,
 }
 

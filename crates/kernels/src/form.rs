@@ -1,30 +1,28 @@
-//! Which form of an operation runs, and in what precision its matrix products are.
+//! The form of an operation, and the precision of its matrix products.
 
 use burn::tensor::{DType, Tensor};
 
 /// The choice between the fastest and the reference form of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// The fused form (CPU, `f32`) or the kernels (GPU) where there are any, the reference
-    /// elsewhere.
+    /// The fused form (CPU, `f32`) or the kernels (GPU) if available, otherwise the reference.
     #[default]
     Auto,
     /// The reference form, everywhere.
     Reference,
-    /// Mixed precision: the factors of matrix products and convolutions are rounded to a half
-    /// type, forward and backward. Weights, what is between the products, and what is added
-    /// over many elements stay as they are; but what is between the encoder's convolutions is
-    /// in the half type, and there their biases are added in it. On a GPU the kernels run, on the
-    /// CPU the reference form.
+    /// Mixed precision: the factors of matrix products and convolutions are rounded to a half type,
+    /// forward and backward. Weights, values between the products, and sums over many elements keep
+    /// their type. Exception: values between the encoder's convolutions have the half type, and
+    /// their biases are added in it. On a GPU the kernels run, on the CPU the reference form.
     Mixed(Half),
 }
 
 /// A float type of 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
-    /// The range of `f32`, 8 bits of precision: what GPUs train in.
+    /// The range of `f32` with 8 bits of precision: the usual training type of GPUs.
     Bf16,
-    /// 11 bits of precision, numbers up to 65,504. Small gradients vanish in it.
+    /// 11 bits of precision, numbers up to 65,504. Small gradients underflow in it.
     F16,
 }
 
@@ -38,7 +36,7 @@ impl Half {
 }
 
 impl Form {
-    /// A factor of a product, as it enters it.
+    /// A factor of a product in the type of the product.
     pub(crate) fn factor<const D: usize>(self, x: Tensor<D>) -> Tensor<D> {
         match self {
             Self::Mixed(half) => x.cast(half.dtype()),

@@ -1,5 +1,5 @@
-//! The squared amplitude of a Fourier series at one point for each row, of which the Fourier
-//! head's densities are made (Gillman et al. 2025, Appendix C.3).
+//! The squared amplitude of a Fourier series at one point for each row, the basis of the Fourier
+//! head's densities (Gillman et al. 2025, Appendix C.3).
 
 mod fused;
 mod reference;
@@ -20,7 +20,7 @@ use crate::flex::{self, Fused, is_flex_f32};
 /// When shapes do not fit together.
 pub fn fourier_power(coefficients: Tensor<2>, z: Tensor<1>, stretch: f64, form: Form) -> Tensor<1> {
     let [rows, width] = coefficients.dims();
-    assert_eq!(z.dims(), [rows], "one point a row");
+    assert_eq!(z.dims(), [rows], "one point per row");
     assert!(width >= 2 && width.is_multiple_of(2), "real parts, then as many imaginary parts");
     if form == Form::Auto && is_flex_f32(&coefficients) && is_flex_f32(&z) {
         let inputs = [coefficients.into_dispatch(), z.into_dispatch()];

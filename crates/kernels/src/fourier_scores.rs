@@ -1,17 +1,17 @@
-//! Scores of the Fourier integral kernel, which take the place of dot products in
-//! attention (Nguyen et al. 2022, "FourierFormer", equations 15 and 16).
+//! Scores of the Fourier integral kernel, which replace dot products in attention (Nguyen et al.
+//! 2022, "FourierFormer", equations 15 and 16).
 //!
-//! The paper weighs key `j` for query `i` by `w_ij = Π_d sinc(R_d (q_id − k_jd))^power`,
-//! `sinc x = sin x / x`, and mixes values by `w_ij / Σ_j w_ij`. The score is the logarithm
-//! of the weight, so that the softmax of scores is the paper's formula and nothing
-//! underflows: with 64 factors a weight is easily below the smallest `f32`.
+//! The paper weights key `j` for query `i` by `w_ij = Π_d sinc(R_d (q_id − k_jd))^power`,
+//! `sinc x = sin x / x`, and mixes values by `w_ij / Σ_j w_ij`. The score is the logarithm of the
+//! weight, so the softmax of scores is the paper's formula. The score does not underflow,
+//! while a weight with 64 factors is easily below the smallest `f32`.
 //!
 //! Differs from the paper and its code:
-//! - Where a sine is zero the formula's score is `−∞` and its slope has no bound. Here
-//!   `ln |sin x|` is `½ ln(sin² x + FLOOR²)`: a weight is off by `power · FLOOR² / (2 sin² x)`
-//!   of itself, and score and gradients stay finite.
-//! - `R` may be one number, or one for each head, each dimension or both. (The published
-//!   kernel reads one for each dimension, the published layers hold one number.)
+//! - At zeros of a sine, the formula's score is `−∞` and its slope has no bound. Here `ln |sin x|`
+//!   is `½ ln(sin² x + FLOOR²)`: the relative error of a weight is `power · FLOOR² / (2 sin² x)`,
+//!   and score and gradients stay finite.
+//! - `R` may be one number, or one for each head, each dimension or both. (The published kernel
+//!   reads one for each dimension, the published layers have one number.)
 
 #[cfg(feature = "cube")]
 mod cube;
@@ -28,7 +28,7 @@ use crate::flex::{self, Fused, is_flex_f32};
 
 pub(crate) use fused::{Destination, ScoredHead, Visible};
 
-/// Added in squares to sines before their logarithm is taken.
+/// Floor of sines, added in squares before their logarithm is computed.
 pub const FLOOR: f64 = 1e-6;
 
 /// `power · Σ_d ln |sinc(R_d (q_id − k_jd))|` of every query `i` and key `j`; see the
@@ -51,7 +51,11 @@ pub fn fourier_scores(
 ) -> Tensor<4> {
     let [batch, heads, queries, d_head] = q.dims();
     let [.., keys, _] = k.dims();
-    assert_eq!(k.dims(), [batch, heads, keys, d_head], "keys as queries, but for their number");
+    assert_eq!(
+        k.dims(),
+        [batch, heads, keys, d_head],
+        "keys and queries may differ only in their number"
+    );
     let r = each_dimension(r, heads, d_head);
     check_power(power);
     if form == Form::Auto && is_flex_f32(&q) && is_flex_f32(&k) && is_flex_f32(&r) {
@@ -69,13 +73,13 @@ pub fn fourier_scores(
 /// `w / (Σ w + epsilon)` over the last axis, with `w = exp(score)`; a score of `−∞` hides its
 /// key. Weights themselves are never computed.
 ///
-/// An `epsilon` of 0 is the softmax, the paper's formula. The paper's code adds 1e-6: a query
-/// all whose weights are small then sees nothing.
+/// An `epsilon` of 0 is the softmax, the paper's formula. The paper's code adds 1e-6: a query with
+/// only small weights then sees nothing.
 pub fn probabilities(scores: Tensor<4>, epsilon: f64) -> Tensor<4> {
     if epsilon == 0.0 {
         return softmax(scores, 3);
     }
-    // One more key, which has no value, of weight epsilon.
+    // One more key with the weight epsilon and no value.
     let [batch, heads, queries, keys] = scores.dims();
     let options = (&scores.device(), scores.dtype());
     let other = Tensor::full([batch, heads, queries, 1], epsilon.ln(), options);
@@ -92,7 +96,7 @@ pub(crate) fn each_dimension(r: Tensor<2>, heads: usize, d_head: usize) -> Tenso
     r.expand([heads, d_head])
 }
 
-/// An odd power of a negative factor would be a negative weight.
+/// An odd power of a negative factor would give a negative weight.
 pub(crate) fn check_power(power: u32) {
     assert!(power > 0 && power.is_multiple_of(2), "power {power} must be even and positive");
 }

@@ -2,33 +2,33 @@
 //!
 //! Operations have up to three forms, which agree to rounding:
 //!
-//! - *reference*: plain burn tensors, on any device and any float type. It is the
-//!   definition, and the oracle of the tests.
+//! - *reference*: plain burn tensors, on any device and any float type. It is the definition, and
+//!   the expected result in the tests.
 //! - *fused*: on the CPU in `f32`, a hand-written forward and backward pass over slices:
 //!   the `gemm` crate for matrix products (one thread each), rayon across frames and
 //!   sequences, so that one frame or one sequence stays in cache from start to end.
-//! - *kernels*: on a GPU, hand-written forward and backward passes in CubeCL, in `f32` or in
-//!   half precision with arithmetic in `f32`. [`fourier_scores()`] and [`dropout()`] have them,
-//!   with the feature `cuda` or `wgpu`. The encoder has plain tensors of its own for GPUs, in
-//!   which a convolution is a product.
+//! - *kernels*: on a GPU, hand-written forward and backward passes in CubeCL, in `f32` or in half
+//!   precision with arithmetic in `f32`. [`fourier_scores()`] and [`dropout()`] have them, with the
+//!   feature `cuda` or `wgpu`. The encoder has its own form in plain tensors for GPUs, with
+//!   products instead of convolutions.
 //!
-//! The function picks: CPU and `f32` give the fused form, a GPU the kernels, everything else
-//! the reference; [`Form::Reference`] forces the latter, and [`Form::Mixed`] rounds the factors
-//! of matrix products to a half type. The gradient with respect to every float input is exact
-//! in all others. Results of the fused form and of the kernels, gradients included, do not
-//! depend on the number of threads and are the same bits from run to run.
+//! The function selects the form: CPU and `f32` give the fused form, a GPU the kernels, everything
+//! else the reference. [`Form::Reference`] forces the reference, and [`Form::Mixed`] rounds the
+//! factors of matrix products to a half type. In all other forms, the gradient with respect to
+//! every float input is exact. Results of the fused form and of the kernels, including gradients,
+//! do not depend on the number of threads, and have the same bits in every run.
 //!
 //! | function | computes |
 //! | --- | --- |
 //! | [`nature_encoder`], [`nature_encoder_windows`] | `u8` frames → one embedding per frame stack |
 //! | [`attention_block`] | layer norm, masked self-attention, projection, dropout, residual |
 //! | [`fourier_scores()`] | the Fourier integral kernel's scores of queries and keys |
-//! | [`fourier_power()`] | the squared amplitude of Fourier series, of which densities are made |
+//! | [`fourier_power()`] | the squared amplitude of Fourier series, the basis of densities |
 //! | [`mlp_block`] | layer norm, two-layer perceptron, dropout, residual |
 //! | [`quantile_huber()`] | the loss of quantile regression, each quantile against each target |
 //! | [`relu_layers`](relu_layers()) | affine layers with ReLU between them |
 //! | [`add_bias`] | a bias in every row |
-//! | [`layer_norm`], [`dropout`](dropout()) | each by itself |
+//! | [`layer_norm`], [`dropout`](dropout()) | each alone |
 //! | [`polyak`](polyak()) | targets that follow parameters slowly |
 //! | [`AdamWState`], [`adamw_step`] | the optimizer's step with clipping: on tensors, on slices |
 
@@ -49,6 +49,7 @@ mod matrix;
 mod mlp;
 mod norm;
 mod outer;
+mod partitions;
 mod polyak;
 mod quantile_huber;
 mod queries;
@@ -56,7 +57,6 @@ mod relu_layers;
 mod rows;
 mod scratch;
 mod shared;
-mod shares;
 mod simd;
 
 pub use adamw::{AdamW, AdamWState, Slot, TensorSlot, adamw_step, clip_factor, global_norm};
@@ -74,7 +74,7 @@ pub use queries::Queries;
 pub use relu_layers::{ReluLayer, relu_layers};
 pub use shared::add_bias;
 
-/// The README's example, compiled and run with the others.
+/// The README's example, compiled and run with the doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

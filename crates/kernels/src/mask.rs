@@ -1,25 +1,25 @@
-//! Which elements dropout drops: a hash of a seed, a row and a column.
+//! Selection of the elements that dropout drops: a hash of a seed, a row and a column.
 //!
-//! Nothing is drawn and nothing is stored. An element's fate depends on its place alone, so the
-//! backward pass hashes again what the forward pass hashed, the CPU and every GPU drop the same
-//! elements, and neither the number of threads nor the rows that follow change a row's mask.
+//! No numbers are drawn or stored. Whether an element is dropped depends only on its place. So the
+//! backward pass recomputes the hashes of the forward pass, and the CPU and every GPU drop the same
+//! elements. Neither the number of threads nor the following rows change a row's mask.
 
-/// Where in an operation a mask is used: masks of different places are independent.
+/// Place of a mask in an operation: masks of different places are independent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// On the attention probabilities; rows are `(batch, head, query)`.
     Attention,
-    /// On what is added to the residual stream; rows are `(batch, token)`.
+    /// On the sum that is added to the residual stream; rows are `(batch, token)`.
     Residual,
 }
 
-/// A mask ready for use: dropped or not by row and column.
+/// A mask that is ready for use: dropped or not, by row and column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mask {
     pub seed: u64,
     /// Elements whose 24-bit hash lies below this are dropped.
     pub threshold: i32,
-    /// What kept elements are multiplied by.
+    /// Factor of kept elements.
     pub scale: f32,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct MaskRow {
 }
 
 impl Mask {
-    /// The mask for one place, or `None` when nothing is dropped.
+    /// The mask for one place, or `None` if nothing is dropped.
     ///
     /// # Panics
     /// When the probability lies outside `[0, 1)`.
@@ -62,7 +62,7 @@ impl Mask {
 }
 
 impl MaskRow {
-    /// Zero where the element is dropped, `1 / (1 - probability)` where it is kept.
+    /// Zero if the element is dropped, `1 / (1 - probability)` if it is kept.
     #[inline(always)]
     pub fn factor(&self, column: u32) -> f32 {
         if (hash(self.keys, column) >> 8) as i32 >= self.threshold { self.scale } else { 0.0 }
@@ -85,8 +85,8 @@ fn mix64(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A 32-bit hash of the column under two keys: two multiply-xorshift rounds, which
-/// compilers turn into vector code.
+/// A 32-bit hash of the column under two keys: two multiply-xorshift rounds, which compilers
+/// vectorise.
 #[inline(always)]
 fn hash(keys: [u32; 2], column: u32) -> u32 {
     let mut x = column.wrapping_mul(ROUND[0]) ^ keys[0];
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn mask(probability: f32, seed: u64, place: Place) -> Mask {
-        Mask::new(probability, seed, place).expect("something is dropped")
+        Mask::new(probability, seed, place).expect("the probability is positive")
     }
 
     fn dropped(mask: &Mask, row: usize, columns: u32) -> Vec<bool> {
@@ -109,15 +109,18 @@ mod tests {
     }
 
     #[test]
-    fn the_share_dropped_is_the_probability() {
-        // 1,280,000 draws: standard deviation of the share 0.00027.
+    fn the_dropped_fraction_is_the_probability() {
+        // 1,280,000 draws: standard deviation of the fraction 0.00027.
         for probability in [0.1f32, 0.25, 0.5] {
             let mask = mask(probability, 3, Place::Residual);
             let count: usize = (0..10_000)
                 .map(|row| dropped(&mask, row, 128).iter().filter(|dropped| **dropped).count())
                 .sum();
-            let share = count as f64 / 1_280_000.0;
-            assert!((share - f64::from(probability)).abs() < 0.0015, "{probability}: {share}");
+            let fraction = count as f64 / 1_280_000.0;
+            assert!(
+                (fraction - f64::from(probability)).abs() < 0.0015,
+                "{probability}: {fraction}"
+            );
         }
     }
 
@@ -140,10 +143,10 @@ mod tests {
                 seed += usize::from(here[j] && seeded[j]);
             }
         }
-        // Both dropped with probability 0.01; standard deviation of each share 0.0001.
+        // Both dropped with probability 0.01; standard deviation of each fraction 0.0001.
         for pairs in [column, row, place, seed] {
-            let share = pairs as f64 / (128 * rows) as f64;
-            assert!((share - 0.01).abs() < 0.0006, "{share}");
+            let fraction = pairs as f64 / (128 * rows) as f64;
+            assert!((fraction - 0.01).abs() < 0.0006, "{fraction}");
         }
     }
 

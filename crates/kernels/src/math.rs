@@ -1,10 +1,10 @@
-//! Elementary functions in `f32` without branches or tables, so that loops over them
-//! vectorise. Coefficients are Chebyshev fits made in 40 digits.
+//! Elementary functions in `f32` without branches or tables, so that loops over them vectorise.
+//! Coefficients are Chebyshev fits computed with 40 digits.
 
 /// `1 / sqrt(2 π)`
 const INV_SQRT_2PI: f32 = 0.398_942_3;
 
-/// Adding 1.5 · 2²³ rounds to an integer, which then is in the low bits.
+/// Adding 1.5 · 2²³ rounds to an integer, which is then in the low bits.
 pub(crate) const ROUND: f32 = 12_582_912.0;
 
 /// `coefficients[0] xⁿ + … + coefficients[n]`
@@ -22,7 +22,7 @@ pub(crate) fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 
 pub fn exp(x: f32) -> f32 {
     const LOWEST: f32 = -87.3;
     const HIGHEST: f32 = 88.3;
-    // ln 2 in two parts, the first with trailing zeros: its integer multiples are exact.
+    // ln 2 in two parts; the first has trailing zeros, so its integer multiples are exact.
     const LN2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
 
     let clamped = if x > HIGHEST { HIGHEST } else { x };
@@ -101,7 +101,7 @@ pub(crate) fn normal(x: f32) -> (f32, f32) {
 mod tests {
     use super::*;
 
-    /// The largest of `error(x)` on a fine grid.
+    /// The maximum of `error(x)` on a fine grid.
     fn worst(range: [f32; 2], error: impl Fn(f32) -> f64) -> f64 {
         let n = 400_000;
         (0..=n)

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use crate::buffer::Buffer;
 use crate::simd::Vectors;
 
-/// A matrix somewhere in a slice.
+/// A strided matrix in a slice.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<'a> {
     data: &'a [f32],
@@ -17,12 +17,12 @@ pub(crate) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// `[rows, columns]` at the start of `data`, row after row.
+    /// `[rows, columns]` at the start of `data`, in row-major order.
     pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
         Self::strided(data, rows, columns, columns)
     }
 
-    /// `[rows, columns]` at the start of `data`, whose rows begin `row_stride` apart.
+    /// `[rows, columns]` at the start of `data`, with rows `row_stride` apart.
     pub fn strided(data: &'a [f32], rows: usize, columns: usize, row_stride: usize) -> Self {
         assert!(
             rows > 0 && columns > 0 && (rows - 1) * row_stride + columns <= data.len(),
@@ -32,7 +32,7 @@ impl<'a> Matrix<'a> {
         Self { data, rows, columns, row_stride, column_stride: 1 }
     }
 
-    /// The transpose, without moving anything.
+    /// The transpose, without moving data.
     pub fn transposed(self) -> Self {
         Self {
             rows: self.columns,
@@ -44,20 +44,20 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// What becomes of the earlier content of a product's destination.
+/// Treatment of a product's destination.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Into {
-    /// It is overwritten.
-    Fresh,
+pub(crate) enum Accumulate {
+    /// The product overwrites it.
+    Overwrite,
     /// The product is added to it.
-    Sum,
+    Add,
 }
 
-/// `into = scale · left · right`, or `into += …`; rows of `into` begin `row_stride` apart.
+/// `into = scale · left · right`, or `into += …`; rows of `into` are `row_stride` apart.
 pub(crate) fn multiply_strided(
     into: &mut [f32],
     row_stride: usize,
-    mode: Into,
+    mode: Accumulate,
     scale: f32,
     left: Matrix<'_>,
     right: Matrix<'_>,
@@ -69,9 +69,9 @@ pub(crate) fn multiply_strided(
         "a {m} × {n} product of stride {row_stride} in {} elements",
         into.len()
     );
-    // SAFETY: the constructors of `Matrix` and the assertion above keep every element
-    // that is read or written inside its slice; `into` is borrowed mutably, so it overlaps
-    // neither operand, and its elements are distinct because `row_stride >= n`.
+    // SAFETY: the constructors of `Matrix` and the assertion above keep every read and written
+    // element inside its slice. `into` is borrowed mutably, so it does not overlap the operands.
+    // Its elements are distinct because `row_stride >= n`.
     unsafe {
         gemm::gemm(
             m,
@@ -80,7 +80,7 @@ pub(crate) fn multiply_strided(
             into.as_mut_ptr(),
             1,
             row_stride as isize,
-            mode == Into::Sum,
+            mode == Accumulate::Add,
             left.data.as_ptr(),
             left.column_stride as isize,
             left.row_stride as isize,
@@ -97,17 +97,17 @@ pub(crate) fn multiply_strided(
     }
 }
 
-/// `into = left · right`, or `into += left · right`, row after row.
-pub(crate) fn multiply(into: &mut [f32], mode: Into, left: Matrix<'_>, right: Matrix<'_>) {
+/// `into = left · right`, or `into += left · right`, in row-major order.
+pub(crate) fn multiply(into: &mut [f32], mode: Accumulate, left: Matrix<'_>, right: Matrix<'_>) {
     multiply_strided(into, right.columns, mode, 1.0, left, right);
 }
 
-/// A right operand of many products, stored so that a product reads it in order: panels of
-/// some columns, each row after row.
+/// The right operand of many products, stored so that a product reads it sequentially: panels of
+/// some columns, each in row-major order.
 pub(crate) struct Panels {
     data: Buffer,
     rows: usize,
-    /// Columns of every panel but the last, which may have fewer.
+    /// Columns of every panel; the last may have fewer.
     width: usize,
 }
 
@@ -127,7 +127,7 @@ impl Panels {
                 }
                 return;
             }
-            // A few rows at a time: what is read of each column then lies together.
+            // A few rows at a time, so that the values of each column are contiguous.
             for (tile, into) in panel.chunks_mut(TILE * width).enumerate() {
                 for column in 0..width {
                     let values = &values[column * column_stride + tile * TILE * row_stride..];
@@ -141,11 +141,11 @@ impl Panels {
     }
 }
 
-/// `into = left · right`, or `into += …`; rows of `into` begin `row_stride` apart.
+/// `into = left · right`, or `into += …`; rows of `into` are `row_stride` apart.
 pub(crate) fn multiply_panels(
     into: &mut [f32],
     row_stride: usize,
-    mode: Into,
+    mode: Accumulate,
     left: Matrix<'_>,
     right: &Panels,
 ) {
@@ -156,7 +156,7 @@ pub(crate) fn multiply_panels(
     }
 }
 
-/// Rows of a transposed matrix that are gathered together.
+/// Rows of a transposed matrix that are gathered at the same time.
 const TILE: usize = 16;
 
 /// The transpose of a `[rows, columns]` matrix.
@@ -182,14 +182,14 @@ mod tests {
     fn products_of_small_matrices() {
         let (left, right) = (Matrix::new(&LEFT, 2, 3), Matrix::new(&RIGHT, 3, 2));
         let mut out = [9.0; 4];
-        multiply(&mut out, Into::Fresh, left, right);
+        multiply(&mut out, Accumulate::Overwrite, left, right);
         assert_eq!(out, [5.0, 11.0, 14.0, 23.0]);
-        multiply(&mut out, Into::Sum, left, right);
+        multiply(&mut out, Accumulate::Add, left, right);
         assert_eq!(out, [10.0, 22.0, 28.0, 46.0]);
-        multiply(&mut out, Into::Fresh, right.transposed(), left.transposed());
+        multiply(&mut out, Accumulate::Overwrite, right.transposed(), left.transposed());
         assert_eq!(out, [5.0, 14.0, 11.0, 23.0]);
         let mut wide = [7.0; 5];
-        multiply_strided(&mut wide, 3, Into::Fresh, 2.0, left, right);
+        multiply_strided(&mut wide, 3, Accumulate::Overwrite, 2.0, left, right);
         assert_eq!(wide, [10.0, 22.0, 7.0, 28.0, 46.0]);
         assert_eq!(transpose(&LEFT, 2, 3), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
     }
@@ -202,12 +202,12 @@ mod tests {
         let turned = transpose(&right, rows, columns);
         let left = Matrix::new(&left, 5, rows);
         let mut expected = vec![0.0; 5 * columns];
-        multiply(&mut expected, Into::Fresh, left, Matrix::new(&right, rows, columns));
+        multiply(&mut expected, Accumulate::Overwrite, left, Matrix::new(&right, rows, columns));
         let straight = Panels::new(Matrix::new(&right, rows, columns));
         let turned = Panels::new(Matrix::new(&turned, columns, rows).transposed());
         for panels in [straight, turned] {
             let mut got = vec![9.0; 4 * (columns + 3) + columns];
-            multiply_panels(&mut got, columns + 3, Into::Fresh, left, &panels);
+            multiply_panels(&mut got, columns + 3, Accumulate::Overwrite, left, &panels);
             for (got, expected) in got.chunks(columns + 3).zip(expected.chunks(columns)) {
                 assert_eq!(&got[..columns], expected);
             }

@@ -1,17 +1,17 @@
 //! Layer normalisation over the last axis.
 //!
-//! Of a row `x` of width `d`, with mean `μ` and `s = 1 / sqrt(variance + ε)`:
-//! `n = s (x − μ)`, `y = w ⊙ n + b`.
+//! For a row `x` of width `d`, with mean `μ` and `s = 1 / sqrt(variance + ε)`: `n = s (x − μ)`,
+//! `y = w ⊙ n + b`.
 //!
-//! **Backward**, given `dy`. With `g = w ⊙ dy`, the gradient by `n`,
+//! **Backward**, given `dy`. With `g = w ⊙ dy`, the gradient of `n`,
 //!
 //! - `dw = Σ_rows n ⊙ dy`, `db = Σ_rows dy`
 //! - `dx = s (g − mean(g) − n · mean(g ⊙ n))`
 //!
-//! The two means are what `μ` and `s` contribute, which depend on all of `x`: shifting or
-//! stretching a row does not change `n`, so `dx` is orthogonal to a constant and to `n`.
-//! Nothing is kept from the forward pass. Mean and variance take two passes over a row that
-//! is in cache by then, less than it costs to write `n` to memory and to read it again.
+//! The two means are the contributions of `μ` and `s`, which depend on all of `x`. Shifting
+//! or stretching a row does not change `n`, so `dx` is orthogonal to a constant and to `n`. Nothing
+//! is kept from the forward pass. Mean and variance take two passes over a row that is already in
+//! cache, which costs less than writing `n` to memory and reading it again.
 
 use burn::tensor::Tensor;
 use multiversion::multiversion;
@@ -56,9 +56,9 @@ pub fn layer_norm(x: Tensor<3>, weight: Tensor<1>, bias: Tensor<1>, form: Form) 
 /// The fused form.
 struct LayerNorm;
 
-/// Rows a task takes: at a width of 128 they are 64 KiB, which a core's second-level cache
-/// holds and whose work is long beside the start of a task. Each task has sums of its own, added
-/// in order, so the number of threads changes no bit.
+/// Rows per task: at a width of 128 they are 64 KiB, which fit in a core's second-level cache.
+/// Their work takes long compared with the start of a task. Each task has its own sums, added in
+/// order, so the result does not depend on the number of threads, to the bit.
 const ROWS: usize = 128;
 
 impl Fused<3> for LayerNorm {
@@ -83,7 +83,7 @@ impl Fused<3> for LayerNorm {
         let d = weight.len();
         let part = ROWS * d;
         let mut by_x = Buffer::zeros(x.len());
-        // Of each part, by weight and by bias.
+        // For each part, by weight and by bias.
         let mut sums = vec![0.0; x.len().div_ceil(part) * 2 * d];
         by_x.par_chunks_mut(part)
             .zip(x.par_chunks(part))
@@ -100,7 +100,7 @@ impl Fused<3> for LayerNorm {
     }
 }
 
-/// Mean and one over the standard deviation of a row.
+/// Mean and the reciprocal of the standard deviation of a row.
 #[inline(always)]
 fn moments(row: &[f32]) -> (f32, f32) {
     let width = row.len() as f32;
@@ -121,9 +121,9 @@ pub(crate) fn normalise(x: &[f32], weight: &[f32], bias: &[f32], into: &mut [f32
     }
 }
 
-/// The gradients of [`normalise`], given that by its result; the module's documentation has
-/// the formula. The gradient by `x` is added to `gradient_x`, which in a residual block
-/// already holds the gradient that goes past it; the others are added to their sums.
+/// The gradients of [`normalise`], from the gradient of its result; the formula is in the module's
+/// documentation. The gradient of `x` is added to `gradient_x`, which in a residual block already
+/// contains the gradient of the residual path. The other gradients are added to their sums.
 #[multiversion(targets = "simd")]
 pub(crate) fn normalise_backward(
     x: &[f32],

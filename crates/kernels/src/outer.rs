@@ -2,20 +2,19 @@
 
 use rayon::prelude::*;
 
-use crate::matrix::{Into, Matrix, multiply};
+use crate::matrix::{Accumulate, Matrix, multiply};
 use crate::scratch::with_scratch;
 
-/// Rows of the result that one task computes: enough that packing the right operand is a
-/// small part of the work.
+/// Rows of the result per task: enough that packing the right operand is a small part of the work.
 const HEIGHT: usize = 64;
-/// Rows of the operands that are taken at a time: a tile of 384 × 64 is 98 KB and stays in cache
-/// beside as many rows of the right operand.
+/// Rows of the operands per step: a tile of 384 × 64 is 98 KB and stays in cache together with as
+/// many rows of the right operand.
 const DEPTH: usize = 384;
 
 /// `into += leftᵀ · right`: `left` is `[rows, m]`, `right` `[rows, n]`, `into` `[m, n]`.
 ///
-/// Each task computes some rows of the result from all rows of the operands, so the order
-/// of every sum depends on the shapes alone.
+/// Each task computes some rows of the result from all rows of the operands, so the order of every
+/// sum depends only on the shapes.
 pub(crate) fn add_outer(into: &mut [f32], left: &[f32], right: &[f32], rows: usize) {
     let (m, n) = (left.len() / rows, right.len() / rows);
     into.par_chunks_mut(HEIGHT * n).enumerate().for_each(|(i, into)| {
@@ -28,7 +27,7 @@ pub(crate) fn add_outer(into: &mut [f32], left: &[f32], right: &[f32], rows: usi
                 }
                 let rows = left.len() / m;
                 let tile = Matrix::new(tile, rows, height).transposed();
-                multiply(into, Into::Sum, tile, Matrix::new(right, rows, n));
+                multiply(into, Accumulate::Add, tile, Matrix::new(right, rows, n));
             }
         });
     });

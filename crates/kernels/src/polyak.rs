@@ -1,4 +1,4 @@
-//! Polyak averaging: parameters that follow others slowly.
+//! Polyak averaging: parameters that follow other parameters slowly.
 
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
@@ -10,22 +10,22 @@ use crate::Form;
 use crate::buffer::Buffer;
 use crate::flex::{is_flex_f32, primitive};
 
-/// Elements one task takes: 192 KiB of both tensors and the result.
+/// Elements per task: 192 KiB of both tensors and the result.
 const CHUNK: usize = 16 * 1024;
 
-/// `target + rate · (source − target)`, of tensors without autodiff.
+/// `target + rate · (source − target)`, for tensors without autodiff.
 ///
 /// # Panics
 /// When the lengths differ.
 pub fn polyak(target: Tensor<1>, source: Tensor<1>, rate: f64, form: Form) -> Tensor<1> {
-    assert_eq!(target.dims(), source.dims(), "elements of a target and of what it follows");
+    assert_eq!(target.dims(), source.dims(), "target and source need equal lengths");
     let is_plain = |tensor: &Tensor<1>| is_flex_f32(tensor) && !tensor.device().is_autodiff();
     if form == Form::Reference || !is_plain(&target) || !is_plain(&source) {
         return target.clone() + (source - target) * rate;
     }
     let [target, source] = [target, source].map(contiguous);
     let [target, source] = [&target, &source].map(FlexTensor::storage::<f32>);
-    // A network that follows another holds its memory, so the result is in memory of its own.
+    // A network with the same target holds its memory, so the result is in new memory.
     let mut moved = Buffer::new(target.len());
     moved
         .par_chunks_mut(CHUNK)
@@ -36,7 +36,7 @@ pub fn polyak(target: Tensor<1>, source: Tensor<1>, rate: f64, form: Form) -> Te
     Tensor::from_primitive::<Flex>(primitive(moved, shape))
 }
 
-/// The whole storage of a tensor in `f32` on the CPU, and nothing beside.
+/// The whole storage of a tensor in `f32` on the CPU, without other elements.
 pub(crate) fn contiguous(tensor: Tensor<1>) -> FlexTensor {
     let [length] = tensor.dims();
     match tensor.try_into_primitive::<Flex>() {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_hold_stays() {
+    fn memory_with_other_references_does_not_change() {
         let target = Tensor::<1>::from_data([1.0f32, 2.0], &Device::flex());
         let moved = polyak(target.clone(), target.clone() * 3.0, 0.5, Form::Auto);
         let numbers = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();

@@ -1,5 +1,5 @@
-//! The loss of quantile regression with Huber's, each quantile against each target (Dabney et al.
-//! 2018, "Distributional Reinforcement Learning with Quantile Regression", equation 10).
+//! The quantile regression loss with Huber's loss, for each pair of a quantile and a target (Dabney
+//! et al. 2018, "Distributional Reinforcement Learning with Quantile Regression", equation 10).
 
 mod fused;
 mod reference;
@@ -22,8 +22,8 @@ use crate::flex::{self, Fused, is_flex_f32};
 /// When shapes do not fit together, or there are no quantiles or no targets.
 pub fn quantile_huber(quantiles: Tensor<2>, targets: Tensor<2>, form: Form) -> Tensor<1> {
     let ([rows, n], [target_rows, m]) = (quantiles.dims(), targets.dims());
-    assert_eq!(rows, target_rows, "quantiles and targets of the same rows");
-    assert!(n > 0 && m > 0, "quantiles and targets");
+    assert_eq!(rows, target_rows, "quantiles and targets need the same number of rows");
+    assert!(n > 0 && m > 0, "at least one quantile and one target");
     if form != Form::Reference && is_flex_f32(&quantiles) && is_flex_f32(&targets) {
         let inputs = [quantiles.into_dispatch(), targets.into_dispatch()];
         return flex::apply(QuantileHuber { widths: [n, m] }, inputs, [rows]);

@@ -1,17 +1,17 @@
-//! Which tokens of a sequence attention computes its result at.
+//! The tokens of a sequence at which attention computes its result.
 
 use burn::tensor::Tensor;
 
 /// Every `step`-th token of a sequence, from `first` on. Keys and values always come from
 /// all tokens.
 ///
-/// The last layer's result is read at some tokens alone: a third of them where actions are
-/// predicted, one while playing.
+/// The last layer's result is only used at some tokens: a third of them when actions are predicted
+/// in training, one during acting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queries {
-    /// Smaller than `step`.
+    /// Must be smaller than `step`.
     pub first: usize,
-    /// Divides the number of tokens.
+    /// Must divide the number of tokens.
     pub step: usize,
 }
 
@@ -25,12 +25,12 @@ impl Queries {
     /// All tokens.
     pub const ALL: Self = Self { first: 0, step: 1 };
 
-    /// One token of sequences of this many.
+    /// One token in sequences of `tokens` tokens.
     pub fn one(token: usize, tokens: usize) -> Self {
         Self { first: token, step: tokens }
     }
 
-    /// How many there are in a sequence.
+    /// Number of queries in a sequence.
     pub fn count(self, tokens: usize) -> usize {
         tokens / self.step
     }
@@ -54,8 +54,8 @@ impl Queries {
             .reshape([batch, count, width])
     }
 
-    /// The rows of the queries in whole sequences of rows of this width: the values
-    /// themselves, or a copy in `memory`, which [`Self::memory`] measures.
+    /// The rows of the queries in whole sequences of rows of this width: the values themselves, or
+    /// a copy in `memory` (see [`Self::memory`] for its size).
     pub(crate) fn pick<'a>(
         self,
         values: &'a [f32],
@@ -72,13 +72,13 @@ impl Queries {
         memory
     }
 
-    /// Elements that [`Self::pick`] copies of this many.
+    /// Number of elements that [`Self::pick`] copies from `elements` elements.
     pub(crate) fn memory(self, elements: usize) -> usize {
         if self == Self::ALL { 0 } else { elements / self.step }
     }
 
     /// # Panics
-    /// When these are no tokens of a sequence of so many.
+    /// When these are not tokens of a sequence of `tokens` tokens.
     pub(crate) fn check(self, tokens: usize) {
         let Self { first, step } = self;
         assert!(

@@ -10,8 +10,8 @@ use crate::Form;
 use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
 
-/// One layer, `x W + b`. Behind all but the last comes ReLU, and then the layer norm if there is
-/// one.
+/// One layer, `x W + b`. All layers except the last are followed by ReLU, and then by an optional
+/// layer norm.
 #[derive(Clone, Debug)]
 pub struct ReluLayer {
     /// `[in, out]`
@@ -23,19 +23,19 @@ pub struct ReluLayer {
 }
 
 impl ReluLayer {
-    /// All parameters but the weight.
+    /// All parameters except the weight.
     fn vectors(&self) -> impl Iterator<Item = &Tensor<1>> {
         self.norm.iter().flatten().chain([&self.bias])
     }
 }
 
-/// Tensors, `x` among them, of the largest network that is fused; a larger one is plain.
+/// Maximum number of tensors, including `x`, of a fused network; larger networks use plain tensors.
 const MOST_FUSED: usize = 15;
 
-/// The last layer's result for every row of `x`.
+/// The last layer's output for every row of `x`.
 ///
-/// Gradients are computed only for what is tracked: with parameters that are not, only the
-/// gradient by `x`, which a policy learns from a critic by.
+/// Gradients are computed only for tracked tensors. With untracked parameters, only the gradient of
+/// `x` is computed, from which a policy learns with a critic.
 ///
 /// # Shapes
 /// - `x`: `[rows, in]`; result: `[rows, out of the last layer]`
@@ -44,7 +44,10 @@ const MOST_FUSED: usize = 15;
 /// When there is no layer, shapes do not fit together, or the last layer has a norm.
 pub fn relu_layers(x: Tensor<2>, layers: Vec<ReluLayer>, form: Form) -> Tensor<2> {
     let [rows, mut width] = x.dims();
-    assert!(layers.last().is_some_and(|last| last.norm.is_none()), "a last layer without a norm");
+    assert!(
+        layers.last().is_some_and(|last| last.norm.is_none()),
+        "the last layer cannot have a norm"
+    );
     for (i, layer) in layers.iter().enumerate() {
         let [inputs, outputs] = layer.weight.dims();
         assert_eq!(inputs, width, "inputs of layer {i}");
@@ -87,7 +90,7 @@ pub fn relu_layers(x: Tensor<2>, layers: Vec<ReluLayer>, form: Form) -> Tensor<2
         11 => apply::<11>(network, inputs, shape),
         13 => apply::<13>(network, inputs, shape),
         15 => apply::<15>(network, inputs, shape),
-        n => unreachable!("a network of {n} tensors is plain"),
+        n => unreachable!("a network of {n} tensors uses plain tensors"),
     }
 }
 
@@ -102,16 +105,16 @@ fn apply<const N: usize>(
     flex::apply(network, inputs, shape)
 }
 
-/// The fused form: the float inputs are `x`, then layer by layer weight, bias, and the norm's
-/// weight and bias where there is one.
+/// The fused form. The float inputs are `x`, then for each layer weight, bias, and the norm's
+/// weight and bias if there is one.
 struct Network {
     /// `[in, out]` of each layer.
     shapes: Vec<[usize; 2]>,
     /// Whether a layer has a norm.
     norms: Vec<bool>,
-    /// Whether the gradient by `x` is wanted.
+    /// Whether the gradient of `x` is needed.
     by_x: bool,
-    /// Whether the gradient by a layer's parameters is wanted.
+    /// Whether the gradient of a layer's parameters is needed.
     by_parameters: Vec<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Loops over the rows of a matrix, compiled for wide vectors too: bias, ReLU, dropout, sums.
+//! Loops over the rows of a matrix, also compiled for wide vectors: bias, ReLU, dropout, sums.
 
 use multiversion::multiversion;
 
@@ -20,13 +20,13 @@ pub(crate) fn bias_relu(values: &mut [f32], bias: &[f32]) {
     for row in values.chunks_exact_mut(bias.len()) {
         for (value, bias) in row.iter_mut().zip(bias) {
             let hidden = *value + bias;
-            // A NaN stays one, so that training notices it.
+            // A NaN stays NaN, so that training detects it.
             *value = if hidden < 0.0 { 0.0 } else { hidden };
         }
     }
 }
 
-/// `gradient = 0` where ReLU gave 0. At a NaN it stays, as in burn.
+/// `gradient = 0` where ReLU gave 0. At a NaN it does not change, as in burn.
 #[multiversion(targets = "simd")]
 pub(crate) fn relu_backward(active: &[f32], gradient: &mut [f32]) {
     for (gradient, active) in gradient.iter_mut().zip(active) {
@@ -34,7 +34,7 @@ pub(crate) fn relu_backward(active: &[f32], gradient: &mut [f32]) {
     }
 }
 
-/// `out = x + mask (out + bias)`; the mask's rows begin at `first_row`.
+/// `out = x + mask (out + bias)`; the mask's rows start at `first_row`.
 #[multiversion(targets = "simd")]
 pub(crate) fn add_residual(
     out: &mut [f32],
@@ -85,7 +85,7 @@ pub(crate) fn apply_mask(
     }
 }
 
-/// `total += ` every row of `values`, in order.
+/// Adds every row of `values` to `total`, in order.
 #[multiversion(targets = "simd")]
 pub(crate) fn add_rows(values: &[f32], total: &mut [f32]) {
     for row in values.chunks_exact(total.len()) {

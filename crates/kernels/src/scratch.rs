@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 
 thread_local! {
-    /// One for each level of nested calls, the outermost last.
+    /// One buffer for each level of nested calls, the outermost last.
     static SPARE: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `f` with working memory of these sizes. The content is arbitrary.
 ///
-/// The memory belongs to the thread and is reused, which spares the page faults of fresh
-/// memory on every call.
+/// The memory belongs to the thread and is reused, which avoids the page faults of fresh memory on
+/// every call.
 pub(crate) fn with_scratch<const N: usize, R>(
     sizes: [usize; N],
     f: impl FnOnce([&mut [f32]; N]) -> R,

@@ -1,15 +1,15 @@
-//! What loops share that are compiled for several widths of vectors, of which the processor's widest
-//! is taken when they run (`#[multiversion(targets = "simd")]`).
+//! Common parts of loops that are compiled for several vector widths. The widest one of the
+//! processor is selected at run time (`#[multiversion(targets = "simd")]`).
 //!
-//! Such a body, and the `#[inline(always)]` functions that it calls, are plain Rust written so that
-//! the compiler can vectorise it. Products and sums are contracted only where it says `mul_add`, so
-//! all versions give the same bits. (`mul_add` is slow on an x86 processor without FMA, older than
+//! Such a loop, and the `#[inline(always)]` functions that it calls, are plain Rust that the
+//! compiler can vectorise. Products and sums are contracted only in explicit calls of `mul_add`, so
+//! all versions give the same bits. (`mul_add` is slow on x86 processors without FMA, older than
 //! 2013.)
 
-/// The vector instructions that blocks of matrices are cut for.
+/// Vector instructions that determine the block sizes of matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vectors {
-    /// What every processor of the architecture has.
+    /// The instructions of every processor of the architecture.
     Baseline,
     /// 8 numbers in `f32`, with fused multiplication and addition.
     Avx2,
@@ -18,7 +18,7 @@ pub(crate) enum Vectors {
 }
 
 impl Vectors {
-    /// The widest that this processor has.
+    /// The widest vectors of this processor.
     #[inline]
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -43,8 +43,8 @@ impl Vectors {
 /// Independent accumulators of a sum: one AVX-512 register's worth.
 const LANES: usize = 16;
 
-/// `Σᵢ f(first[i], second[i], …)` over slices of one length, in an order that vectorises and
-/// depends on the length alone.
+/// `Σᵢ f(first[i], second[i], …)` over slices of equal length, in an order that vectorises and
+/// depends only on the length.
 #[inline(always)]
 pub(crate) fn sum<const N: usize>(slices: [&[f32]; N], f: impl Fn([f32; N]) -> f32) -> f32 {
     let n = slices[0].len();

@@ -1,5 +1,5 @@
-//! The fused attention and perceptron blocks against the reference, and the reference
-//! against differences.
+//! The fused attention and perceptron blocks compared with the reference, and the reference
+//! compared with differences.
 
 mod agreement;
 
@@ -17,13 +17,12 @@ use overtone_kernels::{
 
 /// Largest relative error of the fused forms seen: 1e-6.
 const TOLERANCE: f64 = 5e-6;
-/// Where `R` is so large that arguments of the sine lose digits. Largest seen: 3e-4, in plain
-/// tensors as in the fused form.
+/// For `R` so large that arguments of the sine lose digits. Largest seen: 3e-4, in plain tensors as
+/// in the fused form.
 const LARGE_R_TOLERANCE: f64 = 1e-3;
 const DROPOUT: Dropout = Dropout { probability: 0.1, seed: 20 };
 
-/// Largest seen: 3e-6, and 7e-5 by a single `R`, whose gradient is a sum of terms that
-/// cancel.
+/// Largest seen: 3e-6, and 7e-5 by a single `R`, whose gradient is a sum of cancelling terms.
 fn fourier_tolerance(of: &str) -> f64 {
     if of == "fourier_r" { 3e-4 } else { 2e-5 }
 }
@@ -49,7 +48,7 @@ fn mlp_inputs(shape: [usize; 3], h: usize) -> Vec<Input> {
 
 #[test]
 fn attention_agrees_with_the_reference() {
-    // Shapes with partial vectors, more sequences than are held at a time, one head.
+    // Shapes with partial vectors, more sequences than in one group, and one head.
     for (shape, n_heads) in
         [([3, 7, 20], 4), ([2, 90, 128], 8), ([2, 17, 32], 1), ([19, 100, 16], 4), ([1, 1, 8], 2)]
     {
@@ -126,8 +125,7 @@ fn fourier_attention_does_not_vanish() {
             assert!(apart < LARGE_R_TOLERANCE, "{form:?}, {name}: {apart:.1e}");
         }
     }
-    // With the published code's epsilon nothing is left: the output does not depend on the
-    // values.
+    // With the published code's epsilon, nothing is left: the output does not depend on the values.
     let with_epsilon = |leaves: &Leaves, form| {
         attend(leaves, AttentionOptions { score: fourier(4, 1e-6), ..options(2, form) })
     };
@@ -184,13 +182,13 @@ struct Tempered;
 
 impl TensorScore for Tempered {
     fn scores(&self, q: Tensor<4>, k: Tensor<4>, parameter: Option<Tensor<2>>) -> Tensor<4> {
-        q.matmul(k.transpose()) * parameter.expect("it has one").unsqueeze()
+        q.matmul(k.transpose()) * parameter.expect("the score has a parameter").unsqueeze()
     }
 }
 
-/// Heads of four dimensions, dot products are divided by 2: what `Tempered` begins with.
+/// Heads of four dimensions, so dot products are divided by 2, the initial value of `Tempered`.
 #[test]
-fn a_score_of_ones_own_runs_in_the_block() {
+fn a_users_own_score_runs_in_the_block() {
     let mut inputs = attention_inputs([2, 6, 16]);
     let first = [0, 2];
     let options = |score, form| AttentionOptions {
@@ -231,8 +229,8 @@ fn results_repeat_to_the_bit() {
     });
 }
 
-/// Output, and gradient by `x`, of two sequences of 20 tokens that begin with 6 and 0
-/// tokens of padding, after `change` of one token of the first sequence.
+/// Output, and gradient of `x`, of two sequences of 20 tokens that start with 6 and 0 tokens of
+/// padding, after `change` of one token of the first sequence.
 fn changed(token: usize, score: Score<'_>, form: Form) -> [Vec<f64>; 2] {
     let mut inputs = match score {
         Score::DotProduct => attention_inputs([2, 20, 16]),
@@ -295,7 +293,7 @@ fn empty_results_have_gradients_of_zero() {
     check_empty(&[x], |leaves, form| dropout(leaves.three("x"), DROPOUT, form));
 }
 
-/// As in burn, where training then notices it.
+/// As in burn, so that training detects it.
 #[test]
 fn a_nan_lets_the_gradient_through_relu() {
     let mut inputs = mlp_inputs([1, 3, 8], 16);
@@ -354,7 +352,7 @@ fn attention_at_some_tokens_agrees_with_the_reference() {
     }
 }
 
-/// The rows that are computed are those of the whole result.
+/// The computed rows equal the rows of the whole result.
 #[test]
 fn attention_at_some_tokens_is_part_of_the_whole() {
     for (score, form) in cases() {
@@ -387,7 +385,7 @@ fn attention_at_some_tokens_is_part_of_the_whole() {
 }
 
 #[test]
-fn padding_changes_nothing_real() {
+fn padding_does_not_change_real_tokens() {
     for (score, form) in cases() {
         let [output, by_x] = changed(0, score, form);
         let [output_of_other, by_x_of_other] = changed(5, score, form);
@@ -399,7 +397,7 @@ fn padding_changes_nothing_real() {
 }
 
 #[test]
-fn the_future_changes_nothing_past() {
+fn the_future_does_not_change_the_past() {
     for (score, form) in cases() {
         let [early, _] = changed(12, score, form);
         let [late, _] = changed(19, score, form);
@@ -440,7 +438,7 @@ fn constants_mix_with_tracked_parameters() {
     let tracked = run(&inputs, DType::F32, Form::Auto, |leaves, form| {
         mlp(leaves, Activation::Gelu, None, form)
     });
-    // `x` on a device without autodiff: the same, but no gradient by it.
+    // `x` on a device without autodiff: the same results, but no gradient of `x`.
     let values = |name| inputs.iter().find(|input| input.name == name).expect(name).values.clone();
     let x = burn::tensor::TensorData::new(values("x"), [2, 7, 16]);
     let partly = run(&inputs[1..], DType::F32, Form::Auto, |leaves, form| {

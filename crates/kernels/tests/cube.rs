@@ -1,5 +1,5 @@
-//! The kernels for GPUs against the reference, on the device that wgpu finds: any with Vulkan,
-//! a software one too. Without a device these tests fail.
+//! The kernels for GPUs compared with the reference, on the device that wgpu finds: any device with
+//! Vulkan, including software devices. Without a device these tests fail.
 
 mod agreement;
 
@@ -18,9 +18,9 @@ use overtone_kernels::{
     TensorSlot, dropout, fourier_scores,
 };
 
-/// Against the reference in `f64`. Largest seen: 7e-7, and 9e-7 in a whole attention block.
+/// Compared with the reference in `f64`. Largest seen: 7e-7, and 9e-7 in a whole attention block.
 const TOLERANCE: f64 = 5e-6;
-/// The same where what is stored has 11 bits. Largest seen: 5e-4.
+/// The same for stored values with 11 bits. Largest seen: 5e-4.
 const HALF_TOLERANCE: f64 = 1e-3;
 
 /// Products of factors of 11 bits. Largest seen: 1.3e-3.
@@ -78,8 +78,8 @@ fn agrees_with_the_reference() {
     }
 }
 
-/// Heads that do not fill a cube, or whose dimensions do not fit in shared memory at once; more
-/// keys than do; more than the kernels know; and those of real models.
+/// Heads that do not fill a cube, or with dimensions that do not fit in shared memory at once; more
+/// keys than fit there; more than the kernels support; and the heads of real models.
 #[test]
 fn odd_shapes_agree_with_the_reference() {
     for shape in [
@@ -103,7 +103,7 @@ fn the_kernels_run() {
     let operation = |leaves: &Leaves, form| scores(leaves, 4, form);
     let of = |form| on_device(&inputs, form, operation);
     let (fused, reference) = (of(Form::Auto), of(Form::Reference));
-    // Had they not run, this would be the reference to the last bit.
+    // If the kernels had not run, this would equal the reference to the last bit.
     assert_ne!(fused, reference);
     assert_eq!(fused, of(Form::Auto), "another run");
     let untracked = infer_on(&device(), &inputs, DType::F32, Form::Auto, operation);
@@ -113,7 +113,7 @@ fn the_kernels_run() {
     assert_eq!(checkpointed, fused, "with gradient checkpointing");
 }
 
-/// Queries, keys and the gradient by scores in another order than that of their axes.
+/// Queries, keys and the gradient of scores in a memory order that differs from their axes.
 #[test]
 fn strides_are_followed() {
     let inputs = score_inputs([2, 35, 3, 16], [3, 16], 0.5);
@@ -125,8 +125,8 @@ fn strides_are_followed() {
     check_outcome(&got, &exact(&inputs, operation), TOLERANCE);
 }
 
-/// Arguments up to 50 lose six bits before their sine is taken, and near its zeros the slope
-/// multiplies what is lost: the kernels are as near the truth as plain tensors in `f32`.
+/// Arguments up to 50 lose six bits before their sine is computed, and near its zeros the slope
+/// amplifies the loss: the kernels are as accurate as plain tensors in `f32`.
 #[test]
 fn far_arguments_are_as_accurate_as_in_plain_tensors() {
     for d in [16, 32, 64] {
@@ -165,22 +165,22 @@ fn hard_points_are_finite() {
         for value in outcome.output.iter().chain(all) {
             assert!(value.is_finite(), "{r}: {outcome:?}");
         }
-        // A key at the query has the largest score there is.
+        // A key equal to the query has the largest possible score.
         assert_eq!(outcome.output[0], 0.0, "{r}");
         assert!(outcome.output.iter().all(|score| *score <= 0.0));
     }
 }
 
 #[test]
-fn a_nan_is_in_every_score_it_is_part_of() {
+fn a_nan_is_in_every_score_that_depends_on_it() {
     check_nan_of_scores(|inputs| {
         on_device(inputs, Form::Auto, |leaves, form| scores(leaves, 4, form))
     });
 }
 
-/// What is stored has 11 bits, the gradient by scores too; what is computed with has 24.
+/// Stored values have 11 bits, including the gradient of scores; the computation has 24.
 #[test]
-fn half_precision_rounds_only_what_is_stored() {
+fn half_precision_rounds_only_stored_values() {
     let (device, dtype) = (device(), DType::F16);
     assert!(device.supports_dtype(dtype), "a device without `f16`");
     let mut inputs = score_inputs([2, 2, 33, 32], [2, 32], 0.4);
@@ -192,7 +192,7 @@ fn half_precision_rounds_only_what_is_stored() {
     check_outcome(&got, &exact(&inputs, operation), HALF_TOLERANCE);
 }
 
-/// The shapes of real models in a whole block, whose mask hides later keys.
+/// The shapes of real models in a whole block with a mask that hides later keys.
 #[test]
 fn the_attention_block_agrees_with_the_reference() {
     for ([batch, tokens, d], n_heads) in [([2, 90, 128], 8), ([2, 60, 64], 1)] {
@@ -215,7 +215,7 @@ fn the_attention_block_agrees_with_the_reference() {
     }
 }
 
-/// Forward and backward, dropout on `device`: exact, since every element is a product.
+/// Forward and backward dropout on `device`: exact, because every element is a product.
 fn dropped(shape: [usize; 3], how: Dropout, device: &Device) -> [Vec<f32>; 2] {
     let n = shape.iter().product();
     let values: Vec<f32> = agreement::noise(n, 5).iter().map(|&x| x as f32).collect();
@@ -228,7 +228,7 @@ fn dropped(shape: [usize; 3], how: Dropout, device: &Device) -> [Vec<f32>; 2] {
 }
 
 #[test]
-fn dropout_drops_what_the_cpu_drops() {
+fn dropout_drops_the_same_elements_as_the_cpu() {
     let seeds = [0, 1, 7, u64::MAX, 0x8000_0000_0000_0000, 0x1234_5678_9abc_def1];
     for shape in [[1, 1, 1], [2, 3, 90], [3, 70, 128], [2, 301, 33], [1, 40_000, 9]] {
         for (i, seed) in seeds.into_iter().enumerate() {
@@ -240,7 +240,7 @@ fn dropout_drops_what_the_cpu_drops() {
     }
 }
 
-/// A view whose elements do not lie as they are counted.
+/// A view whose elements are not contiguous in their logical order.
 #[test]
 fn dropout_of_a_view() {
     let how = Dropout { probability: 0.5, seed: 3 };
@@ -268,7 +268,7 @@ fn the_perceptron_block_agrees_with_the_reference() {
 }
 
 #[test]
-fn mixed_precision_rounds_factors_alone() {
+fn mixed_precision_rounds_only_factors() {
     let inputs = perceptron_inputs();
     let got = on_device(&inputs, Form::Mixed(Half::F16), perceptron);
     check_outcome(&got, &exact(&inputs, perceptron), MIXED_TOLERANCE);

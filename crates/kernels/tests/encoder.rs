@@ -1,4 +1,4 @@
-//! The fused encoder against the reference, and the reference against differences.
+//! The fused encoder compared with the reference, and the reference compared with differences.
 
 mod agreement;
 
@@ -13,7 +13,7 @@ const FRAME: usize = 84;
 /// Largest relative error of the fused form seen: 1.2e-6.
 const TOLERANCE: f64 = 5e-6;
 
-/// Parameters of the sizes PyTorch starts with, embeddings `d` wide.
+/// Parameters of PyTorch's initial sizes, with embeddings of width `d`.
 fn parameters(d: usize) -> Vec<Input> {
     vec![
         Input::new("conv1_weight", &[32, 4, 8, 8], 0.0, 0.0625),
@@ -112,8 +112,8 @@ fn an_embedding_does_not_depend_on_its_neighbours() {
     }
 }
 
-/// With more stacks than shares of the work. Not against the reference: among so many
-/// units one may lie so near zero that rounding decides its ReLU.
+/// With more stacks than partitions of the work. It is not compared with the reference: among so
+/// many units, one may be so near zero that rounding decides its ReLU.
 #[test]
 fn gradients_add_over_stacks() {
     let (n, first) = (77, 40);
@@ -161,7 +161,7 @@ fn gradients_of_the_reference_are_differences() {
 }
 
 #[test]
-fn pixels_of_other_integer_types_give_the_same() {
+fn other_integer_types_give_the_same_result() {
     let narrow = frames(pixels(4 * 3), 3);
     let wide = narrow.clone().cast(burn::tensor::IntDType::I32);
     let embed = |frames: &Tensor<4, Int>| {

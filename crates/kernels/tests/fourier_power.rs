@@ -1,5 +1,5 @@
-//! The squared amplitude of Fourier series: the reference against the formula and against
-//! differences, the fused form against the reference.
+//! The squared amplitude of Fourier series: the reference compared with the formula and with
+//! differences, the fused form compared with the reference.
 
 mod agreement;
 
@@ -43,7 +43,7 @@ fn gradients_of_the_reference_are_differences() {
     }
 }
 
-/// More rows than one task takes.
+/// More rows than in one task.
 #[test]
 fn the_fused_form_agrees_with_the_reference() {
     for (rows, n) in [(7, 3), (300, 14), (40, 128)] {
@@ -60,7 +60,7 @@ fn results_repeat_to_the_bit() {
 }
 
 #[test]
-#[should_panic(expected = "one point a row")]
+#[should_panic(expected = "one point per row")]
 fn points_must_be_as_many_as_rows() {
     let inputs = [Input::new("coefficients", &[2, 4], 0.0, 1.0), Input::new("z", &[3], 0.0, 1.0)];
     infer(&inputs, DType::F32, Form::Auto, |leaves, form| power(leaves, 1.0, form));

@@ -1,5 +1,5 @@
-//! The Fourier integral kernel's scores: the reference against the formula and against
-//! differences, the fused form against the reference, and what is hard for both.
+//! The Fourier integral kernel's scores: the reference compared with the formula and with
+//! differences, the fused form compared with the reference, and hard inputs for both.
 
 mod agreement;
 
@@ -18,13 +18,13 @@ use overtone_kernels::{
 };
 use overtone_testkit::assert_gradient;
 
-/// Fused against reference. Largest seen: 3e-7, and 2e-6 by a single `R`, whose gradient is a
-/// sum of terms that cancel.
+/// Tolerance of the fused form. Largest seen: 3e-7, and 2e-6 by a single `R`, whose gradient is a
+/// sum of cancelling terms.
 fn tolerance(of: &str) -> f64 {
     if of == "r" { 1e-5 } else { 2e-6 }
 }
 
-/// The formula, in the straightforward way, and by how much the floor may move it.
+/// The formula, computed directly, and the maximum effect of the floor on it.
 fn by_definition(q: &[f64], k: &[f64], r: &[f64], power: f64) -> [f64; 2] {
     let (mut score, mut moved) = (0.0, 1e-11);
     for ((q, k), r) in q.iter().zip(k).zip(r) {
@@ -64,8 +64,8 @@ fn the_reference_is_the_formula() {
 
 #[test]
 fn gradients_of_the_reference_are_differences() {
-    // |R (q − k)| up to 1, 10 and 50. Steps are smaller where arguments come near zeros of the
-    // sine, about which the slope changes quickly.
+    // |R (q − k)| up to 1, 10 and 50. Steps are smaller if arguments come near zeros of the sine,
+    // where the slope changes quickly.
     for (d, size, step, tolerance) in
         [(16, 0.2, 1e-5, 1e-8), (32, 2.0, 1e-8, 1e-6), (64, 10.0, 1e-9, 1e-5)]
     {
@@ -78,8 +78,8 @@ fn gradients_of_the_reference_are_differences() {
     }
 }
 
-/// One query and one key whose `R (q − k)` are `x`, all other things random: the scores as a
-/// function of queries, keys and `R`, flat.
+/// One query and one key with `R (q − k)` equal to `x`, and all other values random: the scores as
+/// a function of queries, keys and `R`, flat.
 fn check_points(what: &str, x: &[f64], step: f64, relative: f64) {
     let d = x.len();
     let mut at = noise(5 * d, 5); // two queries, two keys, R
@@ -100,10 +100,10 @@ fn gradients_at_hard_points_are_differences() {
     for d in [16, 32, 64] {
         check_points("coincident", &vec![0.0; d], 1e-6, 1e-7);
         let zeros: Vec<f64> = (0..d).map(|i| PI * (1 + i % 16) as f64).collect();
-        // The slope at a zero is not steep: steps are small beside the floor.
+        // The slope at a zero is not steep: steps are small compared with the floor.
         check_points("at zeros of the sine", &zeros, 1e-9, 2e-3);
-        let beside: Vec<f64> = zeros.iter().map(|x| x + 0.3 * FLOOR).collect();
-        check_points("within the floor", &beside, 1e-9, 1e-3);
+        let near_zeros: Vec<f64> = zeros.iter().map(|x| x + 0.3 * FLOOR).collect();
+        check_points("within the floor", &near_zeros, 1e-9, 1e-3);
         let near: Vec<f64> = zeros.iter().map(|x| x + 1e-3).collect();
         check_points("near zeros of the sine", &near, 1e-7, 1e-4);
         let seam: Vec<f64> = (0..d).map(|i| 0.5 + 1e-4 * (i as f64 - 7.5)).collect();
@@ -113,8 +113,8 @@ fn gradients_at_hard_points_are_differences() {
 
 #[test]
 fn the_fused_form_agrees_with_the_reference() {
-    // Arguments on both sides of where the polynomial of small ones ends, at 2, and none near
-    // a zero of the sine.
+    // Arguments on both sides of 2, the end of the polynomial for small ones, and none near a zero
+    // of the sine.
     for (shape, size) in [([2, 3, 7, 16], 0.4), ([2, 3, 33, 32], 0.55), ([1, 2, 20, 64], 0.5)] {
         for r in [[shape[1], shape[3]], [1, 1]] {
             for power in [2, 4, 6] {
@@ -126,7 +126,7 @@ fn the_fused_form_agrees_with_the_reference() {
     }
 }
 
-/// In cross-attention keys are of another sequence.
+/// In cross-attention, keys come from another sequence.
 #[test]
 fn keys_may_be_fewer_or_more_than_queries() {
     for (queries, keys) in [(3, 20), (20, 3), (1, 33)] {
@@ -139,7 +139,7 @@ fn keys_may_be_fewer_or_more_than_queries() {
         };
         check_fused_by(tolerance, &of(0.4), |leaves, form| scores(leaves, 4, form));
         check_differences_of(1e-5, &of(0.2), 40, 1e-8, |leaves, form| scores(leaves, 4, form));
-        // Each score is of its query and its key alone.
+        // Each score depends only on its query and its key.
         let got = infer(&of(0.4), DType::F32, Form::Auto, |leaves, form| scores(leaves, 4, form));
         let first = infer(&of(0.4), DType::F32, Form::Auto, |leaves, form| {
             let [q, k] = ["q", "k"].map(|name| leaves.four(name).narrow(2, 0, 1));
@@ -150,8 +150,8 @@ fn keys_may_be_fewer_or_more_than_queries() {
     }
 }
 
-/// Arguments up to 50 lose six bits before their sine is taken, and near its zeros the slope
-/// multiplies what is lost: the fused form is as near the truth as plain tensors in `f32`.
+/// Arguments up to 50 lose six bits before their sine is computed, and near its zeros the slope
+/// amplifies the loss: the fused form is as accurate as plain tensors in `f32`.
 #[test]
 fn far_arguments_are_as_accurate_as_in_plain_tensors() {
     for d in [16, 32, 64] {
@@ -192,7 +192,7 @@ fn hard_points_are_finite() {
             for value in outcome.output.iter().chain(all) {
                 assert!(value.is_finite(), "{r}, {dtype:?}, {form:?}: {outcome:?}");
             }
-            // A key at the query has the largest score there is.
+            // A key equal to the query has the largest possible score.
             assert_eq!(outcome.output[0], 0.0, "{r}, {dtype:?}, {form:?}");
             assert!(outcome.output.iter().all(|score| *score <= 0.0));
         }
@@ -222,7 +222,7 @@ fn rows_of_tiny_weights_are_normalised() {
 }
 
 #[test]
-fn a_nan_is_in_every_score_it_is_part_of() {
+fn a_nan_is_in_every_score_that_depends_on_it() {
     for form in [Form::Auto, Form::Reference] {
         check_nan_of_scores(|inputs| {
             run(inputs, DType::F32, form, |leaves, form| scores(leaves, 4, form))

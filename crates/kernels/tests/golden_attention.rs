@@ -1,5 +1,5 @@
-//! Fourier attention against the golden files; see `crates/testkit/golden`. With the feature
-//! `wgpu` on the device that wgpu finds, too.
+//! Fourier attention compared with the golden files; see `crates/testkit/golden`. With the feature
+//! `wgpu` also on the device that wgpu finds.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -79,7 +79,7 @@ impl Case<'_> {
         self.tensor(values, [1, n])
     }
 
-    /// Returns how many tensors the file has for this case.
+    /// Returns the number of tensors in the file for this case.
     fn check(&self) -> usize {
         let number = |key: &str| self.expected[key].as_f64().unwrap();
         let [q, k, v] = ["q", "k", "v"].map(|name| self.four(name).require_grad());

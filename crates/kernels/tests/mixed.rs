@@ -1,4 +1,4 @@
-//! Mixed precision: products of rounded factors, everything else as it was.
+//! Mixed precision: products of rounded factors, everything else unchanged.
 
 mod agreement;
 
@@ -10,7 +10,8 @@ use agreement::{
 use burn::tensor::{DType, Tensor};
 use overtone_kernels::{Activation, AttentionOptions, Dropout, Form, Half, Queries, Score};
 
-/// Factors have 8 bits: 2⁻⁹ of each is lost. Largest seen: 1.2e-2 (by a bias), of the largest.
+/// Factors have 8 bits: 2⁻⁹ of each is lost. Largest seen: 1.2e-2 (by a bias), relative to the
+/// largest entry.
 const BF16: f64 = 3e-2;
 /// 11 bits. Largest seen: 1.3e-3.
 const F16: f64 = 4e-3;

@@ -1,4 +1,4 @@
-//! The step on slices against the step on tensors.
+//! The step on slices compared with the step on tensors.
 
 mod agreement;
 
@@ -45,7 +45,7 @@ fn train(form: Form, dtype: DType, clip_norm: Option<f64>) -> ([Vec<Vec<f64>>; 3
     ([state.parameters(), first, second].map(numbers), norms)
 }
 
-/// Slices against tensors, and both against tensors in `f64`.
+/// Slices compared with tensors, and both compared with tensors in `f64`.
 #[test]
 fn forms_agree_with_and_without_clipping() {
     for clip_norm in [None, Some(1.0), Some(1e9)] {
@@ -67,21 +67,21 @@ fn forms_agree_with_and_without_clipping() {
             }
         }
         assert_eq!(train(Form::Auto, DType::F32, clip_norm).0, slices);
-        // Where nothing is clipped both forms give the same bits, but for the norm's sum.
+        // Without clipping, both forms give the same bits, except for the norm's sum.
         assert_ne!(tensors_norms, slices_norms, "the loop over slices did not run");
     }
 }
 
 #[test]
-fn the_number_of_threads_changes_no_bit() {
+fn the_number_of_threads_does_not_change_a_bit() {
     let single = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let train = || train(Form::Auto, DType::F32, Some(1.0));
     assert_eq!(single.install(train), train());
 }
 
-/// Both forms go on where the other has stopped, in the given order of parameters.
+/// Both forms continue from the state at which the other stopped, in the given order of parameters.
 #[test]
-fn a_state_goes_on_from_its_parts() {
+fn a_state_continues_from_its_parts() {
     let slots = |state: &AdamWState| -> Vec<TensorSlot> {
         let parts = state.parameters().into_iter().zip(state.moments()).zip(start(DType::F32));
         parts
@@ -113,7 +113,7 @@ fn a_state_goes_on_from_its_parts() {
 }
 
 #[test]
-fn what_others_hold_is_left_alone() {
+fn memory_with_other_references_does_not_change() {
     let slots = start(DType::F32);
     let held = slots[0].parameter.clone();
     let before = held.to_data();

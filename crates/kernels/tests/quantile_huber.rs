@@ -1,5 +1,5 @@
-//! Quantile regression's loss: the reference against the formula and against differences, the
-//! fused form against the reference.
+//! The quantile regression loss: the reference compared with the formula and with differences, the
+//! fused form compared with the reference.
 
 mod agreement;
 
@@ -43,7 +43,7 @@ fn gradients_of_the_reference_are_differences() {
     check_differences_of(1e-6, &inputs(3, 7, 5), 40, 1e-6, loss);
 }
 
-/// Rows of one task and of several, widths that are no multiple of a vector's.
+/// Rows of one task and of several, and widths that are not multiples of a vector.
 #[test]
 fn the_fused_form_agrees_with_the_reference() {
     for (rows, n, m) in [(7, 3, 5), (40, 3, 1), (300, 25, 25), (9, 200, 200), (5, 32, 17)] {
@@ -57,9 +57,9 @@ fn results_repeat_to_the_bit() {
     check_repeats(&inputs(8, 200, 200), loss);
 }
 
-/// Training stops at a loss that is no number, so it must not be swallowed.
+/// Training stops at a loss that is NaN, so a NaN must not be lost.
 #[test]
-fn what_is_no_number_stays_so() {
+fn a_nan_stays_nan() {
     for name in ["quantiles", "targets"] {
         let mut inputs = inputs(2, 25, 25);
         let input = inputs.iter_mut().find(|input| input.name == name).unwrap();
@@ -72,8 +72,8 @@ fn what_is_no_number_stays_so() {
 }
 
 #[test]
-#[should_panic(expected = "of the same rows")]
-fn targets_must_be_of_the_same_rows() {
+#[should_panic(expected = "the same number of rows")]
+fn targets_need_the_same_number_of_rows() {
     let inputs =
         [Input::new("quantiles", &[2, 4], 0.0, 1.0), Input::new("targets", &[3, 4], 0.0, 1.0)];
     infer(&inputs, DType::F32, Form::Auto, loss);

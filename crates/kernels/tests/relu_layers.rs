@@ -1,5 +1,5 @@
-//! Affine layers with ReLU between them: the fused form against the reference, and the reference
-//! against differences.
+//! Affine layers with ReLU between them: the fused form compared with the reference, and the
+//! reference compared with differences.
 
 mod agreement;
 
@@ -20,7 +20,7 @@ const LAYERS: [[&str; 4]; 5] = [
     ["fifth_weight", "fifth_bias", "", ""],
 ];
 
-/// Layers of these widths, with norms behind all but the last or without any.
+/// Layers of these widths, with norms after all but the last, or without norms.
 #[derive(Clone, Copy)]
 struct Network {
     widths: &'static [usize],
@@ -65,8 +65,8 @@ impl Network {
     }
 }
 
-/// More rows than a task takes, a part of a task, one row and one result; the longest network
-/// with norms that is fused, and a longer one.
+/// More rows than in a task, a part of a task, one row and one result; the longest network with
+/// norms that is fused, and a longer one.
 const SHAPES: [(usize, &[usize]); 6] = [
     (150, &[23, 256, 256, 1]),
     (64, &[11, 32, 40, 3]),
@@ -81,7 +81,7 @@ fn relu_layers_agree_with_the_reference() {
     for (rows, widths) in SHAPES {
         for has_norms in [false, true] {
             let network = Network { widths, has_norms };
-            // Without norms the reference's products are the same ones, to the bit.
+            // Without norms, the reference has the same products, to the bit.
             check_single(
                 |_| TOLERANCE,
                 &network.inputs(rows),
@@ -103,13 +103,13 @@ fn gradients_of_the_reference_are_differences() {
     }
 }
 
-/// The gradient by an input, where it is wanted.
+/// The gradient of an input that needs one.
 fn of<'a>(outcome: &'a Outcome, name: &str) -> &'a [f64] {
     &outcome.gradients.iter().find(|(of, _)| *of == name).expect(name).1
 }
 
 #[test]
-fn relu_layers_have_the_gradients_that_are_wanted() {
+fn relu_layers_compute_only_the_needed_gradients() {
     let network = Network { widths: &[5, 33, 20, 2], has_norms: true };
     let inputs = network.inputs(70);
     for form in [Form::Auto, Form::Reference] {
@@ -133,27 +133,27 @@ fn relu_layers_have_the_gradients_that_are_wanted() {
                 assert_eq!(got.as_deref(), wanted.then(|| of(&all, input.name)), "{}", input.name);
             }
         };
-        // By `x` alone, through parameters that are constants.
+        // Only by `x`, through parameters that are constants.
         let constants: Vec<ReluLayer> = layers.iter().cloned().map(constant).collect();
         check(&gradients(x.clone(), constants.clone()), &["x"]);
-        // By the parameters alone.
+        // Only by the parameters.
         let parameters: Vec<&str> = inputs[1..].iter().map(|input| input.name).collect();
         let x = x.inner();
         check(&gradients(x.clone(), layers.clone()), &parameters);
-        // By all but the weights.
+        // By all parameters except the weights.
         let vectors = layers.iter().cloned();
         let vectors = vectors.map(|layer| ReluLayer { weight: layer.weight.inner(), ..layer });
         let weights = LAYERS.map(|[weight, ..]| weight);
         let names: Vec<&str> =
             parameters.iter().copied().filter(|name| !weights.contains(name)).collect();
         check(&gradients(x.clone(), vectors.collect()), &names);
-        // By the last layer alone.
+        // Only by the last layer.
         let last = [&constants[..2], &layers[2..]].concat();
         check(&gradients(x, last), &["third_weight", "third_bias"]);
     }
 }
 
-/// As in burn, where training then notices it.
+/// As in burn, so that training detects it.
 #[test]
 fn a_nan_lets_the_gradient_through() {
     let network = Network { widths: &[2, 14, 13, 1], has_norms: false };

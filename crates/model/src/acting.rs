@@ -1,5 +1,5 @@
-//! Acting with a model: what agents remember, contexts of it, and actions drawn from what the model
-//! says.
+//! Acting with a model: the agents' histories, their contexts, and actions drawn from the model's
+//! output.
 
 mod frame_memory;
 pub mod history;

@@ -1,9 +1,9 @@
-//! How a transformer's queries are compared with its keys.
+//! Attention scores: the comparison of a transformer's queries with its keys.
 //!
-//! The transformer's block projects queries, keys and values, takes the softmax of the scores over
-//! the keys that a query may see, and mixes the values. A variant of attention is the score. It is
-//! one file that implements [`AttentionVariant`] for its options, and its line in the list below:
-//! the word that chooses it, and the options.
+//! The transformer block projects queries, keys and values, applies the softmax to the scores over
+//! the visible keys, and mixes the values. Variants of attention differ in the score. A variant is
+//! one file that implements [`AttentionVariant`] for its options, and a line in the list below: its
+//! word in configurations, and its options.
 
 pub mod fourier;
 mod fourier_attention;
@@ -23,22 +23,21 @@ use crate::{
     options::{self, Choice},
 };
 
-/// The options of a variant, as a configuration has them.
+/// Options of an attention variant.
 pub trait AttentionVariant {
-    /// The number that tells variants of one word apart, as a part of a run's name: the 4 of
-    /// `fourier4`.
+    /// The number in the variant's name as part of a run's name: the 4 of `fourier4`.
     fn size(&self) -> Option<usize> {
         None
     }
 
     /// # Errors
-    /// When an option describes no score.
+    /// When an option is not valid.
     fn validate(&self) -> Result<(), ModelError> {
         Ok(())
     }
 
-    /// What the score learns in each layer. Checkpoints store it as the block's `fourier_r`,
-    /// whose name is from when there was one such score.
+    /// The learned parameter of the score in each layer. Checkpoints store it as the block's
+    /// `fourier_r`, a name from the time when only one score had a parameter.
     fn parameter(
         &self,
         n_heads: usize,
@@ -49,14 +48,14 @@ pub trait AttentionVariant {
         None
     }
 
-    /// The score. [`Score::Tensors`] is one in plain tensors, whose gradient burn finds.
+    /// The score. [`Score::Tensors`] is a score in plain tensors, with burn's automatic gradient.
     fn score(&self) -> Score<'_>;
 }
 
-/// Makes of the list the enum that stores and runs whichever variant was chosen.
+/// Generates the enum that stores and runs the variants from the list.
 macro_rules! variants {
     ($($(#[doc = $doc:literal])* $word:literal $name:ident($options:ty),)*) => {
-        /// How queries are compared with keys, with its own options.
+        /// The attention score, with its own options.
         #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "kind", deny_unknown_fields)]
         pub enum AttentionConfig { $($(#[doc = $doc])* #[serde(rename = $word)] $name($options),)* }
@@ -70,7 +69,7 @@ macro_rules! variants {
                 match self { $(Self::$name(_) => $word,)* }
             }
 
-            /// All that can be asked for, at their defaults.
+            /// All variants, with their defaults.
             pub fn choices() -> Vec<Choice<Self>> {
                 vec![$(Choice::new($word, concat!($($doc),*), Self::$name),)*]
             }
@@ -90,25 +89,25 @@ impl AttentionConfig {
     /// Softmax of scaled dot products, which has no options.
     pub const SOFTMAX: Self = Self::Softmax(ScaledDotProduct {});
 
-    /// In a few words: `fourier4 attention`.
+    /// A short description: `fourier4 attention`.
     pub fn describe(&self) -> String {
         format!("{} attention", self.name())
     }
 
-    /// In a word: `softmax`, `fourier4`.
+    /// A single word: `softmax`, `fourier4`.
     pub fn name(&self) -> String {
         options::name(self.word(), self.variant().size())
     }
 
     /// # Errors
-    /// When an option describes no score.
+    /// When an option is not valid.
     pub fn validate(&self) -> Result<(), ModelError> {
         self.variant().validate()
     }
 }
 
 impl Default for AttentionConfig {
-    /// What transformers have.
+    /// The usual attention of transformers.
     fn default() -> Self {
         Self::SOFTMAX
     }
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_survive_being_stored() {
+    fn configurations_round_trip() {
         check_stored(AttentionConfig::SOFTMAX, r#"{"kind":"softmax"}"#);
         check_stored(
             AttentionConfig::Fourier(FourierKernel {

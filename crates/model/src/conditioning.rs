@@ -1,15 +1,15 @@
-//! [`Conditioner`]: from a raw return-to-go, its timestep and its observation to the numbers that a
-//! model is conditioned on.
+//! [`Conditioner`]: conversion of a raw return-to-go, its timestep and its observation to the
+//! inputs that condition a model.
 //!
-//! The steps, each left out where the configuration has none:
+//! The steps (each is optional):
 //!
 //! 1. [average](AverageReturn) return per remaining step, in place of the return-to-go;
 //! 2. the place of this in a [range](ConditionerConfig::return_range), −1 to 1;
 //! 3. while acting, no more than a quantile of the [predicted return](return_model);
 //! 4. an indicator of the [top percent](top_percent) of episodes, in place of the return.
 //!
-//! Training applies steps 1, 2 and 4, acting all of them: [`Condition`] says which quantile and
-//! which top percent an agent acts by.
+//! Training applies steps 1, 2 and 4, acting all of them. [`Condition`] sets the quantile and the
+//! top percent of an acting agent.
 
 pub mod average_return;
 pub mod return_model;
@@ -28,22 +28,21 @@ use crate::{
     error::{ModelError, check_size, config_error},
 };
 
-/// Options of a [`Conditioner`]. By default models are conditioned on returns-to-go as they come,
-/// as in the references.
+/// Options of a [`Conditioner`]. By default, models are conditioned on unchanged returns-to-go, as
+/// in the references.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConditionerConfig {
-    /// Returns-to-go that become −1 and 1, the others between and beyond them in proportion;
-    /// `None`: as they come. With a [`return_model`](Self::return_model) those beyond become the
-    /// nearer end.
+    /// Returns-to-go that become −1 and 1; other values are mapped linearly. `None`: unchanged.
+    /// With a [`return_model`](Self::return_model), values beyond the range are clamped.
     ///
     /// A token is `R̂ W + b`, and a layer norm follows, which keeps only its direction. For `R̂` well
     /// above `|b|/|W|` that is the direction of `W`: at the references' initial weights 4000 and
     /// 5400, divided by 1000, are 4° apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_range: Option<[f32; 2]>,
-    /// Conditions the model on the average return per remaining step, in place of the return-to-go.
-    /// With a [`return_range`](Self::return_range), averages beyond it become the nearer end.
+    /// Conditions the model on the average return per remaining step, instead of the return-to-go.
+    /// With a [`return_range`](Self::return_range), averages beyond it are clamped.
     ///
     /// An agent that falls behind its target would be conditioned on ever higher averages, which no
     /// recorded step had.
@@ -60,28 +59,32 @@ pub struct ConditionerConfig {
 }
 
 impl ConditionerConfig {
-    /// Numbers that a model is conditioned on at each step: the return and the indicators.
+    /// Number of inputs that condition the model at each step: the return and the indicators.
     pub fn width(&self) -> usize {
         1 + self.top_percents.len()
     }
 
-    /// Checks what the types cannot.
+    /// Checks the values that the types do not.
     ///
     /// # Errors
-    /// Names the first key whose value describes no conditioner for such observations.
+    /// Names the first key with a value that is not valid for such observations.
     pub fn validate(&self, observations: &ObservationSpace) -> Result<(), ModelError> {
         if let Some([low, high]) = self.return_range
             && !(low < high && (high - low).is_finite())
         {
             let got = format!("[{low}, {high}]");
-            return Err(config_error("return_range", got, "two numbers, the smaller first"));
+            return Err(config_error(
+                "return_range",
+                got,
+                "must be two numbers, the smaller first",
+            ));
         }
         if let Some(AverageReturn { horizon }) = self.average_return {
             check_size("average_return.horizon", horizon)?;
         }
         if let Some(returns) = &self.return_model {
             if self.return_range.is_none() {
-                let expected = "given: a return model predicts returns in [-1, 1]";
+                let expected = "must be set: a return model predicts returns in [-1, 1]";
                 return Err(config_error("return_range", "none", expected));
             }
             returns.validate(observations)?;
@@ -89,7 +92,7 @@ impl ConditionerConfig {
         top_percent::validate(&self.top_percents)
     }
 
-    /// Contexts with the numbers that a model is conditioned on while it learns.
+    /// Contexts with the inputs that condition the model in training.
     #[must_use]
     pub fn condition(&self, contexts: Contexts) -> Contexts {
         let returns_to_go = self.returns(contexts.returns_to_go.clone(), &contexts.timesteps);
@@ -106,16 +109,16 @@ impl ConditionerConfig {
             return returns;
         };
         let place = (returns - low) * (2.0 / (high - low)) - 1.0;
-        // Predicted returns end at 1, so that training conditions on no more either.
+        // Predicted returns end at 1, so training does not condition on more either.
         let has_ends = self.average_return.is_some() || self.return_model.is_some();
         if has_ends { place.clamp(-1.0, 1.0) } else { place }
     }
 }
 
-/// What an agent is conditioned on besides its target.
+/// Condition of an agent in addition to its target.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Condition {
-    /// The place of a top percent among those of the configuration; it replaces the target.
+    /// The index of a top percent in the configuration; it replaces the target.
     top_percent: Option<u8>,
     /// The quantile of predicted returns that bounds the target.
     return_quantile: Option<f64>,
@@ -134,10 +137,10 @@ impl Condition {
             let quantile = f64::from(play.acting.return_quantile);
             let wrong = |expected| Err(config_error("return_quantile", quantile, expected));
             if !(quantile > 0.0 && quantile < 1.0) {
-                return wrong("above 0 and below 1");
+                return wrong("must be above 0 and below 1");
             }
             if config.is_none_or(|config| config.return_model.is_none()) {
-                return wrong("none: the agent has no return model (model.return_head)");
+                return wrong("must be none: the agent has no return model (model.return_head)");
             }
             condition.return_quantile = Some(quantile);
         }
@@ -149,7 +152,7 @@ impl Condition {
     }
 }
 
-/// Turns what an agent remembers into what its model is conditioned on.
+/// Conversion of an agent's history to the inputs that condition its model.
 #[derive(Clone, Debug)]
 pub struct Conditioner {
     config: ConditionerConfig,
@@ -158,23 +161,23 @@ pub struct Conditioner {
 }
 
 impl Conditioner {
-    /// A conditioner while acting.
+    /// A conditioner for acting.
     ///
     /// # Errors
-    /// When the condition needs a return model and there is none.
+    /// When the condition needs a return model and `return_model` is `None`.
     pub fn new(
         config: &ConditionerConfig,
         return_model: Option<ReturnModel>,
         condition: Condition,
     ) -> Result<Self, ModelError> {
         if let (Some(quantile), None) = (condition.return_quantile, &return_model) {
-            let expected = "none: the weights of the return model are missing";
+            let expected = "must be none: the weights of the return model are missing";
             return Err(config_error("return_quantile", quantile, expected));
         }
         Ok(Self { config: config.clone(), return_model, condition })
     }
 
-    /// Contexts with the numbers that the model is conditioned on while it acts.
+    /// Contexts with the inputs that condition the model during acting.
     #[must_use]
     pub fn condition(&self, contexts: Contexts) -> Contexts {
         let [batch, _] = contexts.dims();
@@ -182,7 +185,7 @@ impl Conditioner {
         if let (Some(returns), Some(q)) = (&self.return_model, self.condition.return_quantile)
             && let Observed::Vectors(observations) = &contexts.observations
         {
-            // In this order a quantile that is NaN stays, and so do broken weights.
+            // In this order, NaN quantiles (of broken weights) remain NaN.
             let quantiles = returns.quantiles(observations.clone(), q);
             contexts.returns_to_go = quantiles.min_pair(contexts.returns_to_go);
         }
@@ -199,8 +202,8 @@ mod tests {
     use crate::contexts::Acted;
     use burn::tensor::Device;
 
-    /// Of an episode of 10 steps, a target of 3 at step 0 is an average of 3 an episode, and 3 left
-    /// at step 5 one of 6; 9 and -1 are beyond what was recorded.
+    /// In an episode of 10 steps, a target of 3 at step 0 is an average of 3 per episode, and a
+    /// rest of 3 at step 5 is an average of 6. 9 and -1 are beyond the range.
     #[test]
     fn averages_and_returns_with_a_return_model_stay_in_the_range() {
         let device = Device::flex();
@@ -225,7 +228,7 @@ mod tests {
         assert_eq!(conditioned(None, None), [-0.25, -0.25, 1.25, -1.25]);
         let average = Some(AverageReturn { horizon: 10 });
         assert_eq!(conditioned(average, None), [-0.25, 0.5, 1.0, -1.0]);
-        // A return model predicts none beyond.
+        // A return model does not predict returns beyond the range.
         let returns = Some(ReturnModelConfig::hl_gauss());
         assert_eq!(conditioned(None, returns), [-0.25, -0.25, 1.0, -1.0]);
     }

@@ -1,4 +1,4 @@
-//! What a model reads: a batch of contexts.
+//! A model's input: a batch of contexts.
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
@@ -24,14 +24,14 @@ pub enum Frames {
 pub enum Observed {
     /// Stacks of frames.
     Frames(Frames),
-    /// `[batch, time, width]`: numbers, normalized as the training data was.
+    /// `[batch, time, width]`: vectors, normalized with the training data's statistics.
     Vectors(Tensor<3>),
     /// `[batch, time, d_model]`: observations that the model's encoder has embedded already. A
     /// policy keeps them, so that it encodes each frame once.
     Embedded(Tensor<3>),
 }
 
-/// The actions of a batch of contexts. No prediction reads the newest.
+/// The actions of a batch of contexts. No prediction reads the newest action.
 #[derive(Clone, Debug)]
 pub enum Acted {
     /// `[batch, time]`: environment action ids.
@@ -78,23 +78,23 @@ impl Acted {
     }
 }
 
-/// A batch of contexts, each `time` steps long. Padded places may hold anything finite.
+/// A batch of contexts, each `time` steps long. Padded places can contain any finite values.
 #[derive(Clone, Debug)]
 pub struct Contexts {
-    /// What was seen at each step.
+    /// The observation of each step.
     pub observations: Observed,
-    /// What was done at each step.
+    /// The action of each step.
     pub actions: Acted,
-    /// `[batch, time]`: the return from each step on, that step's reward included. Data and
-    /// histories have it divided by the task's scale, a [conditioner](crate::conditioning) in the
-    /// unit that the model is conditioned on.
+    /// `[batch, time]`: the return from each step on, including that step's reward. In data and
+    /// histories it is divided by the task's scale. A [conditioner](crate::conditioning) converts
+    /// it to the unit of the model.
     pub returns_to_go: Tensor<2>,
-    /// `[batch · time]`, on the host: each step's place in its episode, from 0.
+    /// `[batch · time]`, on the host: each step's timestep in its episode, from 0.
     pub timesteps: Vec<i32>,
     /// Padded timesteps at the start of each context.
     pub n_padding: Vec<usize>,
-    /// `[batch]`, the place of each context's [top percent](crate::conditioning::top_percent) among
-    /// those of the model; `None` in a context that was drawn from all episodes. Empty: all were.
+    /// `[batch]`: the index of each context's [top percent](crate::conditioning::top_percent) in
+    /// the model's list; `None` for a context that was drawn from all episodes. Empty: all were.
     pub best: Vec<Option<u8>>,
 }
 
@@ -111,23 +111,23 @@ impl Contexts {
         rows.map(|(row, &n_padding)| row[n_padding.min(time - 1)]).collect()
     }
 
-    /// `shares` of timesteps in a mean, `[batch · time]`, of contexts that were drawn from all
-    /// episodes alone, so that the mean is one of the recording.
-    pub fn only_of_all(&self, shares: Tensor<1>) -> Tensor<1> {
+    /// `weights` of timesteps in a mean, `[batch · time]`, set to 0 for contexts of a top percent,
+    /// so that the mean is over all episodes.
+    pub fn without_top_percents(&self, weights: Tensor<1>) -> Tensor<1> {
         if self.best.iter().all(Option::is_none) {
-            return shares;
+            return weights;
         }
         let [_, time] = self.dims();
         let of_all = self.best.iter().flat_map(|best| vec![f32::from(best.is_none()); time]);
-        let of_all = TensorData::new(of_all.collect::<Vec<f32>>(), shares.dims());
-        let (device, dtype) = (shares.device(), shares.dtype());
-        shares * Tensor::from_data(of_all, (&device, dtype))
+        let of_all = TensorData::new(of_all.collect::<Vec<f32>>(), weights.dims());
+        let (device, dtype) = (weights.device(), weights.dtype());
+        weights * Tensor::from_data(of_all, (&device, dtype))
     }
 
-    /// The share of each timestep in a mean over real timesteps, `[batch · time]`.
-    pub fn shares(&self, device: &Device, dtype: DType) -> Tensor<1> {
+    /// The weight of each timestep in a mean over real timesteps, `[batch · time]`.
+    pub fn timestep_weights(&self, device: &Device, dtype: DType) -> Tensor<1> {
         let [_, time] = self.dims();
-        shares(&self.n_padding, time, device, dtype)
+        timestep_weights(&self.n_padding, time, device, dtype)
     }
 }
 
@@ -138,17 +138,22 @@ pub fn real_mask(n_padding: &[usize], time: usize) -> Vec<f32> {
     n_padding.iter().flat_map(|&pad| (0..time).map(move |place| f32::from(place >= pad))).collect()
 }
 
-/// The share of each timestep in a mean over real timesteps, `[batch · time]`: zero for
-/// padding, the others add up to one.
+/// The weight of each timestep in a mean over real timesteps, `[batch · time]`: zero for padding;
+/// the other weights add up to one.
 ///
 /// `n_padding` counts the padded timesteps at the start of each context.
-pub fn shares(n_padding: &[usize], time: usize, device: &Device, dtype: DType) -> Tensor<1> {
+pub fn timestep_weights(
+    n_padding: &[usize],
+    time: usize,
+    device: &Device,
+    dtype: DType,
+) -> Tensor<1> {
     let real = real_mask(n_padding, time);
     let n_real: f32 = real.iter().sum();
     Tensor::from_data(TensorData::from(&real[..]), (device, dtype)) / f64::from(n_real.max(1.0))
 }
 
-/// Timesteps of contexts that begin at these, `[batch · time]`; 0 in padded places.
+/// Timesteps of contexts with these first timesteps, `[batch · time]`; 0 in padded places.
 pub fn timesteps_from(first: &[i32], n_padding: &[usize], time: usize) -> Vec<i32> {
     let row = |(&first, &n_padding): (&i32, &usize)| {
         (0..time).map(move |place| match place.checked_sub(n_padding) {
@@ -164,13 +169,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn real_timesteps_share_equally() {
+    fn real_timesteps_have_equal_weights() {
         let device = Device::flex();
         let numbers = |tensor: Tensor<1>| tensor.into_data().iter().collect::<Vec<f32>>();
-        let got = numbers(shares(&[0, 2, 1], 3, &device, DType::F64));
+        let got = numbers(timestep_weights(&[0, 2, 1], 3, &device, DType::F64));
         let sixth = (1.0f64 / 6.0) as f32;
         assert_eq!(got, [1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0].map(|x| x * sixth));
-        assert_eq!(numbers(shares(&[2], 2, &device, DType::F32)), [0.0, 0.0], "nothing is real");
+        assert_eq!(
+            numbers(timestep_weights(&[2], 2, &device, DType::F32)),
+            [0.0, 0.0],
+            "all is padding"
+        );
     }
 
     #[test]

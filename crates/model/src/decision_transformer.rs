@@ -11,16 +11,16 @@
 //! Encoder and action embedding follow from the spaces. The two references are two
 //! configurations: [`DecisionTransformerConfig::atari`] and [`DecisionTransformerConfig::gym`].
 //!
-//! The model knows no environment's units. Vectors come **normalized**,
+//! The model does not depend on any environment's units. Vectors are passed **normalized**,
 //! `(o - mean) / (std + 1e-6)` with the mean and standard deviation over all timesteps of the
-//! training data. A [`Conditioner`](crate::conditioning) turns raw returns into the numbers that
-//! the model is conditioned on.
+//! training data. A [`Conditioner`](crate::conditioning) converts raw returns to the inputs that
+//! condition the model.
 //!
 //! Differs from the reference implementations:
-//! - Contexts may be padded on the left. No token attends to padding, and local positions count
-//!   from the first real token, so a padded context gives what the shorter one gives.
-//! - Query, key and value are one matrix. What the references never train or use (a token
-//!   embedding; on Gym heads for observations and returns) is left out.
+//! - Contexts may be padded on the left. Tokens do not attend to padding, and local positions count
+//!   from the first real token, so a padded context has the same result as the shorter one.
+//! - Query, key and value are one matrix. Parts that the references never train or use are left out
+//!   (a token embedding; on Gym heads for observations and returns).
 //! - The Fourier head's regulariser is averaged over observation tokens and added to the
 //!   loss (the reference averages over all tokens and never adds it).
 //! - Any [`Head`] that fits the actions may read the tokens; the references' are
@@ -54,48 +54,48 @@ use crate::{
     transformer_block::{BlockOptions, TransformerBlock},
 };
 
-/// Seed of the dropout masks of one training step; there is none while acting.
+/// Seed of the dropout masks of one training step; `None` while acting.
 #[derive(Clone, Copy, Debug)]
 pub struct DropoutSeed(pub u64);
 
 /// Timesteps of a context at which the model predicts actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steps {
-    /// All, to learn.
+    /// All, for training.
     All,
-    /// The newest, to act.
+    /// The newest, for acting.
     Newest,
 }
 
 /// See the [module's documentation](self).
 #[derive(Module, Debug)]
 pub struct DecisionTransformer {
-    /// From an observation to a token.
+    /// Encoder from an observation to a token.
     pub encoder: Encoder,
-    /// From a return-to-go to a token, `[1, d_model]`; absent in behaviour cloning.
+    /// Layer from a return-to-go to a token, `[1, d_model]`; `None` in behaviour cloning.
     pub returns: Option<Affine>,
-    /// From an action to a token.
+    /// Embedding from an action to a token.
     pub action: ActionEmbedding,
     /// Time in the context and in the episode, added to tokens.
     pub positions: Positions,
-    /// Causal attention and a perceptron each, in the order in which they run.
+    /// Causal attention and a perceptron each, in the order of execution.
     pub blocks: Vec<TransformerBlock>,
-    /// `[d_model]`, of the norm after the last block.
+    /// `[d_model]`, weight of the norm after the last block.
     pub final_norm_weight: Param<Tensor<1>>,
     /// `[d_model]`
     pub final_norm_bias: Param<Tensor<1>>,
-    /// From an observation's token to the action.
+    /// Head from an observation's token to the action.
     pub head: Head,
-    /// The configuration of all this.
+    /// The configuration of the model.
     #[module(skip)]
     pub config: DecisionTransformerConfig,
-    /// What it sees.
+    /// The form of the observations.
     #[module(skip)]
     pub observations: ObservationSpace,
-    /// What it does.
+    /// The form of the actions.
     #[module(skip)]
     pub actions: ActionSpace,
-    /// Fused operations where there are any, or the plain ones.
+    /// Fused operations if available, or the plain ones.
     #[module(skip)]
     pub form: Form,
 }
@@ -113,7 +113,7 @@ impl DecisionTransformer {
     /// the fields.
     ///
     /// # Errors
-    /// When `config` describes no model of such observations and actions.
+    /// When `config` is not valid for such observations and actions.
     pub fn init(
         config: &DecisionTransformerConfig,
         observations: &ObservationSpace,
@@ -125,7 +125,7 @@ impl DecisionTransformer {
         let transformer = config.transformer();
         Ok(Self {
             encoder: Encoder::init(observations, d, config.tanh_embeddings, init),
-            // PyTorch's default for one input. Of several, all but one are zero.
+            // PyTorch's default for one input. With several inputs, all but one are zero.
             returns: config.conditioning.as_ref().map(|conditioning| Affine {
                 weight: init.uniform([conditioning.width(), d], 1.0),
                 bias: init.uniform([d], 1.0),
@@ -148,7 +148,7 @@ impl DecisionTransformer {
     /// The transformer's output at the observation tokens of some timesteps: the head's input.
     ///
     /// # Shapes
-    /// - result: `[batch, steps, d_model]`; rows of padded steps are finite and mean nothing
+    /// - result: `[batch, steps, d_model]`; rows of padded steps are finite but undefined
     pub fn hidden(
         &self,
         contexts: &Contexts,
@@ -188,7 +188,7 @@ impl DecisionTransformer {
     }
 
     /// Dropout and the blocks, at the observation tokens of some steps. The last block computes
-    /// nothing else.
+    /// only these.
     ///
     /// A token attends to itself and to earlier tokens of its context, never to padding.
     ///
@@ -247,19 +247,19 @@ impl DecisionTransformer {
         Some(logits.reshape([batch, time, n_actions]))
     }
 
-    /// Mean loss of the logged actions over real timesteps, plus the head's regulariser.
+    /// Mean loss of the recorded actions over real timesteps, plus the head's regulariser.
     pub fn loss(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Loss {
         let [batch, time] = contexts.dims();
         let hidden = self.hidden(contexts, Steps::All, dropout);
         let rows = hidden.reshape([batch * time, self.config.d_model]);
         let loss = self.head.loss(rows, contexts.actions.rows());
-        let shares = contexts.shares(&loss.rows.device(), loss.rows.dtype());
-        Loss::of(loss, shares)
+        let weights = contexts.timestep_weights(&loss.rows.device(), loss.rows.dtype());
+        Loss::of(loss, weights)
     }
 }
 
-/// What a timestep is conditioned on as a token: `R̂ W₀ + b` with a return, and the row `W_k` alone
-/// with a [top percent](crate::conditioning::top_percent).
+/// The token of a timestep's conditioning: `R̂ W₀ + b` with a return, and only the row `W_k` with a
+/// [top percent](crate::conditioning::top_percent).
 ///
 /// # Shapes
 /// - `condition`: `[batch · time, 1 + top percents]`
@@ -287,9 +287,9 @@ fn interleave(streams: Vec<Tensor<3>>) -> Tensor<3> {
 
 /// The observation tokens of some timesteps among `n_tokens` [interleaved](interleave) ones.
 ///
-/// The action is read from the *observation* token: it has seen the return-to-go and the
-/// observation at `t`, and not yet the action it must predict. Of three tokens it is the second,
-/// of two the first.
+/// The action is predicted from the *observation* token: it has seen the return-to-go and the
+/// observation at `t`, and not yet the action it must predict. It is the second of three tokens, or
+/// the first of two.
 fn observation_tokens(steps: Steps, per_step: usize, n_tokens: usize) -> Queries {
     let first = per_step - 2;
     match steps {

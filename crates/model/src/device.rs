@@ -1,31 +1,31 @@
-//! Where to compute: a choice made at run time.
+//! Selection of the device at run time.
 
 use burn::tensor::Device;
 
 use crate::error::ModelError;
 
-/// A device that is there.
+/// An available device.
 pub struct Chosen {
     /// The device, without autodiff.
     pub device: Device,
     /// Whether it is a GPU.
     pub is_gpu: bool,
-    /// For people.
+    /// A description for people.
     pub name: String,
 }
 
-/// Threads that compute on a CPU: as `RAYON_NUM_THREADS` says, or one a core.
+/// Number of threads on a CPU: `RAYON_NUM_THREADS`, or one per core.
 fn n_threads() -> usize {
-    let said = std::env::var("RAYON_NUM_THREADS").ok().and_then(|said| said.parse().ok());
+    let configured =
+        std::env::var("RAYON_NUM_THREADS").ok().and_then(|configured| configured.parse().ok());
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    said.filter(|&said| said > 0).unwrap_or_else(cores)
+    configured.filter(|&configured| configured > 0).unwrap_or_else(cores)
 }
 
-/// The device of this name: `auto` (the first GPU if one is there), `cpu`, `cuda` or
-/// `cuda:N`.
+/// The device with this name: `auto` (the first GPU if there is one), `cpu`, `cuda` or `cuda:N`.
 ///
 /// # Errors
-/// When the name means nothing, or that device is not there.
+/// When the name is invalid, or the device does not exist.
 pub fn choose(name: &str) -> Result<Chosen, ModelError> {
     let wrong =
         |expected: String| ModelError::Input { what: "device", got: name.to_owned(), expected };
@@ -40,7 +40,7 @@ pub fn choose(name: &str) -> Result<Chosen, ModelError> {
         None if name == "auto" && n_cuda() > 0 => Ok(gpu(0)),
         None if name == "auto" && cfg!(feature = "cuda") => {
             let Chosen { name, .. } = cpu();
-            Ok(Chosen { name: format!("{name} (no CUDA device is found here)"), ..cpu() })
+            Ok(Chosen { name: format!("{name} (no CUDA device found)"), ..cpu() })
         }
         None if name == "auto" => Ok(cpu()),
         None if name != "cuda" => Err(wrong("auto, cpu, cuda or cuda:N".into())),
@@ -55,7 +55,7 @@ pub fn choose(name: &str) -> Result<Chosen, ModelError> {
                 Ok(gpu(index))
             } else {
                 Err(wrong(match n_cuda() {
-                    0 => "cpu: no CUDA device is found here (is NVIDIA's driver there?)".into(),
+                    0 => "cpu: no CUDA device found. Check the NVIDIA driver".into(),
                     n => format!("cpu, or a CUDA device from cuda:0 to cuda:{}", n - 1),
                 }))
             }
@@ -63,7 +63,7 @@ pub fn choose(name: &str) -> Result<Chosen, ModelError> {
     }
 }
 
-/// Whether tensors of this device are on the CPU.
+/// Whether this device is the CPU.
 pub fn is_cpu(device: &Device) -> bool {
     *device == Device::flex()
 }

@@ -1,5 +1,4 @@
-//! From an observation or an action to a token. A new encoder is one file beside this one's, and one
-//! variant.
+//! Encoders of observations and actions as tokens. A new encoder is one more file, and one variant.
 
 mod actions;
 mod linear;
@@ -43,7 +42,7 @@ impl Matrices for Encoder {
 }
 
 impl Encoder {
-    /// The encoder of such observations. `tanh`: whether vectors go through it.
+    /// The encoder for such observations. `tanh`: whether encoded vectors go through tanh.
     pub fn init(
         observations: &ObservationSpace,
         d_model: usize,
@@ -58,13 +57,13 @@ impl Encoder {
         }
     }
 
-    /// Embeds observations that are not embedded yet.
+    /// Embeds raw observations.
     ///
     /// # Shapes
     /// - result: `[n, d_model]`, observation by observation
     ///
     /// # Panics
-    /// When they are of another kind than the encoder's: a caller's bug.
+    /// When the observations have another kind than the encoder's: a caller's bug.
     pub fn forward(&self, observed: &Observed, form: Form) -> Tensor<2> {
         match (self, observed) {
             (Self::Nature(encoder), Observed::Frames(frames)) => {
@@ -80,7 +79,7 @@ impl Encoder {
 }
 
 /// # Errors
-/// When there is no encoder of such observations.
+/// When there is no encoder for such observations.
 pub fn validate(observations: &ObservationSpace) -> Result<(), ModelError> {
     match observations {
         ObservationSpace::Pixels { shape } if shape[..] != [STACK, FRAME, FRAME] => {

@@ -1,38 +1,38 @@
-//! What can be wrong with a model's configuration or weights.
+//! Errors in a model's configuration or weights.
 
 use std::path::PathBuf;
 
 /// Errors of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// A configuration that describes no model.
+    /// An invalid configuration.
     #[error("{key} = {got}: {expected}")]
     Config {
-        /// The offending key as a person writes it, such as `model.n_layers` or `td3_bc.alpha`; the
-        /// field's own name where no key sets it.
+        /// The invalid key as a user writes it, such as `model.n_layers` or `td3_bc.alpha`; the
+        /// field's own name if no key sets it.
         key: String,
         /// Its value.
         got: String,
-        /// What it must be.
+        /// The valid values.
         expected: String,
     },
-    /// A tensor the model needs is not in the file.
+    /// A tensor that the model needs is missing from the file.
     #[error(
-        "tensor `{name}` is missing from the weights; the model's configuration and its weights do not belong together"
+        "tensor `{name}` is missing from the weights: the configuration and the weights belong to different models"
     )]
     MissingTensor {
         /// Name of the tensor.
         name: String,
     },
-    /// A tensor that no parameter of the model has.
+    /// A tensor that does not belong to any parameter of the model.
     #[error(
-        "tensor `{name}` belongs to no part of the model; the model's configuration and its weights do not belong together"
+        "tensor `{name}` does not belong to the model: the configuration and the weights belong to different models"
     )]
     UnknownTensor {
         /// Name of the tensor.
         name: String,
     },
-    /// A tensor has another shape than the model's.
+    /// A tensor with another shape than the model's.
     #[error("tensor `{name}` has shape {got:?}, the model expects {expected:?}")]
     Shape {
         /// Name of the tensor.
@@ -42,9 +42,9 @@ pub enum ModelError {
         /// Shape in the model.
         expected: Vec<usize>,
     },
-    /// Two of a model's tensors have different float types.
+    /// Two tensors of a model with different float types.
     #[error(
-        "tensor `{name}` has type {got} and `{first}` has {expected}; the weights of a model must have one type"
+        "tensor `{name}` has type {got}, but `{first}` has {expected}: the weights of a model must have one type"
     )]
     MixedTypes {
         /// Name of the tensor.
@@ -56,8 +56,8 @@ pub enum ModelError {
         /// Type of the first tensor.
         expected: String,
     },
-    /// A tensor has a type the model cannot take.
-    #[error("tensor `{name}` has type {got}; f16, bf16, f32 or f64 is needed")]
+    /// A tensor with a type that the model does not support.
+    #[error("tensor `{name}` has type {got}, expected f16, bf16, f32 or f64")]
     DType {
         /// Name of the tensor.
         name: String,
@@ -65,22 +65,22 @@ pub enum ModelError {
         got: String,
     },
     /// A safetensors file that cannot be read.
-    #[error("{}: not a readable safetensors file ({reason}); delete it and use another checkpoint", path.display())]
+    #[error("{}: not a valid safetensors file ({reason}). Delete it and use another checkpoint", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the reader says.
+        /// The reader's error.
         reason: String,
     },
-    /// A file that is no state dict, or a damaged one.
-    #[error("{}: not readable as torch.save writes it ({reason})", path.display())]
+    /// A file that is not a state dict, or a damaged one.
+    #[error("{}: not a file of torch.save ({reason})", path.display())]
     StateDict {
         /// The file.
         path: PathBuf,
-        /// What the reader says.
+        /// The reader's error.
         reason: String,
     },
-    /// The file could not be opened, read or written.
+    /// A file that could not be opened, read or written.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -91,22 +91,22 @@ pub enum ModelError {
     /// Inputs that do not fit each other or the model.
     #[error("{what}: got {got}, expected {expected}")]
     Input {
-        /// Which input.
+        /// The input.
         what: &'static str,
-        /// What was given.
+        /// The passed value.
         got: String,
-        /// What is needed.
+        /// The valid values.
         expected: String,
     },
 }
 
-/// The most layers, timesteps of a context, bins of a number and the like that there may be:
-/// far beyond any experiment, and small enough that a damaged configuration claims no memory.
-/// No weight has their size, so nothing else bounds them.
+/// Maximum number of layers, timesteps of a context, bins and similar counts: far beyond any
+/// experiment, and small enough that a damaged configuration does not allocate excessive memory.
+/// Weights have no axis of these sizes, so nothing else bounds them.
 const MOST: usize = 1 << 16;
 
 /// # Errors
-/// Names the first key whose value is 0 or beyond all measure.
+/// Names the first key with a value of 0 or above the maximum.
 pub(crate) fn check_counts(counts: &[(&'static str, usize)]) -> Result<(), ModelError> {
     match counts.iter().find(|(_, value)| !(1..=MOST).contains(value)) {
         Some(&(key, value)) => Err(config_error(key, value, "must lie in 1 to 65536")),
@@ -115,7 +115,8 @@ pub(crate) fn check_counts(counts: &[(&'static str, usize)]) -> Result<(), Model
 }
 
 /// # Errors
-/// When a size that takes no memory of itself is 0, or no 32-bit integer, as timesteps are.
+/// When the size is 0, or not a 32-bit integer, the type of timesteps. Such a size does not
+/// allocate memory.
 pub(crate) fn check_size(key: &'static str, size: usize) -> Result<(), ModelError> {
     match i32::try_from(size) {
         Ok(1..) => Ok(()),
@@ -124,7 +125,7 @@ pub(crate) fn check_size(key: &'static str, size: usize) -> Result<(), ModelErro
 }
 
 /// # Errors
-/// When it is negative, or infinite in the single precision that models have.
+/// When it is negative, or infinite in single precision, the type of models.
 pub(crate) fn check_not_negative(key: &'static str, value: f64) -> Result<(), ModelError> {
     match value >= 0.0 && (value as f32).is_finite() {
         true => Ok(()),
@@ -132,7 +133,7 @@ pub(crate) fn check_not_negative(key: &'static str, value: f64) -> Result<(), Mo
     }
 }
 
-/// A value of the key `key` that describes nothing there is.
+/// An error for the invalid value of a key.
 pub fn config_error(
     key: impl Into<String>,
     got: impl ToString,

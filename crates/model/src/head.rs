@@ -1,24 +1,25 @@
-//! Action heads: from a token to an action.
+//! Action heads: conversion of a token to an action.
 //!
 //! There are two kinds, described in [`kinds`]. A new head is one file that implements the traits
-//! of its kind, a line that names the file, and its line in the list below: the word that chooses
-//! it (`head=fourier` is one head for a list of actions and another for numbers), the file, the
-//! options and the head. The doc of that line and those of the options are what `--help` shows.
+//! of its kind, a line with the file's name, and a line in the list below. That line has the head's
+//! word in configurations, the file, the options and the head. (`head=fourier` is one head for
+//! discrete and another for continuous actions.) `--help` shows the docs of that line and of the
+//! options.
 //!
-//! | head | says | loss |
+//! | head | output | loss |
 //! | --- | --- | --- |
-//! | [`LinearHead`], [`FourierHead`], [`GmmHead`] | how probable each of a list of actions is | cross-entropy |
+//! | [`LinearHead`], [`FourierHead`], [`GmmHead`] | a probability for each discrete action | cross-entropy |
 //! | [`PointwiseHead`], and its tanh | one number for each dimension | squared error |
-//! | [`GaussianHead`] | for each dimension one bump, as wide everywhere | negative log-likelihood |
-//! | [`GmmLikelihoodHead`] | G bumps, by default as wide everywhere | negative log-likelihood |
-//! | [`FourierLikelihoodHead`] | any shape of N frequencies | negative log-likelihood |
+//! | [`GaussianHead`] | for each dimension one bump, with one width for all inputs | negative log-likelihood |
+//! | [`GmmLikelihoodHead`] | G bumps, by default with one width for all inputs | negative log-likelihood |
+//! | [`FourierLikelihoodHead`] | any density of N frequencies | negative log-likelihood |
 //! | [`BinnedHead`] | a probability for each of m bins | cross-entropy |
 //!
-//! All learn by [`Head::loss`] and act by [`Head::decide`].
+//! All learn with [`Head::loss`] and act with [`Head::decide`].
 //!
-//! A head on a list of actions returns logits by **environment action id**. One that orders its
-//! bins otherwise (the Fourier head on Atari) permutes inside, so targets, inputs and played
-//! actions all speak the environment's ids.
+//! A head for discrete actions returns logits by **environment action id**. A head with another
+//! order of bins (the Fourier head on Atari) permutes internally, so targets, inputs and chosen
+//! actions all use the environment's ids.
 
 #[macro_use]
 mod list;
@@ -75,25 +76,25 @@ use crate::{
 
 heads! {
     bins {
-        /// A list of actions, or bins: one affine layer without bias.
+        /// Discrete actions, or bins: one affine layer without bias.
         "linear" linear: Linear(LinearConfig => LinearHead),
-        /// A list of actions in an order, or bins: a Fourier series.
+        /// Discrete actions in an order, or bins: a Fourier series.
         "fourier" fourier: Fourier(FourierHeadConfig => FourierHead),
-        /// A list of actions in an order, or bins: a mixture of Gaussians.
+        /// Discrete actions in an order, or bins: a mixture of Gaussians.
         "gmm" gmm: Gmm(GmmHeadConfig => GmmHead),
     }
     numbers {
-        /// Real values: the tanh of an affine layer, by squared error, as the reference.
+        /// Continuous actions: the tanh of an affine layer, by squared error, as in the reference.
         "tanh" pointwise: Tanh(TanhConfig => PointwiseHead),
-        /// Real values: an affine layer, by squared error.
+        /// Continuous actions: an affine layer, by squared error.
         "pointwise" pointwise: Pointwise(PointwiseConfig => PointwiseHead),
-        /// Real values: a diagonal Gaussian.
+        /// Continuous actions: a diagonal Gaussian.
         "gaussian" gaussian: Gaussian(GaussianConfig => GaussianHead),
-        /// Real values: a Fourier series for each number.
+        /// Continuous actions: a Fourier series for each dimension.
         "fourier" fourier_likelihood: FourierLikelihood(FourierLikelihoodConfig => FourierLikelihoodHead),
-        /// Real values: a mixture of Gaussians for each number.
+        /// Continuous actions: a mixture of Gaussians for each dimension.
         "gmm" gmm_likelihood: GmmLikelihood(GmmLikelihoodConfig => GmmLikelihoodHead),
-        /// Each number cut into bins; chosen by a head on bins and their number.
+        /// Continuous actions with each dimension cut into bins: a head on bins, and their number.
         binned: Binned(BinnedConfig => BinnedHead),
     }
 }
@@ -101,7 +102,7 @@ heads! {
 /// The centres `b_j = -1 + (2j + 1)/m` of `m` bins on [-1, 1], column by column of a head's
 /// logits.
 ///
-/// `bin_of` names each column's bin; `None`: columns are bins.
+/// `bin_of` contains the bin of each column; `None`: columns are bins.
 fn bin_centres(m: usize, bin_of: Option<&[usize]>) -> Vec<f64> {
     (0..m)
         .map(|column| bin_of.map_or(column, |bins| bins[column]))

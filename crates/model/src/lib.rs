@@ -1,8 +1,8 @@
-//! The Decision Transformer and the perceptron it is compared with: configuration, models, action
-//! heads, weights on disk, and the policy that plays them.
+//! The Decision Transformer and its perceptron baseline: configuration, models, action heads,
+//! weights on disk, and the acting policy.
 //!
 //! Start with [`decision_transformer`]. A [`Model`] is any of the models, a [`Head`] any of the
-//! heads. Every model reads [`Contexts`], whose returns a [`Conditioner`] has prepared, and a
+//! heads. Every model reads [`Contexts`] with returns prepared by a [`Conditioner`], and a
 //! [`ModelPolicy`] acts with any model.
 
 #[macro_use]
@@ -44,7 +44,7 @@ pub use model::{Loss, Model, ModelConfig};
 pub use parameters::{affine, init, matrices, weights};
 pub use perceptron::{Perceptron, PerceptronConfig};
 
-/// The README's example, compiled and run with the others.
+/// The README's example, compiled and run with the doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

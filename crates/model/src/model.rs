@@ -1,4 +1,4 @@
-//! [`Model`]: any of the models, as training and acting see it.
+//! [`Model`]: any of the models, as training and acting use it.
 
 use burn::{
     module::{Module, ParamId},
@@ -23,7 +23,7 @@ use crate::{
     weights::{self, NamedTensors},
 };
 
-/// Which model, with its own options.
+/// A model configuration, with its own options.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ModelConfig {
@@ -34,10 +34,10 @@ pub enum ModelConfig {
 }
 
 impl ModelConfig {
-    /// Checks what the types cannot.
+    /// Checks the values that the types do not.
     ///
     /// # Errors
-    /// Names the first key whose value describes no model of such observations and actions.
+    /// Names the first key with a value that is not valid for such observations and actions.
     pub fn validate(
         &self,
         observations: &ObservationSpace,
@@ -49,8 +49,8 @@ impl ModelConfig {
         }
     }
 
-    /// The same with what follows from the data of `other`: the rows of tables of timesteps, and
-    /// the range and horizon of returns.
+    /// The same with the settings that follow from the data of `other`: the rows of timestep
+    /// tables, and the range and horizon of returns.
     #[must_use]
     pub fn scaled_as(mut self, other: &Self) -> Self {
         if let (Self::Transformer(own), Self::Transformer(other)) = (&mut self, other) {
@@ -67,7 +67,7 @@ impl ModelConfig {
         self
     }
 
-    /// Timesteps the model sees.
+    /// Number of timesteps that the model sees.
     pub fn context_length(&self) -> usize {
         match self {
             Self::Transformer(config) => config.context_length,
@@ -75,8 +75,8 @@ impl ModelConfig {
         }
     }
 
-    /// Actions learned from a full context: the transformer's at every timestep, the
-    /// perceptron's at the newest.
+    /// Number of action labels in a full context: every timestep of the transformer, the newest
+    /// timestep of the perceptron.
     pub fn labels_per_context(&self) -> usize {
         match self {
             Self::Transformer(config) => config.context_length,
@@ -84,7 +84,7 @@ impl ModelConfig {
         }
     }
 
-    /// How actions are read.
+    /// The action head.
     pub fn head(&self) -> &HeadConfig {
         match self {
             Self::Transformer(config) => &config.head,
@@ -92,7 +92,7 @@ impl ModelConfig {
         }
     }
 
-    /// What turns returns into the numbers that the model is conditioned on.
+    /// Conversion of returns to the inputs that condition the model.
     pub fn conditioning(&self) -> Option<&ConditionerConfig> {
         match self {
             Self::Transformer(config) => config.conditioning.as_ref(),
@@ -100,17 +100,17 @@ impl ModelConfig {
         }
     }
 
-    /// The [return model](crate::conditioning::return_model) of its conditioner.
+    /// The [return model](crate::conditioning::return_model) of the conditioner.
     pub fn return_model(&self) -> Option<&ReturnModelConfig> {
         self.conditioning().and_then(|conditioning| conditioning.return_model.as_ref())
     }
 
-    /// The [top percents](crate::conditioning::top_percent) that the model is trained with.
+    /// The [top percents](crate::conditioning::top_percent) in the model's training.
     pub fn top_percents(&self) -> &[f32] {
         self.conditioning().map_or(&[][..], |conditioning| &conditioning.top_percents[..])
     }
 
-    /// Whether the model reads a context's place in its episode from a table
+    /// Whether the model reads a context's position in its episode from a table
     /// ([`PositionsConfig::LocalAndGlobal`]).
     pub fn reads_global_timestep(&self) -> bool {
         match self {
@@ -131,29 +131,30 @@ impl ModelConfig {
 
 /// The loss of a batch; each tensor `[1]`.
 pub struct Loss {
-    /// What is differentiated: the head's loss plus regulariser.
+    /// The loss to differentiate: the head's loss plus its regulariser.
     pub total: Tensor<1>,
-    /// Mean loss of the logged actions in the head's own unit: nats, summed over the dimensions of
-    /// a continuous action, or its squared error, averaged over them.
+    /// Mean loss of the recorded actions in the head's own unit: nats, summed over the dimensions
+    /// of a continuous action, or squared error, averaged over them.
     pub action: Tensor<1>,
-    /// The share of timesteps whose logged action is the most probable one (discrete actions only).
+    /// The fraction of timesteps whose recorded action is the most probable one (discrete actions
+    /// only).
     pub accuracy: Option<Tensor<1>>,
 }
 
 impl Loss {
-    /// The loss of rows that have these shares in the mean, `[rows]`.
-    pub(crate) fn of(loss: HeadLoss, shares: Tensor<1>) -> Self {
-        let accuracy = loss.hits.map(|hits| (hits * shares.clone()).sum().detach());
-        let action = (loss.rows * shares.clone()).sum();
+    /// The loss of rows with these weights in the mean, `[rows]`.
+    pub(crate) fn of(loss: HeadLoss, weights: Tensor<1>) -> Self {
+        let accuracy = loss.hits.map(|hits| (hits * weights.clone()).sum().detach());
+        let action = (loss.rows * weights.clone()).sum();
         let total = match loss.regularization {
-            Some(rows) => action.clone() + (rows * shares).sum(),
+            Some(rows) => action.clone() + (rows * weights).sum(),
             None => action.clone(),
         };
         Self { total, action: action.detach(), accuracy }
     }
 }
 
-/// A model. Its [`weights`] have the names that they have in the model itself.
+/// A model. Its [`weights`] have the names of the concrete model.
 #[derive(Module, Debug)]
 #[allow(clippy::large_enum_variant)] // one model per run
 pub enum Model {
@@ -176,7 +177,7 @@ impl Model {
     /// A new model.
     ///
     /// # Errors
-    /// When `config` describes no model of such observations and actions.
+    /// When `config` is not valid for such observations and actions.
     pub fn init(
         config: &ModelConfig,
         observations: &ObservationSpace,
@@ -193,12 +194,12 @@ impl Model {
         })
     }
 
-    /// A model on `device` with these weights, which hold exactly what the configuration
-    /// describes. What it describes is only a claim until then, and takes no memory.
+    /// A model on `device` with these weights, which must fit the configuration exactly. The
+    /// configuration is not trusted before that, and does not allocate memory.
     ///
     /// # Errors
-    /// When a tensor is missing, has another shape or another type than the others, or belongs to no
-    /// parameter.
+    /// When a tensor is missing, has another shape or another type than the others, or does not
+    /// belong to any parameter.
     pub fn from_weights(
         config: &ModelConfig,
         observations: &ObservationSpace,
@@ -214,8 +215,8 @@ impl Model {
         weights::restore(described, tensors)
     }
 
-    /// Mean loss of logged actions, plus the head's regulariser: the transformer's at every
-    /// real timestep, the perceptron's at the newest of each context.
+    /// Mean loss of recorded actions, plus the head's regulariser: at every real timestep for the
+    /// transformer, at the newest timestep of each context for the perceptron.
     pub fn loss(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Loss {
         match self {
             Self::Transformer(model) => model.loss(contexts, dropout),
@@ -223,8 +224,7 @@ impl Model {
         }
     }
 
-    /// What the [head](Self::head) reads to choose each context's newest action, without
-    /// dropout.
+    /// The [head](Self::head)'s input for each context's newest action, without dropout.
     ///
     /// # Shapes
     /// - result: `[batch, width]`
@@ -239,12 +239,12 @@ impl Model {
         }
     }
 
-    /// What the model says about each context's newest action.
+    /// The model's output for each context's newest action.
     pub fn decide(&self, contexts: &Contexts) -> Decisions {
         self.head().decide(self.newest(contexts))
     }
 
-    /// Embedded frames, `[n, d_model]`, which a policy keeps in place of the frames.
+    /// Embedded frames, `[n, d_model]`, which a policy keeps instead of the frames.
     pub fn embedded(&self, observed: &Observed) -> Option<Tensor<2>> {
         match (self, observed) {
             (Self::Transformer(model), Observed::Frames(_)) => {
@@ -254,7 +254,7 @@ impl Model {
         }
     }
 
-    /// From what the model has read to actions.
+    /// The action head.
     pub fn head(&self) -> &Head {
         match self {
             Self::Transformer(model) => &model.head,
@@ -262,7 +262,7 @@ impl Model {
         }
     }
 
-    /// What the model was built from.
+    /// The configuration of the model.
     pub fn config(&self) -> ModelConfig {
         match self {
             Self::Transformer(model) => ModelConfig::Transformer(model.config.clone()),
@@ -270,7 +270,7 @@ impl Model {
         }
     }
 
-    /// What it sees and does.
+    /// The forms of observations and actions.
     pub fn spaces(&self) -> (&ObservationSpace, &ActionSpace) {
         match self {
             Self::Transformer(model) => (&model.observations, &model.actions),
@@ -278,7 +278,7 @@ impl Model {
         }
     }
 
-    /// Timesteps the model sees.
+    /// Number of timesteps that the model sees.
     pub fn context_length(&self) -> usize {
         match self {
             Self::Transformer(model) => model.config.context_length,
@@ -286,7 +286,7 @@ impl Model {
         }
     }
 
-    /// Where its weights are, and their float type.
+    /// The device of its weights, and their float type.
     pub fn device(&self) -> (Device, DType) {
         let weight = match self {
             Self::Transformer(model) => model.final_norm_weight.val(),
@@ -295,8 +295,8 @@ impl Model {
         (weight.device(), weight.dtype())
     }
 
-    /// The same with its operations in this form. The density of a
-    /// [`FourierLikelihoodHead`](crate::head::FourierLikelihoodHead) is in [`Form::Auto`] always.
+    /// The same with this form of operations. The density of a
+    /// [`FourierLikelihoodHead`](crate::head::FourierLikelihoodHead) is always in [`Form::Auto`].
     pub fn with_form(self, form: Form) -> Self {
         match self {
             Self::Transformer(model) => Self::Transformer(DecisionTransformer { form, ..model }),

@@ -1,20 +1,20 @@
-//! Options of heads and attentions: each with its default and its reason, in one place.
+//! Options of heads and attentions: each with its default and its reason in one place.
 //!
-//! `options!` makes of a list of fields the struct, its defaults and its [`Options::KEYS`]. The
-//! doc of a field is what `--help` shows of it.
+//! `options!` generates the struct, its defaults and its [`Options::KEYS`] from a list of fields.
+//! `--help` shows the doc of a field.
 
-/// Options of a variant; all have defaults.
+/// Options of a variant; each has a default.
 pub trait Options: Default {
-    /// The name of each field, what it is, and why its default is what it is.
+    /// The name of each field, its meaning, and the reason for its default.
     const KEYS: &'static [(&'static str, &'static str)];
 }
 
-/// A variant that can be asked for.
+/// A selectable variant.
 #[derive(Clone, Debug)]
 pub struct Choice<C> {
-    /// What it is called, after `head=` or `attention=`.
+    /// Its name, after `head=` or `attention=`.
     pub word: &'static str,
-    /// What it is.
+    /// Its description.
     pub about: &'static str,
     /// Its [options](Options::KEYS).
     pub keys: &'static [(&'static str, &'static str)],
@@ -57,7 +57,7 @@ macro_rules! options {
     };
 }
 
-/// A word and the number that tells variants of it apart: `fourier14`.
+/// A word and the number that distinguishes its variants: `fourier14`.
 pub(crate) fn name(word: &str, size: Option<usize>) -> String {
     size.map_or_else(|| word.to_owned(), |size| format!("{word}{size}"))
 }

@@ -1,4 +1,4 @@
-//! Parameters of modules: how they begin, which are matrices, and how they are stored.
+//! Parameters of modules: initialization, the list of matrices, and storage.
 
 pub mod affine;
 pub mod init;

@@ -1,22 +1,21 @@
-//! Learning actions by a perceptron: behaviour cloning, the baseline of Chen et al. (2021) on
-//! Gym that knows neither attention nor returns; and with one more input, the average return to
-//! go, RvS-R (Emmons et al. 2022).
+//! A perceptron that learns actions. Without returns it is behaviour cloning, the baseline of Chen
+//! et al. (2021) on Gym, without attention. With one more input, the average return-to-go, it is
+//! RvS-R (Emmons et al. 2022).
 //!
-//! The last `context_length` observations, side by side, go through layers of ReLU and dropout
-//! to the same heads that read the Decision Transformer's tokens; only the newest action of a
-//! context is learned. Places before an episode's start hold zeros, which for a normalized
-//! observation is its mean.
+//! The last `context_length` observations, concatenated, go through layers with ReLU and dropout to
+//! the same heads as the Decision Transformer's tokens. Only the newest action of a context is
+//! learned. Places before an episode's start contain zeros, the mean of a normalized observation.
 //!
-//! RvS-R is conditioned on the average return to go. With
-//! [top percents](crate::conditioning::top_percent), half of its contexts are from the best
-//! episodes; there the input of the return is 0 and that of the top percent is 1.
+//! RvS-R is conditioned on the average return-to-go. With [top
+//! percents](crate::conditioning::top_percent), half of its contexts are from the top episodes;
+//! there the input of the return is 0 and the input of the top percent is 1.
 //!
 //! Differs from the reference implementation:
-//! - There padding holds zeros *before* normalization while training and *after* it while
-//!   playing; here always after it.
-//! - Gradients are clipped to a norm of 0.25 in `profile=paper`, as the transformer's; there they
+//! - There, padding is zero *before* normalization in training and *after* it while acting; here it
+//!   is always zero after it.
+//! - Gradients are clipped to a norm of 0.25 in `profile=paper`, as for the transformer; there they
 //!   are not.
-//! - Any [`Head`] that fits the actions may read them; the reference's is
+//! - Any [`Head`] that fits the actions can be used; the reference's is
 //!   [tanh](crate::head::TanhConfig).
 
 use burn::{
@@ -40,7 +39,7 @@ use crate::{
     model::Loss,
 };
 
-/// A perceptron on vectors of observations.
+/// A perceptron on vector observations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PerceptronConfig {
@@ -48,14 +47,13 @@ pub struct PerceptronConfig {
     pub n_layers: usize,
     /// Width of a hidden layer.
     pub width: usize,
-    /// Observations the model sees.
+    /// Number of observations that the model sees.
     pub context_length: usize,
-    /// Probability of dropping a hidden number while training.
+    /// Probability of dropping a hidden unit during training.
     pub dropout: f64,
-    /// How the last hidden layer becomes an action.
+    /// Conversion of the last hidden layer to an action.
     pub head: HeadConfig,
-    /// What turns returns into the numbers that the model is conditioned on; `None` in behaviour
-    /// cloning.
+    /// Conversion of returns to the inputs that condition the model; `None` in behaviour cloning.
     pub conditioning: Option<ConditionerConfig>,
 }
 
@@ -87,10 +85,10 @@ impl PerceptronConfig {
         }
     }
 
-    /// Checks what the types cannot.
+    /// Checks the values that the types do not.
     ///
     /// # Errors
-    /// Names the first key whose value describes no model of such observations and actions.
+    /// Names the first key with a value that is not valid for such observations and actions.
     pub fn validate(
         &self,
         observations: &ObservationSpace,
@@ -101,7 +99,7 @@ impl PerceptronConfig {
             ("model.d_model", self.width),
             ("model.context_length", self.context_length),
         ])?;
-        // As it is computed with.
+        // The precision of the computation.
         if !(0.0..1.0).contains(&(self.dropout as f32)) {
             return Err(config_error("model.dropout", self.dropout, "must lie in [0, 1)"));
         }
@@ -109,7 +107,7 @@ impl PerceptronConfig {
             conditioning.validate(observations)?;
         }
         if let ObservationSpace::Pixels { .. } = observations {
-            let expected = "a perceptron sees vectors; choose the transformer for pixels";
+            let expected = "a perceptron needs vectors. Use model.kind=transformer for pixels";
             return Err(config_error("observations", "pixels", expected));
         }
         encoder::validate(observations)?;
@@ -120,20 +118,20 @@ impl PerceptronConfig {
 /// See the [module's documentation](self).
 #[derive(Module, Debug)]
 pub struct Perceptron {
-    /// In the order in which they run.
+    /// In the order of execution.
     pub layers: Vec<Affine>,
-    /// From the last hidden layer to actions.
+    /// Head from the last hidden layer to actions.
     pub head: Head,
-    /// What the model was built from.
+    /// The configuration of the model.
     #[module(skip)]
     pub config: PerceptronConfig,
-    /// What it sees.
+    /// The form of the observations.
     #[module(skip)]
     pub observations: ObservationSpace,
-    /// What it does.
+    /// The form of the actions.
     #[module(skip)]
     pub actions: ActionSpace,
-    /// The fused operations where there are any, or the plain ones.
+    /// Fused operations if available, or the plain ones.
     #[module(skip)]
     pub form: Form,
 }
@@ -149,7 +147,7 @@ impl Perceptron {
     /// biases.
     ///
     /// # Errors
-    /// When `config` describes no model of such observations and actions.
+    /// When `config` is not valid for such observations and actions.
     pub fn init(
         config: &PerceptronConfig,
         observations: &ObservationSpace,
@@ -175,7 +173,7 @@ impl Perceptron {
         })
     }
 
-    /// What the head reads at each context's newest step.
+    /// The head's input at each context's newest step.
     ///
     /// # Shapes
     /// - result: `[batch, width]`
@@ -205,11 +203,11 @@ impl Perceptron {
         hidden
     }
 
-    /// The last `context_length` observations of each context side by side, zeros where there
-    /// is none: `[batch, context_length · observation_width]`.
+    /// The last `context_length` observations of each context, concatenated, with zeros for missing
+    /// ones: `[batch, context_length · observation_width]`.
     fn stacked(&self, contexts: &Contexts) -> Tensor<2> {
         let Observed::Vectors(observations) = &contexts.observations else {
-            panic!("a perceptron sees vectors");
+            panic!("a perceptron needs vectors");
         };
         let [batch, time, width] = observations.dims();
         let context_length = self.config.context_length;
@@ -230,13 +228,13 @@ impl Perceptron {
         observations.reshape([batch, context_length * width])
     }
 
-    /// Mean loss of the newest logged action of each context, plus the head's regulariser.
+    /// Mean loss of the newest recorded action of each context, plus the head's regulariser.
     pub fn loss(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Loss {
         let [batch, _] = contexts.dims();
         let loss = self.head.loss(self.hidden(contexts, dropout), contexts.actions.newest());
         let (device, dtype) = (loss.rows.device(), loss.rows.dtype());
-        let shares = contexts::shares(&vec![0; batch], 1, &device, dtype);
-        Loss::of(loss, shares)
+        let weights = contexts::timestep_weights(&vec![0; batch], 1, &device, dtype);
+        Loss::of(loss, weights)
     }
 }
 
@@ -312,7 +310,7 @@ mod tests {
         let Decisions::Numbers(decisions) = decisions else { panic!("numbers") };
         let got = [decisions.mode(0), decisions.mode(1)].concat();
         assert!(got.iter().zip(expected).all(|(got, x)| (got - x).abs() < 1e-6), "{got:?}");
-        // The newest actions are 0.25 and -0.5; the older 0.9 are not asked for.
+        // The newest actions are 0.25 and -0.5; the older 0.9 is not a target.
         let squared = (expected[0] - 0.25).powi(2) + (expected[1] + 0.5).powi(2);
         let loss: f64 = model.loss(&inputs(), None).total.into_scalar();
         assert!((loss - squared / 2.0).abs() < 1e-6, "{loss} against {}", squared / 2.0);
@@ -330,7 +328,7 @@ mod tests {
         assert!(rounded.iter().zip(&exact).all(|(rounded, exact)| (rounded - exact).abs() < 0.1));
     }
 
-    /// Contexts shorter than the model's are padded, of longer ones the end is seen.
+    /// Contexts shorter than the model's are padded; of longer ones, the end is used.
     #[test]
     fn contexts_of_any_length_are_stacked() {
         let stacked = |context_length| -> Vec<f32> {
@@ -343,14 +341,15 @@ mod tests {
         assert_eq!(stacked(3), padded);
     }
 
-    /// A return-to-go of 2 at step 5 of at most 10 is a pace of 4 an episode; at step 0 the pace
-    /// is the return, and from the last step on one step remains.
+    /// A return-to-go of 2 at step 5 of at most 10 is an average of 4 per episode. At step 0, the
+    /// average is the return. From the last step on, one step remains.
     #[test]
     fn the_average_return_is_one_more_input() {
         let average = AverageReturn { horizon: 10 };
         let returns_to_go = Tensor::from_data([[2.0f32], [1.0]], &Device::flex());
-        let pace: Vec<f32> = average.of(returns_to_go, &[5, 0]).into_data().iter().collect();
-        assert_eq!(pace, [2.0 * 10.0 / 5.0, 1.0]);
+        let average_return: Vec<f32> =
+            average.of(returns_to_go, &[5, 0]).into_data().iter().collect();
+        assert_eq!(average_return, [2.0 * 10.0 / 5.0, 1.0]);
         assert_eq!([9, 10, 11].map(|timestep| average.factor(timestep)), [10.0, 10.0, 10.0]);
 
         let conditioning = PerceptronConfig::rvs(10).conditioning.unwrap();
@@ -361,24 +360,24 @@ mod tests {
             let contexts = conditioning.condition(contexts.clone());
             model.hidden(&contexts, None).into_data().iter().collect()
         };
-        let asked = |newest: f32| Contexts {
+        let with_return = |newest: f32| Contexts {
             returns_to_go: Tensor::from_data([[8.0f32, newest], [7.0, newest]], &Device::flex()),
             ..inputs()
         };
-        assert_ne!(hidden(&asked(1.0)), hidden(&asked(2.0)));
+        assert_ne!(hidden(&with_return(1.0)), hidden(&with_return(2.0)));
         // Returns of earlier steps are not read.
         let earlier = Contexts {
             returns_to_go: Tensor::from_data([[0.0f32, 1.0], [0.0, 1.0]], &Device::flex()),
             ..inputs()
         };
-        assert_eq!(hidden(&asked(1.0)), hidden(&earlier));
+        assert_eq!(hidden(&with_return(1.0)), hidden(&earlier));
     }
 
     #[test]
     fn what_describes_no_model_is_named() {
         let actions = ActionSpace::unit(1);
         assert!(PerceptronConfig::gym().validate(&OBSERVATIONS, &actions).is_ok());
-        // Neither long episodes nor wide observations take memory of themselves.
+        // Neither long episodes nor wide observations allocate memory in themselves.
         let wide = ObservationSpace::Vectors { width: 70_000 };
         assert!(PerceptronConfig::rvs(70_000).validate(&wide, &actions).is_ok());
         let refused = |change: fn(&mut PerceptronConfig)| {

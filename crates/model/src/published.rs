@@ -1,4 +1,4 @@
-//! Weights in the layouts of the published Decision Transformers, under the references' names.
+//! Weights in the layouts of the published Decision Transformers, with the references' names.
 
 mod atari;
 mod gym;
@@ -10,15 +10,15 @@ pub use gym::gym;
 
 use crate::{error::ModelError, head::HeadConfig, weights::NamedTensors};
 
-/// Where one of our tensors comes from.
+/// Source of one of our tensors.
 struct Source {
     ours: String,
-    /// Several are joined along their first axis.
+    /// Several tensors are joined along their first axis.
     theirs: Vec<String>,
     layout: Layout,
 }
 
-/// How a published tensor lies.
+/// Layout of a published tensor.
 #[derive(Clone, Copy)]
 enum Layout {
     /// As ours.
@@ -43,7 +43,7 @@ fn layer(ours: &str, theirs: &str, layout: Layout) -> [Source; 2] {
     ]
 }
 
-/// `head.weight` and `head.bias` of a head that is one PyTorch layer.
+/// `head.weight` and `head.bias` of a head with one PyTorch layer.
 fn head(theirs: &str) -> [Source; 2] {
     [
         Source::new("head.weight", format!("{theirs}.weight"), Layout::OutIn),
@@ -59,7 +59,7 @@ fn unpublished(head: &HeadConfig, expected: &str) -> ModelError {
     }
 }
 
-/// Makes our tensors of theirs, keeping their float type.
+/// Converts their tensors to ours, keeping their float type.
 ///
 /// # Errors
 /// When a tensor is missing or cannot be joined with its neighbours.
@@ -73,7 +73,7 @@ fn import(sources: Vec<Source>, theirs: &NamedTensors) -> Result<NamedTensors, M
                 None => Err(ModelError::MissingTensor { name: name.clone() }),
             })
             .collect();
-        Ok(laid(joined(&parts?)?, source.layout))
+        Ok(in_our_layout(joined(&parts?)?, source.layout))
     };
     sources
         .into_iter()
@@ -105,9 +105,9 @@ fn joined(parts: &[(&String, &TensorData)]) -> Result<TensorData, ModelError> {
     Ok(floats(values, shape, first.dtype()))
 }
 
-/// A tensor in our layout. One that has not the axes of its layout stays as it is: its shape
-/// will not be the model's.
-fn laid(tensor: TensorData, layout: Layout) -> TensorData {
+/// A tensor in our layout. A tensor with other axes than its layout does not change: its shape will
+/// differ from the model's.
+fn in_our_layout(tensor: TensorData, layout: Layout) -> TensorData {
     match (layout, &tensor.shape()[..]) {
         (Layout::OutIn, &[out, inputs]) => {
             let values: Vec<f64> = tensor.iter::<f64>().collect();
@@ -143,11 +143,11 @@ mod tests {
     #[test]
     fn layouts() {
         let matrix = tensor(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]);
-        let turned = tensor(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0], &[3, 2]);
-        assert_eq!(laid(matrix.clone(), Layout::OutIn), turned);
-        assert_eq!(laid(matrix.clone(), Layout::Same), matrix);
+        let transposed = tensor(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0], &[3, 2]);
+        assert_eq!(in_our_layout(matrix.clone(), Layout::OutIn), transposed);
+        assert_eq!(in_our_layout(matrix.clone(), Layout::Same), matrix);
         let table = tensor(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[1, 2, 3]);
-        assert_eq!(laid(table, Layout::LeadingOne), matrix);
+        assert_eq!(in_our_layout(table, Layout::LeadingOne), matrix);
     }
 
     #[test]

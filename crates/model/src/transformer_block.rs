@@ -26,19 +26,19 @@ pub struct TransformerConfig {
     pub n_heads: usize,
     /// Width of a token.
     pub d_model: usize,
-    /// Probability of dropping an embedding, an attention weight or a residual while training.
+    /// Probability of dropping an embedding, an attention weight or a residual during training.
     pub dropout: f64,
-    /// How queries are compared with keys.
+    /// The attention score.
     pub attention: AttentionConfig,
-    /// Between the two layers of each block's perceptron.
+    /// Activation between the two layers of each block's perceptron.
     pub activation: Activation,
 }
 
 impl TransformerConfig {
-    /// Checks what the types cannot.
+    /// Checks the values that the types do not.
     ///
     /// # Errors
-    /// Names the first key whose value describes no transformer.
+    /// Names the first key with an invalid value.
     pub fn validate(&self) -> Result<(), ModelError> {
         check_counts(&[
             ("model.n_layers", self.n_layers),
@@ -48,7 +48,7 @@ impl TransformerConfig {
         if !self.d_model.is_multiple_of(self.n_heads) {
             return Err(config_error("model.n_heads", self.n_heads, "must divide d_model"));
         }
-        // As it is computed with.
+        // The precision of the computation.
         if !(0.0..1.0).contains(&(self.dropout as f32)) {
             return Err(config_error("model.dropout", self.dropout, "must lie in [0, 1)"));
         }
@@ -79,7 +79,7 @@ pub struct TransformerBlock {
     pub projection_weight: Param<Tensor<2>>,
     /// `[d_model]`
     pub projection_bias: Param<Tensor<1>>,
-    /// What the score learns: `R` of Fourier attention, `[n_heads or 1, d_head or 1]`.
+    /// The parameter of the score: `R` of Fourier attention, `[n_heads or 1, d_head or 1]`.
     pub fourier_r: Option<Param<Tensor<2>>>,
     /// `[d_model]`
     pub norm_2_weight: Param<Tensor<1>>,
@@ -103,22 +103,22 @@ impl Matrices for TransformerBlock {
     }
 }
 
-/// What a block needs to know besides its weights and input.
+/// Inputs of a block in addition to its weights and tokens.
 pub struct BlockOptions<'a> {
     /// Attention heads.
     pub n_heads: usize,
-    /// How queries are compared with keys.
+    /// The attention score.
     pub attention: AttentionConfig,
-    /// Between the two layers of the perceptron.
+    /// Activation between the two layers of the perceptron.
     pub activation: Activation,
-    /// At which tokens the result is computed.
+    /// The tokens at which the result is computed.
     pub queries: Queries,
-    /// Per row of the batch, the first token that is not padding.
+    /// The first token of each row that is not padding.
     pub first_token: Option<&'a [usize]>,
-    /// Dropout of attention weights and residuals; `None` while playing. The two halves of
-    /// the block derive their own seeds from it.
+    /// Dropout of attention weights and residuals; `None` while acting. The two halves of the block
+    /// derive their own seeds from it.
     pub dropout: Option<[Dropout; 2]>,
-    /// Fused operations where there are any, or the plain ones.
+    /// Fused operations if available, or the plain ones.
     pub form: Form,
 }
 

@@ -1,4 +1,4 @@
-//! The Fourier attention module: against the golden files, the transformer's own block, and
+//! The Fourier attention module, compared with the golden files, the transformer's own block, and
 //! central differences.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
@@ -54,8 +54,8 @@ fn module(config: &FourierAttentionConfig, device: &Device, dtype: DType) -> Fou
     }
 }
 
-/// Each case of the golden file: a module whose linear layers pick `q`, `k` and `v` out of a
-/// token that holds all three.
+/// Each case of the golden file: a module whose linear layers select `q`, `k` and `v` from a token
+/// that contains all three.
 #[test]
 fn agrees_with_the_golden_files() {
     let device = Device::flex().autodiff();
@@ -73,7 +73,7 @@ fn agrees_with_the_golden_files() {
     assert!(n_tensors > 0, "no outputs or gradients");
 }
 
-/// Returns how many tensors the file has for this case.
+/// Returns the number of tensors in the file for this case.
 #[track_caller]
 fn check_golden(
     file: &Golden,
@@ -232,7 +232,7 @@ fn gradients_are_central_differences() {
     }
 }
 
-/// Changing later tokens, or padding, changes no earlier or real token's result.
+/// Later tokens and padding do not change the results of earlier or real tokens.
 #[test]
 fn the_future_and_padding_are_not_seen() {
     let device = Device::flex();
@@ -250,8 +250,8 @@ fn the_future_and_padding_are_not_seen() {
     assert_close("without padding", &numbers(out), &numbers(alone), 0.0, 1e-6);
 }
 
-/// Of a sequence that looks at itself, cross-attention is self-attention; padding in the memory
-/// changes nothing, and a memory of another length than the queries is allowed.
+/// Cross-attention of a sequence to itself is self-attention. Padding in the memory has no effect,
+/// and a memory with another length than the queries is allowed.
 #[test]
 fn cross_attention_sees_the_real_tokens_of_the_memory() {
     let device = Device::flex();
@@ -302,7 +302,7 @@ fn gradients_of_cross_attention_are_central_differences() {
 
 #[test]
 #[should_panic(expected = "causal attention is within one sequence")]
-fn causal_attention_is_not_across_sequences() {
+fn causal_attention_is_within_one_sequence() {
     let attention = FourierAttentionConfig::new(4, 2).with_causal(true).init(&Device::flex());
     let x = Tensor::zeros([1, 2, 4], &Device::flex());
     attention.forward_cross(x.clone(), x, None);

@@ -1,4 +1,4 @@
-//! The Fourier head by itself, as another network uses it.
+//! The Fourier head alone, as another network uses it.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -54,7 +54,7 @@ fn logits_are_the_density_at_bin_centres() {
 #[test]
 fn no_probability_is_above_the_cap() {
     let device = Device::flex();
-    // The coefficients that gather all they can at bin 2: a_l = e^{-ilπb}.
+    // The coefficients with the largest probability of bin 2: a_l = e^{-ilπb}.
     let (n, m) = (4, 18);
     let centre = -1.0 + 5.0 / m as f64;
     let angle = |l: i32| f64::from(l) * std::f64::consts::PI * centre;

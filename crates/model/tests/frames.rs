@@ -1,4 +1,4 @@
-//! What must not change a prediction: padding, the future, and how a context was assembled.
+//! Invariance of predictions: to padding, to the future, and to the assembly of a context.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may")]
 
@@ -45,9 +45,9 @@ const ATARI: [&str; N_ACTIONS] = [
     "DOWNLEFTFIRE",
 ];
 const N_ACTIONS: usize = 18;
-/// Of probabilities. Largest seen: 4e-6.
+/// Tolerance of probabilities. Largest seen: 4e-6.
 const ROUNDING: f64 = 2e-5;
-/// Of logits of up to 10 in size. Largest seen: 2.1e-5.
+/// Tolerance of logits of up to 10 in size. Largest seen: 2.1e-5.
 const LOGITS: f64 = 1e-4;
 
 /// Every head, every attention, with and without returns.
@@ -188,7 +188,7 @@ fn the_future_changes_no_past_output() {
         let after = logits(&model, changed.context(0, CONTEXT, 0, 0), CONTEXT);
         let past = last * N_ACTIONS;
         assert_eq!(after[..past], before[..past], "a past prediction moved");
-        assert_ne!(after[past..], before[past..], "the present does not matter at all");
+        assert_ne!(after[past..], before[past..], "the present has no effect");
     }
 }
 
@@ -213,14 +213,14 @@ fn policy_of(model: &DecisionTransformer, protocol: &Play) -> ModelPolicy {
     ModelPolicy::new(&Model::Transformer(model.clone()), None, protocol).unwrap()
 }
 
-/// The policy, step by step with its cached embeddings, among other agents, takes the most
+/// Acting step by step with cached embeddings, among other agents, the policy takes the most
 /// probable action of one pass over the whole context.
 #[test]
 fn playing_step_by_step_equals_one_pass() {
     let length = CONTEXT + 3;
     for model in models() {
         let mut episode = Episode::random(length);
-        // Nearly greedy: the draw does not matter unless two logits tie.
+        // Nearly greedy: the random draw only decides between equal logits.
         let protocol = Play {
             acting: ActingMode { temperature: 1e-6, ..ActingMode::default() },
             ..Play::matched(Simulation::default())
@@ -228,7 +228,7 @@ fn playing_step_by_step_equals_one_pass() {
         let mut policy = policy_of(&model, &protocol);
         let start = EpisodeStart { seed: 5, target_return: episode.returns_to_go[0] };
         for t in 0..length {
-            // Agent 1 plays the episode; agent 0 joins later and sees other frames.
+            // Agent 1 acts in the episode; agent 0 joins later and sees other frames.
             let mut turns = vec![Turn { agent: 1, reward: 1.0, start: (t == 0).then_some(start) }];
             let mut pixels = episode.stack(t);
             if t >= 2 {
@@ -240,7 +240,7 @@ fn playing_step_by_step_equals_one_pass() {
             let played = actions[turns.len() - 1];
 
             if t == 3 {
-                // Agent 1 waits while agent 0 plays on, and a mistake changes nothing.
+                // Agent 1 waits while agent 0 continues, and a mistake has no effect.
                 let turn = |agent| [Turn { agent, reward: 0.0, start: None }];
                 let pixels = vec![17u8; 4 * 84 * 84];
                 policy.act(&turn(0), Observations::Pixels(&pixels)).unwrap();
@@ -257,10 +257,10 @@ fn playing_step_by_step_equals_one_pass() {
     }
 }
 
-/// Up to rounding: beside any number of others, before and after it, which began earlier or
-/// later, so that contexts are padded by any amount.
+/// Up to rounding, an agent acts the same next to any number of others in any row of the batch. The
+/// others started earlier or later, so contexts are padded by any amount.
 #[test]
-fn an_agent_plays_the_same_whatever_else_is_in_the_batch() {
+fn an_agent_acts_the_same_in_any_batch() {
     let length = CONTEXT + 2;
     let episode = Episode::random(length);
     let start = |agent: usize| EpisodeStart { seed: agent as u64, target_return: 20.0 };
@@ -306,10 +306,10 @@ fn an_agent_plays_the_same_whatever_else_is_in_the_batch() {
     }
 }
 
-/// What the policy says it drew from is the softmax of one pass over the context, seen around
-/// the compass.
+/// The policy's reported distribution is the softmax of one pass over the context, in compass
+/// order.
 #[test]
-fn played_distributions_are_those_of_the_logits() {
+fn played_distributions_equal_the_softmax_of_the_logits() {
     let (episode, temperature) = (Episode::random(2), 1.7);
     for model in models() {
         let acting = ActingMode { temperature, ..ActingMode::default() };
@@ -341,10 +341,10 @@ fn played_distributions_are_those_of_the_logits() {
     }
 }
 
-/// Real-valued actions from frames, with either kind of positions: the policy's cached
-/// embeddings give what one pass over the whole context gives, each action fed back.
+/// Continuous actions from frames, with either kind of positions. The policy's cached embeddings
+/// give the same as one pass over the whole context, with each action fed back.
 #[test]
-fn real_valued_actions_are_played_from_frames() {
+fn continuous_actions_are_taken_from_frames() {
     let (episode, length) = (Episode::random(CONTEXT + 2), CONTEXT + 2);
     let (observations, actions) =
         (ObservationSpace::Pixels { shape: vec![4, 84, 84] }, ActionSpace::unit(2));
@@ -402,7 +402,7 @@ fn what_cannot_be_played_is_named() {
     let refused = |turns: &[Turn], observations: Observations<'_>| {
         let mut policy = policy_of(model, &protocol);
         let error = policy.act(turns, observations).unwrap_err().to_string();
-        // Nothing was remembered of it: the agent still has to begin.
+        // The failed call did not change the agent: it still needs an episode start.
         let later = Turn { start: None, ..turn };
         assert!(policy.act(&[later], Observations::Pixels(&stack)).is_err());
         error
@@ -426,28 +426,28 @@ fn what_cannot_be_played_is_named() {
     sentences::check(&error);
 }
 
-/// The released evaluation tells the current timestep, training the context's first.
+/// The released evaluation uses the current timestep, training the context's first.
 #[test]
-fn the_global_timestep_is_the_one_asked_for() {
+fn the_global_timestep_is_the_configured_one() {
     let episode = Episode::random(3);
     for model in models().into_iter().map(with_global_table) {
-        for (global_timestep, told) in
+        for (global_timestep, timestep) in
             [(GlobalTimestep::WindowFirst, 0), (GlobalTimestep::Current, 2)]
         {
             let (got, actions) = third_step(&model, &episode, global_timestep);
             let known = Episode { actions, ..episode.clone() };
-            let contexts = Contexts { timesteps: vec![told; 3], ..known.context(0, 3, 0, 0) };
+            let contexts = Contexts { timesteps: vec![timestep; 3], ..known.context(0, 3, 0, 0) };
             assert_close("probs", &got, &probs(&model, &contexts), 0.0, ROUNDING);
         }
     }
 }
 
-/// An average return is told of each step's own timestep, whatever the table of positions is.
+/// An average return depends on each step's own timestep, with any table of positions.
 ///
-/// Of 10 steps, 20 asked for at step 0, 19 still to come at step 1 and 18 at step 2 are paces of
-/// 20, 21.1 and 22.5 an episode.
+/// In an episode of 10 steps, 20 at step 0, a rest of 19 at step 1 and of 18 at step 2 are averages
+/// of 20, 21.1 and 22.5 per episode.
 #[test]
-fn the_global_timestep_changes_no_average_return() {
+fn the_global_timestep_does_not_change_average_returns() {
     let episode = Episode::random(3);
     let plain = with_global_table(models().swap_remove(0));
     let mut model = plain.clone();
@@ -457,20 +457,20 @@ fn the_global_timestep_changes_no_average_return() {
         ..ConditionerConfig::default()
     });
     let (got, actions) = third_step(&model, &episode, GlobalTimestep::Current);
-    let told_paces = |paces: [f32; 3]| {
-        let returns_to_go = paces.map(|pace| pace / 15.0 - 1.0).to_vec();
+    let probs_of = |averages: [f32; 3]| {
+        let returns_to_go = averages.map(|average| average / 15.0 - 1.0).to_vec();
         let known = Episode { actions: actions.clone(), returns_to_go, ..episode.clone() };
         probs(&plain, &Contexts { timesteps: vec![2; 3], ..known.context(0, 3, 0, 0) })
     };
-    let expected = told_paces([20.0, 190.0 / 9.0, 180.0 / 8.0]);
+    let expected = probs_of([20.0, 190.0 / 9.0, 180.0 / 8.0]);
     assert_close("probs", &got, &expected, 0.0, ROUNDING);
-    // As if all three were of step 2.
-    let others = told_paces([200.0 / 8.0, 190.0 / 8.0, 180.0 / 8.0]);
+    // As if all three were at step 2.
+    let others = probs_of([200.0 / 8.0, 190.0 / 8.0, 180.0 / 8.0]);
     let (largest, _) = largest_difference(&expected, &others).unwrap();
-    assert!(largest > 10.0 * ROUNDING, "{largest}: paces do not matter");
+    assert!(largest > 10.0 * ROUNDING, "{largest}: averages have no effect");
 }
 
-/// The table of global positions begins as zeros, which would hide it.
+/// The global position table starts at zero, which would hide its effect.
 fn with_global_table(mut model: DecisionTransformer) -> DecisionTransformer {
     let Positions::LocalAndGlobal(positions) = &mut model.positions else { panic!() };
     let table = positions.global.take().unwrap().map(|table| {
@@ -481,7 +481,8 @@ fn with_global_table(mut model: DecisionTransformer) -> DecisionTransformer {
     model
 }
 
-/// What the third action of `episode` is drawn from where each step pays 1, and all three actions.
+/// The distribution of the third action of `episode` with a reward of 1 per step, and all three
+/// actions.
 fn third_step(
     model: &DecisionTransformer,
     episode: &Episode,
@@ -500,7 +501,7 @@ fn third_step(
     (policy.played().unwrap().probs.to_vec(), actions)
 }
 
-/// What the newest action of a context is drawn from, around the compass.
+/// The distribution of the newest action of a context, in compass order.
 fn probs(model: &DecisionTransformer, contexts: &Contexts) -> Vec<f64> {
     let logits = Model::Transformer(model.clone()).decide(contexts).actions().unwrap();
     let probs = logits.probs(0, 1.0);

@@ -1,4 +1,4 @@
-//! Heads against the reference implementations' numbers; see `crates/testkit/golden`.
+//! Heads compared with the reference implementations' numbers; see `crates/testkit/golden`.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -50,7 +50,7 @@ fn fourier_likelihood_heads() {
 fn check_fourier_likelihood(file: &Golden, dtype: DType) {
     let device = Device::flex().autodiff();
     let weight = file.get("weight").transposed();
-    let [d_model, width] = weight.shape[..] else { panic!("weight is no matrix") };
+    let [d_model, width] = weight.shape[..] else { panic!("weight is not a matrix") };
     let config = FourierLikelihoodConfig {
         gamma: file.scalar("gamma"),
         ..FourierLikelihoodConfig::new(width / 2 - 1)
@@ -168,8 +168,9 @@ fn check_gmm_likelihood(file: &Golden, dtype: DType) {
     let pdf = values(head.density(x.clone(), z.clone()));
     let expected = &file.get("pdf_at_z").values;
     for (got, expected) in pdf.iter().zip(expected) {
-        // In single precision an exponent x is off by some x 2^-24, and so is the density by that
-        // share: far out in a tail (-71 in one file, 2e-5 seen) that is more than the tolerance.
+        // In single precision, an exponent x has an error of about x 2^-24, and so has the density,
+        // relative to its size. Far out in a tail (-71 in one file, 2e-5 seen) that exceeds the
+        // tolerance.
         let of_exponent = 8.0 * expected.ln().abs() * 2f64.powi(-24);
         let relative = if dtype == DType::F64 { tolerance } else { tolerance.max(of_exponent) };
         assert_close("pdf_at_z", &[*got], &[*expected], relative, 0.0);
@@ -190,7 +191,7 @@ fn check_gmm_likelihood(file: &Golden, dtype: DType) {
     assert_close("pdf on the host", &host, &file.get("pdf_at_z").values, DOUBLE, 0.0);
 }
 
-/// A mixture head's options, as the tensors that are there say.
+/// A mixture head's options, derived from the existing tensors.
 struct Options {
     weights: MixtureWeights,
     std: MixtureStd,
@@ -218,8 +219,8 @@ fn options(file: &Golden) -> Options {
     }
 }
 
-/// The tensors of a mixture head's layer, those of its groups one after another; those of the
-/// means begin with `prefix`.
+/// The tensors of a mixture head's layer, concatenated over its groups; names of the means start
+/// with `prefix`.
 fn layer(file: &Golden, of: &str, prefix: &str) -> [Array; 2] {
     let join = |part: &str| {
         let groups = [prefix, "std_", "weights_"].map(|group| format!("{of}{group}{part}"));
@@ -256,7 +257,7 @@ fn check_mixture_gradients(file: &Golden, prefix: &str, got: &NamedTensors) {
     }
 }
 
-/// Every component's shared standard deviation begins as the file says, where it does.
+/// The initial standard deviation of every component equals the file's value, if there is one.
 #[track_caller]
 fn check_initial_std(file: &Golden, raw: Option<Tensor<1>>) {
     let (Some(raw), Some(expected)) = (raw, file.try_get("init_std")) else {

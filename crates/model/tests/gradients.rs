@@ -75,7 +75,7 @@ fn mixtures() {
                 std,
                 fixed_std: 0.4,
             };
-            // The outputs of three rows, then what shared deviations are made of.
+            // The outputs of three rows, then the parameters of shared deviations.
             let read = |layout: MixtureLayout, x: &Tensor<1>| {
                 let n = 3 * layout.outputs();
                 let outputs = x.clone().narrow(0, 0, n).reshape([3, layout.outputs()]);

@@ -1,4 +1,4 @@
-//! Every head for real-valued actions: its loss, its modes and its draws.
+//! Every head for continuous actions: its loss, its modes and its samples.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may")]
 
@@ -110,7 +110,7 @@ fn every_head_has_one_loss_a_row_and_one_number_a_dimension() {
     }
 }
 
-/// One row alone gives what it gives in a batch: no value crosses rows.
+/// A row alone has the same result as in a batch: no value crosses rows.
 #[test]
 fn rows_do_not_mix() {
     for head in heads() {
@@ -134,8 +134,8 @@ fn rows_do_not_mix() {
     }
 }
 
-/// The loss of a head with a density is smallest where it puts its mode, one dimension at
-/// a time; of the others, at their prediction, where it is zero.
+/// The loss of a head with a density is smallest at its mode, one dimension at a time. For other
+/// heads it is smallest, and zero, at their prediction.
 #[test]
 fn nothing_costs_less_than_the_mode() {
     for head in heads() {
@@ -159,7 +159,7 @@ fn nothing_costs_less_than_the_mode() {
 }
 
 #[test]
-fn options_that_describe_no_head_are_refused() {
+fn invalid_options_are_refused() {
     for config in configs() {
         assert!(config.validate(&ActionSpace::unit(2)).is_ok());
         assert!(config.validate(&ActionSpace::unit(0)).is_err());
@@ -177,8 +177,8 @@ fn options_that_describe_no_head_are_refused() {
         (gmm(GmmLikelihoodConfig { components: 0, ..mixture() }), "head.components"),
         (
             gmm(GmmLikelihoodConfig { components: 1, weights: learned, ..mixture() }),
-            "head.weights = learned: one Gaussian has nothing to weigh; use head.components=2 or \
-             more, or head.weights=equal",
+            "head.weights = learned: must be equal: one Gaussian has nothing to weigh. Or use \
+             head.components=2 or more",
         ),
         (gmm(GmmLikelihoodConfig { init_std: -0.1, ..mixture() }), "head.init_std = -0.1"),
         (gmm(GmmLikelihoodConfig { init_std: f64::NAN, ..mixture() }), "head.init_std = NaN"),

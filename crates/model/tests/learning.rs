@@ -1,4 +1,4 @@
-//! Models of vectors learn: toy tasks whose best answer is known.
+//! Models of vectors learn: toy tasks with a known optimum.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may")]
 
@@ -28,10 +28,10 @@ mod descent;
 
 use descent::learn;
 
-/// Of each token the two actions that are seen, equally often.
+/// The two recorded actions of each token, equally frequent.
 const SEEN: [[f64; 2]; 2] = [[-0.55, 0.55], [-0.35, 0.65]];
 
-/// Tokens by turns, one-hot, and an action seen with each.
+/// Alternating tokens, one-hot, and a recorded action for each.
 fn two_humps(generator: &mut Generator, device: &Device) -> (Tensor<2>, Tensor<2>) {
     let rows = 64;
     let (mut tokens, mut actions) = (Vec::new(), Vec::new());
@@ -44,7 +44,7 @@ fn two_humps(generator: &mut Generator, device: &Device) -> (Tensor<2>, Tensor<2
     (tensor(tokens, 2), tensor(actions, 1))
 }
 
-/// How far actions drawn for each token are from the nearer one seen, on average.
+/// Mean distance of sampled actions to the nearer recorded one.
 fn distance(head: &Head) -> f64 {
     let draws = 500;
     let tokens = Tensor::<2>::from_data([[1.0f32, 0.0], [0.0, 1.0]], &Device::flex());
@@ -73,7 +73,7 @@ fn learned_from_two_humps(config: &HeadConfig) -> Head {
 }
 
 #[test]
-fn bins_learn_two_humps_where_their_mean_is_far_from_both() {
+fn bins_learn_two_humps_that_are_far_from_their_mean() {
     let mean = distance(&learned_from_two_humps(&HeadConfig::Pointwise(PointwiseConfig {})));
     // The means 0 and 0.15 are 0.55 and 0.5 away.
     assert!((mean - 0.525).abs() < 0.03, "{mean}");
@@ -87,7 +87,7 @@ fn bins_learn_two_humps_where_their_mean_is_far_from_both() {
         let config = HeadConfig::Binned(BinnedConfig { bins: 20, head });
         let head = learned_from_two_humps(&config);
         let drawn = distance(&head);
-        println!("{config:?}: {drawn} from the actions seen");
+        println!("{config:?}: {drawn} from the recorded actions");
         assert!(drawn < 0.1, "{config:?}: {drawn}");
         let tokens = Tensor::<2>::from_data([[1.0f32, 0.0], [0.0, 1.0]], &Device::flex());
         let modes = head.decide(tokens).numbers().unwrap().modes();
@@ -136,7 +136,7 @@ fn entropy(std: f64) -> f64 {
     0.5 * (std::f64::consts::TAU * std::f64::consts::E).ln() + std.ln()
 }
 
-/// A head on 80 bins loses as much more as a bin is narrower than 1.
+/// The additional loss of a head on 80 bins: the logarithm of 1 / the width of a bin.
 fn of_bins(config: &HeadConfig) -> f64 {
     match config {
         HeadConfig::Binned(BinnedConfig { bins, .. }) => (*bins as f64 / 2.0).ln(),
@@ -144,8 +144,8 @@ fn of_bins(config: &HeadConfig) -> f64 {
     }
 }
 
-/// Where the noise depends on the state, deviations of the state reach the entropy, and shared
-/// ones only that of the mean variance.
+/// If the noise depends on the state, deviations of the state reach the entropy. Shared ones only
+/// reach the entropy of the mean variance.
 #[test]
 fn deviations_of_states_learn_noise_that_differs() {
     let noise = |std| GaussianMixture { means: vec![0.1], stds: vec![std], weights: None };
@@ -161,8 +161,8 @@ fn deviations_of_states_learn_noise_that_differs() {
     }
 }
 
-/// Where one of two humps is nine times as frequent, and which of them depends on the state,
-/// learned weights reach the entropy; they decide on modes and draws.
+/// If one of two humps is nine times as frequent, and the state decides which, learned weights
+/// reach the entropy. They determine modes and samples.
 #[test]
 fn learned_weights_learn_which_hump_is_frequent() {
     let humps = |weights: [f64; 2]| GaussianMixture {
@@ -199,7 +199,7 @@ fn learned_weights_learn_which_hump_is_frequent() {
 
 const CONTEXT: usize = 3;
 
-/// What is played in the toy task, of a normalized observation and a scaled return-to-go.
+/// The optimal action of the toy task, from a normalized observation and a scaled return-to-go.
 fn right_action(observation: &[f32], return_to_go: f32) -> [f32; 2] {
     [0.4 * observation[0] + 0.3 * (return_to_go - 1.0), -0.5 * observation[1]]
 }
@@ -230,8 +230,8 @@ fn batch(generator: &mut Generator, device: &Device) -> Contexts {
     }
 }
 
-/// Plays 16 episodes of 8 steps of the toy task, in the environment's units: root mean square
-/// of the actions' errors.
+/// Acts in 16 episodes of 8 steps of the toy task, in the environment's units. Returns the root
+/// mean square of the actions' errors.
 fn action_error(model: &Model) -> f64 {
     let normalization = Normalization { mean: vec![10.0, -3.0], std: vec![4.0, 0.25] };
     let protocol = Play {
@@ -278,13 +278,13 @@ fn check_learning(config: &ModelConfig, steps: u64, at_most: f64) {
         model.loss(&batch(&mut seed::generator(step, "batch"), &device), None).total
     });
     let after = action_error(&model);
-    println!("error of the actions played: {before} before, {after} after");
+    println!("error of the actions taken: {before} before, {after} after");
     assert!(before > 0.3, "{before}");
     assert!(after < at_most, "{after}");
 }
 
 #[test]
-fn a_policy_learns_to_play_what_observation_and_return_ask_for() {
+fn a_policy_learns_the_action_of_observation_and_return() {
     let config = DecisionTransformerConfig {
         n_layers: 1,
         d_model: 32,
@@ -294,18 +294,19 @@ fn a_policy_learns_to_play_what_observation_and_return_ask_for() {
     check_learning(&ModelConfig::Transformer(config), 400, 0.06);
 }
 
-/// The perceptron is not told the return: the part of the action that asks for it, up to 0.3 in
-/// one of two numbers, is left as an error.
+/// This perceptron is not conditioned on the return. The part of the action that depends on it, up
+/// to 0.3 in one of two dimensions, remains as an error.
 #[test]
-fn a_perceptron_learns_what_observations_say() {
+fn a_perceptron_learns_from_observations() {
     let gym = PerceptronConfig::gym();
     let config = PerceptronConfig { width: 32, context_length: CONTEXT, ..gym };
     check_learning(&ModelConfig::Perceptron(config), 400, 0.15);
 }
 
-/// Told the average return, which far from the horizon is the return, it learns that part too.
+/// Conditioned on the average return, which is the return far from the horizon, it learns that part
+/// too.
 #[test]
-fn a_perceptron_that_is_told_returns_learns_what_they_ask_for() {
+fn a_perceptron_conditioned_on_returns_learns_their_effect() {
     let config = PerceptronConfig { width: 32, dropout: 0.1, ..PerceptronConfig::rvs(1000) };
     check_learning(&ModelConfig::Perceptron(config), 400, 0.06);
 }

@@ -1,5 +1,5 @@
-//! Playing on vectors: what a policy plays is what the model says to the histories that a
-//! reader would write down, and nothing else changes it.
+//! Acting on vectors: a policy takes the model's actions for histories written by hand, and nothing
+//! else changes them.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may")]
 
@@ -29,8 +29,8 @@ const CONTEXT: usize = 3;
 const OBSERVATION_WIDTH: usize = 4;
 const ACTION_WIDTH: usize = 2;
 const SCALE: f32 = 50.0;
-/// Between an agent alone and in a batch. None was seen; a batch's matrix products may be
-/// grouped otherwise elsewhere.
+/// Tolerance between an agent alone and in a batch. No difference was seen, but another machine may
+/// group the sums of a batch's matrix products differently.
 const ROUNDING: f64 = 1e-5;
 
 fn heads() -> [HeadConfig; 7] {
@@ -46,7 +46,7 @@ fn heads() -> [HeadConfig; 7] {
     ]
 }
 
-/// The actions that a head is for.
+/// The action space of a head.
 fn actions(head: &HeadConfig) -> ActionSpace {
     [ActionSpace::unit(ACTION_WIDTH), ActionSpace::numbered(5)]
         .into_iter()
@@ -95,12 +95,12 @@ fn protocol(action_choice: ActionChoice, delayed_reward: bool) -> Play {
     }
 }
 
-/// An episode as its environment tells it, whatever is played.
+/// An episode from its environment, independent of the actions.
 #[derive(Clone)]
 struct Episode {
     start: EpisodeStart,
     observations: Vec<f32>,
-    /// The reward that comes with each observation; of the first, none.
+    /// The reward that comes with each observation; the first has none.
     rewards: Vec<f32>,
 }
 
@@ -130,7 +130,7 @@ impl Episode {
     }
 }
 
-/// Real-valued actions, or ids as numbers.
+/// Continuous actions, or ids as numbers.
 fn act(policy: &mut ModelPolicy, turns: &[Turn], observations: &[f32]) -> Vec<f32> {
     match policy.act(turns, Observations::Vectors(observations)).unwrap() {
         Actions::Continuous { width: ACTION_WIDTH, values } => values,
@@ -139,7 +139,7 @@ fn act(policy: &mut ModelPolicy, turns: &[Turn], observations: &[f32]) -> Vec<f3
     }
 }
 
-/// Numbers that [`act`] gives for an action.
+/// Number of values that [`act`] returns per action.
 fn width(model: &Model) -> usize {
     match model.spaces().1 {
         ActionSpace::Discrete { .. } => 1,
@@ -158,7 +158,7 @@ fn decide(model: &Model, history: History<'_>) -> Decisions {
     })
 }
 
-/// Plays an episode as the only agent; `[length, width]`.
+/// Acts in an episode as the only agent; `[length, width]`.
 fn play_alone(policy: &mut ModelPolicy, episode: &Episode) -> Vec<f32> {
     (0..episode.length())
         .flat_map(|t| act(policy, &[episode.turn(0, t)], episode.observation(t)))
@@ -168,14 +168,14 @@ fn play_alone(policy: &mut ModelPolicy, episode: &Episode) -> Vec<f32> {
 #[test]
 fn actions_are_the_model_s_for_histories_written_by_hand() {
     let episode = Episode::random(1, 8);
-    // (o - mean) / (std + 1e-6), number by number.
+    // (o - mean) / (std + 1e-6), dimension by dimension.
     let [mean, std] = [[1.0f32, -2.0, 0.0, 5.0], [2.0, 0.5, 1.0, 4.0]];
     let observations: Vec<f32> = (0..)
         .zip(&episode.observations)
         .map(|(i, x)| (x - mean[i % OBSERVATION_WIDTH]) / (std[i % OBSERVATION_WIDTH] + 1e-6))
         .collect();
     for delayed in [false, true] {
-        // 50 asked for, in units of 50; less what has been paid.
+        // A target of 50, in units of 50, minus the rewards so far.
         let mut returns_to_go = vec![1.0f32];
         for reward in &episode.rewards[1..] {
             let paid = if delayed { 0.0 } else { reward / 50.0 };
@@ -223,9 +223,9 @@ fn actions_are_the_model_s_for_histories_written_by_hand() {
     }
 }
 
-/// Episodes of different lengths, begun at different times, in changing order.
+/// Episodes of different lengths, started at different times, in changing order.
 #[test]
-fn an_agent_plays_the_same_whatever_else_is_in_the_batch() {
+fn an_agent_acts_the_same_in_any_batch() {
     let episodes = [(1, 9), (2, 4), (3, 6)].map(|(seed, length)| Episode::random(seed, length));
     let begins = [0, 2, 3];
     for choice in [ActionChoice::Mode, ActionChoice::Sample] {
@@ -253,7 +253,7 @@ fn an_agent_plays_the_same_whatever_else_is_in_the_batch() {
                     played[*agent].extend(action.iter().map(|&x| f64::from(x)));
                 }
             }
-            // One policy plays all in turn: a new episode begins from nothing.
+            // One policy runs all episodes in turn: a new episode starts with an empty history.
             let mut alone = new();
             for (episode, played) in episodes.iter().zip(played) {
                 let expected: Vec<f64> =
@@ -281,9 +281,9 @@ fn the_future_changes_no_past_action() {
         });
         let past = changed * width(&model);
         assert_eq!(one[..past], other[..past], "{model:?}");
-        // Of a list of actions the same one may be the most probable.
+        // With discrete actions, the same one may be the most probable.
         if width(&model) > 1 {
-            assert_ne!(one[past..], other[past..], "the present does not matter: {model:?}");
+            assert_ne!(one[past..], other[past..], "the present has no effect: {model:?}");
         }
     }
 }
@@ -315,7 +315,7 @@ fn what_cannot_be_played_is_named() {
     let fails = |turns: &[Turn], observations: Observations<'_>| {
         let mut policy = fresh();
         let error = policy.act(turns, observations).unwrap_err().to_string();
-        // Nothing was remembered of it: the agent still has to begin.
+        // The failed call did not change the agent: it still needs an episode start.
         assert!(policy.act(&[second], Observations::Vectors(&[0.0; 4])).is_err());
         error
     };
@@ -340,7 +340,7 @@ fn what_cannot_be_played_is_named() {
     assert_eq!(none, Actions::Continuous { width: ACTION_WIDTH, values: Vec::new() });
 }
 
-/// One of a module's parameters made NaN.
+/// A module with one parameter set to NaN.
 fn broken<M: Module>(module: M, name: &str) -> M {
     let mut tensors = weights::export(&module);
     let data = tensors.get_mut(name).unwrap();
@@ -350,7 +350,12 @@ fn broken<M: Module>(module: M, name: &str) -> M {
 }
 
 #[track_caller]
-fn check_told(model: DecisionTransformer, returns: Option<&ReturnModel>, play: &Play, what: &str) {
+fn check_reported(
+    model: DecisionTransformer,
+    returns: Option<&ReturnModel>,
+    play: &Play,
+    what: &str,
+) {
     let model = Model::Transformer(model);
     for action_choice in [ActionChoice::Mode, ActionChoice::Sample] {
         let play = Play { action_choice, ..play.clone() };
@@ -360,8 +365,9 @@ fn check_told(model: DecisionTransformer, returns: Option<&ReturnModel>, play: &
         let turn = Episode::random(1, 1).turn(0, 0);
         let acted = policy.act(&[turn], Observations::Vectors(&[0.0; OBSERVATION_WIDTH]));
         let error = acted.err().map(|error| error.to_string()).unwrap_or_default();
-        let is_told = error.contains("got NaN, expected finite numbers: are the model's weights");
-        assert!(is_told, "{what}, {action_choice:?}: {error:?}");
+        let is_reported =
+            error.contains("got NaN, expected finite numbers. Check the model's weights");
+        assert!(is_reported, "{what}, {action_choice:?}: {error:?}");
     }
 }
 
@@ -380,7 +386,7 @@ fn transformer(
 
 /// Every parameter of every head, and of every model of returns.
 #[test]
-fn broken_weights_are_told() {
+fn broken_weights_are_reported() {
     let play = protocol(ActionChoice::Mode, false);
     let (list, numbers) = (ActionSpace::numbered(5), ActionSpace::unit(ACTION_WIDTH));
     let mut n_heads = 0;
@@ -391,7 +397,7 @@ fn broken_weights_are_told() {
             for name in weights::export(&model.head).keys() {
                 let head = broken(model.head.clone(), name);
                 let what = format!("{name} of {}", config.head.name());
-                check_told(DecisionTransformer { head, ..model.clone() }, None, &play, &what);
+                check_reported(DecisionTransformer { head, ..model.clone() }, None, &play, &what);
             }
             n_heads += 1;
         }
@@ -426,12 +432,13 @@ fn broken_weights_are_told() {
         for name in weights::export(&return_model).keys() {
             let broken = broken(return_model.clone(), name);
             let what = format!("{name} of returns by {}", returns.head.name());
-            check_told(model.clone(), Some(&broken), &asking, &what);
+            check_reported(model.clone(), Some(&broken), &asking, &what);
         }
     }
 }
 
-/// 50 asked for, and 0.75, 2 and 0.5 paid: 49.25 is cut to 49, 47 stays, and 46.5 is cut to 46.
+/// With a target of 50 and rewards 0.75, 2 and 0.5: 49.25 is truncated to 49, 47 stays, and 46.5 is
+/// truncated to 46.
 #[test]
 fn returns_are_cut_to_integers_before_they_are_scaled() {
     let rewards = vec![0.0, 0.75, 2.0, 0.5];

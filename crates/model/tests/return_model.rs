@@ -25,7 +25,7 @@ fn fourier() -> ReturnModelConfig {
     ReturnModelConfig::new(HeadConfig::FourierLikelihood(head))
 }
 
-/// Two arms, one-hot: mean and standard deviation of the normal returns that each pays.
+/// Two arms, one-hot: mean and standard deviation of their normal returns.
 const ARMS: [[f64; 2]; 2] = [[-0.4, 0.15], [0.5, 0.1]];
 
 fn pulled(step: u64, device: &Device) -> (Tensor<3>, Tensor<2>) {
@@ -139,7 +139,7 @@ fn play(return_quantile: f32) -> Play {
     Play { acting, ..Play::matched(Simulation::default()) }
 }
 
-/// What a model reads at the newest step of an agent that acts by this quantile.
+/// The model's input at the newest step of an agent with this quantile.
 fn newest(target: f32, return_quantile: f32) -> Vec<f32> {
     let (model, returns) = models(&transformer(), &Device::flex());
     let condition = Condition::of_play(&play(return_quantile), Some(&conditioning())).unwrap();
@@ -153,18 +153,18 @@ fn a_target_beyond_a_state_becomes_its_quantile() {
     assert_ne!(newest(9.0, 1.0), newest(10.0, 1.0));
     assert_eq!(newest(9.0, 0.5), newest(10.0, 0.5), "both are the state's median");
     assert_ne!(newest(10.0, 0.5), newest(10.0, 1.0));
-    // Far below the median of any state the target stays.
+    // Far below the median of any state, the target stays.
     assert_eq!(newest(0.5, 0.5), newest(0.5, 1.0));
     assert_ne!(newest(0.5, 0.5), newest(0.0, 0.5));
     assert_ne!(newest(10.0, 0.5), newest(10.0, 0.9));
-    // Beyond the range no state has a quantile: the ends stand for it.
+    // Beyond the range, states have no quantile: the ends replace it.
     assert_eq!(newest(100.0, 1.0), newest(10.0, 1.0));
     assert_eq!(newest(-100.0, 1.0), newest(0.0, 1.0));
 }
 
-/// Padding and contexts of a top percent are in no mean.
+/// Padding and contexts of a top percent are not in any mean.
 #[test]
-fn the_mean_loss_is_that_of_real_timesteps_of_all_episodes() {
+fn the_mean_loss_covers_real_timesteps_of_all_episodes() {
     let device = Device::flex();
     let (_, returns) = models(&transformer(), &device);
     // 4 of 0 to 10 is -0.2.
@@ -195,7 +195,7 @@ fn quantiles_are_for_agents_with_a_return_model() {
         sentences::check(&error);
     }
     assert!(ModelPolicy::with_returns(&model, Some(&returns), None, &play(0.9)).is_ok());
-    // A target alone needs none.
+    // A target without quantile does not need one.
     assert!(ModelPolicy::new(&model, None, &play(1.0)).is_ok());
     let error = refused(&model, None, 0.9);
     sentences::check(&error);

@@ -54,9 +54,9 @@ fn model(config: &ModelConfig, device: &Device) -> Model {
     Model::init(config, &OBSERVATIONS, &ActionSpace::unit(1), init).unwrap()
 }
 
-/// As many contexts as `best` says, all of the same observations, asked for `asked`, in which each
-/// action was the number of its context.
-fn contexts(asked: f32, best: &[Option<u8>], actions: &[f32], device: &Device) -> Contexts {
+/// One context for each entry of `best`, all with the same observations and the target `target`.
+/// Every action of a context is the context's entry in `actions`.
+fn contexts(target: f32, best: &[Option<u8>], actions: &[f32], device: &Device) -> Contexts {
     let n = actions.len();
     let seen = [0.3f32, -1.0, 0.1, 0.2, 1.5, 0.4].repeat(n);
     let acted: Vec<f32> = actions.iter().flat_map(|&action| [action; 3]).collect();
@@ -65,7 +65,7 @@ fn contexts(asked: f32, best: &[Option<u8>], actions: &[f32], device: &Device) -
             TensorData::new(seen, [n, 3, 2]),
             device,
         )),
-        returns_to_go: Tensor::full([n, 3], asked, device),
+        returns_to_go: Tensor::full([n, 3], target, device),
         actions: Acted::Continuous(Tensor::from_data(TensorData::new(acted, [n, 3, 1]), device)),
         timesteps: [0, 1, 2].repeat(n),
         n_padding: vec![0; n],
@@ -78,7 +78,7 @@ fn play(top_percent: f32) -> Play {
     Play { acting, ..Play::matched(Simulation::default()) }
 }
 
-/// The contexts as an agent that acts by this top percent is conditioned on them.
+/// The contexts with the inputs of an agent with this top percent.
 fn conditioned(model: &Model, percent: f32, contexts: Contexts) -> Contexts {
     let config = model.config();
     let config = config.conditioning().unwrap();
@@ -86,9 +86,9 @@ fn conditioned(model: &Model, percent: f32, contexts: Contexts) -> Contexts {
     Conditioner::new(config, None, condition).unwrap().condition(contexts)
 }
 
-fn newest(model: &Model, percent: f32, asked: f32, best: &[Option<u8>]) -> Vec<Vec<f32>> {
+fn newest(model: &Model, percent: f32, target: f32, best: &[Option<u8>]) -> Vec<Vec<f32>> {
     let n = best.len().max(1);
-    let contexts = contexts(asked, best, &vec![0.0; n], &Device::flex());
+    let contexts = contexts(target, best, &vec![0.0; n], &Device::flex());
     let read = model.newest(&conditioned(model, percent, contexts));
     let read: Vec<f32> = read.into_data().iter().collect();
     read.chunks(read.len() / n).map(<[f32]>::to_vec).collect()
@@ -102,12 +102,12 @@ fn a_top_percent_replaces_the_return() {
 fn check_replaced(config: &ModelConfig) {
     let model = model(config, &Device::flex());
     let [free, tenth, all] = [0.0, 10.0, 100.0];
-    let newest = |percent, asked| newest(&model, percent, asked, &[]);
+    let newest = |percent, target| newest(&model, percent, target, &[]);
     assert_eq!(newest(tenth, 1.0), newest(tenth, 9.0));
     assert_ne!(newest(free, 1.0), newest(free, 9.0));
     assert_ne!(newest(tenth, 1.0), newest(all, 1.0));
     assert_ne!(newest(tenth, 1.0), newest(free, 1.0));
-    // Contexts of a batch in training are as those of agents that act.
+    // Contexts of a training batch equal those of acting agents.
     let mixed = self::newest(&model, free, 4.0, &[Some(1), None, Some(0)]);
     let alone = [all, free, tenth].map(|percent| newest(percent, 4.0).remove(0));
     for (row, (together, alone)) in mixed.iter().zip(&alone).enumerate() {
@@ -116,9 +116,10 @@ fn check_replaced(config: &ModelConfig) {
     }
 }
 
-/// The same is seen and asked for in all contexts; those of the best episodes acted otherwise.
+/// The observations and targets of all contexts are the same; contexts of the top episodes have
+/// other actions.
 #[test]
-fn each_share_is_cloned() {
+fn each_top_percent_is_cloned() {
     both().iter().for_each(check_cloned);
 }
 
@@ -126,7 +127,7 @@ fn check_cloned(config: &ModelConfig) {
     let device = Device::flex().autodiff();
     let best = [Some(0), Some(0), Some(1), Some(1), None, None];
     let actions = [0.5, 0.5, 0.5, -0.5, -0.8, -0.2];
-    // No action came before that would tell what kind of episode it is.
+    // No earlier action reveals the kind of the episode.
     let first =
         |contexts: Contexts| Contexts { n_padding: vec![2; contexts.dims()[0]], ..contexts };
     let model = model(config, &device);

@@ -1,4 +1,4 @@
-//! Models on vectors: what must not change a prediction, and gradients through the whole of them.
+//! Models on vectors: invariance of predictions, and gradients through the whole model.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may")]
 
@@ -23,13 +23,14 @@ use rand::RngExt;
 const CONTEXT: usize = 4;
 const OBSERVATION_WIDTH: usize = 3;
 const ACTION_WIDTH: usize = 2;
-/// Of a list of actions.
+/// Number of discrete actions.
 const N_ACTIONS: usize = 5;
-/// Between contexts padded differently. None was seen; sums may be grouped otherwise elsewhere.
+/// Tolerance between contexts with different padding. No difference was seen; another machine may
+/// group sums differently.
 const ROUNDING: f64 = 1e-6;
-/// Between the fused and the plain form. Largest seen: 2.4e-7.
+/// Tolerance between the fused and the plain form. Largest seen: 2.4e-7.
 const FORMS: f64 = 1e-5;
-/// Of a gradient, relative to the largest entry of its tensor. Largest seen: 5e-7.
+/// Tolerance of a gradient, relative to the largest entry of its tensor. Largest seen: 5e-7.
 const GRADIENT: f64 = 1e-5;
 
 fn heads() -> [HeadConfig; 11] {
@@ -54,7 +55,7 @@ fn heads() -> [HeadConfig; 11] {
 
 const OBSERVATIONS: ObservationSpace = ObservationSpace::Vectors { width: OBSERVATION_WIDTH };
 
-/// The actions that a head is for.
+/// The action space of a head.
 fn actions(head: &HeadConfig) -> ActionSpace {
     [ActionSpace::unit(ACTION_WIDTH), ActionSpace::numbered(N_ACTIONS)]
         .into_iter()
@@ -84,7 +85,7 @@ fn config(
     }
 }
 
-/// The other kind of positions, which the reference has on Atari.
+/// The other kind of positions, from the reference on Atari.
 const GLOBAL: PositionsConfig = PositionsConfig::LocalAndGlobal { max_timestep: 6 };
 
 fn init(config: &DecisionTransformerConfig, device: &Device) -> DecisionTransformer {
@@ -95,7 +96,7 @@ fn init(config: &DecisionTransformerConfig, device: &Device) -> DecisionTransfor
     weights::import(model.clone(), &shown(weights::export(&model))).unwrap()
 }
 
-/// What begins as zeros would hide what it is for.
+/// Replaces initial zeros, which would hide the effect of a parameter.
 fn shown(mut parameters: NamedTensors) -> NamedTensors {
     for (name, data) in &mut parameters {
         let begins_with_zeros = ["positions.local", "positions.global"];
@@ -109,7 +110,7 @@ fn shown(mut parameters: NamedTensors) -> NamedTensors {
 }
 
 /// Every head with both attentions and the references' positions, with and without returns; and
-/// with positions that know of no episode.
+/// with positions that do not depend on the episode.
 fn models() -> Vec<DecisionTransformer> {
     let mut models = Vec::new();
     for head in heads() {
@@ -193,7 +194,7 @@ impl Episode {
         }
     }
 
-    /// What an agent remembers at step `last`, from step `first` on.
+    /// An agent's history at step `last`, from step `first` on.
     fn history(&self, head: &HeadConfig, first: usize, last: usize) -> History<'_> {
         History {
             observations: &self.observations
@@ -214,7 +215,7 @@ fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor.into_data().iter::<f64>().collect()
 }
 
-/// What the head reads to choose the newest action of each history.
+/// The head's input for the newest action of each history.
 fn current(model: &Model, histories: &[History<'_>]) -> Vec<f64> {
     let (observations, actions) = model.spaces();
     let shape = ContextShape { context_length: CONTEXT, observations, actions };
@@ -223,7 +224,7 @@ fn current(model: &Model, histories: &[History<'_>]) -> Vec<f64> {
     numbers(model.newest(&contexts))
 }
 
-/// What the head reads at the last `n` steps.
+/// The head's input at the last `n` steps.
 fn hidden(model: &DecisionTransformer, contexts: &Contexts, n: usize) -> Vec<f64> {
     let hidden = numbers(model.hidden(contexts, Steps::All, None));
     hidden[hidden.len() - n * model.config.d_model..].to_vec()
@@ -268,13 +269,13 @@ fn the_future_changes_no_past_output() {
         changed.returns_to_go[last] -= 0.5;
         let after = outputs(&changed);
         assert_eq!(after[..past], before[..past], "a past prediction moved");
-        assert_ne!(after[past..], before[past..], "the present does not matter at all");
+        assert_ne!(after[past..], before[past..], "the present has no effect");
     }
 }
 
-/// With returns the model hears them, and without it does not.
+/// Returns have an effect on the model if it is conditioned on them, and only then.
 #[test]
-fn conditioning_is_what_it_says() {
+fn conditioning_decides_whether_returns_have_an_effect() {
     let episode = Episode::random(CONTEXT);
     let mut other = episode.clone();
     other.returns_to_go.iter_mut().for_each(|returns| *returns += 1.0);
@@ -287,21 +288,21 @@ fn conditioning_is_what_it_says() {
     }
 }
 
-/// A range of returns is another unit, and no more.
+/// A range of returns only changes the unit.
 #[test]
-fn returns_are_told_by_their_place_in_the_range() {
+fn returns_become_their_place_in_the_range() {
     let episode = Episode::random(CONTEXT);
-    let mut told = episode.clone();
+    let mut scaled = episode.clone();
     // From [-0.5, 1.5] to [-1, 1], exact in binary.
-    told.returns_to_go.iter_mut().for_each(|returns| *returns -= 0.5);
+    scaled.returns_to_go.iter_mut().for_each(|returns| *returns -= 0.5);
     let range = ConditionerConfig { return_range: Some([-0.5, 1.5]), ..Default::default() };
     for model in models() {
         let context = |episode: &Episode| episode.context(&model.config.head, 0, CONTEXT, 0, 0.0);
         let ranged = range.condition(context(&episode));
-        let [as_told, ranged, as_it_comes] = [context(&told), ranged, context(&episode)]
+        let [scaled_outputs, ranged, unscaled] = [context(&scaled), ranged, context(&episode)]
             .map(|contexts| hidden(&model, &contexts, CONTEXT));
-        assert_close("ranged", &ranged, &as_told, 0.0, ROUNDING);
-        assert_eq!(ranged != as_it_comes, model.config.conditioning.is_some());
+        assert_close("ranged", &ranged, &scaled_outputs, 0.0, ROUNDING);
+        assert_eq!(ranged != unscaled, model.config.conditioning.is_some());
     }
 }
 
@@ -322,10 +323,10 @@ fn timesteps_past_the_horizon_use_its_last_row() {
     }
 }
 
-/// Agents whose episodes are of different lengths, together, read what one pass over each
-/// context alone reads.
+/// Agents with episodes of different lengths, acting together, have the same head inputs as one
+/// pass over each context.
 #[test]
-fn playing_together_equals_one_pass_each() {
+fn acting_together_equals_one_pass_each() {
     let episode = Episode::random(CONTEXT + 3);
     for model in models() {
         for last in 1..CONTEXT + 3 {
@@ -341,7 +342,7 @@ fn playing_together_equals_one_pass_each() {
     }
 }
 
-/// Dropout drops while training, by its seed alone.
+/// Dropout drops units in training, depending only on its seed.
 #[test]
 fn dropout_follows_its_seed() {
     let episode = Episode::random(CONTEXT);
@@ -366,7 +367,8 @@ fn check_gradients(config: &ModelConfig) {
         let init = &mut Init::drawn(device, generator);
         Model::init(config, &OBSERVATIONS, &actions(config.head()), init).unwrap()
     };
-    // At the start a transformer's matrices are so small that differences by them are rounding.
+    // At the start, a transformer's matrices are so small that their differences are rounding
+    // errors.
     let parameters: NamedTensors = shown(weights::export(&init(&Device::flex())))
         .into_iter()
         .map(|(name, data)| {
@@ -424,7 +426,7 @@ fn check_gradients(config: &ModelConfig) {
             })
             .collect();
         let scale = differences.iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
-        // The bias of keys has no effect on softmax attention: its differences are rounding.
+        // The bias of keys has no effect on softmax attention: its differences are rounding errors.
         let absolute = GRADIENT * scale.max(1e-4);
         let what = format!("{name} of {config:?}");
         assert_close(&what, &gradient, &differences, 0.0, absolute);
@@ -480,10 +482,10 @@ fn gradients_of_a_perceptron() {
     }
 }
 
-/// A perceptron reads the last observations and nothing else; what stands in padding does not
-/// matter, and dropout follows its seed.
+/// A perceptron reads only the last observations. Padding has no effect, and dropout depends on its
+/// seed.
 #[test]
-fn a_perceptron_reads_observations_alone() {
+fn a_perceptron_reads_only_observations() {
     let gym = PerceptronConfig::gym();
     let config = PerceptronConfig { width: 16, context_length: CONTEXT, dropout: 0.5, ..gym };
     let mut generator = seed::generator(3, "init");
@@ -493,7 +495,7 @@ fn a_perceptron_reads_observations_alone() {
     let agent = Model::Perceptron(model.clone());
     let episode = Episode::random(CONTEXT + 2);
     let mut other = episode.clone();
-    other.observations[2 * OBSERVATION_WIDTH - 1] += 1.0; // of step 1, which has gone by
+    other.observations[2 * OBSERVATION_WIDTH - 1] += 1.0; // of step 1, which is out of the context
     other.actions.iter_mut().for_each(|action| *action += 0.1);
     other.returns_to_go.iter_mut().for_each(|returns| *returns += 1.0);
     let last = CONTEXT + 1;

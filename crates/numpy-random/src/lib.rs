@@ -1,5 +1,5 @@
-//! NumPy's `default_rng(seed)`, written from the published algorithms, so that data and
-//! episodes that NumPy drew can be drawn again.
+//! NumPy's `default_rng(seed)`, written from the published algorithms, to reproduce data and
+//! episodes that NumPy drew.
 //!
 //! | file | draws | after | equal to NumPy's |
 //! | --- | --- | --- | --- |
@@ -7,9 +7,8 @@
 //! | `ziggurat.rs` | normal numbers | Marsaglia and Tsang 2000, 256 layers | to the bit |
 //! | `ziggurat.rs` | exponential numbers | the same | within 1e-14 of their size |
 //!
-//! Normal numbers need `exp` and `ln` that round as the GNU C library's do; with others, some
-//! are another last bit away. Whatever need not equal NumPy draws from
-//! `overtone_core::seed`.
+//! Normal numbers need `exp` and `ln` that round like the GNU C library. With other libraries, some
+//! differ in the last bit. Code that does not have to equal NumPy draws from `overtone_core::seed`.
 
 mod pcg64;
 mod ziggurat;

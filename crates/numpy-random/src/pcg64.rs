@@ -9,7 +9,7 @@ const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 pub struct Pcg64 {
     state: u128,
     increment: u128,
-    /// The upper half of a draw whose lower half was taken; draws of 64 bits pass it by.
+    /// The upper half of a draw whose lower half was used. Draws of 64 bits skip it.
     half: Option<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Pcg64 {
         self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.increment);
     }
 
-    /// 64 random bits: the state's halves xored, turned by its top six bits.
+    /// 64 random bits: the xor of the state's halves, rotated by its top six bits.
     pub fn bits(&mut self) -> u64 {
         self.advance();
         let folded = (self.state >> 64) as u64 ^ self.state as u64;
@@ -60,15 +60,14 @@ impl Pcg64 {
         low + (high - low) * self.uniform()
     }
 
-    /// `n` signs, alike likely: NumPy's `choice([1, -1], n)`. Each takes 32 bits, of which, for a
-    /// range of two, Lemire's method keeps the top one.
+    /// `n` signs, each with probability 1/2: NumPy's `choice([1, -1], n)`. Each takes 32 bits; for
+    /// a range of two, Lemire's method uses the top bit.
     pub fn signs(&mut self, n: usize) -> Vec<f64> {
         (0..n).map(|_| if self.half() >> 31 == 0 { 1.0 } else { -1.0 }).collect()
     }
 }
 
-/// A pool of four words into which the seed is hashed, and from which any number of words can
-/// be hashed.
+/// A pool of four words with the hashed seed, from which any number of words can be hashed.
 struct SeedHash([u32; 4]);
 
 /// `value` xored with a running constant, multiplied by the next one, its halves xored.

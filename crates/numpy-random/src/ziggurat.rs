@@ -1,37 +1,37 @@
 //! Normal and exponential numbers by the ziggurat method with 256 layers (Marsaglia and
 //! Tsang 2000).
 //!
-//! The area under a falling density `f` is cut into 256 layers of the same area `v`: 255
-//! rectangles `[0, x_i] × [f(x_i), f(x_{i-1})]`, and at the bottom the strip below `f(r)` with
-//! the whole tail. A random layer and a random place in it make a number, which is kept at
-//! once when it lies under the layer above, and else after a test.
+//! The area under a decreasing density `f` is cut into 256 layers of equal area `v`: 255 rectangles
+//! `[0, x_i] × [f(x_i), f(x_{i-1})]`, and at the bottom the strip below `f(r)` with the whole tail.
+//! A random layer and a random position in it give a number. The number is accepted immediately if
+//! it lies under the next layer, else after a test.
 
 use crate::Pcg64;
 
-/// Where the tail begins, for 256 layers: normal and exponential.
+/// The start of the tail, for 256 layers: normal and exponential.
 const NORMAL_TAIL: f64 = 3.654_152_885_361_009;
 const EXPONENTIAL_TAIL: f64 = 7.697_117_470_131_05;
-/// A layer's area under `exp(-x²/2)`: `r f(r) + ∫_r^∞ f`. In 40 digits it ends in …974_654_9;
-/// NumPy's layers come of this value, three last bits below.
+/// Area of a layer under `exp(-x²/2)`: `r f(r) + ∫_r^∞ f`. In 40 digits it ends in …974_654_9;
+/// NumPy's layers result from this value, three last bits below.
 const NORMAL_AREA: f64 = 0.004_928_673_233_974_652;
-/// The layer whose `f(x_i)` is one last bit too large in the computation that NumPy's layers
-/// come from; every layer above inherits it.
+/// The layer with an `f(x_i)` that is one last bit too large in the computation of NumPy's layers.
+/// Every layer above inherits it.
 const NORMAL_MISROUNDED: usize = 38;
 
 /// The layers of one density.
 #[derive(Clone, Debug)]
 struct Layers {
-    /// `x_i` as a share of the integers that draw a place.
+    /// `x_i` as a fraction of the range of the integer that draws the position.
     width: [f64; 256],
-    /// Integers below this lie under the layer above.
+    /// Integers below this lie under the next layer.
     inside: [u64; 256],
     /// `f(x_i)`, from 1 at the top; `height[255]` is `f(r)`.
     height: [f64; 256],
 }
 
 impl Layers {
-    /// Layers that end at `r` with `area` each; places are drawn with `bits` bits. `f` is
-    /// given the layer as well.
+    /// Layers that end at `r` with `area` each; positions are drawn with `bits` bits. `f` also
+    /// receives the layer.
     fn new(
         r: f64,
         area: f64,
@@ -57,7 +57,7 @@ impl Layers {
         layers
     }
 
-    /// A height within layer `i`, 1 or above.
+    /// A height within layer `i` (1 or above).
     fn height_in(&self, i: usize, generator: &mut Pcg64) -> f64 {
         (self.height[i - 1] - self.height[i]) * generator.uniform() + self.height[i]
     }
@@ -87,8 +87,7 @@ impl Default for Ziggurats {
 }
 
 impl Ziggurats {
-    /// N(0, 1). Of 64 bits the lowest 8 are the layer, the next the sign, the next 52 the
-    /// place.
+    /// N(0, 1). The lowest 8 of 64 bits are the layer, the next the sign, the next 52 the position.
     pub fn normal(&self, generator: &mut Pcg64) -> f64 {
         loop {
             let bits = generator.bits();
@@ -121,8 +120,8 @@ impl Ziggurats {
         }
     }
 
-    /// Exponential with mean 1. Of 64 bits the lowest 3 are dropped, the next 8 are the layer,
-    /// the rest the place.
+    /// Exponential with mean 1. The lowest 3 of 64 bits are dropped, the next 8 are the layer, the
+    /// rest the position.
     pub fn exponential(&self, generator: &mut Pcg64) -> f64 {
         loop {
             let bits = generator.bits();
@@ -169,10 +168,10 @@ mod tests {
         );
     }
 
-    /// Every layer and every path in 200,000 draws of seed 3: their bits, turned and xored one
-    /// after another, are those of NumPy 2.4's.
+    /// Every layer and every path in 200,000 draws of seed 3: the rotated and xored bits equal
+    /// those of NumPy 2.4.
     #[test]
-    #[cfg_attr(not(target_env = "gnu"), ignore = "another C library rounds otherwise")]
+    #[cfg_attr(not(target_env = "gnu"), ignore = "another C library rounds differently")]
     fn normal_numbers_equal_numpys_to_the_bit() {
         let (layers, mut generator) = (Ziggurats::default(), Pcg64::new(3));
         let digest = (0..200_000).fold(0u64, |digest, _| {
@@ -181,8 +180,8 @@ mod tests {
         assert_eq!(digest, 0xb276_3ab7_e63c_d66f);
     }
 
-    /// Of 200,000 draws of seed 3 each path of the method is taken; the sums and the largest
-    /// are NumPy's.
+    /// Each path of the method is taken in 200,000 draws of seed 3; the sums and the largest are
+    /// NumPy's.
     #[test]
     fn long_streams_stay_in_step() {
         let layers = Ziggurats::default();

@@ -7,7 +7,7 @@ use gif::{DisposalMethod, Encoder, EncodingError, Frame, Repeat};
 
 use crate::Image;
 
-/// Why an animation could not be written.
+/// The reason why an animation could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum AnimationError {
     /// An image of another size than the first.
@@ -15,25 +15,25 @@ pub enum AnimationError {
     Size {
         /// Width and height of the first.
         expected: [usize; 2],
-        /// Its own.
+        /// Width and height of this image.
         got: [usize; 2],
     },
-    /// What a GIF cannot be as large as.
-    #[error("an animation of {0:?} pixels: a GIF has at most 65535 each way")]
+    /// A size that exceeds the limits of a GIF.
+    #[error("an animation of {0:?} pixels: a GIF has at most 65535 in each direction")]
     TooLarge([usize; 2]),
     /// The GIF could not be written.
     #[error("cannot write the animation")]
     Gif(#[from] EncodingError),
 }
 
-/// A GIF that is being written, frame by frame, and repeats for ever.
+/// A GIF that is written frame by frame, and repeats forever.
 ///
-/// Colours are kept as they are where an image has at most 255, else the nearest of a palette
-/// made for it. Of each image only the pixels that changed are stored.
+/// Colours are exact in an image with at most 255 colours, else the nearest ones of a palette that
+/// is computed for the image. Only the pixels that changed in an image are stored.
 pub struct Animation<W: Write> {
     encoder: Encoder<W>,
     size: [usize; 2],
-    /// What is seen so far.
+    /// The image so far.
     shown: Option<Image>,
 }
 
@@ -50,7 +50,7 @@ impl<W: Write> Animation<W> {
         Ok(Self { encoder, size, shown: None })
     }
 
-    /// Adds an image that is seen for so many hundredths of a second.
+    /// Adds an image that is shown for `hundredths` hundredths of a second.
     ///
     /// # Errors
     /// When it has another size, or cannot be written.
@@ -62,7 +62,7 @@ impl<W: Write> Animation<W> {
         let [width, height] = got.map(|length| length as u16);
         let mut frame = match self.indexed(image) {
             Some(frame) => frame,
-            // 10 is the crate's own middle way between quick (30) and good (1).
+            // 10 is the crate's own compromise between fast (30) and good (1).
             None => Frame::from_rgb_speed(width, height, image.rgb(), 10),
         };
         frame.delay = hundredths;
@@ -72,8 +72,8 @@ impl<W: Write> Animation<W> {
         Ok(())
     }
 
-    /// The frame with exact colours, those pixels see-through that stay as they are; `None`
-    /// when there are too many colours.
+    /// The frame with exact colours, and transparent pixels where nothing changes; `None` when
+    /// there are too many colours.
     fn indexed(&self, image: &Image) -> Option<Frame<'static>> {
         const CLEAR: u8 = 0;
         let mut palette = vec![0, 0, 0];
@@ -102,7 +102,7 @@ impl<W: Write> Animation<W> {
         Some(Frame::from_palette_pixels(width, height, indices, palette, Some(CLEAR)))
     }
 
-    /// Ends the file.
+    /// Completes the file.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// Every frame of the GIF as a viewer composes them, and how long it is seen.
+    /// Every frame of the GIF as a viewer composes it, with its duration.
     fn seen(gif: &[u8]) -> Vec<(Vec<u8>, u16)> {
         let mut options = DecodeOptions::new();
         options.set_color_output(ColorOutput::RGBA);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn many_colours_are_near() {
+    fn many_colours_are_approximated() {
         let rgb = (0..32 * 32).flat_map(|i: u32| [(i / 32 * 8) as u8, (i % 32 * 8) as u8, 90]);
         let image = Image::new(32, 32, rgb.collect());
         let mut animation = Animation::new(Vec::new(), [32, 32]).unwrap();

@@ -7,21 +7,21 @@ use crate::svg;
 /// Bars below each other, from a common zero to the right, or to the left where negative.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bars {
-    /// Above the bars; empty for none.
+    /// Title above the bars; empty for none.
     pub title: String,
     /// Names and lengths; one that is not finite has no bar.
     pub bars: Vec<(String, f64)>,
-    /// The bar that is drawn in another colour.
+    /// The bar with another colour.
     pub marked: Option<usize>,
-    /// The length that reaches the edge; 0: the longest bar's.
+    /// The length that reaches the edge; 0: the length of the longest bar.
     pub full: f64,
-    /// Whether there is room to the left even if no bar needs it.
+    /// Whether to reserve room to the left even if no bar needs it.
     pub signed: bool,
 }
 
 const WIDTH: f64 = 320.0;
 const ROW: f64 = 17.0;
-/// Of one character of a name, on average.
+/// Average width of a character of a name.
 const CHARACTER: f64 = 7.2;
 /// Room for a number at the right.
 const NUMBER: f64 = 44.0;

@@ -1,20 +1,20 @@
-//! Lines of words.
+//! Lines of text.
 
 use crate::svg;
 
-/// Lines below each other, of names and what they are.
+/// Lines below each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caption {
-    /// In units of the SVG.
+    /// Width in units of the SVG.
     pub width: u32,
-    /// The first in larger letters.
+    /// The first line is in larger letters.
     pub lines: Vec<String>,
 }
 
 const ROW: f64 = 17.0;
 
 impl Caption {
-    /// Height of the picture of so many lines, in units of its SVG.
+    /// Height of a picture with `lines` lines, in units of its SVG.
     pub(crate) fn height(lines: usize) -> f64 {
         10.0 + ROW * lines as f64
     }

@@ -1,7 +1,7 @@
 //! Pictures: line plots, bars and strips of dots as SVG and PNG, and animations as GIF.
 //!
-//! Every picture is SVG first; pixels are made of it with a font that comes along, so that
-//! they are the same on every machine.
+//! Every picture is first an SVG. Pixels are rendered from it with a bundled font, so they are the
+//! same on every machine.
 
 pub mod animation;
 pub mod bars;

@@ -8,27 +8,27 @@ use axis::Axis;
 
 use crate::svg::{self, text};
 
-/// How values become places along an axis.
+/// Mapping of values to places on an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly.
+    /// Linear.
     #[default]
     Linear,
-    /// By their logarithm; values that are not positive are left out.
+    /// Logarithmic; values that are not positive are left out.
     Log,
 }
 
-/// How a line's points are drawn.
+/// Style of a line's points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stroke {
     /// Joined.
     #[default]
     Solid,
-    /// Joined by dashes: for what is predicted or published.
+    /// Joined by dashes: for predicted or published values.
     Dashed,
     /// Each alone.
     Dots,
-    /// Joined, and each with a dot: for few points.
+    /// Joined, with a dot for each: for few points.
     Marked,
 }
 
@@ -39,47 +39,49 @@ pub struct Line {
     pub name: String,
     /// `[x, y]`, from left to right; points that are not finite are left out.
     pub points: Vec<[f64; 2]>,
-    /// From where to where each point's band reaches, such as an interval; as long as `points`,
-    /// or empty for none.
+    /// The lower and upper end of each point's band, such as an interval; as long as `points`, or
+    /// empty for none.
     pub band: Vec<[f64; 2]>,
     /// How the points are drawn.
     pub stroke: Stroke,
-    /// Which of the eight colours; `None`: colour and dashes by the line's place in the plot.
+    /// The index of one of the eight colours; `None`: colour and dashes by the line's index in the
+    /// plot.
     pub colour: Option<usize>,
 }
 
 /// Curves over common axes.
 #[derive(Clone, Debug, Default)]
 pub struct LinePlot {
-    /// Above the plot.
+    /// Title above the plot.
     pub title: String,
-    /// Below it.
+    /// Label below the plot.
     pub x_label: String,
-    /// To its left.
+    /// Label to the left of the plot.
     pub y_label: String,
-    /// Of the horizontal axis.
+    /// Scale of the horizontal axis.
     pub x_scale: Scale,
-    /// Of the vertical axis.
+    /// Scale of the vertical axis.
     pub y_scale: Scale,
-    /// At most [`MOST_LINES`] are told apart.
+    /// The curves; at most [`MOST_LINES`] are distinguishable.
     pub lines: Vec<Line>,
 }
 
-/// Lines that look different: by their colour, and past the eighth by their dashes.
+/// Maximum number of distinguishable lines: by colour, and from the ninth on also by dashes.
 pub const MOST_LINES: usize = COLOURS.len() * (1 + DASHES.len());
 
 /// Width and height of the picture without a legend, and its margins: left, right, top, bottom.
 const SIZE: [f64; 2] = [640.0, 400.0];
 const MARGINS: [f64; 4] = [84.0, 16.0, 36.0, 52.0];
-/// Of the legend, below the curves: its left edge, and how far apart its rows and columns are.
+/// Layout of the legend below the curves: its left edge, and the distances of its rows and columns.
 const LEGEND: [f64; 3] = [16.0, 17.0, 20.0];
-/// From the left edge of a legend's entry to its name.
+/// Distance from the left edge of a legend's entry to its name.
 const SAMPLE: f64 = 32.0;
-/// Told apart by the colour-blind too, and with a contrast of 3 to a white ground at least. Five
-/// are of Okabe and Ito 2008; their orange, sky blue and yellow are too pale for lines.
+/// Distinguishable for colour-blind people too, with a contrast of at least 3 to a white ground.
+/// Five are from Okabe and Ito 2008; their orange, sky blue and yellow are too pale for lines.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#754a10", "#1c2a8c", "#000000", "#9048ff"];
-/// Dashes of the lines past the eighth, whose colours come again; others than [`Stroke::Dashed`]'s.
+/// Dashes of the lines from the ninth on, whose colours repeat; they differ from
+/// [`Stroke::Dashed`].
 const DASHES: [&str; 3] = ["2 3", "12 4", "12 4 2 4"];
 
 impl Line {
@@ -88,22 +90,22 @@ impl Line {
         Self { name: name.into(), points, ..Self::default() }
     }
 
-    /// The line, drawn so.
+    /// The line with this style.
     pub fn stroke(self, stroke: Stroke) -> Self {
         Self { stroke, ..self }
     }
 
-    /// The line in this of the eight colours.
+    /// The line with this one of the eight colours.
     pub fn colour(self, colour: usize) -> Self {
         Self { colour: Some(colour), ..self }
     }
 
-    /// The line with a band that reaches so far up and down from each point.
+    /// The line with a band of this size above and below each point.
     ///
     /// # Panics
-    /// When there is not one number a point.
+    /// When the number of entries differs from the number of points.
     pub fn spread(self, spread: Vec<f64>) -> Self {
-        assert_eq!(spread.len(), self.points.len(), "one spread a point");
+        assert_eq!(spread.len(), self.points.len(), "one spread per point");
         let ends = self.points.iter().zip(spread);
         let band = ends.map(|([_, y], spread)| [y - spread, y + spread]).collect();
         Self { band, ..self }
@@ -112,9 +114,9 @@ impl Line {
     /// The line with a band between these ends.
     ///
     /// # Panics
-    /// When there is not one pair a point.
+    /// When the number of pairs differs from the number of points.
     pub fn band(self, band: Vec<[f64; 2]>) -> Self {
-        assert_eq!(band.len(), self.points.len(), "one pair a point");
+        assert_eq!(band.len(), self.points.len(), "one pair per point");
         Self { band, ..self }
     }
 
@@ -146,7 +148,7 @@ impl LinePlot {
     }
 }
 
-/// Colour of the line in this place of a plot, and its dashes as an attribute.
+/// Colour of the line with this index in a plot, and its dashes as an attribute.
 fn look(i: usize, line: &Line) -> (&'static str, String) {
     let colour = COLOURS[line.colour.unwrap_or(i) % COLOURS.len()];
     let before = if line.colour.is_none() { i / COLOURS.len() } else { 0 };
@@ -158,14 +160,14 @@ fn look(i: usize, line: &Line) -> (&'static str, String) {
     (colour, format!(" stroke-dasharray=\"{dashes}\""))
 }
 
-/// A plot's place for curves, between its axes.
+/// The area of a plot for curves, between its axes.
 struct Frame {
     x: Axis,
     y: Axis,
-    /// Of the whole picture; more than the curves have where a name is longer.
+    /// Width of the whole picture; larger than the curves' if a name is longer.
     width: f64,
     height: f64,
-    /// Columns of the legend, and how wide one is.
+    /// Number of columns of the legend, and the width of a column.
     columns: (usize, f64),
 }
 
@@ -188,17 +190,17 @@ impl Frame {
         Self { x, y, width, height, columns: (n_columns, column) }
     }
 
-    /// Where a point is drawn, `None` if it cannot be shown.
+    /// The place of a point in the picture; `None` if it cannot be shown.
     fn place(&self, [x, y]: [f64; 2]) -> Option<[f64; 2]> {
         let [left, right, top, bottom] = MARGINS;
         let place = [
-            left + (SIZE[0] - left - right) * self.x.share(x),
-            SIZE[1] - bottom - (SIZE[1] - top - bottom) * self.y.share(y),
+            left + (SIZE[0] - left - right) * self.x.fraction(x),
+            SIZE[1] - bottom - (SIZE[1] - top - bottom) * self.y.fraction(y),
         ];
         place.iter().all(|x| x.is_finite()).then_some(place)
     }
 
-    /// Title, labels, numbers, and the lines behind the curves.
+    /// Title, labels, numbers, and the grid lines behind the curves.
     fn grid(&self, plot: &LinePlot, svg: &mut String) {
         let [left, right, top, bottom] = MARGINS;
         let [width, height] = SIZE;
@@ -210,11 +212,11 @@ impl Frame {
         text(svg, [16.0, middle[1]], &turned, &plot.y_label);
         let ends = [left, width - right];
         for &tick in self.x.ticks() {
-            let x = left + (ends[1] - ends[0]) * self.x.share(tick);
+            let x = left + (ends[1] - ends[0]) * self.x.fraction(tick);
             text(svg, [x, height - bottom + 18.0], centre, &self.x.label(tick));
         }
         for &tick in self.y.ticks() {
-            let y = height - bottom - (height - top - bottom) * self.y.share(tick);
+            let y = height - bottom - (height - top - bottom) * self.y.fraction(tick);
             text(svg, [left - 8.0, y + 4.0], "text-anchor=\"end\"", &self.y.label(tick));
             path(svg, "stroke=\"#ddd\"", &[[ends[0], y], [ends[1], y]]);
         }
@@ -225,14 +227,14 @@ impl Frame {
     fn curve(&self, line: &Line, (colour, dashes): (&str, String), svg: &mut String) {
         let [low, high] = line.edges();
         let band: Vec<[f64; 2]> = low.iter().chain(high.iter().rev()).copied().collect();
-        // A lower edge that a logarithmic axis cannot show ends at the floor.
+        // If a logarithmic axis cannot show a lower edge, it ends at the floor.
         let floor = SIZE[1] - MARGINS[3];
         let band: Vec<[f64; 2]> = band
             .into_iter()
-            .filter_map(|point| match (self.place(point), self.x.share(point[0])) {
+            .filter_map(|point| match (self.place(point), self.x.fraction(point[0])) {
                 (Some(place), _) => Some(place),
-                (None, share) if share.is_finite() && point[1].is_finite() => {
-                    Some([MARGINS[0] + (SIZE[0] - MARGINS[0] - MARGINS[1]) * share, floor])
+                (None, fraction) if fraction.is_finite() && point[1].is_finite() => {
+                    Some([MARGINS[0] + (SIZE[0] - MARGINS[0] - MARGINS[1]) * fraction, floor])
                 }
                 _ => None,
             })
@@ -249,7 +251,7 @@ impl Frame {
             let style = format!("stroke=\"{colour}\" stroke-width=\"1.5\"{dashes}");
             path(svg, &style, &places);
         }
-        // One point joins nothing.
+        // A single point has nothing to join.
         if matches!(line.stroke, Stroke::Dots | Stroke::Marked) || places.len() == 1 {
             let radius = if places.len() > 100 { 1.2 } else { 2.8 };
             for [x, y] in places {
@@ -285,7 +287,7 @@ impl Frame {
     }
 }
 
-/// Joins places on the picture. Inside a level stretch, points draw nothing and are left out.
+/// Joins places in the picture. Points inside a level stretch add nothing and are left out.
 fn path(svg: &mut String, style: &str, places: &[[f64; 2]]) {
     let tenths: Vec<[i64; 2]> =
         places.iter().map(|place| place.map(|x| (x * 10.0).round() as i64)).collect();
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn level_stretches_keep_their_ends_alone() {
+    fn level_stretches_keep_only_their_ends() {
         let heights = [0.0, 0.0, 0.0, 0.0, 1.0, 1.0];
         let points = heights.iter().enumerate().map(|(x, &y)| [x as f64, y]).collect();
         let svg = of(vec![Line::new("", points)]).to_svg();
@@ -348,22 +350,22 @@ mod tests {
     #[test]
     fn a_named_line_has_a_row_in_the_legend() {
         let dots = Line::new("seen", vec![[0.0, 0.0], [1.0, 1.0]]).stroke(Stroke::Dots).colour(1);
-        let dashed = Line::new("told", vec![[0.0, 0.0], [1.0, 1.0]]).stroke(Stroke::Dashed);
+        let dashed = Line::new("published", vec![[0.0, 0.0], [1.0, 1.0]]).stroke(Stroke::Dashed);
         let svg = of(vec![dots, dashed]).to_svg();
-        assert!(svg.contains(">seen</text>") && svg.contains(">told</text>"), "{svg}");
+        assert!(svg.contains(">seen</text>") && svg.contains(">published</text>"), "{svg}");
         assert_eq!(svg.matches("stroke-dasharray").count(), 2);
         // Two points and the legend's.
         assert_eq!(svg.matches(&format!("fill=\"{}\"/>", COLOURS[1])).count(), 3);
     }
 
     #[test]
-    fn a_point_alone_is_a_dot() {
+    fn a_single_point_is_a_dot() {
         let svg = of(vec![Line::new("", vec![[1.0, 1.0]])]).to_svg();
         assert_eq!(svg.matches("<circle").count(), 1, "{svg}");
     }
 
     #[test]
-    fn the_legend_stands_below_in_as_many_columns_as_fit() {
+    fn the_legend_is_below_in_as_many_columns_as_fit() {
         let size = |names: &[String]| {
             let line = |name: &String| Line::new(name.clone(), vec![[0.0, 0.0], [1.0, 1.0]]);
             let svg = of(names.iter().map(line).collect()).to_svg();
@@ -376,7 +378,7 @@ mod tests {
         assert_eq!(size(&[String::new()]), ["640", "400"]);
         assert_eq!(size(&runs[..7]), ["640", "422"]);
         assert_eq!(size(&runs), ["640", "456"]);
-        // 16 + 32 + 100 · 6.6 + 20: a name that is longer than the plot is not cut.
+        // 16 + 32 + 100 · 6.6 + 20: a name longer than the plot is not truncated.
         assert_eq!(size(&["x".repeat(100), "y".into()]), ["728", "439"]);
     }
 

@@ -1,4 +1,4 @@
-//! SVG to pixels, with a font of our own: the same picture on every machine.
+//! SVG to pixels, with our own font: the same picture on every machine.
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,17 +22,17 @@ impl Image {
     /// An image of these bytes, `[height, width, 3]`.
     ///
     /// # Panics
-    /// When there are more or fewer.
+    /// When the number of bytes differs.
     pub fn new(width: usize, height: usize, rgb: Vec<u8>) -> Self {
         assert_eq!(rgb.len(), width * height * 3, "bytes of an image of {width} × {height}");
         Self { width, height, rgb }
     }
 
-    /// The picture that `svg`, one of this crate's, describes, with `zoom` pixels for each of
-    /// its units, before a white ground.
+    /// The picture of `svg`, which must be an SVG of this crate, with `zoom` pixels for each of its
+    /// units, on a white ground.
     ///
     /// # Panics
-    /// When `svg` is no SVG.
+    /// When `svg` is not a valid SVG.
     pub fn of_svg(svg: &str, zoom: f32) -> Self {
         let pixels = render(svg, zoom);
         let premultiplied = pixels.data().chunks_exact(4);
@@ -70,7 +70,7 @@ impl Image {
         Self { width: self.width * across, height: self.height * down, rgb }
     }
 
-    /// Draws `image` with its upper left corner at `left`, `top`; what would lie outside is cut.
+    /// Draws `image` with its upper left corner at `left`, `top`; parts outside are cut off.
     pub fn draw(&mut self, image: &Self, left: usize, top: usize) {
         let width = image.width.min(self.width.saturating_sub(left)) * 3;
         if width == 0 {
@@ -84,10 +84,10 @@ impl Image {
     }
 }
 
-/// The PNG of `svg`, one of this crate's, with `zoom` pixels for each of its units.
+/// The PNG of `svg`, which must be an SVG of this crate, with `zoom` pixels for each of its units.
 ///
 /// # Panics
-/// When `svg` is no SVG.
+/// When `svg` is not a valid SVG.
 pub(crate) fn png(svg: &str, zoom: f32) -> Vec<u8> {
     render(svg, zoom).encode_png().expect("encoding into memory")
 }

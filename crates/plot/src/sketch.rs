@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::svg;
 
-/// One limb: a line between two points and how far it reaches around them, in metres.
+/// One limb: a line between two points with a radius, in metres.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limb {
     /// `[x, z]` of the ends; z is up, and the ground is at 0.
@@ -16,9 +16,9 @@ pub struct Limb {
 /// Limbs in a landscape with a mark at every metre.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sketch {
-    /// `[x, z]` of the picture's middle, in metres.
+    /// `[x, z]` of the centre of the picture, in metres.
     pub centre: [f64; 2],
-    /// Metres from the lower to the upper edge.
+    /// Height of the picture in metres.
     pub height: f64,
     /// From back to front.
     pub limbs: Vec<Limb>,
@@ -26,11 +26,11 @@ pub struct Sketch {
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 400.0;
-/// Most marks on the ground.
+/// Maximum number of marks on the ground.
 const MOST_MARKS: i64 = 200;
 
 impl Sketch {
-    /// The picture as SVG; what is not finite is left out.
+    /// The picture as SVG; limbs that are not finite are left out.
     pub fn to_svg(&self) -> String {
         let scale = HEIGHT / self.height;
         let place = |[x, z]: [f64; 2]| {
@@ -84,13 +84,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limb_is_where_it_should_be() {
+    fn a_limb_is_at_its_place() {
         let limb = |ends| Limb { ends, radius: 0.05 };
         let upright = limb([[10.0, 0.5], [10.0, 1.5]]);
         let broken = limb([[f64::NAN, 0.5], [10.0, 1.5]]);
         let sketch = Sketch { centre: [10.0, 0.5], height: 2.0, limbs: vec![upright, broken] };
         let svg = sketch.to_svg();
-        // 200 pixels a metre; the middle at 240, 200.
+        // 200 pixels per metre; the centre at 240, 200.
         let line = "x1=\"240.0\" y1=\"200.0\" x2=\"240.0\" y2=\"0.0\" stroke=\"#d55e00\" \
                     stroke-width=\"20.0\"";
         assert!(svg.contains(line), "{svg}");

@@ -8,11 +8,11 @@ use crate::svg;
 /// One row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Strip {
-    /// At its left; empty for none.
+    /// Name at its left; empty for none.
     pub name: String,
-    /// One dot each; one that is not finite is left out.
+    /// One dot for each value; values that are not finite are left out.
     pub dots: Vec<f64>,
-    /// The estimate that the dots give, drawn as a line across the row.
+    /// The estimate from the dots, drawn as a line across the row.
     pub estimate: Option<f64>,
     /// The ends of the estimate's interval, drawn as a bar.
     pub interval: Option<[f64; 2]>,
@@ -21,7 +21,7 @@ pub struct Strip {
 /// Rows of dots over one axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Strips {
-    /// Below the rows.
+    /// Label below the rows.
     pub x_label: String,
     /// From top to bottom.
     pub rows: Vec<Strip>,
@@ -30,15 +30,15 @@ pub struct Strips {
 }
 
 const WIDTH: f64 = 640.0;
-/// Height of a row; at most so much of the width is for names.
+/// Height of a row, and the maximum fraction of the width for names.
 const ROW: f64 = 30.0;
 const MOST_NAME: f64 = 260.0;
 const RIGHT: f64 = 24.0;
-/// Below the rows: numbers and what they are.
+/// Height below the rows: numbers and the axis's label.
 const BOTTOM: f64 = 44.0;
-/// Of a mark's name above the rows.
+/// Height of a mark's name above the rows.
 const MARK: f64 = 16.0;
-/// How far dots of a row are moved up and down, by turns, so that equal ones are seen.
+/// Alternating vertical offsets of a row's dots, so that equal ones are visible.
 const TURNS: [f64; 5] = [0.0, -5.0, 5.0, -2.5, 2.5];
 const DOT: &str = "#0072b2";
 const ESTIMATE: &str = "#d55e00";
@@ -48,7 +48,7 @@ impl Strips {
     pub fn to_svg(&self) -> String {
         let names = || self.rows.iter().map(|row| &row.name).filter(|name| !name.is_empty());
         let longest = names().map(|name| svg::width(name)).fold(0.0, f64::max);
-        // Longer names stand above their dots.
+        // Longer names are above their dots.
         let is_above = longest > MOST_NAME;
         let left = if is_above || longest == 0.0 { 24.0 } else { longest + 18.0 };
         let row_height = if is_above { ROW + 16.0 } else { ROW };
@@ -61,9 +61,9 @@ impl Strips {
         });
         let shown = ends.chain(self.marks.iter().map(|(_, place)| *place));
         let axis = Axis::enclosing(Scale::Linear, shown.filter(|x| x.is_finite()));
-        // What is too large for an axis has no place.
+        // A value that is too large for an axis has no place.
         let place = |x: f64| {
-            let place = left + (WIDTH - left - RIGHT) * axis.share(x);
+            let place = left + (WIDTH - left - RIGHT) * axis.fraction(x);
             place.is_finite().then_some(place)
         };
         for (tick, x) in axis.ticks().iter().filter_map(|tick| Some((*tick, place(*tick)?))) {
@@ -77,17 +77,17 @@ impl Strips {
             let Some(x) = place(*mark) else { continue };
             let y = 12.0 + MARK * i as f64;
             vertical(&mut picture, x, [y + 3.0, floor], "stroke=\"#555\" stroke-dasharray=\"5 4\"");
-            // On the side where there is room.
-            let (anchor, beside) = if x > WIDTH / 2.0 { ("end", -5.0) } else { ("start", 5.0) };
+            // On the side with more room.
+            let (anchor, offset) = if x > WIDTH / 2.0 { ("end", -5.0) } else { ("start", 5.0) };
             let words = format!("text-anchor=\"{anchor}\" fill=\"#555\"");
-            svg::text(&mut picture, [x + beside, y + 2.0], &words, name);
+            svg::text(&mut picture, [x + offset, y + 2.0], &words, name);
         }
         for (i, row) in self.rows.iter().enumerate() {
             let y = top + row_height * (i + 1) as f64 - ROW / 2.0;
             if is_above {
                 svg::text(&mut picture, [8.0, y - ROW / 2.0], "", &row.name);
             } else {
-                // The margin is as wide as the name: a page must not enlarge it.
+                // The margin is as wide as the name, and a page must not enlarge it.
                 let end = "text-anchor=\"end\" class=\"key\"";
                 svg::text(&mut picture, [left - 10.0, y + 4.0], end, &row.name);
             }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_stand_above_their_dots() {
+    fn long_names_are_above_their_dots() {
         let of =
             |name: &str| Strips { rows: vec![strip(name, &[1.0])], ..Strips::default() }.to_svg();
         assert!(of("ten words").contains("viewBox=\"0 0 640 84\""), "{}", of("ten words"));

@@ -1,9 +1,9 @@
-//! The words of an SVG.
+//! Text elements of an SVG.
 
 use std::fmt::Write;
 
-/// Text for the inside of an element or of a quoted attribute, of SVG and of HTML. Control
-/// characters, which both forbid, become the replacement character.
+/// Escaped text for an element or a quoted attribute of SVG and HTML. Both forbid control
+/// characters, so these become the replacement character.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -15,9 +15,9 @@ pub fn escape(text: &str) -> String {
             '"' => escaped += "&quot;",
             '\'' => escaped += "&#39;",
             '\n' | '\t' => escaped.push(character),
-            // A line's end as Windows has it.
+            // A line end of Windows.
             '\r' if characters.peek() == Some(&'\n') => escaped.push(character),
-            // The last two are no characters to XML.
+            // XML does not allow the last two characters.
             _ if character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}') => {
                 escaped.push('\u{fffd}');
             }
@@ -27,7 +27,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Words at a place, with `more` attributes; nothing where there are none.
+/// Text at a place, with `more` attributes; nothing for empty text.
 pub(crate) fn text(svg: &mut String, [x, y]: [f64; 2], more: &str, words: &str) {
     if words.is_empty() {
         return;
@@ -36,8 +36,8 @@ pub(crate) fn text(svg: &mut String, [x, y]: [f64; 2], more: &str, words: &str) 
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {more}>{words}</text>");
 }
 
-/// How wide words are in letters of the usual size. A Chinese, Japanese or Korean character is as
-/// wide as it is high, another 6.6 on average.
+/// Width of text in letters of the usual size. A Chinese, Japanese or Korean character is as wide
+/// as it is high; other characters are 6.6 on average.
 pub(crate) fn width(words: &str) -> f64 {
     let is_wide = |c: char| {
         matches!(c,

@@ -1,4 +1,4 @@
-//! [`Algorithm`]: how an agent learns, as the training loop sees it.
+//! [`Algorithm`]: a learning algorithm, as the training loop sees it.
 
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed::Generator;
@@ -12,28 +12,28 @@ use crate::{
     training_data::TrainingData,
 };
 
-/// How an agent learns from the data it is given.
+/// A learning algorithm.
 ///
-/// An algorithm owns its step: which networks there are, how many optimizers, which backward
-/// passes. The loop, its checkpoints, its metrics and bit-exact resumption know nothing of it.
-/// All randomness of a step comes from [`StepAt`], so that a step depends on the state, the
-/// batch and the step's number alone.
+/// An algorithm owns its step: its networks, its optimizers and its backward passes. The loop, its
+/// checkpoints, its metrics and bit-exact resumption do not depend on them. All randomness of a
+/// step comes from [`StepAt`], so a step depends only on the state, the batch and the step's
+/// number.
 pub trait Algorithm {
     /// Everything that a step changes: networks, target networks, optimizers.
     type State: Stored;
 
-    /// Names of what a step measures beside its loss, such as `accuracy`.
+    /// Names of the figures that a step measures in addition to its loss, such as `accuracy`.
     fn figures(&self) -> &'static [&'static str];
 
-    /// Timesteps of a context.
+    /// Number of timesteps of a context.
     fn context_length(&self) -> usize;
 
-    /// Actions learned from a full context; those of its real timesteps unless said otherwise.
+    /// Number of action labels in a full context; by default, the number of its real timesteps.
     fn labels_per_context(&self) -> usize {
         self.context_length()
     }
 
-    /// Whether a step asks for [`TrainingData::transitions`].
+    /// Whether a step uses [`TrainingData::transitions`].
     fn reads_transitions(&self) -> bool {
         false
     }
@@ -41,7 +41,7 @@ pub trait Algorithm {
     /// The state before the first step.
     ///
     /// # Errors
-    /// When the configuration describes none.
+    /// When the configuration is not valid.
     fn init(
         &self,
         config: &TrainConfig,
@@ -49,8 +49,8 @@ pub trait Algorithm {
         generator: &mut Generator,
     ) -> Result<Self::State, TrainError>;
 
-    /// One step of learning from one batch of `data`, whose memory may be taken. From a GPU
-    /// nothing is read.
+    /// One training step on one batch of `data`; the step may take the batch's memory. It does not
+    /// read from a GPU.
     fn step(
         &self,
         state: &mut Self::State,
@@ -59,20 +59,20 @@ pub trait Algorithm {
         at: &StepAt<'_>,
     ) -> StepFigures;
 
-    /// How a step is taken whose batch is cut into parts; `None` where a step is more than the
-    /// descent of one gradient.
+    /// The step on a batch that is cut into parts; `None` if a step is more than the descent of one
+    /// gradient.
     fn parts(&self) -> Option<&dyn Parts<Self::State>> {
         None
     }
 
-    /// Top percents of episodes: half of the contexts are drawn from these, and say so.
+    /// Top percents of the dataset by return: half of the contexts are drawn from these episodes
+    /// and conditioned on their top percent.
     fn top_percents(&self) -> &[f32] {
         &[]
     }
 
-    /// What is measured on held-out episodes, `[1]`: a mean loss without dropout and without
-    /// regularisers; `None` where the batch has nothing to measure it on. `device` tracks no
-    /// gradients.
+    /// The loss on held-out episodes, `[1]`: a mean without dropout and without regularisers.
+    /// `None` if the batch has no data for it. `device` does not track gradients.
     fn held_out_loss(
         &self,
         state: &Self::State,
@@ -81,24 +81,24 @@ pub trait Algorithm {
         device: &Device,
     ) -> Option<Tensor<1>>;
 
-    /// Whether the checkpoint where it is lowest is the best: whether every checkpoint is measured
-    /// against the same. The error of a value against one that the networks give themselves is not:
-    /// it grows while they learn what returns are.
+    /// Whether the checkpoint with the lowest held-out loss is the best, that is, whether the loss
+    /// of all checkpoints has the same target. The error of a value has a target that the networks
+    /// compute, and it grows while they learn the scale of returns.
     fn held_out_selects(&self) -> bool {
         true
     }
 }
 
-/// Actions learned from a batch, of contexts with padding those of real timesteps.
+/// Number of action labels in a batch; in contexts with padding, only real timesteps count.
 pub(crate) fn n_labels(algorithm: &impl Algorithm, batch: &Batch) -> u64 {
     let most = algorithm.labels_per_context() as u64;
     batch.n_real.iter().map(|&n_real| (n_real as u64).min(most)).sum()
 }
 
-/// A step in two halves: the gradients of the parts of a batch, whose sum somebody else forms, and
-/// the descent of that.
+/// A step in two halves: the gradients of the parts of a batch, and the descent of their sum, which
+/// the caller computes.
 pub trait Parts<S> {
-    /// What one part of a batch gives. From a GPU nothing is read.
+    /// Loss, figures and gradient of one part of a batch. It does not read from a GPU.
     fn part(
         &self,
         state: &S,
@@ -107,56 +107,55 @@ pub trait Parts<S> {
         at: &StepAt<'_>,
     ) -> PartFigures;
 
-    /// One step down the whole batch's gradient; gives its norm before clipping, `[1]`.
+    /// One step down the whole batch's gradient; returns its norm before clipping, `[1]`.
     fn descend(&self, state: &mut S, gradient: Gradient, learning_rate: f64) -> Tensor<1>;
 }
 
-/// What one part of a batch gave: means over its labels.
+/// Result of one part of a batch: means over its labels.
 #[derive(Clone, Debug)]
 pub struct PartFigures {
-    /// What is minimised, `[1]`, without gradients.
+    /// The minimised loss, `[1]`, without gradients.
     pub loss: Tensor<1>,
-    /// What [`Algorithm::figures`] names, likewise.
+    /// The figures of [`Algorithm::figures`], also `[1]` and without gradients.
     pub others: Vec<Tensor<1>>,
     /// The gradient of the loss.
     pub gradient: Gradient,
 }
 
-/// What a checkpoint's two files of tensors are written from, one after the other, so that only
+/// Source of a checkpoint's two tensor files. They are written one after the other, so that only
 /// one of them is on the host at a time.
 pub trait Export {
-    /// Copies what playing needs to the host: see [`Exported::model`].
+    /// Copies the tensors for acting to the host: see [`Exported::model`].
     fn export_model(&self) -> NamedTensors;
 
-    /// Copies what only training needs to the host: see [`Exported::training`].
+    /// Copies the tensors that only training needs to the host: see [`Exported::training`].
     fn export_training(&self) -> NamedTensors;
 }
 
-/// A state that can be written to a checkpoint, and goes on from one to the same bits.
+/// A state that can be stored in a checkpoint, and resumes from it to the same bits.
 pub trait Stored: Export + Sized {
-    /// The networks that were exported in the place of this state's; its optimizers stay as they
-    /// are.
+    /// This state with the exported networks; its optimizers do not change.
     ///
     /// # Errors
     /// When a tensor is missing or has another shape.
     fn begin(self, exported: &Exported) -> Result<Self, ModelError>;
 
-    /// The state that was exported after `n_steps` steps, in the place of this one.
+    /// This state replaced by the one that was exported after `n_steps` steps.
     ///
     /// # Errors
     /// When a tensor is missing or has another shape.
     fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError>;
 
-    /// Trainable numbers, those of target networks not counted.
+    /// Number of trainable parameters, without target networks.
     fn n_parameters(&self) -> usize;
 }
 
 /// A state on the host, by tensor name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exported {
-    /// What playing needs: the weights of the network that acts.
+    /// The tensors for acting: the weights of the acting network.
     pub model: NamedTensors,
-    /// What only training needs: moments of optimizers, target networks, critics.
+    /// The tensors that only training needs: moments of optimizers, target networks, critics.
     pub training: NamedTensors,
 }
 
@@ -170,30 +169,32 @@ impl Export for Exported {
     }
 }
 
-/// Where in a run a step is taken.
+/// Position of a step in its run, with the settings of the step.
 #[derive(Clone, Copy, Debug)]
 pub struct StepAt<'a> {
     /// Steps taken before this one.
     pub step: u64,
     /// Steps of the whole run.
     pub n_steps: u64,
-    /// By the run's schedule.
+    /// The learning rate of the run's schedule.
     pub learning_rate: f64,
-    /// The run's schedule. An algorithm with a decay of its own leaves it out where this one falls.
+    /// The run's schedule. An algorithm with its own decay omits that decay if this schedule
+    /// decays.
     pub schedule: ScheduleKind,
-    /// Everything that the step draws derives from it.
+    /// Seed of all random numbers of the step.
     pub seed: DropoutSeed,
-    /// Where to compute; it tracks gradients.
+    /// Device of the computation; it tracks gradients.
     pub device: &'a Device,
 }
 
-/// What one step gave; each tensor `[1]`, on the device, without gradients.
+/// Result of one step; each tensor is `[1]`, on the device, without gradients.
 #[derive(Clone, Debug)]
 pub struct StepFigures {
-    /// What was minimised.
+    /// The minimised loss.
     pub loss: Tensor<1>,
     /// The norm of its gradient before clipping.
     pub grad_norm: Tensor<1>,
-    /// What [`Algorithm::figures`] names, in that order; NaN where this step has no such figure.
+    /// The figures of [`Algorithm::figures`], in that order; NaN if this step does not have the
+    /// figure.
     pub others: Vec<Tensor<1>>,
 }

@@ -1,25 +1,27 @@
-//! [`Averages`]: running averages of a network's weights, which play in the place of the last.
+//! [`Averages`]: running averages of a network's weights, which act instead of the last weights.
 
 use burn::module::Module;
 
 use crate::follow::follow;
 
-/// Steps from one average to the next: the shares below are so small that more often changes
-/// nothing, and costs.
+/// Steps between two updates of the averages. The rates below are so small that more frequent
+/// updates change nothing, but cost time.
 const EVERY: u64 = 10;
 
-/// Running averages of the weights of a network: Polyak's, whose memory grows with the run.
+/// Running averages of the weights of a network: Polyak averages over a window that grows with the
+/// run.
 ///
-/// After the steps `t` that are a multiple of 10, each average moves towards its weight by a share
-/// of the way,
+/// After the steps `t` that are a multiple of 10, each average moves towards its weight by a
+/// fraction of the distance,
 ///
 /// `ā ← ā + κₜ (w − ā)`, `κₜ = min(1, 10 (1 + t)^(−2/3))`,
 ///
-/// so it is one of the last `(1 + t)^(2/3)` steps or so, 160 of 2,000. Up to step 30 the averages
-/// are the weights. Single steps of a policy change its return by far more than they change its
-/// loss, and the average is steadier (Block et al. 2024, "Butterfly effects of SGD noise"). A
-/// share that falls with a power of `t` is Crowson's, in Hugging Face's diffusers, where 2/3 is
-/// the default.
+/// so its window is about the last `(1 + t)^(2/3)` steps, 160 of 2,000. Up to step 30 the averages
+/// equal the weights.
+///
+/// Single steps change the return of a policy by far more than its loss, and the average is
+/// steadier (Block et al. 2024, "Butterfly effects of SGD noise"). The rate that falls with a power
+/// of `t` is Crowson's, in Hugging Face's diffusers, with the default 2/3.
 #[derive(Clone, Debug)]
 pub(crate) struct Averages<M> {
     /// The network with the averages as its weights, without gradients.
@@ -27,24 +29,24 @@ pub(crate) struct Averages<M> {
 }
 
 impl<M: Module> Averages<M> {
-    /// Averages that begin with the weights of `network`.
+    /// Averages that are initialised from the weights of `network`.
     pub(crate) fn of(network: &M) -> Self {
         Self { network: network.valid() }
     }
 
-    /// Follows `network`, which has taken `step` steps.
+    /// Updates the averages from `network` after `step` steps.
     pub(crate) fn follow(&mut self, network: &M, step: u64) {
-        let share = share(step);
-        if share >= 1.0 {
+        let rate = rate(step);
+        if rate >= 1.0 {
             self.network = network.valid();
         } else if step.is_multiple_of(EVERY) {
-            self.network = follow(self.network.clone(), network, share);
+            self.network = follow(self.network.clone(), network, rate);
         }
     }
 }
 
 /// `κₜ`.
-fn share(step: u64) -> f64 {
+fn rate(step: u64) -> f64 {
     (EVERY as f64 * ((1 + step) as f64).powf(-2.0 / 3.0)).min(1.0)
 }
 
@@ -86,14 +88,14 @@ mod tests {
             }
             assert!((average(&averages) - expected).abs() < 1e-3, "step {step}");
         }
-        // A weight that grows by 1 a step is ahead of its average by the average's age.
+        // A weight that grows by 1 per step is ahead of its average by the average's age.
         let age = 2000.0 - average(&averages);
         assert!((120.0..200.0).contains(&age), "{age}");
         assert!(!averages.network.weight.val().is_autodiff());
     }
 
     #[test]
-    fn a_weight_that_stays_is_its_own_average() {
+    fn a_constant_weight_equals_its_average() {
         let mut averages = Averages::of(&one(0.0));
         for step in 1..=500 {
             averages.follow(&one(-1.25), step);

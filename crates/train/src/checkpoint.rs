@@ -1,8 +1,8 @@
-//! Checkpoints: everything needed to go on, or to play, in one folder of plain files.
+//! Checkpoints: everything needed to resume training or to act, in one directory of plain files.
 //!
-//! A checkpoint is written under a temporary name, flushed, and renamed, so a folder named
-//! `step-…` is whole. Reading compares it with its `SHA256SUMS` all the same, since disks and
-//! people change files, and goes on to the checkpoint before when it differs.
+//! A checkpoint is written under a temporary name, flushed, and renamed, so a directory named
+//! `step-…` is complete. Disks and people can still change files. So reading compares them with
+//! `SHA256SUMS`, and falls back to the previous checkpoint when they differ.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,8 +21,8 @@ use crate::{
     run_dir::write_synced,
 };
 
-/// Where training stands. Generators need no state of their own: data order and dropout
-/// are functions of the run's seed and these counters.
+/// Position of training in its run. Generators need no stored state: data order and dropout are
+/// functions of the run's seed and these counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainState {
@@ -36,26 +36,26 @@ pub struct TrainState {
     pub tokens: u64,
     /// The run's seed.
     pub seed: u64,
-    /// What the agent is and where it acts, which only who plays it reads.
+    /// Description of the agent and its task, which only acting reads.
     pub agent: serde_json::Value,
     /// Content hash of the training data.
     pub dataset_hash: String,
-    /// Where the data came from: `starter`, `published` or a path's kind.
+    /// Source of the data: `starter`, `published` or the kind of a path.
     pub dataset_kind: String,
-    /// What the data's whole episodes earned, in its own units; held-out episodes are among them,
-    /// so that targets do not depend on which are.
+    /// Returns of the data's whole episodes, in its own units. They include held-out episodes, so
+    /// that targets do not depend on the choice of held-out episodes.
     pub episode_returns: EpisodeReturns,
-    /// The share of episodes that the run holds out.
+    /// The fraction of episodes that the run holds out.
     pub held_out_share: f64,
-    /// Mean loss on held-out episodes at this step ([`crate::held_out::loss`]). Absent where
-    /// none are held out, where it is no finite number, and where the run was stopped between
-    /// two checkpoints: a run that nobody stopped does not measure there.
+    /// Mean loss on held-out episodes at this step ([`crate::held_out::loss`]). `None` if no
+    /// episodes are held out, if it is not finite, or if the run was interrupted between two
+    /// checkpoints: an uninterrupted run does not measure there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
-    /// Whose weights the run began with, where they were not drawn.
+    /// Source of the initial weights; `None` if they were random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Began>,
-    /// The lowest of these losses so far, where they select
+    /// The lowest of these losses so far, if they select the best checkpoint
     /// ([`crate::Algorithm::held_out_selects`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
@@ -64,20 +64,20 @@ pub struct TrainState {
     pub unreported: Option<Unreported>,
 }
 
-/// Which weights a run began with, as its checkpoints say it.
+/// Source of a run's initial weights, as its checkpoints store it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Began {
-    /// The run that they are from, as a person named it.
+    /// The source run, as the user named it.
     pub run: String,
     /// Optimizer steps taken there.
     pub step: u64,
-    /// SHA-256 of the file of the weights that act.
+    /// SHA-256 of the file with the acting weights.
     pub sha256: String,
 }
 
-/// Sums over steps that are in no row of the metrics yet, so that the row is the same whether
-/// a run was stopped before it or not.
+/// Sums over the steps since the last row of the metrics, so that the next row is the same after an
+/// interruption.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unreported {
@@ -85,25 +85,25 @@ pub struct Unreported {
     pub steps: u64,
     /// Sum of their losses.
     pub loss: f64,
-    /// Sums of what [`crate::Algorithm::figures`] names.
+    /// Sums of the figures in [`crate::Algorithm::figures`].
     pub figures: Vec<f64>,
     /// Number of steps that have each of them.
     pub figure_steps: Vec<u64>,
 }
 
-/// Where a run's loss on held-out episodes was lowest.
+/// The checkpoint with the lowest loss on held-out episodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Best {
-    /// Optimizer steps taken by then; of equal losses the first.
+    /// Its optimizer steps; the first one of equal losses.
     pub step: u64,
     /// The loss.
     pub loss: f64,
 }
 
 impl TrainState {
-    /// Takes down the loss on held-out episodes at this step; one that is no finite number is not
-    /// kept. Where it `selects`, the lowest is the best.
+    /// Stores the loss on held-out episodes at this step, if it is finite. If it `selects`, the
+    /// lowest loss is the best.
     pub fn measured(&mut self, loss: f64, selects: bool) {
         self.held_out = Some(loss).filter(|loss| loss.is_finite());
         let lowest = self.best.map_or(f64::INFINITY, |best| best.loss);
@@ -112,22 +112,22 @@ impl TrainState {
         }
     }
 
-    /// Why a run that would begin as `fresh` cannot go on from this state.
+    /// The reason why a run configured as `fresh` cannot resume from this state.
     pub(crate) fn differs(&self, fresh: &Self) -> Option<String> {
         if self.dataset_hash != fresh.dataset_hash {
             return Some(
-                "the dataset has changed since this checkpoint was written: put the old one back, \
+                "the dataset has changed since this checkpoint was written. Restore the old one, \
                  or start a new run (`train` … resume=never)"
                     .into(),
             );
         }
         if self.seed != fresh.seed {
-            return Some("belongs to a run of another seed".into());
+            return Some("belongs to a run with another seed".into());
         }
         if self.held_out_share != fresh.held_out_share {
             return Some(format!(
-                "was trained with train.held_out={}, and this run holds out {}: put that back, or \
-                 train anew",
+                "was trained with train.held_out={}, but this run holds out {}. Restore the old \
+                 value, or start a new run",
                 self.held_out_share, fresh.held_out_share
             ));
         }
@@ -143,16 +143,16 @@ impl TrainState {
             other => other,
         });
         Some(format!(
-            "belongs to an agent of another {}: put config.toml back as it was, or train anew",
+            "belongs to an agent with another {}. Restore the old config.toml, or start a new run",
             words.collect::<Vec<_>>().join(" and ")
         ))
     }
 }
 
-/// The layout this program writes.
+/// The layout version that this program writes.
 pub const FORMAT: u32 = 5;
 
-/// What a state of any layout says.
+/// The part of a state that every layout version has.
 #[derive(Deserialize)]
 struct Layout {
     format: u32,
@@ -161,7 +161,7 @@ struct Layout {
 const MODEL: &str = "model.safetensors";
 const TRAINING: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
-/// What `sha256sum -c` reads; who removes it takes the check away.
+/// Input of `sha256sum -c`. Without this file, nothing is checked.
 const SUMS: &str = "SHA256SUMS";
 /// Every file of a checkpoint.
 pub(crate) const FILES: [&str; 4] = [MODEL, TRAINING, STATE, SUMS];
@@ -169,22 +169,24 @@ pub(crate) const FILES: [&str; 4] = [MODEL, TRAINING, STATE, SUMS];
 /// A checkpoint on disk.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
-    /// Its folder.
+    /// Its directory.
     pub path: PathBuf,
-    /// Where training stood.
+    /// Position of training in its run.
     pub state: TrainState,
 }
 
 impl Checkpoint {
-    /// Writes a checkpoint under `checkpoints/`, then deletes all but the newest `keep` and the
-    /// best, those of later steps (which training has gone back behind), and what writers that
-    /// were killed left. Earlier ones between the planned steps, which are the multiples of
-    /// `planned_every`, are where the run was stopped: they go first, and cost no planned one.
-    /// What cannot be deleted stays until the next is written. No other process may be writing
-    /// there (see [`crate::RunLock`]).
+    /// Writes a checkpoint under `checkpoints/`, then deletes old ones.
+    ///
+    /// These checkpoints stay: the newest `keep` and the best. Checkpoints of later steps are
+    /// deleted, because training has resumed from an earlier step. So are remains of killed
+    /// writers. Planned checkpoints are at multiples of `planned_every`. Earlier ones between them
+    /// come from interruptions: they are deleted first, and do not count towards `keep`. Anything
+    /// that cannot be deleted stays until the next checkpoint is written. No other process may
+    /// write there at the same time (see [`crate::RunLock`]).
     ///
     /// # Errors
-    /// When it cannot be written; then nothing of it is left, and nothing else is deleted.
+    /// When it cannot be written. Then nothing of it is left, and nothing else is deleted.
     pub fn save(
         checkpoints: &Path,
         state: &TrainState,
@@ -193,12 +195,12 @@ impl Checkpoint {
         planned_every: u64,
     ) -> Result<Self, TrainError> {
         let path = checkpoints.join(folder_name(state.step));
-        let beside = overtone_files::beside(&path);
-        let _ = fs::remove_dir_all(&beside);
-        write(&beside, state, learned)
-            // Half a checkpoint is of no use, and takes room where there may be none.
-            .inspect_err(|_| drop(fs::remove_dir_all(&beside)))?;
-        overtone_files::put_folder(&beside, &path).map_err(TrainError::io(&path))?;
+        let temporary = overtone_files::beside(&path);
+        let _ = fs::remove_dir_all(&temporary);
+        write(&temporary, state, learned)
+            // An incomplete checkpoint is useless, and the disk may be full.
+            .inspect_err(|_| drop(fs::remove_dir_all(&temporary)))?;
+        overtone_files::put_folder(&temporary, &path).map_err(TrainError::io(&path))?;
         let has_a_place = |step: &u64| *step == state.step || step.is_multiple_of(planned_every);
         let (later, earlier): (Vec<_>, Vec<_>) =
             steps(checkpoints).into_iter().partition(|step| *step > state.step);
@@ -210,7 +212,7 @@ impl Checkpoint {
         Ok(Self { path, state: state.clone() })
     }
 
-    /// The checkpoint of `state` under `checkpoints/` as another process writes it.
+    /// The checkpoint of `state` under `checkpoints/` that another process writes.
     pub(crate) fn named(checkpoints: &Path, state: &TrainState) -> Self {
         Self { path: checkpoints.join(folder_name(state.step)), state: state.clone() }
     }
@@ -218,12 +220,12 @@ impl Checkpoint {
     /// Reads the state of the checkpoint in `path`.
     ///
     /// # Errors
-    /// When it is not one.
+    /// When it is not a checkpoint.
     pub fn open(path: &Path) -> Result<Self, TrainError> {
         if !path.is_dir() {
             return Err(TrainError::Checkpoint {
                 path: path.to_owned(),
-                reason: "there is no such checkpoint".into(),
+                reason: "the checkpoint does not exist".into(),
             });
         }
         let file = path.join(STATE);
@@ -233,8 +235,8 @@ impl Checkpoint {
             return Err(TrainError::Checkpoint {
                 path: file,
                 reason: format!(
-                    "layout {}, and this program reads {FORMAT}: another version wrote it; train \
-                     again, or use that version",
+                    "has layout {}, but this program reads {FORMAT}: another version wrote it. \
+                     Train again, or use that version",
                     layout.format
                 ),
             });
@@ -247,27 +249,27 @@ impl Checkpoint {
     /// The checkpoint of step `step` under `checkpoints/`.
     ///
     /// # Errors
-    /// When there is none, or it is damaged.
+    /// When it does not exist or is damaged.
     pub fn at_step(checkpoints: &Path, step: u64) -> Result<Self, TrainError> {
         let path = checkpoints.join(folder_name(step));
-        let there: Vec<String> = steps(checkpoints).iter().map(u64::to_string).collect();
-        if !path.is_dir() && !there.is_empty() {
+        let existing: Vec<String> = steps(checkpoints).iter().map(u64::to_string).collect();
+        if !path.is_dir() && !existing.is_empty() {
             let reason = format!(
-                "there is no such checkpoint; there are those of update {} \
-                 (train.keep_checkpoints says how many are kept)",
-                there.join(", ")
+                "the checkpoint does not exist; there are checkpoints of update {} \
+                 (train.keep_checkpoints sets how many are kept)",
+                existing.join(", ")
             );
             return Err(TrainError::Checkpoint { path, reason });
         }
         Self::open(&path)
     }
 
-    /// The checkpoint of lowest held-out loss under `checkpoints/`, as the newest whole one tells,
-    /// and what was wrong with others. The one it tells may have been deleted when a later one,
-    /// damaged now, was better: then it is the best of those that are there.
+    /// The checkpoint with the lowest held-out loss under `checkpoints/`, according to the newest
+    /// intact one, and the errors of others. That checkpoint may have been deleted after a later
+    /// one, damaged now, was better. Then the result is the best of the existing ones.
     ///
     /// # Errors
-    /// As [`Checkpoint::newest`]; [`TrainError::NoBest`] when no loss selects one.
+    /// As [`Checkpoint::newest`]; [`TrainError::NoBest`] when no loss selects a checkpoint.
     pub fn best(checkpoints: &Path) -> Result<(Self, Vec<TrainError>), TrainError> {
         let (newest, mut skipped) = Self::newest(checkpoints)?;
         let path = checkpoints.to_owned();
@@ -290,11 +292,11 @@ impl Checkpoint {
         }
     }
 
-    /// The newest whole checkpoint under `checkpoints/`, and what was wrong with newer ones.
+    /// The newest intact checkpoint under `checkpoints/`, and the errors of newer ones.
     ///
     /// # Errors
-    /// [`TrainError::NoCheckpoint`] when none was written yet, [`TrainError::Checkpoint`] when
-    /// all are damaged.
+    /// [`TrainError::NoCheckpoint`] when none was written yet, [`TrainError::Checkpoint`] when all
+    /// are damaged.
     pub fn newest(checkpoints: &Path) -> Result<(Self, Vec<TrainError>), TrainError> {
         let mut skipped = Vec::new();
         for step in steps(checkpoints) {
@@ -310,13 +312,13 @@ impl Checkpoint {
         Err(match skipped.first() {
             Some(error) => TrainError::Checkpoint {
                 path,
-                reason: format!("no checkpoint here is whole; of the newest, {error}"),
+                reason: format!("all checkpoints here are damaged; error of the newest: {error}"),
             },
             None => TrainError::NoCheckpoint { path },
         })
     }
 
-    /// The weights of the network that acts.
+    /// The weights of the acting network.
     ///
     /// # Errors
     /// When the file is missing or damaged.
@@ -332,7 +334,7 @@ impl Checkpoint {
         sha256(&self.path.join(MODEL))
     }
 
-    /// Every tensor stored here, those that act as `f32`, in which training goes on.
+    /// Every stored tensor, with the acting weights as `f32`, the type of training.
     ///
     /// # Errors
     /// When a file is missing or damaged.
@@ -345,7 +347,7 @@ impl Checkpoint {
         Ok(weights::parse(&read(&self.path, file)?, &self.path.join(file))?)
     }
 
-    /// The networks that are stored here in the place of those of `fresh`, whose optimizers stay.
+    /// `fresh` with the networks that are stored here; its optimizers do not change.
     ///
     /// # Errors
     /// When they do not fit, or were not stored.
@@ -353,7 +355,7 @@ impl Checkpoint {
         Ok(fresh.begin(&self.exported()?)?)
     }
 
-    /// The state of an algorithm as it is stored here, in the place of `state`.
+    /// The stored state of an algorithm, in place of `state`.
     ///
     /// # Errors
     /// When it does not fit.
@@ -362,7 +364,7 @@ impl Checkpoint {
     }
 }
 
-/// Writes everything into the new folder `folder`, and waits until the disk has it.
+/// Writes everything into the new directory `folder`, and waits until it is on disk.
 fn write(folder: &Path, state: &TrainState, learned: &impl Export) -> Result<(), TrainError> {
     fs::create_dir_all(folder).map_err(TrainError::io(folder))?;
     let metadata = BTreeMap::from([("step".to_owned(), state.step.to_string())]);
@@ -383,20 +385,20 @@ fn folder_name(step: u64) -> String {
     format!("step-{step:08}")
 }
 
-/// The step of the checkpoint that has this name.
+/// The step in the name of a checkpoint.
 fn step_of(name: &str) -> Option<u64> {
     let step = name.strip_prefix("step-")?.parse().ok()?;
     (folder_name(step) == name).then_some(step)
 }
 
-/// Steps of the checkpoints, the last first; what else a person keeps there is none.
+/// Steps of the checkpoints, the last first. Other directories are ignored.
 fn steps(checkpoints: &Path) -> Vec<u64> {
     let mut steps: Vec<u64> = folders(checkpoints).filter_map(|name| step_of(&name)).collect();
     steps.sort_unstable_by(|one, other| other.cmp(one));
     steps
 }
 
-/// What writers that were killed left ([`overtone_files::beside`]).
+/// Remains of killed writers ([`overtone_files::beside`]).
 fn unfinished(checkpoints: &Path) -> impl Iterator<Item = String> {
     folders(checkpoints).filter(|name| {
         let parts = name.strip_prefix('.').and_then(|name| name.rsplit_once('.'));
@@ -406,7 +408,7 @@ fn unfinished(checkpoints: &Path) -> impl Iterator<Item = String> {
     })
 }
 
-/// Names of the folders in `checkpoints`.
+/// Names of the directories in `checkpoints`.
 fn folders(checkpoints: &Path) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(checkpoints).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.path().is_dir());
@@ -425,7 +427,7 @@ fn hexadecimal_sum(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What `file` in the checkpoint `folder` holds, which is what its sum says.
+/// The contents of `file` in the checkpoint `folder`, checked against its sum.
 fn read(folder: &Path, file: &str) -> Result<Vec<u8>, TrainError> {
     let path = folder.join(file);
     let bytes = fs::read(&path).map_err(TrainError::io(&path))?;
@@ -451,7 +453,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_that_is_no_finite_number_is_not_the_best() {
+    fn a_loss_that_is_not_finite_is_not_the_best() {
         let mut state = TrainState {
             format: FORMAT,
             step: 1,

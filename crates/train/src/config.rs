@@ -1,4 +1,4 @@
-//! How a training run is configured.
+//! Configuration of a training run.
 
 use documented::DocumentedFields;
 use overtone_model::decision_transformer::{Form, Half};
@@ -7,81 +7,80 @@ use serde::{Deserialize, Serialize};
 use crate::{error::TrainError, optimizer::AdamWConfig, schedule::Schedule};
 pub use overtone_data::Sampling;
 
-/// How long and how to train. The docs of the fields are the program's help.
+/// Length and settings of training. The docs of the fields are the program's help.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
-    /// Optimizer steps; 0: as many as epochs need. On 2 cores about five a second on frames, twenty
-    /// on vectors.
+    /// Optimizer steps; 0: as many as epochs need. On 2 cores about five per second on frames,
+    /// twenty on vectors.
     pub updates: u64,
-    /// Passes over the data, when updates is 0; the reference's 5 on games.
+    /// Passes over the data, used when updates is 0; the reference uses 5 on games.
     pub epochs: u64,
-    /// Contexts per step; the reference's 128 on frames, which is too slow on a CPU, and 64 on
+    /// Contexts per step. The reference uses 128 on frames, which is too slow on a CPU, and 64 on
     /// vectors.
     pub batch_size: usize,
-    /// Parts that a batch is cut into, a power of two: computed one after the other, for a batch
-    /// that memory does not hold, or shared among the processes of mpirun (docs/scaling.md), whose
-    /// number the weights do not depend on.
+    /// Number of parts of a batch, a power of two. The parts are computed one after the other, so
+    /// that a batch can exceed the memory, or are shared among the processes of mpirun
+    /// (docs/scaling.md). The weights do not depend on the number of processes.
     pub micro_batches: usize,
-    /// Peak learning rate; the reference's 6e-4 on frames, 1e-4 on vectors, for 50 times as many
-    /// updates.
+    /// Peak learning rate. The reference uses 6e-4 on frames and 1e-4 on vectors, for 50 times as
+    /// many updates.
     pub learning_rate: f64,
-    /// cosine: falls to a tenth at the run's end, which a short run gains by. constant: stays, as
-    /// the reference's on vectors.
+    /// cosine: falls to a tenth at the end of the run, which helps short runs. constant: stays the
+    /// same, as in the reference on vectors.
     pub schedule: ScheduleKind,
-    /// Cosine: timesteps of linear warm-up, at most a tenth of the run.
+    /// Timesteps of linear warm-up, at most a tenth of the run (cosine only).
     pub warmup_tokens: f64,
-    /// Cosine: where it would reach zero, as a multiple of the run; the reference's 6 epochs for 5
-    /// on frames. The rate never falls below a tenth.
+    /// Length until the cosine would reach zero, as a multiple of the run; the reference uses 6
+    /// epochs for 5 on frames. The rate never falls below a tenth (cosine only).
     pub decay_horizon: f64,
-    /// Constant: updates of linear warm-up, at most a tenth of the run; the reference's 10,000.
+    /// Updates of linear warm-up, at most a tenth of the run; the reference uses 10,000 (constant
+    /// only).
     pub warmup_updates: u64,
     /// Learning rates exactly as in the reference's code. Cosine: the first update has the full
     /// rate, and warm-up and decay count the timesteps seen. Cosine and constant: the warm-up has
-    /// its full length in a run of any length.
+    /// its full length, however long the run is.
     pub reference_schedule: bool,
     /// Constants of AdamW and of clipping.
     pub optimizer: AdamWConfig,
-    /// Running averages of the weights play, in the place of the last ones; of the last 160 of 2000
-    /// updates or so, the number of what acts' own updates to the power 2/3. The reference has
-    /// none.
+    /// Act with running averages of the weights instead of the last weights. The averages cover
+    /// about the last n^(2/3) of the actor's n updates, e.g. 160 of 2000. The reference has none.
     pub average_weights: bool,
-    /// uniform: each timestep is once an epoch the last of its context. released: the reference's
-    /// full windows on frames. from_start: the reference's contexts on vectors, which begin at a
+    /// uniform: each timestep is the last of its context once per epoch. released: the reference's
+    /// full windows on frames. from_start: the reference's contexts on vectors, which start at a
     /// random timestep.
     pub sampling: Sampling,
     /// Steps between rows of metrics.csv and points in TensorBoard.
     pub log_every: u64,
-    /// Steps between checkpoints: what a kill can lose.
+    /// Checkpoint interval in steps; a crash loses at most this many.
     pub checkpoint_every: u64,
-    /// Checkpoints kept, newest first; with held-out episodes the best one as well.
+    /// Number of newest checkpoints to keep. With held-out episodes, the best one is kept as well.
     pub keep_checkpoints: usize,
-    /// Share of whole episodes kept out of training, drawn with the seed. The loss on them is
-    /// measured with every checkpoint, and the one where it is lowest is kept and played by
-    /// `evaluate rollouts checkpoint=best`; not of td3_bc, iql, rebrac and discrete_cql, whose loss
-    /// there does not say which checkpoint acts best. 0: all data is trained on, as in the
-    /// reference.
+    /// Fraction of whole episodes held out from training, drawn with the seed. Every checkpoint
+    /// measures the loss on them. The checkpoint with the lowest loss is kept, and
+    /// `evaluate rollouts checkpoint=best` uses it. For td3_bc, iql, rebrac and discrete_cql, this
+    /// loss does not select a best checkpoint. 0: train on all data, as in the reference.
     pub held_out: f64,
-    /// Precision of matrix products and convolutions. f32, or bf16: their factors are rounded to 8
-    /// bits, weights and everything else stay in f32; slower on the CPU, and so far on the one GPU
-    /// where it was timed (docs/gpu.md).
+    /// Precision of matrix products and convolutions: f32, or bf16. With bf16, factors are rounded
+    /// to 8 bits; weights and everything else stay in f32. It is slower on the CPU, and on the one
+    /// GPU where we timed it (docs/gpu.md).
     pub precision: Precision,
-    /// Steps whose losses are read from the device together; 0: every step on the CPU, log_every on
-    /// a GPU, which waits for each reading.
+    /// Number of steps whose losses are read from the device together. 0: every step on the CPU,
+    /// log_every on a GPU, which waits for each read.
     pub read_every: u64,
-    /// Pixels: on a GPU all frames are kept there if they take at most this many GB; the paper's
-    /// 500,000 take 3.5.
+    /// On a GPU, keep all frames in its memory if they take at most this many GB; the paper's
+    /// 500,000 take 3.5 (pixels only).
     pub frames_on_gpu_gb: f64,
 }
 
-/// What the learning rate does after its warm-up.
+/// The learning rate after its warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleKind {
     /// Falls as a cosine, to a tenth.
     #[default]
     Cosine,
-    /// Stays.
+    /// Stays the same.
     Constant,
 }
 
@@ -97,7 +96,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// The operations that compute so.
+    /// The operations with this precision.
     pub fn form(self) -> Form {
         match self {
             Self::F32 => Form::Auto,
@@ -107,8 +106,8 @@ impl Precision {
 }
 
 impl Default for TrainConfig {
-    /// For a small model on small data, on a CPU: 1000 steps at a constant learning rate. The
-    /// program's defaults follow the task and the algorithm.
+    /// Values for a small model on small data, on a CPU: 1000 steps at a constant learning rate.
+    /// The program's defaults depend on the task and the algorithm.
     fn default() -> Self {
         Self {
             updates: 1000,
@@ -136,14 +135,14 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
-    /// Checks what the types cannot.
+    /// Checks the values that the types do not.
     ///
     /// # Errors
-    /// Names the first key whose value describes no training.
+    /// Names the first key with an invalid value.
     pub fn validate(&self) -> Result<(), TrainError> {
         let wrong = |key, got: String, expected| Err(TrainError::Config { key, got, expected });
         if self.updates == 0 && self.epochs == 0 {
-            return wrong("updates", "0".into(), "give updates or epochs");
+            return wrong("updates", "0".into(), "must be positive if epochs is 0");
         }
         for (key, value) in [
             ("batch_size", self.batch_size as u64),
@@ -155,7 +154,7 @@ impl TrainConfig {
                 return wrong(key, "0".into(), "must be at least 1");
             }
         }
-        // Days on any machine: a slip of a digit, and a product that wraps.
+        // Days on any machine: probably a typing mistake, and a product that overflows.
         for (key, value, most, expected) in [
             ("updates", self.updates, 1_000_000_000, "must be at most 1000000000"),
             ("epochs", self.epochs, 1_000_000, "must be at most 1000000"),
@@ -171,7 +170,11 @@ impl TrainConfig {
         let parts = self.micro_batches;
         if !parts.is_power_of_two() || !self.batch_size.is_multiple_of(parts) {
             let got = format!("{parts} with train.batch_size={}", self.batch_size);
-            return wrong("micro_batches", got, "must be a power of two that divides it");
+            return wrong(
+                "micro_batches",
+                got,
+                "must be a power of two that divides train.batch_size",
+            );
         }
         let optimizer = &self.optimizer;
         for (key, value) in [
@@ -183,7 +186,7 @@ impl TrainConfig {
             if !(value.is_finite() && value > 0.0) {
                 return wrong(key, value.to_string(), "must be positive");
             }
-            // What a step computes with.
+            // Steps compute in `f32`.
             if !(value as f32 > 0.0 && (value as f32).is_finite()) {
                 let got = format!("{value:e}");
                 return wrong(key, got, "must be a positive number in float32, 1e-45 to 3e38");
@@ -232,28 +235,27 @@ impl TrainConfig {
         }
     }
 
-    /// Steps of warm-up: at most a tenth of the run, but for the reference's schedule.
+    /// Steps of warm-up: at most a tenth of the run, except in the reference's schedule.
     fn warmup(&self, n_updates: u64, labels: usize) -> f64 {
-        let asked = self.asked_warmup(labels);
-        if self.reference_schedule { asked } else { asked.min(n_updates as f64 / 10.0) }
+        let configured = self.configured_warmup(labels);
+        if self.reference_schedule { configured } else { configured.min(n_updates as f64 / 10.0) }
     }
 
-    /// Steps of warm-up that the keys ask for.
-    fn asked_warmup(&self, labels: usize) -> f64 {
+    /// Steps of warm-up according to the keys.
+    fn configured_warmup(&self, labels: usize) -> f64 {
         match self.schedule {
             ScheduleKind::Cosine => self.warmup_tokens / labels.max(1) as f64,
             ScheduleKind::Constant => self.warmup_updates as f64,
         }
     }
 
-    /// Steps of warm-up asked for and taken, where a tenth of the run is less than what the keys
-    /// ask for.
+    /// Steps of warm-up according to the keys and in this run, if a tenth of the run limits them.
     pub(crate) fn shortened_warmup(&self, n_updates: u64, labels: usize) -> Option<[f64; 2]> {
-        let [asked, taken] = [self.asked_warmup(labels), self.warmup(n_updates, labels)];
-        (taken < asked).then_some([asked, taken])
+        let [configured, actual] = [self.configured_warmup(labels), self.warmup(n_updates, labels)];
+        (actual < configured).then_some([configured, actual])
     }
 
-    /// Optimizer steps on `n_positions` drawable contexts.
+    /// Optimizer steps over `n_positions` drawable contexts.
     pub fn n_updates(&self, n_positions: usize) -> u64 {
         match self.updates {
             0 => self.epochs.saturating_mul((n_positions as u64).div_ceil(self.batch_size as u64)),
@@ -267,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_a_digit_is_refused_and_no_product_wraps() {
+    fn excessive_values_are_refused_and_no_product_overflows() {
         let config = TrainConfig { updates: 0, epochs: 3, batch_size: 4, ..TrainConfig::default() };
         // Nine contexts are three batches of four.
         assert_eq!(config.n_updates(9), 9);
@@ -287,7 +289,7 @@ mod tests {
         TrainConfig { schedule: ScheduleKind::Cosine, warmup_tokens, ..TrainConfig::default() }
     }
 
-    /// Rates of a run of so many updates on batches of 640 labels, as shares of the peak.
+    /// Learning rates of a run of `n` updates on batches of 640 labels, as fractions of the peak.
     fn rates(config: &TrainConfig, n: u64) -> Vec<f64> {
         let schedule = config.schedule(n, 640);
         (0..n).map(|step| schedule.at(step, 640 * step) / config.learning_rate).collect()
@@ -295,14 +297,14 @@ mod tests {
 
     #[test]
     fn a_warm_up_takes_at_most_a_tenth_of_the_run() {
-        // 50,000 labels are 78 updates: of 50 updates 5 are taken, of 2000 all 78.
+        // 50,000 labels are 78 updates: 50 updates have a warm-up of 5, 2000 of all 78.
         let config = cosine(50_000.0);
         let short = rates(&config, 50);
         assert!((short[0] - 0.2).abs() < 1e-12 && (short[4] - 1.0).abs() < 1e-12, "{short:?}");
         assert!((short[49] - 0.1).abs() < 1e-12, "{short:?}");
         assert_eq!(config.shortened_warmup(50, 640), Some([78.125, 5.0]));
         assert_eq!(config.shortened_warmup(2000, 640), None);
-        // One update, as of fine-tuning, has the rate that a run ends at.
+        // One update, as in fine-tuning, has the rate at the end of a run.
         assert!((rates(&config, 1)[0] - 0.1).abs() < 1e-12);
         let constant =
             TrainConfig { warmup_updates: 10_000, schedule: ScheduleKind::Constant, ..config };
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_references_rates_are_kept_where_they_are_asked_for() {
+    fn reference_schedule_has_the_references_rates() {
         let reference = TrainConfig { reference_schedule: true, ..cosine(64_000.0) };
         // The first update at the full rate, then 640 of 64,000 labels.
         assert_eq!(rates(&reference, 50)[..3], [1.0, 0.01, 0.02]);
@@ -321,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nothing_in_float32_is_refused() {
+    fn values_that_are_0_in_float32_are_refused() {
         let refused = |change: fn(&mut TrainConfig)| {
             let mut config = TrainConfig::default();
             change(&mut config);

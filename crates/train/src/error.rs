@@ -1,4 +1,4 @@
-//! What can go wrong while training.
+//! Errors of training.
 
 use std::path::PathBuf;
 
@@ -14,18 +14,18 @@ pub enum TrainError {
     /// Model or weights do not fit.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A file or folder of the run.
+    /// An input or output error of a file or directory of the run.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Where.
+        /// The file or directory.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
     },
-    /// The loss or its gradient is not a number any more.
+    /// The loss or its gradient is not finite.
     #[error(
         "update {step}: the {what} is {value}; the batch's indices are in {}; {}. Try a lower \
-         learning rate, or look at that data.",
+         learning rate, or check that data.",
         indices.display(),
         whole(*last)
     )]
@@ -38,103 +38,103 @@ pub enum TrainError {
         value: f64,
         /// File with the dataset indices of the batch.
         indices: PathBuf,
-        /// Step of the newest checkpoint there is.
+        /// Step of the newest existing checkpoint.
         last: Option<u64>,
     },
-    /// A file of a checkpoint does not say what it must.
+    /// A checkpoint with an invalid file.
     #[error("{}: {reason}", path.display())]
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         reason: String,
     },
-    /// A run that has not come to its first checkpoint.
-    #[error("there is no checkpoint in {} yet; `overtone resume` trains on", path.display())]
+    /// A run before its first checkpoint.
+    #[error("{} does not contain a checkpoint yet. Use `overtone resume` to train", path.display())]
     NoCheckpoint {
-        /// The folder of the run's checkpoints.
+        /// The directory of the run's checkpoints.
         path: PathBuf,
     },
     /// A checkpoint that cannot be written.
-    #[error("update {step} could not be saved; {}", go_on(*last))]
+    #[error("update {step} could not be saved; {}", resume_hint(*last))]
     Save {
         /// Its step.
         step: u64,
-        /// Step of the newest checkpoint there is.
+        /// Step of the newest existing checkpoint.
         last: Option<u64>,
-        /// What failed.
+        /// The error.
         source: Box<TrainError>,
     },
-    /// The best checkpoint of a run that has none.
+    /// The best checkpoint of a run without one.
     #[error(
-        "no loss on held-out episodes tells which checkpoint in {} is the best: that takes \
-         train.held_out above 0, and an algorithm that learns recorded actions (errors of values \
-         cannot be compared between checkpoints)",
+        "no held-out loss selects the best checkpoint in {}: the selection needs train.held_out \
+         above 0, and an algorithm that learns recorded actions (errors of values cannot be \
+         compared between checkpoints)",
         path.display()
     )]
     NoBest {
-        /// The folder of the run's checkpoints.
+        /// The directory of the run's checkpoints.
         path: PathBuf,
     },
-    /// A configuration that describes no training.
+    /// An invalid configuration.
     #[error("train.{key} = {got}: {expected}")]
     Config {
         /// The key.
         key: &'static str,
         /// Its value.
         got: String,
-        /// What it must be.
+        /// The valid values.
         expected: &'static str,
     },
-    /// Two processes would write one run.
-    #[error("another process is training in {}; wait for it, or stop it", run.display())]
+    /// Two processes that would write to one run.
+    #[error("another process is training in {}. Wait for it, or stop it", run.display())]
     Locked {
-        /// The run's folder.
+        /// The run's directory.
         run: PathBuf,
     },
-    /// Nothing keeps two processes from writing one run.
+    /// A file system without the locks that keep two processes from writing to one run.
     #[error(
-        "the file system of {} has no locks, which keep two processes out of one run; choose a \
-         folder on another with runs=",
+        "the file system of {} has no locks, so two processes could write to one run. Choose a \
+         directory on another file system with runs=",
         run.display()
     )]
     NoLocks {
-        /// The run's folder.
+        /// The run's directory.
         run: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A process that shares the run cannot be reached any more.
+    /// A process of the run cannot be reached any more.
     #[error("{what}; {}", whole(*last))]
     Lost {
-        /// Which, and what is known of it.
+        /// The process, and the known details.
         what: String,
-        /// Step of the newest checkpoint there is.
+        /// Step of the newest existing checkpoint.
         last: Option<u64>,
     },
-    /// A process that shares the run could not go on, and says itself why.
-    #[error("process {rank} of {n} could not go on, and says why; all have ended")]
+    /// A process of the run failed and printed its own error.
+    #[error("process {rank} of {n} failed (see its error); all processes were stopped")]
     Elsewhere {
         /// Its rank.
         rank: usize,
         /// Number of processes.
         n: usize,
     },
-    /// Processes that share a run do not hold the same weights, or data, any more.
+    /// Processes of a run whose weights or data differ.
     #[error(
-        "update {step}: the weights or the data of process {rank} are not those of process 0 \
-         (other machines or programs?); go on from a checkpoint with fewer processes"
+        "update {step}: process {rank} has other weights or data than process 0 (other machines or \
+         programs?). Resume from a checkpoint with fewer processes"
     )]
     Differ {
-        /// The step after which it was found.
+        /// The step after which the difference was found.
         step: u64,
-        /// The first that differs from process 0.
+        /// The first rank that differs from process 0.
         rank: usize,
     },
-    /// A run that is not there.
-    #[error("{what}; `overtone train` makes a run")]
+    /// A run that does not exist.
+    #[error("{what}; `overtone train` creates a run")]
     NoRun {
-        /// What was looked for and where.
+        /// The requested run and the searched places.
         what: String,
     },
 }
@@ -146,17 +146,17 @@ impl TrainError {
     }
 }
 
-/// What is left when a checkpoint cannot be written.
-fn go_on(last: Option<u64>) -> String {
+/// The checkpoint that is left when a new one cannot be written.
+fn resume_hint(last: Option<u64>) -> String {
     match last {
-        Some(_) => format!("{}, and `overtone resume` goes on from it", whole(last)),
-        None => format!("{}, and `overtone resume` begins again", whole(last)),
+        Some(_) => format!("{}, and `overtone resume` resumes from it", whole(last)),
+        None => format!("{}, and `overtone resume` starts over", whole(last)),
     }
 }
 
 fn whole(last: Option<u64>) -> String {
     match last {
-        Some(step) => format!("the checkpoint of update {step} is whole"),
-        None => "there is no checkpoint yet".to_owned(),
+        Some(step) => format!("the checkpoint of update {step} is intact"),
+        None => "no checkpoint exists yet".to_owned(),
     }
 }

@@ -1,9 +1,9 @@
-//! TensorBoard's event files: scalars and hyperparameters, written so that nothing here can panic.
+//! TensorBoard's event files: scalars and hyperparameters, written by code that cannot panic.
 //!
-//! A file is a sequence of records: length (u64), its checksum, the bytes of a protobuf
-//! `Event`, their checksum; all little-endian, the checksums CRC-32C, rotated and offset as
-//! in TensorFlow's `record_writer.h`. Of `event.proto` four fields of `Event` are written:
-//! `wall_time` (1), `step` (2), `file_version` (3) or `summary` (5) or `session_log` (7).
+//! A file is a sequence of records: length (u64), its checksum, the bytes of a protobuf `Event`,
+//! their checksum; all little-endian. The checksums are CRC-32C, rotated and offset as in
+//! TensorFlow's `record_writer.h`. Of `event.proto`, we write `wall_time` (1), `step` (2), and one
+//! of `file_version` (3), `summary` (5) and `session_log` (7).
 
 use std::{
     fs::{File, OpenOptions},
@@ -16,7 +16,7 @@ use crc32c::crc32c;
 
 use crate::{error::TrainError, metrics::Setting};
 
-/// An event file that is being written.
+/// An open event file.
 #[derive(Debug)]
 pub struct Events {
     file: File,
@@ -35,9 +35,9 @@ impl Events {
     /// A new file in `folder`.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn create(folder: &Path) -> Result<Self, TrainError> {
-        // TensorBoard reads a folder's files in the order of their names.
+        // TensorBoard reads a directory's files in the order of their names.
         let now = now();
         let name = format!(
             "events.out.tfevents.{:010}.{:09}.{}",
@@ -57,8 +57,8 @@ impl Events {
         Ok(events)
     }
 
-    /// Makes the points of the folder's older files count only up to `step`: the later ones
-    /// are about to be made again.
+    /// Makes TensorBoard ignore the points after `step` in the directory's older files, because
+    /// these steps are repeated.
     pub fn restart_after(&mut self, step: u64) {
         // `SessionLog { status: START }`.
         let mut start = Vec::new();
@@ -72,8 +72,8 @@ impl Events {
         self.described(tag, value, step, "");
     }
 
-    /// The same, with words on the curve that TensorBoard shows beside its name; the first point's
-    /// stay.
+    /// The same, with a description that TensorBoard shows next to the curve's name. The first
+    /// point's description stays.
     pub fn described(&mut self, tag: &str, value: f32, step: u64, words: &str) {
         let mut point = Vec::new();
         field(&mut point, 1, tag.as_bytes());
@@ -114,7 +114,7 @@ impl Events {
         self.hparams("_hparams_/session_start_info", &message(3, &start));
     }
 
-    /// That the run has ended well, for the tab HParams.
+    /// Records for the tab HParams that the run has ended without an error.
     pub fn ended(&mut self) {
         // `SessionEndInfo { status: STATUS_SUCCESS, end_time_secs }`.
         let mut end = Vec::new();
@@ -144,7 +144,7 @@ impl Events {
         self.event(0, 5, &message(1, &value));
     }
 
-    /// Writes what was added.
+    /// Writes the buffered records.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -154,7 +154,7 @@ impl Events {
         written.map_err(TrainError::io(&self.path))
     }
 
-    /// Waits until the disk has what was written.
+    /// Waits until the written records are on disk.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -162,7 +162,7 @@ impl Events {
         self.file.sync_data().map_err(TrainError::io(&self.path))
     }
 
-    /// One record: an event that says `content` in the field `what`.
+    /// One record: an event with `content` in the field `what`.
     fn event(&mut self, step: u64, what: u64, content: &[u8]) {
         let mut event = Vec::new();
         key(&mut event, 1, FIXED_64);
@@ -207,7 +207,8 @@ fn message(number: u64, content: &[u8]) -> Vec<u8> {
     message
 }
 
-/// A checksum as records store it, so that checksums of checksums are no fixed points.
+/// A checksum as records store it, masked so that a checksum of data with checksums is not
+/// degenerate.
 fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(record[record.len() - 4..], crc);
     }
 
-    /// The bytes are those that TensorBoard's own `hparams` wrote of the same settings.
+    /// The bytes are those that TensorBoard's own `hparams` wrote for the same settings.
     #[test]
     fn settings_are_the_bytes_of_hparams_protos() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! [`follow`]: parameters that follow others by Polyak averaging, as those of target networks and
-//! of averages do.
+//! [`follow`]: parameters that follow other parameters by Polyak averaging, for target networks and
+//! averaged weights.
 
 use std::collections::VecDeque;
 
@@ -9,15 +9,15 @@ use burn::{
 };
 use overtone_kernels::{Form, polyak};
 
-/// `target + rate · (online − target)` of every parameter of two modules of one shape. `target`
-/// tracks no gradients.
+/// `target + rate · (online − target)` for every parameter of two modules of one shape. `target`
+/// does not track gradients.
 pub fn follow<M: Module>(target: M, online: &M, rate: f64) -> M {
     let mut source = Source::default();
     online.visit(&mut source);
     target.map(&mut Follow { source: source.0, rate })
 }
 
-/// Parameters, flat, in the order in which a module is visited.
+/// Parameters, flat, in the visiting order of a module.
 #[derive(Default)]
 struct Source(VecDeque<Tensor<1>>);
 

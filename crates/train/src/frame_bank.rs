@@ -1,6 +1,6 @@
-//! All frames of a dataset on the device, so that a batch is a list of rows.
+//! All frames of a dataset on the device, so that a batch is only row indices.
 //!
-//! A batch of 128 contexts of 30 timesteps has 30 MB of frames, and its rows 60 KB.
+//! A batch of 128 contexts of 30 timesteps has 30 MB of frames, but only 60 KB of row indices.
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_data::FrameStore;
@@ -10,7 +10,7 @@ use crate::error::TrainError;
 
 const PIXELS: usize = FRAME * FRAME;
 
-/// Frames sent at a time, 58 MB: what the host needs beside the dataset.
+/// Frames per transfer, 58 MB: the host memory needed in addition to the dataset.
 const CHUNK: usize = 8192;
 
 /// Every frame of a dataset, as bytes on a device.
@@ -21,7 +21,7 @@ pub struct FrameBank {
 }
 
 impl FrameBank {
-    /// Bytes that the frames of a dataset take.
+    /// Size of a dataset's frames in bytes.
     pub fn bytes(store: &FrameStore) -> usize {
         (1 + store.rows()) * PIXELS
     }
@@ -44,8 +44,8 @@ impl FrameBank {
         Ok(Self { frames })
     }
 
-    /// The observations of a batch of `[contexts, timesteps]`, made of the rows that it names,
-    /// those of each context side by side.
+    /// The observations of a batch of `[contexts, timesteps]`, gathered from these rows. The rows
+    /// of each context are consecutive.
     pub fn stacks(&self, frame_rows: &[i64], [rows, time]: [usize; 2]) -> Frames {
         let places: Vec<i32> = frame_rows
             .chunks_exact(time + STACK - 1)

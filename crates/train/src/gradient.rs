@@ -1,28 +1,28 @@
-//! [`Gradient`]: a gradient as one list of numbers, which parts of a batch are summed as.
+//! [`Gradient`]: a gradient as one flat vector, the form in which parts of a batch are summed.
 
 use burn::{
     module::{Module, ModuleVisitor, Param},
     tensor::Tensor,
 };
 
-/// A gradient by every parameter of a network.
+/// A gradient with respect to all parameters of a network.
 #[derive(Clone, Debug)]
 pub struct Gradient {
-    /// Flat, one after the other in the module's order; zeros where a parameter has none.
+    /// Flat, concatenated in the module's order; zeros for a parameter without gradient.
     pub values: Tensor<1>,
-    /// Which parameters have one.
+    /// Whether each parameter has a gradient.
     pub present: Vec<bool>,
 }
 
 impl Gradient {
-    /// This gradient and that of a second network behind it.
+    /// This gradient, followed by the gradient of a second network.
     #[must_use]
     pub fn and(self, second: Self) -> Self {
         let values = Tensor::cat(vec![self.values, second.values], 0);
         Self { values, present: [self.present, second.present].concat() }
     }
 
-    /// The gradient of `first`, and that of the network [behind it](Self::and).
+    /// The gradient of `first`, and the gradient of the network [after it](Self::and).
     pub fn split<M: Module>(self, first: &M) -> [Self; 2] {
         struct Count(usize);
         impl ModuleVisitor for Count {

@@ -1,4 +1,4 @@
-//! The loss on episodes that are kept out of training.
+//! The loss on held-out episodes.
 
 use burn::tensor::Device;
 use overtone_data::{Share, Subset};
@@ -11,15 +11,16 @@ use crate::{
     training_data::TrainingData,
 };
 
-/// Batches that the loss is measured on.
+/// Number of batches in the held-out loss.
 pub const BATCHES: usize = 16;
 
-/// Mean of [`Algorithm::held_out_loss`] over [`BATCHES`] batches of contexts of held-out episodes:
-/// always the same contexts in the run with seed `run_seed`, drawn by [`TrainConfig::sampling`]
-/// from all held-out episodes alike. Training draws half of its contexts from the best episodes
-/// where the algorithm has [`top_percents`](Algorithm::top_percents). Batches are cut as in
-/// training ([`TrainConfig::micro_batches`]), and take no more memory. NaN where no batch has
-/// anything to measure.
+/// Mean of [`Algorithm::held_out_loss`] over [`BATCHES`] batches of contexts of held-out episodes;
+/// NaN if no batch has data for it.
+///
+/// The contexts are always the same in the run with seed `run_seed`. [`TrainConfig::sampling`]
+/// draws them from all held-out episodes equally, although training draws half of its contexts from
+/// the top episodes if the algorithm has [`top_percents`](Algorithm::top_percents). Batches are cut
+/// as in training ([`TrainConfig::micro_batches`]), and need no more memory.
 ///
 /// # Errors
 /// When the data cannot be read, or has no held-out context.

@@ -1,4 +1,4 @@
-//! [`Initial`]: the weights of another run, with which a run begins.
+//! [`Initial`]: initial weights from another run.
 
 use std::{fs, path::Path};
 
@@ -8,21 +8,22 @@ use crate::{
     run_dir::{RunDir, write_synced},
 };
 
-/// The folder in a run that holds the checkpoint it began with, so that the run needs the other
-/// one no longer.
+/// Directory in a run for the checkpoint of its initial weights, so that the run no longer depends
+/// on the other run.
 const FOLDER: &str = "init";
 
-/// A checkpoint whose networks a run begins with. Optimizers, schedule and counters begin anew.
+/// A checkpoint from which a run's networks are initialised. Optimizers, schedule and counters
+/// start from scratch.
 #[derive(Clone, Debug)]
 pub struct Initial {
-    /// Where the weights are.
+    /// The checkpoint with the weights.
     pub checkpoint: Checkpoint,
-    /// The run that they are from, as a person named it.
+    /// The source run, as the user named it.
     pub run: String,
 }
 
 impl Initial {
-    /// What checkpoints say of it.
+    /// The description that checkpoints store.
     ///
     /// # Errors
     /// When the file of the weights cannot be read.
@@ -31,7 +32,7 @@ impl Initial {
         Ok(Began { run: self.run.clone(), step: self.checkpoint.state.step, sha256 })
     }
 
-    /// Copies the checkpoint into the folder of the run that begins with it.
+    /// Copies the checkpoint into the directory of the run that it initialises.
     ///
     /// # Errors
     /// When a file is damaged, or cannot be written.
@@ -49,7 +50,7 @@ impl Initial {
         Ok(())
     }
 
-    /// What a run keeps of the checkpoint that it began with, `run` being where it was from.
+    /// The run's copy of the checkpoint of its initial weights. `run`: the source run.
     ///
     /// # Errors
     /// When it is missing or damaged.

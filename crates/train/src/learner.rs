@@ -1,4 +1,4 @@
-//! [`Learner`]: a network that learns.
+//! [`Learner`]: a network in training.
 
 use burn::{
     module::Module,
@@ -18,44 +18,44 @@ use crate::{
     optimizer::{AdamW, AdamWConfig},
 };
 
-/// The weights in a checkpoint's training state, where their averages are what acts.
+/// Prefix of the last weights in a checkpoint's training state, if their averages act.
 const STEPPED: &str = "weights";
 
-/// One network and its optimizer. An algorithm with one loss has one, an algorithm with critics one
-/// for its actor and one for its critics.
+/// One network and its optimizer. An algorithm with one loss has one learner. An algorithm with
+/// critics has one for its actor and one for its critics.
 #[derive(Clone, Debug)]
 pub struct Learner<M> {
-    /// What is trained.
+    /// The trained network.
     pub network: M,
-    /// Its moments.
+    /// Its optimizer.
     pub optimizer: AdamW,
-    /// What acts in its place, if anything does.
+    /// The averages that act instead, if enabled.
     averages: Option<Averages<M>>,
 }
 
-/// What one batch gave; each tensor `[1]`.
+/// Result of one batch; each tensor is `[1]`.
 pub struct BatchLoss {
-    /// What is differentiated.
+    /// The loss to differentiate.
     pub total: Tensor<1>,
-    /// What the algorithm's figures name, in that order; the first is the mean loss of actions
+    /// The algorithm's figures, in the order of their names. The first is the mean loss of actions
     /// without the head's regulariser.
     pub figures: Vec<Tensor<1>>,
 }
 
 impl<M: Module> Learner<M> {
-    /// Before the first step; `config` says how it is taken, and whether the averages of the
-    /// weights act in their place.
+    /// A learner before its first step. `config` sets the optimizer, and whether the averages of
+    /// the weights act.
     pub fn new(network: M, config: &TrainConfig) -> Self {
         let averages = config.average_weights.then(|| Averages::of(&network));
         Self { averages, ..Self::without_averages(network, config.optimizer) }
     }
 
-    /// Before the first step of a network that does not act.
+    /// A learner for a network that does not act, before its first step.
     pub fn without_averages(network: M, optimizer: AdamWConfig) -> Self {
         Self { network, optimizer: AdamW::new(optimizer), averages: None }
     }
 
-    /// What acts, without gradients.
+    /// The acting network, without gradients.
     pub fn acting(&self) -> M {
         match &self.averages {
             Some(averages) => averages.network.clone(),
@@ -63,7 +63,7 @@ impl<M: Module> Learner<M> {
         }
     }
 
-    /// Goes on as a step left the network; gives the step's gradient norm.
+    /// Stores the result of a step; returns the step's gradient norm.
     fn moved(&mut self, (network, grad_norm): (M, Tensor<1>)) -> Tensor<1> {
         self.network = network;
         if let Some(averages) = &mut self.averages {
@@ -74,13 +74,13 @@ impl<M: Module> Learner<M> {
 }
 
 impl<M: Module + Matrices> Learner<M> {
-    /// One step down `gradients`; gives their norm before clipping, `[1]`.
+    /// One step down `gradients`; returns their norm before clipping, `[1]`.
     pub fn step(&mut self, gradients: Gradients, learning_rate: f64) -> Tensor<1> {
         let stepped = self.optimizer.step(self.network.clone(), gradients, learning_rate);
         self.moved(stepped)
     }
 
-    /// One step down the gradient of `loss`, which the network gave.
+    /// One step down the gradient of `loss`, which the network computed.
     pub fn descend(&mut self, loss: BatchLoss, learning_rate: f64) -> StepFigures {
         let grad_norm = self.step(loss.total.backward(), learning_rate);
         StepFigures {
@@ -90,7 +90,7 @@ impl<M: Module + Matrices> Learner<M> {
         }
     }
 
-    /// The gradient of `loss`, which the network gave for a part of a batch.
+    /// The gradient of `loss`, which the network computed for a part of a batch.
     pub fn part(&self, loss: BatchLoss) -> PartFigures {
         PartFigures {
             gradient: Gradient::of(&self.network, loss.total.backward()),
@@ -99,7 +99,7 @@ impl<M: Module + Matrices> Learner<M> {
         }
     }
 
-    /// One step down `gradient`; gives its norm before clipping, `[1]`.
+    /// One step down `gradient`; returns its norm before clipping, `[1]`.
     pub fn descend_along(&mut self, gradient: Gradient, learning_rate: f64) -> Tensor<1> {
         let stepped = self.optimizer.step_along(self.network.clone(), gradient, learning_rate);
         self.moved(stepped)
@@ -121,7 +121,7 @@ impl<M: Module> Export for Learner<M> {
 }
 
 impl<M: Module> Stored for Learner<M> {
-    /// The averages begin with what acted.
+    /// The averages are initialised from the acting weights.
     fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
         let network = weights::import(self.network, &exported.model)?;
         let averages = self.averages.map(|_| Averages::of(&network));
@@ -134,11 +134,11 @@ impl<M: Module> Stored for Learner<M> {
         let key = "train.average_weights";
         match (&averages, stepped.is_empty()) {
             (Some(_), true) => {
-                let expected = "false: what acts in this checkpoint are the last weights";
+                let expected = "false, because the last weights act in this checkpoint";
                 return Err(config_error(key, true, expected));
             }
             (None, false) => {
-                let expected = "true: what acts in this checkpoint are averages of the weights";
+                let expected = "true, because averages of the weights act in this checkpoint";
                 return Err(config_error(key, false, expected));
             }
             (Some(_), false) => network = weights::import(network, &stepped)?,

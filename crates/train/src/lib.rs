@@ -1,7 +1,7 @@
 //! Offline training: optimizer, schedule, checkpoints, metrics, and the loop.
 //!
-//! This crate does not know environments: training is offline because it cannot be
-//! otherwise. It prints nothing; progress is reported to an [`Observer`].
+//! This crate does not depend on environments, so training is offline by construction. It does not
+//! print; it reports progress to an [`Observer`].
 
 pub mod algorithm;
 mod averages;

@@ -1,4 +1,4 @@
-//! Metrics of a run: CSV and TensorBoard's event files, side by side.
+//! Metrics of a run: CSV files and TensorBoard's event files.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::{error::TrainError, events::Events, observer::StepReport};
 
-/// A setting of a run, as TensorBoard's tab HParams knows it.
+/// A setting of a run, for TensorBoard's tab HParams.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Setting {
     /// A number.
@@ -19,11 +19,11 @@ pub enum Setting {
     Flag(bool),
 }
 
-/// Writes metrics.
+/// Writer of a run's metrics.
 #[derive(Debug)]
 pub struct Metrics {
     training: Csv,
-    /// Only where episodes are held out.
+    /// Present if episodes are held out.
     held_out: Option<Csv>,
     /// Opened with its first row.
     measured: Option<Csv>,
@@ -31,21 +31,21 @@ pub struct Metrics {
     events: Events,
 }
 
-/// A file of rows that begin with a step, open to be added to.
+/// A CSV file with the step in its first column, open for appending.
 #[derive(Debug)]
 struct Csv {
     path: PathBuf,
     file: fs::File,
-    /// Its last row when it was opened.
+    /// Its last row at the time of opening.
     last: String,
 }
 
 impl Csv {
-    /// Opens the file at `path`, or makes it; rows after `step` are from steps that will be done
-    /// again, and are dropped.
+    /// Opens or creates the file at `path`. Rows after `step` are dropped, because these steps are
+    /// repeated.
     fn open(path: PathBuf, header: &str, step: u64) -> Result<Self, TrainError> {
         let kept = match fs::read(&path) {
-            // Damage in one row takes no other with it.
+            // A damaged row does not affect the other rows.
             Ok(bytes) => rows_until(&String::from_utf8_lossy(&bytes), step),
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(error) => return Err(TrainError::io(&path)(error)),
@@ -70,11 +70,11 @@ impl Csv {
 /// Losses on held-out episodes.
 const HELD_OUT: &str = "held_out.csv";
 
-/// Figures of checkpoints.
+/// Figures of evaluated checkpoints.
 const MEASURED: &str = "checkpoints.csv";
 const MEASURED_HEADER: &str = "step,seconds,figure,value\n";
 
-/// The names of the columns; `figures` are the learner's own.
+/// The names of the columns; `figures` are the algorithm's own.
 fn header(figures: &[&str]) -> String {
     let figures: String = figures.iter().map(|name| format!("{name},")).collect();
     format!(
@@ -83,9 +83,9 @@ fn header(figures: &[&str]) -> String {
 }
 
 impl Metrics {
-    /// Opens the metrics of the run in `run_dir`, with columns for `figures`, and those on
-    /// held-out episodes where there are any; rows after `step` are from steps that will be done
-    /// again, and are dropped.
+    /// Opens the metrics of the run in `run_dir`, with columns for `figures`, and a file for
+    /// held-out episodes if there are any. Rows after `step` are dropped, because these steps are
+    /// repeated.
     ///
     /// # Errors
     /// When a file cannot be read or written.
@@ -110,19 +110,19 @@ impl Metrics {
         Ok(Self { training, held_out, measured, run_dir: run_dir.to_owned(), events })
     }
 
-    /// Whether there were figures of the checkpoint after `step` when the metrics were opened there.
+    /// Whether the metrics had figures of the checkpoint after `step` when they were opened.
     pub fn has_measured(&self, step: u64) -> bool {
         self.measured.as_ref().is_some_and(|csv| step_of(&csv.last) == Some(step))
     }
 
-    /// Seconds of training up to the last row, when the metrics were opened.
+    /// Seconds of training up to the last row, at the time of opening.
     pub fn seconds(&self) -> f64 {
         let seconds = self.training.last.rsplit(',').next().and_then(|cell| cell.parse().ok());
         seconds.filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0).unwrap_or(0.0)
     }
 
-    /// Waits until the disk has all rows and points: before a checkpoint, so that none is there
-    /// without those of its steps.
+    /// Waits until all rows and points are on disk. It is called before a checkpoint is written, so
+    /// that the rows of its steps exist.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -134,7 +134,7 @@ impl Metrics {
         self.events.sync()
     }
 
-    /// Writes figures of the checkpoint after `step`, by name, which took `seconds` of training.
+    /// Writes figures of the checkpoint after `step`, by name; `seconds` is its training time.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -153,7 +153,7 @@ impl Metrics {
                 csv.insert(Csv::open(self.run_dir.join(MEASURED), MEASURED_HEADER, step)?)
             }
         };
-        // At once, so that a run that is killed meanwhile has all rows of a checkpoint or none.
+        // One write, so that a run killed in the meantime has all rows of a checkpoint or none.
         let rows =
             figures.iter().map(|(name, figure)| format!("{step},{seconds:.2},{name},{figure}\n"));
         csv.add(&rows.collect::<String>())?;
@@ -182,7 +182,7 @@ impl Metrics {
             r.seconds
         );
         self.training.add(&row)?;
-        // A figure that none of the steps has is no point.
+        // A figure that none of the steps has is not a point.
         for (name, figure) in r.figures.iter().filter(|(_, figure)| !figure.is_nan()) {
             self.events.scalar(&format!("train/{name}"), *figure as f32, r.step);
         }
@@ -211,8 +211,8 @@ impl Metrics {
     }
 }
 
-/// Writes an evaluation's scores at `step`, beside the training curves: by the names of their
-/// curves. `words` say how the agent was played.
+/// Writes an evaluation's scores at `step`, next to the training curves, by the names of their
+/// curves. `words` describe the acting mode.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -230,8 +230,8 @@ pub fn write_scores(
     events.flush()
 }
 
-/// Writes a run's settings for TensorBoard's tab HParams: before training, since TensorBoard reads
-/// a folder's files in the order in which they were made.
+/// Writes a run's settings for TensorBoard's tab HParams. Call it before training, because
+/// TensorBoard reads a directory's files in the order of their creation.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -241,14 +241,14 @@ pub fn write_settings(run_dir: &Path, settings: &[(String, Setting)]) -> Result<
     events.flush()
 }
 
-/// The rows of steps up to `step`, without the header; a row cut short by a kill is dropped.
+/// The rows of steps up to `step`, without the header. An incomplete last row is dropped.
 fn rows_until(text: &str, step: u64) -> String {
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
     let rows = whole.split_inclusive('\n').skip(1);
     rows.filter(|row| step_of(row).is_some_and(|of_row| of_row <= step)).collect()
 }
 
-/// The step that a row begins with.
+/// The step at the start of a row.
 fn step_of(row: &str) -> Option<u64> {
     row.split(',').next()?.parse().ok()
 }
@@ -266,14 +266,14 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_row_takes_no_other_with_it() {
+    fn a_damaged_row_does_not_affect_other_rows() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("metrics.csv");
         fs::write(&path, b"step,loss\n1,a\n2,\xff\xfe\n\xff,b\n3,c\n").unwrap();
         Metrics::open(dir.path(), 3, &[], false).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text, header(&[]) + "1,a\n2,\u{fffd}\u{fffd}\n3,c\n");
-        // What cannot be read is not taken for nothing, and written over.
+        // An unreadable file is not treated as empty and overwritten.
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         assert!(Metrics::open(dir.path(), 3, &[], false).is_err());

@@ -1,10 +1,10 @@
-//! AdamW with decay groups and clipping by the global norm, as PyTorch computes them where every
+//! AdamW with decay groups and clipping by the global norm. The results equal PyTorch's if every
 //! parameter has a gradient in every step.
 //!
-//! One step count serves all parameters, unlike PyTorch's, which keeps one for each: the moments of
-//! a parameter whose first gradient comes later are not corrected for their start at zero.
+//! All parameters share one step count, while PyTorch keeps one for each. So if the first gradient
+//! of a parameter comes later, its moments are not corrected for their start at zero.
 //!
-//! burn's own clips each tensor by itself and has another default epsilon; both change what
+//! burn's optimizer clips each tensor separately and has another default epsilon. Both change what
 //! a transformer learns.
 
 mod decayed;
@@ -33,18 +33,19 @@ use crate::gradient::Gradient;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct AdamWConfig {
-    /// AdamW's decay of the first moment; the reference's 0.9.
+    /// AdamW's decay of the first moment; the reference uses 0.9.
     pub beta_1: f64,
-    /// AdamW's decay of the second moment; the reference's 0.95 on frames, 0.999 on vectors.
+    /// AdamW's decay of the second moment; the reference uses 0.95 on frames, 0.999 on vectors.
     pub beta_2: f64,
-    /// AdamW's epsilon; the reference's 1e-8.
+    /// AdamW's epsilon; the reference uses 1e-8.
     pub epsilon: f64,
-    /// Weight decay; the reference's 0.1 on frames, 1e-4 on vectors.
+    /// Weight decay; the reference uses 0.1 on frames, 1e-4 on vectors.
     pub weight_decay: f64,
-    /// What decays. matrices: of linear layers and convolutions, as the reference on frames.
-    /// everything: also biases, norms, embeddings and position tables, as on vectors.
+    /// Parameters with weight decay. matrices: weights of linear layers and convolutions, as in the
+    /// reference on frames. everything: also biases, norms, embeddings and position tables, as on
+    /// vectors.
     pub decayed: Decayed,
-    /// Largest norm of all gradients together; the reference's 1 on frames, 0.25 on vectors.
+    /// Maximum norm of all gradients together; the reference uses 1 on frames, 0.25 on vectors.
     pub clip_norm: f64,
 }
 
@@ -62,8 +63,8 @@ impl Default for AdamWConfig {
     }
 }
 
-/// The optimizer of one module: step count, and moments by parameter name. Each step goes on from
-/// the parameters that the one before has returned.
+/// The optimizer of one module: step count, and moments by parameter name. Each step must receive
+/// the parameters that the previous step returned.
 #[derive(Clone, Debug)]
 pub struct AdamW {
     config: AdamWConfig,
@@ -76,7 +77,7 @@ pub struct AdamW {
 }
 
 impl AdamW {
-    /// An optimizer that has not stepped yet.
+    /// An optimizer before its first step.
     pub fn new(config: AdamWConfig) -> Self {
         Self { config, n_steps: 0, stepping: None, waiting: BTreeMap::new(), form: Form::Auto }
     }
@@ -86,11 +87,11 @@ impl AdamW {
         self.n_steps
     }
 
-    /// One step. `gradients` are consumed; a parameter without a gradient stays as it is, and its
-    /// moments wait for it.
+    /// One step; it consumes `gradients`. A parameter without a gradient does not change, and its
+    /// moments are kept.
     ///
-    /// Nothing is read from a GPU. Returns the updated module and the global gradient norm
-    /// before clipping, `[1]`.
+    /// It does not read from a GPU. Returns the updated module and the global gradient norm before
+    /// clipping, `[1]`.
     pub fn step<M: Module + Matrices>(
         &mut self,
         module: M,
@@ -101,10 +102,10 @@ impl AdamW {
         self.move_along(module, found, learning_rate)
     }
 
-    /// The same with a gradient that was put together from parts.
+    /// The same with a gradient that was assembled from parts.
     ///
     /// # Panics
-    /// When it is of another module.
+    /// When `gradient` is of another module.
     pub fn step_along<M: Module + Matrices>(
         &mut self,
         module: M,
@@ -139,8 +140,8 @@ impl AdamW {
         (replace(module, moved), norm)
     }
 
-    /// The state of these parameters, with their names: that of the last step if they are the
-    /// same, else a new one with the moments they had.
+    /// The state of these parameters, with their names. It is the state of the last step if the
+    /// parameters are the same, else a new one with their moments.
     fn take_state(
         &mut self,
         module: &impl Matrices,
@@ -161,7 +162,7 @@ impl AdamW {
         (names, AdamWState::new(slots, self.form))
     }
 
-    /// Name and slot of a parameter; its moments are taken, or zero where there are none.
+    /// Name and slot of a parameter with its moments, or zeros if it has none.
     fn slot(&mut self, found: Found, weight_decay: f64) -> (String, TensorSlot) {
         let Found { name, parameter, gradient, .. } = found;
         let moments = self.waiting.remove(&name).unwrap_or_else(|| Moments::zeros(&gradient));
@@ -180,7 +181,7 @@ impl AdamW {
         moments::export(&stepping.chain(self.waiting.clone()).collect())
     }
 
-    /// The same optimizer, going on from exported moments for `module` on its device.
+    /// The same optimizer with exported moments of `module`, on its device.
     ///
     /// # Errors
     /// When a parameter's moment is missing or has another length.
@@ -198,8 +199,8 @@ impl AdamW {
     }
 }
 
-/// A norm of zero where no parameter has a gradient, `[1]`: on the device of the module, without
-/// gradients, as the figures of a step are.
+/// A norm of zero for a step in which no parameter has a gradient, `[1]`: on the device of the
+/// module and without gradients, like the other figures of a step.
 fn zero_of<M: Module>(module: &M) -> Tensor<1> {
     let device = module.devices().into_iter().next().unwrap_or_else(Device::flex);
     let zero = Tensor::zeros([1], &device);
@@ -275,7 +276,7 @@ mod tests {
         }
     }
 
-    /// A parameter without a gradient stays, and its moments wait for it.
+    /// A parameter without a gradient does not change, and its moments are kept.
     #[test]
     fn both_forms_keep_the_same_moments() {
         let device = Device::flex().autodiff();
@@ -308,7 +309,7 @@ mod tests {
         }
     }
 
-    /// The figures of several modules are put together, whose tensors have one kind.
+    /// The figures of several modules are concatenated, so their tensors must have the same kind.
     #[test]
     fn without_any_gradient_nothing_moves_and_the_norm_is_a_plain_zero() {
         let device = Device::flex().autodiff();

@@ -1,34 +1,36 @@
-//! [`Processes`]: several processes that train one agent.
+//! [`Processes`]: several processes that train one agent together.
 //!
-//! Each computes the gradients of its share of a batch's parts; then all add up the same numbers
-//! in the same order. What carries the bytes is not decided here: this crate knows no MPI.
+//! Each process computes the gradients of some of a batch's parts. Then all of them add up the same
+//! numbers in the same order. This crate does not define the transport, and does not depend on MPI.
 
 use crate::error::TrainError;
 
-/// The processes of a run, as one of them sees them. Bytes are moved and nothing is computed, so
-/// that the order of no sum is left to who implements it.
+/// The processes of a run, seen from one of them. An implementation moves bytes and does not
+/// compute, so it cannot change the order of a sum.
 pub trait Processes {
-    /// Which one this is, from 0.
+    /// The rank of this process, from 0.
     fn rank(&self) -> usize;
 
-    /// How many there are.
+    /// Number of processes.
     fn count(&self) -> usize;
 
-    /// What each process gives, one after the other by rank. All give equally many bytes.
+    /// The bytes of every process, concatenated by rank. All processes must pass equally many
+    /// bytes.
     ///
     /// # Errors
     /// When a process cannot be reached.
     fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, Lost>;
 
-    /// What each process has for this one, by rank: of `parts`, cut into as many equal parts as
-    /// there are processes, the i-th goes to process i. All give equally many bytes.
+    /// The bytes of every process for this one, by rank. `parts` is cut into as many equal parts as
+    /// there are processes, and part i goes to process i. All processes must pass equally many
+    /// bytes.
     ///
     /// # Errors
     /// When a process cannot be reached.
     fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, Lost>;
 }
 
-/// A process that cannot be reached any more: which, and what is known of it, in words.
+/// A process that cannot be reached any more, with the known details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost(pub String);
 
@@ -38,7 +40,7 @@ impl From<Lost> for TrainError {
     }
 }
 
-/// One process by itself.
+/// A single process.
 #[derive(Clone, Copy, Debug)]
 pub struct Alone;
 
@@ -60,7 +62,7 @@ impl Processes for Alone {
     }
 }
 
-/// What process 0 says, on all of them; what others give is not read.
+/// The bytes of process 0 on all processes; the argument of the other processes is ignored.
 ///
 /// # Errors
 /// When a process cannot be reached.
@@ -76,10 +78,10 @@ pub fn told_by_first(processes: &dyn Processes, bytes: &[u8]) -> Result<Vec<u8>,
     Ok(all)
 }
 
-/// What was computed here, when it could be computed on all processes.
+/// The result of this process, if all processes succeeded.
 ///
 /// # Errors
-/// The error of this process; [`TrainError::Elsewhere`] when only another has one.
+/// The error of this process; [`TrainError::Elsewhere`] when only another process failed.
 pub fn on_all<T, E: From<TrainError>>(
     processes: &dyn Processes,
     here: Result<T, E>,

@@ -1,21 +1,21 @@
-//! A run's folder: where everything about one training run is kept.
+//! A run's directory with all files of one training run.
 //!
 //! ```text
 //! runs/<date>-<task>-<dataset>-<model>-s<seed>/
 //!   config.toml            the resolved configuration
-//!   provenance.jsonl       one line for each process that worked on it: where, from which step
-//!   init/                  the checkpoint of another run that it began with, where it did
+//!   provenance.jsonl       one line per process that worked on it: machine and first step
+//!   init/                  the checkpoint of its initial weights (if it has one)
 //!   metrics.csv            one row per logged step
 //!   held_out.csv           the loss on held-out episodes, one row per planned checkpoint
-//!   checkpoints.csv        what was played of checkpoints while it trained, one row per figure
+//!   checkpoints.csv        evaluations of checkpoints during training, one row per figure
 //!   events.out.tfevents.*  the same three for TensorBoard
-//!   not-finite-step-*.json the batch at which the loss was no number any more
+//!   not-finite-step-*.json the batch at which the loss became non-finite
 //!   checkpoints/step-…/    model, optimizer and state
-//!   finished               there when all updates are done
-//!   .lock                  held by the process that trains or plays here
-//!   evaluation.json        the newest evaluation, played as trained
-//!   evaluation-STEP.json   the same where several checkpoints were played together
-//!   evaluation-released.json, -v5, -sample, -t0.5, …  played otherwise than trained
+//!   finished               exists when all updates are done
+//!   .lock                  held by the process that trains or evaluates here
+//!   evaluation.json        the newest evaluation, under the training protocol
+//!   evaluation-STEP.json   the same for several checkpoints in one evaluation
+//!   evaluation-released.json, -v5, -sample, -t0.5, …  under another protocol
 //! ```
 
 use std::{
@@ -25,23 +25,23 @@ use std::{
 
 use crate::error::TrainError;
 
-/// Name of the resolved configuration in a run's folder.
+/// Name of the resolved configuration in a run's directory.
 pub const CONFIG: &str = "config.toml";
 
-/// A run's folder.
+/// A run's directory.
 #[derive(Clone, Debug)]
 pub struct RunDir(PathBuf);
 
-/// Held by the one process that trains in a run's folder; the system releases it when the
-/// process ends, however it ends.
+/// Lock of the one process that trains in a run's directory; the system releases it when the
+/// process ends, for whatever reason.
 #[derive(Debug)]
 pub struct RunLock(#[expect(dead_code, reason = "held, not read")] fs::File);
 
 impl RunDir {
-    /// Makes `root/name`, or `root/name-2`, `-3`, … when there is one already.
+    /// Creates `root/name`, or `root/name-2`, `-3`, … if it exists already.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// When the directory cannot be created.
     pub fn create(root: &Path, name: &str) -> Result<Self, TrainError> {
         fs::create_dir_all(root).map_err(TrainError::io(root))?;
         let mut attempt = 1;
@@ -62,32 +62,34 @@ impl RunDir {
         }
     }
 
-    /// Opens an existing run: `run` is its folder, or its name under `root`.
+    /// Opens an existing run: `run` is its directory, or its name under `root`.
     ///
     /// # Errors
-    /// When there is no such run.
+    /// When the run does not exist.
     pub fn open(root: &Path, run: &str) -> Result<Self, TrainError> {
         let places = [PathBuf::from(run), root.join(run)];
         if let Some(path) = places.iter().find(|path| path.join(CONFIG).is_file()) {
             return Ok(Self(path.clone()));
         }
         let what = match places.iter().find(|path| path.is_dir()) {
-            Some(path) => format!("{} is no run: it has no {CONFIG}", path.display()),
-            None => format!("there is no run `{run}`, here or in {}", root.display()),
+            Some(path) => format!("{} is not a run: it does not have a {CONFIG}", path.display()),
+            None => format!("run `{run}` does not exist, here or in {}", root.display()),
         };
         Err(TrainError::NoRun { what })
     }
 
-    /// The run whose configuration was written last.
+    /// The run with the newest configuration file.
     ///
     /// # Errors
-    /// When `root` holds no run.
+    /// When `root` does not contain a run.
     pub fn newest(root: &Path) -> Result<Self, TrainError> {
         let newest = Self::all(root).into_iter().next();
-        newest.ok_or_else(|| TrainError::NoRun { what: format!("no run in {}", root.display()) })
+        newest.ok_or_else(|| TrainError::NoRun {
+            what: format!("{} does not contain a run", root.display()),
+        })
     }
 
-    /// Every run in `root`, the one whose configuration was written last first.
+    /// Every run in `root`, sorted by the time of its configuration file, newest first.
     pub fn all(root: &Path) -> Vec<Self> {
         let entries = fs::read_dir(root).map(|entries| entries.flatten().collect::<Vec<_>>());
         let mut runs: Vec<_> = entries
@@ -102,10 +104,10 @@ impl RunDir {
         runs.into_iter().rev().map(|(_, path)| Self(path)).collect()
     }
 
-    /// Keeps other processes from training here, as long as the answer lives.
+    /// Keeps other processes from training here, as long as the result lives.
     ///
     /// # Errors
-    /// When another process does already.
+    /// When another process holds the lock.
     pub fn lock(&self) -> Result<RunLock, TrainError> {
         let path = self.0.join(".lock");
         let file = fs::File::create(&path).map_err(TrainError::io(&path))?;
@@ -118,23 +120,23 @@ impl RunDir {
         }
     }
 
-    /// Whether a process trains or plays here. Where the file system has no locks, or its file
-    /// cannot be opened, nobody can: no process does.
+    /// Whether a process trains or evaluates here. If the file system has no locks, or the lock
+    /// file cannot be opened, no process can, so the result is `false`.
     pub fn is_worked_on(&self) -> bool {
         overtone_files::is_locked(&self.0.join(".lock"))
     }
 
-    /// The folder.
+    /// The directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The folder of its checkpoints.
+    /// The directory of its checkpoints.
     pub fn checkpoints(&self) -> PathBuf {
         self.0.join("checkpoints")
     }
 
-    /// Writes a file of the run, as a whole or not at all.
+    /// Writes a file of the run atomically.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -145,7 +147,7 @@ impl RunDir {
     }
 }
 
-/// Writes a file and waits until the disk has it.
+/// Writes a file and waits until it is on disk.
 pub(crate) fn write_synced(path: &Path, contents: &[u8]) -> Result<(), TrainError> {
     let mut file = fs::File::create(path).map_err(TrainError::io(path))?;
     std::io::Write::write_all(&mut file, contents).map_err(TrainError::io(path))?;

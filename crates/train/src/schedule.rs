@@ -4,13 +4,13 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
-/// Share of the peak below which a cosine does not fall.
+/// Fraction of the peak below which a cosine does not fall.
 const FLOOR: f64 = 0.1;
 
 /// Learning rate by update.
 ///
-/// An update has the rate of its end: the first of `W` updates of warm-up has `1/W` of the peak,
-/// and the last update of a run the rate that the run ends at.
+/// An update has the rate at its end. The first of `W` updates of warm-up has `1/W` of the peak,
+/// and the last update of a run has the final rate of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Schedule {
@@ -23,7 +23,7 @@ pub enum Schedule {
         /// Updates after which the cosine would reach zero.
         final_updates: f64,
     },
-    /// Linear warm-up, then constant: also the reference's on Gym.
+    /// Linear warm-up, then constant, as in the reference on Gym.
     Constant {
         /// Learning rate after the warm-up.
         learning_rate: f64,
@@ -37,17 +37,16 @@ pub enum Schedule {
     ReferenceCosine {
         /// Peak learning rate.
         learning_rate: f64,
-        /// Labels during which the rate rises from zero.
+        /// Labels of linear warm-up from zero.
         warmup_tokens: f64,
-        /// Labels at which the cosine would reach zero; the rate never falls below a tenth of
-        /// its peak.
+        /// Labels at which the cosine would reach zero; the rate never falls below a tenth of its
+        /// peak.
         final_tokens: f64,
     },
 }
 
 impl Schedule {
-    /// The learning rate of the step before which `steps` optimizer steps have been taken and
-    /// `tokens` action labels seen.
+    /// The learning rate of the next step after `steps` optimizer steps and `tokens` action labels.
     ///
     /// ```
     /// use overtone_train::Schedule;
@@ -98,8 +97,8 @@ impl Schedule {
     }
 }
 
-/// Half a cosine from `first` to `last`, no lower than [`FLOOR`]. Past the end the reference's would
-/// rise again; this one is held.
+/// Half a cosine from `first` to `last`, at least [`FLOOR`]. Beyond its end, the reference's cosine
+/// would rise again; this one stays.
 fn cosine(at: f64, first: f64, last: f64) -> f64 {
     let span = last - first;
     let progress = if span > 0.0 { ((at - first) / span).min(1.0) } else { 1.0 };
@@ -136,8 +135,8 @@ mod tests {
         assert_eq!([0, 7].map(|steps| constant.at(steps, 0)), [1e-4, 1e-4]);
     }
 
-    /// Whatever the length: no update of the run is above the peak, the first one is not at it
-    /// where there is a warm-up, and the last one is at a tenth.
+    /// Properties for any length: no update of the run is above the peak, the first update is below
+    /// it if there is a warm-up, and the last one is at a tenth.
     #[test]
     fn a_cosine_of_any_length_ends_at_a_tenth() {
         for n in [1u64, 2, 9, 10, 11, 50, 2_000] {

@@ -34,12 +34,13 @@ use crate::{
     training_data::TrainingData,
 };
 
-/// How training ended.
+/// Result of training.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// The last checkpoint.
     pub checkpoint: Checkpoint,
-    /// Whether it was stopped before its last step, or while its last checkpoint was measured.
+    /// Whether it was stopped before its last step, or during the measurement of its last
+    /// checkpoint.
     pub interrupted: bool,
     /// Seconds of training in this process.
     pub seconds: f64,
@@ -47,34 +48,35 @@ pub struct Finished {
     pub waited: f64,
 }
 
-/// What to train, on what, and where.
+/// Input of a training run.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Where metrics and checkpoints go.
+    /// Directory of metrics and checkpoints.
     pub run: RunDir,
-    /// How long and how.
+    /// Length and settings of training.
     pub config: TrainConfig,
-    /// What to learn from.
+    /// The training data.
     pub data: TrainingData,
-    /// What checkpoints say of the agent beside its weights: all that playing needs. Only who
-    /// plays reads it; a run goes on only from a checkpoint that says the same.
+    /// The description of the agent that checkpoints store next to its weights: everything else
+    /// that acting needs. Training only compares it: a run resumes only from a checkpoint with the
+    /// same description.
     pub agent: Value,
-    /// Initial weights, data order and dropout derive from it.
+    /// Seed of initial weights, data order and dropout.
     pub seed: u64,
-    /// Where to compute.
+    /// Device of the computation.
     pub device: Device,
-    /// Whose weights it begins with; `None`: they are drawn.
+    /// Initial weights; `None`: random.
     pub init: Option<Initial>,
 }
 
-/// An agent that learns.
+/// An agent in training.
 pub struct Trainer<A: Algorithm> {
     config: TrainConfig,
     algorithm: A,
     data: TrainingData,
     run: RunDir,
     device: Device,
-    /// What is learned.
+    /// The state of the algorithm.
     learned: A::State,
     schedule: Schedule,
     shortened_warmup: Option<[f64; 2]>,
@@ -82,32 +84,32 @@ pub struct Trainer<A: Algorithm> {
     state: TrainState,
     /// The newest checkpoint on disk.
     saved: Option<Checkpoint>,
-    /// Steps whose figures are read together.
+    /// Number of steps whose figures are read together.
     read_every: usize,
 }
 
-/// Training that is ready to start, whatever the algorithm.
+/// Training that is ready to start, with any algorithm.
 pub trait Training {
-    /// Optimizer steps in all.
+    /// Total number of optimizer steps.
     fn n_updates(&self) -> u64;
 
-    /// Optimizer steps of warm-up asked for and taken, where a tenth of the run is less than asked
-    /// for.
+    /// Optimizer steps of warm-up, configured and actual, if a tenth of the run is less than
+    /// configured.
     fn shortened_warmup(&self) -> Option<[f64; 2]>;
 
-    /// Where training stands.
+    /// Position of training in its run.
     fn state(&self) -> &TrainState;
 
-    /// Trainable numbers.
+    /// Number of trainable parameters.
     fn n_parameters(&self) -> usize;
 
-    /// Where the data is while training, for people.
+    /// Location of the data during training, for messages.
     fn memory(&self) -> String;
 
     /// As [`Trainer::train`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Trainer::train`].
     fn train(
         self: Box<Self>,
         stop: &AtomicBool,
@@ -119,7 +121,7 @@ pub trait Training {
     /// As [`Trainer::train_among`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Trainer::train_among`].
     fn train_among(
         self: Box<Self>,
         processes: &dyn Processes,
@@ -160,10 +162,10 @@ impl<A: Algorithm> Training for Trainer<A> {
 }
 
 impl<A: Algorithm> Trainer<A> {
-    /// A new agent, or the one of `resume`, ready to learn.
+    /// A new agent, or the agent of `resume`, ready to train.
     ///
     /// # Errors
-    /// When a configuration is wrong, or the checkpoint belongs to another agent or dataset.
+    /// When a configuration is invalid, or the checkpoint belongs to another agent or dataset.
     pub fn new(algorithm: A, job: Job, resume: Option<&Checkpoint>) -> Result<Self, TrainError> {
         let Job { run, config, mut data, agent, seed: run_seed, device, init } = job;
         config.validate()?;
@@ -233,16 +235,16 @@ impl<A: Algorithm> Trainer<A> {
         })
     }
 
-    /// What is learned.
+    /// The state of the algorithm.
     pub fn learned(&self) -> &A::State {
         &self.learned
     }
 
-    /// Trains until the last step, or until `stop` is set: then the step under way is
-    /// finished and a checkpoint written.
+    /// Trains until the last step, or until `stop` is set. Then it finishes the current step and
+    /// writes a checkpoint.
     ///
     /// # Errors
-    /// When a file cannot be written, data cannot be read, or the loss stops being a number.
+    /// When a file cannot be written, data cannot be read, or the loss becomes non-finite.
     pub fn train(
         self,
         stop: &AtomicBool,
@@ -251,15 +253,17 @@ impl<A: Algorithm> Trainer<A> {
         self.train_among(&Alone, stop, observer)
     }
 
-    /// Trains together with other processes that have made the same trainer, each its share of
-    /// every batch's parts ([`TrainConfig::micro_batches`]); the weights do not depend on how
-    /// many they are. Process 0 alone writes, measures on held-out episodes and has checkpoints
-    /// measured: also the one that a run goes on from, where that was not measured. The others
-    /// give what they know of its last checkpoint. When `stop` is set on one process, all end after
-    /// the same step.
+    /// Trains together with other processes that have created the same trainer. Each computes an
+    /// equal number of every batch's parts ([`TrainConfig::micro_batches`]); the weights do not
+    /// depend on the number of processes.
+    ///
+    /// Only process 0 writes files, measures the held-out loss and passes checkpoints to the
+    /// observer. That includes the checkpoint that a run resumes from, if it was not measured. The
+    /// other processes return a description of the last checkpoint. When `stop` is set on one
+    /// process, all end after the same step.
     ///
     /// # Errors
-    /// As [`Trainer::train`]; also when a process failed, cannot be reached, or has come to other
+    /// As [`Trainer::train`]; also when a process failed, cannot be reached, or has different
     /// weights.
     pub fn train_among(
         mut self,
@@ -293,8 +297,8 @@ impl<A: Algorithm> Trainer<A> {
             true => Some(Metrics::open(run, step, names, holds_out)?),
             false => None,
         };
-        // It stopped while this checkpoint was measured: its weights are there, and no others
-        // will be those of this step.
+        // It stopped during the measurement of this checkpoint, which contains the weights of this
+        // step.
         let mut interrupted = false;
         let earlier = metrics.as_ref().map_or(0.0, Metrics::seconds);
         let is_measured = self.is_planned() || observer.wants(step);
@@ -330,7 +334,7 @@ impl<A: Algorithm> Trainer<A> {
             let planned = self.is_planned();
             let is_measured = planned || observer.wants(self.state.step);
             let saves = is_measured || interrupted;
-            // Nothing is reported or stored before it is known to be finite.
+            // Figures are checked to be finite before they are reported or stored.
             if logs || saves || unread.len() >= self.read_every {
                 for step in read(&mut unread) {
                     self.check_finite(&step, team)?;
@@ -378,13 +382,13 @@ impl<A: Algorithm> Trainer<A> {
         })
     }
 
-    /// Whether a checkpoint of this step is written whatever happens.
+    /// Whether a checkpoint is written at this step in any case.
     fn is_planned(&self) -> bool {
         let step = self.state.step;
         step == self.n_updates || step.is_multiple_of(self.config.checkpoint_every)
     }
 
-    /// Measured before the checkpoint is written, so that no checkpoint lacks its row.
+    /// Measured before the checkpoint is written, so that every checkpoint has its row.
     fn measure_held_out(&mut self, metrics: &mut Metrics) -> Result<(), TrainError> {
         let Self { algorithm, learned, data, config, state, device, .. } = self;
         let loss = held_out::loss(algorithm, learned, data, config, state.seed, device)?;
@@ -422,7 +426,7 @@ impl<A: Algorithm> Trainer<A> {
         })
     }
 
-    /// One step on one batch. From a GPU nothing is read: its figures stay there.
+    /// One step on one batch. It does not read from a GPU: the figures stay there.
     fn step(&mut self, mut batch: Batch, loader: &Loader) -> Step {
         let n_labels = n_labels(&self.algorithm, &batch);
         let n_drawn = batch.drawn;
@@ -437,7 +441,7 @@ impl<A: Algorithm> Trainer<A> {
         self.stepped(learning_rate, n_labels, n_drawn, Tensor::cat(figures, 0))
     }
 
-    /// Where in the run the next step is taken.
+    /// Position of the next step in its run.
     fn at<'a>(&self, device: &'a Device) -> StepAt<'a> {
         let seed = seed::derive_nth(seed::derive(self.state.seed, "dropout"), self.state.step);
         StepAt {
@@ -450,7 +454,7 @@ impl<A: Algorithm> Trainer<A> {
         }
     }
 
-    /// Counts a step that was taken.
+    /// Counts a completed step.
     fn stepped(
         &mut self,
         learning_rate: f64,
@@ -464,7 +468,8 @@ impl<A: Algorithm> Trainer<A> {
         Step { number: self.state.step, n_drawn, learning_rate, n_labels, figures }
     }
 
-    /// What processes must agree on: all that a step changes, and what they are trained on.
+    /// Hash that must be equal on all processes: of everything that a step changes, and of the
+    /// data.
     fn hash(&self) -> [u8; 32] {
         let mut hash = Sha256::new_with_prefix(&self.state.dataset_hash);
         for tensors in [self.learned.export_model(), self.learned.export_training()] {
@@ -509,8 +514,8 @@ impl<A: Algorithm> Trainer<A> {
     }
 }
 
-/// Has a checkpoint measured that took `seconds` of training, by the process that holds `metrics`
-/// where it is to be; says whether training is to stop, so that it is measured later.
+/// Passes a checkpoint to the observer for measurement, on the process that holds `metrics`.
+/// `seconds`: its training time. Returns whether training must stop, to measure it after a resume.
 fn measure(
     checkpoint: &Checkpoint,
     seconds: f64,

@@ -1,4 +1,4 @@
-//! [`TrainingData`]: what an algorithm learns from, and how a batch of it comes to the device.
+//! [`TrainingData`]: the data of an algorithm, and the transfer of its batches to the device.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use overtone_model::{
 
 use crate::{config::TrainConfig, error::TrainError, frame_bank::FrameBank};
 
-/// A dataset, the scale of its returns, and its frames where they are on the device.
+/// A dataset, the scale of its returns, and its frames if they are on the device.
 #[derive(Clone, Debug)]
 pub struct TrainingData {
     dataset: Arc<Dataset>,
     return_scale: f32,
-    /// Of real-valued actions that are recorded in other units than agents learn them in.
+    /// Present if the units of the recorded continuous actions differ from those of learning.
     action_scale: Option<ActionScale>,
-    /// All frames, where they are on the device.
+    /// All frames, if they are on the device.
     frames: Option<FrameBank>,
-    /// The most that they may take there, in GB (10⁹ bytes).
+    /// Maximum size of the frames there, in GB (10⁹ bytes).
     frames_on_gpu_gb: f64,
 }
 
@@ -34,8 +34,8 @@ impl TrainingData {
         Self { dataset, return_scale, action_scale: None, frames: None, frames_on_gpu_gb: 0.0 }
     }
 
-    /// The same data, whose real-valued actions are scaled to [-1, 1] by the bounds of `actions`
-    /// as they are drawn. The policy of what learned from it scales them back.
+    /// The same data with continuous actions scaled to [-1, 1] by the bounds of `actions` when they
+    /// are drawn. The policy of the trained agent scales them back.
     #[must_use]
     pub fn with_actions_of(self, actions: &ActionSpace) -> Self {
         Self { action_scale: ActionScale::of(actions), ..self }
@@ -46,17 +46,17 @@ impl TrainingData {
         &self.dataset
     }
 
-    /// What returns-to-go and rewards are divided by.
+    /// Divisor of returns-to-go and rewards.
     pub fn return_scale(&self) -> f32 {
         self.return_scale
     }
 
-    /// What its whole episodes earned, held-out ones included.
+    /// Returns of its whole episodes, including held-out ones.
     pub fn episode_returns(&self) -> EpisodeReturns {
         self.dataset.episode_returns()
     }
 
-    /// Keeps all frames on the device from here on, whatever their size.
+    /// Keeps all frames on the device from now on, regardless of their size.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -67,7 +67,7 @@ impl TrainingData {
         Ok(())
     }
 
-    /// Keeps all frames on a GPU if `config` lets them.
+    /// Keeps all frames on a GPU if `config` allows it.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -85,10 +85,10 @@ impl TrainingData {
         Ok(())
     }
 
-    /// Which contexts of `subset` are drawn, and in which order, in the run with seed `run_seed`.
+    /// The contexts of `subset` in the order in which the run with seed `run_seed` draws them.
     ///
     /// # Errors
-    /// When the data has no context of this kind, or no episode is left to train on or to hold
+    /// When the data has no context of this kind, or no episode is left for training or for holding
     /// out.
     pub fn sampler(
         &self,
@@ -100,7 +100,8 @@ impl TrainingData {
         self.dataset.sampler(subset, config.held_out, config.sampling, context_length, run_seed)
     }
 
-    /// Starts assembling `share` of the batches, with what each step led to where `transitions` is set.
+    /// Starts assembling `share` of the batches, with the transitions of each step if `transitions`
+    /// is set.
     ///
     /// # Errors
     /// When a thread cannot be started.
@@ -121,16 +122,16 @@ impl TrainingData {
         Loader::new(self.dataset.clone(), sampler, config)
     }
 
-    /// Asserts that the data is still what was opened.
+    /// Asserts that the data has not changed since it was opened.
     ///
     /// # Errors
-    /// When it was changed meanwhile.
+    /// When it has changed.
     pub(crate) fn check(&self) -> Result<(), DataError> {
         self.dataset.check_unchanged()
     }
 
     /// A batch as contexts on the device; its frames are taken out of it. Frames are moved as
-    /// bytes, every one once, or found among those that are there already.
+    /// bytes, each only once, or taken from the frames on the device.
     pub fn contexts(&self, batch: &mut Batch, device: &Device) -> Contexts {
         let (rows, time) = (batch.batch, batch.context_length);
         let observations = self.observed(&mut batch.observations, [rows, time], device);
@@ -158,7 +159,7 @@ impl TrainingData {
         }
     }
 
-    /// Where the steps of a batch led, on the device; `None` where that was not asked for.
+    /// The transitions of a batch on the device; `None` if the batch has none.
     pub fn transitions(&self, batch: &mut Batch, device: &Device) -> Option<TransitionTensors> {
         let shape = [batch.batch, batch.context_length];
         let transitions = batch.transitions.as_mut()?;
@@ -199,13 +200,13 @@ impl TrainingData {
         }
     }
 
-    /// Where the data is while training, for people.
+    /// Location of the data during training, for messages.
     pub(crate) fn memory(&self, device: &Device) -> String {
         let StoredObservations::Vectors { width, .. } = self.dataset.observations() else {
             let gb = self.dataset.frames().map_or(0, FrameBank::bytes) as f64 / 1e9;
             return match &self.frames {
                 Some(_) => format!("frames: {gb:.2} GB, all on the device"),
-                None if is_cpu(device) => format!("frames: {gb:.2} GB, read where they lie"),
+                None if is_cpu(device) => format!("frames: {gb:.2} GB, read from the dataset"),
                 None => format!(
                     "frames: {gb:.2} GB, sent to the device batch by batch: more than \
                      train.frames_on_gpu_gb={}",
@@ -217,22 +218,22 @@ impl TrainingData {
             ActionColumn::Continuous { width, .. } => *width,
             ActionColumn::Discrete { .. } => 1,
         };
-        // Beside observations and actions, a reward and a return-to-go.
+        // In addition to observations and actions, a reward and a return-to-go.
         let mb = (self.dataset.n_transitions() * (width + acted + 2) * 4) as f64 / 1e6;
         format!("data: {mb:.1} MB, in memory")
     }
 }
 
-/// Where the steps of a batch led, on the device.
+/// The transitions of a batch, on the device.
 #[derive(Clone, Debug)]
 pub struct TransitionTensors {
     /// `[batch, time]`, divided by the return scale.
     pub rewards: Tensor<2>,
-    /// `[batch, time]`: 1 where the task ended with this step.
+    /// `[batch, time]`: 1 if the task ended with this step.
     pub terminated: Tensor<2>,
-    /// `[batch, time]`: 1 where the next observation is in the recording.
+    /// `[batch, time]`: 1 if the dataset contains the next observation.
     pub next_is_known: Tensor<2>,
-    /// What was seen one step later, laid out as the contexts' observations; it means nothing
-    /// where it is not known.
+    /// The observation one step later, laid out like the contexts' observations; undefined where it
+    /// is not known.
     pub next_observations: Observed,
 }

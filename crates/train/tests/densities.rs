@@ -1,8 +1,8 @@
-//! Heads for real-valued actions learn distributions whose best loss is known.
+//! Heads for continuous actions learn distributions with a known optimal loss.
 //!
-//! There are two inputs. After the first, actions have the density `(1 + cos πz)/2`: one bump
-//! in the middle. After the second, `(1 - cos πz)/2`: two half bumps, at -1 and at 1. The
-//! entropy of both is `2 ln 2 - 1 = 0.386` nats, and no head can have a lower mean loss.
+//! There are two inputs. After the first, actions have the density `(1 + cos πz)/2`: one bump in
+//! the middle. After the second, they have `(1 - cos πz)/2`: two half bumps, at -1 and at 1. The
+//! entropy of both is `2 ln 2 - 1 = 0.386` nats, the lower bound of the mean loss of any head.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -95,7 +95,7 @@ fn a_fourier_head_reaches_the_entropy() {
 /// With one width for both inputs, a Gaussian's best mean is 0, its variance the mean of both
 /// variances, `1/3 ∓ 2/π²`, that is 1/3, and its loss `½ ln(2πe/3)`.
 #[test]
-fn a_gaussian_does_its_best() {
+fn a_gaussian_reaches_its_optimum() {
     let (loss, head) = learn(&HeadConfig::Gaussian(GaussianConfig {}));
     let best = 0.5 * (std::f64::consts::TAU * std::f64::consts::E / 3.0).ln();
     assert!((loss - best).abs() < 0.005, "{loss} against {best}");
@@ -103,7 +103,7 @@ fn a_gaussian_does_its_best() {
     assert!(modes.iter().all(|mode| mode.abs() < 0.02), "{modes:?}");
 }
 
-/// Two Gaussians go where the two bumps are.
+/// Two Gaussians move to the two bumps.
 #[test]
 fn a_mixture_of_two_finds_both_bumps() {
     let gmm =
@@ -117,7 +117,7 @@ fn a_mixture_of_two_finds_both_bumps() {
     assert!(means[0] < -0.5 && means[1] > 0.5, "{means:?}");
 }
 
-/// Squared error knows only the mean: 0 after both inputs, at a cost of 1/3.
+/// Squared error learns only the mean: 0 after both inputs, with a loss of 1/3.
 #[test]
 fn regression_learns_the_mean() {
     for config in [HeadConfig::Tanh(TanhConfig {}), HeadConfig::Pointwise(PointwiseConfig {})] {

@@ -1,9 +1,9 @@
-//! Learning a toy task whose optimum is known.
+//! Learning of a toy task with a known optimum.
 //!
-//! One timestep, one observation that shows a bright left or right half, a return-to-go of
-//! 0 or 1. The logged action is `2·side + return` with probability 0.9, else the action one
-//! further: the best cross-entropy is the entropy of (0.9, 0.1), 0.325 nats, and whoever asks
-//! for the higher return gets the action that earns it.
+//! One timestep, one observation that shows a bright left or right half, a return-to-go of 0 or 1.
+//! The logged action is `2·side + return` with probability 0.9, else the next action. So the best
+//! cross-entropy is the entropy of (0.9, 0.1), 0.325 nats, and a higher target return selects the
+//! action that achieves it.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -21,7 +21,7 @@ use rand::RngExt;
 const BATCH: usize = 40;
 const N_ACTIONS: usize = 6;
 
-/// Which side is bright, and which return is asked for, of row `i`: all four combinations.
+/// The bright side and the target return of row `i`: all four combinations.
 fn case(row: usize) -> (usize, usize) {
     (row % 2, row / 2 % 2)
 }
@@ -105,7 +105,7 @@ fn check_return_conditioned(head: HeadConfig) {
     assert!(loss > OPTIMUM - 1e-4, "below the entropy of the data: {loss}");
     assert!(loss < OPTIMUM + 0.02, "not learned: {loss}");
     let expected: Vec<usize> = (0..4).map(case).map(|(side, to_go)| 2 * side + to_go).collect();
-    assert_eq!(best, expected, "the action asked for in each case");
+    assert_eq!(best, expected, "the action for the target of each case");
 }
 
 #[test]
@@ -127,10 +127,10 @@ fn a_fourier_head_reaches_the_optimum_from_the_uniform_density() {
     }));
 }
 
-/// Without return tokens both returns look alike: each side's actions are 0.45, 0.5, 0.05
-/// (or its mirror), 0.856 nats.
+/// Without return tokens, the model cannot distinguish the returns: each side's actions have the
+/// probabilities 0.45, 0.5, 0.05 (or the mirror image), 0.856 nats.
 #[test]
-fn behaviour_cloning_cannot_tell_returns_apart() {
+fn behaviour_cloning_cannot_distinguish_returns() {
     let (loss, _) = learn(HeadConfig::Linear(LinearConfig {}), None);
     let entropy: f64 = [0.45f64, 0.5, 0.05].iter().map(|p| -p * p.ln()).sum();
     assert!((loss - entropy).abs() < 0.03, "{loss} against {entropy}");

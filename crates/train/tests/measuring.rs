@@ -1,7 +1,7 @@
-//! Checkpoints that are measured while training waits: each planned one once, however often the
-//! run was stopped; and the seconds of training, of which that is no part.
+//! Checkpoints that are measured while training waits. Each planned one is measured once, however
+//! often the run was stopped. The measuring time does not count as training.
 //!
-//! What is trained is a number, to which each step adds one.
+//! The model is a number that each step increments.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -24,7 +24,7 @@ use overtone_train::{
 
 struct Counts;
 
-/// How long it takes to measure a batch of held-out episodes.
+/// Time to measure a batch of held-out episodes.
 const A_WHILE: Duration = Duration::from_millis(10);
 
 struct Count(f32);
@@ -101,12 +101,12 @@ impl Algorithm for Counts {
     }
 }
 
-/// Measures what a checkpoint counts, twice; when it is asked to measure `stops_at`, it is asked to
-/// stop.
+/// Measures the number in a checkpoint, and its double. At the checkpoints in `stops_at`, it
+/// simulates a user who stops the program.
 #[derive(Default)]
 struct Measures {
     stops_at: Option<u64>,
-    asked: Vec<u64>,
+    requested: Vec<u64>,
     stepped: Vec<u64>,
 }
 
@@ -117,7 +117,7 @@ impl Observer for Measures {
 
     fn measured(&mut self, checkpoint: &Checkpoint) -> Option<Vec<(String, f64)>> {
         let step = checkpoint.state.step;
-        self.asked.push(step);
+        self.requested.push(step);
         if self.stops_at == Some(step) {
             return None;
         }
@@ -126,7 +126,7 @@ impl Observer for Measures {
     }
 }
 
-/// 6 steps in `run`, with a share of the two episodes held out.
+/// 6 steps in `run`; `held_out` is the fraction of the two episodes that is held out.
 fn job(run: &RunDir, held_out: f64) -> Job {
     let episode = |start| Episode { start, length: 2, outcome: Outcome::Terminated };
     let columns = Columns::new(
@@ -155,7 +155,7 @@ fn job(run: &RunDir, held_out: f64) -> Job {
     }
 }
 
-/// Trains in `run`, from its newest checkpoint where there is one.
+/// Trains in `run`, from its newest checkpoint if there is one.
 fn train(run: &RunDir, stops_at: Option<u64>) -> (Finished, Measures) {
     let newest = Checkpoint::newest(&run.checkpoints()).ok().map(|(newest, _)| newest);
     let trainer = Trainer::new(Counts, job(run, 0.0), newest.as_ref()).unwrap();
@@ -164,7 +164,7 @@ fn train(run: &RunDir, stops_at: Option<u64>) -> (Finished, Measures) {
     (finished, observer)
 }
 
-/// Steps, names and values of what was measured.
+/// Steps, names and values of the measurements.
 fn rows(run: &Path) -> Vec<String> {
     let text = fs::read_to_string(run.join("checkpoints.csv")).unwrap_or_default();
     let without_seconds = |row: &str| {
@@ -178,41 +178,41 @@ const ALL: [&str; 6] =
     ["2 count 2", "2 twice 4", "4 count 4", "4 twice 8", "6 count 6", "6 twice 12"];
 
 #[test]
-fn a_checkpoint_whose_measurement_was_stopped_is_measured_when_the_run_goes_on() {
+fn a_stopped_measurement_is_repeated_when_the_run_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), "run").unwrap();
-    // Stopped twice while the same checkpoint was measured: no step is taken meanwhile.
-    for asked in [vec![2, 4], vec![4]] {
+    // Stopped twice during the measurement of the same checkpoint: no step is taken in between.
+    for requested in [vec![2, 4], vec![4]] {
         let (finished, observer) = train(&run, Some(4));
         assert_eq!((finished.interrupted, finished.checkpoint.state.step), (true, 4));
-        assert_eq!(observer.asked, asked);
+        assert_eq!(observer.requested, requested);
         assert_eq!(rows(run.path()), ALL[..2]);
     }
     let (finished, observer) = train(&run, None);
-    assert_eq!((finished.interrupted, observer.asked), (false, vec![4, 6]));
+    assert_eq!((finished.interrupted, observer.requested), (false, vec![4, 6]));
     assert_eq!(observer.stepped, [5, 6]);
     assert_eq!(rows(run.path()), ALL);
-    // What was measured is not measured again.
+    // Measured checkpoints are not measured again.
     let (finished, observer) = train(&run, None);
-    assert_eq!((finished.interrupted, observer.asked), (false, vec![]));
+    assert_eq!((finished.interrupted, observer.requested), (false, vec![]));
     assert_eq!(rows(run.path()), ALL);
 }
 
 #[test]
-fn so_is_the_last() {
+fn a_stopped_measurement_of_the_last_checkpoint_is_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), "run").unwrap();
     let (finished, _) = train(&run, Some(6));
     assert_eq!((finished.interrupted, finished.checkpoint.state.step), (true, 6));
     assert_eq!(rows(run.path()), ALL[..4]);
     let (finished, observer) = train(&run, None);
-    assert_eq!((finished.interrupted, observer.asked), (false, vec![6]));
+    assert_eq!((finished.interrupted, observer.requested), (false, vec![6]));
     assert_eq!(rows(run.path()), ALL);
 }
 
-/// A run that is killed has the files of one that was stopped, and maybe half a row.
+/// A killed run has the files of a stopped one, and possibly an incomplete row.
 #[test]
-fn half_a_row_is_none() {
+fn an_incomplete_row_is_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), "run").unwrap();
     train(&run, Some(4));
@@ -220,7 +220,7 @@ fn half_a_row_is_none() {
     let text = fs::read_to_string(&path).unwrap() + "4,0.01,cou";
     fs::write(&path, text).unwrap();
     let (_, observer) = train(&run, None);
-    assert_eq!(observer.asked, [4, 6]);
+    assert_eq!(observer.requested, [4, 6]);
     assert_eq!(rows(run.path()), ALL);
 }
 
@@ -259,9 +259,9 @@ fn measuring_takes_no_seconds_of_training() {
     assert!(others >= measured, "{others}");
 }
 
-/// The loss is the number of contexts that are there at once.
+/// The loss is the number of contexts that exist at the same time.
 #[test]
-fn held_out_batches_take_no_more_memory_than_those_of_training() {
+fn held_out_batches_need_no_more_memory_than_training_batches() {
     let folder = tempfile::tempdir().unwrap();
     let job = job(&RunDir::create(folder.path(), "run").unwrap(), 0.5);
     for (micro_batches, expected) in [(1, 8.0), (4, 2.0)] {

@@ -17,13 +17,13 @@ use overtone_model::{
 
 use super::DiscreteCqlConfig;
 
-/// From an observation to features.
+/// The encoder from an observation to features.
 #[derive(Module, Debug)]
 #[allow(clippy::large_enum_variant)] // one body per network
 pub enum Body {
-    /// Of frames.
+    /// For frames.
     Nature(NatureEncoder),
-    /// Of vectors: layers of ReLU.
+    /// For vectors: layers with ReLU.
     Layers(Vec<Affine>),
 }
 
@@ -43,9 +43,9 @@ pub struct QNetwork {
     pub body: Body,
     /// From features to `[actions · quantiles]`.
     pub out: Affine,
-    /// Of each action.
+    /// Quantiles per action.
     pub n_quantiles: usize,
-    /// Fused operations where there are any, or the plain ones.
+    /// Fused operations if available, or the plain ones.
     #[module(skip)]
     pub form: Form,
 }
@@ -57,10 +57,10 @@ impl Matrices for QNetwork {
 }
 
 impl QNetwork {
-    /// PyTorch's default for linear layers.
+    /// A network with PyTorch's default initialization of linear layers.
     ///
     /// # Errors
-    /// When there is no encoder of such observations.
+    /// When there is no encoder for such observations.
     pub fn init(
         config: &DiscreteCqlConfig,
         observations: &ObservationSpace,
@@ -84,7 +84,7 @@ impl QNetwork {
     /// - result: `[n, actions, quantiles]`, observation by observation
     ///
     /// # Panics
-    /// When the observations are of another kind than the network's: a caller's bug.
+    /// When the observations have another kind than the network's: a caller's bug.
     pub fn quantiles(&self, observed: &Observed) -> Tensor<3> {
         let (rows, hidden) = match (&self.body, observed) {
             (Body::Nature(encoder), Observed::Frames(frames)) => {
@@ -96,8 +96,8 @@ impl QNetwork {
             _ => panic!("observations of another kind than the network's"),
         };
         let layers = hidden.iter().chain([&self.out]).map(|layer| layer.relu_layer(None)).collect();
-        // In `f32` the plain form: the fused one sums in another order, and learning values from
-        // values grows last bits into other agents of the same seed.
+        // In `f32` the plain form. The fused form sums in another order. Learning values from
+        // values amplifies differences in the last bit until the same seed gives another agent.
         let form = if self.form == Form::Auto { Form::Reference } else { self.form };
         let out = relu_layers(rows, layers, form);
         let [n, size] = out.dims();
@@ -110,7 +110,7 @@ impl QNetwork {
     }
 }
 
-/// The quantiles of one action a row.
+/// The quantiles of one action per row.
 ///
 /// # Shapes
 /// - `quantiles`: `[rows, actions, n]`; `actions`: `[rows]`; result `[rows, n]`
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn biases_are_no_matrices() {
+    fn biases_are_not_matrices() {
         check_matrices(
             ObservationSpace::Vectors { width: 5 },
             &["body.0.weight", "body.1.weight", "out.weight"],

@@ -1,4 +1,4 @@
-//! [`GreedyPolicy`]: plays the action of highest value.
+//! [`GreedyPolicy`]: takes the action with the highest value.
 
 use burn::{
     module::Module,
@@ -18,14 +18,14 @@ use rand::RngExt;
 
 use super::QNetwork;
 
-/// A batch of agents that play the action of highest value, and now and then another. They
-/// remember nothing of their episodes.
+/// A batch of agents that take the action with the highest value, and sometimes a random one. They
+/// have no memory of their episodes.
 pub struct GreedyPolicy {
     network: QNetwork,
     device: Device,
     observations: ObservationSpace,
     normalization: Option<Normalization>,
-    /// The share of random actions where actions are drawn.
+    /// The fraction of random actions when actions are sampled.
     epsilon: f64,
     choice: ActionChoice,
     /// By agent; `None` before its first episode.
@@ -33,9 +33,9 @@ pub struct GreedyPolicy {
 }
 
 impl GreedyPolicy {
-    /// Plays `network`, with a share of `epsilon` random actions where `choice` draws them.
-    /// `normalization` is that of the training data, `None` where observations are seen as they
-    /// come.
+    /// Acts with `network`, and with a fraction `epsilon` of random actions if `choice` samples
+    /// them. `normalization`: statistics of the training data; `None` if observations are not
+    /// normalized.
     pub fn new(
         network: &QNetwork,
         observations: &ObservationSpace,
@@ -55,7 +55,7 @@ impl GreedyPolicy {
         }
     }
 
-    /// Observations on the device; of vectors, those that are `normalized`.
+    /// Observations on the device; for vectors, these are `normalized`.
     fn observed(&self, n: usize, observations: Observations<'_>, normalized: Vec<f32>) -> Observed {
         match observations {
             Observations::Pixels(pixels) => {
@@ -95,7 +95,7 @@ impl Policy for GreedyPolicy {
         let values = self.network.values(&observed);
         let [_, n_actions] = values.dims();
         let values: Vec<f32> = values.into_data().iter::<f32>().collect();
-        // A draw is the best action but for the share of random ones.
+        // A sampled action is the best one, except for a fraction of random ones.
         let epsilon = match self.choice {
             ActionChoice::Sample => self.epsilon,
             ActionChoice::Mode => 0.0,
@@ -104,12 +104,13 @@ impl Policy for GreedyPolicy {
         for (turn, values) in turns.iter().zip(values.chunks_exact(n_actions)) {
             if values.iter().any(|value| !value.is_finite()) {
                 let agent = turn.agent;
-                return Err(
-                    format!("values for agent {agent} are not finite: are the weights?").into()
-                );
+                return Err(format!(
+                    "the values for agent {agent} are not finite. Check the weights"
+                )
+                .into());
             }
             let Some(generator) = &mut self.generators[turn.agent] else { continue };
-            // Both are drawn at every step, so that epsilon moves no later draw.
+            // Both numbers are drawn at every step, so that epsilon does not change later draws.
             let (explores, random) =
                 (generator.random::<f64>(), generator.random_range(0..n_actions));
             chosen.push(if explores < epsilon { random } else { most_probable(values) });

@@ -1,5 +1,5 @@
-//! [`ActorCritic`]: an actor and two critics that learn, and targets of all of them; what TD3 and
-//! its relatives change at a step.
+//! [`ActorCritic`]: a trained actor with two critics, and targets of all of them: the state of TD3
+//! and related algorithms.
 
 use burn::{
     module::Module,
@@ -22,18 +22,18 @@ use super::{
 /// Everything that a step changes.
 #[derive(Clone, Debug)]
 pub struct ActorCritic {
-    /// From an observation to an action, by [`Mlp::act`]; it plays.
+    /// The acting network, from an observation to an action, by [`Mlp::act`].
     pub actor: Learner<Mlp>,
     /// Values of observations and actions.
     pub critics: Learner<Twin>,
-    /// What follows the actor; tracks no gradients.
+    /// The target of the actor; it does not track gradients.
     pub target_actor: Mlp,
-    /// What follows the critics; tracks no gradients.
+    /// The target of the critics; it does not track gradients.
     pub target_critics: Twin,
 }
 
 impl ActorCritic {
-    /// Before the first step, for observations and actions of these widths.
+    /// A state before the first step, for observations and actions of these widths.
     pub fn init(
         widths: [usize; 2],
         [actor, critic]: [Hidden; 2],
@@ -51,14 +51,14 @@ impl ActorCritic {
         }
     }
 
-    /// The targets go `rate` of the way.
+    /// Moves the targets towards their networks by the fraction `rate`.
     pub fn follow(&mut self, rate: f64) {
         self.target_actor = follow(self.target_actor.clone(), &self.actor.network, rate);
         self.target_critics = follow(self.target_critics.clone(), &self.critics.network, rate);
     }
 
-    /// What the target actor does at the next observations, with noise: `clip(π'(s') +
-    /// clip(noise, ±clip), ±1)`.
+    /// The target actor's actions at the next observations, with noise:
+    /// `clip(π'(s') + clip(noise, ±clip), ±1)`.
     pub fn next_actions(
         &self,
         next_observations: Tensor<2>,
@@ -70,7 +70,7 @@ impl ActorCritic {
     }
 }
 
-/// `[rows, width]` numbers of N(0, `std`²) that a step draws in a role of its own.
+/// `[rows, width]` numbers of N(0, `std`²), drawn with a seed role of their own.
 pub fn noise(like: &Tensor<2>, std: f64, DropoutSeed(step_seed): DropoutSeed) -> Tensor<2> {
     let mut generator = seed::generator(step_seed, "target noise");
     let [rows, width] = like.dims();

@@ -1,8 +1,8 @@
-//! [`ExpectileCritics`]: what recorded actions are worth, learned from recorded actions alone
-//! (Kostrikov, Nair & Levine 2022).
+//! [`ExpectileCritics`]: values of recorded actions, learned only from recorded actions (Kostrikov,
+//! Nair & Levine 2022).
 //!
-//! With two critics `Q`, `Q'` that follow them and a value `V`, a step on a batch is, with all
-//! networks as before it,
+//! With two critics `Q`, targets `Q'` that follow them and a value `V`, a step on a batch is, with
+//! all networks taken before it,
 //!
 //! ```text
 //! A   = min_i Q'_i(s, a) − V(s)
@@ -10,8 +10,8 @@
 //! L_Q = ½ Σ_i mean (Q_i(s, a) − r − γ (1 − done) V(s'))²
 //! ```
 //!
-//! of which each moves its own networks: `V(s')` is a constant in `L_Q`. Then `Q'` moves a part of
-//! the way.
+//! Each loss moves only its own networks: `V(s')` is a constant in `L_Q`. Then `Q'` moves by a
+//! fraction of the distance.
 
 use std::sync::OnceLock;
 
@@ -25,33 +25,33 @@ use overtone_train::{AdamWConfig, Export, Exported, Learner, Stored, TrainingDat
 
 use super::{
     Mlp, Steps, Twin,
-    keys::check_shares,
-    network::{Hidden, constant_beside},
+    keys::check_fractions,
+    network::{Hidden, constant_like},
     parts::{self, Parts},
-    twin::{beside, squared_errors},
+    twin::{concat, squared_errors},
 };
 
-/// What the returns of the data are apart after rewards were scaled.
+/// Spread of the data's returns after rewards were scaled.
 const SPREAD: f32 = 1000.0;
-/// The least distance of the returns, as a share of the largest, by which rewards are scaled. Of
-/// nearly equal returns the scaled values would be so much larger than their differences that no
-/// network tells them apart; where the distance is rounding, they would be rounding alone.
+/// Minimum spread of the returns for scaling, relative to the largest one. For nearly equal
+/// returns, the scaled values would be much larger than their differences, and no network could
+/// distinguish them. If the spread is rounding error, the differences would be only rounding error.
 const LEAST_SPREAD: f32 = 0.01;
 
-/// How far the smallest and the largest return are apart, where that is enough to scale by.
+/// The difference between the largest and the smallest return, if it is large enough for scaling.
 fn spread([smallest, largest]: [f32; 2]) -> Option<f32> {
     let spread = largest - smallest;
     (spread > LEAST_SPREAD * smallest.abs().max(largest.abs())).then_some(spread)
 }
 
-/// How they learn.
+/// Options of the critics.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectileKeys {
-    /// τ: which expectile of the values of recorded actions `V` is; one half is their mean.
+    /// τ: the expectile of the values of recorded actions for `V`; one half is their mean.
     pub expectile: f64,
     /// γ, the discount.
     pub gamma: f64,
-    /// The part of the way that targets go at every step.
+    /// Step size of the targets at every step.
     pub target_rate: f64,
     /// Hidden layers of every network.
     pub hidden: Hidden,
@@ -59,7 +59,7 @@ pub struct ExpectileKeys {
 
 impl ExpectileKeys {
     /// # Errors
-    /// Names the first key of `section` whose value describes no such critics.
+    /// Names the first key of `section` with an invalid value.
     pub fn check(&self, section: &str) -> Result<(), ModelError> {
         self.hidden.check(section)?;
         let keys = [
@@ -67,16 +67,16 @@ impl ExpectileKeys {
             ("gamma", self.gamma),
             ("target_rate", self.target_rate),
         ];
-        check_shares(section, &keys)
+        check_fractions(section, &keys)
     }
 }
 
-/// What one optimizer moves.
+/// The networks of one optimizer.
 #[derive(Module, Debug)]
 pub struct Critics {
-    /// Of observations and actions.
+    /// Critics of observations and actions.
     pub critics: Twin,
-    /// `V`, of observations.
+    /// `V`, the value of observations.
     pub value: Mlp,
 }
 
@@ -91,11 +91,11 @@ impl Matrices for Critics {
 pub struct ExpectileCritics {
     /// Critics and value.
     pub trained: Learner<Critics>,
-    /// What follows the critics; tracks no gradients.
+    /// The target of the critics; it does not track gradients.
     pub target: Twin,
 }
 
-/// What one batch costs; each `[1]` but the advantages.
+/// Losses of one batch; each `[1]`, except the advantages.
 pub struct ExpectileLosses {
     /// `L_V`
     pub value: Tensor<1>,
@@ -112,7 +112,7 @@ const CRITIC_OPTIMIZER: &str = "critic_optimizer";
 const ACTOR_OPTIMIZER: &str = "actor_optimizer";
 
 impl ExpectileCritics {
-    /// Before the first step, for observations and actions of these widths.
+    /// A state before the first step, for observations and actions of these widths.
     pub fn init(
         widths: [usize; 2],
         hidden: Hidden,
@@ -128,16 +128,16 @@ impl ExpectileCritics {
         }
     }
 
-    /// Both losses, of networks as they are.
+    /// Both losses of the current networks.
     pub fn losses(&self, keys: &ExpectileKeys, steps: &Steps) -> ExpectileLosses {
         let Critics { critics, value } = &self.trained.network;
         let (observations, actions) = (steps.observations.clone(), steps.actions.clone());
-        let seen = beside(observations.clone(), actions);
+        let inputs = concat(observations.clone(), actions);
 
-        let target = self.target.smaller(seen.clone());
+        let target = self.target.smaller(inputs.clone());
         let values = value.forward(observations);
         let mean_value = values.clone().detach().mean();
-        let target = constant_beside(target, &values);
+        let target = constant_like(target, &values);
         let advantages = target - values;
         let below = advantages.clone().detach().lower_elem(0.0).float().cast(advantages.dtype());
         let slopes = (below.neg() + keys.expectile).abs();
@@ -145,13 +145,13 @@ impl ExpectileCritics {
 
         let next_values = value.valid().forward(steps.next_observations.clone());
         let returns = steps.returns(next_values, keys.gamma);
-        let critic = squared_errors(&critics.values(seen), returns) / 2.0;
+        let critic = squared_errors(&critics.values(inputs), returns) / 2.0;
         let advantages = advantages.detach();
         ExpectileLosses { value: value_loss, critic, advantages, mean_value }
     }
 
-    /// One step down `loss`, the sum of both, after which the target follows; the norm of the
-    /// gradient, `[1]`.
+    /// One step down `loss`, the sum of both, after which the target is updated. Returns the norm
+    /// of the gradient, `[1]`.
     pub fn descend(
         &mut self,
         keys: &ExpectileKeys,
@@ -164,7 +164,7 @@ impl ExpectileCritics {
         norm
     }
 
-    /// All that a checkpoint keeps of it.
+    /// All tensors for a checkpoint.
     pub fn export(&self) -> NamedTensors {
         let parts = Parts::default()
             .with(TARGET_CRITICS, &self.target)
@@ -174,7 +174,7 @@ impl ExpectileCritics {
         tensors
     }
 
-    /// With the networks that were stored, but as if no step was taken.
+    /// The stored networks, with step counts of zero.
     ///
     /// # Errors
     /// When one is missing or has another shape.
@@ -185,7 +185,7 @@ impl ExpectileCritics {
         })
     }
 
-    /// As it was stored.
+    /// The stored state.
     ///
     /// # Errors
     /// When a tensor is missing or has another shape.
@@ -196,22 +196,22 @@ impl ExpectileCritics {
         })
     }
 
-    /// How many numbers are learned.
+    /// Number of trainable parameters.
     pub fn n_parameters(&self) -> usize {
         self.trained.n_parameters()
     }
 }
 
-/// What acts beside such critics, and learns with them: everything that a step changes.
+/// An actor that learns together with such critics: everything that a step changes.
 #[derive(Clone, Debug)]
-pub struct BesideCritics<A> {
-    /// Plays.
+pub struct ActorWithCritics<A> {
+    /// The acting network.
     pub actor: Learner<A>,
-    /// What recorded actions are worth.
+    /// Values of recorded actions.
     pub critics: ExpectileCritics,
 }
 
-impl<A: Module> Export for BesideCritics<A> {
+impl<A: Module> Export for ActorWithCritics<A> {
     fn export_model(&self) -> NamedTensors {
         self.actor.export_model()
     }
@@ -224,7 +224,7 @@ impl<A: Module> Export for BesideCritics<A> {
     }
 }
 
-impl<A: Module> Stored for BesideCritics<A> {
+impl<A: Module> Stored for ActorWithCritics<A> {
     fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
         Ok(Self {
             actor: self.actor.begin(exported)?,
@@ -245,14 +245,14 @@ impl<A: Module> Stored for BesideCritics<A> {
     }
 }
 
-/// What rewards are multiplied by, so that the returns of the data are 1000 apart: found
-/// with the first batch.
+/// Factor of the rewards that gives the data's returns a spread of 1000; it is computed with the
+/// first batch.
 #[derive(Clone, Debug, Default)]
 pub struct RewardFactor(OnceLock<f32>);
 
 impl RewardFactor {
-    /// It, for rewards of a batch, which are divided by the return scale; 1 where all episodes
-    /// return nearly the same.
+    /// The factor for rewards of a batch that are already divided by the return scale; 1 if all
+    /// episodes have nearly the same return.
     pub fn of(&self, data: &TrainingData) -> f32 {
         *self.0.get_or_init(|| match data.episode_returns().ends() {
             Some(ends) => spread(ends).map_or(1.0, |spread| SPREAD / spread * data.return_scale()),
@@ -266,7 +266,7 @@ mod tests {
     use super::spread;
 
     #[test]
-    fn nearly_equal_returns_are_no_scale() {
+    fn nearly_equal_returns_are_not_scaled() {
         assert_eq!(spread([-20.0, 180.0]), Some(200.0));
         assert_eq!(spread([98.0, 100.0]), Some(2.0));
         for ends in [[7.0, 7.0], [0.0, 0.0], [99.99999, 100.0], [-100.0, -99.5], [499.0, 500.0]] {

@@ -1,9 +1,9 @@
-//! Checks of options that several algorithms have, each in a section of its name.
+//! Checks of options that several algorithms share, with the name of their section.
 
 use overtone_model::{ModelError, error::config_error};
 
 /// # Errors
-/// Names the first key whose value is negative or no finite number.
+/// Names the first key with a value that is negative or not finite.
 pub fn check_positive(section: &str, keys: &[(&str, f64)]) -> Result<(), ModelError> {
     match keys.iter().find(|(_, value)| !(*value >= 0.0 && value.is_finite())) {
         Some((key, value)) => {
@@ -14,8 +14,8 @@ pub fn check_positive(section: &str, keys: &[(&str, f64)]) -> Result<(), ModelEr
 }
 
 /// # Errors
-/// Names the first key whose value is no share.
-pub fn check_shares(section: &str, keys: &[(&str, f64)]) -> Result<(), ModelError> {
+/// Names the first key with a value outside of [0, 1].
+pub fn check_fractions(section: &str, keys: &[(&str, f64)]) -> Result<(), ModelError> {
     match keys.iter().find(|(_, value)| !(0.0..=1.0).contains(value)) {
         Some((key, value)) => {
             Err(config_error(format!("{section}.{key}"), value, "must lie in [0, 1]"))

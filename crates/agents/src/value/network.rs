@@ -1,4 +1,4 @@
-//! [`Mlp`]: affine layers with ReLU between them, and layer norms where asked for.
+//! [`Mlp`]: affine layers with ReLU between them, and optional layer norms.
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -19,14 +19,14 @@ pub struct Norm {
     pub bias: Param<Tensor<1>>,
 }
 
-/// Layers with ReLU behind all but the last, and behind ReLU a norm where there are any.
+/// Layers with ReLU after all but the last, and an optional norm after each ReLU.
 #[derive(Module, Debug)]
 pub struct Mlp {
-    /// In the order in which they run.
+    /// In the order of execution.
     pub layers: Vec<Affine>,
     /// One for each hidden layer, or none.
     pub norms: Vec<Norm>,
-    /// The fused operation where there is one, or the plain ones.
+    /// The fused operation if available, or the plain ones.
     #[module(skip)]
     pub form: Form,
 }
@@ -40,17 +40,17 @@ impl Matrices for Mlp {
 /// Sizes of the hidden layers of an [`Mlp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hidden {
-    /// How many.
+    /// Number of layers.
     pub n_layers: usize,
-    /// Of each.
+    /// Width of each layer.
     pub width: usize,
-    /// Whether a layer norm comes behind each.
+    /// Whether each layer is followed by a layer norm.
     pub has_norms: bool,
 }
 
 impl Hidden {
     /// # Errors
-    /// Names the key of `section` whose value describes no network.
+    /// Names the key of `section` with an invalid value.
     pub fn check(&self, section: &str) -> Result<(), ModelError> {
         for (key, value, most) in [("n_layers", self.n_layers, 8), ("hidden", self.width, 1 << 14)]
         {
@@ -65,7 +65,7 @@ impl Hidden {
 }
 
 impl Mlp {
-    /// With [`Affine::init`] for every layer.
+    /// A network with [`Affine::init`] for every layer.
     pub fn init([inputs, outputs]: [usize; 2], hidden: Hidden, init: &mut Init<'_>) -> Self {
         let Hidden { n_layers, width, has_norms } = hidden;
         let layers = (0..=n_layers).map(|i| {
@@ -84,8 +84,8 @@ impl Mlp {
         Self { layers, norms, form: Form::Auto }
     }
 
-    /// The last layer's result for every row. Parameters or `x` that track no gradients are
-    /// constants.
+    /// The output of the last layer for every row. Parameters or `x` that do not track gradients
+    /// are constants.
     ///
     /// # Shapes
     /// - `x`: `[rows, inputs]`; result: `[rows, outputs]`
@@ -96,17 +96,17 @@ impl Mlp {
         relu_layers(x, layers.collect(), self.form)
     }
 
-    /// The action in [-1, 1] that an actor takes at every observation: `tanh` of its result.
+    /// An actor's action in [-1, 1] for every observation: `tanh` of its output.
     pub fn act(&self, observations: Tensor<2>) -> Tensor<2> {
         self.forward(observations).tanh()
     }
 }
 
-/// Numbers of an observation and of an action of `algorithm`, which learns real-valued actions
-/// from vectors.
+/// Widths of an observation and of an action for `algorithm`, which learns continuous actions from
+/// vectors.
 ///
 /// # Errors
-/// When the task shows or takes something else.
+/// When the task has other spaces.
 pub fn widths(
     algorithm: &str,
     observations: &ObservationSpace,
@@ -117,24 +117,24 @@ pub fn widths(
             Ok([*width, actions.size()])
         }
         (ObservationSpace::Pixels { .. }, _) => {
-            let expected = "the task shows pixels; this algorithm reads vectors of numbers";
+            let expected = "the task has pixel observations; this algorithm needs vectors";
             Err(config_error("algorithm", algorithm, expected))
         }
         (_, ActionSpace::Discrete { .. }) => {
-            let expected = "the task's actions are a list; this algorithm learns real-valued \
-                            ones (discrete_cql learns from a list)";
+            let expected = "the task's actions are discrete; this algorithm needs continuous \
+                            ones (use discrete_cql for discrete actions)";
             Err(config_error("algorithm", algorithm, expected))
         }
     }
 }
 
-/// The same numbers, usable beside tensors that track gradients.
+/// The same numbers, for use together with tensors that track gradients.
 pub fn constant<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     if tensor.is_autodiff() { tensor } else { tensor.autodiff() }
 }
 
-/// The same numbers, usable beside `other`, whether that tracks gradients or not.
-pub fn constant_beside<const D: usize, const E: usize>(
+/// The same numbers, for use together with `other`, whether it tracks gradients or not.
+pub fn constant_like<const D: usize, const E: usize>(
     tensor: Tensor<D>,
     other: &Tensor<E>,
 ) -> Tensor<D> {

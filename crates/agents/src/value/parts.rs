@@ -1,4 +1,4 @@
-//! Several networks and learners among one checkpoint's tensors, each under a name of its own.
+//! Several networks and learners in one checkpoint, each under its own name prefix.
 
 use burn::{module::Module, tensor::TensorData};
 use overtone_model::{
@@ -7,21 +7,21 @@ use overtone_model::{
 };
 use overtone_train::{Export, Exported, Learner, Stored};
 
-/// Tensors whose names begin with those of parts.
+/// Tensors with the name of their part as prefix.
 #[derive(Clone, Debug, Default)]
 pub struct Parts(NamedTensors);
 
-/// Optimizer steps, which are fewer than a run's where a network is not trained at every step.
+/// Optimizer steps. They are fewer than the run's if a network is not trained at every step.
 const N_STEPS: &str = "n_steps";
 
 impl Parts {
-    /// With the parameters of a module.
+    /// Adds the parameters of a module.
     #[must_use]
     pub fn with<M: Module>(self, part: &str, module: &M) -> Self {
         self.with_tensors(part, weights::export(module))
     }
 
-    /// With what only training needs of a learner, and its step count.
+    /// Adds the tensors of a learner that only training needs, and its step count.
     #[must_use]
     pub fn with_training<M: Module>(self, part: &str, learner: &Learner<M>) -> Self {
         let mut tensors = learner.export_training();
@@ -48,7 +48,7 @@ pub fn module<M: Module>(module: M, part: &str, tensors: &NamedTensors) -> Resul
     weights::import(module, &weights::of_part(part, tensors))
 }
 
-/// `learner` with the weights `model`, but as if it had taken no step.
+/// `learner` with the weights `model`, and a step count of zero.
 ///
 /// # Errors
 /// When a weight is missing or has another shape.
@@ -59,7 +59,7 @@ pub fn begin<M: Module>(
     learner.begin(&Exported { model, training: NamedTensors::new() })
 }
 
-/// `learner` with the weights `model`, and all else as it was stored as `part`.
+/// `learner` with the weights `model`, and the rest as stored in `part`.
 ///
 /// # Errors
 /// When a weight or a moment is missing or has another shape.

@@ -1,4 +1,4 @@
-//! [`ActorPolicy`]: plays what an actor says.
+//! [`ActorPolicy`]: acts with an actor network.
 
 use burn::{
     module::Module,
@@ -17,8 +17,8 @@ use super::{
     steps::Rescaling,
 };
 
-/// A batch of agents that take the one action that an actor gives for each observation. They
-/// draw nothing and remember nothing of their episodes.
+/// A batch of agents that take the actor's one action for each observation. They draw no random
+/// numbers and have no memory of their episodes.
 pub struct ActorPolicy {
     actor: Mlp,
     device: Device,
@@ -26,18 +26,18 @@ pub struct ActorPolicy {
     n_actions: usize,
     normalization: Option<Normalization>,
     rescaling: Rescaling,
-    /// Agents that have begun an episode.
+    /// Agents with an active episode.
     plays: Vec<bool>,
 }
 
-/// What an actor is and how it sees.
+/// Description of an actor and its observations.
 #[derive(Clone, Copy, Debug)]
 pub struct ActorOf {
     /// The algorithm's name, for messages.
     pub algorithm: &'static str,
     /// Its hidden layers.
     pub hidden: Hidden,
-    /// Whether it sees observations normalized.
+    /// Whether its observations are normalized.
     pub is_normalized: bool,
 }
 
@@ -45,7 +45,7 @@ impl ActorPolicy {
     /// The actor with these weights.
     ///
     /// # Errors
-    /// When the weights are another actor's.
+    /// When the weights do not fit the actor.
     pub fn restore(actor: ActorOf, of: &Restored<'_>) -> Result<Self, ModelError> {
         let Task { observations, actions, .. } = of.task;
         let widths = network::widths(actor.algorithm, observations, actions)?;
@@ -88,9 +88,10 @@ impl Policy for ActorPolicy {
         for (turn, action) in turns.iter().zip(values.chunks_exact(width)) {
             if action.iter().any(|number| !number.is_finite()) {
                 let agent = turn.agent;
-                return Err(
-                    format!("the action of agent {agent} is not finite: are the weights?").into()
-                );
+                return Err(format!(
+                    "the action of agent {agent} is not finite. Check the weights"
+                )
+                .into());
             }
         }
         Ok(Actions::Continuous { width, values })
@@ -100,8 +101,8 @@ impl Policy for ActorPolicy {
         match choice {
             ActionChoice::Mode => Ok(()),
             ActionChoice::Sample => {
-                Err("this agent has one action for each observation and draws \
-                                         none: leave deterministic at True"
+                Err("this agent has one action for each observation and cannot sample. \
+                                         Set deterministic to True"
                     .into())
             }
         }

@@ -1,25 +1,25 @@
-//! [`Steps`]: a batch of single steps on the device, as value-based algorithms read them.
+//! [`Steps`]: a batch of single steps on the device, as input of value-based algorithms.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use overtone_core::{Normalization, normalization};
 use overtone_data::{Batch, BatchActions, BatchObservations};
 use overtone_train::StepFigures;
 
-/// Added to standard deviations where observations are normalized; TD3+BC's.
+/// Added to standard deviations of normalized observations, as in TD3+BC.
 const DEVIATION: f32 = 1e-3;
 
-/// How observations that are [normalized](Normalization::apply) become those that a network sees.
+/// Conversion of [normalized](Normalization::apply) observations to the inputs of a network.
 ///
-/// Training and playing apply the same, so both see the same bits.
+/// Training and acting use the same conversion, so both see the same bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rescaling {
-    /// Of each number; nothing where it stays as it is.
+    /// For each dimension; empty if nothing changes.
     factors_and_shifts: Vec<(f32, f32)>,
 }
 
 impl Rescaling {
-    /// To `(o − mean) / (std + 1e-3)`, or back to the environment's own units; without a
-    /// normalization they stay as they are.
+    /// Conversion to `(o − mean) / (std + 1e-3)`, or back to the environment's own units. Without a
+    /// normalization, observations do not change.
     pub fn new(normalization: Option<&Normalization>, is_normalized: bool) -> Self {
         let columns = normalization.into_iter().flat_map(|of| of.mean.iter().zip(&of.std));
         let of_column = |(mean, std): (&f32, &f32)| {
@@ -29,7 +29,7 @@ impl Rescaling {
         Self { factors_and_shifts: columns.map(of_column).collect() }
     }
 
-    /// In place, for one or more rows.
+    /// Converts one or more rows in place.
     pub fn apply(&self, observations: &mut [f32]) {
         let width = self.factors_and_shifts.len().max(1);
         for row in observations.chunks_exact_mut(width) {
@@ -40,8 +40,8 @@ impl Rescaling {
     }
 }
 
-/// Steps without gradients. A step after which the recording does not go on, though the task had
-/// not ended, teaches nothing about values and is left out.
+/// Steps without gradients. A step is left out if the data ends after it although the task has not
+/// ended, because it has no target value.
 #[derive(Clone, Debug)]
 pub struct Steps {
     /// `[n, observation]`
@@ -50,29 +50,28 @@ pub struct Steps {
     pub actions: Tensor<2>,
     /// `[n, 1]`, divided by the return scale.
     pub rewards: Tensor<2>,
-    /// `[n, 1]`: 0 where the task ended with this step, else 1.
-    pub goes_on: Tensor<2>,
-    /// `[n, observation]`; it means nothing where the task ended.
+    /// `[n, 1]`: 0 if the task ended with this step, else 1.
+    pub continues: Tensor<2>,
+    /// `[n, observation]`; undefined if the task ended.
     pub next_observations: Tensor<2>,
-    /// `[n, action]`: what was done there.
+    /// `[n, action]`: the recorded action at the next observation.
     pub next_actions: Tensor<2>,
 }
 
 impl Steps {
-    /// The steps of all contexts of a batch; `None` where all are left out.
+    /// The steps of all contexts of a batch; `None` if all are left out.
     ///
     /// # Panics
-    /// When the batch has no transitions, or not of vectors and real-valued actions: a caller's
-    /// bug.
+    /// When the batch has no transitions, or not vectors and continuous actions: a caller's bug.
     pub fn of(batch: &Batch, rescaling: &Rescaling, device: &Device) -> Option<Self> {
         let Some(transitions) = &batch.transitions else {
-            panic!("batches were asked for without transitions")
+            panic!("the batches have no transitions")
         };
         let time = batch.context_length;
         let is_real = |row: usize| row % time + batch.n_real[row / time] as usize >= time;
-        let goes_on = |row: usize| transitions.next_is_known[row];
+        let continues = |row: usize| transitions.next_is_known[row];
         let kept: Vec<usize> = (0..batch.batch * time)
-            .filter(|&row| is_real(row) && (transitions.terminated[row] || goes_on(row)))
+            .filter(|&row| is_real(row) && (transitions.terminated[row] || continues(row)))
             .collect();
         if kept.is_empty() {
             return None;
@@ -87,19 +86,19 @@ impl Steps {
             }
             Tensor::from_data(TensorData::new(rows, [kept.len(), width]), device)
         };
-        let goes_on: Vec<f32> =
+        let continues: Vec<f32> =
             transitions.terminated.iter().map(|&ended| f32::from(u8::from(!ended))).collect();
         Some(Self {
             observations: matrix(vectors(&batch.observations), Some(rescaling)),
             actions: matrix(numbers(&batch.actions), None),
             rewards: matrix(&transitions.rewards, None),
-            goes_on: matrix(&goes_on, None),
+            continues: matrix(&continues, None),
             next_observations: matrix(vectors(&transitions.next_observations), Some(rescaling)),
             next_actions: matrix(numbers(&transitions.next_actions), None),
         })
     }
 
-    /// In so many parts of consecutive steps, as equal as can be; fewer where there are fewer
+    /// `n` parts of consecutive steps, with sizes as equal as possible; fewer if there are fewer
     /// steps.
     pub fn parts(&self, n: usize) -> Vec<Self> {
         let rows = self.rewards.dims()[0];
@@ -111,7 +110,7 @@ impl Steps {
                 observations: of(&self.observations),
                 actions: of(&self.actions),
                 rewards: of(&self.rewards),
-                goes_on: of(&self.goes_on),
+                continues: of(&self.continues),
                 next_observations: of(&self.next_observations),
                 next_actions: of(&self.next_actions),
             }
@@ -119,22 +118,21 @@ impl Steps {
         (0..n).map(part).collect()
     }
 
-    /// `r + γ (1 − done) v`, `[n, 1]`, given the value of what came next.
+    /// `r + γ (1 − done) v`, `[n, 1]`, from the values `v` of the next observations.
     pub fn returns(&self, next_values: Tensor<2>, gamma: f64) -> Tensor<2> {
-        self.rewards.clone() + next_values * self.goes_on.clone() * gamma
+        self.rewards.clone() + next_values * self.continues.clone() * gamma
     }
 }
 
-/// What a step reports whose batch teaches nothing: every row is an episode's last that a limit
-/// cut.
+/// Figures of a step without any target: every row is the last one of a truncated episode.
 pub fn nothing_learned(device: &Device, n_others: usize) -> StepFigures {
     let zero = || Tensor::zeros([1], device);
     let others = vec![Tensor::full([1], f32::NAN, device); n_others];
     StepFigures { loss: zero(), grad_norm: zero(), others }
 }
 
-/// A step's `grad_norm`; NaN where one of the `others`, each `[1]`, is not finite. The training loop
-/// looks at the loss and this norm alone, and ends the run at a step where one is not finite.
+/// A step's `grad_norm`; NaN if one of the `others`, each `[1]`, is not finite. The training loop
+/// checks only the loss and this norm, and ends the run if one of them is not finite.
 pub fn where_finite<const N: usize>(grad_norm: Tensor<1>, others: [Tensor<1>; N]) -> Tensor<1> {
     let others = others.into_iter();
     others.fold(grad_norm, |norm, other| norm.mask_fill(other.is_finite().bool_not(), f32::NAN))
@@ -143,14 +141,14 @@ pub fn where_finite<const N: usize>(grad_norm: Tensor<1>, others: [Tensor<1>; N]
 fn vectors(observations: &BatchObservations) -> &[f32] {
     match observations {
         BatchObservations::Vectors(values) => values,
-        BatchObservations::Frames { .. } => panic!("steps of vectors, as was checked before"),
+        BatchObservations::Frames { .. } => panic!("steps of vectors: checked before"),
     }
 }
 
 fn numbers(actions: &BatchActions) -> &[f32] {
     match actions {
         BatchActions::Continuous(values) => values,
-        BatchActions::Discrete(_) => panic!("real-valued actions, as was checked before"),
+        BatchActions::Discrete(_) => panic!("continuous actions: checked before"),
     }
 }
 
@@ -162,7 +160,7 @@ mod tests {
     #[test]
     fn rescaling_by_hand() {
         let of = Normalization { mean: vec![3.0, -1.0], std: vec![0.5, 0.0] };
-        // The second number has no spread: it does not count, whatever it is.
+        // The second dimension has no spread, so its value has no effect.
         let mut seen = [4.0, -0.999, 3.0, 7.0];
         of.apply(&mut seen);
         let (mut normalized, mut raw) = (seen, seen);
@@ -192,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Three steps: one goes on, one is cut off, one ends the task.
+    /// Three steps: one has a next step, one is truncated, one ends the task.
     fn batch(ended: [bool; 3], known: [bool; 3]) -> Batch {
         Batch {
             batch: 3,
@@ -212,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_was_cut_off_is_left_out() {
+    fn a_truncated_step_is_left_out() {
         let (device, same) = (Device::flex(), Rescaling::new(None, true));
         let ended = batch([false, false, true], [true, false, false]);
         let steps = Steps::of(&ended, &same, &device).unwrap();

@@ -1,8 +1,8 @@
-//! [`Td3`]: the step of algorithms that learn as TD3 does (Fujimoto et al. 2018) and differ in
-//! their losses.
+//! [`Td3`]: the step of algorithms that train like TD3 (Fujimoto et al. 2018) and differ in their
+//! losses.
 //!
-//! Critics take a step on every batch; at every [`actor_every`](Td3Keys::actor_every)-th the
-//! actor takes one after them, and the targets move.
+//! Critics take a step on every batch. At every [`actor_every`](Td3Keys::actor_every)-th batch, the
+//! actor takes a step after them, and the targets move.
 
 use burn::tensor::{Device, Tensor};
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
@@ -17,40 +17,40 @@ use crate::options::{AlgorithmOptions, Restored};
 
 use super::{
     actor_critic::{ActorCritic, noise},
-    keys::{check_positive, check_shares},
+    keys::{check_fractions, check_positive},
     network::{self, Hidden},
     policy::{ActorOf, ActorPolicy},
     steps::{Rescaling, Steps, nothing_learned, where_finite},
-    twin::{beside, squared_errors},
+    twin::{concat, squared_errors},
 };
 
-/// Options of an algorithm that learns as TD3 does.
+/// Options of an algorithm that trains like TD3.
 pub trait Td3Options: AlgorithmOptions + Clone {
-    /// The name after `algorithm=`, and of the options' section.
+    /// The name after `algorithm=`, and the name of the options' section.
     const NAME: &'static str;
 
-    /// The options that all of them have.
+    /// The options that these algorithms share.
     fn keys(&self) -> Td3Keys;
 
-    /// What the next values lose for `next_actions`, `[rows, 1]`; none as a rule.
+    /// The penalty on the next values for `next_actions`, `[rows, 1]`; `None` by default.
     fn penalty(&self, _next_actions: Tensor<2>, _steps: &Steps) -> Option<Tensor<2>> {
         None
     }
 
-    /// The critics' loss `L_Q`, given [noise](ActorCritic::next_actions) for every next action,
-    /// and the mean of `Q_1(s, a)`; each `[1]`.
+    /// The critics' loss `L_Q` with [noise](ActorCritic::next_actions) for every next action, and
+    /// the mean of `Q_1(s, a)`; each `[1]`.
     fn critic_loss(&self, state: &ActorCritic, steps: &Steps, noise: Tensor<2>) -> [Tensor<1>; 2] {
         let Td3Keys { gamma, noise_clip, .. } = self.keys();
         let next = steps.next_observations.clone();
         let next_actions = state.next_actions(next.clone(), noise, noise_clip);
         let penalty = self.penalty(next_actions.clone(), steps);
-        let mut next_values = state.target_critics.smaller(beside(next, next_actions));
+        let mut next_values = state.target_critics.smaller(concat(next, next_actions));
         if let Some(penalty) = penalty {
             next_values = next_values - penalty;
         }
         let returns = steps.returns(next_values, gamma);
-        let seen = beside(steps.observations.clone(), steps.actions.clone());
-        let values = state.critics.network.values(seen);
+        let inputs = concat(steps.observations.clone(), steps.actions.clone());
+        let values = state.critics.network.values(inputs);
         let loss = squared_errors(&values, returns);
         let [first, _] = values;
         [loss, first.mean()]
@@ -60,36 +60,36 @@ pub trait Td3Options: AlgorithmOptions + Clone {
     fn actor_loss(&self, state: &ActorCritic, steps: &Steps) -> Tensor<1>;
 }
 
-/// Options that all have.
+/// Options that these algorithms share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Td3Keys {
     /// γ, the discount.
     pub gamma: f64,
-    /// τ: the part of the way that targets go when they move.
+    /// τ: step size of the targets when they move.
     pub target_rate: f64,
     /// σ: standard deviation of the noise on the target actor's actions.
     pub target_noise: f64,
     /// c: the largest noise.
     pub noise_clip: f64,
-    /// Steps of the critics for one of the actor and the targets.
+    /// Steps of the critics per step of the actor and the targets.
     pub actor_every: u64,
     /// Hidden layers of the actor.
     pub actor: Hidden,
     /// Hidden layers of each critic.
     pub critic: Hidden,
-    /// Whether networks see observations normalized.
+    /// Whether the networks' observations are normalized.
     pub is_normalized: bool,
 }
 
 impl Td3Keys {
     /// # Errors
-    /// Names the first key of `section` whose value describes no such algorithm.
+    /// Names the first key of `section` with an invalid value.
     pub fn check(&self, section: &str) -> Result<(), ModelError> {
         self.actor.check(section)?;
         self.critic.check(section)?;
         let positive = [("target_noise", self.target_noise), ("noise_clip", self.noise_clip)];
         check_positive(section, &positive)?;
-        check_shares(section, &[("gamma", self.gamma), ("target_rate", self.target_rate)])?;
+        check_fractions(section, &[("gamma", self.gamma), ("target_rate", self.target_rate)])?;
         match self.actor_every {
             0 => Err(config_error(format!("{section}.actor_every"), 0, "must be at least 1")),
             _ => Ok(()),
@@ -97,25 +97,25 @@ impl Td3Keys {
     }
 }
 
-/// Learns an actor and critics of recorded steps.
+/// Learning of an actor and critics from recorded steps.
 #[derive(Clone, Debug)]
 pub struct Td3<O> {
     /// Its options.
     pub config: O,
-    /// What it sees.
+    /// The form of the observations.
     pub observations: ObservationSpace,
-    /// What it does.
+    /// The form of the actions.
     pub actions: ActionSpace,
 }
 
 impl<O: Td3Options> Td3<O> {
-    /// The algorithm for tasks that show and take such.
+    /// The algorithm for tasks with these spaces.
     pub fn new(config: O, observations: &ObservationSpace, actions: &ActionSpace) -> Self {
         let (observations, actions) = (observations.clone(), actions.clone());
         Self { config, observations, actions }
     }
 
-    /// One step of learning, the `step`-th from 0.
+    /// Training step number `step`, counted from 0.
     pub fn learn(
         &self,
         state: &mut ActorCritic,
@@ -143,7 +143,7 @@ impl<O: Td3Options> Td3<O> {
     /// Training of `config` on `task`.
     ///
     /// # Errors
-    /// When the options describe no agent, or `resume` belongs to another run.
+    /// When the options are not valid for the task, or `resume` belongs to another run.
     pub fn trainer(
         config: &O,
         task: &Task,
@@ -177,8 +177,8 @@ impl<O: Td3Options> Td3<O> {
 impl<O: Td3Options> Algorithm for Td3<O> {
     type State = ActorCritic;
 
-    /// Beside the critics' loss the actor's, at the steps where it learns, and the mean value of
-    /// the recorded actions.
+    /// The actor's loss, at the steps in which it learns, and the mean value of the recorded
+    /// actions. The critics' loss is the main loss.
     fn figures(&self) -> &'static [&'static str] {
         &["actor_loss", "value"]
     }
@@ -219,7 +219,7 @@ impl<O: Td3Options> Algorithm for Td3<O> {
         self.learn(state, &steps, noise, (at.step, at.learning_rate))
     }
 
-    /// It is an error of values that critics give to each other.
+    /// The loss is an error of values with targets that the critics compute themselves.
     fn held_out_selects(&self) -> bool {
         false
     }

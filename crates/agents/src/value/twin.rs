@@ -1,4 +1,4 @@
-//! [`Twin`]: two critics, of which the smaller value counts (Fujimoto et al. 2018).
+//! [`Twin`]: two critics; the smaller value is used (Fujimoto et al. 2018).
 
 use burn::{
     module::{Module, ParamId},
@@ -7,14 +7,14 @@ use burn::{
 use overtone_kernels::Form;
 use overtone_model::{init::Init, matrices::Matrices};
 
-use super::network::{Hidden, Mlp, constant_beside};
+use super::network::{Hidden, Mlp, constant_like};
 
-/// Two critics of one shape that differ in their initial weights.
+/// Two critics with the same shape and different initial weights.
 #[derive(Module, Debug)]
 pub struct Twin {
-    /// The one that an actor is improved by where only one is asked.
+    /// The critic that improves the actor, if only one is used.
     pub first: Mlp,
-    /// The other.
+    /// The other critic.
     pub second: Mlp,
 }
 
@@ -31,34 +31,34 @@ impl Twin {
         Self { first: critic(), second: critic() }
     }
 
-    /// The same, computed in this form.
+    /// The same critics with this form of computation.
     #[must_use]
     pub fn with_form(self, form: Form) -> Self {
         Self { first: Mlp { form, ..self.first }, second: Mlp { form, ..self.second } }
     }
 
-    /// What both say of every row of [`beside`], each `[rows, 1]`.
-    pub fn values(&self, beside: Tensor<2>) -> [Tensor<2>; 2] {
-        [self.first.forward(beside.clone()), self.second.forward(beside)]
+    /// Values of both critics for every row of [`concat()`], each `[rows, 1]`.
+    pub fn values(&self, inputs: Tensor<2>) -> [Tensor<2>; 2] {
+        [self.first.forward(inputs.clone()), self.second.forward(inputs)]
     }
 
-    /// The smaller of both, `[rows, 1]`.
-    pub fn smaller(&self, beside: Tensor<2>) -> Tensor<2> {
-        let [first, second] = self.values(beside);
+    /// The smaller value of both, `[rows, 1]`.
+    pub fn smaller(&self, inputs: Tensor<2>) -> Tensor<2> {
+        let [first, second] = self.values(inputs);
         first.min_pair(second)
     }
 }
 
-/// Observations and actions side by side, as a critic reads them: `[rows, width]`.
-pub fn beside(observations: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
-    let observations = constant_beside(observations, &actions);
+/// Observations and actions concatenated, the input of a critic: `[rows, width]`.
+pub fn concat(observations: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
+    let observations = constant_like(observations, &actions);
     Tensor::cat(vec![observations, actions], 1)
 }
 
 /// `mean (value − target)²` of each critic, added up, `[1]`. `target` is a constant.
 pub fn squared_errors(values: &[Tensor<2>; 2], target: Tensor<2>) -> Tensor<1> {
     let [first, second] = values;
-    let target = constant_beside(target, first);
+    let target = constant_like(target, first);
     let error = |values: &Tensor<2>| (values.clone() - target.clone()).square().mean();
     error(first) + error(second)
 }

@@ -1,7 +1,7 @@
-//! A chain of five states whose values are known, and training on it.
+//! A chain of five states with known values, and training on it.
 //!
-//! From state 0 to 4, left goes one state down (and stays in 0), right one up; right in state 4
-//! pays 1 and ends the task.
+//! Left goes one state down from state 0 to 4 (and stays in 0), right one up. Right in state 4 has
+//! the reward 1 and ends the task.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
@@ -31,17 +31,17 @@ pub const LEFT: u16 = 0;
 pub const RIGHT: u16 = 1;
 pub const GAMMA: f64 = 0.9;
 
-/// What the chain shows: which state it is in, one number each.
+/// The chain's observations: its state, one-hot.
 pub fn observations() -> ObservationSpace {
     ObservationSpace::Vectors { width: STATES }
 }
 
-/// Real-valued actions of the chain: above zero is right.
+/// Continuous actions of the chain: above zero is right.
 pub fn numbers() -> ActionSpace {
     ActionSpace::unit(1)
 }
 
-/// Episodes of at most 20 steps with these actions; `goes_right` says which way one goes.
+/// Episodes of at most 20 steps with these actions; `goes_right` decides their direction.
 fn walk(
     n_episodes: usize,
     mut draw: impl FnMut(&mut seed::Generator) -> (f32, bool),
@@ -82,8 +82,8 @@ fn walk(
     (columns, actions)
 }
 
-/// With actions from a list, which go left with this probability; a share of the episodes is held
-/// out of runs of seed 1.
+/// Discrete actions, which go left with this probability. A fraction of the episodes is held out of
+/// runs of seed 1.
 pub fn listed(left: f64, held_out: f64) -> Arc<Dataset> {
     let (columns, actions) = walk(200, |generator| {
         let goes_right = generator.random::<f64>() >= left;
@@ -96,7 +96,7 @@ pub fn listed(left: f64, held_out: f64) -> Arc<Dataset> {
     )
 }
 
-/// With actions spread over [-1, 1]; a share of the episodes is held out of runs of seed 1.
+/// Actions spread over [-1, 1]. A fraction of the episodes is held out of runs of seed 1.
 pub fn real_valued(held_out: f64) -> Arc<Dataset> {
     let (columns, _) = walk(400, |generator| {
         let action = generator.random_range(-1.0f32..1.0);
@@ -151,7 +151,7 @@ impl Observer for Quiet {
     fn saved(&mut self, _checkpoint: &Checkpoint) {}
 }
 
-/// The last checkpoint of a run in `folder`, which goes on from `resume`.
+/// The last checkpoint of a run in `folder`, which resumes from `resume`.
 pub fn train<A: Algorithm>(
     folder: &Path,
     data: &Arc<Dataset>,
@@ -171,7 +171,7 @@ pub fn train<A: Algorithm>(
     trainer.train(&AtomicBool::new(false), &mut Quiet).unwrap().checkpoint
 }
 
-/// What a run of `updates` steps has learned.
+/// The state after a run of `updates` steps.
 pub fn learned<A: Algorithm + Clone>(
     algorithm: &A,
     data: &Arc<Dataset>,
@@ -205,7 +205,7 @@ pub fn metrics(checkpoint: &Checkpoint, name: &str) -> Vec<f64> {
     lines.map(|cells| cells[column].parse().unwrap()).collect()
 }
 
-/// Every state, as a network sees it that takes normalized observations; `[STATES, STATES]`.
+/// Every state as input of a network with normalized observations; `[STATES, STATES]`.
 pub fn states(data: &Dataset, change: impl Fn(&mut [f32])) -> Tensor<2> {
     let mut states: Vec<f32> =
         (0..STATES * STATES).map(|at| f32::from(u8::from(at % (STATES + 1) == 0))).collect();
@@ -214,8 +214,8 @@ pub fn states(data: &Dataset, change: impl Fn(&mut [f32])) -> Tensor<2> {
     Tensor::from_data(TensorData::new(states, [STATES, STATES]), &Device::flex())
 }
 
-/// A loss on held-out episodes is measured, and selects no checkpoint; steps that are all cut off
-/// have none. Of `data` a quarter is held out.
+/// The loss on held-out episodes is measured, and selects no checkpoint. It does not exist for
+/// steps that are all truncated. A quarter of `data` is held out.
 pub fn check_held_out<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) {
     let folder = tempfile::tempdir().unwrap();
     let config = TrainConfig { held_out: 0.25, ..config(8) };
@@ -232,10 +232,10 @@ pub fn check_held_out<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) 
     let state = algorithm.init(&config, &device.clone().autodiff(), generator).unwrap();
     let mut sampler =
         data.sampler(Subset::Training, config.held_out, Sampling::Uniform, 1, 1).unwrap();
-    let asked = BatchOptions { transitions: true, ..BatchOptions::default() };
+    let options = BatchOptions { transitions: true, ..BatchOptions::default() };
     for is_cut_off in [false, true] {
         let mut batch = Batch::default();
-        batch.fill(data, &mut sampler, 8, &asked).unwrap();
+        batch.fill(data, &mut sampler, 8, &options).unwrap();
         if let (true, Some(transitions)) = (is_cut_off, &mut batch.transitions) {
             transitions.terminated.fill(false);
             transitions.next_is_known.fill(false);
@@ -246,12 +246,12 @@ pub fn check_held_out<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) 
     }
 }
 
-/// A batch of drawn steps, as a network sees them that takes normalized observations.
+/// A batch of drawn steps as input of a network with normalized observations.
 pub fn steps(data: &Dataset) -> Steps {
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
     let (mut batch, rescaling) = (Batch::default(), Rescaling::new(data.normalization(), true));
-    let asked = BatchOptions { transitions: true, ..BatchOptions::default() };
-    batch.fill(data, &mut sampler, 32, &asked).unwrap();
+    let options = BatchOptions { transitions: true, ..BatchOptions::default() };
+    batch.fill(data, &mut sampler, 32, &options).unwrap();
     Steps::of(&batch, &rescaling, &Device::flex()).unwrap()
 }
 
@@ -265,16 +265,16 @@ pub fn broken<M: Module>(module: M) -> M {
     weights::import(module, &tensors).unwrap()
 }
 
-/// Networks, targets and moments of a run that stopped twice and went on: every file of the last
-/// checkpoint has the same bytes as that of one that never stopped. The same holds with averages of
-/// the weights, which change nothing of what is learned.
+/// Networks, targets and moments of a run that was stopped and resumed twice: every file of its
+/// last checkpoint has the same bytes as without stops. The same holds with averages of the
+/// weights, which do not change the training.
 pub fn check_resuming<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) {
-    goes_on(algorithm, data, config(21), [7, 14]);
-    // Averages part from the weights after some thirty steps of what acts.
+    resume_twice(algorithm, data, config(21), [7, 14]);
+    // Averages differ from the weights after about thirty steps of the actor.
     let plain = TrainConfig { checkpoint_every: 28, ..config(112) };
     let averaging = TrainConfig { average_weights: true, ..plain.clone() };
-    let averaging = goes_on(algorithm, data, averaging, [28, 84]);
-    let plain = goes_on(algorithm, data, plain, [28, 84]);
+    let averaging = resume_twice(algorithm, data, averaging, [28, 84]);
+    let plain = resume_twice(algorithm, data, plain, [28, 84]);
     let averages = &averaging["model.safetensors"];
     let stepped = &averaging["optimizer.safetensors"];
     for (name, weight) in &plain["model.safetensors"] {
@@ -285,7 +285,7 @@ pub fn check_resuming<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) 
 }
 
 /// The tensors of a run's last checkpoint, by file.
-fn goes_on<A: Algorithm + Clone>(
+fn resume_twice<A: Algorithm + Clone>(
     algorithm: &A,
     data: &Arc<Dataset>,
     config: TrainConfig,

@@ -58,7 +58,7 @@ pub fn config(updates: u64) -> TrainConfig {
     }
 }
 
-/// Keeps what every checkpoint was when it was written.
+/// Stores the files of every checkpoint when it is written.
 #[derive(Default)]
 pub struct Witness(pub BTreeMap<u64, BTreeMap<String, Vec<u8>>>);
 
@@ -109,7 +109,7 @@ impl Bench {
         }
     }
 
-    /// A game that no suite has: six actions on frames.
+    /// A game outside of every suite: six actions on frames.
     pub fn task(&self) -> Task {
         let names = (0..self.dataset.actions().size()).map(|action| action.to_string()).collect();
         Task {

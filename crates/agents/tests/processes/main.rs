@@ -1,6 +1,6 @@
-//! Training shared among processes: the same bits however many they are, and no process that
-//! waits for one that is gone. The processes are threads here; `crates/cli/tests/suite/mpi.rs`
-//! has real ones.
+//! Training with several processes: the same bits for any number of them, and no process waits for
+//! one that has ended. The processes are threads here; `crates/cli/tests/suite/mpi.rs` has real
+//! ones.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -34,11 +34,11 @@ use overtone_train::{
 };
 use threads::on_each;
 
-/// Contexts of a batch, and the parts it is cut into.
+/// Contexts of a batch, which is also the number of its parts.
 const BATCH: usize = 16;
 const PARTS: usize = 8;
 
-/// What is trained: a small model on a small recording.
+/// The training task: a small model on a small dataset.
 struct Case {
     algorithm: SequenceModel,
     data: Arc<Dataset>,
@@ -71,7 +71,7 @@ fn on_chain(model: ModelConfig, actions: ActionSpace, data: &Arc<Dataset>) -> Ca
     Case { algorithm, data: data.clone(), config: config(7) }
 }
 
-/// Every head, on a list of actions, on numbers, and on bins of numbers.
+/// Every head, on discrete actions, on continuous actions, and on bins of continuous actions.
 fn heads() -> Vec<(String, Case)> {
     let list = (ActionSpace::numbered(2), 0, chain::listed(0.5, 0.0));
     let real_valued = chain::real_valued(0.0);
@@ -93,7 +93,7 @@ fn linear() -> Case {
     case
 }
 
-/// Asks to stop after a step.
+/// Sets `stop` after a step.
 struct StopAfter<'a>(u64, &'a AtomicBool);
 
 impl Observer for StopAfter<'_> {
@@ -121,8 +121,8 @@ impl Case {
         Trainer::new(self.algorithm.clone(), job, resume).unwrap()
     }
 
-    /// Trains in `run` on `n` processes until step `until`, from its newest checkpoint where
-    /// there is one. The last process alone is told to stop.
+    /// Trains in `run` on `n` processes until step `until`, from its newest checkpoint if there is
+    /// one. Only the last process is stopped.
     fn train(&self, run: &RunDir, n: usize, until: u64) -> Vec<Result<Finished, TrainError>> {
         let resume = Checkpoint::newest(&run.checkpoints()).ok().map(|(checkpoint, _)| checkpoint);
         on_each(n, |member| {
@@ -133,8 +133,8 @@ impl Case {
         })
     }
 
-    /// The files of the last checkpoint of a run whose processes are these many, one after the
-    /// other, each until the step beside it.
+    /// The files of the last checkpoint of a run in phases: each phase has a number of processes
+    /// and the step at which it ends.
     fn files(&self, phases: &[(usize, u64)]) -> BTreeMap<String, Vec<u8>> {
         let folder = tempfile::tempdir().unwrap();
         let run = RunDir::create(folder.path(), "run").unwrap();
@@ -185,7 +185,7 @@ fn any_number_of_processes_gives_the_same_bits() {
 }
 
 #[test]
-fn so_does_a_perceptron_a_model_without_returns_and_one_with_a_return_model() {
+fn other_models_give_the_same_bits_on_any_number_of_processes() {
     let (actions, data) = (chain::numbers(), chain::real_valued(0.0));
     let head = || HeadConfig::choices(&actions, 0).swap_remove(0).config;
     let sizes = PerceptronConfig { width: 16, context_length: 3, ..PerceptronConfig::gym() };
@@ -212,7 +212,7 @@ fn so_does_a_perceptron_a_model_without_returns_and_one_with_a_return_model() {
 }
 
 #[test]
-fn so_does_a_model_of_frames() {
+fn a_model_of_frames_gives_the_same_bits_on_any_number_of_processes() {
     let bench = pong::Bench::new();
     let config = TrainConfig {
         batch_size: 4,
@@ -227,9 +227,9 @@ fn so_does_a_model_of_frames() {
     assert_same(&alone, &case.files(&[(4, 2), (1, 3)]), "4 processes, then 1");
 }
 
-/// One of four is told to stop, then one of two.
+/// One process of four is stopped, then one of two.
 #[test]
-fn a_run_goes_on_with_fewer_processes_to_the_same_bits() {
+fn a_run_resumes_with_fewer_processes_to_the_same_bits() {
     for case in [linear(), heads().swap_remove(6).1] {
         let undisturbed = case.files(&[(1, 7)]);
         assert_same(&undisturbed, &case.files(&[(4, 2), (2, 5), (1, 7)]), "4, 2, 1");
@@ -237,9 +237,9 @@ fn a_run_goes_on_with_fewer_processes_to_the_same_bits() {
     }
 }
 
-/// The sum of the parts is the gradient of the batch, whose parts have unequally many labels.
+/// The sum of the parts is the gradient of the batch, for parts with different numbers of labels.
 #[test]
-fn cut_into_parts_a_step_is_that_of_the_whole_batch() {
+fn a_step_in_parts_equals_a_step_of_the_whole_batch() {
     for (name, mut case) in heads() {
         let ModelConfig::Transformer(model) = &mut case.algorithm.model else { unreachable!() };
         model.dropout = 0.0;
@@ -259,7 +259,7 @@ fn cut_into_parts_a_step_is_that_of_the_whole_batch() {
             assert!((part - whole).abs() < 1e-5 * whole.abs(), "{name}: {part} and {whole}");
         }
     }
-    // The parts' label counts do differ.
+    // The parts do have different label counts.
     let case = linear();
     let mut sampler = TrainingData::new(case.data.clone(), 1.0)
         .sampler(Subset::Training, 6, &case.config, 1)
@@ -269,7 +269,7 @@ fn cut_into_parts_a_step_is_that_of_the_whole_batch() {
     assert!(counts.iter().any(|n| *n != counts[0]), "{counts:?}");
 }
 
-/// Ends its process, as it were, after a step.
+/// Simulates the end of its process after a step.
 struct Dies(u64);
 
 impl Observer for Dies {
@@ -301,12 +301,12 @@ fn the_others_end_when_a_process_is_gone() {
         }
         let error = ended.unwrap().unwrap_err();
         assert!(matches!(error, TrainError::Lost { last: Some(3), .. }), "{rank}: {error}");
-        let said = error.to_string();
-        assert!(said.contains("has ended; the checkpoint of update 3 is whole"), "{said}");
+        let message = error.to_string();
+        assert!(message.contains("has ended; the checkpoint of update 3 is intact"), "{message}");
     }
     let (newest, skipped) = Checkpoint::newest(&run.checkpoints()).unwrap();
     assert_eq!((newest.state.step, skipped.len()), (3, 0));
-    // The rest of the run on two gives the bits of an undisturbed one.
+    // The rest of the run on two processes gives the bits of an undisturbed run.
     case.train(&run, 2, 7).into_iter().for_each(|ended| drop(ended.unwrap()));
     let last = Checkpoint::newest(&run.checkpoints()).unwrap().0.path;
     let undisturbed = case.files(&[(1, 7)]);
@@ -315,9 +315,9 @@ fn the_others_end_when_a_process_is_gone() {
     }
 }
 
-/// The disk of process 0 takes no checkpoint: the others hear of it, and wait for nothing.
+/// The disk of process 0 refuses the checkpoint: the others receive the error and do not wait.
 #[test]
-fn the_others_hear_of_a_process_that_fails() {
+fn the_others_receive_the_error_of_a_failed_process() {
     let case = linear();
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), "run").unwrap();
@@ -336,7 +336,7 @@ fn the_others_hear_of_a_process_that_fails() {
 }
 
 #[test]
-fn processes_that_hold_other_weights_are_refused() {
+fn processes_with_different_weights_are_refused() {
     let case = linear();
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), "run").unwrap();
@@ -352,7 +352,7 @@ fn processes_that_hold_other_weights_are_refused() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_ends_all_and_names_the_whole_batch() {
+fn a_non_finite_loss_ends_all_and_names_the_whole_batch() {
     let case = Case { config: TrainConfig { learning_rate: 1e30, ..config(9) }, ..linear() };
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), "run").unwrap();
@@ -373,18 +373,18 @@ fn a_loss_that_is_no_number_ends_all_and_names_the_whole_batch() {
 }
 
 #[test]
-fn what_cannot_be_cut_is_refused_by_its_key() {
+fn unequal_parts_are_refused_with_the_key() {
     for parts in [0, 3, 32] {
         let error = TrainConfig { micro_batches: parts, ..config(1) }.validate().unwrap_err();
-        let said = error.to_string();
-        assert!(said.starts_with(&format!("train.micro_batches = {parts} with")), "{said}");
+        let message = error.to_string();
+        assert!(message.starts_with(&format!("train.micro_batches = {parts} with")), "{message}");
     }
     let case = Case { config: TrainConfig { micro_batches: 2, ..config(1) }, ..linear() };
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), "run").unwrap();
     for ended in case.train(&run, 4, u64::MAX) {
-        let said = ended.unwrap_err().to_string();
-        assert!(said.contains("train.micro_batches = 2 with 4 processes: must be"), "{said}");
+        let message = ended.unwrap_err().to_string();
+        assert!(message.contains("train.micro_batches = 2 with 4 processes: must be"), "{message}");
     }
     assert_eq!(pong::files_and_folders(run.path()), ["checkpoints"], "nothing was written");
     let shown = ObservationSpace::Vectors { width: chain::STATES };

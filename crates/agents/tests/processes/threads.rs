@@ -1,4 +1,4 @@
-//! Processes that are threads of one program, joined by channels.
+//! Processes as threads of one program, connected by channels.
 
 use std::{
     sync::mpsc::{Receiver, Sender, channel},
@@ -7,7 +7,7 @@ use std::{
 
 use overtone_train::{Lost, Processes};
 
-/// One of them. When it is dropped, the others lose it.
+/// One process. When it is dropped, the others get an error.
 pub struct Member {
     rank: usize,
     to: Vec<Sender<Vec<u8>>>,
@@ -47,7 +47,7 @@ impl Processes for Member {
     }
 }
 
-/// What each of `n` processes gives, by rank.
+/// Results of `n` processes, by rank.
 pub fn on_each<T: Send>(n: usize, work: impl Fn(Member) -> T + Sync) -> Vec<T> {
     let (mut to, mut from): (Vec<Vec<_>>, Vec<Vec<_>>) =
         ((0..n).map(|_| Vec::new()).collect(), (0..n).map(|_| Vec::new()).collect());

@@ -1,7 +1,7 @@
-//! How the playing of an agent differs from its training, setting by setting, and what each
-//! difference does to a score.
+//! Differences between the training and the acting protocol of an agent, and the effect of each on
+//! a score.
 //!
-//! What the released evaluations do, and where that is known from, is in `docs/protocols.md`.
+//! The released evaluations and the sources for them are in `docs/protocols.md`.
 
 mod conditioning;
 mod simulated;
@@ -14,17 +14,17 @@ pub use self::simulated::{Setting, other_length};
 use super::Play;
 use crate::Task;
 
-/// A setting that is played otherwise than the data was recorded and the agent trained.
+/// A setting with different values in training and acting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
     /// Its name in reports: `simulation.sticky_probability`, or [`TARGET`].
     pub setting: String,
-    /// As the data was recorded and the agent trained.
+    /// The value with which the data was recorded and the agent trained.
     pub trained: String,
-    /// As it is played.
+    /// The value during acting.
     pub played: String,
-    /// What follows, in a clause.
+    /// The effect, in a clause.
     pub consequence: String,
 }
 
@@ -34,7 +34,7 @@ pub const TARGET: &str = "target_return";
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { setting, trained, played, consequence } = self;
-        // Of what an agent is told while it plays, training knows all there is.
+        // Training has no value for these two: it covers all their values.
         let trained_with = match setting.as_str() {
             "return_quantile" | "top_percent" => "by default",
             _ => "trained with",
@@ -43,43 +43,43 @@ impl fmt::Display for Difference {
     }
 }
 
-/// How an agent was trained, as far as its playing can differ from that.
+/// Training settings of an agent, as far as acting can differ from them.
 #[derive(Clone, Debug)]
 pub struct Trained {
-    /// How the data was recorded and the model was conditioned.
+    /// The settings with which the data was recorded and the model was conditioned.
     pub play: Play,
-    /// What it was trained for.
+    /// The task of training.
     pub task: Task,
-    /// The settings of the task's simulator, as its suite explains them.
+    /// The settings of the task's simulator, with the suite's explanations.
     pub settings: &'static [Setting],
-    /// The lowest and the highest episode return of the data; absent when no episode ended.
+    /// The lowest and the highest episode return of the data; `None` if no episode ended.
     pub returns: Option<[f32; 2]>,
-    /// Whether the model reads returns-to-go: behaviour cloning does not.
+    /// Whether the model reads returns-to-go (behaviour cloning does not).
     pub reads_returns: bool,
-    /// Whether the head orders actions otherwise than the environment numbers them.
+    /// Whether the head orders actions differently from the environment.
     pub own_action_order: bool,
-    /// Whether the head gives a distribution over actions, and not one action.
+    /// Whether the head has a distribution over actions, not only one action.
     pub has_density: bool,
-    /// Whether the model reads where in its episode a context is.
+    /// Whether the model reads the position of a context in its episode.
     pub reads_global_timestep: bool,
 }
 
-/// Playing as trained but for one setting.
+/// The training protocol with one setting changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deviation {
     /// The setting.
     pub difference: Difference,
     /// The protocol with that setting.
     pub play: Play,
-    /// The return to ask for.
+    /// The target return.
     pub target_return: f32,
-    /// Why no episode of this agent can change by it; absent where one can.
+    /// The reason why the change has no effect on any episode of this agent; `None` if it has.
     pub idle: Option<String>,
 }
 
 impl Trained {
-    /// What differs when the agent is played so and asked for `targets`; settings that change
-    /// no episode of this agent are left out.
+    /// Differences between training and the protocol `played` with these `targets`. Settings
+    /// without effect on this agent are left out.
     pub fn differences(&self, played: &Play, targets: &[f32]) -> Vec<Difference> {
         let settings = self.deviations(played, targets);
         let mut found: Vec<Difference> = settings
@@ -93,8 +93,8 @@ impl Trained {
         found
     }
 
-    /// Each setting that `other` has differently, alone: the protocol of training with it. The
-    /// agent is asked for `targets`, and each deviation names the first.
+    /// Every setting that differs in `other`, each changed alone in the training protocol. The
+    /// agent has the targets `targets`, and each deviation contains the first.
     pub fn deviations(&self, other: &Play, targets: &[f32]) -> Vec<Deviation> {
         let mut comparison = Comparison {
             trained: &self.play,
@@ -107,12 +107,12 @@ impl Trained {
         comparison.found
     }
 
-    /// A target that no episode of the data began with.
+    /// A target outside of the range of the data's episode returns.
     fn target_difference(&self, target: f32) -> Option<Difference> {
         let [lowest, highest] = self.returns?;
         let consequence = if target > highest {
             "no episode of the data began with so high a return-to-go: the model must \
-             extrapolate, and asking for more need not bring more"
+             extrapolate, and a higher target may not raise the achieved return"
         } else if target < lowest {
             "no episode of the data began with so low a return-to-go: the model must extrapolate"
         } else {
@@ -131,13 +131,13 @@ impl Trained {
 struct Comparison<'a> {
     trained: &'a Play,
     played: &'a Play,
-    /// The return that deviations ask for.
+    /// The target return of the deviations.
     target_return: f32,
     found: Vec<Deviation>,
 }
 
 impl Comparison<'_> {
-    /// Notes that a setting differs; `play` is the trained protocol with the played value of it.
+    /// Adds a setting that differs; `play` is the training protocol with the acting value of it.
     fn differs(
         &mut self,
         idle: Option<&str>,
@@ -152,7 +152,7 @@ impl Comparison<'_> {
     }
 }
 
-/// For people: whole numbers as they are, others to one place.
+/// Rounding for display: whole numbers unchanged, others to one decimal place.
 fn rounded(number: f32) -> String {
     if number.fract() == 0.0 { number.to_string() } else { format!("{number:.1}") }
 }
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::{ActingMode, ActionSpace, ObservationSpace, Simulation, Targets};
 
-    /// A suite's simulator with two settings, one of which matters to no task.
+    /// A suite's simulator with two settings, one without effect in any task.
     const SETTINGS: &[Setting] = &[
         Setting::new("wind", |before, now| {
             format!("it blows with {now}, and {before} in the data")
@@ -171,7 +171,7 @@ mod tests {
         Setting {
             key: "colour",
             consequence: |_, _| "everything has another colour".into(),
-            idle: |_| Some("nobody sees colours"),
+            idle: |_| Some("the observations have no colours"),
         },
     ];
 
@@ -179,7 +179,7 @@ mod tests {
         Simulation::new([("wind", 0.25f32.into()), ("colour", "red".into()), ("odd", 1u32.into())])
     }
 
-    /// With a Fourier head, on data of returns from 0 to 40.
+    /// A Fourier head, trained on data with returns from 0 to 40.
     fn agent() -> Trained {
         let task = Task {
             suite: "toy".into(),
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    /// A protocol that has no setting in common with [`agent`]'s.
+    /// A protocol that differs from [`agent`]'s in every setting.
     fn other() -> Play {
         Play {
             name: "other".into(),
@@ -229,7 +229,7 @@ mod tests {
         differences.iter().map(|difference| difference.setting.as_str()).collect()
     }
 
-    /// Taking every setting from `other`, which differs in all of them, must give `other`.
+    /// Replacing every setting by the value in `other` must give `other`.
     #[test]
     fn every_setting_is_compared() {
         let mut agent = agent();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_change_an_episode_is_no_difference() {
+    fn settings_without_effect_are_not_differences() {
         let linear = Trained { own_action_order: false, ..agent() };
         assert!(!settings(&linear.differences(&other(), &[10.0])).contains(&"fed_back_actions"));
         let clone = Trained { reads_returns: false, ..agent() };
@@ -291,7 +291,7 @@ mod tests {
             found.idle.as_deref()
         };
         assert_eq!(idle("return_units"), Some("the agent reads no return-to-go"));
-        assert_eq!(idle("simulation.colour"), Some("nobody sees colours"));
+        assert_eq!(idle("simulation.colour"), Some("the observations have no colours"));
         let critic = Trained { has_density: false, reads_global_timestep: false, ..agent() };
         let found = critic.differences(&other(), &[10.0]);
         for setting in ["global_timestep", "action_choice", "temperature"] {
@@ -314,8 +314,9 @@ mod tests {
     #[test]
     fn targets_outside_of_the_data_are_named() {
         let found = agent().differences(&agent().play, &[40.0, 40.5, -1.0]);
-        let told: Vec<_> = found.iter().map(|d| (d.trained.as_str(), d.played.as_str())).collect();
-        assert_eq!(told, [("0 to 40", "40.5"), ("0 to 40", "-1")]);
+        let ranges: Vec<_> =
+            found.iter().map(|d| (d.trained.as_str(), d.played.as_str())).collect();
+        assert_eq!(ranges, [("0 to 40", "40.5"), ("0 to 40", "-1")]);
         assert!(
             found[0].consequence.contains("so high") && found[1].consequence.contains("so low")
         );

@@ -6,22 +6,22 @@ use rayon::prelude::*;
 use super::AdamW;
 use crate::simd::sum;
 
-/// Elements one task takes, 256 KB of parameter, gradient and moments: what a second-level cache
-/// holds. Norms are summed in this unit too, so they do not depend on the number of threads.
+/// Elements per task, 256 KB of parameter, gradient and moments: the size of a second-level cache.
+/// Norms are summed in the same units, so they do not depend on the number of threads.
 const CHUNK: usize = 16 * 1024;
 
-/// One parameter and what belongs to it; all slices are of one length.
+/// One parameter with its gradient and moments; all slices have the same length.
 #[derive(Debug)]
 pub struct Slot<'a> {
-    /// The values to improve.
+    /// The values to optimize.
     pub parameter: &'a mut [f32],
-    /// The gradient of the loss by them.
+    /// The gradient of the loss with respect to these values.
     pub gradient: &'a [f32],
     /// Average of the gradient; zero before the first step.
     pub first_moment: &'a mut [f32],
     /// Average of the gradient's square; zero before the first step.
     pub second_moment: &'a mut [f32],
-    /// Decay per unit of learning rate, apart from the gradient.
+    /// Decay per unit of learning rate, independent of the gradient.
     pub weight_decay: f64,
 }
 
@@ -33,15 +33,15 @@ pub fn global_norm<'a>(gradients: impl IntoIterator<Item = &'a [f32]>) -> f64 {
     squares.into_iter().map(f64::from).sum::<f64>().sqrt()
 }
 
-/// What gradients of this norm are to be multiplied by so that it is at most `max_norm`,
-/// as in PyTorch: `min(1, max_norm / (norm + 1e-6))`, NaN if the norm is.
+/// The factor that scales gradients of this norm to at most `max_norm`, as in PyTorch:
+/// `min(1, max_norm / (norm + 1e-6))`, NaN if the norm is NaN.
 pub fn clip_factor(norm: f64, max_norm: f64) -> f64 {
     let factor = max_norm / (norm + 1e-6);
     if factor > 1.0 { 1.0 } else { factor }
 }
 
-/// One step, the `step`-th (from 1), with gradients multiplied by `gradient_scale`, as the
-/// [module](super) defines it.
+/// One step, the `step`-th (from 1), with gradients multiplied by `gradient_scale`, as defined in
+/// the [module](super).
 ///
 /// # Panics
 /// When the slices of a slot differ in length, or `step` is zero.
@@ -50,10 +50,10 @@ pub fn adamw_step(optimizer: AdamW, step: u64, gradient_scale: f64, slots: Vec<S
     adamw_step_from(optimizer, step, gradient_scale, slots.collect());
 }
 
-/// A slot, and its parameter's values where the slot has none yet.
+/// A slot, and its parameter's old values if they are stored elsewhere.
 pub(super) type SlotFrom<'a> = (Slot<'a>, Option<&'a [f32]>);
 
-/// [`adamw_step`] from the values beside a slot, if there are any: they stay as they are.
+/// [`adamw_step`] from the old values outside of a slot, if there are any; these do not change.
 pub(super) fn adamw_step_from(
     optimizer: AdamW,
     step: u64,
@@ -76,16 +76,16 @@ pub(super) fn adamw_step_from(
     });
 }
 
-/// What the loop multiplies by. `η / (1 − β₁ᵗ)` and `1 / sqrt(1 − β₂ᵗ)` are taken out of it, so
-/// that an element costs one root and one division.
+/// Factors of the loop. `η / (1 − β₁ᵗ)` and `1 / sqrt(1 − β₂ᵗ)` are computed outside of it, so that
+/// an element needs one square root and one division.
 #[derive(Clone, Copy)]
 struct Factors {
     /// `1 − η λ`
     keep: f32,
-    /// Of gradients.
+    /// Factor of the gradients.
     scale: f32,
     betas: [f32; 2],
-    /// `1 − β` of either average, taken in `f64`: `1 − 0.999` has three digits less in `f32`.
+    /// `1 − β` of both averages, computed in `f64`: `1 − 0.999` has three digits less in `f32`.
     rests: [f32; 2],
     rate: f32,
     root: f32,

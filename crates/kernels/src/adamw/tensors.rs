@@ -1,24 +1,24 @@
-//! The step in burn tensors, on any device: parameters and moments of all tensors in one tensor
-//! each.
+//! The step in burn tensors, on any device. All parameters are joined in one tensor, and so are the
+//! first and the second moments.
 //!
-//! A GPU is slow to start work and quick to do it. A model has some ninety small parameters,
-//! and as many times the operations of a step are mostly starting; on flat tensors a step is
-//! joining the gradients and a handful of operations, whatever the number of parameters.
+//! A GPU is slow to start an operation and fast to execute it. A model has about ninety small
+//! parameters, so separate operations would mostly wait for starts. On flat tensors, a step joins
+//! the gradients and runs a few operations, for any number of parameters.
 
 use burn::tensor::{Tensor, TensorData};
 
 use super::{AdamW, TensorSlot};
 
-/// Lengths, in elements, that parts of a flat tensor may have so that what follows them can be
-/// used where it lies: GPUs want addresses that are multiples of 256 bytes.
+/// Alignment of parts of a flat tensor, in elements, so that the parts can be used in place: GPUs
+/// need addresses that are multiples of 256 bytes.
 const ALIGNED: usize = 64;
 
-/// Parameters of one device with their moments, flat and one behind the other.
+/// Parameters of one device with their moments, flat and concatenated.
 #[derive(Clone, Debug)]
 pub(super) struct Joined {
-    /// Length of each parameter, in the order in which they were given.
+    /// Length of each parameter, in the original order.
     lengths: Vec<usize>,
-    /// Which parameter comes when.
+    /// Index of the parameter at each position.
     order: Vec<usize>,
     /// Decay of every element per unit of learning rate.
     decay: Tensor<1>,
@@ -28,10 +28,10 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    /// Joins the parameters and moments of `slots`, which are some.
+    /// Joins the parameters and moments of `slots`, which must not be empty.
     pub fn new(slots: &[TensorSlot]) -> Self {
         let lengths: Vec<usize> = slots.iter().map(|slot| slot.parameter.dims()[0]).collect();
-        // The few of other lengths come last, where they put nothing out of place.
+        // The few parameters of other lengths come last, where they do not misalign others.
         let (mut order, rest): (Vec<usize>, Vec<usize>) =
             (0..slots.len()).partition(|&i| lengths[i].is_multiple_of(ALIGNED));
         order.extend(rest);
@@ -55,8 +55,8 @@ impl Joined {
 
     /// One step; returns the norm.
     ///
-    /// What changes from step to step goes to the device as a tensor, so that the work is the
-    /// same at every step.
+    /// Values that change from step to step are sent to the device as a tensor, so that the
+    /// operations are the same in every step.
     pub fn step(
         &mut self,
         optimizer: AdamW,
@@ -91,13 +91,13 @@ impl Joined {
         norm
     }
 
-    /// The parameters, in the order in which they were given. They share memory with the flat
-    /// tensor where its device can do that.
+    /// The parameters, in their original order. They share memory with the flat tensor if the
+    /// device supports it.
     pub fn parameters(&self) -> Vec<Tensor<1>> {
         self.parts(&self.parameters)
     }
 
-    /// First and second moment of each parameter, likewise.
+    /// First and second moment of each parameter, in the same order.
     pub fn moments(&self) -> Vec<[Tensor<1>; 2]> {
         let second = self.parts(&self.second_moments);
         let moments = self.parts(&self.first_moments).into_iter().zip(second);

@@ -1,7 +1,7 @@
 //! The attention block on slices, a few sequences at a time in cache.
 //!
 //! **Forward.** `n` is the layer norm of `x`, `m` and `m'` are dropout's masks, `⊙` multiplies
-//! element by element. Of each sequence, and of each head where there is an index:
+//! element by element. For each sequence, and for each head if there is an index:
 //!
 //! - `q = n W_q + b_q`, `[k v] = n W_kv + b_kv`
 //! - `s_ij = score(q_i, k_j)`, `p_i = softmax(s_i)` over the keys that `i` may see
@@ -11,17 +11,17 @@
 //!
 //! - `du = m' ⊙ dy`, `db_o = Σ_rows du`, `dW_o = oᵀ du`, `do = du W_oᵀ`
 //! - `dv = aᵀ do`, `dp = m ⊙ (do vᵀ)`
-//! - `ds = p ⊙ (dp − Σ_j p_j dp_j)`, the softmax. The sum equals `Σ_j a_j (do vᵀ)_j = o · do`:
-//!   one product of `d_head` numbers a query in place of one of all tokens.
+//! - `ds = p ⊙ (dp − Σ_j p_j dp_j)`, the softmax. The sum equals `Σ_j a_j (do vᵀ)_j = o · do`: one
+//!   product of `d_head` numbers per query instead of one over all tokens.
 //! - `dq`, `dk` (and `dR`) from `ds`, by the score: `score.rs`
 //! - `dW_q = nᵀ dq`, `dW_kv = nᵀ [dk dv]`, `dn = dq W_qᵀ + [dk dv] W_kvᵀ`
-//! - `dx = dy +` the layer norm's gradient by `dn`: `norm.rs`
+//! - `dx = dy +` the backward pass of the layer norm on `dn`: `norm.rs`
 //!
 //! **Kept** are `q`, `k`, `v` and `o`: four times the size of the result. **Computed again** are
-//! `n`, the masks and, mostly, `s` and `p`. Eight heads of 90 tokens have probabilities six times
-//! as large as a result of width 128: to write and read them takes longer than the product and
-//! the exponentials. One head of 60 tokens has half of the result's size, and keeps them
-//! ([`AttentionPlan::keeps_probs`]).
+//! `n`, the masks and, in most cases, `s` and `p`. Eight heads of 90 tokens have probabilities that
+//! are six times as large as a result of width 128. Writing and reading them takes longer than the
+//! product and the exponentials. One head of 60 tokens has probabilities of half the result's size,
+//! and keeps them ([`AttentionPlan::keeps_probs`]).
 
 mod backward;
 mod forward;
@@ -39,14 +39,14 @@ use crate::buffer::Buffer;
 use crate::mask::Mask;
 use crate::matrix::{Matrix, Panels};
 
-/// Tokens that go through the products with the weights together, about: `x`, `n`, `q`, `k`, `v`
-/// and `o` of 192 tokens of width 128 are 0.6 MB and stay in a second-level cache of 1 MiB, and a
-/// weight that has been read is used 192 times.
+/// Approximate number of tokens that go through the products with the weights together. `x`, `n`,
+/// `q`, `k`, `v` and `o` of 192 tokens of width 128 are 0.6 MB and stay in a second-level cache of 1
+/// MiB. A weight is used 192 times after it has been read.
 const TOGETHER: usize = 192;
-/// Groups of sequences, at least, as far as there are sequences: work for eight threads.
+/// Minimum number of groups of sequences, if there are as many sequences: work for eight threads.
 const GROUPS: usize = 8;
 
-/// What a call computes, beside its inputs.
+/// A call's computation, without its inputs.
 #[derive(Clone, Debug)]
 pub(super) struct AttentionPlan {
     pub batch: usize,
@@ -65,7 +65,7 @@ impl AttentionPlan {
         self.queries.count(self.tokens)
     }
 
-    /// Sequences in a group. It depends on sizes alone, so that sums over a group do too.
+    /// Number of sequences in a group. It depends only on sizes, and so do the sums over a group.
     fn group(&self) -> usize {
         (TOGETHER / self.tokens).min(self.batch / GROUPS).max(1)
     }
@@ -85,14 +85,13 @@ impl AttentionPlan {
         self.score.epsilon().ln() as f32
     }
 
-    /// Whether the probabilities are kept for the backward pass, which otherwise computes
-    /// them again: where they take less memory than half of what a block returns.
+    /// Whether the probabilities are kept for the backward pass, instead of being computed again.
+    /// They are kept if they need less memory than half of a block's result.
     fn keeps_probs(&self, d: usize) -> bool {
         2 * self.n_heads * self.score_stride() <= d
     }
 
-    /// Where a row of scores begins after the one before: rows are padded to whole
-    /// vectors.
+    /// Distance between the starts of two rows of scores: rows are padded to whole vectors.
     fn score_stride(&self) -> usize {
         self.tokens.next_multiple_of(probabilities::LANES)
     }
@@ -107,7 +106,7 @@ pub(super) struct AttentionParameters<'a> {
     pub qkv_bias: &'a [f32],
     pub projection_weight: &'a [f32],
     pub projection_bias: &'a [f32],
-    /// `[n_heads, d_head]`; empty where the score has no parameter.
+    /// `[n_heads, d_head]`; empty if the score has no parameter.
     pub fourier_r: &'a [f32],
 }
 
@@ -132,7 +131,7 @@ impl<'a> AttentionParameters<'a> {
     }
 }
 
-/// The weights as products read them.
+/// The weights in the layout of the products.
 struct Products {
     q: Panels,
     kv: Panels,
@@ -148,7 +147,7 @@ impl Products {
         }
     }
 
-    /// Of the transposed weights: from the gradient by a result to that by its input.
+    /// The transposed weights: from the gradient of a result to the gradient of its input.
     fn backward(parameters: AttentionParameters<'_>) -> Self {
         Self {
             q: Panels::new(parameters.q().transposed()),
@@ -158,16 +157,16 @@ impl Products {
     }
 }
 
-/// What the backward pass needs again.
+/// Values of the forward pass that the backward pass needs.
 pub(super) struct SavedAttention {
     /// Queries: `[batch * n_queries, d]`.
     q: Buffer,
     /// Keys and values: `[batch * tokens, 2 d]`.
     kv: Buffer,
-    /// What the heads return, before the projection: `[batch * n_queries, d]`.
+    /// The output of the heads before the projection: `[batch * n_queries, d]`.
     mixed: Buffer,
-    /// Attention probabilities before dropout, `[batch, n_heads, n_queries, stride]`; empty
-    /// where they are not kept.
+    /// Attention probabilities before dropout, `[batch, n_heads, n_queries, stride]`; empty if they
+    /// are not kept.
     probs: Buffer,
 }
 
@@ -188,7 +187,7 @@ impl HeadColumns {
         self.queries.count(self.tokens)
     }
 
-    /// Where the head's columns begin in rows of the block's width.
+    /// The first of the head's columns in rows of the block's width.
     fn start(self) -> usize {
         self.head * self.d_head
     }
@@ -208,7 +207,7 @@ impl HeadColumns {
         Matrix::strided(&kv[self.d + self.start()..], self.tokens, self.d_head, 2 * self.d)
     }
 
-    /// The head's elements of `R`, none where there are none.
+    /// The head's elements of `R`; empty without `R`.
     fn own_r(self, r: &[f32]) -> std::ops::Range<usize> {
         if r.is_empty() { 0..0 } else { self.start()..self.start() + self.d_head }
     }

@@ -31,7 +31,8 @@ pub(super) fn attention(
     let (k, v) = (linear(normal.clone(), 1), linear(normal.clone(), 2));
 
     let (scores, epsilon) = match options.score {
-        // Times the reciprocal: burn 0.22 rounds the divisor to f32 in `div_scalar`'s backward.
+        // Multiplied by the reciprocal, because burn 0.22 rounds the divisor to f32 in
+        // `div_scalar`'s backward.
         Score::DotProduct => {
             let q = linear(queries.of(normal), 0);
             (form.product(q, k.transpose()) * (d_head as f64).sqrt().recip(), 0.0)
@@ -64,8 +65,8 @@ pub(super) fn attention(
     queries.of(x) + out
 }
 
-/// `[batch or 1, 1, queries, tokens]`, `true` where the query (third axis) may not see the key.
-/// Made on the device: from the host come only the first tokens, where there is padding.
+/// `[batch or 1, 1, queries, tokens]`, `true` if the key is invisible to the query (third axis). It
+/// is computed on the device; the host sends only the first tokens, if there is padding.
 fn may_not_attend(
     tokens: usize,
     queries: Queries,

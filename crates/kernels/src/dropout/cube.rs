@@ -1,5 +1,4 @@
-//! Dropout on a GPU: the mask is hashed where it is used, forward and backward, and is never
-//! in memory.
+//! Dropout on a GPU: the mask is hashed in the kernels, forward and backward, and is never stored.
 
 mod kernel;
 
@@ -37,7 +36,7 @@ pub(super) fn apply<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
     Tensor::from_dispatch(dropped)
 }
 
-/// What burn is extended by: dropout, whose gradient is dropped as its input was.
+/// The extension of burn: dropout with the same mask for the gradient as for the input.
 #[backend_extension(Cube, Autodiff, Fusion)]
 trait CubeDropout: Backend {
     #[fusion(dtype = x, shape = x)]
@@ -105,7 +104,7 @@ impl<B: CubeDropout, C: CheckpointStrategy> CubeDropout for Autodiff<B, C> {
 #[derive(Debug)]
 struct DropoutStep;
 
-/// The mask that the backward pass applies once more.
+/// The mask, which the backward pass applies again.
 #[derive(Clone, Copy, Debug)]
 struct DropoutState {
     seed: u64,

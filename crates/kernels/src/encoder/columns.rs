@@ -1,10 +1,11 @@
 //! The encoder in burn tensors for GPUs: each convolution is one product of matrices.
 //!
-//! A convolution whose stride divides its kernel is one of stride 1 over blocks of stride × stride
-//! pixels, which are channels then: 8 × 8 by 4 becomes 2 × 2 over 64 channels for four frames,
-//! 4 × 4 by 2 becomes 2 × 2 over 128. One of stride 1 is a product: a row of the left matrix has
-//! what the kernel covers at one place. Only slices, reshapes and products are used. burn's GPU
-//! backend has convolutions, but tunes them by compiling every candidate for every shape.
+//! A convolution whose stride divides its kernel size equals one of stride 1 over blocks of stride
+//! × stride pixels, which become channels: 8 × 8 with stride 4 becomes 2 × 2 over 64 channels for
+//! four frames, 4 × 4 with stride 2 becomes 2 × 2 over 128. A convolution of stride 1 is a product:
+//! a row of the left matrix contains the pixels under the kernel at one place. Only slices,
+//! reshapes and products are used. burn's GPU backend has convolutions, but tunes them by compiling
+//! every candidate for every shape.
 //!
 //! Channels are last everywhere.
 
@@ -23,8 +24,8 @@ pub(super) fn encode(frames: Tensor<4, Int>, weights: NatureWeights, form: Form)
     let layer = |x: Tensor<4>, weight: Tensor<2>, bias: Tensor<1>| {
         let [n, height, width, _] = x.dims();
         let (places, channels) = (height * width, bias.dims()[0]);
-        // One product for each sequence, so that the gradient by the weights, a product over
-        // all places, is one for each sequence too: a single one would keep few cores busy.
+        // One product for each sequence, so that the gradient of the weights, a product over all
+        // places, is also one for each sequence. A single product would keep few cores busy.
         let x = x.reshape([sequences as i32, (steps * places) as i32, -1]);
         let y = x.matmul(form.factor(weight).unsqueeze());
         let shape = [sequences, steps, places, channels];
@@ -68,7 +69,7 @@ fn blocks(x: Tensor<4>, size: usize) -> Tensor<4> {
     x.reshape([n, rows, columns, size * size * channels])
 }
 
-/// What a kernel of `size` × `size` covers at each place: `[n, h, w, c]` →
+/// The pixels under a kernel of `size` × `size` at each place: `[n, h, w, c]` →
 /// `[n, h - size + 1, w - size + 1, size * size * c]`, in the order (row, column, channel).
 fn columns(x: Tensor<4>, size: usize) -> Tensor<4> {
     let [_, height, width, _] = x.dims();
@@ -80,7 +81,7 @@ fn columns(x: Tensor<4>, size: usize) -> Tensor<4> {
     Tensor::cat((0..size).flat_map(shifted).collect(), 3)
 }
 
-/// What is in a block of pixels, slowest first.
+/// Order of the values in a block of pixels, slowest first.
 #[derive(Clone, Copy)]
 enum Order {
     /// Channel, row, column.
@@ -90,7 +91,7 @@ enum Order {
 }
 
 /// The weights of a convolution over blocks of `size` × `size` pixels: `[out, in, k, k]` →
-/// `[k * k * in, out]`, in the order (row of blocks, column of blocks, what is in a block).
+/// `[k * k * in, out]`, in the order (row of blocks, column of blocks, values in a block).
 fn by_blocks(weight: Tensor<4>, size: usize, order: Order) -> Tensor<2> {
     let [out, channels, kernel, _] = weight.dims();
     let blocks = kernel / size;
@@ -110,7 +111,7 @@ mod tests {
     use super::super::reference;
     use super::*;
 
-    /// Outputs and all gradients are those of convolutions.
+    /// Outputs and all gradients equal those of convolutions.
     #[test]
     fn products_are_the_convolutions() {
         let device = &Device::flex().autodiff();

@@ -1,7 +1,7 @@
 //! The encoder on slices: convolutions as products of patch matrices, one strip of frames
 //! at a time in cache.
 //!
-//! Frames come as sequences of `steps + 3`; separate stacks are sequences of one step.
+//! Frames are sequences of `steps + 3`; separate stacks are sequences of one step.
 //!
 //! **Forward.** The patches of an image are the rows of a matrix `P`, so a convolution is
 //! `y = max(P Wᵀ + b, 0)`. After three of them, `e = tanh(y₃ W_l + b_l)`.
@@ -9,17 +9,18 @@
 //! **Backward**, given `de`:
 //!
 //! - `du = (1 − e²) ⊙ de`, `db_l = Σ_rows du`, `dW_l = y₃ᵀ du`, `dy₃ = du W_lᵀ`
-//! - of each convolution, from the last to the first: `dz = dy` where `y > 0`, else 0;
-//!   `db = Σ_rows dz`, `dW = dzᵀ P`, `dP = dz W`, and `dP` is added to the image where its
-//!   patches came from (`patches::scatter`, the transpose of `patches::gather`)
+//! - for each convolution, from the last to the first: `dz = dy` where `y > 0`, else 0;
+//!   `db = Σ_rows dz`, `dW = dzᵀ P`, `dP = dz W`, and `dP` is added to the image at the source of
+//!   its patches (`patches::scatter`, the transpose of `patches::gather`)
 //!
-//! The frames need no gradient, so the first layer, the largest, ends at `dW`.
+//! The gradient of the frames is not needed, so the first layer, the largest, ends at `dW`.
 //!
-//! **Kept** are the three layers' results, 84 KB a stack. The patches are **computed again**: they
-//! are 690 KB a stack, 330 MB in a batch of 480, and a copy from cache is faster than memory.
+//! **Kept** are the three layers' results, 84 KB per stack. The patches are **computed again**:
+//! they are 690 KB per stack, 330 MB in a batch of 480, and a copy from cache is faster than
+//! memory.
 //!
 //! A frame is in four stacks. Its first-layer patches are gathered once: one channel of each patch
-//! lies beside the next frame's, so a stack's patches are four neighbouring blocks of columns.
+//! is next to the next frame's, so a stack's patches are four neighbouring blocks of columns.
 
 mod backward;
 mod forward;
@@ -31,10 +32,9 @@ use super::patches::Convolution;
 use super::{FLAT, FRAME, STACK};
 use crate::buffer::Buffer;
 use crate::matrix::transpose;
-use crate::shares::take;
+use crate::partitions::take;
 
-/// One channel of the first convolution: its patches are shared by the stacks that see a
-/// frame.
+/// One channel of the first convolution: all stacks with a frame share its patches.
 const CONV1: Convolution = Convolution { channels: 1, size: FRAME, kernel: 8, stride: 4 };
 const CONV2: Convolution = Convolution { channels: 32, size: 20, kernel: 4, stride: 2 };
 const CONV3: Convolution = Convolution { channels: 64, size: 9, kernel: 3, stride: 1 };
@@ -48,11 +48,11 @@ const CHANNELS3: usize = 64;
 const HIDDEN1: usize = CONV1.patches() * CHANNELS1;
 const HIDDEN2: usize = CONV2.patches() * CHANNELS2;
 
-/// Steps in a strip, at most: its patches then about fill a second-level cache of 1 MiB.
+/// Maximum number of steps in a strip: its patches then about fill a second-level cache of 1 MiB.
 const STRIP: usize = 6;
-/// Rows the linear layer takes at a time: 3,136 values each, 0.4 MB, in second-level cache.
+/// Rows of the linear layer per task: 3,136 values each, 0.4 MB, in second-level cache.
 const ROWS: usize = 32;
-/// Pixels are used as whole numbers, so the first layer's weights carry this factor.
+/// Pixels are used as integers, so the first layer's weights contain this factor.
 const PIXEL: f32 = 1.0 / 255.0;
 
 /// The parameters as slices, laid out as in [`NatureWeights`](super::NatureWeights).
@@ -74,7 +74,7 @@ impl EncoderParameters<'_> {
     }
 }
 
-/// What the backward pass needs again. Images are `[height, width, channels]`.
+/// Values of the forward pass that the backward pass needs. Images are `[height, width, channels]`.
 pub(super) struct SavedLayers {
     /// First layer after ReLU: `[n, 20, 20, 32]`.
     hidden1: Buffer,
@@ -93,7 +93,7 @@ struct Strip {
 }
 
 impl Strip {
-    /// Frames the strip sees.
+    /// Number of frames of the strip.
     fn frames(self) -> usize {
         self.steps + STACK - 1
     }
@@ -119,7 +119,7 @@ fn strips(sequences: usize, steps: usize) -> Vec<Strip> {
         .collect()
 }
 
-/// First-layer patches of a strip: the patches of frame `f` are columns `64 f ..`, so those
+/// First-layer patches of a strip: the patches of frame `f` are columns `64 f ..`, so the patches
 /// of step `k` are the 256 columns from `64 k`.
 fn gather_strip(strip: Strip, pixels: &[u8], patches: &mut [f32]) {
     let stride = strip.frames() * CONV1.patch();

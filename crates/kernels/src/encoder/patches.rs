@@ -1,6 +1,6 @@
-//! Patches of an image as matrix rows, and back: what turns a convolution into a product.
+//! Patches of an image as matrix rows, and back: the conversion of a convolution to a product.
 //!
-//! Images are `[height, width, channels]`, so the pixels of one kernel row lie together.
+//! Images are `[height, width, channels]`, so the pixels of one kernel row are contiguous.
 
 use multiversion::multiversion;
 
@@ -33,8 +33,8 @@ impl Convolution {
         self.kernel * self.kernel * self.channels
     }
 
-    /// Calls `f` with where each kernel row of each patch begins in the image; rows come
-    /// in the order in which they fill the patch matrix.
+    /// Calls `f` with the start of each kernel row of each patch in the image, in the order of the
+    /// patch matrix.
     #[inline(always)]
     fn each_row(self, mut f: impl FnMut(usize)) {
         for y in 0..self.output() {
@@ -47,7 +47,7 @@ impl Convolution {
     }
 }
 
-/// Kernel rows of these layers, in values: known sizes make for straight copies.
+/// Kernel rows of these layers, in values: constant sizes allow direct copies.
 const ROW2: usize = 4 * 32;
 const ROW3: usize = 3 * 64;
 
@@ -67,7 +67,7 @@ pub(super) fn gather(shape: Convolution, image: &[f32], patches: &mut [f32]) {
     });
 }
 
-/// The transpose of [`gather`]: every patch is added to the image where it came from.
+/// The transpose of [`gather`]: every patch is added to the image at its source.
 #[multiversion(targets = "simd")]
 pub(super) fn scatter(shape: Convolution, patches: &[f32], image: &mut [f32]) {
     image.fill(0.0);
@@ -116,7 +116,7 @@ mod tests {
     const SHAPE: Convolution = Convolution { channels: 2, size: 5, kernel: 3, stride: 2 };
 
     #[test]
-    fn patches_hold_what_lies_under_the_kernel() {
+    fn patches_contain_the_pixels_under_the_kernel() {
         let image: Vec<f32> = (0..50).map(|i| i as f32).collect();
         let mut patches = vec![0.0; 4 * 18];
         gather(SHAPE, &image, &mut patches);

@@ -1,5 +1,5 @@
-//! The squared amplitude on slices, by Horner's rule in `w = e^{iπsz}`: one sine and one cosine
-//! a row.
+//! The squared amplitude on slices, by Horner's rule in `w = e^{iπsz}`: one sine and one cosine per
+//! row.
 //!
 //! `P = |A|²` with `A = Σ_l a_l wˡ`. **Backward**, given `dP`:
 //!
@@ -16,8 +16,8 @@ use rayon::prelude::*;
 
 use crate::buffer::Buffer;
 
-/// Rows that one task takes: with 26 coefficients each some ten thousand operations, long beside
-/// the start of a task.
+/// Rows per task: with 26 coefficients each, about ten thousand operations, which take long
+/// compared with the start of a task.
 const ROWS: usize = 256;
 
 /// A complex number.
@@ -83,7 +83,7 @@ fn amplitude(row: &[f32], w: Complex) -> Complex {
     coefficients(row).rev().fold(Complex::ZERO, |sum, a| sum * w + a)
 }
 
-/// `Σ_l l a_l wˡ`, which times `iπs` is the slope of the amplitude.
+/// `Σ_l l a_l wˡ`; multiplied by `iπs`, it is the slope of the amplitude.
 fn slope(row: &[f32], w: Complex) -> Complex {
     let terms = coefficients(row).enumerate().rev();
     terms.fold(Complex::ZERO, |sum, (l, a)| sum * w + l as f32 * a)
@@ -101,7 +101,7 @@ pub(super) fn power([a, z]: [&[f32]; 2], width: usize, stretch: f32) -> Buffer {
     out
 }
 
-/// The gradients by coefficients and points; the module's documentation has the formulas.
+/// The gradients of coefficients and points; the module's documentation has the formulas.
 pub(super) fn gradients(
     [a, z]: [&[f32]; 2],
     width: usize,

@@ -1,7 +1,7 @@
-//! The scores on a GPU: kernels in CubeCL, and their place among burn's operations.
+//! The scores on a GPU: kernels in CubeCL, and their registration as burn operations.
 //!
-//! burn's backend for GPUs collects operations and fuses them before it runs them. These
-//! kernels are registered with it as operations that it runs as they are, in their turn.
+//! burn's backend for GPUs collects operations and fuses them before it runs them. These kernels
+//! are registered as operations that it does not fuse.
 
 mod kernels;
 mod launch;
@@ -21,9 +21,8 @@ use crate::cube::is_on_gpu;
 /// A cube has at least one unit for each dimension.
 const LARGEST_D_HEAD: usize = kernels::UNITS;
 
-/// Whether the kernels can compute scores of these tensors: all on a GPU, in one float type of
-/// at most 32 bits, with heads of at most [`LARGEST_D_HEAD`] dimensions, and as many keys as
-/// queries.
+/// Whether the kernels can compute scores of these tensors: all on a GPU, in one float type of at
+/// most 32 bits, with heads of at most [`LARGEST_D_HEAD`] dimensions, and as many keys as queries.
 pub(super) fn is_possible(q: &Tensor<4>, k: &Tensor<4>, r: &Tensor<2>) -> bool {
     let [batch, heads, tokens, d_head] = q.dims();
     let dtype = q.dtype();
@@ -43,7 +42,7 @@ pub(super) fn scores(q: Tensor<4>, k: Tensor<4>, r: Tensor<2>, power: u32) -> Te
     Tensor::from_dispatch(Dispatch::cube_scores(q, k, r, power))
 }
 
-/// What burn is extended by: the scores, which autodiff knows how to track.
+/// The extension of burn: the scores, with support for autodiff.
 #[backend_extension(Cube, Autodiff, Fusion)]
 trait CubeScores: Backend {
     #[fusion(dtype = q, shape = shape_of_scores(q))]
@@ -60,7 +59,7 @@ fn shape_of_scores(q: &Shape) -> Shape {
     Shape::new([batch, heads, tokens, tokens])
 }
 
-/// The gradients by queries, keys and `R`, given that by scores.
+/// The gradients of queries, keys and `R`, from the gradient of scores.
 #[backend_extension(Cube, Fusion)]
 trait CubeGradients: Backend {
     #[fusion(meta = |q, k, r, _by_scores, _power| (q.clone(), k.clone(), r.clone()))]
@@ -120,7 +119,7 @@ impl<B: CubeScores + CubeGradients, C: CheckpointStrategy> CubeScores for Autodi
 #[derive(Debug)]
 struct ScoresStep;
 
-/// What the backward pass needs beside the gradient by scores.
+/// Values that the backward pass needs in addition to the gradient of scores.
 #[derive(Clone, Debug)]
 struct ScoresState<B: Backend> {
     q: FloatTensor<B>,

@@ -1,9 +1,9 @@
 //! The scores of one head on slices, sixteen keys at a time; their gradients sixteen
 //! dimensions at a time.
 //!
-//! Queries and keys are multiplied by `R` first. Where a dimension of a query is near that of
-//! all keys it sees, the logarithm of `sinc` is a polynomial; elsewhere its square is
-//! multiplied into a product whose logarithm is taken once.
+//! Queries and keys are first multiplied by `R`. If a dimension of a query is near all its visible
+//! keys, the logarithm of `sinc` is a polynomial. Otherwise its square is multiplied into a
+//! product, and the logarithm of the product is computed once.
 
 mod backward;
 mod forward;
@@ -24,7 +24,7 @@ const LANES: usize = 16;
 
 type Lanes = [f32; LANES];
 
-/// What a call on tensors computes, beside its inputs.
+/// The computation of a call on tensors, without its inputs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScoresPlan {
     pub heads: usize,
@@ -33,7 +33,7 @@ pub(super) struct ScoresPlan {
     pub power: u32,
 }
 
-/// Which keys a query is compared with.
+/// The keys that a query is compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Visible {
     /// All.
@@ -43,7 +43,7 @@ pub(crate) enum Visible {
 }
 
 impl Visible {
-    /// Of the query which is this token.
+    /// The visible keys of the query at this token.
     fn keys(self, token: usize, tokens: usize) -> Range<usize> {
         match self {
             Self::All => 0..tokens,
@@ -62,7 +62,7 @@ pub(crate) struct ScoredHead<'a> {
     pub k: &'a [f32],
     pub row_k: usize,
     pub n_queries: usize,
-    /// Which of the tokens are queries, where they are the tokens that keys are of.
+    /// The tokens that are queries, if queries and keys have the same tokens.
     pub queries: Queries,
     /// Keys.
     pub tokens: usize,
@@ -72,7 +72,7 @@ pub(crate) struct ScoredHead<'a> {
     pub visible: Visible,
 }
 
-/// Where gradients by queries and keys go, laid out as in [`ScoredHead`].
+/// Destinations of the gradients of queries and keys, laid out as in [`ScoredHead`].
 pub(crate) struct Destination<'a> {
     pub q: &'a mut [f32],
     pub row_q: usize,
@@ -89,19 +89,19 @@ impl ScoredHead<'_> {
         self.r.len()
     }
 
-    /// The keys that a query sees.
+    /// The visible keys of a query.
     #[inline(always)]
     fn keys(&self, query: usize) -> Range<usize> {
         self.visible.keys(self.queries.token(query), self.tokens)
     }
 
-    /// Its dimensions, sixteen at a time.
+    /// Its dimensions in blocks of sixteen.
     fn blocks(&self) -> impl Iterator<Item = DimensionBlock<'_>> {
         (0..self.d_head()).step_by(LANES).map(|start| DimensionBlock::new(*self, start))
     }
 
-    /// The scores of every query's visible keys, in rows padded to whole vectors; other
-    /// elements are arbitrary.
+    /// The scores of every query's visible keys, in rows padded to whole vectors; other elements
+    /// are arbitrary.
     pub fn scores(&self, into: &mut [f32]) {
         let (stride, blocks) = (self.stride(), self.blocks().collect::<Vec<_>>());
         assert_eq!(into.len(), self.n_queries * stride, "rows are padded to whole vectors");
@@ -111,8 +111,8 @@ impl ScoredHead<'_> {
         });
     }
 
-    /// Gradients, given that by the scores, which is zero where nothing is visible: by
-    /// queries and keys into `by`, that by `R` is added to `by_r`.
+    /// Gradients from the gradient of the scores, which must be zero for invisible keys. The
+    /// gradients of queries and keys are written to `by`; the gradient of `R` is added to `by_r`.
     pub fn backward(&self, by_scores: &[f32], by: Destination<'_>, by_r: &mut [f32]) {
         let size = self.n_queries * self.stride();
         assert_eq!(by_scores.len(), size, "rows are padded to whole vectors");
@@ -133,7 +133,7 @@ impl ScoredHead<'_> {
 struct DimensionBlock<'a> {
     head: ScoredHead<'a>,
     start: usize,
-    /// Dimensions that are no padding.
+    /// Dimensions that are not padding.
     width: usize,
     r: Lanes,
 }
@@ -144,7 +144,7 @@ impl<'a> DimensionBlock<'a> {
         Self { head, start, width, r: load(&head.r[start..], width) }
     }
 
-    /// Where a row has these dimensions, rows `row` apart.
+    /// The start of these dimensions in a row; rows are `row` apart.
     #[inline(always)]
     fn place(&self, index: usize, row: usize) -> usize {
         index * row + self.start
@@ -160,7 +160,7 @@ impl<'a> DimensionBlock<'a> {
         load(&self.head.k[self.place(token, self.head.row_k)..], self.width)
     }
 
-    /// Times `R`.
+    /// The product with `R`.
     #[inline(always)]
     fn scaled(&self, values: Lanes) -> Lanes {
         product(&values, &self.r)
@@ -194,7 +194,7 @@ fn load(values: &[f32], width: usize) -> Lanes {
     }
 }
 
-/// The first `width` lanes to the beginning of `into`.
+/// Copies the first `width` lanes to the start of `into`.
 #[inline(always)]
 fn store(lanes: &Lanes, width: usize, into: &mut [f32]) {
     match into.first_chunk_mut() {
@@ -238,7 +238,7 @@ impl ScoresPlan {
         out
     }
 
-    /// Gradients by queries, keys and `R`.
+    /// Gradients of queries, keys and `R`.
     pub fn gradients(&self, q: &[f32], k: &[f32], r: &[f32], gradient: &[f32]) -> [Buffer; 3] {
         let Self { queries, keys, .. } = *self;
         let d_head = r.len() / self.heads;

@@ -18,7 +18,7 @@ const SERIES: [f64; 10] = [
     -174_611.0 / 15_313_294_652_906_250.0,
 ];
 
-/// Where the series ends; above, `ln |sin x|` and `ln |x|` cancel little.
+/// The end of the series; above, `ln |sin x|` and `ln |x|` cancel little.
 const SMALL: f64 = 0.5;
 
 /// `r` is `[heads, d_head]`.
@@ -32,8 +32,8 @@ pub(super) fn scores(q: Tensor<4>, k: Tensor<4>, r: Tensor<2>, power: u32) -> Te
 /// `ln |sin x / x|`, with the floor under the sine.
 fn log_sinc<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     let small = x.clone().abs().lower_scalar(SMALL);
-    // Each formula sees a harmless constant where the other is taken: what is not selected
-    // must be finite too, since its gradient is multiplied by zero.
+    // The inputs of a formula are a harmless constant where the other formula is used: unselected
+    // results must be finite too, because their gradients are multiplied by zero.
     let square = x.clone().mask_fill(small.clone().bool_not(), 0.0).square();
     let [first, rest @ ..] = SERIES;
     let last_first = rest.iter().rev();

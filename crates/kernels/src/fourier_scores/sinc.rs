@@ -1,14 +1,13 @@
-//! `ln |sin x / x|` and its slope in `f32` without branches, so that loops over them
-//! vectorise. Coefficients are Chebyshev or minimax fits made in 40 digits, of the highest
-//! power first.
+//! `ln |sin x / x|` and its slope in `f32` without branches, so that loops over them vectorise.
+//! Coefficients are Chebyshev or minimax fits computed with 40 digits, the highest power first.
 
 use super::FLOOR;
 use crate::math::{ROUND, polynomial};
 
-/// Squares of arguments up to here have polynomials of their own.
+/// Squares of arguments up to here have their own polynomials.
 pub(super) const NEAR: f32 = 4.0;
 
-/// Squares of arguments up to here have shorter ones.
+/// Squares of arguments up to here have shorter polynomials.
 pub(super) const NEARER: f32 = 2.0;
 
 /// `sin x / x` in `x²`, up to [`NEAR`]; relative error below 1e-7.
@@ -53,10 +52,10 @@ pub(super) const COSINE: [f32; 6] =
 
 pub(super) const FLOOR_SQUARE: f32 = (FLOOR * FLOOR) as f32;
 
-/// π in three parts; the first two have trailing zeros: their small multiples are exact.
+/// π in three parts; the first two have trailing zeros, so their small multiples are exact.
 pub(super) const PI: [f32; 3] = [3.140_625, 9.675_026e-4, 1.509_958e-7];
 
-/// Larger arguments, whose sine `f32` does not resolve, count as this one.
+/// Maximum argument; `f32` does not resolve the sine of larger ones.
 pub(super) const FARTHEST: f32 = 1e6;
 
 /// `sin x / x` from `x² ≤` [`NEAR`].
@@ -71,21 +70,21 @@ pub(super) fn near_slope(x: f32, square: f32) -> f32 {
     -x * polynomial(square, SLOPE)
 }
 
-/// A NaN stays one.
+/// A NaN stays NaN.
 #[inline(always)]
 fn limited(x: f32) -> f32 {
     let x = if x > FARTHEST { FARTHEST } else { x };
     if x < -FARTHEST { -FARTHEST } else { x }
 }
 
-/// `x` less the nearest multiple of π.
+/// `x` minus the nearest multiple of π.
 #[inline(always)]
 fn reduced(x: f32) -> f32 {
     let n = (x * std::f32::consts::FRAC_1_PI + ROUND) - ROUND;
     x - n * PI[0] - n * PI[1] - n * PI[2]
 }
 
-/// `(sin² x + FLOOR²) / x²`; without the floor near zero, where it is nothing.
+/// `(sin² x + FLOOR²) / x²`; without the floor near zero, where it is negligible.
 #[inline(always)]
 pub(super) fn square(x: f32) -> f32 {
     let x = limited(x);
@@ -117,7 +116,7 @@ pub(super) fn slope(x: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// As the functions here, exact: no floor near zero.
+    /// The same function, exact: no floor near zero.
     fn floor_square(x: f64) -> f64 {
         if x.abs() < 2.0 { 0.0 } else { FLOOR * FLOOR }
     }
@@ -134,7 +133,7 @@ mod tests {
         }
     }
 
-    /// Arguments from −60 to 60 whose sine is at least this.
+    /// Arguments from −60 to 60 with a sine of at least this size.
     fn arguments(sine: f64) -> impl Iterator<Item = f32> {
         (-600_000..=600_000)
             .map(|i| i as f32 * 1e-4)
@@ -176,7 +175,7 @@ mod tests {
         let mut worst = 0.0f64;
         for x in arguments(1e-3) {
             let exact = exact_slope(f64::from(x));
-            // Relative, but where the slope passes through zero (tan x = x).
+            // Relative, except where the slope passes through zero (tan x = x).
             let scale = if x * x < NEAR { exact.abs().max(1e-30) } else { exact.abs().max(1.0) };
             worst = worst.max((f64::from(slope(x)) - exact).abs() / scale);
             if x * x <= NEAR {

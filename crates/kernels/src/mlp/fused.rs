@@ -7,13 +7,13 @@
 //!
 //! - `du = m ⊙ dy`, `db₂ = Σ_rows du`, `dW₂ = aᵀ du`
 //! - `dh = f'(h) ⊙ (du W₂ᵀ)`, `db₁ = Σ_rows dh`, `dW₁ = nᵀ dh`
-//! - `dx = dy +` the layer norm's gradient by `dh W₁ᵀ`: `norm.rs`
+//! - `dx = dy +` the backward pass of the layer norm on `dh W₁ᵀ`: `norm.rs`
 //!
-//! GELU: `f(h) = h Φ(h)`, `f'(h) = Φ(h) + h φ(h)`, with the normal distribution's function `Φ` and
+//! GELU: `f(h) = h Φ(h)`, `f'(h) = Φ(h) + h φ(h)`, with the normal distribution function `Φ` and
 //! density `φ`; one exponential gives both ([`normal`]). ReLU: `f' = 1` above zero, else 0.
 //!
-//! **Kept** is `h` alone. `n`, `a` and the mask are **computed again**: `a` is as large as `h`,
-//! and the backward pass needs `Φ(h)` for the slope in any case.
+//! **Kept** is only `h`. `n`, `a` and the mask are **computed again**: `a` is as large as `h`, and
+//! the backward pass needs `Φ(h)` for the slope in any case.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
@@ -22,21 +22,21 @@ use super::Activation;
 use crate::buffer::Buffer;
 use crate::mask::Mask;
 use crate::math::normal;
-use crate::matrix::{Into, Matrix, Panels, multiply, multiply_panels};
+use crate::matrix::{Accumulate, Matrix, Panels, multiply, multiply_panels};
 use crate::norm::{normalise, normalise_backward};
+use crate::partitions::{PARTITIONS, add_partitions, take};
 use crate::rows::{add_residual, add_rows, apply_mask};
 use crate::scratch::with_scratch;
-use crate::shares::{SHARES, add_shares, take};
 
-/// Rows that go through all layers together, at least and at most. A row of width 128 and hidden
-/// width 512 is 5 KiB in `n`, `h`, `a` and the result: 192 of them fill a second-level cache of
-/// 1 MiB. With at least 48, a weight that has been read is used 48 times.
+/// Minimum and maximum number of rows that go through all layers together. A row of width 128 and
+/// hidden width 512 is 5 KiB in `n`, `h`, `a` and the result: 192 of them fill a second-level cache
+/// of 1 MiB. With at least 48, a weight is used 48 times after it has been read.
 const TOGETHER: [usize; 2] = [48, 192];
-/// Blocks of rows, at least, as far as there are rows: work for eight threads.
+/// Minimum number of blocks of rows, if there are as many rows: work for eight threads.
 const BLOCKS: usize = 8;
 
-/// Rows that go through all layers together. It depends on sizes alone, so that sums over
-/// a block do too.
+/// Number of rows that go through all layers together. It depends only on sizes, and so do the sums
+/// over a block.
 fn together(rows: usize) -> usize {
     (rows / BLOCKS).clamp(TOGETHER[0], TOGETHER[1])
 }
@@ -69,10 +69,10 @@ impl<'a> MlpParameters<'a> {
     }
 }
 
-/// The hidden layer before its activation, `[rows, h]`: all the backward pass needs.
+/// The hidden layer before its activation, `[rows, h]`: everything that the backward pass needs.
 pub(super) struct SavedMlp(Buffer);
 
-/// The block's result, and what [`backward`] needs if `keep`.
+/// The block's result, and the values for [`backward`] if `keep`.
 pub(super) fn forward(
     x: &[f32],
     parameters: MlpParameters<'_>,
@@ -92,9 +92,9 @@ pub(super) fn forward(
         with_scratch([rows * d, rows * h, own], |[normal, active, own]| {
             let hidden = saved.unwrap_or(own);
             normalise(x, parameters.norm_weight, parameters.norm_bias, normal);
-            multiply_panels(hidden, h, Into::Fresh, Matrix::new(normal, rows, d), &up);
+            multiply_panels(hidden, h, Accumulate::Overwrite, Matrix::new(normal, rows, d), &up);
             activate(hidden, parameters.up_bias, active, activation);
-            multiply_panels(out, d, Into::Fresh, Matrix::new(active, rows, h), &down);
+            multiply_panels(out, d, Accumulate::Overwrite, Matrix::new(active, rows, h), &down);
             add_residual(out, x, parameters.down_bias, mask, i * together);
         });
     };
@@ -109,7 +109,7 @@ pub(super) fn forward(
     (out, keep.then_some(SavedMlp(saved)))
 }
 
-/// Gradients by `x` and by the parameters in the order of [`MlpParameters`].
+/// Gradients of `x` and of the parameters in the order of [`MlpParameters`].
 pub(super) fn backward(
     x: &[f32],
     parameters: MlpParameters<'_>,
@@ -124,13 +124,13 @@ pub(super) fn backward(
     let up = Panels::new(parameters.up().transposed());
     let down = Panels::new(parameters.down().transposed());
     let mut by_x = Buffer::new(x.len());
-    let share = rows.div_ceil(SHARES).next_multiple_of(together);
+    let part = rows.div_ceil(PARTITIONS).next_multiple_of(together);
     let length = 2 * d * h + 3 * d + h;
-    let mut sums = Buffer::new(rows.div_ceil(share) * length);
-    x.par_chunks(share * d)
-        .zip(gradient.par_chunks(share * d))
-        .zip(saved.0.par_chunks(share * h))
-        .zip(by_x.par_chunks_mut(share * d))
+    let mut sums = Buffer::new(rows.div_ceil(part) * length);
+    x.par_chunks(part * d)
+        .zip(gradient.par_chunks(part * d))
+        .zip(saved.0.par_chunks(part * h))
+        .zip(by_x.par_chunks_mut(part * d))
         .zip(sums.par_chunks_mut(length))
         .enumerate()
         .for_each(|(i, ((((x, gradient), hidden), by_x), sums))| {
@@ -146,18 +146,18 @@ pub(super) fn backward(
                 let sizes = [rows * d, rows * d, rows * h, rows * h, rows * d];
                 with_scratch(sizes, |[normal, masked, active, by_hidden, by_normal]| {
                     normalise(x, parameters.norm_weight, parameters.norm_bias, normal);
-                    apply_mask(gradient, d, mask, i * share + j * together, masked);
+                    apply_mask(gradient, d, mask, i * part + j * together, masked);
                     add_rows(masked, sums.down_bias);
                     let by_out = Matrix::new(masked, rows, d);
-                    multiply_panels(by_hidden, h, Into::Fresh, by_out, &down);
+                    multiply_panels(by_hidden, h, Accumulate::Overwrite, by_out, &down);
                     activate_backward(hidden, active, by_hidden, activation);
                     let active = Matrix::new(active, rows, h).transposed();
-                    multiply(sums.down, Into::Sum, active, by_out);
+                    multiply(sums.down, Accumulate::Add, active, by_out);
                     add_rows(by_hidden, sums.up_bias);
                     let normal = Matrix::new(normal, rows, d).transposed();
                     let by_hidden = Matrix::new(by_hidden, rows, h);
-                    multiply(sums.up, Into::Sum, normal, by_hidden);
-                    multiply_panels(by_normal, d, Into::Fresh, by_hidden, &up);
+                    multiply(sums.up, Accumulate::Add, normal, by_hidden);
+                    multiply_panels(by_normal, d, Accumulate::Overwrite, by_hidden, &up);
                     by_x.copy_from_slice(gradient);
                     let weight = parameters.norm_weight;
                     let [by_weight, by_bias] = [&mut *sums.norm_weight, &mut *sums.norm_bias];
@@ -165,14 +165,14 @@ pub(super) fn backward(
                 });
             }
         });
-    let total = MlpSums::new(add_shares(&mut sums, length), d, h);
+    let total = MlpSums::new(add_partitions(&mut sums, length), d, h);
     let MlpSums { norm_weight, norm_bias, up, up_bias, down, down_bias } = total;
     let [a, b, c, d, e, f] =
         [norm_weight, norm_bias, up, up_bias, down, down_bias].map(|sum| Buffer::from(&*sum));
     [by_x, a, b, c, d, e, f]
 }
 
-/// Gradients of the parameters over one share of the rows.
+/// Gradients of the parameters over one partition of the rows.
 struct MlpSums<'a> {
     norm_weight: &'a mut [f32],
     norm_bias: &'a mut [f32],

@@ -34,7 +34,7 @@ pub(super) fn mlp(
     x + out
 }
 
-/// `x Φ(x)`. (burn's own GELU has on a GPU the slope of the tanh approximation.)
+/// `x Φ(x)`. (burn's own GELU has the slope of the tanh approximation on a GPU.)
 fn gelu(x: Tensor<3>) -> Tensor<3> {
     let half = x.clone() * 0.5;
     half.clone() * (x * std::f64::consts::FRAC_1_SQRT_2).erf() + half

@@ -1,4 +1,4 @@
-//! The loss on slices, a row at a time: no pair of a quantile and a target is ever stored.
+//! The loss on slices, one row at a time: pairs of quantiles and targets are not stored.
 //!
 //! **Backward**, given `dL` of a row, with `w_i(u) = |τ_i − 1(u < 0)|` and
 //! `H'(u) = max(−1, min(u, 1))`:
@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use crate::buffer::Buffer;
 use crate::simd::sum;
 
-/// Pairs that one task takes: some ten microseconds of work, long beside the start of a task.
+/// Pairs per task: about ten microseconds of work, long compared with the start of a task.
 const PAIRS: usize = 1 << 15;
 
 /// `τ_i = (2i + 1)/(2n)`
@@ -36,7 +36,7 @@ fn huber(u: f32) -> f32 {
     small * (size - small / 2.0)
 }
 
-/// `H'(u)`; a NaN stays one, so that training notices it.
+/// `H'(u)`; a NaN stays NaN, so that training detects it.
 #[inline(always)]
 fn huber_slope(u: f32) -> f32 {
     u.clamp(-1.0, 1.0)
@@ -54,7 +54,7 @@ fn loss_of(quantiles: &[f32], targets: &[f32], levels: &[f32]) -> f32 {
     total / targets.len() as f32
 }
 
-/// What `dL` = `gradient` makes of a row.
+/// The gradients of a row, from `dL` = `gradient`.
 #[multiversion(targets = "simd")]
 fn gradients_of(
     [quantiles, targets, levels]: [&[f32]; 3],
@@ -79,7 +79,7 @@ fn gradients_of(
     }
 }
 
-/// Rows of a task, and the levels in `f32`.
+/// Rows per task, and the levels in `f32`.
 fn of_widths([n, m]: [usize; 2]) -> (usize, Vec<f32>) {
     ((PAIRS / (n * m)).max(1), levels(n).map(|level| level as f32).collect())
 }
@@ -98,7 +98,7 @@ pub(super) fn losses([quantiles, targets]: [&[f32]; 2], widths: [usize; 2]) -> B
     out
 }
 
-/// The gradients by quantiles and targets; the module's documentation has the formulas.
+/// The gradients of quantiles and targets; the module's documentation has the formulas.
 pub(super) fn gradients(
     [quantiles, targets]: [&[f32]; 2],
     widths: [usize; 2],

@@ -1,7 +1,7 @@
 //! The layers on slices, one after the other, blocks of rows in parallel.
 //!
-//! **Forward**, with `n₀ = x`: `hᵢ = nᵢ₋₁ Wᵢ + bᵢ`, `aᵢ = max(hᵢ, 0)`, `nᵢ` the layer norm of
-//! `aᵢ`, or `aᵢ` itself where there is none; the result is `h` of the last layer.
+//! **Forward**, with `n₀ = x`: `hᵢ = nᵢ₋₁ Wᵢ + bᵢ`, `aᵢ = max(hᵢ, 0)`, `nᵢ` the layer norm of `aᵢ`,
+//! or `aᵢ` itself without a norm; the result is `h` of the last layer.
 //!
 //! **Backward**, from the last layer, given `dhᵢ`:
 //!
@@ -10,22 +10,22 @@
 //! - `daᵢ₋₁` from `dnᵢ₋₁` by the layer norm's gradient (`norm.rs`)
 //! - `dhᵢ₋₁ = daᵢ₋₁` where `aᵢ₋₁ > 0`, else 0
 //!
-//! **Kept** are `a`, whose sign is `h`'s, and `n` where it is another: with 256 rows of width 256
-//! they are 256 KiB each, which the second-level caches hold from one layer to the next.
+//! **Kept** are `a`, which has the sign of `h`, and `n` if it differs from `a`: with 256 rows of
+//! width 256 they are 256 KiB each, which the second-level caches hold from one layer to the next.
 //!
-//! Every sum over rows has an order that depends on the shapes alone, so results do not depend on
-//! the number of threads.
+//! The order of every sum over rows depends only on the shapes, so results do not depend on the
+//! number of threads.
 
 use rayon::prelude::*;
 
 use crate::buffer::Buffer;
-use crate::matrix::{Into, Matrix, Panels, multiply, multiply_panels};
+use crate::matrix::{Accumulate, Matrix, Panels, multiply, multiply_panels};
 use crate::norm::{normalise, normalise_backward};
 use crate::outer::add_outer;
 use crate::rows::{add_bias, add_rows, bias_relu, relu_backward};
 
-/// Rows a task takes. A product of 64 rows and a weight of 256 × 256 takes about 100 µs, long
-/// beside the start of a task (5 µs), and a batch of 256 is work for four threads.
+/// Rows per task. A product of 64 rows and a weight of 256 × 256 takes about 100 µs, long compared
+/// with the start of a task (5 µs). A batch of 256 is work for four threads.
 const ROWS: usize = 64;
 
 /// The parameters of a layer as slices.
@@ -37,7 +37,7 @@ pub(super) struct Layer<'a> {
     pub bias: &'a [f32],
     /// Weight and bias.
     pub norm: Option<[&'a [f32]; 2]>,
-    /// Whether the gradient by any of them is wanted.
+    /// Whether the gradient of any of them is needed.
     pub is_tracked: bool,
 }
 
@@ -48,22 +48,22 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// What a hidden layer gave, each `[rows, out]`.
+/// Output of a hidden layer, each `[rows, out]`.
 pub(super) struct Kept {
-    /// Behind ReLU.
+    /// After ReLU.
     active: Buffer,
-    /// Behind the layer norm, where there is one.
+    /// After the layer norm, if there is one.
     normal: Option<Buffer>,
 }
 
 impl Kept {
-    /// What the next layer reads.
+    /// The input of the next layer.
     fn output(&self) -> &[f32] {
         self.normal.as_ref().unwrap_or(&self.active)
     }
 }
 
-/// The last layer's result, and what every layer before it gave.
+/// The last layer's output, and the outputs of all previous layers.
 pub(super) fn forward(x: &[f32], layers: &[Layer<'_>]) -> (Buffer, Vec<Kept>) {
     let mut kept: Vec<Kept> = Vec::with_capacity(layers.len());
     for (i, layer) in layers.iter().enumerate() {
@@ -75,7 +75,7 @@ pub(super) fn forward(x: &[f32], layers: &[Layer<'_>]) -> (Buffer, Vec<Kept>) {
         let mut normal = layer.norm.map(|_| Buffer::new(rows * outputs));
         let compute = |out: &mut [f32], input: &[f32]| {
             let input = Matrix::new(input, input.len() / inputs, inputs);
-            multiply(out, Into::Fresh, input, layer.matrix());
+            multiply(out, Accumulate::Overwrite, input, layer.matrix());
             if is_last {
                 add_bias(out, layer.bias);
             } else {
@@ -102,7 +102,7 @@ pub(super) fn forward(x: &[f32], layers: &[Layer<'_>]) -> (Buffer, Vec<Kept>) {
     unreachable!("a network has a last layer")
 }
 
-/// Gradients by `x` and by the parameters, layer by layer; empty where not wanted.
+/// Gradients of `x` and of the parameters, layer by layer; empty if not needed.
 pub(super) fn backward(
     x: &[f32],
     layers: &[Layer<'_>],
@@ -110,7 +110,7 @@ pub(super) fn backward(
     gradient: &[f32],
     by_x: bool,
 ) -> Vec<Buffer> {
-    // From the last layer to the first; turned round in the end.
+    // From the last layer to the first; reversed at the end.
     let mut gradients: Vec<Buffer> = Vec::with_capacity(1 + 4 * layers.len());
     let mut by_hidden = Buffer::from(gradient);
     for (i, layer) in layers.iter().enumerate().rev() {
@@ -126,7 +126,7 @@ pub(super) fn backward(
         let [by_weight, by_bias] = parameters.unwrap_or_else(|| [empty(), empty()]);
         gradients.extend([by_bias, by_weight]);
         let Some(Below { gradient, norm }) = below else { break };
-        // The norm that was passed belongs to the layer before.
+        // This norm belongs to the previous layer.
         if let Some([by_weight, by_bias]) = norm {
             gradients.extend([by_bias, by_weight]);
         }
@@ -145,11 +145,11 @@ fn empty() -> Buffer {
     Buffer::new(0)
 }
 
-/// The gradient in front of a layer.
+/// The gradients at the input of a layer.
 struct Below {
-    /// By what the layer before gave in front of its ReLU, or by `x`.
+    /// The gradient of the previous layer's output before its ReLU, or of `x`.
     gradient: Buffer,
-    /// By weight and bias of the norm on the way.
+    /// The gradients of weight and bias of the norm in between.
     norm: Option<[Buffer; 2]>,
 }
 
@@ -163,7 +163,7 @@ fn by_parameters(layer: &Layer<'_>, input: &[f32], by_hidden: &[f32]) -> [Buffer
     [by_weight, by_bias]
 }
 
-/// `dh Wᵀ` in blocks of rows, each finished by `finish`, which is told its number.
+/// `dh Wᵀ` in blocks of rows; `finish` receives each block and its number.
 fn by_input(
     layer: &Layer<'_>,
     by_hidden: &[f32],
@@ -177,13 +177,14 @@ fn by_input(
         .enumerate()
         .for_each(|(i, (out, by_hidden))| {
             let by_hidden = Matrix::new(by_hidden, by_hidden.len() / outputs, outputs);
-            multiply_panels(out, inputs, Into::Fresh, by_hidden, &weight);
+            multiply_panels(out, inputs, Accumulate::Overwrite, by_hidden, &weight);
             finish(i, out);
         });
     out
 }
 
-/// Through a layer and the norm and ReLU in front of it, to `dh` of the layer before.
+/// The backward pass through a layer and the norm and ReLU before it, to `dh` of the previous
+/// layer.
 fn through(layer: &Layer<'_>, before: &Layer<'_>, kept: &Kept, by_hidden: &[f32]) -> Below {
     let width = layer.shape[0];
     let Some([weight, _]) = before.norm else {
@@ -195,7 +196,7 @@ fn through(layer: &Layer<'_>, before: &Layer<'_>, kept: &Kept, by_hidden: &[f32]
     let mut by_normal = by_input(layer, by_hidden, |_, _| ());
     let mut gradient = Buffer::zeros(by_normal.len());
     let n_blocks = by_normal.len().div_ceil(ROWS * width);
-    // Of each block of rows, by weight and by bias.
+    // For each block of rows, by weight and by bias.
     let mut sums = vec![0.0; n_blocks * 2 * width];
     gradient
         .par_chunks_mut(ROWS * width)

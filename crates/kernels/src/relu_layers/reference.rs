@@ -27,7 +27,7 @@ pub(super) fn relu_layers(x: Tensor<2>, layers: Vec<ReluLayer>, form: Form) -> T
     rows
 }
 
-/// A constant can stand beside tensors that track gradients only as one of them.
+/// In a list of tensors that track gradients, a constant must be such a tensor too.
 fn like<const D: usize>(tensor: Tensor<D>, is_tracked: bool) -> Tensor<D> {
     if is_tracked && !tensor.is_autodiff() { tensor.autodiff() } else { tensor }
 }

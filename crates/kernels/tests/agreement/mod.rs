@@ -39,7 +39,7 @@ impl Input {
     }
 }
 
-/// A tensor whose gradient is wanted, whatever its number of axes.
+/// A tensor of any number of axes that tracks its gradient.
 enum Leaf {
     One(Tensor<1>),
     Two(Tensor<2>),
@@ -55,7 +55,7 @@ macro_rules! leaf {
         pub fn $name(&self, name: &str) -> Tensor<$axes> {
             match self.0.iter().find(|(known, _)| *known == name) {
                 Some((_, Leaf::$variant(tensor))) => tensor.clone(),
-                _ => panic!("no input {name} of {} axes", $axes),
+                _ => panic!("input {name} of {} axes does not exist", $axes),
             }
         }
     };
@@ -67,7 +67,7 @@ impl Leaves {
     leaf!(three, 3, Three);
     leaf!(four, 4, Four);
 
-    /// Tracked on the CPU.
+    /// Tracked tensors on the CPU.
     pub fn of(inputs: &[Input], dtype: DType) -> Self {
         Self::new(inputs, &Device::flex().autodiff(), dtype)
     }
@@ -124,7 +124,7 @@ pub fn run_on<const D: usize>(
     let output = operation(&leaves, form);
     let gradients = weighed(output.clone()).backward();
     let by = |name: &str, gradient: Option<Vec<f64>>| {
-        gradient.unwrap_or_else(|| panic!("no gradient by {name}"))
+        gradient.unwrap_or_else(|| panic!("the gradient by {name} is missing"))
     };
     let gradients = leaves
         .0
@@ -142,7 +142,7 @@ pub fn run_on<const D: usize>(
     Outcome { output: numbers(output), gradients }
 }
 
-/// The output alone, on a device without autodiff.
+/// Only the output, on a device without autodiff.
 pub fn infer<const D: usize>(
     inputs: &[Input],
     dtype: DType,
@@ -152,7 +152,7 @@ pub fn infer<const D: usize>(
     infer_on(&Device::flex(), inputs, dtype, form, operation)
 }
 
-/// The output alone, on a device.
+/// Only the output, on a device.
 pub fn infer_on<const D: usize>(
     device: &Device,
     inputs: &[Input],
@@ -187,8 +187,8 @@ pub fn distance(got: &[f64], exact: &[f64]) -> f64 {
     apart / size
 }
 
-/// Checks the fused form in `f32` against the reference in `f64`, output and gradients,
-/// and the output without autodiff against the output with it.
+/// Checks the fused form in `f32` against the reference in `f64`, output and gradients, and the
+/// output without autodiff against the output with autodiff.
 #[track_caller]
 pub fn check_fused<const D: usize>(
     inputs: &[Input],
@@ -206,12 +206,12 @@ pub fn check_fused_by<const D: usize>(
     operation: impl Fn(&Leaves, Form) -> Tensor<D>,
 ) {
     let fused = check_single(tolerance, inputs, &operation);
-    // Had the fused form not run, it would be the reference to the last bit.
+    // If the fused form had not run, the results would equal the reference to the last bit.
     let reference = run(inputs, DType::F32, Form::Reference, &operation);
     assert!(reference.gradients != fused.gradients, "the fused form did not run");
 }
 
-/// As [`check_fused_by`], where the fused form may give the reference's bits.
+/// As [`check_fused_by`], for cases in which the fused form may give the reference's bits.
 #[track_caller]
 pub fn check_single<const D: usize>(
     tolerance: impl Fn(&str) -> f64,
@@ -232,7 +232,7 @@ pub fn check_single<const D: usize>(
     fused
 }
 
-/// Checks that a result without elements comes with gradients that are zero.
+/// Checks that a result without elements has gradients of zero.
 #[track_caller]
 pub fn check_empty<const D: usize>(
     inputs: &[Input],
@@ -257,7 +257,7 @@ pub fn check_differences<const D: usize>(
     check_differences_of(1e-5, inputs, points, tolerance, operation);
 }
 
-/// As [`check_differences`], in steps of this size.
+/// As [`check_differences`], with steps of this size.
 #[track_caller]
 pub fn check_differences_of<const D: usize>(
     step: f64,

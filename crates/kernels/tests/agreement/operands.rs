@@ -1,4 +1,4 @@
-//! Operands that several test binaries give an operation.
+//! Operands that several test binaries share.
 
 use burn::tensor::Tensor;
 use overtone_kernels::{
@@ -22,7 +22,7 @@ pub fn attention_inputs(shape: [usize; 3]) -> Vec<Input> {
     ]
 }
 
-/// With `R` of this shape around `centre`.
+/// Attention inputs with `R` of this shape around `centre`.
 pub fn fourier_inputs(shape: [usize; 3], r: [usize; 2], centre: f64) -> Vec<Input> {
     let mut inputs = attention_inputs(shape);
     inputs.push(Input::new("fourier_r", &r, centre, 0.3 * centre));
@@ -43,7 +43,7 @@ pub fn attend(leaves: &Leaves, options: AttentionOptions<'_>) -> Tensor<3> {
     attention_block(leaves.three("x"), weights, options)
 }
 
-/// Of hidden width `h`, with weights within `up` and `down` of zero.
+/// Perceptron inputs with hidden width `h`, and weights within `up` and `down` of zero.
 pub fn mlp_inputs(shape: [usize; 3], h: usize, [up, down]: [f64; 2]) -> Vec<Input> {
     let d = shape[2];
     vec![
@@ -91,8 +91,8 @@ pub fn scores(leaves: &Leaves, power: u32, form: Form) -> Tensor<4> {
     fourier_scores(q, k, leaves.two("r"), power, form)
 }
 
-/// Checks that a NaN in queries, keys or `R`, near and far, is in every score that it is part of,
-/// in no other, and in its own gradient.
+/// Checks the effect of a NaN in queries, keys or `R`, near and far: it is in every score that
+/// depends on it, in no other score, and in its own gradient.
 #[track_caller]
 pub fn check_nan_of_scores(run: impl Fn(&[Input]) -> Outcome) {
     let (tokens, d) = (5, 16);

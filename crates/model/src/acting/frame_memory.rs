@@ -1,17 +1,17 @@
-//! [`FrameMemory`]: what a policy keeps of the frames that its agents have seen.
+//! [`FrameMemory`]: a policy's cache of embedded frames.
 
 use std::collections::VecDeque;
 
 use burn::tensor::{Int, Tensor};
 use overtone_core::{Turn, Window};
 
-/// Embedded observations of all agents' contexts. Each is embedded once; they stay on the
-/// device, where contexts are made of them by picking rows.
+/// Embedded observations of all agents' contexts. Each is embedded once; they stay on the device,
+/// and contexts are made by selecting rows.
 pub(crate) struct FrameMemory {
     context_length: usize,
-    /// `[rows, d_model]`; `None` before the first.
+    /// `[rows, d_model]`; `None` before the first observation.
     table: Option<Tensor<2>>,
-    /// By agent, the rows of its last `context_length` observations.
+    /// For each agent, the rows of its last `context_length` observations.
     rows: Vec<VecDeque<i32>>,
 }
 
@@ -20,9 +20,9 @@ impl FrameMemory {
         Self { context_length, table: None, rows: Vec::new() }
     }
 
-    /// Remembers the new observation of each agent in `turns`, `[turns, d_model]`, and gives
-    /// their contexts, as long as the longest and padded with zeros in front:
-    /// `[turns, time, d_model]`. Afterwards the memory holds what contexts need.
+    /// Stores the new observation of each agent in `turns`, `[turns, d_model]`, and returns their
+    /// contexts, as long as the longest and padded with zeros in front: `[turns, time, d_model]`.
+    /// Afterwards the memory holds only the rows that contexts need.
     pub fn contexts(&mut self, turns: &[Turn], new: Tensor<2>) -> Tensor<3> {
         let [batch, d_model] = new.dims();
         let held = self.table.take();
@@ -54,7 +54,7 @@ impl FrameMemory {
             window.lay(rows.make_contiguous(), 1, padding, &mut picked[places.clone()]);
             *rows = (places.end - rows.len()..places.end).map(|row| row as i32).collect();
         }
-        // Agents whose turn it is not keep theirs.
+        // Agents without a turn keep their rows.
         let mut waiting = vec![true; self.rows.len()];
         turns.iter().for_each(|turn| waiting[turn.agent] = false);
         for (rows, _) in self.rows.iter_mut().zip(waiting).filter(|(_, waits)| *waits) {
@@ -78,7 +78,7 @@ mod tests {
     use overtone_core::policy::EpisodeStart;
 
     #[test]
-    fn each_agent_s_last_observations_stand_on_the_right() {
+    fn each_agent_s_last_observations_are_on_the_right() {
         let start = EpisodeStart { seed: 0, target_return: 0.0 };
         let turn = |agent: usize, begins: bool| Turn {
             agent,
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(see(&[turn(1, true)], &[10.0]), (vec![10.0], vec![1, 1, 1]));
         let two = see(&[turn(0, true), turn(1, false)], &[1.0, 11.0]);
         assert_eq!(two, (vec![0.0, 1.0, 10.0, 11.0], vec![2, 2, 1]));
-        // Agent 0 waits, and is not forgotten.
+        // Agent 0 waits, and keeps its memory.
         assert_eq!(see(&[turn(1, false)], &[12.0]), (vec![11.0, 12.0], vec![1, 2, 1]));
         let two = see(&[turn(1, true), turn(0, false)], &[20.0, 2.0]);
         assert_eq!(two, (vec![0.0, 20.0, 1.0, 2.0], vec![2, 2, 1]));

@@ -1,4 +1,4 @@
-//! What agents remember of their episodes, as a batch of contexts.
+//! The agents' histories of their episodes, as a batch of contexts.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, Window};
@@ -8,33 +8,33 @@ use crate::{
     error::ModelError,
 };
 
-/// What a model's contexts are like.
+/// Form of a model's contexts.
 #[derive(Clone, Copy, Debug)]
 pub struct ContextShape<'a> {
-    /// Timesteps the model sees.
+    /// Number of timesteps that the model sees.
     pub context_length: usize,
-    /// What it sees.
+    /// The form of the observations.
     pub observations: &'a ObservationSpace,
-    /// What it does.
+    /// The form of the actions.
     pub actions: &'a ActionSpace,
 }
 
-/// One agent's episode up to the observation it must act on, or the end of it: of a longer
-/// one the model sees the last `context_length` timesteps.
+/// One agent's episode up to the observation that it must act on, or the end of it. Of a longer
+/// episode, the model sees the last `context_length` timesteps.
 #[derive(Clone, Copy, Debug)]
 pub struct History<'a> {
-    /// `[n, width]`, normalized as the training data was; empty where observations are pixels,
-    /// which come embedded.
+    /// `[n, width]`, normalized with the training data's statistics; empty for pixel observations,
+    /// which are passed embedded.
     pub observations: &'a [f32],
-    /// The action at the last observation is yet to come.
+    /// The previous actions; the action at the last observation is not known yet.
     pub actions: Past<'a>,
-    /// `[n]`, divided by the task's scale as the training data was.
+    /// `[n]`, divided by the task's scale, as in the training data.
     pub returns_to_go: &'a [f32],
-    /// The last observation's place in its episode, from 0; at least `n - 1`.
+    /// The timestep of the last observation in its episode, from 0; at least `n - 1`.
     pub timestep: usize,
 }
 
-/// Actions that were taken.
+/// Previous actions.
 #[derive(Clone, Copy, Debug)]
 pub enum Past<'a> {
     /// `[n - 1]` environment action ids.
@@ -53,14 +53,14 @@ impl Past<'_> {
 }
 
 impl Contexts {
-    /// One context for each agent, as long as the longest history: the others are padded in
-    /// front. `embedded` are observations that the model's encoder has seen before,
+    /// One context for each agent, as long as the longest history; shorter ones are padded in
+    /// front. `embedded` are observations that the model's encoder has embedded already,
     /// `[agents, time, d_model]`.
     ///
-    /// The action that is yet to come is zero, as in the references; no prediction reads it.
+    /// The unknown newest action is zero, as in the references; no prediction reads it.
     ///
     /// # Errors
-    /// When there is no history, or one is empty or does not fit itself or the model.
+    /// When there is no history, or a history is empty, inconsistent, or does not fit the model.
     pub fn of_histories(
         histories: &[History<'_>],
         shape: ContextShape<'_>,
@@ -88,7 +88,7 @@ impl Contexts {
             Some(embedded) => Observed::Embedded(embedded),
             None => {
                 let seen = histories.iter().map(|history| history.observations.to_vec());
-                Observed::Vectors(floats(laid(&windows, seen, wide, 0.0), wide))
+                Observed::Vectors(floats(rows_of_windows(&windows, seen, wide, 0.0), wide))
             }
         };
         let width = shape.actions.size();
@@ -98,7 +98,7 @@ impl Contexts {
                     Past::Discrete(ids) => [ids, &[0]].concat(),
                     Past::Continuous(_) => unreachable!("histories were checked"),
                 });
-                let ids = TensorData::new(laid(&windows, ids, 1, 0), [batch, time]);
+                let ids = TensorData::new(rows_of_windows(&windows, ids, 1, 0), [batch, time]);
                 Acted::Discrete(Tensor::from_data(ids, device))
             }
             ActionSpace::Continuous { .. } => {
@@ -106,11 +106,11 @@ impl Contexts {
                     Past::Continuous(numbers) => [numbers, &vec![0.0; width]].concat(),
                     Past::Discrete(_) => unreachable!("histories were checked"),
                 });
-                Acted::Continuous(floats(laid(&windows, numbers, width, 0.0), width))
+                Acted::Continuous(floats(rows_of_windows(&windows, numbers, width, 0.0), width))
             }
         };
         let returns_to_go = histories.iter().map(|history| history.returns_to_go.to_vec());
-        let returns_to_go = floats(laid(&windows, returns_to_go, 1, 0.0), 1);
+        let returns_to_go = floats(rows_of_windows(&windows, returns_to_go, 1, 0.0), 1);
         let timesteps = histories.iter().map(|history| {
             let first = history.timestep - (history.returns_to_go.len() - 1);
             let timesteps = first..=history.timestep;
@@ -120,27 +120,26 @@ impl Contexts {
             observations,
             actions,
             returns_to_go: returns_to_go.squeeze_dim::<2>(2),
-            timesteps: laid(&windows, timesteps, 1, 0),
+            timesteps: rows_of_windows(&windows, timesteps, 1, 0),
             n_padding: windows.iter().map(Window::n_padding).collect(),
             best: Vec::new(),
         })
     }
 }
 
-/// Columns of `width` values a timestep as rows of one batch, each cut and padded as its window
-/// says.
-fn laid<T: Copy>(
+/// Columns of `width` values per timestep as rows of one batch, each cut and padded by its window.
+fn rows_of_windows<T: Copy>(
     windows: &[Window],
     columns: impl Iterator<Item = Vec<T>>,
     width: usize,
     padding: T,
 ) -> Vec<T> {
     let each = windows.first().map_or(0, |window| window.context_length) * width;
-    let mut laid = vec![padding; windows.len() * each];
-    for ((window, column), out) in windows.iter().zip(columns).zip(laid.chunks_exact_mut(each)) {
+    let mut rows = vec![padding; windows.len() * each];
+    for ((window, column), out) in windows.iter().zip(columns).zip(rows.chunks_exact_mut(each)) {
         window.lay(&column, width, padding, out);
     }
-    laid
+    rows
 }
 
 impl History<'_> {
@@ -215,7 +214,7 @@ mod tests {
     };
 
     #[test]
-    fn the_last_timesteps_stand_on_the_right() {
+    fn the_last_timesteps_are_on_the_right() {
         let both = inputs(&[FOUR_STEPS, ONE_STEP]).unwrap();
         let observations = [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 0.0, 0.0, 0.0, 0.0, 9.0, 9.5];
         assert_eq!(vectors(&both), observations);
@@ -256,7 +255,7 @@ mod tests {
         assert!(inputs(&[]).is_err());
     }
 
-    /// Pixels come embedded, and a list of actions as ids.
+    /// Pixels are passed embedded, and discrete actions as ids.
     #[test]
     fn embedded_observations_and_ids_are_laid_alike() {
         let (observations, actions) =

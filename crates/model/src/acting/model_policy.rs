@@ -1,15 +1,15 @@
 //! [`ModelPolicy`]: a batch of agents that act with one model, each with its own history.
 //!
-//! An agent remembers the last `context_length` timesteps of its episode, with observations and
-//! returns-to-go as in training, and its actions. A step is one pass over the contexts of all agents
-//! whose turn it is; the transformer's last layer computes their newest observations alone. Each new
-//! frame is embedded once and its embedding kept. Embeddings stay on the device, and a step waits
-//! for it once, to read the head's decisions; with `return_quantile` below 1 once more before, to
-//! read predicted returns.
+//! An agent stores the last `context_length` timesteps of its episode: observations and
+//! returns-to-go as in training, and its actions. A step is one pass over the contexts of all
+//! agents with a turn; the transformer's last layer computes only their newest observations. Each
+//! new frame is embedded once, and its embedding is kept on the device. A step waits for the device
+//! once, to read the head's decisions. With `return_quantile` below 1, it waits once more before
+//! that, to read predicted returns.
 //!
-//! As in the references, the return-to-go begins at the target and falls by each reward, or
-//! stays where data pays the whole return at the end. The newest action is zero, and no prediction
-//! reads it.
+//! As in the references, the return-to-go starts at the target and falls by each reward, or stays
+//! the same if the data pays the whole return at the end. The newest action is zero, and no
+//! prediction reads it.
 
 use burn::{
     module::Module,
@@ -37,22 +37,22 @@ use crate::{
     model::Model,
 };
 
-/// What one agent remembers of its episode.
+/// One agent's memory of its episode.
 struct Agent {
-    /// Vectors, normalized; frames are in the policy's [`FrameMemory`].
+    /// Normalized vectors; frames are in the policy's [`FrameMemory`].
     observations: Recent<f32>,
-    /// As played; one shorter than the rest while an action is due.
+    /// The actions as taken; one shorter than the rest while an action is due.
     actions: Taken,
     /// Divided by the return scale.
     returns_to_go: Recent<f32>,
     /// Return-to-go of the newest timestep, divided by [`unit`].
     return_to_go: f32,
-    /// Timesteps seen so far, the current one included.
+    /// Number of timesteps so far, including the current one.
     n_seen: usize,
     generator: Generator,
 }
 
-/// Actions that were taken, or ids that are fed back for them.
+/// Previous actions, or the ids that are fed back in place of them.
 enum Taken {
     Ids(Recent<i32>),
     Numbers(Recent<f32>),
@@ -106,31 +106,31 @@ pub struct ModelPolicy {
     model: Model,
     /// `None`: the model is not conditioned on returns.
     conditioner: Option<Conditioner>,
-    /// Whether a context's place in its episode is that of its newest timestep, as in the released
-    /// evaluation on Atari.
+    /// Whether the global position of a context is the position of its newest timestep, as in the
+    /// released evaluation on Atari.
     is_placed_by_newest: bool,
     play: Play,
-    /// Of vectors.
+    /// For vector observations.
     normalization: Option<Normalization>,
-    /// Where the model is, and its float type.
+    /// The model's device and float type.
     place: (Device, DType),
-    /// By agent; `None` before its first episode.
+    /// For each agent; `None` before its first episode.
     agents: Vec<Option<Agent>>,
     frames: FrameMemory,
-    /// Fed back for each action.
+    /// The bin of each action, fed back in place of the action.
     bin_of: Option<Vec<usize>>,
-    /// What the last actions were drawn from, bin by bin.
+    /// The distributions of the last actions, bin by bin.
     played: Vec<f64>,
-    /// The order of the bins in `played`, and the action of each; `None` for real-valued actions.
+    /// The order of the bins in `played`, and the action of each; `None` for continuous actions.
     played_order: Option<(BinOrder, Vec<usize>)>,
 }
 
 impl ModelPolicy {
-    /// Acts with `model` (dropout off) as `play` says. `normalization` is that of its training data,
-    /// `None` where observations are used as they come, as pixels are.
+    /// Acts with `model` (dropout off) under the protocol `play`. `normalization`: statistics of
+    /// its training data; `None` if observations are not normalized, such as pixels.
     ///
     /// # Errors
-    /// When the normalization is not one of the model's observations, the return scale or the
+    /// When the normalization does not fit the model's observations, the return scale or the
     /// temperature is not positive, or the model was not trained for this [`Condition`].
     pub fn new(
         model: &Model,
@@ -140,7 +140,7 @@ impl ModelPolicy {
         Self::with_returns(model, None, normalization, play)
     }
 
-    /// The same with the return model of the agent, which a return quantile needs.
+    /// The same with the agent's return model, which a return quantile needs.
     ///
     /// # Errors
     /// As [`ModelPolicy::new`].
@@ -163,7 +163,7 @@ impl ModelPolicy {
                 ("standard deviations of observations", &normalization.std),
             ] {
                 if numbers.len() != expected {
-                    let expected = format!("{expected}, as the model has");
+                    let expected = format!("{expected}, as in the model");
                     return Err(wrong(what, numbers.len(), expected));
                 }
             }
@@ -209,7 +209,7 @@ impl ModelPolicy {
         ContextShape { context_length: self.model.context_length(), observations, actions }
     }
 
-    /// Each agent sees its new observation and what is left of its return.
+    /// Adds each agent's new observation and return-to-go to its history.
     fn remember(&mut self, turns: &[Turn], normalized: &[f32]) {
         let width = normalized.len() / turns.len();
         for (row, turn) in turns.iter().enumerate() {
@@ -235,7 +235,7 @@ impl ModelPolicy {
         }
     }
 
-    /// The model's decisions in the contexts of these turns' agents.
+    /// The model's decisions for these agents' contexts.
     fn decide(
         &mut self,
         turns: &[Turn],
@@ -258,8 +258,7 @@ impl ModelPolicy {
         Ok(self.model.decide(&contexts))
     }
 
-    /// The observations of these turns' contexts where they are frames, of which the new ones
-    /// are embedded.
+    /// The observations of these contexts in embedded form (frames only). New frames are embedded.
     fn embedded(&mut self, turns: &[Turn], observations: Observations<'_>) -> Option<Tensor<3>> {
         let Observations::Pixels(pixels) = observations else { return None };
         let ObservationSpace::Pixels { shape } = self.model.spaces().0 else { return None };
@@ -272,7 +271,7 @@ impl ModelPolicy {
         Some(self.frames.contexts(turns, new))
     }
 
-    /// One of a list of actions for each turn.
+    /// A discrete action for each turn.
     fn choose_actions(
         &mut self,
         turns: &[Turn],
@@ -299,7 +298,7 @@ impl ModelPolicy {
         Ok(Actions::Discrete(chosen))
     }
 
-    /// Real-valued actions, one for each turn.
+    /// A continuous action for each turn.
     fn choose_numbers(
         &mut self,
         turns: &[Turn],
@@ -361,16 +360,16 @@ impl Policy for ModelPolicy {
     }
 }
 
-/// What rewards are divided by before they are taken off a return-to-go: the return scale, and 1
-/// where that is cut to integers, which are the environment's.
+/// Divisor of the rewards before they are subtracted from a return-to-go. It is the return scale,
+/// or 1 if the return-to-go is truncated to integers in the environment's units.
 fn unit(play: &Play) -> f32 {
     if play.integer_returns { 1.0 } else { play.return_scale }
 }
 
-/// In which order a list of actions are bins, and the action of each bin.
+/// The order of discrete actions as bins, and the action of each bin.
 ///
-/// The linear head has no order of its own. It is seen in the Fourier head's, so that the two
-/// can be compared, as the paper does.
+/// The linear head has no own order. Its distributions are reported in the Fourier head's order, so
+/// that both can be compared, as in the paper.
 fn played_order(model: &Model) -> Option<(BinOrder, Vec<usize>)> {
     let ActionSpace::Discrete { names } = model.spaces().1 else { return None };
     let compass = ActionOrder::compass(names);
@@ -386,12 +385,12 @@ fn played_order(model: &Model) -> Option<(BinOrder, Vec<usize>)> {
 }
 
 /// # Errors
-/// When what the model says is no finite number.
-fn check_finite(said: &[f32]) -> Result<(), ModelError> {
-    match said.iter().find(|number| !number.is_finite()) {
+/// When an output of the model is not finite.
+fn check_finite(outputs: &[f32]) -> Result<(), ModelError> {
+    match outputs.iter().find(|number| !number.is_finite()) {
         None => Ok(()),
         Some(number) => {
-            let expected = "finite numbers: are the model's weights finite?";
+            let expected = "finite numbers. Check the model's weights";
             Err(wrong("actions of the model", number, expected.into()))
         }
     }

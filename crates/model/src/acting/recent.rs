@@ -2,7 +2,7 @@
 
 /// The last rows of a table, always in one slice.
 ///
-/// Holds up to twice as many as asked for, so that most new rows move no old one.
+/// Stores up to twice as many as necessary, so that most new rows do not move old ones.
 pub(crate) struct Recent<T> {
     width: usize,
     kept: usize,
@@ -10,7 +10,7 @@ pub(crate) struct Recent<T> {
 }
 
 impl<T: Copy> Recent<T> {
-    /// Of rows of `width` values the last `kept`.
+    /// Keeps the last `kept` rows of `width` values.
     pub fn new(width: usize, kept: usize) -> Self {
         Self { width, kept, values: Vec::with_capacity(width * (2 * kept).max(1)) }
     }
@@ -25,7 +25,7 @@ impl<T: Copy> Recent<T> {
         self.values.extend_from_slice(row);
     }
 
-    /// The kept rows, oldest first; fewer while there are fewer.
+    /// The kept rows, oldest first; fewer at the start.
     pub fn rows(&self) -> &[T] {
         &self.values[self.values.len().saturating_sub(self.kept * self.width)..]
     }

@@ -1,4 +1,4 @@
-//! What every policy of a model checks before its agents remember anything.
+//! Checks of a policy's turns before its agents change their histories.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use overtone_core::{Normalization, ObservationSpace, Observations, Turn};
 
 use crate::error::ModelError;
 
-/// Asserts that these turns can be taken: one observation of `space` for each, no agent twice,
-/// and none in mid-episode that `plays` does not know.
+/// Asserts that these turns are valid: one observation of `space` for each, each agent at most
+/// once, and an active episode for each agent in mid-episode (`plays`).
 ///
 /// # Errors
-/// When turns and observations do not fit each other, the space, or what went before.
+/// When turns and observations do not fit each other, the space, or the previous turns.
 pub fn check(
     turns: &[Turn],
     observations: Observations<'_>,
@@ -47,10 +47,10 @@ pub fn check(
     Ok(())
 }
 
-/// Vectors normalized, one a turn; nothing for pixels.
+/// Normalized vectors, one per turn; empty for pixels.
 ///
 /// # Errors
-/// When one of them, a reward or a target return is no finite number.
+/// When an observation, a reward or a target return is not finite.
 pub fn normalized(
     turns: &[Turn],
     observations: Observations<'_>,
@@ -65,8 +65,9 @@ pub fn normalized(
     }
     let width = numbers.len() / turns.len().max(1);
     for (row, turn) in turns.iter().enumerate() {
-        let told = turn.start.map_or(turn.reward, |start| start.target_return);
-        let mut all = numbers[row * width..(row + 1) * width].iter().copied().chain([told]);
+        let return_or_reward = turn.start.map_or(turn.reward, |start| start.target_return);
+        let mut all =
+            numbers[row * width..(row + 1) * width].iter().copied().chain([return_or_reward]);
         if let Some(number) = all.find(|number| !number.is_finite()) {
             let got = format!("{number} for agent {}", turn.agent);
             let what = "normalized observation, reward or target return";

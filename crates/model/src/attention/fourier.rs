@@ -12,23 +12,23 @@ use crate::{
 };
 
 options! {
-    /// Its options.
+    /// Options of the Fourier integral kernel.
     #[derive(Copy)]
     pub struct FourierKernel {
-        /// 2, 4 or 6; the FourierFormer paper's main experiments have 4.
+        /// Power of each factor: 2, 4 or 6; the FourierFormer paper's main experiments use 4.
         pub power: u32 = 4,
-        /// How many learned R each layer has: scalar, one, as the paper; per_head; or
-        /// per_dimension, the paper's vector R.
+        /// Number of learned R per layer: scalar, one, as in the paper; per_head; or per_dimension,
+        /// the paper's vector R.
         pub r: RShape = RShape::Scalar,
-        /// Every R before training; the paper's 1 in reinforcement learning.
+        /// Initial value of every R; the paper uses 1 in reinforcement learning.
         pub initial: f64 = 1.0,
-        /// Added to the sum that weights are divided by; 0 is the paper's formula, 1e-6 its code,
-        /// whose attention vanishes where all weights are small.
+        /// Added to the sum of the weights, their divisor; 0 is the paper's formula, 1e-6 its code,
+        /// with an attention that vanishes if all weights are small.
         pub epsilon: f64 = 0.0,
     }
 }
 
-/// How many `R` a layer of Fourier attention learns.
+/// Number of learned `R` per layer of Fourier attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RShape {
@@ -41,7 +41,7 @@ pub enum RShape {
 }
 
 impl RShape {
-    /// Of `[n_heads, d_head]`, with 1 where the `R` are shared.
+    /// Shape for `[n_heads, d_head]`, with 1 for a shared axis.
     pub fn dims(self, n_heads: usize, d_head: usize) -> [usize; 2] {
         match self {
             Self::Scalar => [1, 1],
@@ -62,7 +62,7 @@ impl AttentionVariant for FourierKernel {
         }
         let initial = self.initial as f32;
         if !(initial > 0.0 && initial.is_finite()) {
-            let expected = "must be positive and finite, as an f32 too";
+            let expected = "must be positive and finite, also as f32";
             return Err(config_error("attention.initial", self.initial, expected));
         }
         check_not_negative("attention.epsilon", self.epsilon)
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernels_that_do_not_exist_are_refused() {
+    fn invalid_kernels_are_refused() {
         let refused = |change: &dyn Fn(&mut FourierKernel)| {
             let mut kernel =
                 FourierKernel { power: 6, r: RShape::PerHead, initial: 2.0, epsilon: 1e-6 };

@@ -1,14 +1,14 @@
-//! Fourier attention for any burn network: self-attention, or cross-attention, whose weights come
-//! from the Fourier integral kernel (Nguyen et al. 2022, "FourierFormer", equations 15 and 16) in
-//! place of the softmax of dot products.
+//! Fourier attention for any burn network: self-attention or cross-attention with weights from the
+//! Fourier integral kernel (Nguyen et al. 2022, "FourierFormer", equations 15 and 16) instead of
+//! the softmax of dot products.
 //!
 //! Query `i` gives key `j` the weight `w_ij = Π_d sinc(R_d (q_id − k_jd))^power`,
 //! `sinc x = sin x / x`, and a head returns `Σ_j w_ij v_j / (Σ_j w_ij + ε)`. `R` is learned. Small
-//! `R` make all weights alike, large ones look at the nearest keys alone.
+//! `R` make all weights similar, large ones restrict the attention to the nearest keys.
 //!
-//! The module has the shape of burn's `MultiHeadAttention`: four linear layers, dropout on the
-//! weights, no norm and no residual. The scores are this workspace's kernels: fused on the CPU in
-//! `f32`, hand-written on a GPU, plain tensors elsewhere; gradients are exact in all three.
+//! The module has the interface of burn's `MultiHeadAttention`: four linear layers, dropout on the
+//! weights, no norm and no residual. The scores use this workspace's kernels: fused on the CPU in
+//! `f32`, hand-written on a GPU, plain tensors elsewhere. Gradients are exact in all three.
 //!
 //! ```
 //! use burn::tensor::{Device, Distribution, Tensor};
@@ -19,13 +19,13 @@
 //! let x = Tensor::<3>::random([2, 7, 32], Distribution::Normal(0.0, 1.0), &device);
 //! assert_eq!(attention.forward(x.clone()).dims(), [2, 7, 32]);
 //!
-//! // The first token sees itself alone, the second itself and the first; weights add up to 1.
+//! // The first token sees only itself, the second itself and the first; weights add up to 1.
 //! let weights = attention.weights(x.clone().narrow(0, 0, 1), None); // [batch, heads, queries, keys]
 //! let first: Vec<f32> = weights.narrow(1, 0, 1).into_data().iter().collect();
 //! assert_eq!(first[..3], [1.0, 0.0, 0.0]);
 //! assert!((first[7] + first[8] - 1.0).abs() < 1e-6 && first[9] == 0.0);
 //!
-//! // Cross-attention: seven tokens look at eleven of another sequence.
+//! // Cross-attention: seven tokens attend to eleven of another sequence.
 //! let cross = FourierAttentionConfig::new(32, 4).init(&device);
 //! let memory = Tensor::<3>::random([2, 11, 32], Distribution::Normal(0.0, 1.0), &device);
 //! assert_eq!(cross.forward_cross(x, memory, None).dims(), [2, 7, 32]);
@@ -49,26 +49,26 @@ use crate::{attention::RShape, matrices::Matrices};
 pub struct FourierAttentionConfig {
     /// Width of a token.
     pub d_model: usize,
-    /// Heads; divides `d_model`.
+    /// Number of heads; divides `d_model`.
     pub n_heads: usize,
-    /// Whether a token sees itself and earlier ones only.
+    /// Whether a token sees only itself and earlier tokens.
     #[config(default = false)]
     pub causal: bool,
-    /// Probability of dropping a weight while training; burn's default.
+    /// Probability of dropping a weight during training; burn's default.
     #[config(default = 0.1)]
     pub dropout: f64,
-    /// Of each factor of a weight: even, since a negative factor would make a negative weight.
-    /// The paper's main experiments have 4.
+    /// Power of each factor of a weight: even, because a negative factor would give a negative
+    /// weight. The paper's main experiments use 4.
     #[config(default = 4)]
     pub power: u32,
-    /// How many `R` are learned.
+    /// Number of learned `R`.
     #[config(default = "RShape::PerHead")]
     pub r: RShape,
-    /// Every `R` at the start.
+    /// Initial value of every `R`.
     #[config(default = 1.0)]
     pub initial_r: f64,
-    /// ε, added to the sum of weights. 0 is the paper's formula; its code has 1e-6, by which a
-    /// query that is far from all keys sees nothing.
+    /// ε, added to the sum of weights. 0 is the paper's formula; its code uses 1e-6, so that a
+    /// query far from all keys sees nothing.
     #[config(default = 0.0)]
     pub epsilon: f64,
 }
@@ -78,23 +78,23 @@ pub struct FourierAttentionConfig {
 pub struct FourierAttention {
     /// `d_model` → `d_model`; heads are contiguous.
     pub query: Linear,
-    /// The same, of keys.
+    /// The same, for keys.
     pub key: Linear,
-    /// The same, of values.
+    /// The same, for values.
     pub value: Linear,
     /// `d_model` → `d_model`, over all heads.
     pub output: Linear,
     /// `R`: `[n_heads or 1, d_head or 1]`.
     pub r: Param<Tensor<2>>,
-    /// Of weights, where burn trains.
+    /// Dropout of the weights, during burn's training.
     pub dropout: Dropout,
-    /// Heads.
+    /// Number of heads.
     pub n_heads: usize,
-    /// Of each factor of a weight.
+    /// Power of each factor of a weight.
     pub power: u32,
     /// Added to the sum of weights.
     pub epsilon: f64,
-    /// Whether a token sees itself and earlier ones only.
+    /// Whether a token sees only itself and earlier tokens.
     pub causal: bool,
 }
 
@@ -106,7 +106,7 @@ impl Matrices for FourierAttention {
 }
 
 impl FourierAttentionConfig {
-    /// A module with weights as burn draws them for linear layers.
+    /// A module with burn's initialization of linear layers.
     ///
     /// # Panics
     /// When `n_heads` does not divide `d_model`, `power` is odd or zero, `initial_r` is not
@@ -148,21 +148,21 @@ impl FourierAttention {
     ///
     /// # Shapes
     /// - `x` and result: `[batch, time, d_model]`
-    /// - `valid_mask`: `[batch, time]`, `true` where a token is real. No other token sees a padded
-    ///   one; a padded one sees itself, so that its own row is finite
+    /// - `valid_mask`: `[batch, time]`, `true` for real tokens. Only a padded token sees itself, so
+    ///   that its own row is finite; other tokens do not see it
     pub fn forward_masked(&self, x: Tensor<3>, valid_mask: Option<Tensor<2, Bool>>) -> Tensor<3> {
         let weights = self.weights(x.clone(), valid_mask);
         self.mix(weights, x)
     }
 
-    /// Cross-attention: the tokens of `x` look at those of `memory`, of which there may be more
-    /// or fewer.
+    /// Cross-attention: the tokens of `x` attend to the tokens of `memory`, whose number may
+    /// differ.
     ///
     /// # Shapes
     /// - `x` and result: `[batch, time, d_model]`
     /// - `memory`: `[batch, keys, d_model]`
-    /// - `valid_mask`: `[batch, keys]`, `true` where a token of `memory` is real: at least one of
-    ///   each sequence, or its results are no numbers. No token sees a padded one
+    /// - `valid_mask`: `[batch, keys]`, `true` for real tokens of `memory`: at least one in each
+    ///   sequence, or its results are NaN. Padded tokens are not seen
     ///
     /// # Panics
     /// When the module is causal: tokens of another sequence are neither earlier nor later.
@@ -176,7 +176,7 @@ impl FourierAttention {
         self.mix(weights, memory)
     }
 
-    /// What each head gives each key, before dropout.
+    /// The weights of each head, before dropout.
     ///
     /// # Shapes
     /// - `x`: `[batch, time, d_model]`, `valid_mask`: `[batch, time]`
@@ -186,7 +186,7 @@ impl FourierAttention {
         self.visible_weights(x.clone(), x, hidden)
     }
 
-    /// The same of [cross-attention](Self::forward_cross).
+    /// The same for [cross-attention](Self::forward_cross).
     ///
     /// # Shapes
     /// - `x`: `[batch, time, d_model]`, `memory`: `[batch, keys, d_model]`, `valid_mask`:
@@ -207,7 +207,8 @@ impl FourierAttention {
         self.visible_weights(x, memory, hidden)
     }
 
-    /// `hidden` is `true` where a query may not see the key, and expands to the weights' shape.
+    /// Sets weights to 0 where `hidden` is `true`: the query must not see the key. `hidden` expands
+    /// to the weights' shape.
     fn visible_weights(
         &self,
         x: Tensor<3>,
@@ -224,7 +225,7 @@ impl FourierAttention {
         probabilities(scores, self.epsilon)
     }
 
-    /// The values of `memory` by these weights, through dropout and the last layer.
+    /// The values of `memory` mixed by these weights, through dropout and the last layer.
     fn mix(&self, weights: Tensor<4>, memory: Tensor<3>) -> Tensor<3> {
         let values = self.heads(self.value.forward(memory));
         let mixed = self.dropout.forward(weights).matmul(values);
@@ -238,8 +239,8 @@ impl FourierAttention {
         x.reshape([batch, time, self.n_heads, width / self.n_heads]).swap_dims(1, 2)
     }
 
-    /// `[batch or 1, 1, queries, keys]`, `true` where a query may not see the key; `None` where
-    /// all see all.
+    /// `[batch or 1, 1, queries, keys]`, `true` if a query must not see the key; `None` if all see
+    /// all.
     fn hidden(
         &self,
         time: usize,

@@ -5,7 +5,7 @@ use overtone_kernels::Score;
 use super::AttentionVariant;
 
 options! {
-    /// It has no options.
+    /// This score has no options.
     #[derive(Copy)]
     pub struct ScaledDotProduct {}
 }

@@ -1,10 +1,10 @@
 //! [`AverageReturn`]: the average return per remaining step.
 //!
-//! A return-to-go falls with every reward, so within an episode it reveals the time: where every
-//! good episode has the same return, a model can read the time from it and memorise the recorded
-//! gaits. `R̂ₜ / (H − t)`, the input of RvS-R (Emmons et al. 2022), does not fall while rewards come
-//! evenly. Here it is `R̂ₜ · H / (H − t)`, the same number in units of a whole episode's return,
-//! because returns come divided by a scale that suits these.
+//! A return-to-go falls with every reward, so it reveals the time within an episode. If every good
+//! episode has the same return, a model can read the time from it and memorise the recorded
+//! trajectories. `R̂ₜ / (H − t)`, the input of RvS-R (Emmons et al. 2022), does not fall while
+//! rewards come evenly. Here it is `R̂ₜ · H / (H − t)`, the same quantity in units of a whole
+//! episode's return, because the scale that divides returns fits this unit.
 
 use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AverageReturn {
-    /// `H`: the most steps of an episode.
+    /// `H`: the maximum number of steps of an episode.
     pub horizon: usize,
 }
 
 impl AverageReturn {
-    /// `H / (H − t)`, by which the return-to-go of timestep `t` is multiplied. From the last step
-    /// on, one step remains.
+    /// `H / (H − t)`, the factor of the return-to-go at timestep `t`. From the last step on, one
+    /// step remains.
     pub fn factor(self, timestep: i32) -> f32 {
         let horizon = self.horizon as f32;
         horizon / (horizon - timestep as f32).max(1.0)

@@ -1,21 +1,21 @@
 //! [`ReturnModel`]: the distribution of returns from an observation, which bounds an agent's target.
 //!
-//! A Decision Transformer with a target that no episode achieved from its state answers a question
-//! outside of its data. Here a perceptron predicts from an observation alone the distribution
-//! `p(ẑ | o)` of the number `ẑ` that the transformer is conditioned on. Its head is any head for a
-//! continuous action, or [HL-Gauss](ReturnModelConfig::hl_gauss). While acting, the agent is
-//! conditioned on
+//! A Decision Transformer with a target that no episode achieved from its state must extrapolate.
+//! Here a perceptron predicts the distribution `p(ẑ | o)` of the transformer's return input `ẑ`
+//! from an observation. Its head is any head for a continuous action, or
+//! [HL-Gauss](ReturnModelConfig::hl_gauss). While acting, the agent is conditioned on
 //!
 //! ```text
-//! min(ẑ of what is left of the target, F⁻¹(q | o))
+//! min(ẑ of the rest of the target, F⁻¹(q | o))
 //! ```
 //!
-//! at each timestep of its context, `F` being the cumulative distribution: a target beyond what a
-//! state allows becomes the `q`-quantile of the returns from states like it. With a target above
-//! every recorded return the agent follows that quantile alone, as Lee et al. (2022, "Multi-Game
-//! Decision Transformers") have their agents ask for expert returns, and needs no target.
+//! at each timestep of its context, where `F` is the cumulative distribution: a target that a state
+//! does not allow becomes the `q`-quantile of the returns from similar states. With a target above
+//! every recorded return, the agent is conditioned only on that quantile and does not need a
+//! target. Lee et al. (2022, "Multi-Game Decision Transformers") condition their agents on expert
+//! returns in this way.
 //!
-//! It shares no weight with the model of actions, and has a loss and an optimizer of its own.
+//! It shares no weights with the model of actions, and has its own loss and optimizer.
 
 use burn::{
     module::{Module, ParamId},
@@ -35,7 +35,7 @@ use crate::{
     weights::{self, NamedTensors},
 };
 
-/// The part of an agent's tensors that belongs to its return model.
+/// Name prefix of the return model's tensors.
 pub const PART: &str = "return_model";
 
 /// Options of a [`ReturnModel`].
@@ -46,15 +46,15 @@ pub struct ReturnModelConfig {
     pub n_layers: usize,
     /// Width of a hidden layer.
     pub width: usize,
-    /// How the last of them becomes a distribution over [-1, 1].
+    /// Conversion of the last layer to a distribution over [-1, 1].
     pub head: HeadConfig,
-    /// Standard deviation, in bins, of the Gaussian around a return that spreads it over bins
-    /// (heads on bins only); 0: the whole return belongs to the bin that holds it.
+    /// Standard deviation, in bins, of the Gaussian that spreads a return over bins (heads on bins
+    /// only). 0: the whole return is assigned to its bin.
     pub smoothing: f64,
 }
 
 impl ReturnModelConfig {
-    /// Two hidden layers of 256, 1 % of the cost of the transformers that it stands beside.
+    /// Two hidden layers of 256: 1 % of the cost of the transformers that it is used with.
     pub fn new(head: HeadConfig) -> Self {
         Self { n_layers: 2, width: 256, head, smoothing: 0.0 }
     }
@@ -66,7 +66,7 @@ impl ReturnModelConfig {
     /// p_j = Φ((e_{j+1} - z) / σ) - Φ((e_j - z) / σ), divided by their sum over [-1, 1]
     /// ```
     ///
-    /// of a return `z` by cross-entropy, `e_j` being the bins' edges and σ the deviation.
+    /// for a return `z`, by cross-entropy; `e_j` are the bins' edges and σ is the deviation.
     pub fn hl_gauss() -> Self {
         let linear = BinsHeadConfig::Linear(LinearConfig {});
         let head = HeadConfig::Binned(BinnedConfig { bins: 120, head: linear });
@@ -84,25 +84,25 @@ impl ReturnModelConfig {
         }
     }
 
-    /// Checks what the types cannot.
+    /// Checks the values that the types do not.
     ///
     /// # Errors
-    /// Names the first key whose value describes no distribution of returns.
+    /// Names the first key with an invalid value.
     pub fn validate(&self, observations: &ObservationSpace) -> Result<(), ModelError> {
         if matches!(observations, ObservationSpace::Pixels { .. }) {
-            let expected = "none: a return model reads vectors, not pixels";
-            return Err(config_error("model.return_head", "given", expected));
+            let expected = "must be none: a return model reads vectors, not pixels";
+            return Err(config_error("model.return_head", "set", expected));
         }
         if matches!(self.head, HeadConfig::Tanh(_) | HeadConfig::Pointwise(_)) {
-            let expected = "a head with a distribution, which has quantiles";
+            let expected = "must be a head with a distribution, which has quantiles";
             return Err(config_error("model.return_head", self.head.name(), expected));
         }
         if !(self.smoothing >= 0.0 && self.smoothing.is_finite()) {
-            let expected = "a number of bins, 0 or more";
+            let expected = "must be a number of bins, 0 or more";
             return Err(config_error("return_model.smoothing", self.smoothing, expected));
         }
         if self.smoothing > 0.0 && !matches!(self.head, HeadConfig::Binned(_)) {
-            let expected = "0: only bins are smoothed";
+            let expected = "must be 0: only bins are smoothed";
             return Err(config_error("return_model.smoothing", self.smoothing, expected));
         }
         self.perceptron().validate(observations, &ActionSpace::unit(1))
@@ -112,7 +112,7 @@ impl ReturnModelConfig {
 /// See the [module's documentation](self).
 #[derive(Module, Debug)]
 pub struct ReturnModel {
-    /// Its "action" is the return.
+    /// A perceptron whose "action" is the return.
     pub perceptron: Perceptron,
     /// As in [`ReturnModelConfig`].
     pub smoothing: f64,
@@ -128,7 +128,7 @@ impl ReturnModel {
     /// A new model, initialised as a [`Perceptron`].
     ///
     /// # Errors
-    /// When `config` describes none for such observations.
+    /// When `config` is not valid for such observations.
     pub fn init(
         config: &ReturnModelConfig,
         observations: &ObservationSpace,
@@ -141,7 +141,7 @@ impl ReturnModel {
         Ok(Self { perceptron, smoothing })
     }
 
-    /// A new model on `device` with these weights, which hold exactly what `config` describes.
+    /// A new model on `device` with these weights, which must fit `config` exactly.
     ///
     /// # Errors
     /// As [`Model::from_weights`](crate::Model::from_weights).
@@ -160,8 +160,8 @@ impl ReturnModel {
     }
 
     /// Mean loss over the real timesteps of contexts with conditioned returns, `[1]`, in nats, plus
-    /// the head's regulariser. Contexts of a top percent do not count: the distribution is that of
-    /// the whole recording.
+    /// the head's regulariser. Contexts of a top percent do not count, because the distribution is
+    /// over the whole dataset.
     ///
     /// # Panics
     /// When the observations are not vectors: a caller's bug.
@@ -170,15 +170,15 @@ impl ReturnModel {
             panic!("a return model reads vectors");
         };
         let rows = self.loss(observations.clone(), contexts.returns_to_go.clone());
-        let shares = contexts.shares(&rows.device(), rows.dtype());
-        (rows * contexts.only_of_all(shares)).sum()
+        let weights = contexts.timestep_weights(&rows.device(), rows.dtype());
+        (rows * contexts.without_top_percents(weights)).sum()
     }
 
     /// Loss of each row, in nats, plus the head's regulariser.
     ///
     /// # Shapes
     /// - `observations`: `[batch, time, width]`
-    /// - `returns`: `[batch, time]`; those beyond [-1, 1] count as the nearer end
+    /// - `returns`: `[batch, time]`; values beyond [-1, 1] are clamped
     /// - result: `[batch · time]`
     pub fn loss(&self, observations: Tensor<3>, returns: Tensor<2>) -> Tensor<1> {
         let [batch, time] = returns.dims();
@@ -187,8 +187,9 @@ impl ReturnModel {
         let (rows, regularization) = match &self.perceptron.head {
             Head::Binned(head) if self.smoothing > 0.0 => {
                 let HeadOutput { logits, regularization } = head.forward(hidden);
-                let shares = shares(returns, head.bins, self.smoothing);
-                let nats = (shares * log_softmax(logits, 1)).sum_dim(1).squeeze_dim::<1>(1).neg();
+                let probabilities = bin_probabilities(returns, head.bins, self.smoothing);
+                let nats =
+                    (probabilities * log_softmax(logits, 1)).sum_dim(1).squeeze_dim::<1>(1).neg();
                 (nats, regularization)
             }
             head => {
@@ -206,7 +207,7 @@ impl ReturnModel {
     ///
     /// # Shapes
     /// - `observations`: `[batch, time, width]`
-    /// - result: `[batch, time]`, in [-1, 1]; NaN where the weights are broken
+    /// - result: `[batch, time]`, in [-1, 1]; NaN if the weights are broken
     pub fn quantiles(&self, observations: Tensor<3>, q: f64) -> Tensor<2> {
         let [batch, time, _] = observations.dims();
         let (device, dtype) = (observations.device(), observations.dtype());
@@ -224,7 +225,7 @@ impl ReturnModel {
         Self { perceptron: Perceptron { form, ..self.perceptron }, ..self }
     }
 
-    /// What the head reads of each observation, `[batch · time, width]`.
+    /// The head's input for each observation, `[batch · time, width]`.
     ///
     /// # Shapes
     /// - `observations`: `[batch, time, width]`
@@ -244,21 +245,21 @@ impl ReturnModel {
     }
 }
 
-/// The share of each of `m` bins on [-1, 1] in Gaussians around `returns`, of a deviation of
-/// `smoothing` bins, as far as they lie inside.
+/// Probabilities of `m` bins on [-1, 1] under Gaussians around `returns` with a deviation of
+/// `smoothing` bins, normalized over [-1, 1].
 ///
 /// # Shapes
 /// - `returns`: `[rows, 1]`
 /// - result: `[rows, m]`
-fn shares(returns: Tensor<2>, m: usize, smoothing: f64) -> Tensor<2> {
+fn bin_probabilities(returns: Tensor<2>, m: usize, smoothing: f64) -> Tensor<2> {
     let width = 2.0 / m as f64;
     let edges: Vec<f32> = (0..=m).map(|edge| (edge as f64 * width - 1.0) as f32).collect();
     let options = (&returns.device(), returns.dtype());
     let edges = Tensor::<2>::from_data(TensorData::new(edges, [1, m + 1]), options);
     let below = ((edges - returns) / (smoothing * width * std::f64::consts::SQRT_2)).erf();
-    let shares = below.clone().narrow(1, 1, m) - below.narrow(1, 0, m);
-    let sum = shares.clone().sum_dim(1);
-    shares / sum
+    let probabilities = below.clone().narrow(1, 1, m) - below.narrow(1, 0, m);
+    let sum = probabilities.clone().sum_dim(1);
+    probabilities / sum
 }
 
 #[cfg(test)]
@@ -267,12 +268,12 @@ mod tests {
     use burn::tensor::Device;
 
     #[test]
-    fn shares_are_those_of_a_gaussian() {
+    fn bin_probabilities_are_those_of_a_gaussian() {
         let returns = Tensor::from_data([[0.25f32], [1.0]], &Device::flex());
-        let got: Vec<f32> = shares(returns, 4, 0.5).into_data().iter().collect();
+        let got: Vec<f32> = bin_probabilities(returns, 4, 0.5).into_data().iter().collect();
         // Bins 0.5 wide and a deviation of 0.25. Around 0.25, a bin's centre, Φ(±1) and Φ(±3):
-        // 0.0013, 0.1573, 0.6827 and 0.1573, the last two of which are cut off at 1, three
-        // deviations away. At the end, half of the Gaussian: Φ(0) - Φ(-2) of 0.5.
+        // 0.0013, 0.1573, 0.6827 and 0.1573. The last of these is cut off at 1, three deviations
+        // away. At the end, half of the Gaussian remains: Φ(0) - Φ(-2) of 0.5.
         let inside = 0.998_65;
         for (got, expected) in got[..4].iter().zip([0.001_318, 0.157_305, 0.682_689, 0.157_305]) {
             assert!((f64::from(*got) - expected / inside).abs() < 2e-4, "{got} {expected}");

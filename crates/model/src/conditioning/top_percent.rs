@@ -1,10 +1,10 @@
-//! Top percents: an indicator of the best episodes that replaces the return.
+//! Top percents: an indicator of the top episodes (by return) that replaces the return.
 //!
-//! A return means "achieve this much from here on", a top percent "act as the top 10 % of episodes
-//! did". Where a recorded return-to-go shows how an episode failed more than how it was played, a
-//! clone of the best episodes (`%BC`, Chen et al. 2021) achieves more than a model conditioned on
-//! returns, and elsewhere less. A model can do both if it is conditioned on either, each in half of
-//! its contexts.
+//! A return conditions a model on "achieve this much from here on", a top percent on "act as in the
+//! top 10 % of episodes". If a recorded return-to-go reflects the failure of an episode more than
+//! its actions, a clone of the top episodes (`%BC`, Chen et al. 2021) achieves more than a model
+//! conditioned on returns; elsewhere it achieves less. A model can do both if half of its contexts
+//! are conditioned on returns, and half on top percents.
 //!
 //! A step's input is `[R̂, 0, …, 0]` with a return, and `[0, …, 1, …]` with a top percent: a
 //! Decision Transformer's token is then `R̂ W₀ + b` or `W_k`.
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Contexts {
-    /// The numbers that a model with `n` top percents is conditioned on at each step.
+    /// The inputs of the conditioning at each step, for a model with `n` top percents.
     ///
     /// # Shapes
     /// - result: `[batch, time, 1 + n]`
@@ -39,7 +39,7 @@ impl Contexts {
     }
 }
 
-/// The place of `percent` among those that a model `knows`.
+/// The index of `percent` in the model's top percents, `known`.
 ///
 /// # Errors
 /// When it is not among them.
@@ -48,11 +48,12 @@ pub fn place(percent: f32, known: &[f32]) -> Result<u8, ModelError> {
     match place.and_then(|place| u8::try_from(place).ok()) {
         Some(place) => Ok(place),
         None if known.is_empty() => {
-            let expected = "0: the agent was trained without top percents (model.top_percents)";
+            let expected =
+                "must be 0: the agent was trained without top percents (model.top_percents)";
             Err(config_error("top_percent", percent, expected))
         }
         None => {
-            let expected = format!("0, or one that the agent was trained with: {known:?}");
+            let expected = format!("must be 0 or a top percent of the agent's training: {known:?}");
             Err(config_error("top_percent", percent, expected))
         }
     }
@@ -61,14 +62,14 @@ pub fn place(percent: f32, known: &[f32]) -> Result<u8, ModelError> {
 /// Checks top percents.
 ///
 /// # Errors
-/// Names the first that is not one, or that is repeated.
+/// Names the first invalid or repeated one.
 pub fn validate(percents: &[f32]) -> Result<(), ModelError> {
     if percents.len() > usize::from(u8::MAX) {
-        return Err(config_error("model.top_percents", percents.len(), "at most 255 shares"));
+        return Err(config_error("model.top_percents", percents.len(), "must be at most 255"));
     }
     for (place, &percent) in percents.iter().enumerate() {
         if !(percent > 0.0 && percent <= 100.0) || percents[..place].contains(&percent) {
-            let expected = "different shares in percent, above 0 and at most 100";
+            let expected = "must be distinct, above 0 and at most 100";
             return Err(config_error("model.top_percents", percent, expected));
         }
     }

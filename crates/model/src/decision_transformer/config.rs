@@ -1,5 +1,5 @@
-//! [`DecisionTransformerConfig`]: sizes and options of a
-//! [Decision Transformer](crate::decision_transformer), and the published ones.
+//! [`DecisionTransformerConfig`]: sizes and options of a [Decision
+//! Transformer](crate::decision_transformer), and the published configurations.
 
 use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_kernels::Activation;
@@ -25,27 +25,27 @@ pub struct DecisionTransformerConfig {
     pub n_heads: usize,
     /// Width of a token.
     pub d_model: usize,
-    /// Timesteps the model sees.
+    /// Number of timesteps that the model sees.
     pub context_length: usize,
-    /// Probability of dropping an embedding, an attention weight or a residual while training.
+    /// Probability of dropping an embedding, an attention weight or a residual during training.
     pub dropout: f64,
-    /// What turns returns into the numbers that the model is conditioned on: tokens `R̂, o, a`.
-    /// `None`: tokens `o, a`, behaviour cloning with the same transformer.
+    /// Conversion of returns to the inputs that condition the model; tokens `R̂, o, a`. `None`:
+    /// tokens `o, a`, behaviour cloning with the same transformer.
     pub conditioning: Option<ConditionerConfig>,
-    /// Whether every embedding goes through tanh before its position is added. Frames always do.
+    /// Whether every embedding goes through tanh before its position is added (always for frames).
     pub tanh_embeddings: bool,
     /// Time in the context and in the episode.
     pub positions: PositionsConfig,
-    /// Between the two layers of each block's perceptron.
+    /// Activation between the two layers of each block's perceptron.
     #[serde(with = "ActivationName")]
     pub activation: Activation,
-    /// How queries are compared with keys.
+    /// The attention score.
     pub attention: AttentionConfig,
-    /// How a token becomes an action.
+    /// Conversion of a token to an action.
     pub head: HeadConfig,
 }
 
-/// How configurations spell [`Activation`].
+/// Spelling of [`Activation`] in configurations.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Activation", rename_all = "snake_case")]
 enum ActivationName {
@@ -88,11 +88,12 @@ impl DecisionTransformerConfig {
         }
     }
 
-    /// The same with Fourier attention, as Nguyen et al. (2022, appendix A.4) run it on Gym's
-    /// locomotion tasks: the sizes of Wu et al. (2022, "Flowformer"), the fourth power of the
-    /// sinc, and one learned `R` a layer, at first 1.
+    /// The same with Fourier attention, as in Nguyen et al. (2022, appendix A.4) on Gym's
+    /// locomotion tasks: the sizes of Wu et al. (2022, "Flowformer"), the fourth power of the sinc,
+    /// and one learned `R` per layer, initially 1.
     ///
-    /// That paper gives no epsilon. Its formula has none, and nor has this.
+    /// That paper does not state an epsilon. Its formula has none, and this configuration uses
+    /// none.
     pub fn fourierformer(horizon: usize) -> Self {
         Self {
             n_heads: 4,
@@ -102,10 +103,10 @@ impl DecisionTransformerConfig {
         }
     }
 
-    /// Checks what the types cannot.
+    /// Checks the values that the types do not.
     ///
     /// # Errors
-    /// Names the first key whose value describes no model of such observations and actions.
+    /// Names the first key with a value that is not valid for such observations and actions.
     pub fn validate(
         &self,
         observations: &ObservationSpace,
@@ -116,7 +117,7 @@ impl DecisionTransformerConfig {
         if let Some(conditioning) = &self.conditioning {
             conditioning.validate(observations)?;
             if conditioning.average_return.is_some() && conditioning.return_range.is_none() {
-                let expected = "given: the model is conditioned on an average's place in it";
+                let expected = "must be set: the model is conditioned on an average's place in it";
                 return Err(config_error("return_range", "none", expected));
             }
         }
@@ -125,12 +126,12 @@ impl DecisionTransformerConfig {
         self.head.validate(actions)
     }
 
-    /// Tokens of a timestep: `R̂, o, a`, or `o, a`.
+    /// Number of tokens per timestep: `R̂, o, a`, or `o, a`.
     pub fn tokens_per_timestep(&self) -> usize {
         if self.conditioning.is_some() { 3 } else { 2 }
     }
 
-    /// The transformer's part.
+    /// The options of the transformer.
     pub fn transformer(&self) -> TransformerConfig {
         TransformerConfig {
             n_layers: self.n_layers,
@@ -167,7 +168,7 @@ mod tests {
         let frames = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
         let atari = DecisionTransformerConfig::atari(99);
         assert!(atari.validate(&frames, &ActionSpace::numbered(18)).is_ok());
-        // Neither long episodes nor wide observations take memory of themselves.
+        // Neither long episodes nor wide observations allocate memory in themselves.
         let long = DecisionTransformerConfig {
             conditioning: Some(ConditionerConfig {
                 return_range: Some([0.0, 1.0]),
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_survive_being_stored() {
+    fn configurations_round_trip() {
         let head =
             HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 3, ..Default::default() });
         let config =
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_describes_no_model_is_named() {
+    fn errors_name_the_invalid_key() {
         let refused = |change: fn(&mut DecisionTransformerConfig)| {
             let mut config = DecisionTransformerConfig::fourierformer(1000);
             change(&mut config);

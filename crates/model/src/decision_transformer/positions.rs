@@ -17,28 +17,28 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PositionsConfig {
-    /// One for each token in the context, one for the context in its episode: the reference on
-    /// Atari.
+    /// One position for each token in the context, and one for the context in its episode: the
+    /// reference on Atari.
     LocalAndGlobal {
-        /// Largest timestep the global table knows; later ones use its last row.
+        /// Largest timestep in the global table; later ones use its last row.
         max_timestep: usize,
     },
-    /// One for each token in the context: the reference on Atari without the context's place in
-    /// its episode.
+    /// One position for each token in the context: the reference on Atari without the context's
+    /// position in its episode.
     Local,
-    /// One for each timestep in its episode, and a layer norm over every token: the reference
-    /// on Gym.
+    /// One position for each timestep in its episode, and a layer norm over every token: the
+    /// reference on Gym.
     Timestep {
         /// Step limit of an episode: rows of the table. Later timesteps use its last row.
         horizon: usize,
         /// Standard deviation of the table before training.
         ///
-        /// The reference's 1 is larger than what observations bring to a token. It is noise on
-        /// them until every row was trained often.
+        /// The reference's 1 is larger than the observations' part of a token. It is noise until
+        /// every row was trained many times.
         std: f64,
     },
-    /// None: only causal attention orders the tokens. The reference's layer norm over every token
-    /// stays.
+    /// No positions: only causal attention orders the tokens. The reference's layer norm over every
+    /// token stays.
     Order,
 }
 
@@ -47,7 +47,7 @@ pub(crate) const REFERENCE_STD: f64 = 1.0;
 
 impl PositionsConfig {
     /// # Errors
-    /// Names the first key whose value describes no positions.
+    /// Names the first key with an invalid value.
     pub fn validate(&self) -> Result<(), ModelError> {
         match *self {
             Self::Local | Self::Order => Ok(()),
@@ -71,8 +71,8 @@ pub enum Positions {
     Timestep(Timestep),
 }
 
-/// Local positions count from each context's first real token; the global one is that of the
-/// context's first real timestep.
+/// Local positions count from each context's first real token. The global position is the position
+/// of the context's first real timestep.
 #[derive(Module, Debug)]
 pub struct LocalAndGlobal {
     /// `[3·context_length + 1, d_model]`: position of a token in the context.
@@ -84,7 +84,7 @@ pub struct LocalAndGlobal {
 /// The same row for each token of a timestep (none without a table), and a layer norm.
 #[derive(Module, Debug)]
 pub struct Timestep {
-    /// `[horizon, d_model]`: place of a timestep in its episode.
+    /// `[horizon, d_model]`: position of a timestep in its episode.
     pub table: Option<Param<Tensor<2>>>,
     /// `[d_model]`
     pub norm_weight: Param<Tensor<1>>,
@@ -139,7 +139,7 @@ impl Positions {
         streams.into_iter().map(|tokens| tokens + rows.clone()).collect()
     }
 
-    /// All tokens of contexts with their positions there.
+    /// All tokens with their positions in the context.
     ///
     /// # Shapes
     /// - `tokens`, result: `[batch, tokens, d_model]`
@@ -179,7 +179,7 @@ impl LocalAndGlobal {
     }
 }
 
-/// The rows of a table for these timesteps; the nearest row for those outside of it.
+/// The rows of a table for these timesteps; the nearest row for timesteps outside of it.
 fn rows_of(table: Tensor<2>, mut timesteps: Vec<i32>) -> Tensor<2> {
     let last = table.dims()[0] as i32 - 1;
     timesteps.iter_mut().for_each(|timestep| *timestep = (*timestep).clamp(0, last));

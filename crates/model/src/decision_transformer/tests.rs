@@ -14,7 +14,7 @@ fn tokens(kind: u16) -> Tensor<3> {
 }
 
 #[test]
-fn a_timestep_s_tokens_stand_side_by_side() {
+fn a_timestep_s_tokens_are_adjacent() {
     let sequence = interleave(vec![tokens(1), tokens(2), tokens(3)]);
     let expected = [100, 200, 300, 101, 201, 301, 102, 202, 302].map(|x| x as f32);
     let second = expected.map(|x| x + 10.0);

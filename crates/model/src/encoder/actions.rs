@@ -1,4 +1,4 @@
-//! From an action to a token.
+//! Embedding of actions as tokens.
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -33,7 +33,7 @@ impl Matrices for ActionEmbedding {
     }
 }
 
-/// One row for each of a list of actions.
+/// One row for each discrete action.
 #[derive(Module, Debug)]
 pub struct ActionTable {
     /// `[n_actions, d_model]`
@@ -41,7 +41,7 @@ pub struct ActionTable {
 }
 
 impl ActionEmbedding {
-    /// A table N(0, 0.02²), or PyTorch's default for a linear layer.
+    /// A table drawn from N(0, 0.02²), or PyTorch's default for a linear layer.
     pub fn init(actions: &ActionSpace, d_model: usize, init: &mut Init<'_>) -> Self {
         let size = actions.size();
         match actions {
@@ -56,7 +56,7 @@ impl ActionEmbedding {
     /// - result: `[batch · time, d_model]`
     ///
     /// # Panics
-    /// When the actions are of another kind than the embedding's: a caller's bug.
+    /// When the actions have another kind than the embedding's: a caller's bug.
     pub fn forward(&self, actions: &Acted) -> Tensor<2> {
         match (self, actions.rows()) {
             (Self::Table(table), ActedRows::Discrete(ids)) => table.table.val().select(0, ids),

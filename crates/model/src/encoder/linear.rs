@@ -1,4 +1,4 @@
-//! One affine layer on an observation's numbers.
+//! One affine layer on a vector observation.
 
 use burn::{
     module::{Module, Param, ParamId},

@@ -1,4 +1,4 @@
-//! Atari's 18 actions along a line, so that neighbouring bins mean similar things.
+//! Order of Atari's 18 actions along a line, so that neighbouring bins have similar meanings.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,16 +26,16 @@ impl From<ActionOrder> for Vec<usize> {
     }
 }
 
-/// How a head orders a list of actions along its bins.
+/// Order of discrete actions along a head's bins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrderConfig {
-    /// As the environment numbers them.
+    /// The environment's order.
     #[default]
     Environment,
-    /// Around the [compass](ActionOrder::compass), by their names.
+    /// The [compass](ActionOrder::compass) order, by the actions' names.
     Compass,
-    /// This one.
+    /// An explicit order.
     BinOf(ActionOrder),
 }
 
@@ -46,13 +46,13 @@ impl From<ActionOrder> for OrderConfig {
 }
 
 impl OrderConfig {
-    /// Replaces a rule by the order that it gives actions of these names.
+    /// Replaces a rule by its order of the actions with these names.
     ///
     /// # Errors
-    /// When their names have no directions.
+    /// When the names have no directions.
     pub(super) fn write_out(&mut self, names: &[String]) -> Result<(), ModelError> {
         if *self == Self::Compass {
-            let expected = "these actions have no directions; use head.action_order=environment";
+            let expected = "must be environment: these actions have no directions";
             let order = ActionOrder::compass(names)
                 .ok_or_else(|| config_error("head.action_order", "compass", expected))?;
             *self = Self::BinOf(order);
@@ -61,7 +61,7 @@ impl OrderConfig {
     }
 
     /// # Errors
-    /// When the order is not of `n` actions.
+    /// When the order does not have `n` actions.
     pub(super) fn check(&self, n: usize) -> Result<(), ModelError> {
         match self {
             Self::BinOf(order) if order.bin_of().len() != n => Err(config_error(
@@ -76,7 +76,7 @@ impl OrderConfig {
     /// The order, `None` for the environment's.
     ///
     /// # Panics
-    /// For a rule that was not written out: a caller's bug.
+    /// For a rule that was not replaced by its order: a caller's bug.
     pub(super) fn bins(&self) -> Option<ActionOrder> {
         match self {
             Self::Environment => None,
@@ -86,9 +86,9 @@ impl OrderConfig {
     }
 }
 
-/// Atari's actions in the order of the bins, as in the Fourier head's released experiments:
-/// no-op first, then left, up-left, up, … around the compass, the same again with fire, and
-/// plain fire last. The first and the last are neighbours on the ring.
+/// Atari's actions in the order of the bins, as in the Fourier head's released experiments: no-op
+/// first, then left, up-left, up, … around the compass, the same directions with fire, and plain
+/// fire last. The first and the last are neighbours on the ring.
 const COMPASS: [&str; 18] = [
     "NOOP",
     "LEFT",
@@ -110,7 +110,7 @@ const COMPASS: [&str; 18] = [
     "FIRE",
 ];
 
-/// `bin_of` of Atari's full set, in the order of the emulator's ids.
+/// `bin_of` for Atari's full set, in the order of the emulator's ids.
 const ATARI_BIN_OF: [usize; 18] = [0, 17, 3, 5, 1, 7, 4, 2, 6, 8, 11, 13, 9, 15, 12, 10, 14, 16];
 
 impl ActionOrder {
@@ -119,9 +119,9 @@ impl ActionOrder {
         Self { bin_of: ATARI_BIN_OF.to_vec() }
     }
 
-    /// The same order of those of Atari's actions that there are: Breakout's no-op, fire, right
-    /// and left stand as no-op, left, right, fire. `None` when a name is none of Atari's, or is
-    /// there twice.
+    /// The same order restricted to the existing actions: Breakout's no-op, fire, right and left
+    /// are ordered as no-op, left, right, fire. `None` if a name is not an Atari action, or is
+    /// repeated.
     pub fn compass(names: &[String]) -> Option<Self> {
         let place = |name: &String| COMPASS.iter().position(|action| action == name);
         let places: Vec<usize> = names.iter().map(place).collect::<Option<_>>()?;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_compass_restricts_to_the_actions_that_are_there() {
+    fn the_compass_restricts_to_existing_actions() {
         let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
         let all = ATARI_BIN_OF.map(|bin| COMPASS[bin]);
         assert_eq!(ActionOrder::compass(&names(&all)), Some(ActionOrder::atari()));
@@ -185,7 +185,7 @@ mod tests {
         assert!(ActionOrder::new(vec![1, 0, 3]).is_none());
         let stored = |text| serde_json::from_str::<ActionOrder>(text);
         assert_eq!(stored("[1,0]").unwrap().action_of(), [1, 0]);
-        assert!(stored("[0,9]").is_err(), "an order that a file claims");
+        assert!(stored("[0,9]").is_err(), "an invalid order in a file");
         let order = |text| serde_json::from_str::<OrderConfig>(text).unwrap();
         assert_eq!(order(r#"{"bin_of":[1,0]}"#).bins(), ActionOrder::new(vec![1, 0]));
         assert_eq!(order(r#""compass""#), OrderConfig::Compass);

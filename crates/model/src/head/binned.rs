@@ -1,12 +1,12 @@
-//! Bins of real-valued actions: every number of an action is cut into m bins of one width on
-//! [-1, 1], and a [head on bins](BinsHead) of its own says how probable each is.
+//! Bins of continuous actions: every dimension of an action is cut into m bins of equal width on
+//! [-1, 1], and has its own [head on bins](BinsHead) with a probability for each bin.
 //!
-//! With the [Fourier head](super::FourierHead) this is what Gillman et al. (2025) do on Atari,
-//! carried over to numbers, whose bins have a natural order: a smooth density, learned as
-//! categories. Numbers of one action are independent given the token.
+//! With the [Fourier head](super::FourierHead), this is the method of Gillman et al. (2025) on
+//! Atari, applied to continuous actions, whose bins have a natural order: a smooth density, learned
+//! as categories. The dimensions of an action are independent given the token.
 //!
-//! An action is played as the *centre* of its bin, so the m centres are the only values there
-//! are, and no value is off by more than 1/m.
+//! An action is the *centre* of its bin, so there are only m possible values, and no value is off
+//! by more than 1/m.
 
 use burn::{
     module::{Module, ParamId},
@@ -27,20 +27,20 @@ use crate::{
     matrices::Matrices,
 };
 
-/// Options of the heads on bins of real-valued actions.
+/// Options of the heads on bins of continuous actions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BinnedConfig {
-    /// m: bins of each number.
+    /// m: number of bins per dimension.
     pub bins: usize,
-    /// The head of each number, its "actions" the bins.
+    /// The head of each dimension, with bins as its "actions".
     pub head: BinsHeadConfig,
 }
 
 impl NumbersOptions for BinnedConfig {
     type Head = BinnedHead;
 
-    /// There are two bins or more, in the order of their values.
+    /// Requires at least two bins, in the order of their values.
     fn validate(&self) -> Result<(), ModelError> {
         if self.bins < 2 {
             return Err(config_error("head.bins", self.bins, "must be at least 2"));
@@ -48,13 +48,14 @@ impl NumbersOptions for BinnedConfig {
         check_counts(&[("head.bins", self.bins)])?;
         let mut head = self.head.clone();
         if head.order().is_some_and(|order| *order != OrderConfig::Environment) {
-            let expected = "must be absent: bins of numbers are in the order of their values";
+            let expected =
+                "must be environment: bins of continuous actions are in the order of their values";
             return Err(config_error("head.action_order", "an order", expected));
         }
         self.head.validate(self.bins)
     }
 
-    /// Each number's head as it is alone.
+    /// Each dimension's head with its own initialization.
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> BinnedHead {
         let bins = self.bins;
         let heads = (0..width).map(|_| self.head.init(d_model, bins, init)).collect();
@@ -65,7 +66,7 @@ impl NumbersOptions for BinnedConfig {
 /// See the [module's documentation](self).
 #[derive(Module, Debug)]
 pub struct BinnedHead {
-    /// One for each number of an action.
+    /// One head for each dimension of an action.
     pub heads: Vec<BinsHead>,
     /// m.
     pub bins: usize,
@@ -78,8 +79,8 @@ impl Matrices for BinnedHead {
 }
 
 impl BinnedHead {
-    /// Logits of the bins of every row and number, `[rows · dimensions, m]`, and the
-    /// regulariser of each row, `[rows]`.
+    /// Logits of the bins of every row and dimension, `[rows · dimensions, m]`, and the regulariser
+    /// of each row, `[rows]`.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
@@ -94,7 +95,7 @@ impl BinnedHead {
         }
     }
 
-    /// What each row's numbers are drawn from, on the host.
+    /// The distributions of each row's dimensions, on the host.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
@@ -109,11 +110,10 @@ impl OnNumbers for BinnedHead {
         self.heads.len()
     }
 
-    /// `-ln y_j` of the bin j that holds the action, added up over numbers, and the regulariser
-    /// of each row.
+    /// `-ln y_j` of the action's bin j, added up over dimensions, and the regulariser of each row.
     ///
-    /// These are nats of a bin's probability. Of a density that is constant in each bin it
-    /// would be `ln(2/m)` for each number more.
+    /// The unit is nats of a bin's probability. As nats of a density that is constant in each bin,
+    /// it would be larger by `ln(2/m)` for each dimension.
     fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
         let [rows, dimensions] = targets.dims();
         let HeadOutput { logits, regularization } = self.forward(hidden);
@@ -141,11 +141,11 @@ impl BinDistributions {
         &self.logits[place * m..(place + 1) * m]
     }
 
-    /// The centre of the bin whose part of the `place`-th cumulative distribution holds `draw`,
-    /// uniform in [0, 1).
+    /// The centre of the bin whose interval of the `place`-th cumulative distribution contains
+    /// `draw`, uniform in [0, 1).
     ///
     /// # Panics
-    /// When there is no such place.
+    /// When `place` is out of range.
     pub fn sample(&self, place: usize, temperature: f32, draw: f64) -> f64 {
         let weights = categorical::weights(self.logits(place), temperature);
         self.centres[categorical::sample(&weights, draw)]
@@ -157,7 +157,7 @@ impl Marginals for BinDistributions {
         self.logits(place).iter().all(|logit| logit.is_finite())
     }
 
-    /// The centre of the most probable bin, of equals the lowest.
+    /// The centre of the most probable bin; the lowest of equals.
     fn mode(&self, place: usize) -> f64 {
         self.centres[categorical::most_probable(self.logits(place))]
     }
@@ -166,7 +166,7 @@ impl Marginals for BinDistributions {
         self.sample(place, temperature, generator.random())
     }
 
-    /// In a bin, values are taken to be equally likely.
+    /// Values within a bin are assumed to be equally likely.
     fn quantile(&self, place: usize, q: f64) -> f64 {
         let weights = categorical::weights(self.logits(place), 1.0);
         let mut left = q * weights.iter().sum::<f64>();
@@ -181,7 +181,8 @@ impl Marginals for BinDistributions {
     }
 }
 
-/// The bin of each value among `m` of one width on [-1, 1]; beyond the ends the nearest one.
+/// The bin of each value among `m` bins of equal width on [-1, 1]; values beyond the ends are in
+/// the nearest bin.
 fn bin_of(values: Tensor<2>, m: usize) -> Tensor<2, Int> {
     ((values + 1.0) * (m as f64 / 2.0)).int().clamp(0, m as i64 - 1)
 }
@@ -198,7 +199,7 @@ mod tests {
         BinnedConfig { bins, head }
     }
 
-    /// Two numbers of four bins, their logits the logarithms of these probabilities.
+    /// Two dimensions with four bins; the logits are the logarithms of these probabilities.
     const PROBABILITIES: [[f32; 4]; 2] = [[0.1, 0.2, 0.6, 0.1], [0.5, 0.25, 0.0625, 0.1875]];
 
     fn head() -> BinnedHead {
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn quantiles_lie_inside_of_bins() {
         let distributions = head().distributions(one());
-        // Probabilities 0.1, 0.2, 0.6 and 0.1: a half lies 1/3 into the third bin, [0, 0.5].
+        // Probabilities 0.1, 0.2, 0.6 and 0.1: the median lies 1/3 into the third bin, [0, 0.5].
         for (q, expected) in [(0.05, -0.75), (0.2, -0.25), (0.5, 1.0 / 6.0), (0.95, 0.75)] {
             let got = distributions.quantile(0, q);
             assert!((got - expected).abs() < 1e-6, "{q}: {got}");
@@ -248,7 +249,7 @@ mod tests {
         assert!((distributions.quantile(1, 0.5) + 0.5).abs() < 1e-6);
     }
 
-    /// Every bin begins at its lower edge, and the ends hold what lies outside.
+    /// Every bin starts at its lower edge, and the end bins include values beyond the ends.
     #[test]
     fn bins_are_uniform() {
         for m in [2, 3, 16, 51] {
@@ -270,7 +271,7 @@ mod tests {
         }
     }
 
-    /// With a regulariser every number's head adds its own.
+    /// With a regulariser, every dimension's head adds its own.
     #[test]
     fn regularisers_add_up() {
         let config = FourierHeadConfig { gamma: 0.5, ..FourierHeadConfig::new(3) };
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_describes_no_head_is_refused() {
+    fn invalid_options_are_refused() {
         let order = || OrderConfig::BinOf(ActionOrder::new(vec![1, 0, 2, 3]).unwrap());
         let refused =
             |bins, head: BinsHeadConfig| binned(bins, head).validate().unwrap_err().to_string();
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_survive_being_stored() {
+    fn configurations_round_trip() {
         let head = BinsHeadConfig::Fourier(FourierHeadConfig::new(6));
         let config = HeadConfig::Binned(binned(32, head));
         let stored = serde_json::to_string(&config).unwrap();

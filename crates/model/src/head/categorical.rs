@@ -1,13 +1,13 @@
-//! Choosing among categories by their logits, on the host.
+//! Selection from categories by their logits, on the host.
 
-/// Softmax at `temperature`, not yet divided by its sum; the largest is 1.
+/// Softmax at `temperature`, not normalized; the largest entry is 1.
 pub fn weights(logits: &[f32], temperature: f32) -> Vec<f64> {
     let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let weight = |logit: &f32| (f64::from(logit - highest) / f64::from(temperature)).exp();
     logits.iter().map(weight).collect()
 }
 
-/// The category whose part of the cumulative distribution holds `draw`, uniform in [0, 1).
+/// The category whose interval of the cumulative distribution contains `draw`, uniform in [0, 1).
 pub fn sample(weights: &[f64], draw: f64) -> usize {
     let total: f64 = weights.iter().sum();
     let mut below = 0.0;
@@ -20,7 +20,7 @@ pub fn sample(weights: &[f64], draw: f64) -> usize {
     weights.len() - 1
 }
 
-/// The most probable category, of equals the first.
+/// The most probable category; the first of equals.
 pub fn most_probable(logits: &[f32]) -> usize {
     (1..logits.len()).fold(0, |best, next| if logits[next] > logits[best] { next } else { best })
 }

@@ -1,4 +1,4 @@
-//! What a head says about a batch of actions, on the host: what a policy chooses from.
+//! A head's output for a batch of actions, on the host: the input of a policy's selection.
 
 use burn::tensor::Tensor;
 use overtone_core::seed::Generator;
@@ -7,16 +7,16 @@ use rand::RngExt;
 use super::HeadOutput;
 use super::categorical;
 
-/// What a head says about each row's action.
+/// A head's output for each row's action.
 pub enum Decisions {
-    /// How probable each of a list of actions is.
+    /// Probabilities of discrete actions.
     Actions(LogitsDecisions),
-    /// What each number of a real-valued action may be.
+    /// Distributions of the dimensions of a continuous action.
     Numbers(NumbersDecisions),
 }
 
 impl Decisions {
-    /// Of a list of actions.
+    /// The output for discrete actions.
     pub fn actions(self) -> Option<LogitsDecisions> {
         match self {
             Self::Actions(decisions) => Some(decisions),
@@ -24,7 +24,7 @@ impl Decisions {
         }
     }
 
-    /// Of real-valued actions.
+    /// The output for continuous actions.
     pub fn numbers(self) -> Option<NumbersDecisions> {
         match self {
             Self::Actions(_) => None,
@@ -33,7 +33,7 @@ impl Decisions {
     }
 }
 
-/// Logits of a list of actions, row by row.
+/// Logits of discrete actions, row by row.
 pub struct LogitsDecisions {
     logits: Vec<f32>,
     n_actions: usize,
@@ -45,12 +45,12 @@ impl LogitsDecisions {
         Self { logits: read(output.logits), n_actions }
     }
 
-    /// Of one row, by environment action id.
+    /// Logits of one row, by environment action id.
     pub fn logits(&self, row: usize) -> &[f32] {
         &self.logits[row * self.n_actions..(row + 1) * self.n_actions]
     }
 
-    /// The most probable action, of equals the first.
+    /// The most probable action; the first of equals.
     pub fn mode(&self, row: usize) -> usize {
         categorical::most_probable(self.logits(row))
     }
@@ -61,7 +61,7 @@ impl LogitsDecisions {
         categorical::sample(&categorical::weights(self.logits(row), temperature), draw)
     }
 
-    /// What [`draw`](Self::draw) draws from, by environment action id.
+    /// The probabilities of [`draw`](Self::draw), by environment action id.
     pub fn probs(&self, row: usize, temperature: f32) -> Vec<f64> {
         let weights = categorical::weights(self.logits(row), temperature);
         let total: f64 = weights.iter().sum();
@@ -69,27 +69,27 @@ impl LogitsDecisions {
     }
 }
 
-/// Distributions of single numbers: place `row · width + i` is number `i` of a row's action.
-/// What lies outside [-1, 1] is moved to the nearer end by who asks.
+/// Distributions of single dimensions: place `row · width + i` is dimension `i` of a row's action.
+/// The caller clamps values to [-1, 1].
 pub trait Marginals {
-    /// Whether the numbers that the head gave for this place are finite. Others describe nothing,
-    /// and who asks is told NaN.
+    /// Whether the head's outputs for this place are finite. If not, the distribution is invalid,
+    /// and the caller returns NaN.
     fn is_finite(&self, place: usize) -> bool;
 
-    /// The most probable value, or the prediction where there is no distribution.
+    /// The most probable value, or the prediction of a head without distribution.
     fn mode(&self, place: usize) -> f64;
 
-    /// A draw; the prediction, and nothing drawn, where there is no distribution. Bins are drawn at
-    /// the temperature; a density has none.
+    /// A sample, or the prediction of a head without distribution, which draws no random number.
+    /// Bins are sampled at the temperature; densities ignore it.
     fn draw(&self, place: usize, temperature: f32, generator: &mut Generator) -> f64;
 
-    /// What lies above a share `q` of the distribution, `q` in (0, 1); the prediction where there
-    /// is none.
+    /// The `q`-quantile of the distribution, `q` in (0, 1), or the prediction of a head without
+    /// distribution.
     fn quantile(&self, place: usize, q: f64) -> f64;
 }
 
-/// Real-valued actions, row by row. A number is NaN where the head gave numbers that are not
-/// finite: the weights are broken.
+/// Continuous actions, row by row. An entry is NaN if the head's outputs are not finite: the
+/// weights are broken.
 pub struct NumbersDecisions {
     rows: usize,
     width: usize,
@@ -111,21 +111,21 @@ impl NumbersDecisions {
         self.numbers(row, |place| self.marginals.mode(place))
     }
 
-    /// A draw, in [-1, 1]: what a Gaussian draws outside becomes the nearer end, and what lies
-    /// in a bin its centre.
+    /// A sample in [-1, 1]. A Gaussian's sample is clamped, and a sample from a bin is the bin's
+    /// centre.
     pub fn draw(&self, row: usize, temperature: f32, generator: &mut Generator) -> Vec<f64> {
         self.numbers(row, |place| self.marginals.draw(place, temperature, generator))
     }
 
-    /// The `q`-quantile of each number, in [-1, 1].
+    /// The `q`-quantile of each dimension, in [-1, 1].
     pub fn quantile(&self, row: usize, q: f64) -> Vec<f64> {
         self.numbers(row, |place| self.marginals.quantile(place, q))
     }
 
-    /// What `number` says at each place of a row.
+    /// `number` at each place of a row, with NaN for invalid distributions.
     fn numbers(&self, row: usize, mut number: impl FnMut(usize) -> f64) -> Vec<f64> {
         let places = row * self.width..(row + 1) * self.width;
-        // Many distributions would make a finite number of NaN.
+        // Many distributions would turn NaN into a finite number.
         let checked = |place| {
             if self.marginals.is_finite(place) { number(place).clamp(-1.0, 1.0) } else { f64::NAN }
         };

@@ -1,15 +1,14 @@
-//! The Fourier head: a density on [-1, 1] made of N frequencies, read at the bin centres
-//! (Gillman et al. 2025, Algorithm 1).
+//! The Fourier head: a density on [-1, 1] with N frequencies, evaluated at the bin centres (Gillman
+//! et al. 2025, Algorithm 1).
 //!
-//! One affine layer gives `a_l = u_l + i v_l`, `l = 0 ..= N`. With
-//! `A(z) = Σ_l a_l e^{ilπz}` the density is `p(z) = |A(z)|² / (2 Σ_l |a_l|²)`: non-negative
-//! by construction. The paper's Algorithm 1 reaches the same density through the
-//! autocorrelation of `a`; this form needs two small matrix products with constant
-//! cosine and sine tables and no complex arithmetic. As in the released code, `A(z)` is the complex
-//! conjugate's mirror image of Algorithm 1's.
+//! One affine layer gives `a_l = u_l + i v_l`, `l = 0 ..= N`. With `A(z) = Σ_l a_l e^{ilπz}` the
+//! density is `p(z) = |A(z)|² / (2 Σ_l |a_l|²)`: non-negative by construction. The paper's
+//! Algorithm 1 computes the same density through the autocorrelation of `a`. This form needs two
+//! small matrix products with constant cosine and sine tables, and no complex arithmetic. As in the
+//! released code, `A(z)` is the complex conjugate's mirror image of Algorithm 1's.
 //!
 //! Differs from the released code:
-//! - The regulariser is really added to the loss (there it is computed and never used).
+//! - The regulariser is added to the loss (there it is computed but not used).
 //! - All-zero coefficients give the uniform distribution (there: NaN).
 
 use burn::{
@@ -33,39 +32,38 @@ use crate::{
 /// weight `m·κ/(1 + m·κ)`, 0.018 % for 18 actions.
 pub const KAPPA: f64 = 1e-5;
 
-/// Keeps 0/0 away when every coefficient is zero; far below any squared amplitude that
-/// changes a probability, and far enough above the smallest `f32` that the gradient, which
-/// divides by its square, is zero there and not NaN.
+/// Prevents 0/0 when every coefficient is zero. It is far below any squared amplitude that changes
+/// a probability. It is far enough above the smallest `f32` that the gradient, which divides by its
+/// square, is zero there and not NaN.
 pub(super) const TINY: f64 = 1e-18;
 
 options! {
     /// Options of the Fourier head.
     pub struct FourierHeadConfig {
-        /// Highest frequency N; 14 is the paper's best on Seaquest. Where the domain is periodic, no
-        /// bin of m can have more than (N + 1)/m of the probability.
+        /// Highest frequency N; 14 is the paper's best on Seaquest. With the periodic domain, the
+        /// probability of a bin of m cannot exceed (N + 1)/m.
         pub frequencies: usize = 14,
-        /// Weight of the smoothness regulariser, really added to the loss; the paper's 1e-6. 0
-        /// turns it off.
+        /// Weight of the smoothness regulariser in the loss; the paper's 1e-6. 0 turns it off.
         pub gamma: f64 = 1e-6,
-        /// What gamma multiplies, where there are bins. reference: the released code's regulariser.
-        /// paper: the printed formula, 36 times smaller for 18 actions.
+        /// Formula that gamma multiplies (heads on bins only). reference: the released code's
+        /// regulariser. paper: the printed formula, 36 times smaller for 18 actions.
         pub regularizer: Regularizer = Regularizer::default(),
-        /// Order of a list of actions along [-1, 1]. compass puts Atari's actions around the
-        /// compass, so that neighbours mean similar things; environment keeps the simulator's order.
+        /// Order of discrete actions along [-1, 1]. compass: Atari's actions around the compass, so
+        /// that neighbours have similar meanings. environment: the simulator's order.
         pub action_order: OrderConfig = OrderConfig::default(),
-        /// periodic makes the first and last action (or -1 and 1) neighbours, as the reference;
-        /// half_range does not, which suits real-valued actions.
+        /// periodic: the first and last action (or -1 and 1) are neighbours, as in the reference.
+        /// half_range: they are not, which suits continuous actions.
         pub domain: Domain = Domain::default(),
-        /// Coefficients at the start. normal: random, as the reference, with its standard deviation
-        /// of 0.02; {std = 0.01}: with another. {fan_in = {weight_divisor = 1000, bias_divisor =
-        /// 10}}: PyTorch's default for a linear layer, divided. uniform: exactly the uniform
-        /// distribution, which no scaling of random ones gives.
+        /// Initial coefficients. normal: random with a standard deviation of 0.02, as in the
+        /// reference; {std = 0.01}: with another one. {fan_in = {weight_divisor = 1000,
+        /// bias_divisor = 10}}: PyTorch's default for a linear layer, divided. uniform: exactly the
+        /// uniform distribution, which no scaling of random coefficients gives.
         pub initial: InitialCoefficients = InitialCoefficients::default(),
     }
 }
 
 impl FourierHeadConfig {
-    /// N frequencies without a regulariser, and the defaults for the rest.
+    /// N frequencies without a regulariser, and the other defaults.
     pub fn new(frequencies: usize) -> Self {
         Self { frequencies, gamma: 0.0, ..Self::default() }
     }
@@ -84,7 +82,7 @@ impl BinsOptions for FourierHeadConfig {
         self.action_order.check(n)
     }
 
-    /// The affine layer is [what the options say](InitialCoefficients).
+    /// The affine layer is [initialised by the options](InitialCoefficients).
     fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> FourierHead {
         let (weight, bias) = self.initial.draw(d_model, 1, self.frequencies, init);
         FourierHead {
@@ -105,7 +103,7 @@ impl BinsOptions for FourierHeadConfig {
 }
 
 /// # Errors
-/// When there is no frequency or too many, or γ is negative or infinite.
+/// When there are 0 or too many frequencies, or γ is negative or infinite.
 pub(super) fn check_series(frequencies: usize, gamma: f64) -> Result<(), ModelError> {
     check_counts(&[("head.frequencies", frequencies)])?;
     check_not_negative("head.gamma", gamma)
@@ -124,13 +122,13 @@ pub struct FourierHead {
     pub n_actions: usize,
     /// γ.
     pub gamma: f64,
-    /// Which formula γ belongs to.
+    /// The formula that γ multiplies.
     #[module(skip)]
     pub regularizer: Regularizer,
     /// The order of the bins.
     #[module(skip)]
     pub action_order: Option<ActionOrder>,
-    /// How [-1, 1] lies on the period.
+    /// Mapping of [-1, 1] to the period.
     #[module(skip)]
     pub domain: Domain,
 }
@@ -158,12 +156,12 @@ impl OnBins for FourierHead {
     }
 }
 
-/// `ln(y_j + κ)` with `y_j = |A(b_j)|² / Σ_i |A(b_i)|²` at the bin centres
-/// `b_j = -1 + (2j + 1)/m`; on half of the period at `b_j/2`.
+/// `ln(y_j + κ)` with `y_j = |A(b_j)|² / Σ_i |A(b_i)|²` at the bin centres `b_j = -1 + (2j + 1)/m`,
+/// or at `b_j/2` with half of the period.
 ///
 /// # Shapes
 /// - `coefficients`: `[rows, 2(N+1)]`, real parts first
-/// - `bin_of`: for each column of the result its bin; `None`: columns are bins
+/// - `bin_of`: the bin of each column of the result; `None`: columns are bins
 /// - result: `[rows, m]`
 pub fn logits(
     coefficients: Tensor<2>,
@@ -198,15 +196,16 @@ pub fn roughness(coefficients: Tensor<2>) -> Tensor<1> {
     // d|A|²/dz = 2 Re(conj(A) A') with A' = i·(re_of_slope + i·im_of_slope).
     let derivative = (im * re_of_slope - re * im_of_slope) * 2.0;
     let mean = derivative.square().mean_dim(1).squeeze_dim::<1>(1);
-    // Times the reciprocal: burn 0.22 rounds the divisor to f32 in `div_scalar`'s backward.
+    // Multiplied by the reciprocal, because burn 0.22 rounds the divisor to f32 in `div_scalar`'s
+    // backward.
     mean * (2.0 * std::f64::consts::PI * std::f64::consts::PI).recip()
 }
 
-/// A table of `f(l)·e^{ilπz}` in the two blocks a row of coefficients multiplies.
+/// A table of `f(l)·e^{ilπz}`, in two blocks that multiply a row of coefficients.
 struct Table(Vec<f64>, [usize; 2]);
 
-/// Tables `[2(N+1), points]` such that `[u | v] · re = Re Σ f(l) a_l e^{ilπz}` and
-/// `[u | v] · im` its imaginary part.
+/// Tables `[2(N+1), points]` with `[u | v] · re = Re Σ f(l) a_l e^{ilπz}` and `[u | v] · im` its
+/// imaginary part.
 fn tables(n: usize, points: &[f64], f: impl Fn(usize) -> f64) -> (Table, Table) {
     let angle = |l: usize, z: f64| l as f64 * std::f64::consts::PI * z;
     let block = |of: &dyn Fn(f64) -> f64| -> Vec<f64> {
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn one_coefficient_is_uniform_whatever_its_value() {
+    fn a_single_coefficient_is_uniform() {
         // Only a_0: |A| is constant.
         let out = logits(f64_tensor(vec![0.7, 0.0, -0.2, 0.0], [1, 4]), 3, None, Domain::HalfRange);
         for logit in out.into_data().iter::<f64>() {
@@ -299,7 +298,7 @@ mod tests {
         }
     }
 
-    /// On half of the period, m bins are the middle ones of 2m on the whole.
+    /// With half of the period, m bins are the middle ones of 2m on the whole period.
     #[test]
     fn half_the_range_is_the_middle_of_twice_the_bins() {
         let row = || f64_tensor(vec![0.5, -0.3, 0.8, 0.2, 0.9, -0.4], [1, 6]);
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_are_left_out_are_at_their_defaults() {
+    fn missing_options_have_their_defaults() {
         let text = r#"{"kind":"fourier","frequencies":14,"gamma":1e-5}"#;
         let read: BinsHeadConfig = serde_json::from_str(text).unwrap();
         let expected = FourierHeadConfig { gamma: 1e-5, ..FourierHeadConfig::new(14) };

@@ -1,10 +1,10 @@
-//! The Fourier head on somebody else's network: made from a seed, its loss one number.
+//! The Fourier head on top of any network: initialised from a seed, with a scalar loss.
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
 //! use overtone_model::head::{FourierHeadConfig, InitialCoefficients};
 //!
-//! // A density of 3 frequencies on [-1, 1], read at 5 bins; uniform before training.
+//! // A density of 3 frequencies on [-1, 1], evaluated at 5 bins; uniform before training.
 //! let config = FourierHeadConfig {
 //!     initial: InitialCoefficients::UniformDensity,
 //!     ..FourierHeadConfig::new(3)
@@ -12,14 +12,14 @@
 //! let device = Device::flex();
 //! let head = config.seeded(8, 5, &device, 7);
 //!
-//! let hidden = Tensor::<2>::ones([2, 8], &device); // what the network returns for two inputs
+//! let hidden = Tensor::<2>::ones([2, 8], &device); // the network's output for two inputs
 //! assert_eq!(head.logits(hidden.clone()).dims(), [2, 5]);
 //! let bins = Tensor::<1, Int>::from_data([0, 4], &device);
 //! let loss = head.mean_loss(hidden.clone(), bins).into_scalar::<f32>();
 //! assert!((loss - 5f32.ln()).abs() < 1e-6);
 //! assert!((head.densities(hidden)[0].pdf(0.3) - 0.5).abs() < 1e-9);
 //!
-//! // With so few frequencies no bin can have more than 4/5 of the probability.
+//! With so few frequencies, the probability of a bin cannot exceed 4/5.
 //! assert_eq!(config.largest_probability(5), 0.8);
 //! ```
 
@@ -31,10 +31,10 @@ use super::{BinsOptions, FourierDensity, FourierHead, FourierHeadConfig, OnBins,
 use crate::init::Init;
 
 impl FourierHeadConfig {
-    /// A head on `n_bins` bins, its weights drawn from `seed`.
+    /// A head on `n_bins` bins with weights drawn from `seed`.
     ///
     /// # Panics
-    /// When the options do not fit: [`validate`](BinsOptions::validate) says why.
+    /// When the options are not valid (see [`validate`](BinsOptions::validate)).
     pub fn seeded(&self, d_model: usize, n_bins: usize, device: &Device, seed: u64) -> FourierHead {
         if let Err(error) = self.validate(n_bins) {
             panic!("{error}");
@@ -43,12 +43,13 @@ impl FourierHeadConfig {
         self.init(d_model, n_bins, &mut Init::drawn(device, generator))
     }
 
-    /// The most that one of `n_bins` bins can have before κ is added: `(N + 1) / n_bins`, or 1.
+    /// The maximum probability of one of `n_bins` bins before κ is added: `(N + 1) / n_bins`, or 1.
     ///
     /// With `N < n_bins` the N + 1 exponentials are orthogonal on the bin centres, so
     /// `Σ_j |A(b_j)|² = n_bins Σ_l |a_l|²`, while `|A(b_j)|² ≤ (N + 1) Σ_l |a_l|²` (Cauchy–Schwarz).
-    /// From `N = n_bins − 1` on there is no cap. On [half of the period](super::Domain::HalfRange)
-    /// the exponentials are not orthogonal, and this is no bound.
+    /// From `N = n_bins − 1` on there is no limit. With [half of the
+    /// period](super::Domain::HalfRange), the exponentials are not orthogonal, and the limit does
+    /// not hold.
     pub fn largest_probability(&self, n_bins: usize) -> f64 {
         ((self.frequencies + 1) as f64 / n_bins as f64).min(1.0)
     }
@@ -63,7 +64,7 @@ impl FourierHead {
         self.forward(hidden).logits
     }
 
-    /// Mean cross-entropy in nats, and the mean regulariser if γ is not 0: what to minimise, `[1]`.
+    /// Mean cross-entropy in nats, plus the mean regulariser if γ is not 0: the loss, `[1]`.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
@@ -76,7 +77,7 @@ impl FourierHead {
         }
     }
 
-    /// The density of each row on [-1, 1], of which the logits are readings at bin centres.
+    /// The density of each row on [-1, 1]; the logits are its values at the bin centres.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`

@@ -1,5 +1,5 @@
-//! One density on [-1, 1] made of Fourier frequencies, on the host in double precision: what
-//! acting and reporting need of it.
+//! One density on [-1, 1] with Fourier frequencies, on the host in double precision, for acting and
+//! reports.
 //!
 //! With `A(w) = Σ_l a_l e^{ilπw}` and the stretch `s` of the [`Domain`],
 //! `p(z) = |A(sz)|² / ∫ |A(st)|² dt`. The coefficients of `|A|²` are the autocorrelation
@@ -10,8 +10,8 @@ use std::f64::consts::PI;
 
 use super::fourier_options::Domain;
 
-/// Halvings of [-1, 1] by which [`FourierDensity::inverse_cdf`] finds a point: what is left
-/// is 2⁻⁵³ wide (the reference stops after 25).
+/// Number of halvings of [-1, 1] in [`FourierDensity::inverse_cdf`]: the rest is 2⁻⁵³ wide (the
+/// reference stops after 25).
 const HALVINGS: usize = 54;
 
 /// A complex number: real and imaginary part.
@@ -31,7 +31,7 @@ fn turn(angle: f64) -> Complex {
 pub struct FourierDensity {
     /// `a_0 ..= a_N`.
     coefficients: Vec<Complex>,
-    /// `2 c_k / (c_0 · ikπs)`, `k = 1 ..= N`: what multiplies `e^{ikπsz}` in the integral.
+    /// `2 c_k / (c_0 · ikπs)`, `k = 1 ..= N`: the factors of `e^{ikπsz}` in the integral.
     antiderivative: Vec<Complex>,
     stretch: f64,
     /// `c_0 = Σ |a_l|²`.
@@ -43,11 +43,11 @@ pub struct FourierDensity {
 }
 
 impl FourierDensity {
-    /// The density of these coefficients, `[u_0 ..= u_N, v_0 ..= v_N]` with
-    /// `a_l = u_l + i v_l`. All zeros give the uniform density.
+    /// The density with these coefficients, `[u_0 ..= u_N, v_0 ..= v_N]` with `a_l = u_l + i v_l`.
+    /// All zeros give the uniform density.
     ///
     /// # Panics
-    /// When the number of coefficients is odd or there is none.
+    /// When the number of coefficients is odd or 0.
     pub fn new(coefficients: &[f64], domain: Domain) -> Self {
         let n = coefficients.len() / 2;
         assert!(n > 0 && coefficients.len() == 2 * n, "real parts, then as many imaginary parts");
@@ -75,7 +75,7 @@ impl FourierDensity {
         density
     }
 
-    /// Whether its coefficients are finite, and their squares.
+    /// Whether its coefficients and their squares are finite.
     pub fn is_finite(&self) -> bool {
         self.power.is_finite()
     }
@@ -101,13 +101,12 @@ impl FourierDensity {
         (a.0 * a.0 + a.1 * a.1) / (self.power * self.total)
     }
 
-    /// Probability of being at most `z`: 0 at -1, 1 at 1.
+    /// Probability of a value of at most `z`: 0 at -1, 1 at 1.
     pub fn cdf(&self, z: f64) -> f64 {
         ((z + 1.0 + self.oscillation(z) - self.at_start) / self.total).clamp(0.0, 1.0)
     }
 
-    /// The point that a share `u` of the probability lies below, by bisection. For `u`
-    /// uniform in [0, 1) it is a sample.
+    /// The `u`-quantile, by bisection. For `u` uniform in [0, 1) it is a sample.
     pub fn inverse_cdf(&self, u: f64) -> f64 {
         let (mut low, mut high) = (-1.0, 1.0);
         for _ in 0..HALVINGS {
@@ -117,8 +116,8 @@ impl FourierDensity {
         0.5 * (low + high)
     }
 
-    /// Where the density is largest: the best of `16(N + 1) + 1` equally spaced points,
-    /// refined between its neighbours by golden-section search.
+    /// The maximum of the density: the best of `16(N + 1) + 1` equally spaced points, refined
+    /// between its neighbours by golden-section search.
     pub fn mode(&self) -> f64 {
         let cells = 16 * self.coefficients.len();
         let step = 2.0 / cells as f64;
@@ -128,7 +127,7 @@ impl FourierDensity {
             .fold((0.0, f64::NEG_INFINITY), |best, at| if at.1 > best.1 { at } else { best });
         let ratio = 0.5 * (5.0f64.sqrt() - 1.0);
         let (mut low, mut high) = ((best - step).max(-1.0), (best + step).min(1.0));
-        // 40 steps narrow the bracket by 4e-9; nearer, a parabola's top is flat in f64.
+        // 40 steps narrow the bracket by 4e-9; closer to the top, a parabola is flat in f64.
         for _ in 0..40 {
             let (left, right) = (high - ratio * (high - low), low + ratio * (high - low));
             if self.pdf(left) < self.pdf(right) { low = left } else { high = right }
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn no_coefficients_are_the_uniform_density() {
+    fn zero_coefficients_are_the_uniform_density() {
         let density = FourierDensity::new(&[0.0; 8], Domain::HalfRange);
         close(density.pdf(0.3), 0.5, 1e-15);
         close(density.inverse_cdf(0.25), -0.5, 1e-15);

@@ -1,15 +1,14 @@
-//! The Fourier likelihood head: a density on [-1, 1] for each dimension of a real-valued
-//! action (Gillman et al. 2025, Appendix C.3), from the same affine layer as the
-//! [`fourier`] head on bins.
+//! The Fourier likelihood head: a density on [-1, 1] for each dimension of a continuous action
+//! (Gillman et al. 2025, Appendix C.3), from the same affine layer as the [`fourier`] head on bins.
 //!
 //! `p(z) = |A(z)|² / ∫ |A|²`, trained by `-ln(p(z) + 1e-10)`. For acting,
-//! [`FourierLikelihoodHead::densities`] gives each row's [`FourierDensity`] with its closed
+//! [`FourierLikelihoodHead::densities`] returns each row's [`FourierDensity`] with its closed
 //! cumulative distribution, samples and mode.
 //!
 //! Differs from the released code:
 //! - `p` is a squared amplitude, so it is never negative; all-zero coefficients are uniform.
-//! - Sampling halves until double precision ends, not 25 times.
-//! - There may be several dimensions, independent given the token; their losses add up.
+//! - Sampling bisects to double precision, not 25 times.
+//! - Several dimensions are supported, independent given the token; their losses add up.
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -31,27 +30,27 @@ use crate::{
     {error::ModelError, init::Init},
 };
 
-/// Added to a density before its logarithm, as in the reference: no target costs more than
+/// Added to a density before its logarithm, as in the reference: the loss of a target is at most
 /// 23.03 nats.
 pub const DENSITY_FLOOR: f64 = 1e-10;
 
 options! {
     /// Options of the Fourier likelihood head.
     pub struct FourierLikelihoodConfig {
-        /// Highest frequency N, as of the head on bins.
+        /// Highest frequency N, as in the head on bins.
         pub frequencies: usize = FourierHeadConfig::default().frequencies,
-        /// Weight of the reference's smoothness regulariser, as of the head on bins. The paper's
-        /// formula divides by the number of bins, of which there are none here.
+        /// Weight of the reference's smoothness regulariser, as in the head on bins. The paper's
+        /// formula divides by the number of bins, which does not exist here.
         pub gamma: f64 = FourierHeadConfig::default().gamma,
-        /// How [-1, 1] lies on the period, as of the head on bins.
+        /// Mapping of [-1, 1] to the period, as in the head on bins.
         pub domain: Domain = Domain::default(),
-        /// Coefficients at the start, as of the head on bins.
+        /// Initial coefficients, as in the head on bins.
         pub initial: InitialCoefficients = InitialCoefficients::default(),
     }
 }
 
 impl FourierLikelihoodConfig {
-    /// N frequencies without a regulariser, and the defaults for the rest.
+    /// N frequencies without a regulariser, and the other defaults.
     pub fn new(frequencies: usize) -> Self {
         Self { frequencies, gamma: 0.0, ..Self::default() }
     }
@@ -69,7 +68,7 @@ impl NumbersOptions for FourierLikelihoodConfig {
         self.initial.validate()
     }
 
-    /// The affine layer is [what the options say](InitialCoefficients).
+    /// The affine layer is [initialised by the options](InitialCoefficients).
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> FourierLikelihoodHead {
         let (weight, bias) = self.initial.draw(d_model, width, self.frequencies, init);
         FourierLikelihoodHead {
@@ -93,11 +92,11 @@ pub struct FourierLikelihoodHead {
     pub bias: Param<Tensor<1>>,
     /// N.
     pub frequencies: usize,
-    /// Numbers in an action.
+    /// Number of action dimensions.
     pub dimensions: usize,
     /// γ.
     pub gamma: f64,
-    /// How [-1, 1] lies on the period.
+    /// Mapping of [-1, 1] to the period.
     #[module(skip)]
     pub domain: Domain,
 }
@@ -137,9 +136,8 @@ impl OnNumbers for FourierLikelihoodHead {
         self.dimensions
     }
 
-    /// `-ln(p(z) + 1e-10)`, added up over dimensions, and the regulariser of each row. A target
-    /// outside [-1, 1], where there is no density, counts as the nearer end, as it does for an
-    /// environment.
+    /// `-ln(p(z) + 1e-10)`, added up over dimensions, and the regulariser of each row. Targets are
+    /// clamped to [-1, 1], the domain of the density, as in an environment.
     fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
         let [rows, dimensions] = targets.dims();
         let coefficients = self.coefficients(hidden);
@@ -150,7 +148,7 @@ impl OnNumbers for FourierLikelihoodHead {
         HeadLoss {
             rows: per_row((density + DENSITY_FLOOR).log().neg()),
             regularization: (self.gamma > 0.0).then(|| {
-                // No bins: the reference's scale does not ask for their number.
+                // There are no bins: the reference's scale does not depend on their number.
                 let scale = self.gamma * Regularizer::Reference.scale(0);
                 per_row(fourier::roughness(coefficients)) * scale
             }),
@@ -193,10 +191,9 @@ pub fn density(coefficients: Tensor<2>, z: Tensor<1>, domain: Domain) -> Tensor<
 
 /// `∫ |A(sz)|² dz` over [-1, 1], `[rows, 1]`.
 ///
-/// On the whole period it is `2 Σ |a_l|²`. On half of it the sum over a Gauss–Legendre rule
-/// is taken: the closed form loses digits where little of the amplitude lies inside, and
-/// this sum of squares cannot come out negative. `N + 12` points resolve frequencies up to
-/// `Nπ/2` to rounding.
+/// On the whole period it is `2 Σ |a_l|²`. On half of it, a Gauss–Legendre rule is used: the closed
+/// form loses digits if little of the amplitude lies inside, and this sum of squares cannot be
+/// negative. `N + 12` points resolve frequencies up to `Nπ/2` to rounding.
 fn integral(coefficients: Tensor<2>, domain: Domain) -> Tensor<2> {
     let n = coefficients.dims()[1] / 2 - 1;
     match domain {

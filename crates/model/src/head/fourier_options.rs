@@ -1,4 +1,4 @@
-//! Choices shared by the Fourier heads on bins and as likelihoods.
+//! Options that the Fourier heads on bins and as likelihoods share.
 
 use std::ops::RangeInclusive;
 
@@ -10,20 +10,20 @@ use crate::{
     init::{GPT_STD, Init, fan_in_bound},
 };
 
-/// How [-1, 1] lies on the period of the Fourier series.
+/// Mapping of [-1, 1] to the period of the Fourier series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Domain {
     /// [-1, 1] is the whole period, so -1 and 1 are neighbours (the reference).
     #[default]
     Periodic,
-    /// [-1, 1] is half of a period: `A(z/2)` in place of `A(z)`. The density may end
-    /// differently at -1 and at 1, and resolves half as much with the same N.
+    /// [-1, 1] is half of a period: `A(z/2)` instead of `A(z)`. The density may end differently at
+    /// -1 and at 1, and has half the resolution for the same N.
     HalfRange,
 }
 
 impl Domain {
-    /// What `z` is multiplied by to be a place on the period [-1, 1].
+    /// Factor from `z` to its place on the period [-1, 1].
     pub(super) fn stretch(self) -> f64 {
         match self {
             Self::Periodic => 1.0,
@@ -32,23 +32,23 @@ impl Domain {
     }
 }
 
-/// Two smoothness regularisers that go by the same γ. Both are proportional to
-/// `Σ_{k=1}^{N} k²|c_k|²`, averaged over rows, with `c` the autocorrelation of the
-/// coefficients *before* it is divided by `c_0`, on the whole period whatever the [`Domain`].
-/// With m bins the reference's is `2m` times the paper's: 36 times for Atari's 18 actions.
+/// Two smoothness regularisers with the factor γ. Both are proportional to `Σ_{k=1}^{N} k²|c_k|²`,
+/// averaged over rows. `c` is the autocorrelation of the coefficients *before* the division by
+/// `c_0`, on the whole period for any [`Domain`]. With m bins, the reference's is `2m` times the
+/// paper's: 36 times for Atari's 18 actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Regularizer {
-    /// `γ · 4π² · mean Σ k²|c_k|²`: what the released code computes.
+    /// `γ · 4π² · mean Σ k²|c_k|²`, as in the released code.
     #[default]
     Reference,
-    /// `γ · (2π²/m) · mean Σ k²|c_k|²`: what the paper prints (Section 2.3). Its sum runs to
-    /// m; there is nothing beyond N, where this one ends.
+    /// `γ · (2π²/m) · mean Σ k²|c_k|²`, as printed in the paper (Section 2.3). Its sum runs to m;
+    /// terms beyond N are 0, so this one ends there.
     Paper,
 }
 
 impl Regularizer {
-    /// What `γ · Σ k²|c_k|²` is multiplied by, with `m` bins.
+    /// The factor of `γ · Σ k²|c_k|²` with `m` bins.
     pub fn scale(self, m: usize) -> f64 {
         let pi_squared = std::f64::consts::PI * std::f64::consts::PI;
         match self {
@@ -58,46 +58,46 @@ impl Regularizer {
     }
 }
 
-/// The affine layer a Fourier head begins with.
+/// Initialization of a Fourier head's affine layer.
 ///
-/// The density does not depend on the coefficients' scale: `|A|²` and `Σ|a_l|²` grow alike.
-/// Dividing weights and biases by 100 or 1000, which the paper advises for an initial density
-/// near the uniform one, therefore leaves the initial density as it is: its mean divergence
-/// from the uniform one is 0.381 nats here (N = 12, 18 actions) and 0.392 in the released
-/// code, divided by 1, 100 or 1000. What a division does change: Adam's steps are larger
-/// against the weights, and the regulariser, of fourth degree, is smaller.
-/// [`Self::UniformDensity`] does what was meant.
+/// The density does not depend on the coefficients' scale, because `|A|²` and `Σ|a_l|²` scale
+/// equally. The paper advises to divide weights and biases by 100 or 1000, for an initial density
+/// near the uniform one. This does not change the initial density: its mean divergence from the
+/// uniform one is 0.381 nats here (N = 12, 18 actions) and 0.392 in the released code, divided by
+/// 1, 100 or 1000. A division does change two things: Adam's steps are larger relative to the
+/// weights, and the regulariser, of fourth degree, is smaller. [`Self::UniformDensity`] gives the
+/// intended initial density.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum InitialCoefficients {
-    /// Weights N(0, 0.02²), biases 0: the transformer's initialiser, which in the reference's
-    /// Atari model overwrites the head's own.
+    /// Weights N(0, 0.02²), biases 0: the transformer's initialization, which overwrites the head's
+    /// own in the reference's Atari model.
     #[default]
     Normal,
     /// The same with another standard deviation.
     Std(f64),
-    /// Weights and biases U(±1/√d_model), PyTorch's default for a linear layer, then divided:
-    /// the head alone in the reference, by 100 and 100, in its forecasting model by 1000
-    /// and 10.
+    /// Weights and biases U(±1/√d_model), PyTorch's default for a linear layer, then divided: in
+    /// the reference, by 100 and 100 for the head alone, and by 1000 and 10 in the forecasting
+    /// model.
     FanIn {
-        /// Divides the weights.
+        /// Divisor of the weights.
         weight_divisor: f64,
-        /// Divides the biases.
+        /// Divisor of the biases.
         bias_divisor: f64,
     },
-    /// Weights 0, and of the biases only that of `a_0` is not: exactly uniform for every
-    /// input. The layer's gradient is not zero there; the token's is, for the first step.
+    /// All weights 0, and all biases 0 except for `a_0`: exactly uniform for every input. The
+    /// gradient of the layer is not zero there; the gradient of the token is, in the first step.
     #[serde(rename = "uniform")]
     UniformDensity,
 }
 
-/// Scales of initial coefficients, and what they may be divided by: beyond any use, and squares of
-/// coefficients are finite in single precision.
+/// Valid scales and divisors of initial coefficients: beyond any use, with squares that are finite
+/// in single precision.
 const SCALES: RangeInclusive<f64> = 1e-9..=1e9;
 
 impl InitialCoefficients {
     /// # Errors
-    /// When a scale is not positive, or out of all proportion.
+    /// When a scale is not positive, or outside of the valid range.
     pub fn validate(&self) -> Result<(), ModelError> {
         let usable = |key, value: f64| match SCALES.contains(&value) {
             true => Ok(()),
@@ -113,8 +113,8 @@ impl InitialCoefficients {
         }
     }
 
-    /// Weights `[d_model, n_densities · 2(N+1)]` and biases of the affine layer of
-    /// `n_densities` densities side by side.
+    /// Weights `[d_model, n_densities · 2(N+1)]` and biases of the affine layer of `n_densities`
+    /// adjacent densities.
     pub(super) fn draw(
         &self,
         d_model: usize,
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn division_leaves_the_initial_density_and_the_option_makes_it_uniform() {
+    fn division_keeps_the_initial_density_and_the_option_makes_it_uniform() {
         let by = |divisor| {
             divergence(InitialCoefficients::FanIn {
                 weight_divisor: divisor,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_uniform_density_is_no_dead_point() {
+    fn the_uniform_density_has_a_gradient() {
         let device = Device::flex().autodiff();
         let head = head(InitialCoefficients::UniformDensity, &device);
         let loss = head.forward(hidden(3, &device)).logits.narrow(1, 3, 1).sum();
@@ -205,13 +205,13 @@ mod tests {
         let gradient = head.weight.val().grad(&gradients).map(Tensor::into_data);
         let gradient: Vec<f32> = gradient.iter().flat_map(|g| g.iter::<f32>()).collect();
         assert_eq!(gradient.len(), D_MODEL * 26);
-        // All but those of a_0, which only scales, and of u_9: cos(9πb_3) is 0.
+        // All except those of a_0, which only scales, and of u_9: cos(9πb_3) is 0.
         let n_moving = gradient.iter().filter(|g| g.abs() > 1e-4).count();
         assert!(n_moving > D_MODEL * 20, "{n_moving}");
     }
 
     #[test]
-    fn likelihoods_begin_uniform_too() {
+    fn likelihoods_start_uniform_too() {
         for domain in [Domain::Periodic, Domain::HalfRange] {
             let config = FourierLikelihoodConfig {
                 initial: InitialCoefficients::UniformDensity,
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_enough_where_there_is_no_scale() {
+    fn a_word_is_enough_without_a_scale() {
         for (initial, text) in [
             (InitialCoefficients::default(), r#""normal""#),
             (InitialCoefficients::UniformDensity, r#""uniform""#),

@@ -1,5 +1,5 @@
-//! A diagonal Gaussian over real-valued actions: the mean is `tanh` of one affine layer, the
-//! standard deviation of each dimension a parameter of its own, the same for every input.
+//! A diagonal Gaussian over continuous actions. The mean is `tanh` of one affine layer. The
+//! standard deviation of each dimension is a parameter, the same for every input.
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -25,8 +25,8 @@ options! {
 impl NumbersOptions for GaussianConfig {
     type Head = GaussianHead;
 
-    /// The mean as the [deterministic head](TanhConfig); every standard deviation 1/√3, that of
-    /// the uniform distribution on [-1, 1].
+    /// The mean is initialised like the [deterministic head](TanhConfig). Every standard deviation
+    /// is 1/√3, as in the uniform distribution on [-1, 1].
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> GaussianHead {
         GaussianHead {
             mean: TanhConfig {}.init(d_model, width, init),
@@ -35,8 +35,8 @@ impl NumbersOptions for GaussianConfig {
     }
 }
 
-/// The narrowest standard deviation; where the mean can be learned exactly, the likelihood
-/// would grow without end.
+/// Minimum standard deviation. If the mean can be learned exactly, the likelihood would otherwise
+/// grow without bound.
 const MIN_STD: f64 = 1e-3;
 
 /// See the [module's documentation](self).

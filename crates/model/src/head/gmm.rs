@@ -1,11 +1,11 @@
 //! The Gaussian-mixture head on bins: the baseline of Gillman et al. 2025, Section 3.
 //!
-//! The density of a [mixture](super::mixture) is read at the m bin centres, and the logits are
-//! `ln(density + 1e-5)`; the softmax of the loss divides by their sum. By default the weights are
-//! equal and the standard deviations parameters, as in the paper.
+//! The density of a [mixture](super::mixture) is evaluated at the m bin centres, and the logits are
+//! `ln(density + 1e-5)`; the softmax of the loss divides by their sum. By default, the weights are
+//! equal and the standard deviations are parameters, as in the paper.
 //!
-//! As in the released code, and unlike the Fourier head, the 1e-5 is added before anything is
-//! divided by the number of bins.
+//! As in the released code, and unlike in the Fourier head, the 1e-5 is added before the division
+//! by the number of bins.
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -24,13 +24,18 @@ options! {
     pub struct GmmHeadConfig {
         /// Number of Gaussians G; the paper's 2.
         pub components: usize = 2,
-        /// Weights of the Gaussians. equal: 1/G each, the paper's. learned: a softmax of an affine layer, an option of the reference's head on real values.
+        /// Weights of the Gaussians. equal: 1/G each, as in the paper. learned: a softmax of an
+        /// affine layer, an option of the reference's head for continuous actions.
         pub weights: MixtureWeights = MixtureWeights::Equal,
-        /// Standard deviations of the Gaussians. shared: parameters, the same for every observation, the paper's. fixed: init_std throughout, an option of the reference. state: by an affine layer, where the noise differs from one observation to another.
+        /// Standard deviations of the Gaussians. shared: parameters, the same for every
+        /// observation, as in the paper. fixed: always init_std, an option of the reference. state:
+        /// from an affine layer, for noise that depends on the observation.
         pub std: MixtureStd = MixtureStd::Shared,
-        /// Standard deviation before training. 0: the reference's: the width of a bin (2/m) on m bins or actions; ln 3 on real values, but 2 with std=fixed, which is wider than most actions lie apart.
+        /// Initial standard deviation. 0: the reference's. That is the width of a bin (2/m) for m
+        /// bins or actions; ln 3 for continuous actions, but 2 with std=fixed, which exceeds the
+        /// distance of most actions.
         pub init_std: f64 = 0.0,
-        /// Order of a list of actions along [-1, 1], as of the Fourier head.
+        /// Order of discrete actions along [-1, 1], as in the Fourier head.
         pub action_order: OrderConfig = OrderConfig::default(),
     }
 }
@@ -48,7 +53,7 @@ impl BinsOptions for GmmHeadConfig {
     }
 
     fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> GmmHead {
-        // One bin wide, as the reference's.
+        // One bin wide, as in the reference.
         let std = if self.init_std == 0.0 { 2.0 / n as f64 } else { self.init_std };
         let &Self { components, weights, std: kind, .. } = self;
         let layout =
@@ -73,7 +78,7 @@ impl BinsOptions for GmmHeadConfig {
 /// See the [module's documentation](self).
 #[derive(Module, Debug)]
 pub struct GmmHead {
-    /// `[d_model, outputs]`: means, then what else the [layout](MixtureLayout) reads.
+    /// `[d_model, outputs]`: means, then the other inputs of the [layout](MixtureLayout).
     pub weight: Param<Tensor<2>>,
     /// `[outputs]`
     pub bias: Param<Tensor<1>>,
@@ -81,7 +86,7 @@ pub struct GmmHead {
     pub raw_std: Option<Param<Tensor<1>>>,
     /// Number of bins.
     pub n_actions: usize,
-    /// How the outputs are read.
+    /// Layout of the outputs.
     #[module(skip)]
     pub layout: MixtureLayout,
     /// The order of the bins.
@@ -136,7 +141,7 @@ mod tests {
         let read = |tensor: Tensor<1>| tensor.into_data().iter::<f64>().collect::<Vec<_>>();
         let weight: Vec<f64> = head.weight.val().into_data().iter::<f64>().collect();
         let bias = read(head.bias.val());
-        // Every standard deviation begins as 2/5.
+        // Every initial standard deviation is 2/5.
         let std = 0.4;
         for (j, logit) in logits(&head).into_iter().enumerate() {
             let b = -1.0 + (2 * j + 1) as f64 / 5.0;

@@ -1,8 +1,9 @@
-//! The Gaussian-mixture likelihood head: a density for each dimension of a real-valued action,
-//! the baseline of Gillman et al. 2025, Appendix C.3.
+//! The Gaussian-mixture likelihood head: a density for each dimension of a continuous action, the
+//! baseline of Gillman et al. 2025, Appendix C.3.
 //!
-//! As the [`gmm`](super::gmm) head on bins, with the density of the [mixture](super::mixture) read
-//! at the action itself and trained by `-ln(p(z) + 1e-10)`. The density is not cut to [-1, 1].
+//! Like the [`gmm`](super::gmm) head on bins, with the density of the [mixture](super::mixture)
+//! evaluated at the action itself and trained by `-ln(p(z) + 1e-10)`. The density is not truncated
+//! to [-1, 1].
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -20,13 +21,13 @@ use crate::{error::ModelError, init::Init, matrices::Matrices};
 options! {
     /// Options of the Gaussian-mixture likelihood head.
     pub struct GmmLikelihoodConfig {
-        /// Number of Gaussians G of each number, as of the head on bins.
+        /// Number of Gaussians G per dimension, as in the head on bins.
         pub components: usize = GmmHeadConfig::default().components,
-        /// Weights of the Gaussians, as of the head on bins.
+        /// Weights of the Gaussians, as in the head on bins.
         pub weights: MixtureWeights = GmmHeadConfig::default().weights,
-        /// Standard deviations of the Gaussians, as of the head on bins.
+        /// Standard deviations of the Gaussians, as in the head on bins.
         pub std: MixtureStd = GmmHeadConfig::default().std,
-        /// Standard deviation before training, as of the head on bins.
+        /// Initial standard deviation, as in the head on bins.
         pub init_std: f64 = GmmHeadConfig::default().init_std,
     }
 }
@@ -42,8 +43,8 @@ impl NumbersOptions for GmmLikelihoodConfig {
         mixture::check(self.components, self.weights, self.init_std)
     }
 
-    /// Where the options do not say otherwise, every standard deviation is the reference's:
-    /// ln 3 ≈ 1.1, which is the softplus of its ln 2, or the constant 2.
+    /// By default, every standard deviation is the reference's: ln 3 ≈ 1.1, which is the softplus
+    /// of its ln 2, or the constant 2.
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> GmmLikelihoodHead {
         let &Self { components, weights, std, init_std } = self;
         let (raw, fixed_std) = match init_std == 0.0 {
@@ -59,14 +60,14 @@ impl NumbersOptions for GmmLikelihoodConfig {
 /// See the [module's documentation](self).
 #[derive(Module, Debug)]
 pub struct GmmLikelihoodHead {
-    /// `[d_model, outputs]`: means, the components of each dimension together, then what else the
-    /// [layout](MixtureLayout) reads.
+    /// `[d_model, outputs]`: means, grouped by dimension, then the other inputs of the
+    /// [layout](MixtureLayout).
     pub weight: Param<Tensor<2>>,
     /// `[outputs]`
     pub bias: Param<Tensor<1>>,
     /// `[dimensions · components]`: shared standard deviations before the softplus.
     pub raw_std: Option<Param<Tensor<1>>>,
-    /// How the outputs are read.
+    /// Layout of the outputs.
     #[module(skip)]
     pub layout: MixtureLayout,
 }
@@ -123,7 +124,7 @@ mod tests {
     use burn::tensor::{Device, TensorData};
     use overtone_core::seed;
 
-    /// Tensors and the host agree, whatever the options.
+    /// Tensors and the host agree for all options.
     #[test]
     fn each_dimension_has_its_own_components() {
         let device = Device::flex();
@@ -139,7 +140,7 @@ mod tests {
                 let raw: Vec<f32> = vec![0.1, -0.2, 0.3, -1.0, -2.0, 0.5];
                 head.raw_std = Some(Param::from_data(TensorData::from(&raw[..]), &device));
             }
-            // Columns of deviations begin as zeros.
+            // Columns of deviations are initially zero.
             head.weight = head.weight.map(|weight| {
                 let shape = weight.dims();
                 let n = shape[0] * shape[1];
@@ -168,7 +169,7 @@ mod tests {
         }
     }
 
-    /// A constant is none of the parameters.
+    /// A fixed deviation is not a parameter.
     #[test]
     fn fixed_deviations_stay() {
         let fixed = |init_std| {

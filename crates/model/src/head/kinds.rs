@@ -1,9 +1,9 @@
-//! The two kinds of heads: what a head's file implements.
+//! The two kinds of heads, and the traits that a head's file implements.
 //!
-//! A head *on bins* gives logits for a list of actions, or for the bins of a number
-//! ([`BinnedHead`](super::BinnedHead)). A head *on numbers* learns and chooses real values in
-//! [-1, 1]. Its options, made by `options!`, implement [`BinsOptions`] or [`NumbersOptions`], the
-//! head itself [`OnBins`] or [`OnNumbers`].
+//! A head *on bins* computes logits for discrete actions, or for the bins of one dimension
+//! ([`BinnedHead`](super::BinnedHead)). A head *on numbers* learns and selects continuous actions
+//! in [-1, 1]. The head's options, declared with `options!`, implement [`BinsOptions`] or
+//! [`NumbersOptions`]; the head itself implements [`OnBins`] or [`OnNumbers`].
 
 use burn::tensor::{Int, Tensor, activation::log_softmax};
 
@@ -12,17 +12,16 @@ use crate::{error::ModelError, init::Init, matrices::Matrices};
 
 /// Options of a head on bins.
 pub trait BinsOptions {
-    /// The head they describe.
+    /// The head with these options.
     type Head: OnBins;
 
-    /// The number that tells heads of one word apart, as a part of a run's name: the 14 of
-    /// `fourier14`.
+    /// The number in the head's name as part of a run's name: the 14 of `fourier14`.
     fn size(&self) -> Option<usize> {
         None
     }
 
     /// # Errors
-    /// When an option does not fit `n` bins.
+    /// When an option is not valid for `n` bins.
     fn validate(&self, _n: usize) -> Result<(), ModelError> {
         Ok(())
     }
@@ -30,7 +29,7 @@ pub trait BinsOptions {
     /// A head on `n` bins.
     fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> Self::Head;
 
-    /// The option that orders a list of actions along the bins, of a head that has one.
+    /// The option that orders discrete actions along the bins, if the head has one.
     fn order(&mut self) -> Option<&mut OrderConfig> {
         None
     }
@@ -42,13 +41,13 @@ pub trait OnBins: Matrices {
     /// - `hidden`: `[rows, d_model]`
     fn forward(&self, hidden: Tensor<2>) -> HeadOutput;
 
-    /// The order of a list of actions along the bins; `None`: the environment's.
+    /// The order of discrete actions along the bins; `None`: the environment's.
     fn action_order(&self) -> Option<&ActionOrder> {
         None
     }
 }
 
-/// What a head on bins says about a batch of tokens.
+/// Output of a head on bins for a batch of tokens.
 pub struct HeadOutput {
     /// `[rows, n]`, by environment action id.
     pub logits: Tensor<2>,
@@ -58,45 +57,44 @@ pub struct HeadOutput {
 
 /// Options of a head on numbers.
 pub trait NumbersOptions {
-    /// The head they describe.
+    /// The head with these options.
     type Head: OnNumbers;
 
-    /// The number that tells heads of one word apart, as a part of a run's name: the 2 of
-    /// `gmm2`.
+    /// The number in the head's name as part of a run's name: the 2 of `gmm2`.
     fn size(&self) -> Option<usize> {
         None
     }
 
     /// # Errors
-    /// When an option describes no head.
+    /// When an option is not valid.
     fn validate(&self) -> Result<(), ModelError> {
         Ok(())
     }
 
-    /// A head for actions of `width` numbers.
+    /// A head for actions of `width` dimensions.
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> Self::Head;
 }
 
 /// A head on numbers.
 pub trait OnNumbers: Matrices {
-    /// Numbers in an action.
+    /// Number of action dimensions.
     fn width(&self) -> usize;
 
-    /// What each row of logged actions costs.
+    /// The loss of each row of recorded actions.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
     /// - `targets`: `[rows, width]`, in [-1, 1]
     fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss;
 
-    /// What the head says about each number of each row, on the host.
+    /// The head's distribution of each dimension of each row, on the host.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
     fn marginals(&self, hidden: Tensor<2>) -> Box<dyn Marginals>;
 }
 
-/// Logged actions, one a row.
+/// Recorded actions, one per row.
 #[derive(Clone, Debug)]
 pub enum ActedRows {
     /// `[rows]`: environment action ids.
@@ -105,19 +103,18 @@ pub enum ActedRows {
     Continuous(Tensor<2>),
 }
 
-/// What a head loses on a batch.
+/// A head's loss on a batch.
 pub struct HeadLoss {
     /// Each row's loss, `[rows]`, to be averaged: squared error, averaged over an action's
-    /// numbers, or nats, added up over them.
+    /// dimensions, or nats, added up over them.
     pub rows: Tensor<1>,
     /// Regularisation of each row, `[rows]`, to be averaged and added to the loss.
     pub regularization: Option<Tensor<1>>,
-    /// For a list of actions, `[rows]`: 1 where the logged action is the most probable one,
-    /// otherwise 0.
+    /// For discrete actions, `[rows]`: 1 if the recorded action is the most probable one, else 0.
     pub hits: Option<Tensor<1>>,
 }
 
-/// Cross-entropy of logged actions.
+/// Cross-entropy of recorded actions.
 pub(super) fn bins_loss(output: HeadOutput, targets: Tensor<1, Int>) -> HeadLoss {
     let HeadOutput { logits, regularization } = output;
     let most_probable = logits.clone().argmax(1).squeeze_dim::<1>(1);

@@ -20,7 +20,7 @@ options! {
 impl BinsOptions for LinearConfig {
     type Head = LinearHead;
 
-    /// Weights N(0, 0.02²), the initialiser of the whole transformer.
+    /// Weights N(0, 0.02²), the initialization of the whole transformer.
     fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> LinearHead {
         LinearHead { weight: init.normal([d_model, n], GPT_STD) }
     }

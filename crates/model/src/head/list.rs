@@ -1,5 +1,4 @@
-//! What follows from the [list of heads](super): the enums that store, validate and run whichever
-//! head was chosen.
+//! Code generated from the [list of heads](super): the enums that store, validate and run a head.
 
 use burn::tensor::Tensor;
 use overtone_core::ActionSpace;
@@ -11,7 +10,7 @@ use super::{
 };
 use crate::error::{ModelError, check_counts, config_error};
 
-/// Makes of the two lists the enums that store, validate and run whichever head was chosen.
+/// Generates the enums that store, validate and run a head from the two lists.
 macro_rules! heads {
     (
         bins { $($(#[doc = $bins_doc:literal])*
@@ -19,24 +18,24 @@ macro_rules! heads {
         numbers { $($(#[doc = $doc:literal])*
             $($word:literal)? $file:ident: $numbers:ident($config:ident => $head:ident),)* }
     ) => {
-        /// Which head on bins, with its own options.
+        /// A head on bins, with its own options.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
         pub enum BinsHeadConfig { $($(#[doc = $bins_doc])* $bins($bins_file::$bins_config),)* }
 
         impl BinsHeadConfig {
             /// # Errors
-            /// When an option does not fit `n` bins.
+            /// When an option is not valid for `n` bins.
             pub fn validate(&self, n: usize) -> Result<(), ModelError> {
                 match self { $(Self::$bins(options) => options.validate(n),)* }
             }
 
-            /// The option that orders a list of actions, of a head that has one.
+            /// The option that orders discrete actions, if the head has one.
             pub fn order(&mut self) -> Option<&mut OrderConfig> {
                 match self { $(Self::$bins(options) => options.order(),)* }
             }
 
-            /// In a word: `fourier14`.
+            /// A single word: `fourier14`.
             pub fn name(&self) -> String {
                 match self {
                     $(Self::$bins(config) => options::name($bins_word, config.size()),)*
@@ -68,7 +67,7 @@ macro_rules! heads {
             }
         }
 
-        /// Which head, with its own options.
+        /// A head, with its own options.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
         pub enum HeadConfig {
@@ -95,7 +94,7 @@ macro_rules! heads {
                 }
             }
 
-            /// In a word: `linear`, `fourier14`, `gmm2-bins50`.
+            /// A single word: `linear`, `fourier14`, `gmm2-bins50`.
             pub fn name(&self) -> String {
                 match self {
                     Self::Binned(BinnedConfig { bins, head }) => {
@@ -106,8 +105,8 @@ macro_rules! heads {
                 }
             }
 
-            /// All for such actions that can be asked for, at their defaults. Real-valued actions
-            /// may be cut into `bins`, which a head on bins reads; 0: they are not.
+            /// All heads for such actions, with their defaults. Continuous actions can be cut into
+            /// `bins` for a head on bins; 0: they are not.
             pub fn choices(actions: &ActionSpace, bins: usize) -> Vec<Choice<Self>> {
                 let mut choices = Vec::new();
                 if bins == 0 && matches!(actions, ActionSpace::Continuous { .. }) {
@@ -128,7 +127,7 @@ macro_rules! heads {
             /// A head for these actions.
             ///
             /// # Panics
-            /// When they do not [fit](Self::validate) it: a caller's bug.
+            /// When the actions do not [fit](Self::validate) the head: a caller's bug.
             pub fn init(
                 &self,
                 d_model: usize,
@@ -173,14 +172,15 @@ macro_rules! heads {
     };
 }
 
-/// A head by what it is for.
+/// A head by its kind.
 pub(super) enum Inner<'a> {
     Bins(&'a dyn OnBins),
     Numbers(&'a dyn OnNumbers),
 }
 
 impl HeadConfig {
-    /// The same with its order of a list of actions written out for these.
+    /// The same, with its rule for the order of discrete actions replaced by the order of these
+    /// actions.
     pub(super) fn ordered(&self, actions: &ActionSpace) -> Result<Self, ModelError> {
         let mut config = self.clone();
         if let (ActionSpace::Discrete { names }, Some(order)) = (actions, config.order()) {
@@ -189,13 +189,13 @@ impl HeadConfig {
         Ok(config)
     }
 
-    /// In a few words: `fourier14 head`.
+    /// A short description: `fourier14 head`.
     pub fn describe(&self) -> String {
         format!("{} head", self.name())
     }
 
-    /// The order of these actions that was asked for; `None`: the environment's, or that of no
-    /// list.
+    /// The configured order of these actions; `None` for the environment's order, and for
+    /// continuous actions.
     pub fn action_order(&self, actions: &ActionSpace) -> Option<ActionOrder> {
         match actions {
             ActionSpace::Discrete { .. } => self.ordered(actions).ok()?.order()?.bins(),
@@ -203,8 +203,8 @@ impl HeadConfig {
         }
     }
 
-    /// What limits how certain of these actions the head can become, in a sentence: the
-    /// [largest probability](super::FourierHeadConfig::largest_probability) of a periodic Fourier series.
+    /// The limit on the head's certainty about these actions, in a sentence: the [largest
+    /// probability](super::FourierHeadConfig::largest_probability) of a periodic Fourier series.
     pub fn limit(&self, actions: &ActionSpace) -> Option<String> {
         let (m, what, head) = match self {
             Self::Fourier(head) => (actions.size(), "action", head),
@@ -216,7 +216,7 @@ impl HeadConfig {
         let (n, most) = (head.frequencies, head.largest_probability(m));
         (head.domain == Domain::Periodic && most < 1.0).then(|| {
             format!(
-                "no {what} can have more than {most:.2} of the probability ((N + 1)/m, N = {n} \
+                "the probability of a single {what} cannot exceed {most:.2} ((N + 1)/m, N = {n} \
                  frequencies, m = {m} {what}s); head.frequencies={} lifts this limit",
                 m - 1
             )
@@ -224,7 +224,7 @@ impl HeadConfig {
     }
 
     /// # Errors
-    /// When the head is not for such actions, or one of its options describes none.
+    /// When the head does not fit such actions, or one of its options is not valid.
     pub fn validate(&self, actions: &ActionSpace) -> Result<(), ModelError> {
         let size = actions.size();
         check_counts(&[("actions", size)])?;
@@ -234,34 +234,40 @@ impl HeadConfig {
         }
         let words: Vec<&str> = Self::choices(actions, 0).iter().map(|choice| choice.word).collect();
         let instead = match has_numbers {
-            true => format!("a list of actions, and an action here is {size} numbers"),
+            true => format!(
+                "discrete actions, but the task has continuous actions of {size} dimensions"
+            ),
             false => {
-                format!("real-valued actions, and here there are {size} actions to choose from")
+                format!("continuous actions, but the task has {size} discrete actions")
             }
         };
-        let expected = format!("is for {instead}; choose one of {}", words.join(", "));
+        let expected = format!("needs {instead}; use one of {}", words.join(", "));
         Err(config_error("head", self.name(), expected))
     }
 }
 
 impl Head {
-    /// What each row of logged actions costs.
+    /// The loss of each row of recorded actions.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
     ///
     /// # Panics
-    /// When the targets are of another kind than the head's actions: a caller's bug.
+    /// When the targets have another kind than the head's actions: a caller's bug.
     pub fn loss(&self, hidden: Tensor<2>, targets: ActedRows) -> HeadLoss {
         match (self.inner(), targets) {
             (Inner::Bins(head), ActedRows::Discrete(ids)) => bins_loss(head.forward(hidden), ids),
             (Inner::Numbers(head), ActedRows::Continuous(numbers)) => head.loss(hidden, numbers),
-            (Inner::Bins(_), ActedRows::Continuous(_)) => panic!("numbers for a list of actions"),
-            (Inner::Numbers(_), ActedRows::Discrete(_)) => panic!("ids for real-valued actions"),
+            (Inner::Bins(_), ActedRows::Continuous(_)) => {
+                panic!("continuous targets for discrete actions")
+            }
+            (Inner::Numbers(_), ActedRows::Discrete(_)) => {
+                panic!("discrete targets for continuous actions")
+            }
         }
     }
 
-    /// What the head says about each row's action, on the host.
+    /// The head's output for each row's action, on the host.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
@@ -275,8 +281,8 @@ impl Head {
         }
     }
 
-    /// Logits of a list of actions, `[rows, n_actions]`, by environment id; `None` for
-    /// real-valued ones.
+    /// Logits of discrete actions, `[rows, n_actions]`, by environment id; `None` for continuous
+    /// actions.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
@@ -287,7 +293,7 @@ impl Head {
         }
     }
 
-    /// The head's own order of a list of actions, `None` when it is the environment's.
+    /// The head's own order of discrete actions; `None` if it is the environment's.
     pub fn action_order(&self) -> Option<&ActionOrder> {
         match self.inner() {
             Inner::Bins(head) => head.action_order(),
@@ -303,7 +309,7 @@ impl BinsHead {
         self.inner().forward(hidden)
     }
 
-    /// The head's own order of the bins, `None` when it is the environment's.
+    /// The head's own order of the bins; `None` if it is the environment's.
     pub fn action_order(&self) -> Option<&ActionOrder> {
         self.inner().action_order()
     }
@@ -327,20 +333,20 @@ mod tests {
         check_refused(
             HeadConfig::FourierLikelihood(FourierLikelihoodConfig::new(4)),
             &ActionSpace::numbered(6),
-            "head = fourier4: is for real-valued actions, and here there are 6 \
-             actions to choose from; choose one of linear, fourier, gmm",
+            "head = fourier4: needs continuous actions, but the task has 6 discrete actions; use \
+             one of linear, fourier, gmm",
         );
         check_refused(
             HeadConfig::Linear(LinearConfig {}),
             &ActionSpace::unit(3),
-            "head = linear: is for a list of actions, and an action here is 3 numbers; \
-             choose one of tanh, pointwise, gaussian, fourier, gmm",
+            "head = linear: needs discrete actions, but the task has continuous actions of 3 \
+             dimensions; use one of tanh, pointwise, gaussian, fourier, gmm",
         );
     }
 
-    /// Whatever a checkpoint's state claims.
+    /// Also if a checkpoint's state has one.
     #[test]
-    fn real_valued_actions_have_no_order() {
+    fn continuous_actions_have_no_order() {
         let action_order = OrderConfig::Compass;
         let config = FourierHeadConfig { action_order, ..FourierHeadConfig::new(3) };
         assert_eq!(HeadConfig::Fourier(config).action_order(&ActionSpace::unit(2)), None);
@@ -352,7 +358,7 @@ mod tests {
         let limit = |head| HeadConfig::Fourier(head).limit(&ActionSpace::numbered(18));
         assert_eq!(
             limit(fourier(3)).unwrap(),
-            "no action can have more than 0.22 of the probability ((N + 1)/m, N = 3 frequencies, \
+            "the probability of a single action cannot exceed 0.22 ((N + 1)/m, N = 3 frequencies, \
              m = 18 actions); head.frequencies=17 lifts this limit"
         );
         assert_eq!(limit(fourier(17)), None);

@@ -1,7 +1,7 @@
-//! Mixtures of Gaussians: the mechanism that the mixture heads on bins and on numbers share.
+//! Mixtures of Gaussians, shared by the mixture heads on bins and on numbers.
 //!
-//! One affine layer gives the means `μ_g = tanh(·)` of G Gaussians for each number of an action,
-//! behind them `s_g` with [`MixtureStd::State`], and behind these `w_g` with
+//! One affine layer computes the means `μ_g = tanh(·)` of G Gaussians for each dimension of an
+//! action, followed by `s_g` with [`MixtureStd::State`], and by `w_g` with
 //! [`MixtureWeights::Learned`]. The density is `Σ_g π_g Normal(z; μ_g, σ_g)`:
 //!
 //! | option | value | source |
@@ -12,8 +12,8 @@
 //! | `std=fixed` | `σ_g` a constant | the released heads' `learn_stds=False` |
 //! | `std=state` | `σ_g = softplus(s_g)`, `s_g` from the layer | mixture density networks (Bishop 1994) |
 //!
-//! The released head on bins has no learned weights, and neither has deviations that depend on the
-//! observation; here both heads have all of it.
+//! The released head on bins has neither learned weights nor deviations that depend on the
+//! observation. Here both heads have all options.
 
 use burn::{
     module::Param,
@@ -57,19 +57,19 @@ pub enum MixtureStd {
     State,
 }
 
-/// The narrowest shared deviation: far below a bin, and wide enough that the gradient, which
-/// divides by its square, stays finite in `f32`.
+/// Minimum shared deviation: far below a bin, and wide enough that the gradient, which divides by
+/// its square, stays finite in `f32`.
 const MIN_SHARED: f64 = 1e-6;
-/// The narrowest deviation of a state, that of the Gaussian head: where the mean can be learned
-/// exactly for some states, their likelihood would grow without end.
+/// Minimum deviation of a state, the same as in the Gaussian head. If the mean can be learned
+/// exactly for some states, their likelihood would otherwise grow without bound.
 const MIN_STATE: f64 = 1e-3;
-/// Deviations that may be chosen, on [-1, 1].
+/// Valid deviations, on [-1, 1].
 const STDS: std::ops::RangeInclusive<f64> = 1e-3..=10.0;
 
 /// Checks the options that both mixture heads have.
 ///
 /// # Errors
-/// Names the first that describes no mixture.
+/// Names the first invalid option.
 pub(super) fn check(
     components: usize,
     weights: MixtureWeights,
@@ -77,8 +77,8 @@ pub(super) fn check(
 ) -> Result<(), ModelError> {
     check_counts(&[("head.components", components)])?;
     if weights == MixtureWeights::Learned && components == 1 {
-        let expected = "one Gaussian has nothing to weigh; use head.components=2 or more, or \
-                        head.weights=equal";
+        let expected = "must be equal: one Gaussian has nothing to weigh. Or use \
+                        head.components=2 or more";
         return Err(config_error("head.weights", "learned", expected));
     }
     if init_std != 0.0 && !STDS.contains(&init_std) {
@@ -88,27 +88,27 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What makes `std` by the softplus: `ln(e^std - 1)`.
+/// The inverse of the softplus at `std`: `ln(e^std - 1)`.
 pub(super) fn raw_std(std: f64) -> f32 {
     std.exp_m1().ln() as f32
 }
 
-/// A head's layer, and how its outputs are read.
+/// A head's layer, and the layout of its outputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MixtureLayout {
-    /// Numbers in an action, each with a mixture of its own.
+    /// Number of action dimensions, each with its own mixture.
     pub dimensions: usize,
     /// G.
     pub components: usize,
-    /// Where weights come from.
+    /// Source of the weights.
     pub weights: MixtureWeights,
-    /// Where standard deviations come from.
+    /// Source of the standard deviations.
     pub std: MixtureStd,
-    /// Every σ with [`MixtureStd::Fixed`].
+    /// Every σ, with [`MixtureStd::Fixed`].
     pub fixed_std: f64,
 }
 
-/// Parameters of a mixture head, as they are drawn.
+/// Parameters of a mixture head, as they are initialised.
 pub(super) struct MixtureParameters {
     /// `[d_model, outputs]`
     pub weight: Param<Tensor<2>>,
@@ -119,12 +119,12 @@ pub(super) struct MixtureParameters {
 }
 
 impl MixtureLayout {
-    /// Gaussians of all numbers together: the columns of one group of outputs.
+    /// Number of Gaussians over all dimensions: the columns of one group of outputs.
     fn gaussians(&self) -> usize {
         self.dimensions * self.components
     }
 
-    /// Columns of the affine layer: means, then deviations, then weights, each number's together.
+    /// Columns of the affine layer: means, then deviations, then weights, grouped by dimension.
     pub fn outputs(&self) -> usize {
         let groups = 1
             + usize::from(self.std == MixtureStd::State)
@@ -132,8 +132,8 @@ impl MixtureLayout {
         groups * self.gaussians()
     }
 
-    /// The affine layer as PyTorch's default, U(±1/√d_model). Only the columns of
-    /// [`MixtureStd::State`] begin with weights of 0, so that σ begins as the shared one: the
+    /// The affine layer with PyTorch's default initialization, U(±1/√d_model). Only the columns of
+    /// [`MixtureStd::State`] have initial weights of 0, so that σ starts like the shared one: the
     /// softplus of `raw`.
     pub(super) fn init(&self, d_model: usize, raw: f32, init: &mut Init<'_>) -> MixtureParameters {
         let (gaussians, outputs) = (self.gaussians(), self.outputs());
@@ -174,14 +174,14 @@ impl MixtureLayout {
         self.read(outputs, raw_std.map(Param::val))
     }
 
-    /// The mixtures that the affine layer's outputs describe.
+    /// The mixtures of the affine layer's outputs.
     ///
     /// # Shapes
     /// - `outputs`: `[rows, outputs]`
     /// - `raw_std`: `[dimensions · components]`, with [`MixtureStd::Shared`]
     ///
     /// # Panics
-    /// When shared deviations are not there: a caller's bug.
+    /// When shared deviations are missing: a caller's bug.
     pub fn read(&self, outputs: Tensor<2>, raw_std: Option<Tensor<1>>) -> Mixtures {
         let [rows, _] = outputs.dims();
         let gaussians = self.gaussians();
@@ -213,13 +213,13 @@ fn deviations<const D: usize>(raw: Tensor<D>, least: f64) -> Tensor<D> {
     softplus(raw, 1.0).clamp_min(least)
 }
 
-/// Mixtures of Gaussians as tensors, one for each number of each row.
+/// Mixtures of Gaussians as tensors, one for each dimension of each row.
 pub struct Mixtures {
     /// `[rows, dimensions, components]`
     means: Tensor<3>,
-    /// The same, or one row for all.
+    /// The same shape, or one row for all.
     stds: Tensor<3>,
-    /// The same; `None`: equal.
+    /// The same shape; `None`: equal.
     weights: Option<Tensor<3>>,
 }
 
@@ -227,7 +227,7 @@ impl Mixtures {
     /// `Σ_g π_g Normal(z; μ_g, σ_g)`.
     ///
     /// # Shapes
-    /// - `points`: `[rows, dimensions, 1]`, or of one number `[1, points, 1]`
+    /// - `points`: `[rows, dimensions, 1]`, or for one dimension `[1, points, 1]`
     /// - result: `[rows, dimensions]`, or `[rows, points]`
     pub fn density(self, points: Tensor<3>) -> Tensor<2> {
         let [_, _, components] = self.means.dims();
@@ -240,7 +240,7 @@ impl Mixtures {
         }
     }
 
-    /// Each row's and number's mixture on the host, row by row.
+    /// Each row's and dimension's mixture on the host, row by row.
     pub(super) fn on_host(self) -> Vec<GaussianMixture> {
         let [rows, dimensions, components] = self.means.dims();
         let read = |tensor: Tensor<3>| -> Vec<Vec<f64>> {
@@ -291,7 +291,7 @@ pub struct GaussianMixture {
 }
 
 impl GaussianMixture {
-    /// The components' weights, in a unit of which [`Self::total`] are the whole.
+    /// The components' weights, relative to [`Self::total`].
     fn weight(&self, component: usize) -> f64 {
         self.weights.as_ref().map_or(1.0, |weights| weights[component])
     }
@@ -314,7 +314,7 @@ impl GaussianMixture {
         self.parts(z).sum::<f64>() / self.total()
     }
 
-    /// The share of it below `z`.
+    /// The probability of values below `z`.
     pub fn cdf(&self, z: f64) -> f64 {
         let parts =
             self.means.iter().zip(&self.stds).enumerate().map(|(component, (mean, std))| {
@@ -324,9 +324,8 @@ impl GaussianMixture {
         parts.sum::<f64>() / self.total()
     }
 
-    /// What lies above a share `q` of it, `q` in (0, 1): between the lowest and the highest of
-    /// its components' quantiles, so the search begins ten deviations around them and halves
-    /// until double precision ends.
+    /// The `q`-quantile, `q` in (0, 1). It lies between the lowest and the highest quantile of the
+    /// components, so the bisection starts ten deviations around them and ends at double precision.
     pub fn quantile(&self, q: f64) -> f64 {
         let around = |sign: f64| {
             self.means.iter().zip(&self.stds).map(move |(mean, std)| mean + sign * 10.0 * std)
@@ -335,7 +334,7 @@ impl GaussianMixture {
         let mut high = around(1.0).fold(f64::NEG_INFINITY, f64::max);
         loop {
             let middle = 0.5 * (low + high);
-            // Also where the ends are NaN.
+            // Also if the ends are NaN.
             if !(low < middle && middle < high) {
                 return middle;
             }
@@ -343,7 +342,7 @@ impl GaussianMixture {
         }
     }
 
-    /// A component by its weight, and a draw from it.
+    /// A sample: a component by its weight, and a sample from it.
     pub fn sample(&self, generator: &mut Generator) -> f64 {
         let last = self.means.len() - 1;
         let component = match &self.weights {
@@ -354,17 +353,16 @@ impl GaussianMixture {
                     left -= weight;
                     left < 0.0
                 });
-                // Rounding may leave a rest behind the last one.
+                // Rounding may leave a remainder after the last one.
                 found.unwrap_or(last)
             }
         };
         self.means[component] + self.stds[component] * standard_normal(generator)
     }
 
-    /// Where the density is largest. From each mean in turn
-    /// `z ← Σ_g r_g μ_g/σ_g² / Σ_g r_g/σ_g²` climbs to a maximum, with `r_g` the components'
-    /// densities at `z` times their weights (Carreira-Perpiñán 2000), until it stands still; the
-    /// highest one counts.
+    /// The maximum of the density. From each mean in turn, `z ← Σ_g r_g μ_g/σ_g² / Σ_g r_g/σ_g²`
+    /// climbs to a local maximum, until it stops moving; the highest one is returned. `r_g` are the
+    /// components' densities at `z` times their weights (Carreira-Perpiñán 2000).
     pub fn mode(&self) -> f64 {
         let step = |z: f64| {
             let (mut above, mut below) = (0.0, 0.0);
@@ -401,7 +399,7 @@ mod tests {
         GaussianMixture { means: vec![-0.5, 0.6], stds: vec![0.1, 0.2], weights: None }
     }
 
-    /// The wide component has nine tenths of the weight.
+    /// The wide component has a weight of nine tenths.
     fn weighted() -> GaussianMixture {
         GaussianMixture { weights: Some(vec![0.1, 0.9]), ..equal() }
     }
@@ -419,10 +417,10 @@ mod tests {
         assert!((equal().mode() + 0.5).abs() < 1e-6);
         // 0.1/0.1 against 0.9/0.2.
         assert!((weighted().mode() - 0.6).abs() < 1e-6);
-        // Two that overlap: the top lies half-way.
+        // Two that overlap: the maximum lies half-way.
         let both = GaussianMixture { means: vec![-0.1, 0.1], stds: vec![0.3, 0.3], weights: None };
         assert!(both.mode().abs() < 1e-6, "{}", both.mode());
-        // A component without weight has no top.
+        // A component without weight has no maximum.
         let none = GaussianMixture {
             means: vec![-0.5, 0.6],
             stds: vec![0.001, 0.002],
@@ -432,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_undo_the_distribution() {
+    fn quantiles_invert_the_distribution() {
         let one = GaussianMixture { means: vec![0.3], stds: vec![0.5], weights: None };
         assert!((one.quantile(0.5) - 0.3).abs() < 1e-15);
         // Φ⁻¹(0.975) = 1.959963984540054.
@@ -480,9 +478,9 @@ mod tests {
         }
     }
 
-    /// A state's deviations begin as the shared ones, whatever the token.
+    /// A state's deviations start like the shared ones, for every token.
     #[test]
-    fn deviations_of_states_begin_as_the_shared_ones() {
+    fn deviations_of_states_start_like_the_shared_ones() {
         let layout = MixtureLayout {
             dimensions: 2,
             components: 3,
@@ -504,7 +502,7 @@ mod tests {
             let weights = mixture.weights.as_ref().map(|weights| weights.iter().sum::<f64>());
             assert!((weights.unwrap_or_default() - 1.0).abs() < 1e-6, "{mixture:?}");
         }
-        // Means and weights do depend on it.
+        // Means and weights do depend on the token.
         assert_ne!(mixtures[0].means, mixtures[2].means);
         assert_ne!(mixtures[0].weights, mixtures[2].weights);
     }

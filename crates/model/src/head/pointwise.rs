@@ -1,7 +1,7 @@
-//! Heads that say one number for each dimension, trained by squared error: one affine layer to the
-//! numbers themselves, which can only learn the mean of what it is shown (the regression baseline
-//! of Gillman et al. 2025, Table 6), or its `tanh`, the deterministic head of the Decision
-//! Transformer on real-valued actions (Chen et al. 2021).
+//! Heads that predict one number for each dimension, trained by squared error. The pointwise head
+//! is one affine layer, which can only learn the mean of its targets (the regression baseline of
+//! Gillman et al. 2025, Table 6). The tanh head is its `tanh`, the deterministic head of the
+//! Decision Transformer for continuous actions (Chen et al. 2021).
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -59,7 +59,7 @@ impl Matrices for PointwiseHead {
 }
 
 impl PointwiseHead {
-    /// PyTorch's default for a linear layer, U(±1/√d_model) for weights and biases, as the
+    /// PyTorch's default for a linear layer, U(±1/√d_model) for weights and biases, as in the
     /// reference.
     fn init(d_model: usize, width: usize, tanh: bool, init: &mut Init<'_>) -> Self {
         let (weight, bias) = init.linear([d_model, width]);

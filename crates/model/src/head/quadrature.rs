@@ -2,8 +2,8 @@
 
 use std::f64::consts::PI;
 
-/// `(node, weight)` of the rule of `n` points, which integrates polynomials of degree
-/// `2n - 1` exactly. Nodes ascend.
+/// `(node, weight)` of the rule with `n` points, which integrates polynomials of degree `2n - 1`
+/// exactly. Nodes ascend.
 pub fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
     (1..=n)
         .map(|i| {

@@ -30,8 +30,8 @@ impl Affine {
         Self { weight, bias }
     }
 
-    /// As a layer of [`relu_layers`](overtone_kernels::relu_layers), with weight and bias of its
-    /// norm.
+    /// This layer as a layer of [`relu_layers`](overtone_kernels::relu_layers), with weight and
+    /// bias of its norm.
     pub fn relu_layer(&self, norm: Option<[Tensor<1>; 2]>) -> ReluLayer {
         ReluLayer { weight: self.weight.val(), bias: self.bias.val(), norm }
     }

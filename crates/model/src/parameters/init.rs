@@ -1,4 +1,4 @@
-//! Initial weights, drawn on the host so that a seed gives the same model on every device.
+//! Initial weights, drawn on the host, so that a seed gives the same model on every device.
 
 use burn::{
     module::{Param, ParamId},
@@ -7,14 +7,14 @@ use burn::{
 use overtone_core::seed::Generator;
 use rand::RngExt;
 
-/// Standard deviation of the GPT-wide initialiser.
+/// Standard deviation of the initializer of GPT.
 pub const GPT_STD: f64 = 0.02;
 
-/// Where a new module's parameters come from. Modules ask for them in a fixed order, so that a
-/// seed names one model.
+/// Source of a new module's parameters. Modules request them in a fixed order, so that a seed
+/// determines one model.
 pub struct Init<'a> {
     device: Device,
-    /// `None`: no value is made before it is asked for.
+    /// `None`: values are created lazily.
     generator: Option<&'a mut Generator>,
 }
 
@@ -24,13 +24,13 @@ impl<'a> Init<'a> {
         Self { device: device.clone(), generator: Some(generator) }
     }
 
-    /// Parameters that only have a shape: for a module whose weights are all [read from a
-    /// file](crate::weights::restore). They take no memory until then.
+    /// Parameters that only have a shape, for a module whose weights are all [read from a
+    /// file](crate::weights::restore). They do not allocate memory until then.
     pub fn shapes(device: &Device) -> Self {
         Self { device: device.clone(), generator: None }
     }
 
-    /// Where the parameters are.
+    /// The device of the parameters.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -54,12 +54,12 @@ impl<'a> Init<'a> {
         (weight, self.uniform([outputs], fan_in_bound(inputs)))
     }
 
-    /// Every entry `value`.
+    /// A tensor with every entry `value`.
     pub fn constant<const D: usize>(&mut self, shape: [usize; D], value: f32) -> Param<Tensor<D>> {
         self.filled(shape, |_, _| value)
     }
 
-    /// The entry at each place of the flat tensor, given the place and the generator.
+    /// A tensor whose entries are computed from the flat index and the generator.
     pub fn filled<const D: usize>(
         &mut self,
         shape: [usize; D],
@@ -82,13 +82,14 @@ impl<'a> Init<'a> {
     }
 }
 
-/// PyTorch's default for a layer whose outputs each have `fan_in` inputs: 1/√fan_in, the bound
-/// of [`Init::uniform`] for its weights and for its biases.
+/// PyTorch's default for a layer whose outputs each have `fan_in` inputs: 1/√fan_in, the bound of
+/// [`Init::uniform`] for its weights and for its biases.
 pub fn fan_in_bound(fan_in: usize) -> f64 {
     1.0 / (fan_in as f64).sqrt()
 }
 
-/// N(0, 1) by Box–Muller; one value a call, so that the stream does not depend on how it is grouped.
+/// N(0, 1) by Box–Muller; one value per call, so that the stream does not depend on the grouping of
+/// calls.
 pub fn standard_normal(generator: &mut Generator) -> f64 {
     let radius = (-2.0 * (1.0 - generator.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * generator.random::<f64>()).cos()
@@ -111,7 +112,7 @@ mod tests {
         assert!((variance - 1.0).abs() < 0.023, "{variance}");
     }
 
-    /// 8 TB of weights are described without taking any memory.
+    /// 8 TB of weights are described without allocating memory.
     #[test]
     fn shapes_take_no_memory() {
         let wide = Init::shapes(&Device::flex()).normal([1 << 20, 1 << 21], 1.0);

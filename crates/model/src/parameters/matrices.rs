@@ -1,7 +1,7 @@
-//! Which parameters of a module are matrices: what weight decay is meant for.
+//! The matrices among a module's parameters, to which weight decay applies.
 //!
-//! The module says so itself. Neither a parameter's name nor its shape tells: the table of an
-//! embedding and the `R` of Fourier attention have two axes too.
+//! The module lists them itself. Neither a parameter's name nor its shape is sufficient: the table
+//! of an embedding and the `R` of Fourier attention also have two axes.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use burn::{
 
 use crate::{follows_path, weights::FieldPath};
 
-/// A module that knows which of its parameters are matrices.
+/// A module that lists the matrices among its parameters.
 ///
 /// ```
 /// use overtone_model::{Matrices, burn};
@@ -32,13 +32,13 @@ use crate::{follows_path, weights::FieldPath};
 /// }
 /// ```
 pub trait Matrices {
-    /// The weights that what passes through the module is multiplied by: those of linear layers
-    /// and convolutions. Biases, norms, standard deviations, embeddings, position tables and the
-    /// `R` of Fourier attention are none.
+    /// The weights that multiply the data in the module: weights of linear layers and convolutions.
+    /// Biases, norms, standard deviations, embeddings, position tables and the `R` of Fourier
+    /// attention are not matrices.
     fn matrices(&self) -> Vec<ParamId>;
 }
 
-/// The names of a module's matrices, as [weights](crate::weights) have them.
+/// The names of a module's matrices, as in its [weights](crate::weights).
 pub fn names<M: Module + Matrices>(module: &M) -> BTreeSet<String> {
     struct Names {
         path: FieldPath,
@@ -120,9 +120,9 @@ mod tests {
         }
     }
 
-    /// The table's parameter is called `weight` too.
+    /// The table's parameter is called `weight` as well.
     #[test]
-    fn layers_of_burn_say_what_their_matrices_are() {
+    fn layers_of_burn_list_their_matrices() {
         let device = Device::flex();
         let linear = LinearConfig::new(3, 5);
         let convolution = Conv2dConfig::new([2, 3], [1, 1]).with_padding(PaddingConfig2d::Valid);

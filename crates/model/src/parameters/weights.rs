@@ -1,4 +1,4 @@
-//! Named weights: out of a model, into a model, and on disk as safetensors.
+//! Named weights: export from a model, import into a model, and safetensors files.
 //!
 //! Names are the paths of the fields, such as `blocks.2.qkv_weight`.
 
@@ -21,33 +21,33 @@ use crate::error::ModelError;
 /// Tensors by name, in name order.
 pub type NamedTensors = BTreeMap<String, TensorData>;
 
-/// The path of the field being visited.
+/// The path of the visited field.
 #[derive(Default)]
 pub struct FieldPath(Vec<String>);
 
 impl FieldPath {
-    /// Goes into a field; the variant of an enum is no part of the path.
+    /// Enters a field; the variant of an enum is not part of the path.
     pub fn enter(&mut self, name: &str, container: &str) {
         if !container.starts_with("Enum:") {
             self.0.push(name.to_owned());
         }
     }
 
-    /// Comes out of it again.
+    /// Leaves the field.
     pub fn exit(&mut self, container: &str) {
         if !container.starts_with("Enum:") {
             self.0.pop();
         }
     }
 
-    /// The names from the model to here, joined by dots.
+    /// The names from the model to this field, joined by dots.
     pub fn name(&self) -> String {
         self.0.join(".")
     }
 }
 
-/// In a visitor or a mapper: its field `path`, a [`FieldPath`](crate::weights::FieldPath), follows
-/// the field being visited.
+/// For a visitor or a mapper: its field `path`, a [`FieldPath`](crate::weights::FieldPath), follows
+/// the visited field.
 #[macro_export]
 macro_rules! follows_path {
     () => {
@@ -68,8 +68,8 @@ pub fn export<M: Module>(module: &M) -> NamedTensors {
     visitor.tensors
 }
 
-/// Copies the gradient of every float parameter that has one to the host, under the
-/// parameter's name.
+/// Copies the gradients of float parameters to the host, under the parameters' names. Parameters
+/// without gradient are left out.
 pub fn export_gradients<M: Module>(module: &M, gradients: &Gradients) -> NamedTensors {
     let gradients = Some(gradients);
     let mut visitor =
@@ -78,7 +78,7 @@ pub fn export_gradients<M: Module>(module: &M, gradients: &Gradients) -> NamedTe
     visitor.tensors
 }
 
-/// Takes parameters, or their gradients if there are any.
+/// Visitor that collects parameters, or their gradients if `gradients` is set.
 struct Export<'a> {
     path: FieldPath,
     gradients: Option<&'a Gradients>,
@@ -99,8 +99,8 @@ impl ModuleVisitor for Export<'_> {
     follows_path!();
 }
 
-/// Replaces every float parameter of `module` by the tensor of its name, in that tensor's
-/// own float type.
+/// Replaces every float parameter of `module` by the tensor with its name, in that tensor's own
+/// float type.
 ///
 /// # Errors
 /// When a tensor is missing, or has another shape or another type than the others.
@@ -108,11 +108,11 @@ pub fn import<M: Module>(module: M, tensors: &NamedTensors) -> Result<M, ModelEr
     Ok(imported(module, tensors)?.0)
 }
 
-/// The same where `tensors` must hold nothing else.
+/// The same, but `tensors` must not contain any other tensors.
 ///
 /// # Errors
-/// When a tensor is missing, has another shape or another type than the others, or belongs to no
-/// parameter.
+/// When a tensor is missing, has another shape or another type than the others, or does not belong
+/// to any parameter.
 pub fn restore<M: Module>(module: M, tensors: &NamedTensors) -> Result<M, ModelError> {
     let (module, names) = imported(module, tensors)?;
     match tensors.keys().find(|name| !names.contains(*name)) {
@@ -161,7 +161,7 @@ fn imported<M: Module>(
             };
             self.names.insert(name);
             if !param.is_initialized() {
-                // It has only a shape, and is not asked for more.
+                // The parameter only has a shape, which is all that is used.
                 let options = (&param.lazy_device(), data.dtype());
                 return Param::from_tensor(Tensor::from_data(data.clone(), options));
             }
@@ -182,12 +182,12 @@ fn imported<M: Module>(
     }
 }
 
-/// The same tensors among those of others: each name begins with that of the `part` and a dot.
+/// The same tensors with the name of the `part` and a dot as prefix.
 pub fn as_part(part: &str, tensors: NamedTensors) -> NamedTensors {
     tensors.into_iter().map(|(name, data)| (format!("{part}.{name}"), data)).collect()
 }
 
-/// The tensors of one part, under the names they have in it.
+/// The tensors of one part, without the part's prefix.
 pub fn of_part(part: &str, tensors: &NamedTensors) -> NamedTensors {
     let own = tensors.iter().filter_map(|(name, data)| {
         let name = name.strip_prefix(part)?.strip_prefix('.')?;
@@ -196,7 +196,7 @@ pub fn of_part(part: &str, tensors: &NamedTensors) -> NamedTensors {
     own.collect()
 }
 
-/// The tensor of this name.
+/// The tensor with this name.
 ///
 /// # Errors
 /// When it is missing or has another shape.
@@ -217,11 +217,10 @@ pub fn checked<'a>(
     Ok(data)
 }
 
-/// Writes tensors as one safetensors file, as `f64` where they are, else as `f32`; `metadata` are
+/// Writes tensors as one safetensors file, `f64` tensors as `f64`, others as `f32`; `metadata` are
 /// its free-form strings.
 ///
-/// The file is written in place: a caller that must not leave half a file writes beside
-/// and renames.
+/// The file is written in place. To avoid incomplete files, write to a temporary name and rename.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -250,18 +249,18 @@ pub fn save(
     file.sync_all().map_err(failed)
 }
 
-/// Reads every tensor of a safetensors file, as `f64` where it is, else as `f32`.
+/// Reads every tensor of a safetensors file, `f64` tensors as `f64`, others as `f32`.
 ///
 /// # Errors
-/// When the file cannot be read, is not safetensors, or holds a tensor that is not of floats.
+/// When the file cannot be read, is not safetensors, or contains a tensor that is not of floats.
 pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
     parse(&read(path)?, path)
 }
 
-/// As [`load`], where the file at `path` was read already.
+/// As [`load`], for the contents of the file at `path`.
 ///
 /// # Errors
-/// When it is not safetensors, or holds a tensor that is not of floats.
+/// When it is not safetensors, or contains a tensor that is not of floats.
 pub fn parse(bytes: &[u8], path: &Path) -> Result<NamedTensors, ModelError> {
     let tensors = tensors_of(bytes, path)?.into_iter().map(|(name, found)| match found {
         Found::Floats(data) => Ok((name, data)),
@@ -270,8 +269,8 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<NamedTensors, ModelError> {
     tensors.collect()
 }
 
-/// Reads what others have written: the float tensors of a safetensors file as `f32`. The rest, such
-/// as masks, are left out.
+/// Reads files of other programs: the float tensors of a safetensors file as `f32`. Other tensors,
+/// such as masks, are left out.
 ///
 /// # Errors
 /// When the file cannot be read, or is not safetensors.
@@ -286,13 +285,14 @@ pub fn load_floats(path: &Path) -> Result<NamedTensors, ModelError> {
 
 /// A tensor of a file.
 enum Found {
-    /// Halves are `f32` already.
+    /// Half precision is converted to `f32`.
     Floats(TensorData),
-    /// Of this type.
+    /// A tensor of this type.
     Other(String),
 }
 
-/// Read, not mapped: a file that another program cuts short meanwhile is an error.
+/// Reads the file into memory instead of mapping it: a file that another program truncates in the
+/// meantime is an error.
 fn read(path: &Path) -> Result<Vec<u8>, ModelError> {
     fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })
 }
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_loaded() {
+    fn saved_tensors_are_loaded() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("weights.safetensors");
         let tensors = export(&head(1));
@@ -375,13 +375,13 @@ mod tests {
         let read = load_floats(&path).unwrap();
         assert_eq!(read, expected);
         assert!(read.values().all(|data| data.dtype() == DType::F32));
-        // Our own files hold no others.
+        // Our own files contain only float tensors.
         let error = load(&path).unwrap_err().to_string();
         assert!(error.contains("switch") || error.contains("mask"), "{error}");
     }
 
     #[test]
-    fn gradients_bear_their_parameters_names() {
+    fn gradients_have_their_parameters_names() {
         let device = Device::flex().autodiff();
         let generator = &mut seed::generator(1, "init");
         let head = LinearConfig {}.init(2, 3, &mut Init::drawn(&device, generator));
@@ -440,7 +440,7 @@ mod tests {
             ("bias".into(), TensorData::zeros::<f64, _>([5])),
         ]);
         let error = restore(head(), &tensors).unwrap_err().to_string();
-        let expected = "tensor `bias` has type F64 and `weight` has F32; the weights of a model \
+        let expected = "tensor `bias` has type F64, but `weight` has F32: the weights of a model \
                         must have one type";
         assert_eq!(error, expected);
         tensors.insert("weight".into(), TensorData::zeros::<f64, _>([3, 5]));

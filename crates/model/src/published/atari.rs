@@ -18,8 +18,8 @@ use crate::{
 /// [`DecisionTransformer`](crate::DecisionTransformer), keeping their float type.
 ///
 /// # Errors
-/// When a tensor is missing or cannot be joined with its neighbours, or the head is one that has
-/// never been published with this model.
+/// When a tensor is missing or cannot be joined with its neighbours, or the head was never
+/// published with this model.
 pub fn atari(
     config: &DecisionTransformerConfig,
     theirs: &NamedTensors,

@@ -1,7 +1,7 @@
 //! The published Decision Transformer on Gym.
 //!
-//! Its transformer is GPT-2's, whose matrices (`c_attn`, `c_proj`, `c_fc`) are `[in, out]` as
-//! ours, with query, key and value in one; the linear weights around it are `[out, in]`.
+//! Its transformer is GPT-2's, with matrices (`c_attn`, `c_proj`, `c_fc`) that are `[in, out]` like
+//! ours, and one matrix for query, key and value. The linear weights around it are `[out, in]`.
 
 use super::{
     Layout::{OutIn, Same},
@@ -16,7 +16,7 @@ use crate::{
 /// [`DecisionTransformer`](crate::DecisionTransformer), keeping their float type.
 ///
 /// # Errors
-/// When a tensor is missing, or the head is one that has never been published with this model.
+/// When a tensor is missing, or the head was never published with this model.
 pub fn gym(
     config: &DecisionTransformerConfig,
     theirs: &NamedTensors,
@@ -49,7 +49,7 @@ pub fn gym(
         }
     }
     match &config.head {
-        // The reference leaves the tanh out by an option.
+        // The reference has an option without the tanh.
         HeadConfig::Tanh(_) | HeadConfig::Pointwise(_) => {
             sources.extend(head("predict_action.0"));
         }

@@ -1,24 +1,24 @@
-//! Axes: where a value lies along one, and the round numbers written beside it.
+//! Axes: the places of values on an axis, and the round numbers next to it.
 
 use super::Scale;
 
-/// One axis: its ends, and the ticks along it, both ends among them.
+/// One axis: its ends, and its ticks, including both ends.
 pub(crate) struct Axis {
     scale: Scale,
-    /// In the axis's own measure: the value, or its decimal logarithm.
+    /// In the axis's own unit: the value, or its decimal logarithm.
     range: [f64; 2],
     ticks: Vec<f64>,
-    /// Between ticks, on a linear axis.
+    /// Distance between ticks on a linear axis.
     step: f64,
 }
 
-/// What is larger is not shown: differences of two of them must be numbers.
+/// Maximum shown size: differences of two values must be finite.
 const LARGEST: f64 = 1e100;
-/// Numbers on an axis are written plainly while the largest is one of these.
+/// Numbers on an axis are written without exponent if the largest is in this range.
 const PLAIN: std::ops::Range<f64> = 1e-6..1e7;
 
 impl Axis {
-    /// An axis that encloses `values`; those it cannot show are left out.
+    /// An axis that encloses `values`; values that it cannot show are left out.
     pub(crate) fn enclosing(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let ends = [f64::INFINITY, f64::NEG_INFINITY];
         let shown = values.filter(|&x| scale.shows(x)).map(|x| scale.measure(x));
@@ -32,20 +32,20 @@ impl Axis {
         }
     }
 
-    /// How far along the axis a value lies, from 0 to 1; not finite where it cannot be shown.
-    pub(crate) fn share(&self, x: f64) -> f64 {
+    /// The place of a value on the axis, from 0 to 1; not finite if it cannot be shown.
+    pub(crate) fn fraction(&self, x: f64) -> f64 {
         if !self.scale.shows(x) {
             return f64::NAN;
         }
         (self.scale.measure(x) - self.range[0]) / (self.range[1] - self.range[0])
     }
 
-    /// Values with a number beside them.
+    /// Values with a number next to them.
     pub(crate) fn ticks(&self) -> &[f64] {
         &self.ticks
     }
 
-    /// The number beside a tick.
+    /// The number next to a tick.
     pub(crate) fn label(&self, x: f64) -> String {
         let digits = match self.scale {
             Scale::Linear => {
@@ -79,13 +79,13 @@ impl Scale {
     }
 }
 
-/// Ticks 1, 2 or 5 times a power of ten apart, at most six steps.
+/// Ticks at distances of 1, 2 or 5 times a power of ten, at most six steps.
 fn linear(mut low: f64, mut high: f64) -> Axis {
-    // Equal ends, or so near that no ticks fit between them, are moved apart.
+    // Equal ends, or ends too near for ticks between them, are moved apart.
     let size = low.abs().max(high.abs());
     let least = size.max(1e-300) * 1e-9;
     if high - low <= least {
-        // In the size of the numbers: a constant 3e-4 is no 0 between -0.5 and 0.5.
+        // Relative to the size of the numbers: a constant 3e-4 is not a 0 between -0.5 and 0.5.
         let apart = if size < 1e-300 { 0.5 } else { least.max((size / 4.0).min(0.5)) };
         [low, high] = [low - apart, high + apart];
     }
@@ -97,22 +97,22 @@ fn linear(mut low: f64, mut high: f64) -> Axis {
         .map(|factor| factor * power)
         .find(|step| *step >= rough)
         .unwrap_or(10.0 * power);
-    // An end that is a tick but for rounding needs no other beyond it.
+    // An end that equals a tick up to rounding does not need another tick beyond it.
     let [first, last] = [(low / step + 1e-9).floor(), (high / step - 1e-9).ceil()];
     let n = (last - first).round() as usize;
     let ticks = (0..=n).map(|i| (first + i as f64) * step).collect();
     Axis { scale: Scale::Linear, range: [first * step, last * step], ticks, step }
 }
 
-/// Ticks at powers of ten, thinned where they would touch; over less than two powers, also at
-/// their doubles and fivefolds. `low` and `high` are logarithms.
+/// Ticks at powers of ten, thinned if they would overlap; over less than two powers, also at their
+/// doubles and fivefolds. `low` and `high` are logarithms.
 fn logarithmic(low: f64, high: f64) -> Axis {
     let factors: &[f64] = if high - low < 2.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let powers = low.floor() as i32..=high.ceil() as i32 + 1;
     let round: Vec<f64> = powers
         .flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)))
         .collect();
-    // An end that is a tick but for rounding needs no other beyond it.
+    // An end that equals a tick up to rounding does not need another tick beyond it.
     let first = round.iter().rposition(|x| x.log10() <= low + 1e-9).unwrap_or(0);
     let above = round.iter().skip(first + 1).position(|x| x.log10() >= high - 1e-9);
     let last = above.map_or(round.len() - 1, |position| first + 1 + position);
@@ -131,7 +131,7 @@ mod tests {
         let axis = Axis::enclosing(scale, values.iter().copied());
         assert_eq!(axis.ticks().iter().map(|x| axis.label(*x)).collect::<Vec<_>>(), labels);
         for x in values.iter().filter(|x| scale.shows(**x)) {
-            assert!((-1e-9..=1.0 + 1e-9).contains(&axis.share(*x)), "{x}");
+            assert!((-1e-9..=1.0 + 1e-9).contains(&axis.fraction(*x)), "{x}");
         }
     }
 
@@ -162,7 +162,11 @@ mod tests {
             let axis = Axis::enclosing(Scale::Linear, [value, value].into_iter());
             let [first, last] = [axis.ticks()[0], axis.ticks()[axis.ticks().len() - 1]];
             assert!(last - first <= value.max(1e-9 * value), "{value}: {first} to {last}");
-            assert!((0.2..0.8).contains(&axis.share(value)), "{value}: {}", axis.share(value));
+            assert!(
+                (0.2..0.8).contains(&axis.fraction(value)),
+                "{value}: {}",
+                axis.fraction(value)
+            );
         }
     }
 
@@ -175,10 +179,10 @@ mod tests {
             let axis = Axis::enclosing(Scale::Linear, values.into_iter());
             assert!((2..12).contains(&axis.ticks().len()), "{values:?}: {:?}", axis.ticks());
             assert!(axis.ticks().iter().all(|tick| axis.label(*tick).len() < 20));
-            assert!(values.iter().all(|x| axis.share(*x).is_finite()), "{values:?}");
+            assert!(values.iter().all(|x| axis.fraction(*x).is_finite()), "{values:?}");
         }
         let axis = Axis::enclosing(Scale::Linear, [f64::MAX, f64::MIN, 1.0].into_iter());
-        assert!(axis.share(f64::MAX).is_nan() && axis.share(1.0).is_finite());
+        assert!(axis.fraction(f64::MAX).is_nan() && axis.fraction(1.0).is_finite());
     }
 
     #[test]
@@ -194,6 +198,6 @@ mod tests {
     #[test]
     fn a_logarithmic_axis_has_no_place_for_zero() {
         let axis = Axis::enclosing(Scale::Log, [0.0, 1.0, 100.0].into_iter());
-        assert!(axis.share(0.0).is_nan() && (axis.share(10.0) - 0.5).abs() < 1e-12);
+        assert!(axis.fraction(0.0).is_nan() && (axis.fraction(10.0) - 0.5).abs() < 1e-12);
     }
 }

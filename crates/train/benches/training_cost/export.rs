@@ -1,5 +1,5 @@
-//! A model's weights, a batch and the loss of the two, for another program that must find the
-//! same loss.
+//! Export of a model's weights, a batch and its loss, for another program that must reproduce the
+//! loss.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

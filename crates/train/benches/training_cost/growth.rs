@@ -1,4 +1,4 @@
-//! How the time of a training step of the `atari` preset grows with its sizes.
+//! Growth of the time of a training step of the `atari` preset with its sizes.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use crate::work::{Atari, Variant, fourier_attention, fourier_head};
 
 const ROUNDS: usize = 7;
 
-/// Prints the table: one size at a time leaves the preset's.
+/// Prints the table: in each row, one size differs from the preset.
 pub fn compare() {
     let base = Atari::of(Variant::Plain, 16);
     let fourier = Atari { attention: fourier_attention(), ..base.clone() };

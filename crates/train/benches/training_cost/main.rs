@@ -1,26 +1,25 @@
-//! What a Fourier head and Fourier attention cost a whole training step (forward, backward,
-//! clipping, AdamW, with dropout) and its memory, side by side, as one Markdown table:
-//!
+//! Cost of a Fourier head and of Fourier attention in a whole training step (forward, backward,
+//! clipping, AdamW, with dropout): time and memory, as one Markdown table:
 //! ```text
 //! cargo bench --workspace --locked --features '' --bench training_cost
 //! ```
 //!
-//! Every variant lives in a process of its own, so that its peak resident memory is its own.
-//! The variants of a preset take turns, so that whatever else the machine does meets all of
-//! them. Times are medians over rounds, with the least and the largest; a ratio is the median
-//! over rounds of a variant's time divided by the first variant's in the same round.
+//! Every variant runs in its own process, so that its peak resident memory is its own. The variants
+//! of a preset take turns, so that other load on the machine affects all of them. Times are medians
+//! over rounds, with minimum and maximum. A ratio is the median over rounds of a variant's time
+//! divided by the first variant's time in the same round.
 //!
-//! Before anything is timed, the fused operations' loss is compared with the plain ones'.
+//! Before the timing, the loss of the fused operations is compared with the plain operations' loss.
 //!
-//! With `parts` or `growth` it says what a step of the `atari` preset is made of, and how its
-//! time grows with batch, context, frequencies and the width of heads:
+//! With `parts` or `growth`, it prints the parts of a step of the `atari` preset, or the growth of
+//! its time with batch, context, frequencies and head width:
 //!
 //! ```text
 //! cargo bench --workspace --locked --features '' --bench training_cost -- parts
 //! cargo bench --workspace --locked --features '' --bench training_cost -- growth
 //! ```
 //!
-//! With other arguments it is one side of a comparison with other programs (`just bench-peers`):
+//! With other arguments, it is one side of a comparison with other programs (`just bench-peers`):
 //!
 //! ```text
 //! training_cost train PRESET BATCH VARIANT STEPS   a round of STEPS steps for each line it is sent
@@ -43,7 +42,7 @@ use work::{Preset, Variant, Work};
 
 const ROUNDS: usize = 25;
 
-#[allow(clippy::print_stderr, reason = "nothing is lost where nobody reads its last line")]
+#[allow(clippy::print_stderr, reason = "a closed error stream loses only its last line")]
 fn main() -> ExitCode {
     // `cargo bench` adds the flag `--bench`.
     let words: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
@@ -57,7 +56,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what the arguments say; `None` when a command lacks something.
+/// Executes the command in the arguments; `None` when it lacks an argument.
 fn answer(words: &[&str]) -> Option<()> {
     match *words {
         ["train", preset, batch, variant, steps] => {
@@ -72,7 +71,7 @@ fn answer(words: &[&str]) -> Option<()> {
             export::write(work_of(preset, batch)?, Path::new(folder));
         }
         ["train" | "multiply" | "export", ..] => return None,
-        // Nothing, or the name of another program's benchmark (`just bench NAME`).
+        // No argument, or the name of another program's benchmark (`just bench NAME`).
         _ => compare_variants(),
     }
     Some(())

@@ -1,20 +1,20 @@
-//! The product of two matrices by the crate that the kernels multiply with, on all cores: what
-//! the machine can do at best, to hold a training step against.
+//! The product of two matrices on all cores, by the matrix multiplication crate of the kernels: an
+//! upper bound on the machine's speed, for comparison with a training step.
 
 use gemm::Parallelism;
 
-/// Rows and columns of either matrix.
+/// Rows and columns of each matrix.
 const SIZE: usize = 1024;
 
-/// Multiplies two `f32` matrices whenever it is called: 2·1024³ floating-point operations.
+/// A closure that multiplies two `f32` matrices: 2·1024³ floating-point operations.
 pub fn product() -> impl FnMut() {
     let numbers = |scale: f32| (0..SIZE * SIZE).map(|i| (i % 251) as f32 * scale).collect();
     let (left, right): (Vec<f32>, Vec<f32>) = (numbers(1e-3), numbers(-1e-3));
     let mut into = vec![0.0f32; SIZE * SIZE];
     move || {
         let stride = SIZE as isize;
-        // SAFETY: all three slices hold SIZE × SIZE elements, row after row, and `into` is
-        // another vector than the operands.
+        // SAFETY: all three slices hold SIZE × SIZE elements in row-major order, and `into` is a
+        // different vector from the operands.
         unsafe {
             gemm::gemm(
                 SIZE,

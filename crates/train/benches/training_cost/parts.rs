@@ -1,5 +1,5 @@
-//! What a training step of the `atari` preset is made of: the time of each part beside the time
-//! that its products would take at the machine's own pace, measured in the same rounds.
+//! Parts of a training step of the `atari` preset: the time of each part, compared with the time of
+//! its products at the machine's measured speed. Both are measured in the same rounds.
 
 use std::time::Instant;
 
@@ -20,17 +20,17 @@ const TOKENS: usize = 3 * STEPS;
 const D: usize = 128;
 const LAYERS: f64 = 6.0;
 
-/// Something that is timed, and the floating-point operations of its products.
+/// A timed operation, with the floating-point operations of its products.
 struct Part {
     name: &'static str,
     flop: f64,
-    /// How often a step does it.
+    /// Number of times per step.
     times: f64,
     run: Box<dyn FnMut()>,
 }
 
-/// Floating-point operations, forward, of the encoder for one observation: three convolutions
-/// and the linear layer. The first convolution has no gradient by its input.
+/// Floating-point operations, forward, of the encoder for one observation: three convolutions and
+/// the linear layer. The first convolution does not need the gradient of its input.
 fn encoder_flop() -> [f64; 2] {
     let convolution = |pixels: f64, patch: f64, channels: f64| 2.0 * pixels * patch * channels;
     let first = convolution(400.0, 256.0, 32.0);
@@ -39,8 +39,8 @@ fn encoder_flop() -> [f64; 2] {
     [forward, 2.0 * forward - first]
 }
 
-/// Of one attention block: for each token the products with the weights, and each head's with
-/// all keys; `queries` of the tokens compute a result.
+/// Floating-point operations of one attention block: the products with the weights for each token,
+/// and each head's products with all keys. `queries` of the tokens compute a result.
 fn attention_flop(tokens: f64, queries: f64) -> f64 {
     let d = D as f64;
     let weights = 2.0 * d * (2.0 * d * tokens + 2.0 * d * queries);
@@ -122,20 +122,23 @@ pub fn compare(batch: usize) {
         times[times.len() / 2]
     };
     let medians: Vec<f64> = times.iter().map(median).collect();
-    let pace = parts[0].flop / medians[0];
-    println!("atari, batch {batch}; products of 1024 × 1024 matrices: {:.0} GFLOP/s\n", pace / 1e9);
+    let speed = parts[0].flop / medians[0];
     println!(
-        "| part | times a step | ms | GFLOP | GFLOP/s | of the product's pace | of the step |"
+        "atari, batch {batch}; products of 1024 × 1024 matrices: {:.0} GFLOP/s\n",
+        speed / 1e9
+    );
+    println!(
+        "| part | times a step | ms | GFLOP | GFLOP/s | of the product's speed | of the step |"
     );
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
     let row = |name: &str, times: f64, seconds: f64, flop: f64| {
-        let pace_here = flop / seconds;
+        let own_speed = flop / seconds;
         println!(
             "| {name} | {times} | {:.1} | {:.2} | {:.0} | {:.0} % | {:.0} % |",
             1e3 * seconds,
             flop / 1e9,
-            pace_here / 1e9,
-            100.0 * pace_here / pace,
+            own_speed / 1e9,
+            100.0 * own_speed / speed,
             100.0 * times * seconds / medians[1],
         );
     };

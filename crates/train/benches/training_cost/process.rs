@@ -1,6 +1,6 @@
-//! One process a variant, and the lines it speaks: when it is ready it prints a number; for
-//! each line it is sent it does a round and prints the seconds a step took; when its input ends
-//! it prints the most kilobytes (1024 bytes) it had in memory. `scripts/peers` speaks the same.
+//! One process per variant, and its line protocol. When it is ready, it prints a number. For each
+//! line it receives, it runs a round and prints the seconds per step. When its input ends, it
+//! prints its peak memory in kilobytes (1024 bytes). `scripts/peers` uses the same protocol.
 
 use std::{
     env, fs,
@@ -37,7 +37,7 @@ impl Trainer {
         trainer
     }
 
-    /// Seconds a step, averaged over a round.
+    /// Seconds per step, averaged over a round.
     pub fn round(&mut self) -> f64 {
         writeln!(self.requests, "round").expect("the trainer lives");
         read_number(&mut self.answers)

@@ -1,4 +1,4 @@
-//! What is timed: models and random batches of the presets' sizes, and one training step.
+//! The timed work: models and random batches of the presets' sizes, and one training step.
 
 use burn::{
     module::Module,
@@ -36,7 +36,7 @@ pub enum Preset {
 impl Preset {
     pub const ALL: [Self; 3] = [Self::Atari, Self::Gym, Self::FourierFormer];
 
-    /// What a command line calls it.
+    /// Its name on the command line.
     pub fn key(self) -> &'static str {
         match self {
             Self::Atari => "atari",
@@ -46,7 +46,7 @@ impl Preset {
     }
 }
 
-/// What differs between the rows of a preset.
+/// The difference between the rows of a preset.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Variant {
     Plain,
@@ -57,7 +57,7 @@ pub enum Variant {
 impl Variant {
     pub const ALL: [Self; 3] = [Self::Plain, Self::FourierAttention, Self::FourierHead];
 
-    /// What a command line calls it.
+    /// Its name on the command line.
     pub fn key(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -74,7 +74,7 @@ impl Variant {
     }
 }
 
-/// A preset's model on batches of so many contexts.
+/// A preset's model with batches of a fixed number of contexts.
 #[derive(Clone, Copy)]
 pub struct Work {
     pub preset: Preset,
@@ -82,7 +82,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Takes one training step whenever it is called.
+    /// A closure that takes one training step.
     pub fn training_step(self, variant: Variant) -> Box<dyn FnMut()> {
         let device = Device::flex().autodiff();
         match self.preset {
@@ -98,8 +98,8 @@ impl Work {
         }
     }
 
-    /// The loss of a first step; without `dropout`, that of the whole model. Nothing is
-    /// differentiated: the plain form would need gigabytes.
+    /// The loss of a first step; without `dropout`, the loss of the whole model. No gradient is
+    /// computed, because the plain form would need gigabytes.
     pub fn loss(self, variant: Variant, form: Form, dropout: Option<u64>) -> f64 {
         let (device, dropout) = (Device::flex(), dropout.map(DropoutSeed));
         scalar(match self.preset {
@@ -117,7 +117,7 @@ impl Work {
         })
     }
 
-    /// The plain variant's first weights, and its batch with all numbers as `f32`.
+    /// The plain variant's initial weights, and its batch with all numbers as `f32`.
     pub fn numbers(self) -> (NamedTensors, NamedTensors) {
         let device = Device::flex();
         let (model, contexts) = match self.preset {
@@ -183,7 +183,7 @@ fn repeated<M: Module + Matrices>(
     }
 }
 
-/// The `atari` preset, whose sizes may be changed.
+/// The `atari` preset, with sizes that can be changed.
 #[derive(Clone)]
 pub struct Atari {
     pub batch: usize,
@@ -202,7 +202,7 @@ impl Atari {
         Self { batch, context: 30, n_heads: 8, attention: variant.attention(), head }
     }
 
-    /// Takes one training step whenever it is called.
+    /// A closure that takes one training step.
     pub fn training_step(&self) -> impl FnMut() + use<> {
         let device = Device::flex().autodiff();
         let contexts = self.batch(&device);
@@ -254,7 +254,7 @@ pub fn fourier_head(frequencies: usize) -> HeadConfig {
     })
 }
 
-/// The FourierFormer paper's attention: power 4, one `R` a layer.
+/// The FourierFormer paper's attention: power 4, one `R` per layer.
 pub fn fourier_attention() -> AttentionConfig {
     AttentionConfig::Fourier(FourierKernel {
         power: 4,

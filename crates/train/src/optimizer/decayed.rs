@@ -1,4 +1,4 @@
-//! Which parameters weight decay applies to.
+//! The parameters with weight decay.
 
 use std::collections::HashSet;
 
@@ -6,20 +6,20 @@ use burn::module::ParamId;
 use overtone_model::Matrices;
 use serde::{Deserialize, Serialize};
 
-/// Which parameters weight decay applies to.
+/// The parameters with weight decay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decayed {
-    /// What the module says are its [matrices](Matrices): weights of linear layers and
-    /// convolutions. The Atari reference does this.
+    /// The module's [matrices](Matrices): weights of linear layers and convolutions, as in the
+    /// Atari reference.
     #[default]
     Matrices,
-    /// Every parameter, as the reference on Gym.
+    /// Every parameter, as in the reference on Gym.
     Everything,
 }
 
 impl Decayed {
-    /// The choice made for a module's parameters.
+    /// The selected parameters of a module.
     pub fn of(self, module: &impl Matrices) -> DecayedIds {
         match self {
             Self::Matrices => DecayedIds(Some(module.matrices().into_iter().collect())),
@@ -28,7 +28,7 @@ impl Decayed {
     }
 }
 
-/// The parameters of one module that decay.
+/// The parameters of one module with weight decay.
 #[derive(Clone, Debug)]
 pub struct DecayedIds(Option<HashSet<ParamId>>);
 
@@ -43,7 +43,7 @@ impl DecayedIds {
 mod tests {
     use super::*;
 
-    /// A module that has three parameters, two of them matrices.
+    /// A module with three parameters, two of them matrices.
     struct Three([ParamId; 3]);
 
     impl Matrices for Three {
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_module_is_asked() {
+    fn the_module_selects_the_matrices() {
         let three = Three([0, 1, 2].map(|_| ParamId::new()));
         let decays = |decayed: Decayed| three.0.map(|id| decayed.of(&three).includes(id));
         assert_eq!(decays(Decayed::Matrices), [true, true, false]);

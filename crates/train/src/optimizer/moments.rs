@@ -1,4 +1,4 @@
-//! Both moments of parameters, and how checkpoints name them.
+//! Both moments of parameters, and their names in checkpoints.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(super) fn export(moments: &BTreeMap<String, Moments>) -> NamedTensors {
         .collect()
 }
 
-/// The moments of `module`, on its device and in its types, from what [`export`] gave.
+/// The moments of `module`, on its device and in its types, from the result of [`export`].
 ///
 /// # Errors
 /// When a parameter's moment is missing or has another length.
@@ -52,7 +52,7 @@ pub(super) fn import<M: Module>(
     }
 }
 
-/// Finds the moments of every parameter, and keeps the first error.
+/// Visitor that finds the moments of every parameter, and keeps the first error.
 struct Restore<'a> {
     path: FieldPath,
     tensors: &'a NamedTensors,

@@ -1,4 +1,4 @@
-//! Parameters by name: out of a module with their gradients, and back into it.
+//! Conversion of a module to named parameters with their gradients, and back.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) struct Found {
     pub(super) gradient: Tensor<1>,
 }
 
-/// Every parameter of `module` that has a gradient; the gradients are taken out of `gradients`.
+/// Every parameter of `module` with a gradient; the gradients are removed from `gradients`.
 pub(super) fn with_gradients<M: Module>(module: &M, gradients: &mut Gradients) -> Vec<Found> {
     let mut collect = Collect { path: FieldPath::default(), gradients, found: Vec::new() };
     module.visit(&mut collect);
@@ -26,7 +26,7 @@ pub(super) fn with_gradients<M: Module>(module: &M, gradients: &mut Gradients) -
 }
 
 impl Gradient {
-    /// The gradient by every parameter of `module`.
+    /// The gradient with respect to every parameter of `module`.
     pub fn of<M: Module>(module: &M, mut gradients: Gradients) -> Self {
         let mut flatten =
             Flatten { gradients: &mut gradients, values: Vec::new(), present: Vec::new() };
@@ -44,12 +44,12 @@ pub(super) fn with_slices<M: Module>(module: &M, gradient: Gradient) -> Vec<Foun
     slice.found
 }
 
-/// `module` with the parameters that `moved` names replaced.
+/// `module` with the parameters in `moved` replaced.
 pub(super) fn replace<M: Module>(module: M, moved: BTreeMap<String, Tensor<1>>) -> M {
     module.map(&mut Replace { path: FieldPath::default(), moved })
 }
 
-/// Takes every parameter that has a gradient.
+/// Visitor that collects every parameter with a gradient.
 struct Collect<'a> {
     path: FieldPath,
     gradients: &'a mut Gradients,
@@ -71,7 +71,7 @@ impl ModuleVisitor for Collect<'_> {
     follows_path!();
 }
 
-/// Takes the gradients of all parameters, zeros where there are none.
+/// Visitor that collects the gradients of all parameters, zeros if there are none.
 struct Flatten<'a> {
     gradients: &'a mut Gradients,
     values: Vec<Tensor<1>>,
@@ -89,11 +89,11 @@ impl ModuleVisitor for Flatten<'_> {
     }
 }
 
-/// Cuts a flat gradient into those of the parameters.
+/// Visitor that cuts a flat gradient into the gradients of the parameters.
 struct Slice {
     path: FieldPath,
     gradient: Gradient,
-    /// Visited so far, and their numbers.
+    /// Visited so far, and their sizes.
     n_parameters: usize,
     n_values: usize,
     found: Vec<Found>,
@@ -119,7 +119,7 @@ impl ModuleVisitor for Slice {
     follows_path!();
 }
 
-/// Puts moved parameters in their places.
+/// Mapper that replaces parameters by updated ones.
 struct Replace {
     path: FieldPath,
     moved: BTreeMap<String, Tensor<1>>,

@@ -1,4 +1,4 @@
-//! What steps have measured: on the device until it is read, then summed up until it is reported.
+//! Measurements of steps: on the device until they are read, then summed until they are reported.
 
 use std::time::{Duration, Instant};
 
@@ -9,27 +9,27 @@ use crate::checkpoint::{TrainState, Unreported};
 
 /// One step; its figures are on the device until they are read.
 pub struct Step<F = Tensor<1>> {
-    /// From 1.
+    /// Counted from 1.
     pub number: u64,
-    /// Contexts drawn until then.
+    /// Contexts drawn up to this step.
     pub n_drawn: u64,
     pub learning_rate: f64,
     pub n_labels: u64,
     pub figures: F,
 }
 
-/// What a step has computed, in this order in its tensor.
+/// Figures of a step, in the order of its tensor.
 pub struct Figures {
     pub loss: f64,
-    /// Before clipping.
+    /// Gradient norm before clipping.
     pub grad_norm: f64,
-    /// What [`Algorithm::figures`] names; NaN where the step has none.
+    /// The figures of [`Algorithm::figures`]; NaN if the step does not have them.
     ///
     /// [`Algorithm::figures`]: crate::Algorithm::figures
     pub others: Vec<f64>,
 }
 
-/// Takes all steps out of `unread`; their figures come from the device in one go.
+/// Takes all steps out of `unread`, and reads their figures from the device in one transfer.
 pub fn read(unread: &mut Vec<Step>) -> Vec<Step<Figures>> {
     let figures = unread.iter().map(|step| step.figures.clone()).collect();
     let numbers: Vec<f64> = Tensor::cat(figures, 0).into_data().iter().collect();
@@ -45,9 +45,9 @@ pub fn read(unread: &mut Vec<Step>) -> Vec<Step<Figures>> {
         .collect()
 }
 
-/// How long training takes, pauses left out.
+/// Clock of the training time, without pauses.
 pub struct Clock {
-    /// Seconds that earlier processes trained.
+    /// Training seconds of earlier processes.
     earlier: f64,
     started: Instant,
     reported: Instant,
@@ -59,7 +59,7 @@ impl Clock {
         Self { earlier, started: now, reported: now }
     }
 
-    /// Does `work` in a pause.
+    /// Executes `work` in a pause.
     pub fn paused<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let done = work();
@@ -69,12 +69,12 @@ impl Clock {
         done
     }
 
-    /// Seconds of this process.
+    /// Training seconds of this process.
     pub fn own_seconds(&self) -> f64 {
         seconds(self.started.elapsed())
     }
 
-    /// Seconds of the run.
+    /// Training seconds of the run.
     pub fn seconds(&self) -> f64 {
         self.earlier + self.own_seconds()
     }
@@ -85,7 +85,7 @@ impl Clock {
     }
 }
 
-/// Above 0, so that it can be divided by.
+/// At least a tiny positive number, so that it can be a divisor.
 fn seconds(duration: Duration) -> f64 {
     duration.as_secs_f64().max(1e-9)
 }
@@ -100,7 +100,7 @@ pub struct Accumulator {
     grad_norm: f64,
 }
 
-/// Of a figure, over the steps that have it.
+/// Sum of a figure over the steps that have it.
 struct Sum {
     name: &'static str,
     sum: f64,
@@ -108,7 +108,7 @@ struct Sum {
 }
 
 impl Accumulator {
-    /// Begins with what an earlier process has summed up.
+    /// Starts with the sums of an earlier process.
     pub fn new(names: &[&'static str], earlier: Option<Unreported>) -> Self {
         let Unreported { steps, loss, figures, figure_steps } = earlier.unwrap_or_default();
         let figure = |(i, &name): (usize, &&'static str)| Sum {

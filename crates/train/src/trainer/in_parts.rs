@@ -1,10 +1,10 @@
 //! A step whose batch is cut into parts ([`TrainConfig::micro_batches`]).
 //!
-//! With `G` parts of which part g has `n_g` labels, a mean loss `L_g` and a dropout seed of its
-//! own, the step descends `Σ n_g ∇L_g / Σ n_g`: the gradient of the mean over the whole batch's
-//! labels, of which parts with more padding have fewer. Both sums are balanced binary trees
-//! ([`TreeSum`]), over a process's parts on the device, over processes on the host, so their bits
-//! do not depend on who computed which part.
+//! A batch has `G` parts. Part g has `n_g` labels, a mean loss `L_g` and its own dropout seed. The
+//! step descends `Σ n_g ∇L_g / Σ n_g`: the gradient of the mean over the whole batch's labels
+//! (parts with more padding have fewer labels). Both sums are balanced binary trees ([`TreeSum`]),
+//! over a process's parts on the device, over processes on the host. So their bits do not depend on
+//! which process computed which part.
 //!
 //! [`TrainConfig::micro_batches`]: crate::TrainConfig::micro_batches
 
@@ -28,7 +28,7 @@ use crate::{
 /// Steps between two comparisons of the processes' weights.
 const COMPARED_EVERY: u64 = 100;
 
-/// Why an algorithm takes no step so.
+/// The error for an algorithm without steps in parts.
 pub(super) fn not_in_parts(micro_batches: usize) -> TrainError {
     TrainError::Config {
         key: "micro_batches",
@@ -38,7 +38,7 @@ pub(super) fn not_in_parts(micro_batches: usize) -> TrainError {
 }
 
 impl<A: Algorithm> Trainer<A> {
-    /// One step, this process's `own` parts computed here; says whether training is to stop.
+    /// One step; this process computes the parts `own`. Returns whether training must stop.
     pub(super) fn step_in_parts(
         &mut self,
         loader: &mut Loader,
@@ -48,7 +48,7 @@ impl<A: Algorithm> Trainer<A> {
     ) -> Result<(Step, bool), TrainError> {
         let n_figures = 1 + self.algorithm.figures().len();
         let Some(parts) = self.algorithm.parts() else {
-            panic!("it takes steps in parts, as was checked when the trainer was made")
+            panic!("the algorithm supports steps in parts: checked when the trainer was created")
         };
         let at = self.at(&self.device);
         let mut sum = TreeSum::new(|earlier: Tensor<1>, later| earlier + later);
@@ -84,7 +84,8 @@ impl<A: Algorithm> Trainer<A> {
             figures.push(measured.narrow(0, 1, n_figures - 1));
         }
         let step = self.stepped(learning_rate, met.n_labels, n_drawn, Tensor::cat(figures, 0));
-        // Before every checkpoint too: what a process that dies has half sent is in none.
+        // Also before every checkpoint, so that a checkpoint never contains what a dying process
+        // sent only in part.
         let every = [COMPARED_EVERY, self.config.checkpoint_every];
         let is_due = every.into_iter().any(|every| step.number.is_multiple_of(every));
         if is_due || met.stops || step.number == self.n_updates {

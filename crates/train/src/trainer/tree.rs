@@ -1,18 +1,18 @@
-//! Sums whose order is fixed: a balanced binary tree over consecutive terms.
+//! Sums in a fixed order: a balanced binary tree over consecutive terms.
 //!
-//! `((t₀ + t₁) + (t₂ + t₃)) + …`, whoever holds which terms: of 2ᵏ processes with equally many
-//! terms each, every one holds a whole subtree. So the bits of a sum do not depend on how many
-//! there are.
+//! `((t₀ + t₁) + (t₂ + t₃)) + …`, however the terms are distributed: with equally many terms on
+//! each of 2ᵏ processes, every process holds a whole subtree. So the bits of a sum do not depend on
+//! the number of processes.
 
-/// A sum under way. Of `n` terms so far it keeps at most `log₂ n + 1` sums.
+/// A partial sum. For `n` terms so far, it stores at most `log₂ n + 1` sums.
 pub struct TreeSum<T> {
-    /// Sums of consecutive terms with the logarithm of how many, the earliest first.
+    /// Sums of consecutive terms, each with the logarithm of their number, the earliest first.
     sums: Vec<(u32, T)>,
     add: fn(T, T) -> T,
 }
 
 impl<T> TreeSum<T> {
-    /// A sum of no terms yet; `add` adds a later one to an earlier one.
+    /// An empty sum; `add` adds a later term to an earlier one.
     pub fn new(add: fn(T, T) -> T) -> Self {
         Self { sums: Vec::new(), add }
     }
@@ -27,7 +27,7 @@ impl<T> TreeSum<T> {
         self.sums.push((height, term));
     }
 
-    /// The sum of all terms, of which there are a power of two; `None` of no terms.
+    /// The sum of all terms, whose number must be a power of two; `None` without terms.
     pub fn total(self) -> Option<T> {
         let add = self.add;
         self.sums.into_iter().map(|(_, sum)| sum).rev().reduce(|later, earlier| add(earlier, later))
@@ -55,14 +55,15 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_it_give_its_bits() {
+    fn sums_of_subtrees_give_the_same_bits() {
         let terms: Vec<f32> = (0..64u32).map(|i| 1.0 / (i * i % 37 + 1) as f32).collect();
         let add = |a: f32, b: f32| a + b;
         let whole = sum(terms.iter().copied(), add).unwrap();
-        assert_ne!(whole.to_bits(), terms.iter().sum::<f32>().to_bits(), "order is seen");
+        assert_ne!(whole.to_bits(), terms.iter().sum::<f32>().to_bits(), "the order has an effect");
         for n in [2, 4, 8, 64] {
-            let shares = terms.chunks(64 / n).map(|share| sum(share.iter().copied(), add).unwrap());
-            assert_eq!(sum(shares, add).unwrap().to_bits(), whole.to_bits(), "{n} shares");
+            let subtrees =
+                terms.chunks(64 / n).map(|subtree| sum(subtree.iter().copied(), add).unwrap());
+            assert_eq!(sum(subtrees, add).unwrap().to_bits(), whole.to_bits(), "{n} subtrees");
         }
     }
 }

@@ -235,8 +235,8 @@ impl Atari {
         })
     }
 
-    /// Calls as the reference makes them while playing: a growing context whose last step
-    /// has no action yet, and the current timestep.
+    /// Calls as in the reference's evaluation: a growing context whose last step has no action yet,
+    /// and the current timestep.
     fn check_evaluation_style(&self, head: &str, model: &DecisionTransformer, dtype: DType) {
         let states = self.0.inputs.get("states_u8");
         let time = states.shape[1];
@@ -251,7 +251,7 @@ impl Atari {
             let pixels = &states.values[at * frame_values..(at + length) * frame_values];
             let returns = &self.0.inputs.get("rtgs").values[at..at + length];
             let passed = &self.0.inputs.get("actions").values[at..at + length];
-            // With as many actions as states, the first is dropped; else all but the last.
+            // With as many actions as states, the first one is dropped; else all but the last.
             let known = if length == time { &passed[1..] } else { &passed[..length - 1] };
             let actions: Vec<f64> = known.iter().copied().chain([0.0]).collect();
             let contexts = self.context(pixels, 1, length, &actions, returns, &[timestep], dtype);
@@ -290,7 +290,7 @@ impl Atari {
         for (name, tensor) in weights::export(model) {
             counts[usize::from(!decayed.contains(&name))] += tensor.num_elements() as f64;
         }
-        // The reference's unused token embedding is not decayed either.
+        // The reference's unused token embedding does not decay either.
         counts[1] += self.0.weights.get("tok_emb.weight").values.len() as f64;
         let groups = &self.0.expected[head]["f64"]["param_groups"];
         let expected = [0, 1].map(|group| groups[group][1].as_f64().unwrap());

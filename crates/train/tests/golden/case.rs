@@ -1,4 +1,4 @@
-//! A small Decision Transformer of a reference: its files, and what is checked of each.
+//! A small Decision Transformer of a reference: its files, and the checks of each.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -24,20 +24,22 @@ pub struct Case {
 impl Case {
     pub fn read(weights: &Path) -> Self {
         let name = weights.file_name().unwrap().to_string_lossy().into_owned();
-        let beside =
+        let sibling =
             |suffix: &str| weights.with_file_name(name.replace("_weights.safetensors", suffix));
-        let text = fs::read_to_string(beside("_expected.json")).unwrap();
+        let text = fs::read_to_string(sibling("_expected.json")).unwrap();
         Self {
             weights: Golden::read(weights),
-            inputs: Golden::read(&beside("_inputs.safetensors")),
-            outputs: Golden::read(&beside("_outputs.safetensors")),
+            inputs: Golden::read(&sibling("_inputs.safetensors")),
+            outputs: Golden::read(&sibling("_outputs.safetensors")),
             expected: serde_json::from_str(&text).unwrap(),
         }
     }
 
     /// A number of the configuration.
     pub fn number(&self, key: &str) -> f64 {
-        self.expected["config"][key].as_f64().unwrap_or_else(|| panic!("config has no {key}"))
+        self.expected["config"][key]
+            .as_f64()
+            .unwrap_or_else(|| panic!("config does not have {key}"))
     }
 
     /// A count or size of the configuration.
@@ -63,7 +65,7 @@ impl Case {
 pub struct Step {
     pub loss: f64,
     pub rate: f64,
-    /// Before clipping.
+    /// Gradient norm before clipping.
     pub norm: f64,
 }
 
@@ -112,13 +114,12 @@ pub fn check_norms<'a>(
     for (name, norm) in norms {
         let got = theirs[name].iter().map(|x| x * x).sum::<f64>().sqrt();
         let expected = norm.as_f64().unwrap();
-        // The key's bias has no effect on attention: its gradient is rounding alone.
+        // The key's bias has no effect on attention: its gradient is only rounding error.
         assert_close(name, &[got], &[expected], DOUBLE, 1e-13);
     }
 }
 
-/// Gradients in the published layout: those that `outputs` holds under `prefix`, element by
-/// element.
+/// Gradients in the published layout: those in `outputs` under `prefix`, element by element.
 pub fn check_gradients(theirs: &BTreeMap<String, Vec<f64>>, outputs: &Golden, prefix: &str) {
     let mut n_checked = 0;
     for (key, array) in outputs.iter() {

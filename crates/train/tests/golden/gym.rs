@@ -73,8 +73,8 @@ impl Gym {
         mask.values.chunks(mask.shape[1]).map(padding).collect()
     }
 
-    /// The batch of step `s` of the file's training run: the actions of real timesteps, one
-    /// after the other, moved `s` places on.
+    /// The batch of step `s` of the file's training run: the actions of real timesteps, one after
+    /// the other, shifted by `s` places.
     fn batch(&self, s: usize, dtype: DType) -> Contexts {
         let device = Device::flex().autodiff();
         let inputs = &self.0.inputs;
@@ -171,8 +171,8 @@ impl Gym {
         self.check_predictions(&trained, "f32/final_action_preds", (0.0, SINGLE_LOGITS));
     }
 
-    /// Calls as the reference makes them while playing: the first two steps of the first
-    /// context, with zeros for actions, and all four, with the logged ones.
+    /// Calls as in the reference's evaluation: the first two steps of the first context with zeros
+    /// for actions, and all four with the recorded actions.
     fn check_acting(&self, model: &DecisionTransformer, absolute: f64) {
         let single = |name: &str, n: usize| -> Vec<f32> {
             self.0.inputs.get(name).values[..n].iter().map(|&x| x as f32).collect()

@@ -23,5 +23,5 @@ const SINGLE_TRAJECTORY: f64 = 1e-4;
 fn the_folder_holds_golden_files() {
     let found: usize =
         golden::PATTERNS.iter().map(|(prefix, suffix)| golden::files(prefix, suffix).len()).sum();
-    assert!(found > 0, "no golden file at all in {}", golden::folder().display());
+    assert!(found > 0, "no golden files in {}", golden::folder().display());
 }

@@ -1,5 +1,5 @@
-//! Every observation with every action, head, attention and conditioning learns: a few steps on
-//! one batch lower its loss, and the model that was saved is the one that is loaded.
+//! Every combination of observation, action, head, attention and conditioning learns: a few steps
+//! on one batch lower its loss, and a saved model equals the loaded one.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -55,7 +55,7 @@ fn train<M: Module + Matrices>(
     (losses, model)
 }
 
-/// The loss has fallen by a tenth, and everything is a number.
+/// The loss has fallen by a tenth, and everything is finite.
 fn check_learned(pair: impl Debug, losses: &[f64], trained: &impl Module) {
     let what = format!("{pair:?}: {losses:?}");
     assert!(losses.iter().all(|loss| loss.is_finite()), "{what}");

@@ -69,7 +69,7 @@ fn observations() -> [ObservationSpace; 2] {
     ]
 }
 
-/// The actions that a head is for.
+/// The action space of a head.
 fn actions(head: &HeadConfig) -> ActionSpace {
     [ActionSpace::unit(ACTION_WIDTH), ActionSpace::numbered(N_ACTIONS)]
         .into_iter()
@@ -110,14 +110,14 @@ fn batch(observations: &ObservationSpace, actions: &ActionSpace) -> Contexts {
             ActionSpace::Continuous { .. } => Acted::Continuous(random(ACTION_WIDTH)),
         },
         returns_to_go: random(1).squeeze_dim::<2>(2),
-        // The last context goes beyond the horizon.
+        // The last context extends beyond the horizon.
         timesteps: timesteps_from(&[3, 0, 7], &n_padding, CONTEXT),
         n_padding,
         best: Vec::new(),
     }
 }
 
-/// A model of what the matrix is made of.
+/// A model from the matrix.
 struct Pair {
     observations: ObservationSpace,
     actions: ActionSpace,
@@ -139,8 +139,8 @@ impl Pair {
             ActionSpace::Discrete { .. } => Decayed::Matrices,
             ActionSpace::Continuous { .. } => Decayed::Everything,
         };
-        // Where pixels are read as numbers a few large steps overshoot, and a perceptron needs
-        // larger ones.
+        // With pixels read as numbers, a few large steps overshoot. A perceptron needs larger
+        // steps.
         let steps = match (&self.config, &self.observations, &self.actions) {
             (ModelConfig::Perceptron(_), ..) => (N_STEPS, 1e-2),
             (_, ObservationSpace::Pixels { .. }, ActionSpace::Continuous { .. }) => {
@@ -152,8 +152,8 @@ impl Pair {
         crate::train(model, decayed, steps, loss)
     }
 
-    /// What the model says about the newest actions of the batch.
-    fn said(&self, model: &Model) -> Vec<f64> {
+    /// The model's output for the newest actions of the batch.
+    fn newest_outputs(&self, model: &Model) -> Vec<f64> {
         match model.decide(&batch(&self.observations, &self.actions)) {
             Decisions::Actions(logits) => {
                 (0..BATCH).flat_map(|row| logits.probs(row, 1.0)).collect()
@@ -162,18 +162,18 @@ impl Pair {
         }
     }
 
-    /// Trained, saved and loaded again, it says what it has learned to say.
+    /// A trained model has the same output after it is saved and loaded.
     fn check(&self) {
         let fresh = self.model();
         let (losses, trained) = self.train(fresh.clone());
         check_learned((&self.observations, &self.config), &losses, &trained);
-        assert_ne!(self.said(&fresh), self.said(&trained));
-        assert_eq!(self.said(&reloaded(&trained, fresh)), self.said(&trained));
+        assert_ne!(self.newest_outputs(&fresh), self.newest_outputs(&trained));
+        assert_eq!(self.newest_outputs(&reloaded(&trained, fresh)), self.newest_outputs(&trained));
     }
 }
 
-/// A transformer in the manner of either reference: that on Atari sees pixels and a list of
-/// actions there.
+/// A transformer with the structure of either reference. The Atari reference uses pixels and
+/// discrete actions.
 fn transformer(
     observations: &ObservationSpace,
     head: &HeadConfig,
@@ -219,7 +219,8 @@ fn perceptron(
     Pair { observations: observations.clone(), actions: actions(head), config }
 }
 
-/// Every head sees every attention on vectors, and with pixels, which cost more, either of them.
+/// Every head with every attention on vectors. On pixels, which cost more, every head is tested
+/// with two attentions.
 #[test]
 fn everything_learns_with_everything_and_files_lose_nothing() {
     let [pixels, vectors] = observations();
@@ -236,7 +237,7 @@ fn everything_learns_with_everything_and_files_lose_nothing() {
     }
 }
 
-/// On pixels with a list of actions, as the paper has it, every attention.
+/// Every attention on pixels with discrete actions, as in the paper.
 #[test]
 fn every_attention_learns_from_pixels() {
     let [pixels, _] = observations();
@@ -247,8 +248,8 @@ fn every_attention_learns_from_pixels() {
     }
 }
 
-/// What both references call a weight of a linear layer or a convolution is named so here:
-/// `weight`, and not of a norm. Tables, biases, `R` and standard deviations are not.
+/// The weights of linear layers and convolutions in both references are named `weight` here,
+/// outside of norms. Tables, biases, `R` and standard deviations are not.
 #[track_caller]
 fn check_matrices(pair: &Pair) {
     let init = &mut Init::shapes(&Device::flex());
@@ -260,7 +261,7 @@ fn check_matrices(pair: &Pair) {
     let tensors = weights::export(&pair.model());
     let expected = tensors.keys().filter(is_weight).cloned().collect();
     assert_eq!(matrices::names(&model), expected, "{:?}", pair.config);
-    // Each layer of a block, the head, and something that embeds.
+    // Each layer of a block, the head, and an embedding layer.
     assert!(matrices::names(&model).len() > 2);
 }
 
@@ -352,7 +353,7 @@ fn a_perceptron_learns_with_every_head() {
     }
 }
 
-/// Every `R` of every layer has a gradient and moves.
+/// Every `R` of every layer has a gradient and changes.
 #[test]
 fn every_r_is_learned() {
     let [pixels, vectors] = observations();
@@ -365,7 +366,7 @@ fn every_r_is_learned() {
     }
 }
 
-/// The fused operations follow the plain ones.
+/// The fused operations give the same results as the plain ones.
 #[test]
 fn forms_learn_alike() {
     let [pixels, vectors] = observations();

@@ -1,5 +1,5 @@
-//! The settings of a protocol that every suite has: how the agent is conditioned and how its
-//! actions are chosen. What follows from another value of each.
+//! Comparison of the settings that every suite has: conditioning and action selection, and the
+//! effect of another value of each.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::super::{ActionChoice, Play, ReturnUnits};
 use super::{Comparison, Trained};
 
-/// Compares all of them.
+/// Compares all settings of this file.
 pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets: &[f32]) {
     let reads_no_returns = (!agent.reads_returns).then_some("the agent reads no return-to-go");
     comparison.field(
@@ -21,7 +21,7 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
                 ReturnUnits::Clipped => "at most 1 for each reward",
             };
             format!(
-                "the return-to-go falls by {falls}, otherwise than in training: a target means \
+                "the return-to-go falls by {falls}, unlike in training: a target means \
                  something else, and the model soon reads numbers it was not trained on"
             )
         },
@@ -39,15 +39,15 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
         "fed_back_actions",
         |play| &mut play.fed_back_actions,
         |_, _| {
-            "the model reads in its history other actions than those it played: training named \
-             them otherwise"
+            "the model reads other action ids in its history than those of the actions it \
+             chose: training used the environment's ids"
         },
     );
     comparison.field(
-        (!agent.reads_global_timestep).then_some("the agent is told no time of the episode"),
+        (!agent.reads_global_timestep).then_some("the agent does not read the timestep"),
         "global_timestep",
         |play| &mut play.global_timestep,
-        |_, _| "from an episode's second step on, the model is told another time than in training",
+        |_, _| "from the second step on, the model reads another timestep than in training",
     );
     let draws_nothing =
         (!agent.has_density).then_some("the head gives one action and no distribution");
@@ -57,7 +57,7 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
         |play| &mut play.action_choice,
         |_, now| match now {
             ActionChoice::Sample => "actions scatter around the most probable one",
-            ActionChoice::Mode => "the most probable action is played every time",
+            ActionChoice::Mode => "the most probable action is always taken",
         },
     );
     comparison.field(
@@ -74,10 +74,11 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
         "return_quantile",
         |play| &mut play.acting.return_quantile,
         |_, now| match now {
-            1.0 => "the agent is told what is left of the target, whatever its state allows".into(),
+            1.0 => "the agent is conditioned on the rest of the target, whatever its state allows"
+                .into(),
             q => format!(
-                "the agent is told no more than the {q}-quantile of what was earned from states \
-                 like its own"
+                "the agent is conditioned on at most the {q}-quantile of the return predicted \
+                 from its state"
             ),
         },
     );
@@ -86,10 +87,10 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
         "top_percent",
         |play| &mut play.acting.top_percent,
         |_, now| match now {
-            0.0 => "the agent is told a return".into(),
+            0.0 => "the agent is conditioned on a return".into(),
             best => format!(
-                "the agent is told to act as in the best {best} % of the recording, whatever the \
-                 target is"
+                "the agent is conditioned on the top {best} % of the dataset by return, \
+                 whatever the target is"
             ),
         },
     );
@@ -107,16 +108,16 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
         "delayed_reward",
         |play| &mut play.delayed_reward,
         |_, now| match now {
-            true => "the return-to-go stays what was asked for, and fell in training",
+            true => "the return-to-go stays at the target, and fell in training",
             false => "the return-to-go falls with each reward, and stayed in training",
         },
     );
 }
 
 impl Comparison<'_> {
-    /// Compares the setting that `field` finds. `consequence` says what follows from training
-    /// with the first value and playing with the second; where `idle` says why, the setting
-    /// changes no episode of this agent.
+    /// Compares one setting, which `field` selects. `consequence` describes the effect of training
+    /// with the first value and acting with the second. `idle`: the reason why the setting has no
+    /// effect on this agent, if there is one.
     fn field<T: Copy + Serialize, S: Into<String>>(
         &mut self,
         idle: Option<&str>,
@@ -134,7 +135,7 @@ impl Comparison<'_> {
     }
 }
 
-/// A setting's value, displayed as files spell it: serde can write to a formatter.
+/// A value that displays as in files: serde can write to a formatter.
 struct Spelled<T>(T);
 
 impl<T: Serialize> fmt::Display for Spelled<T> {

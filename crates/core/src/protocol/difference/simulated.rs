@@ -1,4 +1,4 @@
-//! The settings of a suite's simulator: [`Setting`], and their comparison.
+//! [`Setting`]: a setting of a suite's simulator, and the comparison of two simulations.
 
 use std::fmt;
 
@@ -6,15 +6,14 @@ use super::{Comparison, Trained};
 use crate::Task;
 use crate::simulation::Value;
 
-/// A setting of a suite's simulator, and what its suite knows about other values of it.
+/// A setting of a suite's simulator, with the effect of changing it.
 #[derive(Clone, Copy)]
 pub struct Setting {
     /// Its name in a [`Simulation`](crate::Simulation), such as `frame_skip`.
     pub key: &'static str,
-    /// What follows from training with the first value and playing with the second, in a
-    /// clause.
+    /// The effect of training with the first value and acting with the second, in a clause.
     pub consequence: fn(&Value, &Value) -> String,
-    /// Why no episode of this task can change by it; `None` where one can.
+    /// The reason why the setting has no effect in this task; `None` if it has.
     pub idle: fn(&Task) -> Option<&'static str>,
 }
 
@@ -25,13 +24,13 @@ impl fmt::Debug for Setting {
 }
 
 impl Setting {
-    /// A setting that matters in every task.
+    /// A setting that has an effect in every task.
     pub const fn new(key: &'static str, consequence: fn(&Value, &Value) -> String) -> Self {
         Self { key, consequence, idle: |_| None }
     }
 }
 
-/// What follows from another length at which episodes are cut; 0 is none.
+/// The effect of another step limit of an episode; 0 means no limit.
 pub fn other_length(trained: &Value, played: &Value) -> String {
     let length = |value: &Value| value.number().map(|n| if n == 0.0 { f64::INFINITY } else { n });
     let longer = length(played) > length(trained);
@@ -42,7 +41,7 @@ pub fn other_length(trained: &Value, played: &Value) -> String {
     follows.to_owned()
 }
 
-/// Compares every setting that both simulations have: those that the suite explains first.
+/// Compares every setting that both simulations have, the explained ones first.
 pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained) {
     let explained = |key: &str| agent.settings.iter().find(|setting| setting.key == key);
     let mut keys: Vec<&str> = agent.settings.iter().map(|setting| setting.key).collect();
@@ -55,7 +54,9 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained) {
         }
         let consequence = match explained(key) {
             Some(setting) => (setting.consequence)(before, now),
-            None => "the simulator is run otherwise than when the data was recorded".to_owned(),
+            None => {
+                "the simulator runs with other settings than when the data was recorded".to_owned()
+            }
         };
         let idle = explained(key).and_then(|setting| (setting.idle)(&agent.task));
         let mut play = comparison.trained.clone();

@@ -1,7 +1,7 @@
-//! Gradients of the block; the formulas stand in the module above.
+//! Gradients of the block; the formulas are in the parent module.
 //!
-//! Each share of the sequences has sums of its own for the weights' gradients. They are added in
-//! order at the end, so the number of threads changes no bit.
+//! Each partition of the sequences has its own sums for the weights' gradients. They are added in
+//! order at the end, so the result does not depend on the number of threads, to the bit.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
@@ -12,14 +12,15 @@ use super::{
 };
 use crate::Queries;
 use crate::buffer::Buffer;
-use crate::matrix::{Into, Matrix, multiply, multiply_panels, multiply_strided};
+use crate::matrix::{Accumulate, Matrix, multiply, multiply_panels, multiply_strided};
 use crate::norm::{normalise, normalise_backward};
+use crate::partitions::{PARTITIONS, add_partitions, take};
 use crate::rows::{add_rows, apply_mask};
 use crate::scratch::with_scratch;
-use crate::shares::{SHARES, add_shares, take};
 use crate::simd::sum;
 
-/// Gradients by `x` and by the parameters in the order of [`AttentionParameters`], that by `R` apart.
+/// Gradients of `x` and of the parameters in the order of [`AttentionParameters`]; the gradient of
+/// `R` is separate.
 pub(in crate::attention) fn backward(
     x: &[f32],
     parameters: AttentionParameters<'_>,
@@ -31,17 +32,16 @@ pub(in crate::attention) fn backward(
     let products = Products::backward(parameters);
     let [size, size_q] = [plan.tokens, plan.n_queries()].map(|rows| plan.group() * rows * d);
     let mut by_x = Buffer::new(x.len());
-    let groups = plan.batch.div_ceil(plan.group()).div_ceil(SHARES);
-    let [share, share_q] = [size, size_q].map(|size| groups * size);
+    let groups = plan.batch.div_ceil(plan.group()).div_ceil(PARTITIONS);
+    let [part, part_q] = [size, size_q].map(|size| groups * size);
     let size_probs = plan.n_heads * plan.n_queries() * plan.score_stride();
     let length = 4 * d * d + 6 * d + parameters.fourier_r.len();
-    let mut sums = Buffer::new(x.len().div_ceil(share) * length);
+    let mut sums = Buffer::new(x.len().div_ceil(part) * length);
     let of_queries = gradient
-        .par_chunks(share_q)
-        .zip(saved.q.par_chunks(share_q))
-        .zip(saved.mixed.par_chunks(share_q));
-    let all =
-        x.par_chunks(share).zip(saved.kv.par_chunks(2 * share)).zip(by_x.par_chunks_mut(share));
+        .par_chunks(part_q)
+        .zip(saved.q.par_chunks(part_q))
+        .zip(saved.mixed.par_chunks(part_q));
+    let all = x.par_chunks(part).zip(saved.kv.par_chunks(2 * part)).zip(by_x.par_chunks_mut(part));
     of_queries.zip(all).zip(sums.par_chunks_mut(length)).enumerate().for_each(
         |(i, ((((gradient, q), mixed), ((x, kv), by_x)), sums))| {
             sums.fill(0.0);
@@ -61,7 +61,7 @@ pub(in crate::attention) fn backward(
         },
     );
 
-    let total = AttentionSums::new(add_shares(&mut sums, length), parameters);
+    let total = AttentionSums::new(add_partitions(&mut sums, length), parameters);
     let mut qkv_weight = Buffer::new(3 * d * d);
     let rows = total.q_weight.chunks_exact(d).zip(total.kv_weight.chunks_exact(2 * d));
     for (into, (q, kv)) in qkv_weight.chunks_exact_mut(3 * d).zip(rows) {
@@ -81,7 +81,7 @@ pub(in crate::attention) fn backward(
     (by_parameters, Buffer::from(&*total.r))
 }
 
-/// Gradients of the parameters over one share of the sequences.
+/// Gradients of the parameters over one partition of the sequences.
 struct AttentionSums<'a> {
     norm_weight: &'a mut [f32],
     norm_bias: &'a mut [f32],
@@ -126,7 +126,7 @@ impl<'a> AttentionSums<'a> {
     }
 }
 
-/// A few sequences from `first` on, and what is known of them.
+/// A few sequences, starting at `first`, with their saved values.
 struct SequenceGroup<'a> {
     first: usize,
     x: &'a [f32],
@@ -134,7 +134,7 @@ struct SequenceGroup<'a> {
     kv: &'a [f32],
     mixed: &'a [f32],
     gradient: &'a [f32],
-    /// Empty where probabilities are not kept.
+    /// Empty if probabilities are not kept.
     probs: &'a [f32],
 }
 
@@ -158,8 +158,8 @@ impl SequenceGroup<'_> {
             add_rows(masked, sums.projection_bias);
             let by_out = Matrix::new(masked, rows_q, d);
             let mixed = Matrix::new(self.mixed, rows_q, d).transposed();
-            multiply(sums.projection_weight, Into::Sum, mixed, by_out);
-            multiply_panels(by_mixed, d, Into::Fresh, by_out, &products.projection);
+            multiply(sums.projection_weight, Accumulate::Add, mixed, by_out);
+            multiply_panels(by_mixed, d, Accumulate::Overwrite, by_out, &products.projection);
             self.sequences(parameters, plan, by_mixed, by_q, by_kv, sums.r);
 
             add_rows(by_q, sums.q_bias);
@@ -167,13 +167,19 @@ impl SequenceGroup<'_> {
             let (by_q, by_kv) = (Matrix::new(by_q, rows_q, d), Matrix::new(by_kv, rows, 2 * d));
             let normal_q = plan.queries.pick(normal, d, normal_q);
             let normal_q = Matrix::new(normal_q, rows_q, d).transposed();
-            multiply(sums.q_weight, Into::Sum, normal_q, by_q);
+            multiply(sums.q_weight, Accumulate::Add, normal_q, by_q);
             let normal = Matrix::new(normal, rows, d).transposed();
-            multiply(sums.kv_weight, Into::Sum, normal, by_kv);
+            multiply(sums.kv_weight, Accumulate::Add, normal, by_kv);
 
-            multiply_panels(by_normal, d, Into::Fresh, by_kv, &products.kv);
+            multiply_panels(by_normal, d, Accumulate::Overwrite, by_kv, &products.kv);
             let Queries { first, step } = plan.queries;
-            multiply_panels(&mut by_normal[first * d..], step * d, Into::Sum, by_q, &products.q);
+            multiply_panels(
+                &mut by_normal[first * d..],
+                step * d,
+                Accumulate::Add,
+                by_q,
+                &products.q,
+            );
             by_x.fill(0.0);
             let [by_weight, by_bias] = [&mut *sums.norm_weight, &mut *sums.norm_bias];
             normalise_backward(self.x, parameters.norm_weight, by_normal, by_x, by_weight, by_bias);
@@ -185,7 +191,7 @@ impl SequenceGroup<'_> {
         }
     }
 
-    /// The gradients by queries, keys and values; adds to that by `R`.
+    /// The gradients of queries, keys and values; adds to the gradient of `R`.
     fn sequences(
         &self,
         parameters: AttentionParameters<'_>,
@@ -222,19 +228,19 @@ impl SequenceGroup<'_> {
     }
 }
 
-/// One sequence, and the gradient by what its heads return.
+/// One sequence, and the gradient of its heads' output.
 struct Sequence<'a> {
     index: usize,
     q: &'a [f32],
     kv: &'a [f32],
     mixed: &'a [f32],
     by_mixed: &'a [f32],
-    /// Empty where probabilities are not kept.
+    /// Empty if probabilities are not kept.
     probs: &'a [f32],
 }
 
 impl Sequence<'_> {
-    /// The gradient by one head's queries, keys and values; adds to that by its `R`.
+    /// The gradients of one head's queries, keys and values; adds to the gradient of its `R`.
     fn head(
         &self,
         head: HeadColumns,
@@ -270,7 +276,7 @@ impl Sequence<'_> {
             multiply_strided(
                 &mut by_kv[head.d + head.start()..],
                 2 * head.d,
-                Into::Fresh,
+                Accumulate::Overwrite,
                 1.0,
                 Matrix::strided(dropped, n_queries, tokens, stride).transposed(),
                 by_head,
@@ -278,7 +284,7 @@ impl Sequence<'_> {
 
             let gradient = other;
             let v = head.values(kv);
-            multiply_strided(gradient, stride, Into::Fresh, 1.0, by_head, v.transposed());
+            multiply_strided(gradient, stride, Accumulate::Overwrite, 1.0, by_head, v.transposed());
             inner_products(self.mixed, self.by_mixed, head, inner);
             let mask = plan.attention_mask;
             probabilities::softmax_backward(probs, gradient, stride, visible, mask, row, inner);

@@ -6,13 +6,13 @@ use super::{
     AttentionParameters, AttentionPlan, Products, SavedAttention, probabilities, score::Compared,
 };
 use crate::buffer::Buffer;
-use crate::matrix::{Into, Matrix, multiply_panels, multiply_strided};
+use crate::matrix::{Accumulate, Matrix, multiply_panels, multiply_strided};
 use crate::norm::normalise;
+use crate::partitions::take;
 use crate::rows::{add_bias, add_residual};
 use crate::scratch::with_scratch;
-use crate::shares::take;
 
-/// The block's result, and what [`super::backward()`] needs if `keep`.
+/// The block's result, and the values for [`super::backward()`] if `keep`.
 pub(in crate::attention) fn forward(
     x: &[f32],
     parameters: AttentionParameters<'_>,
@@ -66,17 +66,17 @@ fn parts_or_nothing(
     parts.into_par_iter()
 }
 
-/// Where results of a group go; see [`SavedAttention`].
+/// Destinations of a group's results; see [`SavedAttention`].
 struct Leaves<'a> {
     out: &'a mut [f32],
     q: &'a mut [f32],
     kv: &'a mut [f32],
     mixed: &'a mut [f32],
-    /// Empty where probabilities are not kept.
+    /// Empty if probabilities are not kept.
     probs: &'a mut [f32],
 }
 
-/// A few sequences from `first` on.
+/// A few sequences, starting at `first`.
 fn group(
     first: usize,
     x: &[f32],
@@ -92,9 +92,9 @@ fn group(
     with_scratch([x.len(), picked], |[normal, memory]| {
         normalise(x, parameters.norm_weight, parameters.norm_bias, normal);
         let left = Matrix::new(normal, rows, d);
-        multiply_panels(kv, 2 * d, Into::Fresh, left, &products.kv);
+        multiply_panels(kv, 2 * d, Accumulate::Overwrite, left, &products.kv);
         let left = Matrix::new(plan.queries.pick(normal, d, memory), rows_q, d);
-        multiply_panels(q, d, Into::Fresh, left, &products.q);
+        multiply_panels(q, d, Accumulate::Overwrite, left, &products.q);
     });
     let (bias_q, bias_kv) = parameters.qkv_bias.split_at(d);
     add_bias(q, bias_q);
@@ -110,7 +110,7 @@ fn group(
         sequence(first + i, q, kv, parameters, plan, mixed, probs);
     }
     let left = Matrix::new(mixed, rows_q, d);
-    multiply_panels(out, d, Into::Fresh, left, &products.projection);
+    multiply_panels(out, d, Accumulate::Overwrite, left, &products.projection);
     with_scratch([picked], |[memory]| {
         let x = plan.queries.pick(x, d, memory);
         let bias = parameters.projection_bias;
@@ -118,7 +118,7 @@ fn group(
     });
 }
 
-/// What the heads of one sequence return.
+/// The output of one sequence's heads.
 fn sequence(
     sequence: usize,
     q: &[f32],
@@ -155,7 +155,7 @@ fn sequence(
             multiply_strided(
                 &mut mixed[head.start()..],
                 d,
-                Into::Fresh,
+                Accumulate::Overwrite,
                 1.0,
                 Matrix::strided(probs, n_queries, tokens, stride),
                 head.values(kv),

@@ -8,17 +8,17 @@ use crate::Queries;
 use crate::mask::Mask;
 use crate::math::exp;
 
-/// Rows of scores are padded to a multiple of this: the numbers of one AVX-512 register. A row
-/// is then whole registers, and loops over it have no rest.
+/// Rows of scores are padded to a multiple of this: the numbers of one AVX-512 register. A row then
+/// consists of whole registers, and loops over it have no remainder.
 pub(super) const LANES: usize = 16;
 
 type Lanes = [f32; LANES];
 
-/// What the rows of a sequence's scores may see: their own token and earlier ones.
+/// The visible keys of a sequence's queries: their own token and earlier ones.
 #[derive(Clone, Copy)]
 pub(super) struct VisibleKeys {
-    /// Earlier tokens are padding. Padding sees itself, so that every row has something to
-    /// see.
+    /// Earlier tokens are padding. A padding token sees itself, so that every row has a visible
+    /// key.
     pub first_token: usize,
     pub queries: Queries,
 }
@@ -63,8 +63,9 @@ fn fold(lanes: Lanes, combine: impl Fn(f32, f32) -> f32) -> f32 {
     lanes[0]
 }
 
-/// In place, row by row: scores to probabilities, `exp(s − max) / Σ exp(s − max)`; what a query may not see gets zero.
-/// `nothing` is one more score of every row, whose probability is left out; `-∞`: none.
+/// In place, row by row: scores to probabilities, `exp(s − max) / Σ exp(s − max)`, and 0 for
+/// invisible keys. `nothing` is one more score of every row, whose probability is left out; `-∞`:
+/// none.
 #[multiversion(targets = "simd")]
 pub(super) fn softmax(scores: &mut [f32], stride: usize, visible: VisibleKeys, nothing: f32) {
     for (query, row) in scores.chunks_exact_mut(stride).enumerate() {
@@ -100,7 +101,7 @@ pub(super) fn softmax(scores: &mut [f32], stride: usize, visible: VisibleKeys, n
     }
 }
 
-/// Probabilities after dropout; the mask's rows begin at `first_row`.
+/// Probabilities after dropout; the mask's rows start at `first_row`.
 #[multiversion(targets = "simd")]
 pub(super) fn drop(
     probs: &[f32],
@@ -126,11 +127,11 @@ pub(super) fn drop(
     }
 }
 
-/// In place: the gradient by the dropped probabilities to that by the scores,
+/// In place: from the gradient of the dropped probabilities to the gradient of the scores,
 /// `ds = p ⊙ (m ⊙ da − Σⱼ pⱼ mⱼ daⱼ)`.
 ///
 /// `inner[i]` is that sum, `Σⱼ aᵢⱼ daᵢⱼ`. With `o = a v` and `da = do vᵀ` it is
-/// `Σ_c o[i, c] · do[i, c]`, which the caller has from `d_head` products.
+/// `Σ_c o[i, c] · do[i, c]`, which the caller computes with `d_head` products.
 #[multiversion(targets = "simd")]
 pub(super) fn softmax_backward(
     probs: &[f32],
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probabilities_of_what_may_be_seen() {
+    fn probabilities_of_visible_keys() {
         // Three tokens, the first of them padding.
         let visible = VisibleKeys { first_token: 1, queries: Queries::ALL };
         let mut scores = vec![f32::NAN; 3 * LANES];
@@ -190,7 +191,7 @@ mod tests {
         assert!((scores[2 * LANES + 2] - 0.75).abs() < 1e-6);
         assert!(scores[2 * LANES + 3..].iter().all(|prob| *prob == 0.0));
 
-        // The last of them alone.
+        // Only the last of them.
         let mut last = vec![f32::NAN; LANES];
         last[..3].copy_from_slice(&[1.0, 2.0, 2.0 + 3.0f32.ln()]);
         let visible = VisibleKeys { queries: Queries::one(2, 3), ..visible };
@@ -199,8 +200,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_takes_its_share() {
-        // Weights 1 and 2 beside 5; then far below it.
+    fn the_extra_score_reduces_the_probabilities() {
+        // Weights 1 and 2, and 5 for the extra score; then far below it.
         let visible = VisibleKeys { first_token: 0, queries: Queries::ALL };
         let mut scores = vec![0.0; 2 * LANES];
         scores[LANES + 1] = 2.0f32.ln();

@@ -1,14 +1,14 @@
 //! The comparison of queries with keys, and its gradient.
 //!
 //! Dot products: `s = q kᵀ / √d_head`, so `dq = ds k / √d_head` and `dk = dsᵀ q / √d_head`.
-//! The Fourier scores' gradients stand in `fourier_scores/fused/backward.rs`.
+//! The Fourier scores' gradients are in `fourier_scores/fused/backward.rs`.
 
 use super::HeadColumns;
 use crate::attention::Score;
 use crate::fourier_scores::{self, Destination, Visible};
-use crate::matrix::{Into, Matrix, multiply_strided};
+use crate::matrix::{Accumulate, Matrix, multiply_strided};
 
-/// A head of one sequence, as its score sees it.
+/// The inputs of a head's score in one sequence.
 #[derive(Clone, Copy)]
 pub(super) struct Compared<'a> {
     pub head: HeadColumns,
@@ -18,7 +18,7 @@ pub(super) struct Compared<'a> {
     pub kv: &'a [f32],
     /// Earlier tokens are padding.
     pub first_token: usize,
-    /// The head's `R`; empty where the score has no parameter.
+    /// The head's `R`; empty if the score has no parameter.
     pub r: &'a [f32],
 }
 
@@ -55,7 +55,7 @@ impl FusedScore {
         }
     }
 
-    /// What is added to the sum that weights are divided by.
+    /// The constant that is added to the weights' divisor.
     pub(super) fn epsilon(self) -> f64 {
         match self {
             Self::DotProduct => 0.0,
@@ -63,23 +63,23 @@ impl FusedScore {
         }
     }
 
-    /// `scores[i, j]` of query `i` and every key `j` it may see, rows `stride` apart. Other
-    /// scores are arbitrary.
+    /// `scores[i, j]` of query `i` and every visible key `j`, rows `stride` apart. Other scores are
+    /// arbitrary.
     pub(super) fn forward(self, compared: Compared<'_>, scores: &mut [f32], stride: usize) {
         match self {
             Self::DotProduct => {
                 let Compared { head, q, kv, .. } = compared;
                 let scale = 1.0 / (head.d_head as f32).sqrt();
                 let (q, k) = (head.of_queries(q), head.keys(kv));
-                multiply_strided(scores, stride, Into::Fresh, scale, q, k.transposed());
+                multiply_strided(scores, stride, Accumulate::Overwrite, scale, q, k.transposed());
             }
             Self::Fourier { power, .. } => compared.fourier(power).scores(scores),
         }
     }
 
-    /// Writes the gradients by queries and keys into their columns of `by_q` and `by_kv`,
-    /// given that by the scores, which is zero where nothing may be seen; adds that by `R` to
-    /// `by_r`.
+    /// Writes the gradients of queries and keys into their columns of `by_q` and `by_kv`, and adds
+    /// the gradient of `R` to `by_r`. `by_scores` is the gradient of the scores, which is zero for
+    /// invisible keys.
     pub(super) fn backward(
         self,
         compared: Compared<'_>,
@@ -95,9 +95,23 @@ impl FusedScore {
             Self::DotProduct => {
                 let scale = 1.0 / (head.d_head as f32).sqrt();
                 let by_scores = Matrix::strided(by_scores, head.n_queries(), head.tokens, stride);
-                multiply_strided(by_q, row_q, Into::Fresh, scale, by_scores, head.keys(kv));
+                multiply_strided(
+                    by_q,
+                    row_q,
+                    Accumulate::Overwrite,
+                    scale,
+                    by_scores,
+                    head.keys(kv),
+                );
                 let by_scores = by_scores.transposed();
-                multiply_strided(by_k, row_k, Into::Fresh, scale, by_scores, head.of_queries(q));
+                multiply_strided(
+                    by_k,
+                    row_k,
+                    Accumulate::Overwrite,
+                    scale,
+                    by_scores,
+                    head.of_queries(q),
+                );
             }
             Self::Fourier { power, .. } => {
                 let by = Destination { q: by_q, row_q, k: by_k, row_k };

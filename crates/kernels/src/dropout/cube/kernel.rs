@@ -1,13 +1,13 @@
-//! The kernel.
+//! The dropout kernel.
 //!
-//! Not every GPU's language has integers of 64 bits, so they are two halves here: the kernel is
-//! the same everywhere, and drops the same elements as the CPU.
+//! Some GPU languages lack 64-bit integers, so the kernel uses two halves. It is the same
+//! everywhere, and drops the same elements as the CPU.
 
 use cubecl::prelude::*;
 
 use crate::mask::{GOLDEN, MIX, ROUND};
 
-/// Units along a row, which read neighbouring columns.
+/// Units along a row; neighbouring units read neighbouring columns.
 pub(super) const COLUMNS: usize = 32;
 /// Rows of a cube.
 pub(super) const ROWS: usize = 8;

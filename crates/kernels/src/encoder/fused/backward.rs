@@ -1,20 +1,20 @@
-//! Gradients of the parameters; the formulas stand in the module above.
+//! Gradients of the parameters; the formulas are in the parent module.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::*;
 use crate::encoder::patches::{gather, scatter};
-use crate::matrix::{Into, Matrix, Panels, multiply, multiply_panels, multiply_strided};
+use crate::matrix::{Accumulate, Matrix, Panels, multiply, multiply_panels, multiply_strided};
 use crate::outer::add_outer;
+use crate::partitions::add_partitions;
 use crate::rows::{add_rows, relu_backward};
 use crate::scratch::with_scratch;
-use crate::shares::add_shares;
 
-/// Shares of the work, each with its own sums, which are then added in order: the result
-/// does not depend on the number of threads. A share's sums are 0.3 MB, and 32 shares are two for
-/// each of sixteen threads.
-const SHARES: usize = 32;
+/// Partitions of the work, each with its own sums, which are then added in order: the result does
+/// not depend on the number of threads. The sums of a partition are 0.3 MB, and 32 partitions are
+/// two for each of sixteen threads.
+const PARTITIONS: usize = 32;
 
 /// Gradients in the order and the layout of [`EncoderParameters`].
 pub(in crate::encoder) struct EncoderGradients {
@@ -28,7 +28,7 @@ pub(in crate::encoder) struct EncoderGradients {
     pub linear_bias: Buffer,
 }
 
-/// Elements of a share's sums: the weights of each layer, then the biases.
+/// Sizes of a partition's sums: the weights of each layer, then the biases.
 const SUMS: [usize; 6] = [
     CHANNELS1 * PATCH1,
     CHANNELS2 * CONV2.patch(),
@@ -39,7 +39,7 @@ const SUMS: [usize; 6] = [
 ];
 const ALL_SUMS: usize = SUMS[0] + SUMS[1] + SUMS[2] + SUMS[3] + SUMS[4] + SUMS[5];
 
-/// Sums of one share, as the products leave them.
+/// Sums of one partition, in the layout of the products.
 struct FilterSums<'a> {
     /// `[32, 256]`, not yet divided by 255.
     conv1: &'a mut [f32],
@@ -60,7 +60,7 @@ impl<'a> FilterSums<'a> {
     }
 }
 
-/// Convolution weights as the products towards the input read them.
+/// Convolution weights in the layout of the products towards the input.
 struct BackwardFilters {
     /// `[64, 512]`
     conv2: Vec<f32>,
@@ -68,7 +68,7 @@ struct BackwardFilters {
     conv3: Vec<f32>,
 }
 
-/// The gradients, given the embeddings `out` and the gradient of the loss by them.
+/// The gradients, from the embeddings `out` and the gradient of the loss with respect to them.
 pub(in crate::encoder) fn backward(
     frames: &[u8],
     steps: usize,
@@ -94,7 +94,7 @@ pub(in crate::encoder) fn backward(
     flat_gradient.par_chunks_mut(ROWS * FLAT).zip(before_tanh.par_chunks(ROWS * d)).for_each(
         |(into, rows)| {
             let rows = Matrix::new(rows, rows.len() / d, d);
-            multiply_panels(into, FLAT, Into::Fresh, rows, &linear);
+            multiply_panels(into, FLAT, Accumulate::Overwrite, rows, &linear);
         },
     );
 
@@ -103,13 +103,13 @@ pub(in crate::encoder) fn backward(
         conv3: channels_last(parameters.conv3_weight, 64),
     };
     let strips = strips(n / steps, steps);
-    let shares = SHARES.min(strips.len());
-    let mut sums = Buffer::new(shares * ALL_SUMS);
-    sums.par_chunks_mut(ALL_SUMS).enumerate().for_each(|(share, memory)| {
+    let partitions = PARTITIONS.min(strips.len());
+    let mut sums = Buffer::new(partitions * ALL_SUMS);
+    sums.par_chunks_mut(ALL_SUMS).enumerate().for_each(|(partition, memory)| {
         memory.fill(0.0);
         let mut sums = FilterSums::new(memory);
-        let first = share * strips.len() / shares;
-        let end = (share + 1) * strips.len() / shares;
+        let first = partition * strips.len() / partitions;
+        let end = (partition + 1) * strips.len() / partitions;
         for strip in &strips[first..end] {
             let pixels = strip.pixels(frames, steps);
             let row = strip.sequence * steps + strip.first_step;
@@ -117,7 +117,7 @@ pub(in crate::encoder) fn backward(
             strip_backward(*strip, pixels, &prepared, saved, row, flat_gradient, &mut sums);
         }
     });
-    let total = FilterSums::new(add_shares(&mut sums, ALL_SUMS));
+    let total = FilterSums::new(add_partitions(&mut sums, ALL_SUMS));
 
     total.conv1.iter_mut().for_each(|weight| *weight *= PIXEL);
     EncoderGradients {
@@ -132,7 +132,7 @@ pub(in crate::encoder) fn backward(
     }
 }
 
-/// Adds what every step of a strip contributes; `row` is the first step's row.
+/// Adds the contribution of every step of a strip; `row` is the first step's row.
 fn strip_backward(
     strip: Strip,
     pixels: &[u8],
@@ -165,9 +165,9 @@ fn strip_backward(
             gather(CONV3, hidden2, patches3);
             let gradient = Matrix::new(grad3, CONV3.patches(), CHANNELS3);
             let columns = Matrix::new(patches3, CONV3.patches(), CONV3.patch());
-            multiply(sums.conv3, Into::Sum, gradient.transposed(), columns);
+            multiply(sums.conv3, Accumulate::Add, gradient.transposed(), columns);
             let weight = Matrix::new(&weights.conv3, CHANNELS3, CONV3.patch());
-            multiply(patches3, Into::Fresh, gradient, weight);
+            multiply(patches3, Accumulate::Overwrite, gradient, weight);
             scatter(CONV3, patches3, grad2);
 
             relu_backward(hidden2, grad2);
@@ -175,9 +175,9 @@ fn strip_backward(
             gather(CONV2, hidden1, patches2);
             let gradient = Matrix::new(grad2, CONV2.patches(), CHANNELS2);
             let columns = Matrix::new(patches2, CONV2.patches(), CONV2.patch());
-            multiply(sums.conv2, Into::Sum, gradient.transposed(), columns);
+            multiply(sums.conv2, Accumulate::Add, gradient.transposed(), columns);
             let weight = Matrix::new(&weights.conv2, CHANNELS2, CONV2.patch());
-            multiply(patches2, Into::Fresh, gradient, weight);
+            multiply(patches2, Accumulate::Overwrite, gradient, weight);
             scatter(CONV2, patches2, grad1);
 
             relu_backward(hidden1, grad1);
@@ -186,7 +186,7 @@ fn strip_backward(
             multiply_strided(
                 sums.conv1,
                 PATCH1,
-                Into::Sum,
+                Accumulate::Add,
                 1.0,
                 Matrix::new(grad1, CONV1.patches(), CHANNELS1).transposed(),
                 Matrix::strided(view, CONV1.patches(), PATCH1, stride),

@@ -6,11 +6,13 @@ use rayon::prelude::*;
 use super::*;
 use crate::encoder::patches::gather;
 use crate::math::tanh;
-use crate::matrix::{Into, Matrix, Panels, multiply, multiply_panels, multiply_strided, transpose};
+use crate::matrix::{
+    Accumulate, Matrix, Panels, multiply, multiply_panels, multiply_strided, transpose,
+};
 use crate::rows::bias_relu;
 use crate::scratch::with_scratch;
 
-/// Weights as the products read them.
+/// Weights in the layout of the products.
 struct ForwardFilters {
     /// `[256, 32]`, divided by 255.
     conv1: Vec<f32>,
@@ -20,7 +22,7 @@ struct ForwardFilters {
     conv3: Vec<f32>,
 }
 
-/// `sequences × steps` embeddings, and what [`super::backward()`] needs if `keep`.
+/// `sequences × steps` embeddings, and the values for [`super::backward()`] if `keep`.
 pub(in crate::encoder) fn forward(
     frames: &[u8],
     steps: usize,
@@ -61,7 +63,7 @@ pub(in crate::encoder) fn forward(
     let mut out = Buffer::new(n * d);
     out.par_chunks_mut(ROWS * d).zip(flat.par_chunks(ROWS * FLAT)).for_each(|(out, flat)| {
         let rows = out.len() / d;
-        multiply_panels(out, d, Into::Fresh, Matrix::new(flat, rows, FLAT), &linear);
+        multiply_panels(out, d, Accumulate::Overwrite, Matrix::new(flat, rows, FLAT), &linear);
         bias_tanh(out, parameters.linear_bias);
     });
     let saved = keep.then_some(SavedLayers { hidden1, hidden2, flat });
@@ -100,7 +102,7 @@ fn encode_strip(
             multiply_strided(
                 hidden1,
                 CHANNELS1,
-                Into::Fresh,
+                Accumulate::Overwrite,
                 1.0,
                 Matrix::strided(view, CONV1.patches(), PATCH1, stride),
                 Matrix::new(&prepared.conv1, PATCH1, CHANNELS1),
@@ -110,7 +112,7 @@ fn encode_strip(
             gather(CONV2, hidden1, patches2);
             multiply(
                 hidden2,
-                Into::Fresh,
+                Accumulate::Overwrite,
                 Matrix::new(patches2, CONV2.patches(), CONV2.patch()),
                 Matrix::new(&prepared.conv2, CONV2.patch(), CHANNELS2),
             );
@@ -119,7 +121,7 @@ fn encode_strip(
             gather(CONV3, hidden2, patches3);
             multiply(
                 flat,
-                Into::Fresh,
+                Accumulate::Overwrite,
                 Matrix::new(patches3, CONV3.patches(), CONV3.patch()),
                 Matrix::new(&prepared.conv3, CONV3.patch(), CHANNELS3),
             );
@@ -128,7 +130,7 @@ fn encode_strip(
     });
 }
 
-/// `tanh(x + bias)` in rows of the bias' length.
+/// `tanh(x + bias)` in rows of the bias's length.
 #[multiversion(targets = "simd")]
 fn bias_tanh(values: &mut [f32], bias: &[f32]) {
     for row in values.chunks_exact_mut(bias.len()) {

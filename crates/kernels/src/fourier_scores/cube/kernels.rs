@@ -1,41 +1,42 @@
-//! The kernels. Differences of queries and keys exist in registers alone, never in memory.
+//! The kernels. Differences of queries and keys exist only in registers, never in memory.
 //!
-//! A block is a cube, a thread a unit; global and shared memory are those of CUDA.
+//! A cube is a block, a unit a thread; global and shared memory are those of CUDA.
 //!
-//! `s_ij = power · Σ_d ln |sinc x_ijd|`, `x_ijd = R_d (q_id − k_jd)`. Given `ds`, with the slope
-//! `σ(x) = cot x − 1/x`: `dq_id = power · R_d Σ_j ds_ij σ(x_ijd)`, the same by keys with the other
-//! sign, and `dR_d = power · Σ_ij ds_ij σ(x_ijd) (q_id − k_jd)`. Nothing is kept: slopes are
-//! computed again where they are used.
+//! `s_ij = power · Σ_d ln |sinc x_ijd|`, `x_ijd = R_d (q_id − k_jd)`. From `ds`, with the slope
+//! `σ(x) = cot x − 1/x`: `dq_id = power · R_d Σ_j ds_ij σ(x_ijd)`, the gradient of keys with the
+//! opposite sign, and `dR_d = power · Σ_ij ds_ij σ(x_ijd) (q_id − k_jd)`. Nothing is kept: slopes
+//! are computed again when they are used.
 
 use cubecl::prelude::*;
 
 use super::sinc::{ln_of_mantissa, slope, square};
 
-/// Queries, and keys, of the tile of scores that a cube computes. The units of a warp have one
+/// Number of queries, and of keys, in the tile of scores of one cube. The units of a warp have one
 /// query and 32 neighbouring keys, so they write neighbouring scores.
 pub(super) const TILE: usize = 32;
 
-/// Queries of a tile that are computed at a time: the units of a cube are `ROWS` queries by
-/// [`TILE`] keys, those of one query neighbours that write neighbouring scores.
+/// Queries of a tile that are computed at the same time. The units of a cube are `ROWS` queries by
+/// [`TILE`] keys; units of one query are neighbours and write neighbouring scores.
 pub(super) const ROWS: usize = 8;
 
-/// Scores of a unit: independent work, which hides the latency of arithmetic.
+/// Scores per unit: independent work, which hides the latency of arithmetic.
 const PER_UNIT: usize = TILE / ROWS;
 
-/// Dimensions of a tile's queries and keys that are in shared memory at a time.
+/// Dimensions of a tile's queries and keys in shared memory at the same time.
 const DEPTH: usize = 32;
 
-/// Units of a cube that computes gradients.
+/// Units of a cube in the gradient kernels.
 pub(super) const UNITS: usize = 256;
 
-/// Elements of the other side's tokens that are in shared memory at a time: 8 KiB, so that many
-/// cubes share a multiprocessor.
+/// Elements of the other side's tokens in shared memory at the same time: 8 KiB, so that many cubes
+/// share a multiprocessor.
 const STAGED: usize = 2048;
 
-/// Dimensions of `R` whose gradients a cube adds up: so few that many parts are read at a time.
+/// Dimensions of `R` per cube in the sum of gradients: few, so that many parts are read at the same
+/// time.
 pub(super) const SUMMED: usize = 8;
 
-/// Tokens whose gradients a cube computes.
+/// Tokens per cube in the gradient kernel.
 pub(super) const fn rows(d_head: usize) -> usize {
     UNITS / d_head
 }
@@ -57,8 +58,8 @@ pub(super) fn scores_kernel<F: Float>(
     #[define(F)] _dtype: ElemType,
 ) {
     let depth = comptime!(d_head.min(DEPTH));
-    // Units of one query read the same dimension of different keys: with rows of odd length
-    // they find them in different banks.
+    // Units of one query read the same dimension of different keys: with rows of odd length, these
+    // are in different banks.
     let k_row = comptime!(depth + 1 - depth % 2);
     let mut q_tile = Shared::<[f32]>::new_slice(comptime!(TILE * depth));
     let mut k_tile = Shared::<[f32]>::new_slice(comptime!(TILE * k_row));
@@ -84,7 +85,7 @@ pub(super) fn scores_kernel<F: Float>(
 
     for part in 0..comptime!(d_head.div_ceil(depth)) {
         let first = part * depth;
-        // Nobody may still be reading the dimensions before.
+        // All units must have finished reading the previous dimensions.
         sync_cube();
         let mut i = UNIT_POS as usize;
         while i < comptime!(TILE * depth) {
@@ -128,7 +129,7 @@ pub(super) fn scores_kernel<F: Float>(
                 let bits = u32::reinterpret(product);
                 exponents[i] += i32::cast_from(bits >> 23) - 127i32;
                 let mantissa = f32::reinterpret((bits & 0x007f_ffffu32) | 0x3f80_0000u32);
-                // A NaN, whose bits are cut up, stays one.
+                // A NaN stays NaN, although its bits are split.
                 mantissas[i] = select(product.is_nan(), product, mantissa);
             }
         }
@@ -151,15 +152,15 @@ pub(super) fn scores_kernel<F: Float>(
     }
 }
 
-/// Gradients by some tokens of one side, queries or keys, of one head of one sequence, and what
-/// they add to that by `R`. The score is even in the difference, so the sides are alike.
+/// Gradients of some tokens of one side, queries or keys, of one head of one sequence, and their
+/// part of the gradient of `R`. The score is even in the difference, so the sides are symmetric.
 ///
-/// A unit has one token and one dimension. Scores whose gradient is zero, such as those of
-/// masked keys, are passed over.
+/// A unit has one token and one dimension. Scores with a gradient of zero, such as those of masked
+/// keys, are skipped.
 ///
 /// # Shapes
 /// - `own`, `other` and `by_own`: `[batch, heads, tokens, d_head]`; `r`: `[heads, d_head]`
-/// - `by_scores`: `[batch, heads, tokens, tokens]`, whose axis `own_axis` is the own side's
+/// - `by_scores`: `[batch, heads, tokens, tokens]`; its axis `own_axis` is the own side
 /// - `by_r`: `[batch, cubes of a sequence, heads, d_head]`
 /// - cubes: `[batch · heads, groups of rows(d_head) tokens]`; units: [`UNITS`]
 #[cube(launch_unchecked, address_type = "dynamic")]
@@ -208,7 +209,7 @@ pub(super) fn gradient_kernel<F: Float>(
     let mut by_radius = 0.0f32;
     let mut first = 0usize;
     while first < tokens {
-        // Nobody may still be reading the tokens before.
+        // All units must have finished reading the previous tokens.
         sync_cube();
         let n_here = min(n_staged, tokens - first);
         let mut i = unit;
@@ -261,7 +262,7 @@ pub(super) fn gradient_kernel<F: Float>(
     }
 }
 
-/// Sums the parts of the gradient by `R` in an order that depends on their number alone.
+/// Sums the parts of the gradient of `R` in an order that depends only on their number.
 ///
 /// # Shapes
 /// - `parts`: `[batch, cubes of a sequence, heads, d_head]`; `by_r`: `[heads, d_head]`

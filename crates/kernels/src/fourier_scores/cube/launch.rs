@@ -1,4 +1,4 @@
-//! What the kernels are launched with: shapes, types and numbers of cubes.
+//! Launch parameters of the kernels: shapes, types and numbers of cubes.
 
 use burn::backend::cubecl::dtype_to_storage_type;
 use burn::backend::{DType, Shape, TensorMetadata};
@@ -20,8 +20,8 @@ pub(super) fn scores(q: CubeTensor, k: CubeTensor, r: CubeTensor, power: u32) ->
     let [batch, heads, tokens, d_head] = q.shape().dims();
     let scores = empty_like(&q, Shape::new([batch, heads, tokens, tokens]), q.dtype);
     let tiles = tokens.div_ceil(TILE) as u32;
-    // SAFETY: the kernel reads and writes what it has found to be inside of its tensors, whose
-    // shapes `fourier_scores` has checked.
+    // SAFETY: the kernel checks that its reads and writes are inside of its tensors, and
+    // `fourier_scores` has checked their shapes.
     unsafe {
         scores_kernel::launch_unchecked(
             &scores.client,
@@ -40,7 +40,7 @@ pub(super) fn scores(q: CubeTensor, k: CubeTensor, r: CubeTensor, power: u32) ->
     scores
 }
 
-/// Gradients by queries, keys and `R`; see [`gradient_kernel`] and [`radius_kernel`].
+/// Gradients of queries, keys and `R`; see [`gradient_kernel`] and [`radius_kernel`].
 pub(super) fn gradients(
     q: CubeTensor,
     k: CubeTensor,

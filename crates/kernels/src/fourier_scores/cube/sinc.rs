@@ -1,6 +1,6 @@
-//! [`sinc`](crate::fourier_scores::sinc) once more, in the language of kernels.
+//! [`sinc`](crate::fourier_scores::sinc) in the language of kernels.
 
-#![allow(clippy::needless_range_loop, reason = "kernels unroll loops over indices alone")]
+#![allow(clippy::needless_range_loop, reason = "kernels can only unroll loops over indices")]
 
 use std::f32::consts::{FRAC_1_PI, SQRT_2};
 
@@ -20,13 +20,13 @@ fn polynomial(x: f32, #[comptime] coefficients: &'static [f32]) -> f32 {
     value
 }
 
-/// A NaN stays one.
+/// A NaN stays NaN.
 #[cube]
 fn limited(x: f32) -> f32 {
     select(x.is_nan(), x, clamp(x, -FARTHEST, FARTHEST))
 }
 
-/// `x` less the nearest multiple of π.
+/// `x` minus the nearest multiple of π.
 #[cube]
 fn reduced(x: f32) -> f32 {
     let n = -fma(x, FRAC_1_PI, 0.5f32).floor();
@@ -35,7 +35,7 @@ fn reduced(x: f32) -> f32 {
     fma(n, comptime!(PI[2]), x)
 }
 
-/// `(sin² x + FLOOR²) / x²`; without the floor near zero, where it is nothing.
+/// `(sin² x + FLOOR²) / x²`; without the floor near zero, where it is negligible.
 #[cube]
 pub(super) fn square(x: f32) -> f32 {
     let x = limited(x);
@@ -45,7 +45,7 @@ pub(super) fn square(x: f32) -> f32 {
     let is_near = square < NEAR;
     let ratio = polynomial(select(is_near, square, remainder), comptime!(SINC.as_slice()));
     let ratio = ratio * ratio;
-    // Where this is not selected it may be infinite.
+    // It may be infinite, but only if it is not selected.
     let far = fma(remainder, ratio, FLOOR_SQUARE) / square;
     select(is_near, ratio, far)
 }

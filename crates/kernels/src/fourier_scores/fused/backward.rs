@@ -1,20 +1,21 @@
 //! The gradients of the scores.
 //!
 //! `s_ij = power · Σ_d ln |sinc x_ijd|` with `x_ijd = R_d (q_id − k_jd)`, and the slope of
-//! `ln |sinc x|` is `σ(x) = cot x − 1/x`. Given `ds`, with
+//! `ln |sinc x|` is `σ(x) = cot x − 1/x`. From `ds`, with
 //!
 //! - `g_id = Σ_j ds_ij σ(x_ijd)` and `h_jd = −Σ_i ds_ij σ(x_ijd)`,
 //!
-//! the gradients by `R q` and by `R k` for a power of 1, the others are
+//! the gradients of `R q` and of `R k` for a power of 1, the others are
 //!
 //! - `dq_id = power · R_d g_id`, `dk_jd = power · R_d h_jd`
 //! - `dR_d = power · Σ_ij ds_ij σ(x_ijd) (q_id − k_jd) = power · (Σ_i g_id q_id + Σ_j h_jd k_jd)`
 //!
-//! Because `Σ_i g_id + Σ_j h_jd = 0`, the same number may be taken from all `q_id` and `k_jd` in
-//! `dR`. Taking the first key's away keeps digits where queries and keys share a large part.
+//! Because `Σ_i g_id + Σ_j h_jd = 0`, the same number may be subtracted from all `q_id` and `k_jd`
+//! in `dR`. Subtracting the first key preserves digits if queries and keys share a large part.
 //!
-//! Nothing is kept from the forward pass: the slopes are `tokens² · d_head` numbers a head, and
-//! exist in registers alone. Sixteen dimensions fill a register; the keys are walked once a query.
+//! Nothing is kept from the forward pass: the slopes are `tokens² · d_head` numbers per head, and
+//! exist only in registers. Sixteen dimensions fill a register; the loop over keys runs once per
+//! query.
 
 use multiversion::multiversion;
 
@@ -23,8 +24,9 @@ use super::sinc::{self, SLOPE, SLOPE_NEARER};
 use super::{Destination, DimensionBlock, LANES, Lanes, product, store};
 use crate::math::polynomial;
 
-/// Gradients in sixteen dimensions: by queries and keys into `by`, that by `R` is added to
-/// `by_r`. `keys` and `by_keys` are working memory, one vector a token.
+/// Gradients in sixteen dimensions. The gradients of queries and keys are written to `by`; the
+/// gradient of `R` is added to `by_r`. `keys` and `by_keys` are working memory, one vector per
+/// token.
 #[multiversion(targets = "simd")]
 pub(super) fn gradients(
     block: DimensionBlock<'_>,
@@ -43,7 +45,7 @@ pub(super) fn gradients(
     for scale in &mut scale {
         *scale *= head.power as f32;
     }
-    // What is taken from queries and keys in the gradient by `R`.
+    // Subtracted from queries and keys in the gradient of `R`.
     let centre = block.key(0);
     let mut total = [0.0; LANES];
     let mut add = |by: &Lanes, value: Lanes| {
@@ -77,8 +79,8 @@ pub(super) fn gradients(
     }
 }
 
-/// One query: its gradient, and those of the keys added to `by_keys`, all times `R` and for a
-/// power of 1. All keys are near; the polynomial is `−1 / x` of the slope, in `x²`.
+/// One query: its gradient, and the gradients of the keys added to `by_keys`, all times `R` and for
+/// a power of 1. All keys are near; the polynomial is `−1 / x` of the slope, in `x²`.
 #[inline(always)]
 fn near<const N: usize>(
     q: &Lanes,
@@ -91,7 +93,7 @@ fn near<const N: usize>(
     let (pairs, last) = keys.as_chunks::<2>();
     let (by_pairs, by_last) = by_keys.as_chunks_mut::<2>();
     let (scores, last_score) = by_scores.as_chunks::<2>();
-    // Two keys at a time, so that two chains are in flight.
+    // Two keys at a time, so that two dependency chains overlap.
     for ((keys, by_keys), by_scores) in pairs.iter().zip(by_pairs).zip(scores) {
         let (mut x, mut square) = ([[0.0; LANES]; 2], [[0.0; LANES]; 2]);
         for i in 0..2 {
@@ -131,8 +133,8 @@ fn near<const N: usize>(
     by_query
 }
 
-/// The same, wherever the keys from `first` on are. Their differences are taken before they
-/// are multiplied by `R`: a sine near zero shows every rounding.
+/// The same for keys from `first` on at any distance. Their differences are computed before the
+/// multiplication by `R`, because a sine near zero amplifies every rounding error.
 #[inline(always)]
 fn far(
     block: &DimensionBlock<'_>,

@@ -12,7 +12,7 @@ use crate::math::{ln, polynomial};
 const GROUP: usize = 4;
 
 /// The scores of every query's visible keys. `keys` and `plain` are working memory for all
-/// dimensions of all keys, `far` one row each for products and their exponents.
+/// dimensions of all keys, `far` has one row each for products and their exponents.
 #[multiversion(targets = "simd")]
 pub(super) fn scores(
     head: ScoredHead<'_>,
@@ -73,8 +73,7 @@ pub(super) fn scores(
     }
 }
 
-/// The keys of some dimensions times `scale`, `[16, stride]`; what stands beyond the last
-/// token is zero.
+/// The keys of some dimensions times `scale`, `[16, stride]`; zero beyond the last token.
 #[inline(always)]
 fn transpose(block: &DimensionBlock<'_>, scale: &Lanes, stride: usize, keys: &mut [f32]) {
     for first in (0..stride).step_by(LANES) {
@@ -110,7 +109,7 @@ impl<'a> DimensionGroup<'a> {
         &self.keys[(self.first + i) * self.stride + self.start..][..self.length]
     }
 
-    /// Adds `ln sinc` of four dimensions, all near, given `ln(sinc x) / x²` in `x²`.
+    /// Adds `ln sinc` of four dimensions, all near, from `ln(sinc x) / x²` in `x²`.
     #[inline(always)]
     fn add<const N: usize>(self, q: &Lanes, log: [f32; N], sums: &mut [f32]) {
         let q: &[f32; GROUP] = q[self.first..].first_chunk().expect("groups divide a block");
@@ -118,7 +117,7 @@ impl<'a> DimensionGroup<'a> {
         for ((((sum, k0), k1), k2), k3) in keys.zip(self.dimension(2)).zip(self.dimension(3)) {
             let x = [q[0] - k0, q[1] - k1, q[2] - k2, q[3] - k3];
             let square = [x[0] * x[0], x[1] * x[1], x[2] * x[2], x[3] * x[3]];
-            // Coefficient by coefficient, so that four chains are in flight.
+            // Coefficient by coefficient, so that four dependency chains overlap.
             let mut value = [log[0]; GROUP];
             for coefficient in &log[1..] {
                 for i in 0..GROUP {
@@ -131,8 +130,9 @@ impl<'a> DimensionGroup<'a> {
         }
     }
 
-    /// The same dimension by dimension, wherever the keys are. Far arguments are taken from
-    /// differences of queries and keys as they are: a sine near zero shows every rounding.
+    /// The same dimension by dimension, for keys at any distance. Far arguments are computed from
+    /// unscaled differences of queries and keys, because a sine near zero amplifies every rounding
+    /// error.
     #[inline(always)]
     fn multiply(
         self,
@@ -158,13 +158,13 @@ impl<'a> DimensionGroup<'a> {
     }
 }
 
-/// The product of `sinc²` over a query's far dimensions, for each key in its window. Exponents
-/// are counted apart, so that it cannot underflow.
+/// The product of `sinc²` over a query's far dimensions, for each visible key. Exponents are
+/// counted separately, so that it cannot underflow.
 struct Far<'a> {
     /// In `[1, 2)`.
     products: &'a mut [f32],
     exponents: &'a mut [f32],
-    /// Of no dimensions yet; the memory is arbitrary.
+    /// Whether no dimension was multiplied yet; the memory is then arbitrary.
     is_empty: bool,
 }
 
@@ -181,7 +181,7 @@ impl Far<'_> {
         for ((product, exponent), k) in all.zip(keys) {
             let next = *product * sinc::square((q - k) * r);
             let bits = next.to_bits();
-            // Zero times a finite number is nothing; a NaN, whose bits are cut up, stays one here.
+            // Zero times a finite number adds nothing; a NaN, whose bits are split, stays NaN here.
             *exponent += next.mul_add(0.0, ((bits >> 23) as i32 - 127) as f32);
             *product = f32::from_bits((bits & 0x007f_ffff) | 0x3f80_0000);
         }

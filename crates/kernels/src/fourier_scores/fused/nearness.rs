@@ -1,4 +1,4 @@
-//! How far a query is from the keys it sees, by dimension.
+//! Distance of a query from its visible keys, by dimension.
 
 use std::ops::Range;
 
@@ -9,18 +9,18 @@ use super::{LANES, Lanes, combine};
 pub(super) const IS_NEARER: u8 = 0;
 /// They are at most [`NEAR`].
 pub(super) const IS_NEAR: u8 = 1;
-/// Some may be larger, or no number.
+/// Some may be larger, or NaN.
 const IS_FAR: u8 = 2;
 
-/// That of the farthest.
+/// The nearness of the farthest dimension.
 #[inline(always)]
 pub(super) fn farthest<const N: usize>(nearness: &[u8; N]) -> u8 {
     nearness.iter().fold(IS_NEARER, |a, b| if *b > a { *b } else { a })
 }
 
-/// Bounds of the keys that a query sees, in sixteen dimensions, times `R`.
+/// Bounds of a query's visible keys, in sixteen dimensions, times `R`.
 ///
-/// They depend on what it sees alone: not on the future, nor on padding.
+/// They depend only on the visible keys: not on the future, nor on padding.
 #[derive(Clone)]
 pub(super) struct Bounds {
     keys: Range<usize>,
@@ -29,11 +29,11 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Of no keys.
+    /// Bounds without keys.
     pub const NONE: Self =
         Self { keys: 0..0, lowest: [f32::INFINITY; LANES], highest: [f32::NEG_INFINITY; LANES] };
 
-    /// Turns to a query that sees these keys. Queries come in order.
+    /// Moves to a query with these visible keys. Queries must come in order.
     #[inline(always)]
     pub fn turn_to(&mut self, keys: Range<usize>, key: impl Fn(usize) -> Lanes) {
         if self.keys.start != keys.start || self.keys.is_empty() {
