@@ -202,12 +202,6 @@ pub fn accuracy(probs: &[Vec<f64>], classes: &[usize]) -> f64 {
     100.0 * right.count() as f64 / classes.len() as f64
 }
 
-/// One standard error of an accuracy in percent, as another test set of `n` sequences would move
-/// it.
-pub fn standard_error(accuracy: f64, n: usize) -> f64 {
-    (accuracy * (100.0 - accuracy) / n as f64).sqrt()
-}
-
 /// Training and test sequences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Split {
@@ -252,18 +246,17 @@ pub fn cost(config: &Config, split: &Split, training: Training) -> Cost {
 }
 
 /// What classifiers with linear heads are measured by.
-const METRICS: [Metric; 2] = [
-    Metric { name: "accuracy, %", digits: 2, more_is_better: Some(true) },
-    Metric { name: "training loss, nats", digits: 4, more_is_better: None },
-];
+const METRICS: [Metric; 2] =
+    [Metric { name: "accuracy, %", digits: 2 }, Metric { name: "training loss, nats", digits: 4 }];
 
 /// Compares kinds of attention by the accuracy of classifiers.
-pub fn compare(grid: &Grid, split: &Split, progress: &(dyn Fn() + Sync)) -> Comparison {
-    let config = |kind| Config { kind, size: grid.size, head: None, n_classes: split.n_classes };
+pub fn compare(grid: &Grid, updates: usize, split: &Split, tick: &(dyn Fn() + Sync)) -> Comparison {
+    let size = grid.network.size();
+    let config = |kind| Config { kind, size, head: None, n_classes: split.n_classes };
     let scores = |probs: &[Vec<f64>]| vec![accuracy(probs, &split.test.classes)];
     let train = |kind, training, seed| train(&config(kind), split, training, seed, &scores).0;
     let cost = |kind, training| cost(&config(kind), split, training);
-    grid.run(&METRICS, &train, &cost, progress)
+    grid.run(updates, &METRICS, &train, &cost, tick)
 }
 
 #[cfg(test)]
@@ -287,12 +280,6 @@ mod tests {
 
     fn config(kind: Kind, head: Option<FourierHeadConfig>) -> Config {
         Config { kind, size: SIZE, head, n_classes: 2 }
-    }
-
-    #[test]
-    fn a_share_has_a_binomials_error() {
-        // √(0.5 · 0.5 / 25) is a tenth.
-        assert_eq!(standard_error(50.0, 25), 10.0);
     }
 
     #[test]

@@ -4,6 +4,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::{fs, io};
 
+use overtone_data::{DataError, datasets_folder};
+
+use crate::study::StudyError;
+
 /// Largest file that is read, in bytes.
 const MOST_BYTES: u64 = 100_000_000;
 
@@ -46,39 +50,50 @@ pub enum DataFileError {
     },
 }
 
-/// A file's text.
+/// The folder of datasets that comes with the project.
 ///
 /// # Errors
-/// When it cannot be read, is no text, or larger than 100 MB.
-pub fn read_text(path: &Path) -> Result<String, DataFileError> {
+/// When there is none.
+pub fn datasets() -> Result<PathBuf, StudyError> {
+    datasets_folder().map_err(|error| match error {
+        DataError::Missing { .. } => StudyError::NoDatasets,
+        error => StudyError::Datasets(error),
+    })
+}
+
+/// A file's bytes.
+///
+/// # Errors
+/// When it cannot be read, or is larger than 100 MB.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, DataFileError> {
     let failed = |source| DataFileError::File { path: path.to_owned(), source };
     let bytes = fs::metadata(path).map_err(failed)?.len();
     if bytes > MOST_BYTES {
         return Err(DataFileError::Large { path: path.to_owned(), bytes });
     }
-    fs::read_to_string(path).map_err(failed)
+    fs::read(path).map_err(failed)
 }
 
-/// What `read` makes of each line that it has something to say about.
+/// A file's text.
+///
+/// # Errors
+/// When it cannot be read, is no text, or larger than 100 MB.
+pub fn read_text(path: &Path) -> Result<String, DataFileError> {
+    String::from_utf8(read_bytes(path)?).map_err(|error| DataFileError::Content {
+        path: path.to_owned(),
+        reason: error.utf8_error().to_string(),
+    })
+}
+
+/// The results of `read` for the lines of a file; it may skip a line.
 ///
 /// # Errors
 /// When the file cannot be read, `read` refuses a line with a reason, or nothing is left.
 pub fn read_lines<T>(
     path: &Path,
-    read: impl FnMut(&str) -> Result<Option<T>, String>,
-) -> Result<Vec<T>, DataFileError> {
-    lines_of(path, &read_text(path)?, read)
-}
-
-/// The same of the `text` that `path` holds.
-///
-/// # Errors
-/// When `read` refuses a line with a reason, or nothing is left.
-pub fn lines_of<T>(
-    path: &Path,
-    text: &str,
     mut read: impl FnMut(&str) -> Result<Option<T>, String>,
 ) -> Result<Vec<T>, DataFileError> {
+    let text = read_text(path)?;
     let lines = text.lines().enumerate();
     let rows: Vec<T> = lines
         .filter_map(|(i, line)| {
@@ -100,6 +115,12 @@ pub fn lines_of<T>(
 pub fn number<T: FromStr + Copy + Into<f64>>(cell: &str) -> Result<T, String> {
     let number = cell.trim().parse().ok().filter(|&number: &T| number.into().is_finite());
     number.ok_or_else(|| format!("`{cell}` is no number"))
+}
+
+/// A file of the project's datasets, for tests.
+#[cfg(test)]
+pub(crate) fn shipped(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../datasets").join(name)
 }
 
 #[cfg(test)]

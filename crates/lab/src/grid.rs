@@ -1,113 +1,120 @@
-//! Kinds of attention times learning rates: the ways that most experiments compare.
+//! Kinds of attention times learning rates: the ways that most studies compare.
 
 use crate::comparison::{Comparison, Costs, Metric, Names, Run};
-use crate::learning::{Cost, Training};
-use crate::page::listed;
-use crate::transformer::{Kind, Size};
+use crate::learning::{Cost, NetworkOptions, Training};
+use crate::study::{StudyError, check_distinct};
+use crate::transformer::Kind;
 
-/// What is compared, from which seeds.
-#[derive(Clone, Debug, PartialEq)]
+/// The options of a comparison of kinds of attention.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(rename_all = "snake_case")]
 pub struct Grid {
-    /// The first is what the others are compared with.
-    pub kinds: Vec<Kind>,
-    /// At each of them kinds are compared.
-    pub rates: Vec<f64>,
-    /// Of weights and batches.
-    pub seeds: Vec<u64>,
-    /// Of every network.
-    pub size: Size,
-    /// But for the learning rate.
-    pub training: Training,
+    /// Kinds of attention: softmax, fourierP/Rx, fourierP/Rx/vector. The first is what the others
+    /// are compared with.
+    #[arg(long, value_delimiter = ',', default_value = "softmax,fourier4/R1,fourier4/R2")]
+    pub attentions: Vec<Kind>,
+    #[allow(missing_docs, reason = "documented in its type")]
+    #[command(flatten)]
+    pub network: NetworkOptions,
 }
 
 impl Grid {
-    /// Trainings: the units of work of [`Self::run`].
-    pub fn units(&self) -> usize {
-        self.kinds.len() * self.rates.len() * self.seeds.len()
+    /// # Errors
+    /// When an option is invalid.
+    pub fn check(&self) -> Result<(), StudyError> {
+        check_distinct("attentions", &self.attentions)?;
+        self.network.check()
     }
 
-    fn at(&self, i: usize) -> (Kind, Training) {
-        let learning_rate = self.rates[i / self.kinds.len()];
-        (self.kinds[i % self.kinds.len()], Training { learning_rate, ..self.training })
+    /// Trainings: the units of work of [`Self::run`].
+    pub fn units(&self) -> usize {
+        self.attentions.len() * self.network.learning_rate.len() * self.network.seeds.len()
+    }
+
+    fn at(&self, i: usize) -> (Kind, f64) {
+        let n = self.attentions.len();
+        (self.attentions[i % n], self.network.learning_rate[i / n])
     }
 
     fn names(&self) -> Names {
-        let name = |i: usize| {
-            let (kind, training) = self.at(i);
-            match self.rates.len() {
-                1 => kind.to_string(),
-                _ => format!("{kind}, rate {}", training.learning_rate),
-            }
+        let n = self.attentions.len();
+        let name = |i: usize| match (self.at(i), self.network.learning_rate.len()) {
+            ((kind, _), 1) => kind.to_string(),
+            ((kind, rate), _) => format!("{kind}, rate {rate}"),
         };
-        let against = |i: usize| i - i % self.kinds.len();
+        let against = |i: usize| i - i % n;
         let of = |i: usize| (name(i), (against(i) < i).then(|| name(against(i))));
-        (0..self.kinds.len() * self.rates.len()).map(of).collect()
+        (0..n * self.network.learning_rate.len()).map(of).collect()
     }
 
-    /// In a sentence's words.
-    pub fn describe(&self) -> String {
-        let rates: Vec<String> = self.rates.iter().map(f64::to_string).collect();
-        format!(
-            "A transformer of plain burn modules (`crates/lab/src/transformer.rs`), {}, is trained \
-             with AdamW (weight decay {}), the learning rate rising to {} over the first tenth and \
-             falling to 0. Seeds of weights and batches: {}. `fourierP/Rx` is Fourier attention \
-             with power P, one learned `R` a layer, at first x; `vector`: one `R` for each \
-             dimension, which heads share. Everything else is alike, updates and size too.",
-            self.size,
-            self.training.weight_decay,
-            rates.join(" or "),
-            listed(&self.seeds)
-        )
-    }
-
-    /// How long, in a sentence's words.
-    pub fn length(&self) -> String {
-        format!("{} updates of {} sequences", self.training.updates, self.training.batch)
-    }
-
-    /// Every kind at every rate from every seed.
+    /// Trains every kind at every rate from every seed, and measures what a step costs.
     pub fn run(
         &self,
+        updates: usize,
         metrics: &[Metric],
         train: &(dyn Fn(Kind, Training, u64) -> Run + Sync),
         cost: &(dyn Fn(Kind, Training) -> Cost + Sync),
-        progress: &(dyn Fn() + Sync),
+        tick: &(dyn Fn() + Sync),
     ) -> Comparison {
+        let training = |i: usize| {
+            let (kind, rate) = self.at(i);
+            (kind, self.network.training(updates, rate))
+        };
         let train = |i: usize, seed: u64| {
-            let (kind, training) = self.at(i);
+            let (kind, training) = training(i);
             train(kind, training, seed)
         };
         let cost = |i: usize| {
-            let (kind, training) = self.at(i);
+            let (kind, training) = training(i);
             cost(kind, training)
         };
         // A step costs as much at each rate.
-        let costs = Costs { n: self.kinds.len(), of: &cost };
-        Comparison::run(metrics, self.names(), &self.seeds, &train, costs, progress)
+        let costs = Costs { n: self.attentions.len(), of: &cost };
+        Comparison::run(metrics, self.names(), &self.network.seeds, &train, costs, tick)
     }
 }
 
+/// A small grid, for tests.
 #[cfg(test)]
+pub(crate) fn tiny(attentions: &[&str], learning_rate: &[f64]) -> Grid {
+    let network = NetworkOptions {
+        seeds: vec![1, 2],
+        learning_rate: learning_rate.to_vec(),
+        d_model: 8,
+        n_layers: 1,
+        n_heads: 2,
+        batch: 4,
+        weight_decay: 0.0,
+        look_every: 20,
+    };
+    let kinds = attentions.iter().map(|word| word.parse().expect("a kind of attention"));
+    Grid { attentions: kinds.collect(), network }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
     #[test]
     fn kinds_are_compared_at_the_same_rate() {
-        let training =
-            Training { updates: 1, batch: 1, learning_rate: 0.0, weight_decay: 0.0, look_every: 1 };
-        let grid = Grid {
-            kinds: ["softmax", "fourier4"].map(|word| word.parse().unwrap()).to_vec(),
-            rates: vec![0.1, 0.2],
-            seeds: vec![1, 2, 3],
-            size: Size { d_model: 8, n_heads: 2, n_layers: 1 },
-            training,
-        };
-        assert_eq!(grid.units(), 12);
+        let grid = tiny(&["softmax", "fourier4"], &[0.1, 0.2]);
+        assert_eq!(grid.units(), 8);
         let names = grid.names();
         assert_eq!(names[0], ("softmax, rate 0.1".into(), None));
         assert_eq!(names[3], ("fourier4/R1, rate 0.2".into(), Some("softmax, rate 0.2".into())));
-        assert_eq!(grid.at(3).1.learning_rate, 0.2);
-        let one = Grid { rates: vec![0.1], ..grid };
+        assert_eq!(grid.at(3).1, 0.2);
+        let one = tiny(&["softmax", "fourier4"], &[0.1]);
         assert_eq!(one.names()[1], ("fourier4/R1".into(), Some("softmax".into())));
+    }
+
+    #[test]
+    fn nothing_is_compared_twice() {
+        let refused = |grid: Grid| grid.check().unwrap_err().to_string();
+        let twice = refused(tiny(&["fourier4", "fourier4/R1"], &[0.1]));
+        assert_eq!(twice, "attentions=fourier4/R1,fourier4/R1: name each once");
+        let mut grid = tiny(&["softmax"], &[0.1]);
+        grid.network.n_heads = 5;
+        assert_eq!(refused(grid), "n_heads=5: must divide d_model=8");
     }
 }

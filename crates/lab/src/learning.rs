@@ -12,9 +12,66 @@ use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 use rand::RngExt;
 
 use crate::memory;
+use crate::study::{StudyError, check_distinct, invalid, number, whole};
+use crate::transformer::Size;
+
+/// The options that all studies of small networks have.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(rename_all = "snake_case")]
+pub struct NetworkOptions {
+    /// Seeds of weights and batches.
+    #[arg(long, value_delimiter = ',', default_value = "1,2,3,4")]
+    pub seeds: Vec<u64>,
+    /// The highest learning rate; everything is compared at each of several.
+    #[arg(long, value_delimiter = ',', default_value = "0.003", value_parser = number(1e-9..=1.0))]
+    pub learning_rate: Vec<f64>,
+    /// Width of a token.
+    #[arg(long, default_value = "32", value_parser = whole(1..=1024))]
+    pub d_model: usize,
+    /// Transformer blocks (of an encoder, and of a decoder).
+    #[arg(long, default_value = "2", value_parser = whole(1..=24))]
+    pub n_layers: usize,
+    /// Attention heads; must divide d_model.
+    #[arg(long, default_value = "4", value_parser = whole(1..=64))]
+    pub n_heads: usize,
+    /// Sequences of a step.
+    #[arg(long, default_value = "32", value_parser = whole(1..=4096))]
+    pub batch: usize,
+    /// Weight decay of matrices.
+    #[arg(long, default_value = "0.01", value_parser = number(0.0..=10.0))]
+    pub weight_decay: f64,
+    /// Updates between evaluations on the test data, for the curves.
+    #[arg(long, default_value = "100", value_parser = whole(1..=1_000_000))]
+    pub look_every: usize,
+}
+
+impl NetworkOptions {
+    /// # Errors
+    /// When a seed or rate appears twice, or the heads do not divide the width.
+    pub fn check(&self) -> Result<(), StudyError> {
+        check_distinct("seeds", &self.seeds)?;
+        check_distinct("learning_rate", &self.learning_rate)?;
+        if !self.d_model.is_multiple_of(self.n_heads) {
+            let expected = format!("must divide d_model={}", self.d_model);
+            return Err(invalid("n_heads", self.n_heads, expected));
+        }
+        Ok(())
+    }
+
+    /// The size of the network.
+    pub fn size(&self) -> Size {
+        Size { d_model: self.d_model, n_heads: self.n_heads, n_layers: self.n_layers }
+    }
+
+    /// A training of so many updates.
+    pub fn training(&self, updates: usize, learning_rate: f64) -> Training {
+        let Self { batch, weight_decay, look_every, .. } = *self;
+        Training { updates, batch, learning_rate, weight_decay, look_every }
+    }
+}
 
 /// How long, and how fast: AdamW with gradients clipped to norm 1; the learning rate rises over
-/// the first tenth of the updates and falls to 0, both in a line.
+/// the first tenth of the updates and falls to 0, both linearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Training {
     /// Optimizer steps.
@@ -25,7 +82,7 @@ pub struct Training {
     pub learning_rate: f64,
     /// Decoupled weight decay of matrices.
     pub weight_decay: f64,
-    /// Updates between looks at held-out data.
+    /// Updates between evaluations on held-out data.
     pub look_every: usize,
 }
 
@@ -94,11 +151,10 @@ pub struct Trained<M> {
     pub loss: f64,
 }
 
-/// Descends a loss for so many updates, each at the `rate` of how many were done before it. `loss`
-/// is of the next batch, put on the device it is given, each `[1]`: what is differentiated, and what
-/// is told of it. `after` sees how many were done, and the network.
-///
-/// The network without gradients, and what was told.
+/// Descends a loss for so many updates, each at the `rate` of the number of updates before it.
+/// `loss` is that of the next batch on the given device, twice `[1]`: the loss that is
+/// differentiated, and the one that is recorded. `after` receives the number of updates done and
+/// the network. Returns the network without gradients, and the recorded losses.
 pub fn descend<M: Module + Matrices>(
     mut network: M,
     mut optimizer: AdamW,
@@ -110,8 +166,8 @@ pub fn descend<M: Module + Matrices>(
     let device = Device::flex().autodiff();
     let mut losses = Vec::with_capacity(updates);
     for done in 0..updates {
-        let [total, told] = loss(&network, &device);
-        losses.push(scalar(told.inner()));
+        let [total, recorded] = loss(&network, &device);
+        losses.push(scalar(recorded.inner()));
         network = optimizer.step(network, total.backward(), rate(done)).0;
         after(done + 1, &network);
     }

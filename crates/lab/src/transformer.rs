@@ -8,8 +8,6 @@
 
 mod kind;
 
-use std::fmt;
-
 use burn::{
     module::{Module, Param, ParamId},
     nn::{
@@ -33,13 +31,6 @@ pub struct Size {
     pub n_heads: usize,
     /// Blocks.
     pub n_layers: usize,
-}
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { d_model, n_heads, n_layers } = self;
-        write!(f, "{n_layers} layers, {n_heads} heads and width {d_model}")
-    }
 }
 
 /// One multi-head attention.

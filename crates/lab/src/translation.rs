@@ -13,19 +13,19 @@ use burn::{
     tensor::{Bool, Device, Int, Tensor, TensorData},
 };
 use overtone_core::seed;
-use overtone_eval::table::Table;
 use overtone_model::{Init, Matrices, head::cross_entropy};
 
 use crate::comparison::{Comparison, Metric, Run};
 use crate::grid::Grid;
 use crate::learning::{self, Cost, Order, Training};
-use crate::page::{Page, titled};
+use crate::report::Report;
+use crate::study::{Study, StudyError, invalid, whole};
 use crate::transformer::{Embeddings, Kind, Memory, Sight, Size, Transformer, linear};
 
 const METRICS: [Metric; 3] = [
-    Metric { name: "exact, %", digits: 1, more_is_better: Some(true) },
-    Metric { name: "BLEU", digits: 1, more_is_better: Some(true) },
-    Metric { name: "training loss, nats a word", digits: 4, more_is_better: None },
+    Metric { name: "exact, %", digits: 1 },
+    Metric { name: "BLEU", digits: 1 },
+    Metric { name: "training loss, nats a word", digits: 4 },
 ];
 
 /// Before a translation begins, and after it has ended: both are the same token.
@@ -205,77 +205,102 @@ fn judge(network: &Translator, corpus: &Corpus) -> Vec<f64> {
     vec![100.0 * exact as f64 / targets.len() as f64, bleu::bleu(&said, targets)]
 }
 
-/// Trains and measures everything; `progress` is called after each of [`Grid::units`].
-pub fn run(grid: &Grid, corpus: &Corpus, progress: &(dyn Fn() + Sync)) -> Comparison {
-    let network =
-        |kind, seed| learning::network(seed, |init| Translator::new(kind, grid.size, corpus, init));
-    let loss = |training: Training, seed: u64| {
-        let mut order = Order::new(corpus.train.sources.len(), seed);
-        move |network: &Translator, device: &Device| {
-            network.loss(&corpus.train, &order.next(training.batch), device)
-        }
-    };
-    let train = |kind, training: Training, seed| -> Run {
-        let look = |network: &Translator| judge(network, corpus)[0];
-        let trained = learning::train(network(kind, seed), training, loss(training, seed), look);
-        let mut scores = judge(&trained.network, corpus);
-        scores.push(trained.loss);
-        Run { seed, scores, curve: trained.curve, detail: Vec::new() }
-    };
-    let cost = |kind, training: Training| -> Cost {
-        learning::cost(network(kind, 0), training, loss(training, 0))
-    };
-    grid.run(&METRICS, &train, &cost, progress)
+/// Numbers from German to English with softmax and Fourier attention (FourierFormer: Table 5)
+#[derive(Clone, Debug, clap::Args)]
+#[command(rename_all = "snake_case")]
+pub struct Translation {
+    /// Seed of the numbers for training and for the test.
+    #[arg(long, default_value = "1")]
+    pub data_seed: u64,
+    /// Numbers from 0 to one less.
+    #[arg(long, default_value = "10000", value_parser = whole(2..=numbers::LARGEST as u64 + 1))]
+    pub below: usize,
+    /// Numbers for training.
+    #[arg(long, default_value = "3000", value_parser = whole(1..=1_000_000))]
+    pub n_train: usize,
+    /// Other numbers for the test.
+    #[arg(long, default_value = "256", value_parser = whole(1..=1_000_000))]
+    pub n_test: usize,
+    /// Optimizer steps.
+    #[arg(long, default_value = "400", value_parser = whole(1..=1_000_000))]
+    pub updates: usize,
+    #[allow(missing_docs, reason = "documented in its type")]
+    #[command(flatten)]
+    pub grid: Grid,
 }
 
-/// The page.
-pub fn page(grid: &Grid, corpus: &Corpus, found: &Comparison, command: &str) -> Page {
-    let title = "Numbers from German to English with softmax and Fourier attention";
-    let mut page = Page::new("translation", &titled(title, grid.seeds.len(), "seed"), command);
-    page.text(&format!(
-        "Numbers spelled in German, letter by letter (`siebenundsechzig`), are said in English, \
-         word by word (`sixty seven`): {} to learn, {} others to be judged by \
-         (`crates/lab/src/translation/numbers.rs`). The encoder reads up to {} letters, padding \
-         masked; the decoder sees its own words before and all letters, so keys are of another \
-         number than queries, and units and tens change places. Encoder and decoder are alike, and \
-         attention is of one kind within both and across. {} It takes {}. A translation takes the likeliest word \
-         each time; exact means every word is right. It is of the network after the last update; \
-         nothing was chosen by it.",
-        corpus.train.sources.len(),
-        corpus.test.sources.len(),
-        corpus.longest[0],
-        grid.describe(),
-        grid.length()
-    ));
-    page.heading("Exact translations and BLEU");
-    found.write(&mut page, "translation", "Exact translations of unseen numbers while training");
-    page.heading("The paper's Table 5");
-    page.text(
-        "IWSLT'14 from German to English, 12 layers; one number each, without a spread. The paper's \
-         Fourier attention has power 2 and an initial `R` of 1 there. Its sentences are people's, \
-         and its networks hundreds of times larger: levels cannot be compared.",
-    );
-    let mut paper = Table::new(&["network", "BLEU"]);
-    paper.row(vec!["softmax".into(), "34.42".into()]);
-    paper.row(vec!["Fourier".into(), "34.68".into()]);
-    page.table("translation-paper", &paper);
-    page.heading("What may be concluded, and what not");
-    page.text(
-        "The lines under the table say which differences these seeds show in how many unseen numbers \
-         are right after these updates. The task has one right answer and little to remember: given \
-         enough updates every way should come to nearly 100 %, so a difference is one of how quickly \
-         they learn.",
-    );
-    page.text(
-        "Nothing follows for language that people speak. The intervals are over seeds of weights and \
-         batches on one choice of numbers.",
-    );
-    page
+impl Translation {
+    /// Trains and measures everything.
+    fn compare(&self, corpus: &Corpus, tick: &(dyn Fn() + Sync)) -> Comparison {
+        let network = |kind, seed| {
+            learning::network(seed, |init| {
+                Translator::new(kind, self.grid.network.size(), corpus, init)
+            })
+        };
+        let loss = |training: Training, seed: u64| {
+            let mut order = Order::new(corpus.train.sources.len(), seed);
+            move |network: &Translator, device: &Device| {
+                network.loss(&corpus.train, &order.next(training.batch), device)
+            }
+        };
+        let train = |kind, training: Training, seed| -> Run {
+            let look = |network: &Translator| judge(network, corpus)[0];
+            let trained =
+                learning::train(network(kind, seed), training, loss(training, seed), look);
+            let mut scores = judge(&trained.network, corpus);
+            scores.push(trained.loss);
+            Run { seed, scores, curve: trained.curve, detail: Vec::new() }
+        };
+        let cost = |kind, training: Training| -> Cost {
+            learning::cost(network(kind, 0), training, loss(training, 0))
+        };
+        self.grid.run(self.updates, &METRICS, &train, &cost, tick)
+    }
+}
+
+impl Study for Translation {
+    const NAME: &'static str = "translation";
+    // The paper has power 2 and an R of 1 in this place.
+    const DEFAULTS: &'static [(&'static str, &'static str)] =
+        &[("attentions", "softmax,fourier2/R1,fourier4/R1")];
+    const QUICK: &'static [&'static str] = &[
+        "seeds=1,2",
+        "below=1000",
+        "n_train=800",
+        "n_test=200",
+        "attentions=softmax,fourier2/R1",
+        "updates=100",
+    ];
+    type Found = Comparison;
+
+    fn units(&self) -> usize {
+        self.grid.units()
+    }
+
+    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Comparison, StudyError> {
+        self.grid.check()?;
+        let Self { data_seed, below, n_train, n_test, .. } = *self;
+        if n_train + n_test > below {
+            let expected =
+                format!("with n_test={n_test} they are more than the numbers below {below}");
+            return Err(invalid("n_train", n_train, expected));
+        }
+        let corpus = Corpus::draw(data_seed, below as u32, n_train, n_test);
+        Ok(self.compare(&corpus, tick))
+    }
+
+    fn report(&self, found: &Comparison) -> Report {
+        let mut report = Report::default();
+        let title = "Exact translations of unseen numbers while training";
+        found.add(&mut report, Self::NAME, title);
+        report
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::tiny;
 
     fn corpus() -> Corpus {
         Corpus::draw(1, 100, 60, 40)
@@ -317,21 +342,11 @@ mod tests {
     #[test]
     fn numbers_that_were_learned_are_translated() {
         let corpus = Corpus { test: corpus().train, ..corpus() };
-        let training = Training {
-            updates: 150,
-            batch: 20,
-            learning_rate: 0.01,
-            weight_decay: 0.0,
-            look_every: 150,
-        };
-        let grid = Grid {
-            kinds: vec![Kind::Softmax, "fourier2".parse().unwrap()],
-            rates: vec![0.01],
-            seeds: vec![1],
-            size: Size { d_model: 16, n_heads: 2, n_layers: 1 },
-            training,
-        };
-        let found = run(&grid, &corpus, &|| ());
+        let mut grid = tiny(&["softmax", "fourier2"], &[0.01]);
+        (grid.network.d_model, grid.network.batch, grid.network.seeds) = (16, 20, vec![1]);
+        let study =
+            Translation { data_seed: 1, below: 100, n_train: 60, n_test: 40, updates: 150, grid };
+        let found = study.compare(&corpus, &|| ());
         for way in &found.ways {
             let [exact, bleu, loss] = way.runs[0].scores[..] else { panic!("three scores") };
             assert!(

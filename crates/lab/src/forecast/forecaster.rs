@@ -28,6 +28,9 @@ use overtone_model::{
     transformer_block::{BlockOptions, TransformerBlock, TransformerConfig},
 };
 
+use super::binning::Binning;
+use super::tokens::Window;
+
 /// What a forecaster is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForecasterConfig {
@@ -125,6 +128,13 @@ impl Tokens {
         Self { values: load(rows.concat()), seasonal: load(seasonal.collect()) }
     }
 
+    /// Windows of one length, `[windows, context + horizon]`.
+    pub fn of(windows: &[Window], binning: &Binning, device: &Device) -> Self {
+        let rows: Vec<Vec<i32>> = windows.iter().map(|window| window.tokens(binning)).collect();
+        let seasons: Vec<usize> = windows.iter().map(|window| window.season).collect();
+        Self::new(&rows, &seasons, device)
+    }
+
     /// `n` tokens of each row from place `first` on.
     pub fn narrow(&self, first: usize, n: usize) -> Self {
         let part = |tokens: &Tensor<2, Int>| tokens.clone().narrow(1, first, n);
@@ -133,7 +143,7 @@ impl Tokens {
 }
 
 /// Of the value after place `at`, the one a cycle before; the one at `at` where there is none.
-pub(super) fn cycle_before_next(row: &[i32], at: usize, season: usize) -> i32 {
+fn cycle_before_next(row: &[i32], at: usize, season: usize) -> i32 {
     row[(at + 1).checked_sub(season.max(1)).unwrap_or(at)]
 }
 
@@ -190,14 +200,14 @@ impl Forecaster {
         })
     }
 
-    /// Embedded tokens, the first of which stands at position `first`: `[batch, time, d_model]`.
-    pub(super) fn embed(&self, tokens: &Tokens, first: usize) -> Tensor<3> {
+    /// Embedded tokens, `[batch, time, d_model]`.
+    fn embed(&self, tokens: &Tokens) -> Tensor<3> {
         let [batch, time] = tokens.values.dims();
         let look_up = |table: &Param<Tensor<2>>, tokens: &Tensor<2, Int>| -> Tensor<3> {
             let rows = table.val().select(0, tokens.clone().reshape([batch * time]));
             rows.reshape([batch, time, self.config.d_model])
         };
-        let positions = self.position_embedding.val().narrow(0, first, time);
+        let positions = self.position_embedding.val().narrow(0, 0, time);
         look_up(&self.token_embedding, &tokens.values)
             + look_up(&self.seasonal_embedding, &tokens.seasonal)
             + positions.unsqueeze_dim::<3>(0)
@@ -214,13 +224,8 @@ impl Forecaster {
             dropout: None,
             form: Form::Auto,
         };
-        let embedded = self.embed(tokens, 0);
+        let embedded = self.embed(tokens);
         let tokens = self.blocks.iter().fold(embedded, |x, block| block.forward(x, &options));
-        self.normalize(tokens)
-    }
-
-    /// The last layer norm.
-    pub(super) fn normalize(&self, tokens: Tensor<3>) -> Tensor<3> {
         layer_norm(tokens, self.final_norm_weight.val(), self.final_norm_bias.val(), Form::Auto)
     }
 
