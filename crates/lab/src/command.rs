@@ -1,6 +1,7 @@
 //! Commands: from words to a study, its run and its page.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -56,11 +57,9 @@ impl Entry {
         let command = (self.options)();
         let mut text = format!("{}\n\nOptions:\n", about(&command));
         for option in command.get_arguments() {
-            let defaults: Vec<_> =
-                option.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
-            let reason = option.get_long_help().or(option.get_help());
-            let reason = reason.map(ToString::to_string).unwrap_or_default();
-            text += &format!("  {}={}\n      {}\n", option.get_id(), defaults.join(","), reason);
+            let default = option.get_default_values().join(OsStr::new(","));
+            let reason = option.get_long_help().or(option.get_help()).cloned().unwrap_or_default();
+            text += &format!("  {}={}\n      {reason}\n", option.get_id(), default.display());
         }
         text += &format!("  out=runs/lab/{}\n      Folder of the page.\n", self.name);
         if !self.quick.is_empty() {
@@ -96,7 +95,9 @@ impl Asked {
     /// Reads `key=value` words; `quick=true` sets `entry.quick` before them.
     fn read(entry: &Entry, words: &[String]) -> Result<Self> {
         let split = |word: &str| match word.split_once('=') {
-            Some((key, value)) => Ok((key.trim_start_matches('-').to_owned(), value.to_owned())),
+            Some((key, value)) => {
+                Ok((key.trim_start_matches('-').replace('-', "_"), value.to_owned()))
+            }
             None => Err(anyhow!("options are written key=value, got `{word}` (--help lists all)")),
         };
         let mut given: BTreeMap<String, String> =
@@ -132,13 +133,12 @@ impl Asked {
 pub fn run(words: &[String]) -> Result<()> {
     let asks_help = |word: &str| matches!(word, "--help" | "-h" | "help");
     let Some((name, words)) = words.split_first().filter(|(name, _)| !asks_help(name)) else {
-        say!("{}", overview());
+        say!("The papers' experiments: overtone-lab NAME [key=value…]; NAME --help lists options");
+        for entry in &STUDIES {
+            say!("  {:<18}{}", entry.name, about(&(entry.options)()));
+        }
         return Ok(());
     };
-    if name == "--version" {
-        say!("overtone-lab {}", env!("CARGO_PKG_VERSION"));
-        return Ok(());
-    }
     let Some(entry) = STUDIES.iter().find(|entry| entry.name == name) else {
         bail!("there is no experiment `{name}` (--help lists all)");
     };
@@ -147,7 +147,8 @@ pub fn run(words: &[String]) -> Result<()> {
         return Ok(());
     }
     let asked = Asked::read(entry, words)?;
-    let flags = asked.words.iter().map(|(key, value)| format!("--{key}={value}"));
+    let flags =
+        asked.words.iter().map(|(key, value)| format!("--{}={value}", key.replace('_', "-")));
     let matches = (entry.options)().try_get_matches_from(flags).map_err(|error| told(&error))?;
     (entry.run)(&matches, &asked)
 }
@@ -173,17 +174,6 @@ fn run_study<S: Study>(matches: &ArgMatches, asked: &Asked) -> Result<()> {
     Ok(())
 }
 
-/// The experiments.
-fn overview() -> String {
-    let mut text = "The papers' experiments: overtone-lab NAME [key=value…]; NAME --help lists \
-                    options\n\n"
-        .to_owned();
-    for entry in &STUDIES {
-        text += &format!("  {:<18}{}\n", entry.name, about(&(entry.options)()));
-    }
-    text
-}
-
 /// An error of clap's in one sentence, options written `key=value`.
 fn told(error: &clap::Error) -> anyhow::Error {
     let context = |kind| match error.get(kind) {
@@ -194,21 +184,17 @@ fn told(error: &clap::Error) -> anyhow::Error {
     let key = |kind| {
         let text: String = context(kind);
         let key = text.split([' ', '=']).next().unwrap_or_default();
-        key.trim_start_matches('-').to_owned()
+        key.trim_start_matches('-').replace('-', "_")
     };
     let arg = key(ContextKind::InvalidArg);
-    match (error.kind(), key(ContextKind::SuggestedArg).as_str()) {
-        (ErrorKind::UnknownArgument, "") => {
-            anyhow!("there is no option `{arg}` (--help lists all)")
-        }
-        (ErrorKind::UnknownArgument, nearest) => {
-            anyhow!("there is no option `{arg}`; the nearest is `{nearest}` (--help lists all)")
-        }
-        _ => {
-            let value = context(ContextKind::InvalidValue);
-            let reason = std::error::Error::source(error).map(ToString::to_string);
-            let valid = || format!("expected one of {}", context(ContextKind::ValidValue));
-            anyhow!("{arg}={value}: {}", reason.unwrap_or_else(valid))
-        }
+    if error.kind() == ErrorKind::UnknownArgument {
+        let nearest = match key(ContextKind::SuggestedArg) {
+            nearest if nearest.is_empty() => nearest,
+            nearest => format!("; the nearest is `{nearest}`"),
+        };
+        return anyhow!("there is no option `{arg}`{nearest} (--help lists all)");
     }
+    let reason = std::error::Error::source(error).map(ToString::to_string);
+    let valid = || format!("expected one of {}", context(ContextKind::ValidValue));
+    anyhow!("{arg}={}: {}", context(ContextKind::InvalidValue), reason.unwrap_or_else(valid))
 }

@@ -4,7 +4,7 @@
 use overtone_eval::{Pooled, table::Table};
 use overtone_plot::{Line, LinePlot};
 
-use crate::learning::Cost;
+use crate::learning::{self, Cost, Task, Training};
 use crate::report::{LINEAR, Report, plot, plus_minus, table};
 use crate::side_by_side::{alone, side_by_side};
 
@@ -82,56 +82,43 @@ pub struct Comparison {
     pub ways: Vec<Way>,
 }
 
-/// What is compared: names of ways, each with the name of what it is compared with.
-pub type Names = Vec<(String, Option<String>)>;
-
-/// How to measure what a step costs.
-pub struct Costs<'a> {
-    /// So many ways are measured; those after them cost what these do, in the same order.
-    pub n: usize,
-    /// Measures a way.
-    pub of: &'a (dyn Fn(usize) -> Cost + Sync),
-}
-
 /// How often a step's cost is measured: other work of the machine may slow a single round.
 const ROUNDS: usize = 2;
 
-impl Costs<'_> {
-    /// Of each way that is measured, one after the other, all of them again in each round.
-    fn measure(&self) -> Vec<Cost> {
-        let round = || -> Vec<Cost> { (0..self.n).map(|i| alone(|| (self.of)(i))).collect() };
-        (1..ROUNDS).fold(round(), |best, _| {
-            best.into_iter().zip(round()).map(|(best, cost)| best.better(cost)).collect()
-        })
-    }
-}
+/// A way before it is run: its name, the name of what it is compared with, its network and its
+/// training.
+pub type Planned<W> = (String, Option<String>, W, Training);
 
 impl Comparison {
-    /// Runs every way with every seed, each in one thread; then measures what a step of each
-    /// costs. `progress` is called after each training.
-    pub fn run(
+    /// Runs every way with every seed, each in one thread; then measures what a step of the first
+    /// `n_costs` ways costs, one after the other. Those behind them cost what these do, in the
+    /// same order. `tick` is called after each training.
+    pub fn run<T: Task>(
+        task: &T,
         metrics: &[Metric],
-        names: Names,
+        planned: Vec<Planned<T::Way>>,
         seeds: &[u64],
-        train: &(dyn Fn(usize, u64) -> Run + Sync),
-        costs: Costs<'_>,
-        progress: &(dyn Fn() + Sync),
+        n_costs: usize,
+        tick: &(dyn Fn() + Sync),
     ) -> Self {
         let unit = |i: usize| {
-            let run = train(i / seeds.len(), seeds[i % seeds.len()]);
-            progress();
+            let (_, _, way, training) = planned[i / seeds.len()];
+            let run = learning::train(task, way, training, seeds[i % seeds.len()]);
+            tick();
             run
         };
-        let mut runs = side_by_side(names.len() * seeds.len(), &unit).into_iter();
-        let costs = costs.measure();
-        let ways = names
-            .into_iter()
-            .enumerate()
-            .map(|(i, (name, against))| {
-                let runs = runs.by_ref().take(seeds.len()).collect();
-                Way { name, against, runs, cost: costs[i % costs.len()] }
-            })
-            .collect();
+        let mut runs = side_by_side(planned.len() * seeds.len(), &unit).into_iter();
+        let mut costs: Vec<Option<Cost>> = vec![None; n_costs];
+        for i in (0..n_costs).cycle().take(ROUNDS * n_costs) {
+            let (_, _, way, training) = planned[i];
+            let cost = alone(|| learning::cost(task, way, training));
+            costs[i] = Some(costs[i].map_or(cost, |best| best.better(cost)));
+        }
+        let mut ways = Vec::new();
+        for (i, (name, against, ..)) in planned.into_iter().enumerate() {
+            let runs = runs.by_ref().take(seeds.len()).collect();
+            ways.push(Way { name, against, runs, cost: costs[i % n_costs].expect("a cost") });
+        }
         Self { metrics: metrics.to_vec(), ways }
     }
 
@@ -251,33 +238,27 @@ mod tests {
     };
 
     fn comparison() -> Comparison {
-        let metrics = [Metric { name: "accuracy", digits: 2 }];
-        let names = vec![("a".into(), None), ("b".into(), Some("a".into()))];
+        let metrics = vec![Metric { name: "accuracy", digits: 2 }];
         // Ways differ by 1 and by 3.
-        let train = |way: usize, seed: u64| {
-            let score = (way as f64) * (1.0 + 2.0 * seed as f64) + 10.0 * seed as f64;
-            Run { seed, scores: vec![score], curve: vec![[5.0, score]], detail: vec![] }
+        let way = |name: &str, against: Option<&str>, scores: [f64; 2]| Way {
+            name: name.into(),
+            against: against.map(str::to_owned),
+            runs: [0, 1].map(|seed| run(seed, scores[seed as usize])).to_vec(),
+            cost: COST,
         };
-        let costs = Costs { n: 2, of: &|_| COST };
-        Comparison::run(&metrics, names, &[0, 1], &train, costs, &|| ())
+        let ways = vec![way("a", None, [0.0, 10.0]), way("b", Some("a"), [1.0, 13.0])];
+        Comparison { metrics, ways }
     }
 
-    /// Three ways of which the third costs what the first does: 5 and 6 ms, then 3 and 8.
+    fn run(seed: u64, score: f64) -> Run {
+        Run { seed, scores: vec![score], curve: vec![[5.0, score]], detail: vec![] }
+    }
+
     #[test]
-    fn costs_are_the_quickest_of_two_rounds() {
-        let calls = std::sync::Mutex::new(Vec::new());
-        let of = |way: usize| {
-            let mut calls = calls.lock().unwrap();
-            calls.push(way);
-            Cost { train_ms: [5.0, 6.0, 3.0, 8.0][calls.len() - 1], ..COST }
-        };
-        let names = ["a", "b", "c"].map(|name| (name.to_owned(), None)).to_vec();
-        let train = |_, seed| Run { seed, scores: vec![], curve: vec![], detail: vec![] };
-        let costs = Costs { n: 2, of: &of };
-        let found = Comparison::run(&[], names, &[1], &train, costs, &|| ());
-        let times: Vec<f64> = found.ways.iter().map(|way| way.cost.train_ms).collect();
-        assert_eq!(times, [3.0, 6.0, 3.0]);
-        assert_eq!(*calls.lock().unwrap(), [0, 1, 0, 1]);
+    fn the_better_cost_is_the_quicker_and_larger() {
+        let other = Cost { train_ms: 1.0, infer_ms: 2.0, train_bytes: 9_000_000, ..COST };
+        let better = COST.better(other);
+        assert_eq!((better.train_ms, better.infer_ms, better.train_bytes), (1.0, 1.0, 9_000_000));
     }
 
     #[test]

@@ -8,9 +8,6 @@ use overtone_data::{DataError, datasets_folder};
 
 use crate::study::StudyError;
 
-/// Largest file that is read, in bytes.
-const MOST_BYTES: u64 = 100_000_000;
-
 /// Why there is no data.
 #[derive(Debug, thiserror::Error)]
 pub enum DataFileError {
@@ -22,25 +19,7 @@ pub enum DataFileError {
         /// What the system said.
         source: io::Error,
     },
-    /// A file too large to be read.
-    #[error("{} has {bytes} bytes, and at most {MOST_BYTES} are read", path.display())]
-    Large {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-    },
-    /// A line that is not of the file's format.
-    #[error("{}: line {line}: {reason}; if the file came with the project, restore it", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// From 1.
-        line: usize,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A file whose lines do not fit together.
+    /// A file of another format.
     #[error("{}: {reason}; if the file came with the project, restore it", path.display())]
     Content {
         /// The file.
@@ -64,20 +43,15 @@ pub fn datasets() -> Result<PathBuf, StudyError> {
 /// A file's bytes.
 ///
 /// # Errors
-/// When it cannot be read, or is larger than 100 MB.
+/// When it cannot be read.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>, DataFileError> {
-    let failed = |source| DataFileError::File { path: path.to_owned(), source };
-    let bytes = fs::metadata(path).map_err(failed)?.len();
-    if bytes > MOST_BYTES {
-        return Err(DataFileError::Large { path: path.to_owned(), bytes });
-    }
-    fs::read(path).map_err(failed)
+    fs::read(path).map_err(|source| DataFileError::File { path: path.to_owned(), source })
 }
 
 /// A file's text.
 ///
 /// # Errors
-/// When it cannot be read, is no text, or larger than 100 MB.
+/// When it cannot be read, or is not text.
 pub fn read_text(path: &Path) -> Result<String, DataFileError> {
     String::from_utf8(read_bytes(path)?).map_err(|error| DataFileError::Content {
         path: path.to_owned(),
@@ -94,18 +68,12 @@ pub fn read_lines<T>(
     mut read: impl FnMut(&str) -> Result<Option<T>, String>,
 ) -> Result<Vec<T>, DataFileError> {
     let text = read_text(path)?;
-    let lines = text.lines().enumerate();
-    let rows: Vec<T> = lines
-        .filter_map(|(i, line)| {
-            let at = |reason| DataFileError::Line { path: path.to_owned(), line: i + 1, reason };
-            read(line).map_err(at).transpose()
-        })
-        .collect::<Result<_, _>>()?;
-    if rows.is_empty() {
-        let reason = "it has no data".to_owned();
-        return Err(DataFileError::Content { path: path.to_owned(), reason });
+    let content = |reason| DataFileError::Content { path: path.to_owned(), reason };
+    let mut rows = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        rows.extend(read(line).map_err(|reason| content(format!("line {}: {reason}", i + 1)))?);
     }
-    Ok(rows)
+    if rows.is_empty() { Err(content("it has no data".into())) } else { Ok(rows) }
 }
 
 /// A finite number.

@@ -1,19 +1,18 @@
 //! Kinds of attention times learning rates: the ways that most studies compare.
 
-use crate::comparison::{Comparison, Costs, Metric, Names, Run};
-use crate::learning::{Cost, NetworkOptions, Training};
+use crate::comparison::{Comparison, Metric, Planned};
+use crate::learning::{NetworkOptions, Task};
 use crate::study::{StudyError, check_distinct};
 use crate::transformer::Kind;
 
 /// The options of a comparison of kinds of attention.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
-#[command(rename_all = "snake_case")]
 pub struct Grid {
     /// Kinds of attention: softmax, fourierP/Rx, fourierP/Rx/vector. The first is what the others
     /// are compared with.
     #[arg(long, value_delimiter = ',', default_value = "softmax,fourier4/R1,fourier4/R2")]
     pub attentions: Vec<Kind>,
-    #[allow(missing_docs, reason = "documented in its type")]
+    /// The networks.
     #[command(flatten)]
     pub network: NetworkOptions,
 }
@@ -31,46 +30,35 @@ impl Grid {
         self.attentions.len() * self.network.learning_rate.len() * self.network.seeds.len()
     }
 
-    fn at(&self, i: usize) -> (Kind, f64) {
-        let n = self.attentions.len();
-        (self.attentions[i % n], self.network.learning_rate[i / n])
+    /// Every kind at every rate, each compared with the first kind at that rate.
+    fn plan<W>(&self, updates: usize, way: impl Fn(Kind) -> W) -> Vec<Planned<W>> {
+        let mut planned = Vec::new();
+        for &rate in &self.network.learning_rate {
+            let name = |kind: Kind| match self.network.learning_rate.len() {
+                1 => kind.to_string(),
+                _ => format!("{kind}, rate {rate}"),
+            };
+            let training = self.network.training(updates, rate);
+            for (i, &kind) in self.attentions.iter().enumerate() {
+                let against = (i > 0).then(|| name(self.attentions[0]));
+                planned.push((name(kind), against, way(kind), training));
+            }
+        }
+        planned
     }
 
-    fn names(&self) -> Names {
-        let n = self.attentions.len();
-        let name = |i: usize| match (self.at(i), self.network.learning_rate.len()) {
-            ((kind, _), 1) => kind.to_string(),
-            ((kind, rate), _) => format!("{kind}, rate {rate}"),
-        };
-        let against = |i: usize| i - i % n;
-        let of = |i: usize| (name(i), (against(i) < i).then(|| name(against(i))));
-        (0..n * self.network.learning_rate.len()).map(of).collect()
-    }
-
-    /// Trains every kind at every rate from every seed, and measures what a step costs.
-    pub fn run(
+    /// Trains every kind at every rate from every seed, and measures what a step costs: as much
+    /// at each rate.
+    pub fn run<T: Task>(
         &self,
-        updates: usize,
+        task: &T,
         metrics: &[Metric],
-        train: &(dyn Fn(Kind, Training, u64) -> Run + Sync),
-        cost: &(dyn Fn(Kind, Training) -> Cost + Sync),
+        updates: usize,
+        way: impl Fn(Kind) -> T::Way,
         tick: &(dyn Fn() + Sync),
     ) -> Comparison {
-        let training = |i: usize| {
-            let (kind, rate) = self.at(i);
-            (kind, self.network.training(updates, rate))
-        };
-        let train = |i: usize, seed: u64| {
-            let (kind, training) = training(i);
-            train(kind, training, seed)
-        };
-        let cost = |i: usize| {
-            let (kind, training) = training(i);
-            cost(kind, training)
-        };
-        // A step costs as much at each rate.
-        let costs = Costs { n: self.attentions.len(), of: &cost };
-        Comparison::run(metrics, self.names(), &self.network.seeds, &train, costs, tick)
+        let (planned, n_kinds) = (self.plan(updates, way), self.attentions.len());
+        Comparison::run(task, metrics, planned, &self.network.seeds, n_kinds, tick)
     }
 }
 
@@ -100,12 +88,13 @@ mod tests {
     fn kinds_are_compared_at_the_same_rate() {
         let grid = tiny(&["softmax", "fourier4"], &[0.1, 0.2]);
         assert_eq!(grid.units(), 8);
-        let names = grid.names();
-        assert_eq!(names[0], ("softmax, rate 0.1".into(), None));
-        assert_eq!(names[3], ("fourier4/R1, rate 0.2".into(), Some("softmax, rate 0.2".into())));
-        assert_eq!(grid.at(3).1, 0.2);
-        let one = tiny(&["softmax", "fourier4"], &[0.1]);
-        assert_eq!(one.names()[1], ("fourier4/R1".into(), Some("softmax".into())));
+        let planned = grid.plan(3, |kind| kind);
+        let names = |i: usize| (planned[i].0.as_str(), planned[i].1.as_deref());
+        assert_eq!(names(0), ("softmax, rate 0.1", None));
+        assert_eq!(names(3), ("fourier4/R1, rate 0.2", Some("softmax, rate 0.2")));
+        assert_eq!(planned[3].3.learning_rate, 0.2);
+        let one = tiny(&["softmax", "fourier4"], &[0.1]).plan(3, |kind| kind);
+        assert_eq!((one[1].0.as_str(), one[1].1.as_deref()), ("fourier4/R1", Some("softmax")));
     }
 
     #[test]

@@ -12,7 +12,6 @@ use crate::study::{Study, StudyError, invalid, whole};
 
 /// Handwritten digits with softmax and Fourier attention (FourierFormer: Table 2)
 #[derive(Clone, Debug, clap::Args)]
-#[command(rename_all = "snake_case")]
 pub struct Images {
     /// Pixels of a patch's side: 1, 2, 4 or 8.
     #[arg(long, default_value = "2", value_parser = whole(1..=8))]
@@ -20,7 +19,7 @@ pub struct Images {
     /// Optimizer steps.
     #[arg(long, default_value = "600", value_parser = whole(1..=1_000_000))]
     pub updates: usize,
-    #[allow(missing_docs, reason = "documented in its type")]
+    /// What is compared.
     #[command(flatten)]
     pub grid: Grid,
 }

@@ -15,14 +15,14 @@ use overtone_eval::table::Table;
 use overtone_model::{Init, Matrices, head::cross_entropy};
 use overtone_train::optimizer::scalar;
 
-use crate::comparison::{Comparison, Mean, Metric, Run};
+use crate::comparison::{Comparison, Mean, Metric};
 use crate::data_file::datasets;
 use crate::grid::Grid;
-use crate::learning::{self, Cost, Training};
+use crate::learning::Task;
 use crate::report::Report;
 use crate::study::{Study, StudyError, invalid, whole};
 use crate::transformer::{Embeddings, Kind, Sight, Size, Transformer, linear};
-use text::{Text, Windows, random_starts, spread_starts, windows};
+use text::{Text, random_starts, spread_starts, windows};
 
 const METRICS: [Metric; 4] = [
     Metric { name: "validation, bits a character", digits: 3 },
@@ -65,8 +65,8 @@ impl CharacterModel {
     }
 
     /// Mean cross-entropy in nats a character.
-    pub fn loss(&self, windows: Windows) -> Tensor<1> {
-        cross_entropy(self.logits(windows.read), windows.next).mean()
+    pub fn loss(&self, (read, next): (Tensor<2, Int>, Tensor<1, Int>)) -> Tensor<1> {
+        cross_entropy(self.logits(read), next).mean()
     }
 
     /// Bits a character of the windows that begin here.
@@ -82,7 +82,6 @@ impl CharacterModel {
 /// A character model of Shakespeare with softmax and Fourier attention (FourierFormer: Tables 1,
 /// 6 to 9)
 #[derive(Clone, Debug, clap::Args)]
-#[command(rename_all = "snake_case")]
 pub struct Language {
     /// Characters of a window; the paper has 256 words.
     #[arg(long, default_value = "64", value_parser = whole(2..=4096))]
@@ -93,7 +92,7 @@ pub struct Language {
     /// Optimizer steps: about one pass over the text.
     #[arg(long, default_value = "1000", value_parser = whole(1..=1_000_000))]
     pub updates: usize,
-    #[allow(missing_docs, reason = "documented in its type")]
+    /// What is compared.
     #[command(flatten)]
     pub grid: Grid,
 }
@@ -101,9 +100,6 @@ pub struct Language {
 impl Language {
     fn check(&self, text: &Text) -> Result<(), StudyError> {
         self.grid.check()?;
-        if self.context >= text.validation.len() {
-            return Err(invalid("context", self.context, "the validation text is shorter"));
-        }
         let fit = text::n_windows(&text.validation, self.context);
         if self.windows > fit {
             let expected =
@@ -115,45 +111,52 @@ impl Language {
 
     /// Trains and measures everything.
     fn compare(&self, text: &Text, tick: &(dyn Fn() + Sync)) -> Comparison {
-        let n = text.alphabet.len();
         let starts = spread_starts(&text.validation, self.windows, self.context);
-        let network = |kind, seed| {
-            learning::network(seed, |init| {
-                CharacterModel::new(kind, self.grid.network.size(), n, self.context, init)
-            })
-        };
-        let loss = |training: Training, seed: u64| {
-            let mut generator = seed::generator(seed, "batches");
-            move |network: &CharacterModel, device: &Device| {
-                let starts =
-                    random_starts(&text.train, training.batch, self.context, &mut generator);
-                network.loss(windows(&text.train, &starts, self.context, device))
-            }
-        };
-        let train = |kind, training: Training, seed| -> Run {
-            // A fifth of the windows is enough for a curve.
-            let few: Vec<usize> = starts.iter().step_by(5).copied().collect();
-            let look =
-                |network: &CharacterModel| network.bits(&text.validation, &few, self.context);
-            let trained =
-                learning::train(network(kind, seed), training, loss(training, seed), look);
-            let network = trained.network;
-            let bits = network.bits(&text.validation, &starts, self.context);
-            let first = &starts[..starts.len().min(PART)];
-            let read = windows(&text.validation, first, self.context, &Device::flex()).read;
-            let distances = network.transformer.head_distances(network.characters.forward(read));
-            let mean = distances.iter().sum::<f64>() / distances.len() as f64;
-            Run {
-                seed,
-                scores: vec![bits, bits.exp2(), trained.loss / LN_2, mean],
-                curve: trained.curve,
-                detail: [distances, network.transformer.radii()].concat(),
-            }
-        };
-        let cost = |kind, training: Training| -> Cost {
-            learning::cost(network(kind, 0), training, loss(training, 0))
-        };
-        self.grid.run(self.updates, &METRICS, &train, &cost, tick)
+        let task = Reading { text, context: self.context, size: self.grid.network.size(), starts };
+        self.grid.run(&task, &METRICS, self.updates, |kind| kind, tick)
+    }
+}
+
+/// The next character of windows of a text.
+struct Reading<'a> {
+    text: &'a Text,
+    context: usize,
+    size: Size,
+    /// Of the windows of the validation text.
+    starts: Vec<usize>,
+}
+
+impl Task for Reading<'_> {
+    type Way = Kind;
+    type Network = CharacterModel;
+
+    fn network(&self, kind: Kind, init: &mut Init<'_>) -> CharacterModel {
+        CharacterModel::new(kind, self.size, self.text.alphabet.len(), self.context, init)
+    }
+
+    fn loss(&self, seed: u64, batch: usize) -> impl FnMut(&CharacterModel, &Device) -> Tensor<1> {
+        let mut generator = seed::generator(seed, "batches");
+        move |network, device| {
+            let train = &self.text.train;
+            let starts = random_starts(train, batch, self.context, &mut generator);
+            network.loss(windows(train, &starts, self.context, device))
+        }
+    }
+
+    /// A fifth of the windows is enough for a curve.
+    fn look(&self, network: &CharacterModel) -> f64 {
+        let few: Vec<usize> = self.starts.iter().step_by(5).copied().collect();
+        network.bits(&self.text.validation, &few, self.context)
+    }
+
+    fn judge(&self, network: &CharacterModel, loss: f64) -> (Vec<f64>, Vec<f64>) {
+        let bits = network.bits(&self.text.validation, &self.starts, self.context);
+        let first = &self.starts[..self.starts.len().min(PART)];
+        let (read, _) = windows(&self.text.validation, first, self.context, &Device::flex());
+        let distances = network.transformer.head_distances(network.characters.forward(read));
+        let mean = distances.iter().sum::<f64>() / distances.len() as f64;
+        let scores = vec![bits, bits.exp2(), loss / LN_2, mean];
+        (scores, [distances, network.transformer.radii()].concat())
     }
 }
 

@@ -9,15 +9,15 @@ use burn::{
 use overtone_core::seed::{self, Generator};
 use overtone_model::{Init, Matrices};
 use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
-use rand::RngExt;
+use rand::seq::SliceRandom;
 
+use crate::comparison::Run;
 use crate::memory;
 use crate::study::{StudyError, check_distinct, invalid, number, whole};
 use crate::transformer::Size;
 
 /// The options that all studies of small networks have.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
-#[command(rename_all = "snake_case")]
 pub struct NetworkOptions {
     /// Seeds of weights and batches.
     #[arg(long, value_delimiter = ',', default_value = "1,2,3,4")]
@@ -100,17 +100,30 @@ impl Training {
     }
 }
 
+/// A network, its batches, and how it is measured.
+pub trait Task: Sync {
+    /// What differs between the networks that are compared.
+    type Way: Copy + Sync;
+    /// The network.
+    type Network: Module + Matrices;
+
+    /// A new network.
+    fn network(&self, way: Self::Way, init: &mut Init<'_>) -> Self::Network;
+
+    /// The mean loss of a network on the next of the batches of a seed, `[1]`, on a device.
+    fn loss(&self, seed: u64, batch: usize) -> impl FnMut(&Self::Network, &Device) -> Tensor<1>;
+
+    /// The number of the curves.
+    fn look(&self, network: &Self::Network) -> f64;
+
+    /// All numbers of a trained network with this training loss in nats, and what else is shown.
+    fn judge(&self, network: &Self::Network, loss: f64) -> (Vec<f64>, Vec<f64>);
+}
+
 /// A network from a seed, on a device that knows gradients.
 pub fn network<M>(weight_seed: u64, new: impl FnOnce(&mut Init<'_>) -> M) -> M {
     let generator = &mut seed::generator(weight_seed, "init");
     new(&mut Init::drawn(&Device::flex().autodiff(), generator))
-}
-
-/// Puts rows in a random order (Fisher and Yates).
-pub fn shuffle<T>(rows: &mut [T], generator: &mut Generator) {
-    for i in (1..rows.len()).rev() {
-        rows.swap(i, generator.random_range(0..=i));
-    }
 }
 
 /// Rows in a random order, over and over; each is drawn once before any is drawn again.
@@ -132,23 +145,13 @@ impl Order {
             .map(|_| {
                 if self.at == self.rows.len() {
                     self.at = 0;
-                    shuffle(&mut self.rows, &mut self.generator);
+                    self.rows.shuffle(&mut self.generator);
                 }
                 self.at += 1;
                 self.rows[self.at - 1]
             })
             .collect()
     }
-}
-
-/// A trained network, without gradients.
-pub struct Trained<M> {
-    /// The network.
-    pub network: M,
-    /// After how many updates what was seen.
-    pub curve: Vec<[f64; 2]>,
-    /// The training loss of the last tenth of the updates, in nats.
-    pub loss: f64,
 }
 
 /// Descends a loss for so many updates, each at the `rate` of the number of updates before it.
@@ -174,30 +177,27 @@ pub fn descend<M: Module + Matrices>(
     (network.valid(), losses)
 }
 
-/// Trains a network. `loss` is as of [`descend`], both at once; `look` measures the network every
-/// [`Training::look_every`] updates and at the end.
-pub fn train<M: Module + Matrices>(
-    network: M,
-    training: Training,
-    mut loss: impl FnMut(&M, &Device) -> Tensor<1>,
-    mut look: impl FnMut(&M) -> f64,
-) -> Trained<M> {
+/// Trains a network of a task from a seed and measures it.
+pub fn train<T: Task>(task: &T, way: T::Way, training: Training, seed: u64) -> Run {
     let mut curve = Vec::new();
-    let rate = |done| training.rate(done);
-    let loss = |network: &M, device: &Device| {
+    let mut loss = task.loss(seed, training.batch);
+    let twice = |network: &T::Network, device: &Device| {
         let loss = loss(network, device);
         [loss.clone(), loss]
     };
-    let after = |done: usize, network: &M| {
+    let after = |done: usize, network: &T::Network| {
         if done.is_multiple_of(training.look_every) || done == training.updates {
-            curve.push([done as f64, look(&network.valid())]);
+            curve.push([done as f64, task.look(&network.valid())]);
         }
     };
+    let network = network(seed, |init| task.network(way, init));
+    let rate = |done| training.rate(done);
     let (network, losses) =
-        descend(network, training.optimizer(), training.updates, rate, loss, after);
+        descend(network, training.optimizer(), training.updates, rate, twice, after);
     let last = &losses[losses.len() - losses.len().div_ceil(10)..];
     let loss = last.iter().sum::<f64>() / last.len().max(1) as f64;
-    Trained { network, curve, loss }
+    let (scores, detail) = task.judge(&network, loss);
+    Run { seed, scores, curve, detail }
 }
 
 /// What a step of one thread costs: the quickest of several, and the memory beside weights and the
@@ -233,12 +233,10 @@ impl Cost {
 const TIMED: usize = 7;
 
 /// Measures a new network. Nothing else may run in this process meanwhile.
-pub fn cost<M: Module + Matrices>(
-    mut network: M,
-    training: Training,
-    mut loss: impl FnMut(&M, &Device) -> Tensor<1>,
-) -> Cost {
+pub fn cost<T: Task>(task: &T, way: T::Way, training: Training) -> Cost {
     let device = Device::flex().autodiff();
+    let mut network = network(0, |init| task.network(way, init));
+    let mut loss = task.loss(0, training.batch);
     let mut optimizer = training.optimizer();
     let parameters = network.num_params();
     let mut train = [f64::INFINITY, 0.0];

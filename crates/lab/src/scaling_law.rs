@@ -5,13 +5,14 @@ pub mod best_fit;
 mod tables;
 pub mod target;
 
+use overtone_eval::smoothness::{MAX_SIGMA, weight};
 use overtone_eval::{FourierTransform, Smoothness};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::power_law::{PowerLaw, StraightLine};
 use crate::report::Report;
 use crate::study::{Study, StudyError, invalid, number, whole};
-use best_fit::Fitter;
+use best_fit::{BestFit, Fitter};
 use target::{Shape, Target, on_bins};
 
 /// Blurs, in bins, whose part in the metric is looked at alone.
@@ -21,7 +22,6 @@ pub const WIDTHS: [usize; 4] = [1, 4, 16, 64];
 ///
 /// Nothing in it is random.
 #[derive(Clone, Debug, clap::Args)]
-#[command(rename_all = "snake_case")]
 pub struct ScalingLaw {
     /// Bins, the theorem's m, an even number: many, so that there are frequencies that are many
     /// and far below m/2.
@@ -107,8 +107,6 @@ pub struct Truncation {
     pub lacking_at: [f64; WIDTHS.len()],
     /// `∫ (f − f_N)²` over [−1, 1].
     pub error: f64,
-    /// The least value of the density `f_N` at a bin, for the target on the ground: floor 0.
-    pub least: f64,
 }
 
 /// The best head with `N` frequencies.
@@ -172,51 +170,34 @@ fn finding(settings: &ScalingLaw, metric: &Smoothness, target: Target) -> Findin
     let m = settings.bins;
     let transform = FourierTransform::new(m);
     let all = target.coefficients(m / 2 - 1);
-    let grounded = Target { floor: 0.0, ..target }.coefficients(m / 2 - 1);
-    let pairs = |c: &[f64]| -> Vec<(usize, f64)> {
-        c.iter().enumerate().map(|(i, &c)| (i + 1, c)).collect()
-    };
-    let (all, grounded) = (pairs(&all), pairs(&grounded));
-    let pmf = |pairs: &[(usize, f64)]| on_bins(&transform, 0.5, pairs.iter().copied());
+    let pmf = |coefficients: &[f64]| on_bins(&transform, 0.5, 1, coefficients);
     let whole = pmf(&all);
     let smoothness = metric.l2(&whole);
-
-    let truncations = settings
-        .frequencies()
-        .into_iter()
-        .map(|n| {
-            let kept = pmf(&all[..n]);
-            let rest = on_bins(&transform, 0.0, all[n..].iter().copied());
-            let least = pmf(&grounded[..n]).into_iter().fold(f64::INFINITY, f64::min);
-            let lacking = |sigma| lacking(metric, sigma, &whole, &kept, &rest);
-            Truncation {
-                n,
-                smoothness: metric.l2(&kept),
-                lacking: (1..=overtone_eval::smoothness::MAX_SIGMA)
-                    .map(|sigma| overtone_eval::smoothness::weight(sigma) * lacking(sigma))
-                    .sum(),
-                lacking_at: WIDTHS.map(lacking),
-                error: all[n..].iter().rev().map(|(_, c)| c * c).sum(),
-                least: least * m as f64 / 2.0,
-            }
-        })
-        .collect();
-
-    let positive = whole.iter().all(|&y| y > 0.0);
-    let fitted = match positive {
-        false => Vec::new(),
-        true => {
-            let fitter = Fitter::new(&whole, settings.most_fitted);
-            let numbers = settings.fitted();
-            numbers
-                .par_iter()
-                .map(|&n| fitted(&fitter, metric, &transform, smoothness, n))
-                .collect()
+    let cut = |n: usize| {
+        let kept = pmf(&all[..n]);
+        let rest = on_bins(&transform, 0.0, n + 1, &all[n..]);
+        let lacking = |sigma| lacking(metric, sigma, &whole, &kept, &rest);
+        Truncation {
+            n,
+            smoothness: metric.l2(&kept),
+            lacking: (1..=MAX_SIGMA).map(|sigma| weight(sigma) * lacking(sigma)).sum(),
+            lacking_at: WIDTHS.map(lacking),
+            error: all[n..].iter().rev().map(|c| c * c).sum(),
         }
     };
+    let truncations = settings.frequencies().into_iter().map(cut).collect();
+    let mut fitted = Vec::new();
+    if whole.iter().all(|&y| y > 0.0) {
+        let fitter = Fitter::new(&whole, settings.most_fitted);
+        let fit = |&n: &usize| {
+            let BestFit { coefficients, divergence, excess, .. } = fitter.fit(n);
+            let own = metric.l2(&pmf(&coefficients));
+            Fitted { n, divergence, excess, smoothness: own, lacking: (smoothness - own).abs() }
+        };
+        fitted = settings.fitted().par_iter().map(fit).collect();
+    }
     let norm = whole.iter().map(|y| y * y).sum::<f64>().sqrt();
-    let weights: f64 =
-        (1..=overtone_eval::smoothness::MAX_SIGMA).map(overtone_eval::smoothness::weight).sum();
+    let weights: f64 = (1..=MAX_SIGMA).map(weight).sum();
     Finding { target, smoothness, proofs_limit: norm * weights, truncations, fitted }
 }
 
@@ -227,25 +208,6 @@ fn lacking(metric: &Smoothness, sigma: usize, whole: &[f64], kept: &[f64], rest:
     match whole + kept {
         0.0 => 0.0,
         sum => rest * rest / sum,
-    }
-}
-
-fn fitted(
-    fitter: &Fitter,
-    metric: &Smoothness,
-    transform: &FourierTransform,
-    target: f64,
-    n: usize,
-) -> Fitted {
-    let fit = fitter.fit(n);
-    let pairs = fit.coefficients.iter().enumerate().map(|(i, &c)| (i + 1, c));
-    let smoothness = metric.l2(&on_bins(transform, 0.5, pairs));
-    Fitted {
-        n,
-        divergence: fit.divergence,
-        excess: fit.excess,
-        smoothness,
-        lacking: (target - smoothness).abs(),
     }
 }
 
@@ -376,8 +338,7 @@ mod tests {
         let found = ScalingLaw { bins: 62, floor: 0.001, from: 2, to: 7, most_fitted: 4 }
             .run(&|| ())
             .unwrap();
-        let least = |finding: &Finding| finding.truncations.last().unwrap().least;
-        assert!(least(&found[0]) < 0.0 && found[0].fitted.is_empty());
+        assert!(found[0].fitted.is_empty());
         assert!(!found[1].fitted.is_empty());
     }
 

@@ -3,18 +3,15 @@
 
 pub mod uea;
 
-use std::path::Path;
-
 use crate::classifier;
 use crate::comparison::Comparison;
 use crate::data_file::datasets;
 use crate::grid::Grid;
 use crate::report::Report;
-use crate::study::{Study, StudyError, check_distinct, invalid, whole};
+use crate::study::{Study, StudyError, check_distinct, whole};
 
 /// Time series in classes with softmax and Fourier attention (FourierFormer: Table 3)
 #[derive(Clone, Debug, clap::Args)]
-#[command(rename_all = "snake_case")]
 pub struct SeriesStudy {
     /// Sets of the UEA archive in datasets/lab, NAME_TRAIN.ts and NAME_TEST.ts.
     #[arg(long, value_delimiter = ',', default_value = "JapaneseVowels,BasicMotions")]
@@ -22,7 +19,7 @@ pub struct SeriesStudy {
     /// Times that each series is learned from.
     #[arg(long, default_value = "20", value_parser = whole(1..=100_000))]
     pub epochs: usize,
-    #[allow(missing_docs, reason = "documented in its type")]
+    /// What is compared.
     #[command(flatten)]
     pub grid: Grid,
 }
@@ -44,15 +41,8 @@ impl Study for SeriesStudy {
         self.grid.check()?;
         check_distinct("sets", &self.sets)?;
         let folder = datasets()?.join("lab");
-        let mut splits = Vec::new();
-        for set in &self.sets {
-            if Path::new(set).file_name() != Some(set.as_ref()) {
-                let expected =
-                    format!("a set is a name, and its files are in {}", folder.display());
-                return Err(invalid("sets", set, expected));
-            }
-            splits.push(uea::read(&folder, set)?);
-        }
+        let splits = self.sets.iter().map(|set| uea::read(&folder, set));
+        let splits = splits.collect::<Result<Vec<_>, _>>()?;
         let compare = |split: &classifier::Split| {
             let n_series = self.epochs * split.train.lengths.len();
             let updates = n_series.div_ceil(self.grid.network.batch);

@@ -25,7 +25,6 @@ const DRAWN: [usize; 4] = [1, 4, 20, 100];
 
 /// The smoothness metric on noise and square waves (Fourier head: Table 4; Figures 5, 6)
 #[derive(Clone, Copy, Debug, clap::Args)]
-#[command(rename_all = "snake_case")]
 pub struct SmoothnessStudy {
     /// Seed of the noise.
     #[arg(long, default_value = "1")]

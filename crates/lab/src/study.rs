@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 
 use clap::builder::RangedU64ValueParser;
 use overtone_data::DataError;
-use overtone_model::ModelError;
 
 use crate::data_file::DataFileError;
 use crate::report::Report;
@@ -60,9 +59,6 @@ pub enum StudyError {
     /// A data file that cannot be read.
     #[error(transparent)]
     DataFile(#[from] DataFileError),
-    /// Settings that describe no model.
-    #[error(transparent)]
-    Model(#[from] ModelError),
 }
 
 /// The error of an invalid setting.

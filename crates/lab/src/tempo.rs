@@ -5,12 +5,11 @@ pub mod clips;
 
 use overtone_core::seed;
 use overtone_eval::Smoothness;
-use overtone_model::head::FourierHeadConfig;
 use overtone_plot::{Line, LinePlot};
 use rand::RngExt;
 
-use crate::classifier::{self, Config, likeliest};
-use crate::comparison::{Comparison, Costs, Metric, Names, Run, Way};
+use crate::classifier::{Classification, likeliest};
+use crate::comparison::{Comparison, Metric, Way};
 use crate::learning::NetworkOptions;
 use crate::report::{LINEAR, Report, listed, plot};
 use crate::study::{Study, StudyError, check_distinct, invalid, whole};
@@ -27,7 +26,6 @@ const METRICS: [Metric; 5] = [
 
 /// The tempo of a metronome with linear and Fourier heads (Fourier head: Figure 7)
 #[derive(Clone, Debug, clap::Args)]
-#[command(rename_all = "snake_case")]
 pub struct Tempo {
     /// Seed of the clips.
     #[arg(long, default_value = "1")]
@@ -45,7 +43,7 @@ pub struct Tempo {
     /// Optimizer steps.
     #[arg(long, default_value = "1000", value_parser = whole(1..=1_000_000))]
     pub updates: usize,
-    #[allow(missing_docs, reason = "documented in its type")]
+    /// The networks.
     #[command(flatten)]
     pub network: NetworkOptions,
 }
@@ -85,26 +83,6 @@ fn scores(probs: &[Vec<f64>], classes: &[usize], smoothness: &Smoothness) -> Vec
     ]
 }
 
-impl Tempo {
-    fn names(&self) -> Names {
-        let linear = "Linear".to_owned();
-        let fourier = |n: &usize| (format!("Fourier-{n}"), Some(linear.clone()));
-        std::iter::once((linear.clone(), None))
-            .chain(self.frequencies.iter().map(fourier))
-            .collect()
-    }
-
-    fn config(&self, way: usize) -> Config {
-        let frequencies = way.checked_sub(1).map(|i| self.frequencies[i]);
-        Config {
-            kind: Kind::Softmax,
-            size: self.network.size(),
-            head: frequencies.map(FourierHeadConfig::new),
-            n_classes: BINS,
-        }
-    }
-}
-
 impl Study for Tempo {
     const NAME: &'static str = "tempo";
     const DEFAULTS: &'static [(&'static str, &'static str)] = &[("learning_rate", "0.005")];
@@ -128,15 +106,17 @@ impl Study for Tempo {
         let shown = generator.random_range(0..split.test.classes.len());
         let smoothness = Smoothness::new(BINS);
         let scores = |probs: &[Vec<f64>]| scores(probs, &split.test.classes, &smoothness);
-        let train = |way: usize, seed: u64| {
-            let (run, network) =
-                classifier::train(&self.config(way), &split, training, seed, &scores);
-            Run { detail: network.probs(&split.test).swap_remove(shown), ..run }
-        };
-        let cost = |way: usize| classifier::cost(&self.config(way), &split, training);
-        let names = self.names();
-        let costs = Costs { n: names.len(), of: &cost };
-        let comparison = Comparison::run(&METRICS, names, &self.network.seeds, &train, costs, tick);
+        let size = self.network.size();
+        let task = Classification { split: &split, size, scores: &scores, shown: Some(shown) };
+        let linear = "Linear".to_owned();
+        let mut planned = vec![(linear.clone(), None, (Kind::Softmax, None), training)];
+        for &n in &self.frequencies {
+            let way = (Kind::Softmax, Some(n));
+            planned.push((format!("Fourier-{n}"), Some(linear.clone()), way, training));
+        }
+        let n_ways = planned.len();
+        let comparison =
+            Comparison::run(&task, &METRICS, planned, &self.network.seeds, n_ways, tick);
         Ok(Found { comparison, shown: split.test.classes[shown] })
     }
 

@@ -15,6 +15,7 @@
 
 pub mod data;
 pub mod head;
+pub mod judge;
 mod paper;
 mod plots;
 pub mod runs;
@@ -23,15 +24,14 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use overtone_eval::{Pooled, Smoothness};
-
 use crate::data_file::datasets;
 use crate::report::Report;
 use crate::side_by_side::side_by_side;
 use crate::study::{Study, StudyError, check_distinct, whole};
 use data::{BINS, Dataset, Draw};
 use head::HeadKind;
-use runs::{Judge, Run};
+use judge::Judge;
+use runs::Run;
 
 /// γ of the paper's sweep.
 const GAMMAS: [f64; 2] = [0.0, 1e-6];
@@ -40,7 +40,6 @@ const HEADLINE: usize = 12;
 
 /// Heads on known distributions (Fourier head: Tables 1, 5, 6, 7; Figures 2, 8 to 11)
 #[derive(Clone, Debug, clap::Args)]
-#[command(rename_all = "snake_case")]
 pub struct Toy<const LIKELIHOOD: bool> {
     /// Datasets: gaussian, gmm2 and beta.
     #[arg(long, value_delimiter = ',', default_value = "gaussian,gmm2,beta")]
@@ -77,8 +76,6 @@ pub struct Found {
     pub runs: Vec<Run>,
     /// Of each dataset's first draw, the `x` and `y` of a test row and its true distribution.
     pub examples: BTreeMap<Dataset, ([f64; 2], Vec<f64>)>,
-    /// Smoothness of the true distributions of all draws' test rows.
-    pub true_smoothness: BTreeMap<Dataset, Pooled>,
 }
 
 impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
@@ -140,17 +137,14 @@ impl<const LIKELIHOOD: bool> Study for Toy<LIKELIHOOD> {
             runs
         };
         let runs = side_by_side(stacks.len(), &unit).into_iter().flatten().collect();
-        let (mut examples, mut true_smoothness) = (BTreeMap::new(), BTreeMap::<_, Pooled>::new());
-        let smoothness = Smoothness::new(BINS);
+        let mut examples = BTreeMap::new();
+        // The first draw of a dataset comes last.
         for judge in judges.iter().rev() {
             let at = judge.draw.test[judge.draw.example()].at();
             let dataset = judge.draw.dataset;
             examples.insert(dataset, (at, dataset.truth(at, judge.m)));
-            let truths = judge.draw.test.iter().map(|row| dataset.truth(row.at(), BINS));
-            let of = truths.map(|truth| smoothness.l2(&truth)).collect();
-            true_smoothness.entry(dataset).or_default().join(&of);
         }
-        Ok(Found { runs, examples, true_smoothness })
+        Ok(Found { runs, examples })
     }
 
     fn report(&self, found: &Found) -> Report {
@@ -181,7 +175,9 @@ mod tests {
     fn check<const LIKELIHOOD: bool>(tables: &[&str], parts: &[&str]) {
         let study = tiny::<LIKELIHOOD>();
         let ticks = std::sync::atomic::AtomicUsize::new(0);
-        let tick = || drop(ticks.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        let tick = || {
+            ticks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        };
         let found = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| study.run(&tick).unwrap())

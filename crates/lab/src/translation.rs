@@ -14,10 +14,11 @@ use burn::{
 };
 use overtone_core::seed;
 use overtone_model::{Init, Matrices, head::cross_entropy};
+use rand::seq::SliceRandom;
 
-use crate::comparison::{Comparison, Metric, Run};
+use crate::comparison::{Comparison, Metric};
 use crate::grid::Grid;
-use crate::learning::{self, Cost, Order, Training};
+use crate::learning::{Order, Task};
 use crate::report::Report;
 use crate::study::{Study, StudyError, invalid, whole};
 use crate::transformer::{Embeddings, Kind, Memory, Sight, Size, Transformer, linear};
@@ -63,23 +64,20 @@ impl Corpus {
     pub fn draw(data_seed: u64, below: u32, n_train: usize, n_test: usize) -> Self {
         assert!(n_train + n_test <= below as usize, "{below} numbers are too few");
         let mut all: Vec<u32> = (0..below).collect();
-        learning::shuffle(&mut all, &mut seed::generator(data_seed, "numbers"));
+        all.shuffle(&mut seed::generator(data_seed, "numbers"));
         let germans: Vec<String> = all.iter().map(|n| numbers::german(*n)).collect();
         let letters: BTreeSet<char> = germans.iter().flat_map(|word| word.chars()).collect();
         let words: BTreeSet<&str> = all.iter().flat_map(|n| numbers::english(*n)).collect();
         let (letters, words) = (Vec::from_iter(letters), Vec::from_iter(words));
         let place = |found: Result<usize, usize>| found.map_or(END, |place| place as i32 + 1);
+        let source =
+            |word: &String| word.chars().map(|c| place(letters.binary_search(&c))).collect();
+        let target = |n: &u32| {
+            numbers::english(*n).iter().map(|word| place(words.binary_search(word))).collect()
+        };
         let pairs = |some: std::ops::Range<usize>| Pairs {
-            sources: germans[some.clone()]
-                .iter()
-                .map(|word| word.chars().map(|c| place(letters.binary_search(&c))).collect())
-                .collect(),
-            targets: all[some]
-                .iter()
-                .map(|n| {
-                    numbers::english(*n).iter().map(|w| place(words.binary_search(w))).collect()
-                })
-                .collect(),
+            sources: germans[some.clone()].iter().map(source).collect(),
+            targets: all[some].iter().map(target).collect(),
         };
         let longest = |rows: &mut dyn Iterator<Item = usize>| rows.max().unwrap_or(0);
         Self {
@@ -95,19 +93,15 @@ impl Corpus {
     }
 }
 
-/// Rows of tokens with `filler` up to the longest, `[rows, longest]`, and which are real.
+/// Rows of tokens, padded to the longest, `[rows, longest]`, and which are real.
 fn padded(rows: &[&[i32]], device: &Device) -> (Tensor<2, Int>, Tensor<2, Bool>) {
     let longest = rows.iter().map(|row| row.len()).max().unwrap_or(0);
-    let shape = [rows.len(), longest];
-    let place = |t: usize| rows.iter().map(move |row| row.get(t).copied());
-    let mut tokens = vec![END; rows.len() * longest];
-    let mut real = vec![false; rows.len() * longest];
-    for t in 0..longest {
-        for (i, token) in place(t).enumerate() {
-            tokens[i * longest + t] = token.unwrap_or(END);
-            real[i * longest + t] = token.is_some();
-        }
+    let (mut tokens, mut real) = (Vec::new(), Vec::new());
+    for row in rows {
+        tokens.extend((0..longest).map(|t| row.get(t).copied().unwrap_or(END)));
+        real.extend((0..longest).map(|t| t < row.len()));
     }
+    let shape = [rows.len(), longest];
     let tokens = Tensor::from_data(TensorData::new(tokens, shape), device);
     (tokens, Tensor::from_data(TensorData::new(real, shape), device))
 }
@@ -196,18 +190,49 @@ impl Translator {
     }
 }
 
-/// Exact translations in percent, and BLEU.
-fn judge(network: &Translator, corpus: &Corpus) -> Vec<f64> {
-    let Pairs { sources, targets } = &corpus.test;
-    // One word more than the longest, so that a translation can be too long.
-    let said = network.translate(sources, corpus.longest[1] + 1);
-    let exact = said.iter().zip(targets).filter(|(a, b)| a == b).count();
-    vec![100.0 * exact as f64 / targets.len() as f64, bleu::bleu(&said, targets)]
+/// Translation of numbers.
+struct Numbers<'a> {
+    corpus: &'a Corpus,
+    size: Size,
+}
+
+impl Numbers<'_> {
+    /// Exact translations in percent, and BLEU.
+    fn scores(&self, network: &Translator) -> [f64; 2] {
+        let Pairs { sources, targets } = &self.corpus.test;
+        // One word more than the longest, so that a translation can be too long.
+        let said = network.translate(sources, self.corpus.longest[1] + 1);
+        let exact = said.iter().zip(targets).filter(|(a, b)| a == b).count();
+        [100.0 * exact as f64 / targets.len() as f64, bleu::bleu(&said, targets)]
+    }
+}
+
+impl Task for Numbers<'_> {
+    type Way = Kind;
+    type Network = Translator;
+
+    fn network(&self, kind: Kind, init: &mut Init<'_>) -> Translator {
+        Translator::new(kind, self.size, self.corpus, init)
+    }
+
+    fn loss(&self, seed: u64, batch: usize) -> impl FnMut(&Translator, &Device) -> Tensor<1> {
+        let train = &self.corpus.train;
+        let mut order = Order::new(train.sources.len(), seed);
+        move |network, device| network.loss(train, &order.next(batch), device)
+    }
+
+    fn look(&self, network: &Translator) -> f64 {
+        self.scores(network)[0]
+    }
+
+    fn judge(&self, network: &Translator, loss: f64) -> (Vec<f64>, Vec<f64>) {
+        let [exact, bleu] = self.scores(network);
+        (vec![exact, bleu, loss], Vec::new())
+    }
 }
 
 /// Numbers from German to English with softmax and Fourier attention (FourierFormer: Table 5)
 #[derive(Clone, Debug, clap::Args)]
-#[command(rename_all = "snake_case")]
 pub struct Translation {
     /// Seed of the numbers for training and for the test.
     #[arg(long, default_value = "1")]
@@ -224,7 +249,7 @@ pub struct Translation {
     /// Optimizer steps.
     #[arg(long, default_value = "400", value_parser = whole(1..=1_000_000))]
     pub updates: usize,
-    #[allow(missing_docs, reason = "documented in its type")]
+    /// What is compared.
     #[command(flatten)]
     pub grid: Grid,
 }
@@ -232,29 +257,8 @@ pub struct Translation {
 impl Translation {
     /// Trains and measures everything.
     fn compare(&self, corpus: &Corpus, tick: &(dyn Fn() + Sync)) -> Comparison {
-        let network = |kind, seed| {
-            learning::network(seed, |init| {
-                Translator::new(kind, self.grid.network.size(), corpus, init)
-            })
-        };
-        let loss = |training: Training, seed: u64| {
-            let mut order = Order::new(corpus.train.sources.len(), seed);
-            move |network: &Translator, device: &Device| {
-                network.loss(&corpus.train, &order.next(training.batch), device)
-            }
-        };
-        let train = |kind, training: Training, seed| -> Run {
-            let look = |network: &Translator| judge(network, corpus)[0];
-            let trained =
-                learning::train(network(kind, seed), training, loss(training, seed), look);
-            let mut scores = judge(&trained.network, corpus);
-            scores.push(trained.loss);
-            Run { seed, scores, curve: trained.curve, detail: Vec::new() }
-        };
-        let cost = |kind, training: Training| -> Cost {
-            learning::cost(network(kind, 0), training, loss(training, 0))
-        };
-        self.grid.run(self.updates, &METRICS, &train, &cost, tick)
+        let task = Numbers { corpus, size: self.grid.network.size() };
+        self.grid.run(&task, &METRICS, self.updates, |kind| kind, tick)
     }
 }
 
@@ -301,6 +305,7 @@ impl Study for Translation {
 mod tests {
     use super::*;
     use crate::grid::tiny;
+    use crate::learning;
 
     fn corpus() -> Corpus {
         Corpus::draw(1, 100, 60, 40)

@@ -99,7 +99,7 @@ mod tests {
             head,
         };
         let mut generator = seed::generator(1, "init");
-        Forecaster::init(&config, &Device::flex(), &mut generator).unwrap()
+        Forecaster::init(&config, &Device::flex(), &mut generator)
     }
 
     /// With a cycle of two values.

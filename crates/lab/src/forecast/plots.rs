@@ -28,7 +28,6 @@ pub(super) fn add(study: &Forecast, found: &Found, report: &mut Report) {
         );
         report.plot(name, curve);
     }
-    report.plot("forecast-training", training(study, found));
     let linear = |mixed| Variant { fourier: None, mixed };
     // The Fourier head of most frequencies, regularised if any is.
     let most = study.frequencies.iter().copied().max().unwrap_or_default();
@@ -54,9 +53,6 @@ fn curves(study: &Forecast, found: &Found, metric: Metric) -> Vec<Line> {
     gammas.dedup();
     let mut lines = Vec::new();
     for (colour, mixed) in [true, false].into_iter().enumerate() {
-        if study.mixed_alone && !mixed {
-            continue;
-        }
         for (i, &gamma) in gammas.iter().enumerate() {
             let of = |n: usize| Variant { fourier: Some((n, gamma)), mixed };
             let pooled = study.frequencies.iter().map(|&n| (n, found.pooled(of(n), metric)));
@@ -74,30 +70,6 @@ fn curves(study: &Forecast, found: &Found, metric: Metric) -> Vec<Line> {
         lines.push(line.stroke(Stroke::Dashed).colour(4 + colour));
     }
     lines
-}
-
-/// Training losses with mixed-precision bins.
-fn training(study: &Forecast, found: &Found) -> LinePlot {
-    let mixed = study.variants().into_iter().filter(|variant| variant.mixed);
-    let lines = mixed.filter_map(|variant| {
-        let run = found.of(variant).next()?;
-        let stretch = study.training.steps as f64 / run.losses.len().max(1) as f64;
-        let places = run.losses.iter().enumerate();
-        let points = places.map(|(i, &loss)| [(i as f64 + 0.5) * stretch, loss]).collect();
-        let is_regularised = variant.fourier.is_some_and(|(_, gamma)| gamma > 0.0);
-        let stroke = if is_regularised { Stroke::Dashed } else { Stroke::Solid };
-        let name = match variant.fourier {
-            None => variant.head(),
-            Some(_) => format!("{}, γ = {}", variant.head(), variant.gamma()),
-        };
-        Some(Line::new(name, points).stroke(stroke))
-    });
-    plot(
-        "Training loss with mixed-precision bins, first seed",
-        ["step", "cross-entropy, nats a bin"],
-        LINEAR,
-        lines.collect(),
-    )
 }
 
 /// Figure 17: next-value distributions over the latent domain.

@@ -8,7 +8,7 @@ use crate::data_file::{DataFileError, number, read_lines};
 /// column a month. The first column names the row, and the first row the columns.
 ///
 /// # Errors
-/// When the file is missing, larger than 100 MB or malformed.
+/// When the file is missing or malformed.
 pub fn read(path: &Path) -> Result<Vec<f64>, DataFileError> {
     let mut is_header = true;
     let rows = read_lines(path, |line| {

@@ -99,21 +99,13 @@ fn sets(study: &Forecast, found: &Found) -> Table {
 
 /// Every number of every training, with all digits.
 fn runs(found: &Found) -> Table {
-    let mut table = table(
-        "head | bins | gamma | seed | set | MASE | WQL | nats | smoothness | smoothness \
-         sd | distributions | first loss | last loss",
-    );
+    let mut table = table("head | bins | gamma | seed | set | MASE | WQL | nats | smoothness");
     for run in &found.runs {
         for (set, Evaluation { accuracy, nats, smoothness }) in SETS.iter().zip(&run.evaluations) {
             let mut row = names(&run.variant);
             row.extend([run.seed.to_string(), set.to_string()]);
-            let sd = smoothness.sd().unwrap_or(f64::NAN);
-            row.extend(
-                [accuracy.mase, accuracy.wql, *nats, smoothness.mean, sd].map(|x| x.to_string()),
-            );
-            row.push(smoothness.n.to_string());
-            let ends = [run.losses.first(), run.losses.last()];
-            row.extend(ends.into_iter().flatten().map(f64::to_string));
+            let numbers = [accuracy.mase, accuracy.wql, *nats, smoothness.mean];
+            row.extend(numbers.map(|x| x.to_string()));
             table.row(row);
         }
     }

@@ -15,6 +15,7 @@ pub(super) const ASYMPTOTIC_RADII: [f64; 2] = [64.0, 512.0];
 /// Numbers of points for which the best radius is sought: from the first to the last by equal
 /// factors, this many.
 pub(super) const SOUGHT: (f64, f64, usize) = (1e4, 1e9, 11);
+
 /// Exponents of one target and kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
@@ -128,24 +129,21 @@ pub(super) fn geometric(from: f64, to: f64, count: usize) -> Vec<f64> {
 fn rate(target: Target, dimensions: usize, power: u32) -> Rate {
     let kernel = Kernel::new(power);
     let [from, to] = ASYMPTOTIC_RADII;
-    let parts: Vec<(f64, Mise)> = geometric(from, to, 13)
-        .into_iter()
-        .map(|radius| (radius, Mise::new(target, dimensions, Smoother::Fourier(kernel, radius))))
-        .collect();
-    let exponential = power == 1 && target == Target::Gaussian;
-    let bias = PowerLaw::fit(parts.iter().map(|(radius, mise)| [*radius, mise.bias]));
-    let variance =
-        PowerLaw::fit(parts.iter().map(|(radius, mise)| [*radius, mise.variance_times_n]));
+    let (mut bias, mut variance) = (Vec::new(), Vec::new());
+    for radius in geometric(from, to, 13) {
+        let mise = Mise::new(target, dimensions, Smoother::Fourier(kernel, radius));
+        bias.push([radius, mise.bias]);
+        variance.push([radius, mise.variance_times_n]);
+    }
+    // It is exponential there.
+    let bias = PowerLaw::fit(bias).filter(|_| power > 1 || target != Target::Gaussian);
     let (from, to, count) = SOUGHT;
-    let best = geometric(from, to, count)
-        .into_iter()
-        .map(|n| {
-            let (radius, error) = best_radius(target, dimensions, kernel, n);
-            [n, radius, error]
-        })
-        .collect();
-    let bias = bias.filter(|_| !exponential);
-    Rate { target, dimensions, power, bias, variance, best }
+    let best = |n: f64| {
+        let (radius, error) = best_radius(target, dimensions, kernel, n);
+        [n, radius, error]
+    };
+    let best = geometric(from, to, count).into_iter().map(best).collect();
+    Rate { target, dimensions, power, bias, variance: PowerLaw::fit(variance), best }
 }
 
 /// The error of Silverman's rule with a Gaussian kernel on the standard normal, exactly.

@@ -3,8 +3,7 @@
 use overtone_eval::{Pooled, table::Table};
 
 use super::kernel::POWERS;
-use super::mise::Target;
-use super::rates::{Exponents, silvermans_error};
+use super::rates::Exponents;
 use super::synthetic::Finding;
 use super::{Found, FourierIntegral};
 use crate::power_law::PowerLaw;
@@ -35,7 +34,6 @@ fn least<'a>(numbers: impl Iterator<Item = &'a Pooled>) -> usize {
 pub(super) fn add(study: &FourierIntegral, found: &Found, report: &mut Report) {
     report.table("examples", examples(study, found));
     report.table("rates", rates(found));
-    report.table("rates-silverman", silverman(found));
     report.csv("examples-by-radius", all_examples(study, found));
     report.csv("rates-best", best(found));
 }
@@ -106,19 +104,6 @@ fn rates(found: &Found) -> Table {
     table
 }
 
-/// The least MISE of a normal density over that of a Gaussian kernel with Silverman's bandwidth,
-/// exactly, at the first N that is as large as the paper's.
-fn silverman(found: &Found) -> Table {
-    let mut table = table("D | kernel | N | least MISE over Silverman's");
-    for rate in found.rates.iter().filter(|rate| rate.target == Target::Gaussian) {
-        let Some(&[n, _, error]) = rate.best.iter().find(|best| best[0] > 0.99e5) else { continue };
-        let times = error / silvermans_error(rate.dimensions, n);
-        let cells = [rate.dimensions.to_string(), phi(rate.power)];
-        table.row(cells.into_iter().chain([format!("{n:.0}"), format!("{times:.2}")]).collect());
-    }
-    table
-}
-
 fn all_examples(study: &FourierIntegral, found: &Found) -> Table {
     let mut table = table("example | kernel | width | mse | sd");
     for finding in &found.examples {
@@ -164,7 +149,6 @@ mod tests {
         assert_eq!(rows(all_examples(&study, found)), 6 * (4 + 1) * 3);
         assert_eq!(rows(rates(found)), 2 * 2 * 4);
         assert_eq!(rows(best(found)), 16 * 11);
-        assert_eq!(rows(silverman(found)), 2 * 4);
         let markdown = rates(found).to_markdown();
         assert!(markdown.contains("| Laplace | 1 | φ = z² | (−2.00) | −2.00 |"), "{markdown}");
     }

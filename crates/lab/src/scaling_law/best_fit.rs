@@ -176,8 +176,7 @@ mod tests {
     use super::*;
 
     fn pmf(m: usize, coefficients: &[f64]) -> Vec<f64> {
-        let pairs = coefficients.iter().enumerate().map(|(i, &c)| (i + 1, c));
-        on_bins(&FourierTransform::new(m), 0.5, pairs)
+        on_bins(&FourierTransform::new(m), 0.5, 1, coefficients)
     }
 
     #[test]

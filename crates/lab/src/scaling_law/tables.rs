@@ -1,7 +1,7 @@
 //! The tables and plots.
 
 use overtone_eval::table::Table;
-use overtone_plot::{Line, LinePlot, Scale, Stroke};
+use overtone_plot::{Line, LinePlot, Stroke};
 
 use super::target::Shape;
 use super::{Finding, ScalingLaw, WIDTHS};
@@ -26,9 +26,7 @@ pub(super) fn report(study: &ScalingLaw, found: &[Finding]) -> Report {
     report.table("fits", fits(study, found));
     report.csv("truncations", truncations(found));
     report.csv("best-heads", best_heads(found));
-    report.plot("smoothness-by-n", rise_plot(found));
     report.plot("lacking-by-n", lacking_plot(study, found));
-    report.plot("lacking-by-width", width_plot(found));
     report.plot("fit-by-n", fit_plot(study, found));
     report
 }
@@ -106,14 +104,12 @@ fn names(finding: &Finding, n: usize) -> Vec<String> {
 
 fn truncations(found: &[Finding]) -> Table {
     let mut header: Vec<String> =
-        ["target", "t", "n", "smoothness", "lacking", "squared_error", "least_on_the_ground"]
-            .map(str::to_owned)
-            .to_vec();
+        ["target", "t", "n", "smoothness", "lacking", "squared_error"].map(str::to_owned).to_vec();
     header.extend(WIDTHS.map(|sigma| format!("lacking_{sigma}")));
     let mut table = Table::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
     for finding in found {
         for cut in &finding.truncations {
-            let numbers = [cut.smoothness, cut.lacking, cut.error, cut.least];
+            let numbers = [cut.smoothness, cut.lacking, cut.error];
             let numbers = numbers.iter().chain(&cut.lacking_at).map(f64::to_string);
             table.row(names(finding, cut.n).into_iter().chain(numbers).collect());
         }
@@ -142,18 +138,6 @@ fn powers(found: &[Finding]) -> impl Iterator<Item = &Finding> {
     found.iter().filter(|finding| matches!(finding.target.shape, Shape::Power(_)))
 }
 
-fn rise_plot(found: &[Finding]) -> LinePlot {
-    let line = |finding: &Finding| {
-        let cuts = finding.truncations.iter();
-        let points = cuts.map(|cut| [cut.n as f64, cut.smoothness / finding.smoothness]);
-        Line::new(finding.target.shape.name(), points.collect())
-    };
-    let lines = found.iter().map(line).collect();
-    let scales = [Scale::Log, Scale::Linear];
-    let labels = ["frequencies N", "s(y^(N)) / s(y)"];
-    plot("Smoothness of truncated densities", labels, scales, lines)
-}
-
 /// `C₁ − s` of the powers, and the theorem's slope through where the exponent is read off.
 fn lacking_plot(study: &ScalingLaw, found: &[Finding]) -> LinePlot {
     let mut lines = Vec::new();
@@ -173,18 +157,6 @@ fn lacking_plot(study: &ScalingLaw, found: &[Finding]) -> LinePlot {
         }
     }
     by_n("What smoothness lacks to its limit", "(C₁ − s(y^(N))) / C₁", lines)
-}
-
-/// Every blur of the target with `t` = 3.
-fn width_plot(found: &[Finding]) -> LinePlot {
-    let finding = powers(found).find(|finding| finding.target.shape == Shape::Power(3.0));
-    let line = |(width, sigma): (usize, usize)| {
-        let cuts = finding.into_iter().flat_map(|finding| &finding.truncations);
-        let points = cuts.map(|cut| [cut.n as f64, cut.lacking_at[width]]).collect();
-        Line::new(format!("σ = {sigma}"), points).stroke(Stroke::Marked)
-    };
-    let lines = WIDTHS.into_iter().enumerate().map(line).collect();
-    by_n("What each blur's norm lacks, t = 3", "norm of y less that of y^(N)", lines)
 }
 
 fn fit_plot(study: &ScalingLaw, found: &[Finding]) -> LinePlot {

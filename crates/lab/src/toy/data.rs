@@ -31,15 +31,6 @@ pub enum Dataset {
 }
 
 impl Dataset {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gaussian => "gaussian",
-            Self::Gmm2 => "gmm2",
-            Self::Beta => "beta",
-        }
-    }
-
     /// Gaussians of a mixture head for it, as in the released code.
     pub fn components(self) -> usize {
         if self == Self::Gaussian { 1 } else { 2 }
@@ -70,7 +61,11 @@ impl Dataset {
 
 impl fmt::Display for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(match self {
+            Self::Gaussian => "gaussian",
+            Self::Gmm2 => "gmm2",
+            Self::Beta => "beta",
+        })
     }
 }
 

@@ -4,8 +4,8 @@ use overtone_plot::{Line, LinePlot, Scale, Stroke};
 
 use super::data::{Dataset, bin_centre};
 use super::head::HeadKind;
+use super::judge::fits;
 use super::paper::published_mean;
-use super::runs::fits;
 use super::{Found, GAMMAS, HEADLINE, Toy};
 use crate::report::{LINEAR, Report, plot};
 use crate::study::Study;

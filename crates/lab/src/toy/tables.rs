@@ -4,8 +4,9 @@ use overtone_eval::{Pooled, table::Table};
 
 use super::data::Dataset;
 use super::head::HeadKind;
+use super::judge::{METRICS, SMOOTHNESS, fits};
 use super::paper::published;
-use super::runs::{METRICS, Run, SMOOTHNESS, Spread, fits};
+use super::runs::{Run, Spread};
 use super::{Found, Toy};
 use crate::report::{Report, plus_minus, table};
 use crate::study::Study;
@@ -71,11 +72,6 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
                         published_text(dataset, head, name),
                     ]);
                 }
-            }
-            if let (false, Some(truth)) = (LIKELIHOOD, found.true_smoothness.get(&dataset)) {
-                let ours = plus_minus(truth.mean, truth.sd(), 4);
-                let cells = [&dataset.to_string(), "truth", "smoothness", &ours, "–", "–"];
-                table.row(cells.map(str::to_owned).to_vec());
             }
         }
         table

@@ -109,12 +109,11 @@ fn nonsense_is_refused() {
     desk.refuses("likelihood epochs=0", &["epochs=0"]);
     desk.refuses("likelihood data_seeds=1,b", &["data_seeds=b", "invalid digit"]);
     desk.refuses("smoothness seed=-1", &["seed=-1"]);
-    desk.refuses("fourier-integral correlation=1.0", &["correlation=1.0", "-0.99 and 0.99"]);
+    desk.refuses("fourier-integral radii=1", &["radii=1", "2..=200"]);
     desk.refuses("scaling-law bins=1001", &["bins=1001", "even"]);
     desk.refuses("scaling-law from=16 to=17", &["to=17", "takes three"]);
     desk.refuses("forecast frequencies=8,8", &["frequencies=8,8", "once"]);
     desk.refuses("series sets=Absent", &["Absent_TRAIN.ts", "if it came with the project"]);
-    desk.refuses("series sets=../lab/BasicMotions", &["sets=../lab/BasicMotions", "a name"]);
     desk.refuses("images seeds=1,1", &["seeds=1,1", "once"]);
     desk.refuses("images patch=3", &["patch=3", "divide 8"]);
     desk.refuses("images attentions=fourier3", &["fourier3", "softmax"]);
