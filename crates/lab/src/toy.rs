@@ -101,11 +101,22 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
         heads
     }
 
-    /// Every dataset with each of its heads: one stack of runs.
-    fn stacks(&self) -> Vec<(Dataset, HeadKind)> {
+    /// Every dataset with each of its heads, in the order of the tables.
+    fn cells(&self) -> Vec<(Dataset, HeadKind)> {
         let heads =
             |&dataset: &Dataset| self.heads(dataset).into_iter().map(move |head| (dataset, head));
         self.datasets.iter().flat_map(heads).collect()
+    }
+
+    /// Every head once: its runs on all datasets are trained as one stack.
+    fn stacks(&self) -> Vec<HeadKind> {
+        let mut heads = Vec::new();
+        for (_, head) in self.cells() {
+            if !heads.contains(&head) {
+                heads.push(head);
+            }
+        }
+        heads
     }
 }
 
@@ -127,16 +138,16 @@ impl<const LIKELIHOOD: bool> Study for Toy<LIKELIHOOD> {
         let path = datasets()?.join("lab/toy.safetensors");
         let draws = Draw::read(&path, &self.datasets, &self.data_seeds)?;
         let judges: Vec<Judge> = draws.iter().map(|draw| Judge::new(draw, LIKELIHOOD)).collect();
-        let stacks = self.stacks();
+        let (cells, stacks) = (self.cells(), self.stacks());
         let unit = |i: usize| {
-            let (dataset, kind) = stacks[i];
-            let of: Vec<&Judge> =
-                judges.iter().filter(|judge| judge.draw.dataset == dataset).collect();
-            let runs = runs::train(self, kind, &of);
+            let is_on = |judge: &&Judge| cells.contains(&(judge.draw.dataset, stacks[i]));
+            let of: Vec<&Judge> = judges.iter().filter(is_on).collect();
+            let runs = runs::train(self, stacks[i], &of);
             tick();
             runs
         };
-        let runs = side_by_side(stacks.len(), &unit).into_iter().flatten().collect();
+        let mut runs = side_by_side(stacks.len(), &unit).concat();
+        runs.sort_by_key(|run| cells.iter().position(|cell| *cell == (run.dataset, run.head)));
         let mut examples = BTreeMap::new();
         // The first draw of a dataset comes last.
         for judge in judges.iter().rev() {

@@ -85,9 +85,6 @@ mod tests {
     use overtone_core::seed;
     use overtone_model::head::{BinsHeadConfig, FourierHeadConfig, LinearConfig};
 
-    /// Of normalized outputs, whose size is about 1.
-    const TOLERANCE: f64 = 1e-4;
-
     fn model(head: BinsHeadConfig) -> Forecaster {
         let config = ForecasterConfig {
             bins: 11,

@@ -67,7 +67,7 @@ fn learning_rate(likelihood: bool, epoch: usize, epochs: usize) -> f64 {
     LAST_RATE + (LEARNING_RATE - LAST_RATE) * (1.0 + turn.cos()) / 2.0
 }
 
-/// Trains the runs of a head on all draws of a dataset from all weight seeds.
+/// Trains the runs of a head on all draws from all weight seeds, as one stack.
 pub fn train<const LIKELIHOOD: bool>(
     settings: &Toy<LIKELIHOOD>,
     head: HeadKind,

@@ -98,7 +98,7 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
     fn best(&self, found: &Found) -> Table {
         let mut table =
             table("dataset | head | KL at its best | at epoch | KL at the end | of it overfitted");
-        for (dataset, head) in self.stacks() {
+        for (dataset, head) in self.cells() {
             if !fits(0, head) {
                 continue;
             }
@@ -120,7 +120,7 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
     /// KL over the epochs.
     fn epochs(&self, found: &Found) -> Table {
         let mut table = table("dataset | head | epoch | KL | sd");
-        for (dataset, head) in self.stacks().into_iter().filter(|(_, head)| fits(0, *head)) {
+        for (dataset, head) in self.cells().into_iter().filter(|(_, head)| fits(0, *head)) {
             for (epoch, kl) in found.curve(dataset, head) {
                 let numbers = [kl.mean.to_string(), kl.sd().unwrap_or(0.0).to_string()];
                 let cells = [dataset.to_string(), head.to_string(), epoch.to_string()];
