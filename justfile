@@ -161,7 +161,7 @@ check: setup && test
 bench *args: setup
     cargo bench {{ cargo_args }} --bench '*' -- "$@"
 
-# Time the same work here and in PyTorch by turns, after `just wheel`: just bench-peers [training|rollouts|robots|python|job|density]; agents beside d3rlpy's: just bench-peers earned, or parity|score data=FOLDER
-bench-peers *args: build (build "overtone-lab")
+# Time the same work here and in PyTorch by turns, after `just wheel`: just bench-peers [training|rollouts|robots|python|job]; agents beside d3rlpy's: just bench-peers earned, or parity|score data=FOLDER
+bench-peers *args: build
     @scripts/peers/setup.sh >&2
     @.venv-peers/bin/python scripts/peers/bench.py --programs "{{ programs }}" --features '{{ features }}' "$@"

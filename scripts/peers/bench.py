@@ -9,9 +9,8 @@
     just bench-peers earned               what they earn after minutes of one core (four hours of one)
 
 Parts: training (a training step), rollouts (playing a game), robots (moving one), python (acting
-from Python; it needs `just wheel` first), job (from cold files to an agent that has played),
-density (the lab's toy networks). Each part's numbers replace what an earlier run left of
-it in docs/results/training.json, and docs/results/training.md is written from that file.
+from Python; it needs `just wheel` first), job (from cold files to an agent that has played). Each
+part's numbers replace what an earlier run left of it in docs/results/training.json, and docs/results/training.md is written from that file.
 
 Three parts are done when they are asked for, each with a page and numbers of its own in
 docs/results: parity (TD3+BC and IQL after the same updates), score (the Decision Transformer,
@@ -34,7 +33,6 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-import density_table
 import earned
 import from_python
 import job
@@ -47,7 +45,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RESULTS = ROOT / "docs/results"
 # Each with its rounds.
-PARTS = {"training": 5, "rollouts": 2, "robots": 3, "python": 12, "job": 2, "density": 2}
+PARTS = {"training": 5, "rollouts": 2, "robots": 3, "python": 12, "job": 2}
 # Those with a page of their own.
 AGENTS = {"parity": parity, "score": score, "earned": earned}
 OPTIONS = {"rounds": r"[1-9]\d*", "data": r".+", "minutes": r"\d+(\.\d+)?", "files": r".+",
@@ -157,7 +155,7 @@ def page(results: dict) -> str:
             "holds the numbers. Agents are untrained, so no episode chose an acting mode.\n\n")
     renderers = {"training": training.markdown,
                  **{part: partial(rollouts.markdown, part) for part in rollouts.TASKS},
-                 "python": from_python.markdown, "job": job.markdown, "density": density_table.markdown}
+                 "python": from_python.markdown, "job": job.markdown}
     for part, render in renderers.items():
         if part in results:
             text += render(results[part]) + measured_briefly(results[part])
@@ -193,7 +191,7 @@ def main() -> None:
                         help=f"{', '.join(PARTS)}, all of them by default; {', '.join(AGENTS)}; "
                              f"{', '.join(f'{key}=' for key in OPTIONS)}")
     parser.add_argument("--programs", type=Path, default=ROOT / "target/release",
-                        help="folder of overtone and overtone-lab")
+                        help="folder of overtone")
     parser.add_argument("--features", default="", help="of cargo, for the bench")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     chosen = parser.parse_args()
@@ -260,12 +258,10 @@ def main() -> None:
                                       environment, rounds)
             elif part == "parity":
                 section = parity.measure(program, python, HERE, ROOT, log, data)
-            elif part == "earned":
+            else:
                 section = earned.measure(program, python, HERE, ROOT, log, runs,
                                          float(given.get("minutes", 3.5)),
                                          int(given.get("jobs", 1)))
-            else:
-                section = density_table.measure(str(programs / "overtone-lab"), rounds)
             section |= circumstances(command)
             if part in AGENTS:
                 own, text = out / f"{part}.json", AGENTS[part].markdown(section)

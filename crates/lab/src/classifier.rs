@@ -6,14 +6,15 @@ use burn::{
     nn::Linear,
     tensor::{Bool, Device, Int, Tensor, TensorData, activation::softmax},
 };
+use overtone_eval::Pooled;
 use overtone_model::{
     Init, Matrices,
-    head::{BinsOptions, FourierHead, FourierHeadConfig, cross_entropy},
+    head::{BinsHead, BinsOptions, FourierHeadConfig, LinearHead, cross_entropy},
 };
 
-use crate::comparison::{Comparison, Metric, Run};
+use crate::comparison::{Comparison, Metric};
 use crate::grid::Grid;
-use crate::learning::{self, Cost, Order, Training};
+use crate::learning::{Order, Task};
 use crate::transformer::{EMBEDDING, Kind, Sight, Size, Transformer, linear};
 
 /// Sequences of vectors, padded to one length, and their classes.
@@ -35,23 +36,18 @@ impl Sequences {
     /// Moves every number of a step by `-mean` and divides it by the deviation, those of `of`'s
     /// real steps.
     pub fn standardize(&mut self, of: &Self) {
+        let size = of.time * of.width;
         for feature in 0..self.width {
-            let real: overtone_eval::Pooled = of.real(feature).collect();
+            let mut real = Pooled::default();
+            for (row, length) in of.values.chunks_exact(size).zip(&of.lengths) {
+                let values = row[..length * of.width].iter().skip(feature).step_by(of.width);
+                values.for_each(|value| real.add((*value).into()));
+            }
             let sd = real.sd().filter(|sd| *sd > 0.0).unwrap_or(1.0);
             for value in self.values.iter_mut().skip(feature).step_by(self.width) {
                 *value = ((f64::from(*value) - real.mean) / sd) as f32;
             }
         }
-    }
-
-    /// A number of all real steps.
-    fn real(&self, feature: usize) -> impl Iterator<Item = f64> {
-        let size = self.time * self.width;
-        let rows = self.values.chunks_exact(size).zip(&self.lengths);
-        rows.flat_map(move |(row, &length)| {
-            let real = row[..length * self.width].iter().skip(feature).step_by(self.width);
-            real.map(|value| f64::from(*value))
-        })
     }
 
     /// Some of the sequences on a device.
@@ -85,66 +81,40 @@ pub struct Batch {
     pub classes: Tensor<1, Int>,
 }
 
-/// From a vector to classes.
-#[derive(Module, Debug)]
-pub enum Head {
-    /// A linear layer.
-    Linear(Linear),
-    /// A Fourier head, for which neighbouring classes are alike.
-    Fourier(FourierHead),
-}
-
-/// What a classifier is made of.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Config {
-    /// Attention.
-    pub kind: Kind,
-    /// Of the transformer.
-    pub size: Size,
-    /// The Fourier head's options; `None` for a linear head.
-    pub head: Option<FourierHeadConfig>,
-    /// Classes.
-    pub n_classes: usize,
-}
-
 /// Linear layer, learned positions, transformer, the mean over real steps, head.
 #[derive(Module, Debug)]
 pub struct Classifier {
     input: Linear,
     positions: Param<Tensor<2>>,
     transformer: Transformer,
-    head: Head,
+    head: BinsHead,
 }
 
 impl Matrices for Classifier {
     fn matrices(&self) -> Vec<ParamId> {
-        let head = match &self.head {
-            Head::Linear(head) => head.matrices(),
-            Head::Fourier(head) => head.matrices(),
-        };
-        [self.input.matrices(), self.transformer.matrices(), head].concat()
+        [self.input.matrices(), self.transformer.matrices(), self.head.matrices()].concat()
     }
 }
 
 impl Classifier {
-    /// For sequences as these.
-    ///
-    /// # Panics
-    /// When the Fourier head's options do not fit its classes.
-    pub fn new(config: &Config, data: &Sequences, init: &mut Init<'_>) -> Self {
-        let Config { kind, size, ref head, n_classes } = *config;
-        let d = size.d_model;
-        let input = linear(data.width, d, init);
-        let positions = init.normal([data.time, d], EMBEDDING);
-        let transformer = Transformer::new(kind, size, Sight::All, init);
-        let head = match head {
-            None => Head::Linear(linear(d, n_classes, init)),
-            Some(options) => {
-                options.validate(n_classes).expect("a Fourier head fits its classes");
-                Head::Fourier(options.init(d, n_classes, init))
-            }
-        };
-        Self { input, positions, transformer, head }
+    /// For sequences as these: a linear head, or a Fourier head of so many frequencies, for which
+    /// neighbouring classes are alike.
+    fn new(
+        (kind, frequencies): (Kind, Option<usize>),
+        size: Size,
+        split: &Split,
+        init: &mut Init<'_>,
+    ) -> Self {
+        let (d, n_classes) = (size.d_model, split.n_classes);
+        Self {
+            input: linear(split.train.width, d, init),
+            positions: init.normal([split.train.time, d], EMBEDDING),
+            transformer: Transformer::new(kind, size, Sight::All, init),
+            head: match frequencies {
+                None => BinsHead::Linear(LinearHead { weight: init.linear([d, n_classes]).0 }),
+                Some(n) => BinsHead::Fourier(FourierHeadConfig::new(n).init(d, n_classes, init)),
+            },
+        }
     }
 
     /// The mean of the transformer's real steps, `[batch, d_model]`.
@@ -161,28 +131,18 @@ impl Classifier {
         }
     }
 
-    /// Logits of classes, `[batch, classes]`.
-    pub fn logits(&self, batch: &Batch) -> Tensor<2> {
-        let pooled = self.pooled(batch);
-        match &self.head {
-            Head::Linear(head) => head.forward(pooled),
-            Head::Fourier(head) => head.logits(pooled),
-        }
-    }
-
-    /// Mean cross-entropy in nats, and the Fourier head's regulariser.
+    /// Mean cross-entropy in nats.
     pub fn loss(&self, batch: &Batch) -> Tensor<1> {
-        match &self.head {
-            Head::Linear(_) => cross_entropy(self.logits(batch), batch.classes.clone()).mean(),
-            Head::Fourier(head) => head.mean_loss(self.pooled(batch), batch.classes.clone()),
-        }
+        let logits = self.head.forward(self.pooled(batch)).logits;
+        cross_entropy(logits, batch.classes.clone()).mean()
     }
 
     /// Probabilities of classes of all sequences, a row each.
     pub fn probs(&self, data: &Sequences) -> Vec<Vec<f64>> {
         let rows: Vec<usize> = (0..data.lengths.len()).collect();
         let part = |rows: &[usize]| -> Vec<Vec<f64>> {
-            let probs = softmax(self.logits(&data.batch(rows, &Device::flex())), 1);
+            let pooled = self.pooled(&data.batch(rows, &Device::flex()));
+            let probs = softmax(self.head.forward(pooled).logits, 1);
             let [_, n_classes] = probs.dims();
             let probs: Vec<f64> = probs.into_data().iter::<f64>().collect();
             probs.chunks_exact(n_classes).map(<[f64]>::to_vec).collect()
@@ -202,12 +162,6 @@ pub fn accuracy(probs: &[Vec<f64>], classes: &[usize]) -> f64 {
     100.0 * right.count() as f64 / classes.len() as f64
 }
 
-/// One standard error of an accuracy in percent, as another test set of `n` sequences would move
-/// it.
-pub fn standard_error(accuracy: f64, n: usize) -> f64 {
-    (accuracy * (100.0 - accuracy) / n as f64).sqrt()
-}
-
 /// Training and test sequences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Split {
@@ -219,56 +173,60 @@ pub struct Split {
     pub n_classes: usize,
 }
 
-/// Trains one classifier from a seed and measures it: `scores` of the test set's probabilities,
-/// the first of which is the curve's, then the training loss.
-pub fn train(
-    config: &Config,
-    split: &Split,
-    training: Training,
-    seed: u64,
-    scores: &dyn Fn(&[Vec<f64>]) -> Vec<f64>,
-) -> (Run, Classifier) {
-    let network = learning::network(seed, |init| Classifier::new(config, &split.train, init));
-    let mut order = Order::new(split.train.lengths.len(), seed);
-    let judge = |network: &Classifier| scores(&network.probs(&split.test));
-    let trained = learning::train(
-        network,
-        training,
-        |network, device| network.loss(&split.train.batch(&order.next(training.batch), device)),
-        |network| judge(network)[0],
-    );
-    let mut scores = judge(&trained.network);
-    scores.push(trained.loss);
-    (Run { seed, scores, curve: trained.curve, detail: Vec::new() }, trained.network)
+/// Classification, with any kind of attention and a linear or a Fourier head.
+pub struct Classification<'a> {
+    /// The data.
+    pub split: &'a Split,
+    /// The size of the transformer.
+    pub size: Size,
+    /// Numbers of the test set's probabilities, the first of which is the curve's.
+    pub scores: &'a (dyn Fn(&[Vec<f64>]) -> Vec<f64> + Sync),
+    /// The test sequence whose probabilities are shown.
+    pub shown: Option<usize>,
 }
 
-/// What a step costs.
-pub fn cost(config: &Config, split: &Split, training: Training) -> Cost {
-    let network = learning::network(0, |init| Classifier::new(config, &split.train, init));
-    let mut order = Order::new(split.train.lengths.len(), 0);
-    learning::cost(network, training, |network, device| {
-        network.loss(&split.train.batch(&order.next(training.batch), device))
-    })
+impl Task for Classification<'_> {
+    type Way = (Kind, Option<usize>);
+    type Network = Classifier;
+
+    fn network(&self, way: Self::Way, init: &mut Init<'_>) -> Classifier {
+        Classifier::new(way, self.size, self.split, init)
+    }
+
+    fn loss(&self, seed: u64, batch: usize) -> impl FnMut(&Classifier, &Device) -> Tensor<1> {
+        let train = &self.split.train;
+        let mut order = Order::new(train.lengths.len(), seed);
+        move |network, device| network.loss(&train.batch(&order.next(batch), device))
+    }
+
+    fn look(&self, network: &Classifier) -> f64 {
+        (self.scores)(&network.probs(&self.split.test))[0]
+    }
+
+    fn judge(&self, network: &Classifier, loss: f64) -> (Vec<f64>, Vec<f64>) {
+        let mut probs = network.probs(&self.split.test);
+        let mut scores = (self.scores)(&probs);
+        scores.push(loss);
+        (scores, self.shown.map(|shown| probs.swap_remove(shown)).unwrap_or_default())
+    }
 }
 
-/// What classifiers with linear heads are measured by.
-const METRICS: [Metric; 2] = [
-    Metric { name: "accuracy, %", digits: 2, more_is_better: Some(true) },
-    Metric { name: "training loss, nats", digits: 4, more_is_better: None },
-];
+/// The numbers of classifiers with linear heads.
+const METRICS: [Metric; 2] =
+    [Metric { name: "accuracy, %", digits: 2 }, Metric { name: "training loss, nats", digits: 4 }];
 
 /// Compares kinds of attention by the accuracy of classifiers.
-pub fn compare(grid: &Grid, split: &Split, progress: &(dyn Fn() + Sync)) -> Comparison {
-    let config = |kind| Config { kind, size: grid.size, head: None, n_classes: split.n_classes };
+pub fn compare(grid: &Grid, updates: usize, split: &Split, tick: &(dyn Fn() + Sync)) -> Comparison {
     let scores = |probs: &[Vec<f64>]| vec![accuracy(probs, &split.test.classes)];
-    let train = |kind, training, seed| train(&config(kind), split, training, seed, &scores).0;
-    let cost = |kind, training| cost(&config(kind), split, training);
-    grid.run(&METRICS, &train, &cost, progress)
+    let size = grid.network.size();
+    let task = Classification { split, size, scores: &scores, shown: None };
+    grid.run(&task, &METRICS, updates, |kind| (kind, None), tick)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::learning::{Training, network, train};
 
     fn sequences(lengths: &[usize]) -> Sequences {
         let (time, width) = (5, 2);
@@ -285,23 +243,13 @@ mod tests {
     const SIZE: Size = Size { d_model: 8, n_heads: 2, n_layers: 1 };
     const FOURIER: Kind = Kind::Fourier { power: 4, initial: 1.0, vector: false };
 
-    fn config(kind: Kind, head: Option<FourierHeadConfig>) -> Config {
-        Config { kind, size: SIZE, head, n_classes: 2 }
-    }
-
-    #[test]
-    fn a_share_has_a_binomials_error() {
-        // √(0.5 · 0.5 / 25) is a tenth.
-        assert_eq!(standard_error(50.0, 25), 10.0);
-    }
-
     #[test]
     fn padding_changes_nothing() {
         for kind in [Kind::Softmax, FOURIER] {
             let mut data = sequences(&[3, 5]);
-            let config = config(kind, None);
-            let network = learning::network(1, |init| Classifier::new(&config, &data, init));
-            let network = network.valid();
+            let split = Split { train: data.clone(), test: data.clone(), n_classes: 2 };
+            let new = |init: &mut Init<'_>| Classifier::new((kind, None), SIZE, &split, init);
+            let network = network(1, new).valid();
             let before = network.probs(&data);
             for padding in &mut data.values[3 * 2..5 * 2] {
                 *padding = 7.0;
@@ -339,17 +287,13 @@ mod tests {
             weight_decay: 0.0,
             look_every: 30,
         };
-        let score = |probs: &[Vec<f64>]| vec![accuracy(probs, &split.test.classes)];
-        for config in [
-            config(Kind::Softmax, None),
-            config(FOURIER, None),
-            config(Kind::Softmax, Some(FourierHeadConfig::new(1))),
-        ] {
-            let (run, _) = train(&config, &split, training, 3, &score);
-            assert!(run.scores[0] > 90.0, "{config:?}: {run:?}");
-            assert_eq!(run.curve.len(), 2);
-            let again = train(&config, &split, training, 3, &score).0;
-            assert_eq!(run, again, "a seed is one training");
+        let scores = |probs: &[Vec<f64>]| vec![accuracy(probs, &split.test.classes)];
+        let task = Classification { split: &split, size: SIZE, scores: &scores, shown: Some(3) };
+        for way in [(Kind::Softmax, None), (FOURIER, None), (Kind::Softmax, Some(1))] {
+            let run = train(&task, way, training, 3);
+            assert!(run.scores[0] > 90.0, "{way:?}: {run:?}");
+            assert_eq!((run.curve.len(), run.detail.len()), (2, 2));
+            assert_eq!(run, train(&task, way, training, 3), "a seed is one training");
         }
     }
 }

@@ -1,13 +1,11 @@
 //! Several ways to do one thing, each from several seeds: the runs, their table with 95 %
 //! intervals over seeds, what they cost, and which differences are shown.
 
-use std::time::Instant;
-
 use overtone_eval::{Pooled, table::Table};
 use overtone_plot::{Line, LinePlot};
 
-use crate::learning::Cost;
-use crate::page::{Page, plus_minus};
+use crate::learning::{self, Cost, Task, Training};
+use crate::report::{LINEAR, Report, plot, plus_minus, table};
 use crate::side_by_side::{alone, side_by_side};
 
 /// The 97.5 % point of Student's t with 1, 2, … degrees of freedom.
@@ -38,11 +36,6 @@ impl Mean {
     pub fn text(&self, digits: usize) -> String {
         plus_minus(self.mean, self.half, digits)
     }
-
-    /// Whether the interval is on one side of 0.
-    pub fn is_not_zero(&self) -> bool {
-        self.half.is_some_and(|half| self.mean.abs() > half)
-    }
 }
 
 /// What is measured of a trained network.
@@ -52,8 +45,6 @@ pub struct Metric {
     pub name: &'static str,
     /// After the point.
     pub digits: usize,
-    /// Whether more is better; `None` where neither is.
-    pub more_is_better: Option<bool>,
 }
 
 /// One training.
@@ -89,63 +80,46 @@ pub struct Comparison {
     pub metrics: Vec<Metric>,
     /// In the order of the table.
     pub ways: Vec<Way>,
-    /// Of all trainings together, by the clock.
-    pub seconds: f64,
-}
-
-/// What is compared: names of ways, each with the name of what it is compared with.
-pub type Names = Vec<(String, Option<String>)>;
-
-/// How to measure what a step costs.
-pub struct Costs<'a> {
-    /// So many ways are measured; those after them cost what these do, in the same order.
-    pub n: usize,
-    /// Measures a way.
-    pub of: &'a (dyn Fn(usize) -> Cost + Sync),
 }
 
 /// How often a step's cost is measured: other work of the machine may slow a single round.
 const ROUNDS: usize = 2;
 
-impl Costs<'_> {
-    /// Of each way that is measured, one after the other, all of them again in each round.
-    fn measure(&self) -> Vec<Cost> {
-        let round = || -> Vec<Cost> { (0..self.n).map(|i| alone(|| (self.of)(i))).collect() };
-        (1..ROUNDS).fold(round(), |best, _| {
-            best.into_iter().zip(round()).map(|(best, cost)| best.better(cost)).collect()
-        })
-    }
-}
+/// A way before it is run: its name, the name of what it is compared with, its network and its
+/// training.
+pub type Planned<W> = (String, Option<String>, W, Training);
 
 impl Comparison {
-    /// Runs every way with every seed, each in one thread; then measures what a step of each
-    /// costs. `progress` is called after each training.
-    pub fn run(
+    /// Runs every way with every seed, each in one thread; then measures what a step of the first
+    /// `n_costs` ways costs, one after the other. Those behind them cost what these do, in the
+    /// same order. `tick` is called after each training.
+    pub fn run<T: Task>(
+        task: &T,
         metrics: &[Metric],
-        names: Names,
+        planned: Vec<Planned<T::Way>>,
         seeds: &[u64],
-        train: &(dyn Fn(usize, u64) -> Run + Sync),
-        costs: Costs<'_>,
-        progress: &(dyn Fn() + Sync),
+        n_costs: usize,
+        tick: &(dyn Fn() + Sync),
     ) -> Self {
-        let start = Instant::now();
         let unit = |i: usize| {
-            let run = train(i / seeds.len(), seeds[i % seeds.len()]);
-            progress();
+            let (_, _, way, training) = planned[i / seeds.len()];
+            let run = learning::train(task, way, training, seeds[i % seeds.len()]);
+            tick();
             run
         };
-        let mut runs = side_by_side(names.len() * seeds.len(), &unit).into_iter();
-        let seconds = start.elapsed().as_secs_f64();
-        let costs = costs.measure();
-        let ways = names
-            .into_iter()
-            .enumerate()
-            .map(|(i, (name, against))| {
-                let runs = runs.by_ref().take(seeds.len()).collect();
-                Way { name, against, runs, cost: costs[i % costs.len()] }
-            })
-            .collect();
-        Self { metrics: metrics.to_vec(), ways, seconds }
+        let mut runs = side_by_side(planned.len() * seeds.len(), &unit).into_iter();
+        let mut costs: Vec<Option<Cost>> = vec![None; n_costs];
+        for i in (0..n_costs).cycle().take(ROUNDS * n_costs) {
+            let (_, _, way, training) = planned[i];
+            let cost = alone(|| learning::cost(task, way, training));
+            costs[i] = Some(costs[i].map_or(cost, |best| best.better(cost)));
+        }
+        let mut ways = Vec::new();
+        for (i, (name, against, ..)) in planned.into_iter().enumerate() {
+            let runs = runs.by_ref().take(seeds.len()).collect();
+            ways.push(Way { name, against, runs, cost: costs[i % n_costs].expect("a cost") });
+        }
+        Self { metrics: metrics.to_vec(), ways }
     }
 
     fn way(&self, name: &str) -> Option<&Way> {
@@ -162,13 +136,6 @@ impl Comparison {
         let other = self.way(way.against.as_deref()?)?;
         let pairs = way.runs.iter().zip(&other.runs);
         Some(pairs.map(|(a, b)| a.scores[metric] - b.scores[metric]).collect())
-    }
-
-    /// Of the ways that are compared with another one: how many have a lower mean, and how many
-    /// there are.
-    pub fn lower(&self, metric: usize) -> [usize; 2] {
-        let differences = self.ways.iter().filter_map(|way| self.difference(way, metric));
-        differences.fold([0, 0], |[n, all], mean| [n + usize::from(mean.mean < 0.0), all + 1])
     }
 
     /// Every metric of every way, and the first one's difference.
@@ -196,14 +163,10 @@ impl Comparison {
 
     /// What a step of each way costs.
     pub fn cost_table(&self) -> Table {
-        let mut table = Table::new(&[
-            "way",
-            "parameters",
-            "training, ms a sequence",
-            "training, MB",
-            "inference, ms a sequence",
-            "inference, MB",
-        ]);
+        let mut table = table(
+            "way | parameters | training, ms a sequence | training, MB | inference, ms a \
+         sequence | inference, MB",
+        );
         for Way { name, cost, .. } in &self.ways {
             let megabytes = |bytes: usize| format!("{:.1}", bytes as f64 / 1e6);
             table.row(vec![
@@ -244,83 +207,25 @@ impl Comparison {
             let halves = means.iter().map(|mean| mean.half.unwrap_or(0.0)).collect();
             Line::new(&way.name, points).spread(halves)
         };
-        LinePlot {
-            title: title.into(),
-            x_label: "updates".into(),
-            y_label: self.metrics.first().map_or("", |metric| metric.name).into(),
-            lines: self.ways.iter().map(line).collect(),
-            ..Default::default()
-        }
+        plot(
+            title,
+            ["updates", self.metrics.first().map_or("", |metric| metric.name)],
+            LINEAR,
+            self.ways.iter().map(line).collect(),
+        )
     }
 
-    /// How many of the mean curves fall at the end, and how many there are.
-    pub fn falling(&self) -> [usize; 2] {
-        let falls = |line: &&Line| match line.points[..] {
-            [.., before, last] => last[1] < before[1],
-            _ => false,
-        };
-        let lines = self.curves("").lines;
-        [lines.iter().filter(falls).count(), lines.len()]
-    }
-
-    /// In sentences: of each way that is compared with another one, whether the first metric's
-    /// difference is shown.
-    pub fn verdicts(&self) -> String {
-        let metric = self.metrics[0];
-        let verdict = |way: &Way| {
-            let difference = self.difference(way, 0)?;
-            let against = way.against.as_deref()?;
-            let is_better = metric.more_is_better.map(|more| more == (difference.mean > 0.0));
-            let said = match (difference.is_not_zero(), is_better) {
-                (false, _) => "no difference is shown",
-                (true, Some(true)) => "better",
-                (true, Some(false)) => "worse",
-                (true, None) => "different",
-            };
-            let digits = metric.digits;
-            Some(format!(
-                "- {} against {against}: {said} ({:+.digits$}, 95 % interval {})",
-                way.name,
-                difference.mean,
-                match difference.half {
-                    Some(half) => format!(
-                        "{:+.digits$} to {:+.digits$}",
-                        difference.mean - half,
-                        difference.mean + half
-                    ),
-                    None => "needs more than one seed".into(),
-                }
-            ))
-        };
-        self.ways.iter().filter_map(verdict).collect::<Vec<_>>().join("\n")
-    }
-
-    /// Table, verdicts, curves and costs, on a page.
-    pub fn write(&self, page: &mut Page, name: &str, curves: &str) {
-        page.table(name, &self.table());
-        let n = self.ways.first().map_or(0, |way| way.runs.len());
-        page.text(&format!(
-            "± is half of the 95 % interval over {n} seeds (Student's t). A difference is taken \
-             seed by seed: one seed means the same batches, and the same weights at first but for \
-             what differs. All trainings took {:.0} s \
-             by the clock, beside other work.",
-            self.seconds
-        ));
-        page.csv(&format!("{name}-runs"), &self.runs_table());
-        page.text(&format!("In the first column of numbers:\n\n{}", self.verdicts()));
-        page.plot(&format!("{name}-curves"), &self.curves(curves));
-        page.heading("Time and memory");
-        page.text(
-            "Of one thread: the quickest of seven steps in each of two rounds, for each sequence of \
-             the batch; and the most memory held in a step beside weights and the optimizer's, for \
-             the whole batch. The machine did other work meanwhile. Learning rates do not matter \
-             for it.",
-        );
-        page.table(&format!("{name}-cost"), &self.cost_table());
+    /// Adds the table, the costs, the runs and the curves, named after `name`.
+    pub fn add(&self, report: &mut Report, name: &str, curves: &str) {
+        report.table(name, self.table());
+        report.table(format!("{name}-cost"), self.cost_table());
+        report.csv(format!("{name}-runs"), self.runs_table());
+        report.plot(format!("{name}-curves"), self.curves(curves));
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
@@ -333,43 +238,27 @@ mod tests {
     };
 
     fn comparison() -> Comparison {
-        let metrics = [Metric { name: "accuracy", digits: 2, more_is_better: Some(true) }];
-        let names = vec![("a".into(), None), ("b".into(), Some("a".into()))];
+        let metrics = vec![Metric { name: "accuracy", digits: 2 }];
         // Ways differ by 1 and by 3.
-        let train = |way: usize, seed: u64| {
-            let score = (way as f64) * (1.0 + 2.0 * seed as f64) + 10.0 * seed as f64;
-            Run { seed, scores: vec![score], curve: vec![[5.0, score]], detail: vec![] }
+        let way = |name: &str, against: Option<&str>, scores: [f64; 2]| Way {
+            name: name.into(),
+            against: against.map(str::to_owned),
+            runs: [0, 1].map(|seed| run(seed, scores[seed as usize])).to_vec(),
+            cost: COST,
         };
-        let costs = Costs { n: 2, of: &|_| COST };
-        Comparison::run(&metrics, names, &[0, 1], &train, costs, &|| ())
+        let ways = vec![way("a", None, [0.0, 10.0]), way("b", Some("a"), [1.0, 13.0])];
+        Comparison { metrics, ways }
     }
 
-    /// Three ways of which the third costs what the first does: 5 and 6 ms, then 3 and 8.
-    #[test]
-    fn costs_are_the_quickest_of_two_rounds() {
-        let calls = std::sync::Mutex::new(Vec::new());
-        let of = |way: usize| {
-            let mut calls = calls.lock().unwrap();
-            calls.push(way);
-            Cost { train_ms: [5.0, 6.0, 3.0, 8.0][calls.len() - 1], ..COST }
-        };
-        let names = ["a", "b", "c"].map(|name| (name.to_owned(), None)).to_vec();
-        let train = |_, seed| Run { seed, scores: vec![], curve: vec![], detail: vec![] };
-        let costs = Costs { n: 2, of: &of };
-        let found = Comparison::run(&[], names, &[1], &train, costs, &|| ());
-        let times: Vec<f64> = found.ways.iter().map(|way| way.cost.train_ms).collect();
-        assert_eq!(times, [3.0, 6.0, 3.0]);
-        assert_eq!(*calls.lock().unwrap(), [0, 1, 0, 1]);
+    fn run(seed: u64, score: f64) -> Run {
+        Run { seed, scores: vec![score], curve: vec![[5.0, score]], detail: vec![] }
     }
 
     #[test]
-    fn curves_that_fall_are_counted() {
-        let mut found = comparison();
-        assert_eq!(found.falling(), [0, 2], "a point alone does not fall");
-        for (way, last) in found.ways.iter_mut().zip([1.0, 99.0]) {
-            way.runs.iter_mut().for_each(|run| run.curve.push([10.0, last]));
-        }
-        assert_eq!(found.falling(), [1, 2]);
+    fn the_better_cost_is_the_quicker_and_larger() {
+        let other = Cost { train_ms: 1.0, infer_ms: 2.0, train_bytes: 9_000_000, ..COST };
+        let better = COST.better(other);
+        assert_eq!((better.train_ms, better.infer_ms, better.train_bytes), (1.0, 1.0, 9_000_000));
     }
 
     #[test]
@@ -379,11 +268,8 @@ mod tests {
         let half = 3.182 * (14.0f64 / 3.0).sqrt() / 2.0;
         assert!((mean.mean - 3.0).abs() < 1e-12 && (mean.half.unwrap() - half).abs() < 1e-12);
         assert_eq!(mean.text(1), "3.0 ± 3.4");
-        assert!(!mean.is_not_zero());
         let one: Mean = [5.0].into_iter().collect();
-        assert_eq!((one.text(0).as_str(), one.is_not_zero()), ("5", false));
-        let equal: Mean = [5.0, 5.0].into_iter().collect();
-        assert!(equal.is_not_zero());
+        assert_eq!(one.text(0), "5");
     }
 
     #[test]
@@ -394,15 +280,10 @@ mod tests {
         assert_eq!(difference.mean, 2.0);
         assert!((difference.half.unwrap() - 12.706).abs() < 1e-12);
         assert_eq!(found.difference(&found.ways[0], 0), None);
-        assert_eq!(found.lower(0), [0, 1]);
         let rows = found.table().rows().to_vec();
         assert_eq!(rows[2], ["b", "7.00 ± 76.24", "+2.00 ± 12.71"]);
         assert_eq!(rows[1][2], "");
         assert_eq!(found.runs_table().rows()[3], ["b", "0", "1.000000"]);
-        let said = found.verdicts();
-        let expected =
-            "b against a: no difference is shown (+2.00, 95 % interval -10.71 to +14.71)";
-        assert!(said.contains(expected), "{said}");
         assert_eq!(found.curves("").lines[1].points, [[5.0, 7.0]]);
         assert_eq!(found.cost_table().rows()[1][1..4], ["7", "2.000", "3.0"]);
     }

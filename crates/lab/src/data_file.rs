@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::{fs, io};
 
-/// Largest file that is read, in bytes.
-const MOST_BYTES: u64 = 100_000_000;
+use overtone_data::{DataError, datasets_folder};
+
+use crate::study::StudyError;
 
 /// Why there is no data.
 #[derive(Debug, thiserror::Error)]
@@ -18,25 +19,7 @@ pub enum DataFileError {
         /// What the system said.
         source: io::Error,
     },
-    /// A file too large to be read.
-    #[error("{} has {bytes} bytes, and at most {MOST_BYTES} are read", path.display())]
-    Large {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-    },
-    /// A line that is not of the file's format.
-    #[error("{}: line {line}: {reason}; if the file came with the project, restore it", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// From 1.
-        line: usize,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A file whose lines do not fit together.
+    /// A file of another format.
     #[error("{}: {reason}; if the file came with the project, restore it", path.display())]
     Content {
         /// The file.
@@ -46,51 +29,51 @@ pub enum DataFileError {
     },
 }
 
+/// The folder of datasets that comes with the project.
+///
+/// # Errors
+/// When there is none.
+pub fn datasets() -> Result<PathBuf, StudyError> {
+    datasets_folder().map_err(|error| match error {
+        DataError::Missing { .. } => StudyError::NoDatasets,
+        error => StudyError::Datasets(error),
+    })
+}
+
+/// A file's bytes.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, DataFileError> {
+    fs::read(path).map_err(|source| DataFileError::File { path: path.to_owned(), source })
+}
+
 /// A file's text.
 ///
 /// # Errors
-/// When it cannot be read, is no text, or larger than 100 MB.
+/// When it cannot be read, or is not text.
 pub fn read_text(path: &Path) -> Result<String, DataFileError> {
-    let failed = |source| DataFileError::File { path: path.to_owned(), source };
-    let bytes = fs::metadata(path).map_err(failed)?.len();
-    if bytes > MOST_BYTES {
-        return Err(DataFileError::Large { path: path.to_owned(), bytes });
-    }
-    fs::read_to_string(path).map_err(failed)
+    String::from_utf8(read_bytes(path)?).map_err(|error| DataFileError::Content {
+        path: path.to_owned(),
+        reason: error.utf8_error().to_string(),
+    })
 }
 
-/// What `read` makes of each line that it has something to say about.
+/// The results of `read` for the lines of a file; it may skip a line.
 ///
 /// # Errors
 /// When the file cannot be read, `read` refuses a line with a reason, or nothing is left.
 pub fn read_lines<T>(
     path: &Path,
-    read: impl FnMut(&str) -> Result<Option<T>, String>,
-) -> Result<Vec<T>, DataFileError> {
-    lines_of(path, &read_text(path)?, read)
-}
-
-/// The same of the `text` that `path` holds.
-///
-/// # Errors
-/// When `read` refuses a line with a reason, or nothing is left.
-pub fn lines_of<T>(
-    path: &Path,
-    text: &str,
     mut read: impl FnMut(&str) -> Result<Option<T>, String>,
 ) -> Result<Vec<T>, DataFileError> {
-    let lines = text.lines().enumerate();
-    let rows: Vec<T> = lines
-        .filter_map(|(i, line)| {
-            let at = |reason| DataFileError::Line { path: path.to_owned(), line: i + 1, reason };
-            read(line).map_err(at).transpose()
-        })
-        .collect::<Result<_, _>>()?;
-    if rows.is_empty() {
-        let reason = "it has no data".to_owned();
-        return Err(DataFileError::Content { path: path.to_owned(), reason });
+    let text = read_text(path)?;
+    let content = |reason| DataFileError::Content { path: path.to_owned(), reason };
+    let mut rows = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        rows.extend(read(line).map_err(|reason| content(format!("line {}: {reason}", i + 1)))?);
     }
-    Ok(rows)
+    if rows.is_empty() { Err(content("it has no data".into())) } else { Ok(rows) }
 }
 
 /// A finite number.
@@ -100,6 +83,12 @@ pub fn lines_of<T>(
 pub fn number<T: FromStr + Copy + Into<f64>>(cell: &str) -> Result<T, String> {
     let number = cell.trim().parse().ok().filter(|&number: &T| number.into().is_finite());
     number.ok_or_else(|| format!("`{cell}` is no number"))
+}
+
+/// A file of the project's datasets, for tests.
+#[cfg(test)]
+pub(crate) fn shipped(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../datasets").join(name)
 }
 
 #[cfg(test)]

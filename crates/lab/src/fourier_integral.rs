@@ -5,103 +5,107 @@
 pub mod estimator;
 pub mod kernel;
 pub mod mise;
+mod plots;
 pub mod rates;
-mod report;
 pub mod synthetic;
+mod tables;
 
-/// What to estimate. The paper states the numbers of points and of test points, that the
-/// examples are normal and correlated, and the polynomial's degree; the rest it leaves open.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+use crate::report::Report;
+use crate::study::{Study, StudyError, whole};
+
+/// FourierFormer's estimators: its synthetic examples, and rates of the error
+///
+/// The paper states the numbers of points and of test points, that the examples are normal and
+/// correlated, and the polynomial's degree; the rest it leaves open.
+#[derive(Clone, Debug, clap::Args)]
+pub struct FourierIntegral {
     /// Seed of all points.
+    #[arg(long, default_value = "1")]
     pub seed: u64,
-    /// How often each of the paper's examples is drawn anew.
+    /// How often each of the paper's examples is drawn anew; the paper has one draw.
+    #[arg(long, default_value = "5", value_parser = whole(1..=1000))]
     pub draws: usize,
-    /// Points of a density.
+    /// Points of a density, as in the paper.
+    #[arg(long, default_value = "100000", value_parser = whole(2..=10_000_000))]
     pub density_points: usize,
-    /// Points of the regression.
+    /// Points of the regression, as in the paper.
+    #[arg(long, default_value = "90000", value_parser = whole(2..=10_000_000))]
     pub regression_points: usize,
-    /// Places at which each estimate is compared with the truth.
+    /// Places at which each estimate is compared with the truth, as in the paper.
+    #[arg(long, default_value = "1000", value_parser = whole(2..=100_000))]
     pub test_points: usize,
-    /// Radii at which each example is estimated: see [`Settings::radii`].
-    pub n_radii: usize,
-    /// A density's test points are uniform on `[−half_width, half_width]^D`.
-    pub half_width: f64,
-    /// The regression's uniform test inputs lie in `[−this, this]²`.
-    pub regression_half_width: f64,
-    /// Between the two coordinates of the 2-D density and of the regression's inputs.
-    pub correlation: f64,
-    /// Standard deviation of the noise on the regression's values.
-    pub noise: f64,
-    /// Draws at each radius and number of points of the rates.
-    pub rate_draws: usize,
-    /// Numbers of points of the drawn rates, in one dimension and in two.
-    pub rate_points: [Vec<usize>; 2],
+    /// Radii from 1 to 32 by equal factors. The paper does not say its radius.
+    #[arg(long, default_value = "16", value_parser = whole(2..=200))]
+    pub radii: usize,
 }
 
-impl Settings {
+/// The paper's examples, and the rates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The paper's examples.
+    pub examples: Vec<synthetic::Finding>,
+    /// Exact rates, by target, dimensions and power.
+    pub rates: Vec<rates::Rate>,
+}
+
+impl FourierIntegral {
     /// The radii at which the paper's examples are estimated: from 1 to 32 by equal factors.
     pub fn radii(&self) -> Vec<f64> {
-        rates::geometric(1.0, 32.0, self.n_radii)
+        rates::geometric(1.0, 32.0, self.radii)
     }
 
-    /// Bandwidths of the Gaussian kernel beside them: as wide near 0 as `sinc⁴(R z)` at each radius,
-    /// for `ln sinc⁴(R z) = −⅔ R² z² + …`.
+    /// Bandwidths of the Gaussian kernel beside them: as wide near 0 as `sinc⁴(R z)` at each
+    /// radius, for `ln sinc⁴(R z) = −⅔ R² z² + …`.
     pub fn bandwidths(&self) -> Vec<f64> {
         self.radii().into_iter().map(|radius| 0.75f64.sqrt() / radius).collect()
     }
+}
 
-    /// How often [`run`] reports progress.
-    pub fn units(&self) -> usize {
-        synthetic::units(self) + rates::units(self)
+impl Study for FourierIntegral {
+    const NAME: &'static str = "fourier-integral";
+    const QUICK: &'static [&'static str] =
+        &["draws=2", "density_points=10000", "regression_points=9000", "radii=11"];
+    type Found = Found;
+
+    fn units(&self) -> usize {
+        3 * self.draws + rates::UNITS
     }
 
-    #[cfg(test)]
-    fn tiny() -> Self {
-        Self {
-            seed: 1,
-            draws: 2,
-            density_points: 300,
-            regression_points: 3000,
-            test_points: 60,
-            n_radii: 3,
-            half_width: 3.0,
-            regression_half_width: 2.0,
-            correlation: 0.5,
-            noise: 3.0,
-            rate_draws: 12,
-            rate_points: [vec![500], vec![200]],
-        }
+    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Found, StudyError> {
+        Ok(Found { examples: synthetic::run(self, tick), rates: rates::exact(tick) })
+    }
+
+    fn report(&self, found: &Found) -> Report {
+        let mut report = Report::default();
+        tables::add(self, found, &mut report);
+        plots::add(self, found, &mut report);
+        report
     }
 }
 
-/// What was found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Findings {
-    /// What was asked for.
-    pub settings: Settings,
-    /// The paper's examples.
-    pub examples: Vec<synthetic::Finding>,
-    /// The rates.
-    pub rates: rates::Finding,
-}
-
-/// Estimates everything, on all cores; `progress` is called after each of
-/// [`Settings::units`] parts.
-pub fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Findings {
-    let examples = synthetic::run(settings, progress);
-    Findings { settings: settings.clone(), examples, rates: rates::run(settings, progress) }
-}
-
-/// What is found with [`Settings::tiny`], for every test that only looks at it.
 #[cfg(test)]
-fn tiny_findings() -> &'static Findings {
-    static FOUND: std::sync::LazyLock<Findings> =
-        std::sync::LazyLock::new(|| run(&Settings::tiny(), &|| ()));
+fn tiny() -> FourierIntegral {
+    FourierIntegral {
+        seed: 1,
+        draws: 2,
+        density_points: 300,
+        regression_points: 3000,
+        test_points: 60,
+        radii: 3,
+    }
+}
+
+/// What is found with [`tiny`], for every test that only looks at it.
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+fn tiny_found() -> &'static Found {
+    static FOUND: std::sync::LazyLock<Found> =
+        std::sync::LazyLock::new(|| tiny().run(&|| ()).unwrap());
     &FOUND
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -112,22 +116,22 @@ mod tests {
         let done = AtomicUsize::new(0);
         let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let alone = one.install(|| {
-            run(&Settings::tiny(), &|| {
+            let tick = || {
                 done.fetch_add(1, Ordering::Relaxed);
-            })
+            };
+            tiny().run(&tick).unwrap()
         });
-        assert_eq!(done.into_inner(), Settings::tiny().units());
-        let found = tiny_findings();
+        assert_eq!(done.into_inner(), tiny().units());
+        let found = tiny_found();
         assert_eq!(&alone, found);
-        let other = run(&Settings { seed: 2, ..Settings::tiny() }, &|| ());
+        let other = FourierIntegral { seed: 2, ..tiny() }.run(&|| ()).unwrap();
         assert_ne!(other.examples, found.examples);
-        assert_ne!(other.rates.drawn, found.rates.drawn);
-        assert_eq!(other.rates.rates, found.rates.rates, "these are exact");
+        assert_eq!(other.rates, found.rates, "these are exact");
     }
 
     #[test]
     fn radii_go_from_1_to_32() {
-        let radii = Settings { n_radii: 6, ..Settings::tiny() }.radii();
+        let radii = FourierIntegral { radii: 6, ..tiny() }.radii();
         assert_eq!(radii.len(), 6);
         for (radius, expected) in radii.into_iter().zip([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]) {
             assert!((radius - expected).abs() < 1e-12);

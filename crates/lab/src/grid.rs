@@ -1,113 +1,109 @@
-//! Kinds of attention times learning rates: the ways that most experiments compare.
+//! Kinds of attention times learning rates: the ways that most studies compare.
 
-use crate::comparison::{Comparison, Costs, Metric, Names, Run};
-use crate::learning::{Cost, Training};
-use crate::page::listed;
-use crate::transformer::{Kind, Size};
+use crate::comparison::{Comparison, Metric, Planned};
+use crate::learning::{NetworkOptions, Task};
+use crate::study::{StudyError, check_distinct};
+use crate::transformer::Kind;
 
-/// What is compared, from which seeds.
-#[derive(Clone, Debug, PartialEq)]
+/// The options of a comparison of kinds of attention.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
 pub struct Grid {
-    /// The first is what the others are compared with.
-    pub kinds: Vec<Kind>,
-    /// At each of them kinds are compared.
-    pub rates: Vec<f64>,
-    /// Of weights and batches.
-    pub seeds: Vec<u64>,
-    /// Of every network.
-    pub size: Size,
-    /// But for the learning rate.
-    pub training: Training,
+    /// Kinds of attention: softmax, fourierP/Rx, fourierP/Rx/vector. The first is what the others
+    /// are compared with.
+    #[arg(long, value_delimiter = ',', default_value = "softmax,fourier4/R1,fourier4/R2")]
+    pub attentions: Vec<Kind>,
+    /// The networks.
+    #[command(flatten)]
+    pub network: NetworkOptions,
 }
 
 impl Grid {
+    /// # Errors
+    /// When an option is invalid.
+    pub fn check(&self) -> Result<(), StudyError> {
+        check_distinct("attentions", &self.attentions)?;
+        self.network.check()
+    }
+
     /// Trainings: the units of work of [`Self::run`].
     pub fn units(&self) -> usize {
-        self.kinds.len() * self.rates.len() * self.seeds.len()
+        self.attentions.len() * self.network.learning_rate.len() * self.network.seeds.len()
     }
 
-    fn at(&self, i: usize) -> (Kind, Training) {
-        let learning_rate = self.rates[i / self.kinds.len()];
-        (self.kinds[i % self.kinds.len()], Training { learning_rate, ..self.training })
-    }
-
-    fn names(&self) -> Names {
-        let name = |i: usize| {
-            let (kind, training) = self.at(i);
-            match self.rates.len() {
+    /// Every kind at every rate, each compared with the first kind at that rate.
+    fn plan<W>(&self, updates: usize, way: impl Fn(Kind) -> W) -> Vec<Planned<W>> {
+        let mut planned = Vec::new();
+        for &rate in &self.network.learning_rate {
+            let name = |kind: Kind| match self.network.learning_rate.len() {
                 1 => kind.to_string(),
-                _ => format!("{kind}, rate {}", training.learning_rate),
+                _ => format!("{kind}, rate {rate}"),
+            };
+            let training = self.network.training(updates, rate);
+            for (i, &kind) in self.attentions.iter().enumerate() {
+                let against = (i > 0).then(|| name(self.attentions[0]));
+                planned.push((name(kind), against, way(kind), training));
             }
-        };
-        let against = |i: usize| i - i % self.kinds.len();
-        let of = |i: usize| (name(i), (against(i) < i).then(|| name(against(i))));
-        (0..self.kinds.len() * self.rates.len()).map(of).collect()
+        }
+        planned
     }
 
-    /// In a sentence's words.
-    pub fn describe(&self) -> String {
-        let rates: Vec<String> = self.rates.iter().map(f64::to_string).collect();
-        format!(
-            "A transformer of plain burn modules (`crates/lab/src/transformer.rs`), {}, is trained \
-             with AdamW (weight decay {}), the learning rate rising to {} over the first tenth and \
-             falling to 0. Seeds of weights and batches: {}. `fourierP/Rx` is Fourier attention \
-             with power P, one learned `R` a layer, at first x; `vector`: one `R` for each \
-             dimension, which heads share. Everything else is alike, updates and size too.",
-            self.size,
-            self.training.weight_decay,
-            rates.join(" or "),
-            listed(&self.seeds)
-        )
-    }
-
-    /// How long, in a sentence's words.
-    pub fn length(&self) -> String {
-        format!("{} updates of {} sequences", self.training.updates, self.training.batch)
-    }
-
-    /// Every kind at every rate from every seed.
-    pub fn run(
+    /// Trains every kind at every rate from every seed, and measures what a step costs: as much
+    /// at each rate.
+    pub fn run<T: Task>(
         &self,
+        task: &T,
         metrics: &[Metric],
-        train: &(dyn Fn(Kind, Training, u64) -> Run + Sync),
-        cost: &(dyn Fn(Kind, Training) -> Cost + Sync),
-        progress: &(dyn Fn() + Sync),
+        updates: usize,
+        way: impl Fn(Kind) -> T::Way,
+        tick: &(dyn Fn() + Sync),
     ) -> Comparison {
-        let train = |i: usize, seed: u64| {
-            let (kind, training) = self.at(i);
-            train(kind, training, seed)
-        };
-        let cost = |i: usize| {
-            let (kind, training) = self.at(i);
-            cost(kind, training)
-        };
-        // A step costs as much at each rate.
-        let costs = Costs { n: self.kinds.len(), of: &cost };
-        Comparison::run(metrics, self.names(), &self.seeds, &train, costs, progress)
+        let (planned, n_kinds) = (self.plan(updates, way), self.attentions.len());
+        Comparison::run(task, metrics, planned, &self.network.seeds, n_kinds, tick)
     }
 }
 
+/// A small grid, for tests.
 #[cfg(test)]
+pub(crate) fn tiny(attentions: &[&str], learning_rate: &[f64]) -> Grid {
+    let network = NetworkOptions {
+        seeds: vec![1, 2],
+        learning_rate: learning_rate.to_vec(),
+        d_model: 8,
+        n_layers: 1,
+        n_heads: 2,
+        batch: 4,
+        weight_decay: 0.0,
+        look_every: 20,
+    };
+    let kinds = attentions.iter().map(|word| word.parse().expect("a kind of attention"));
+    Grid { attentions: kinds.collect(), network }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
     #[test]
     fn kinds_are_compared_at_the_same_rate() {
-        let training =
-            Training { updates: 1, batch: 1, learning_rate: 0.0, weight_decay: 0.0, look_every: 1 };
-        let grid = Grid {
-            kinds: ["softmax", "fourier4"].map(|word| word.parse().unwrap()).to_vec(),
-            rates: vec![0.1, 0.2],
-            seeds: vec![1, 2, 3],
-            size: Size { d_model: 8, n_heads: 2, n_layers: 1 },
-            training,
-        };
-        assert_eq!(grid.units(), 12);
-        let names = grid.names();
-        assert_eq!(names[0], ("softmax, rate 0.1".into(), None));
-        assert_eq!(names[3], ("fourier4/R1, rate 0.2".into(), Some("softmax, rate 0.2".into())));
-        assert_eq!(grid.at(3).1.learning_rate, 0.2);
-        let one = Grid { rates: vec![0.1], ..grid };
-        assert_eq!(one.names()[1], ("fourier4/R1".into(), Some("softmax".into())));
+        let grid = tiny(&["softmax", "fourier4"], &[0.1, 0.2]);
+        assert_eq!(grid.units(), 8);
+        let planned = grid.plan(3, |kind| kind);
+        let names = |i: usize| (planned[i].0.as_str(), planned[i].1.as_deref());
+        assert_eq!(names(0), ("softmax, rate 0.1", None));
+        assert_eq!(names(3), ("fourier4/R1, rate 0.2", Some("softmax, rate 0.2")));
+        assert_eq!(planned[3].3.learning_rate, 0.2);
+        let one = tiny(&["softmax", "fourier4"], &[0.1]).plan(3, |kind| kind);
+        assert_eq!((one[1].0.as_str(), one[1].1.as_deref()), ("fourier4/R1", Some("softmax")));
+    }
+
+    #[test]
+    fn nothing_is_compared_twice() {
+        let refused = |grid: Grid| grid.check().unwrap_err().to_string();
+        let twice = refused(tiny(&["fourier4", "fourier4/R1"], &[0.1]));
+        assert_eq!(twice, "attentions=fourier4/R1,fourier4/R1: name each once");
+        let mut grid = tiny(&["softmax"], &[0.1]);
+        grid.network.n_heads = 5;
+        assert_eq!(refused(grid), "n_heads=5: must divide d_model=8");
     }
 }

@@ -9,12 +9,69 @@ use burn::{
 use overtone_core::seed::{self, Generator};
 use overtone_model::{Init, Matrices};
 use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
-use rand::RngExt;
+use rand::seq::SliceRandom;
 
+use crate::comparison::Run;
 use crate::memory;
+use crate::study::{StudyError, check_distinct, invalid, number, whole};
+use crate::transformer::Size;
+
+/// The options that all studies of small networks have.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+pub struct NetworkOptions {
+    /// Seeds of weights and batches.
+    #[arg(long, value_delimiter = ',', default_value = "1,2,3,4")]
+    pub seeds: Vec<u64>,
+    /// The highest learning rate; everything is compared at each of several.
+    #[arg(long, value_delimiter = ',', default_value = "0.003", value_parser = number(1e-9..=1.0))]
+    pub learning_rate: Vec<f64>,
+    /// Width of a token.
+    #[arg(long, default_value = "32", value_parser = whole(1..=1024))]
+    pub d_model: usize,
+    /// Transformer blocks (of an encoder, and of a decoder).
+    #[arg(long, default_value = "2", value_parser = whole(1..=24))]
+    pub n_layers: usize,
+    /// Attention heads; must divide d_model.
+    #[arg(long, default_value = "4", value_parser = whole(1..=64))]
+    pub n_heads: usize,
+    /// Sequences of a step.
+    #[arg(long, default_value = "32", value_parser = whole(1..=4096))]
+    pub batch: usize,
+    /// Weight decay of matrices.
+    #[arg(long, default_value = "0.01", value_parser = number(0.0..=10.0))]
+    pub weight_decay: f64,
+    /// Updates between evaluations on the test data, for the curves.
+    #[arg(long, default_value = "100", value_parser = whole(1..=1_000_000))]
+    pub look_every: usize,
+}
+
+impl NetworkOptions {
+    /// # Errors
+    /// When a seed or rate appears twice, or the heads do not divide the width.
+    pub fn check(&self) -> Result<(), StudyError> {
+        check_distinct("seeds", &self.seeds)?;
+        check_distinct("learning_rate", &self.learning_rate)?;
+        if !self.d_model.is_multiple_of(self.n_heads) {
+            let expected = format!("must divide d_model={}", self.d_model);
+            return Err(invalid("n_heads", self.n_heads, expected));
+        }
+        Ok(())
+    }
+
+    /// The size of the network.
+    pub fn size(&self) -> Size {
+        Size { d_model: self.d_model, n_heads: self.n_heads, n_layers: self.n_layers }
+    }
+
+    /// A training of so many updates.
+    pub fn training(&self, updates: usize, learning_rate: f64) -> Training {
+        let Self { batch, weight_decay, look_every, .. } = *self;
+        Training { updates, batch, learning_rate, weight_decay, look_every }
+    }
+}
 
 /// How long, and how fast: AdamW with gradients clipped to norm 1; the learning rate rises over
-/// the first tenth of the updates and falls to 0, both in a line.
+/// the first tenth of the updates and falls to 0, both linearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Training {
     /// Optimizer steps.
@@ -25,7 +82,7 @@ pub struct Training {
     pub learning_rate: f64,
     /// Decoupled weight decay of matrices.
     pub weight_decay: f64,
-    /// Updates between looks at held-out data.
+    /// Updates between evaluations on held-out data.
     pub look_every: usize,
 }
 
@@ -43,17 +100,30 @@ impl Training {
     }
 }
 
+/// A network, its batches, and how it is measured.
+pub trait Task: Sync {
+    /// What differs between the networks that are compared.
+    type Way: Copy + Sync;
+    /// The network.
+    type Network: Module + Matrices;
+
+    /// A new network.
+    fn network(&self, way: Self::Way, init: &mut Init<'_>) -> Self::Network;
+
+    /// The mean loss of a network on the next of the batches of a seed, `[1]`, on a device.
+    fn loss(&self, seed: u64, batch: usize) -> impl FnMut(&Self::Network, &Device) -> Tensor<1>;
+
+    /// The number of the curves.
+    fn look(&self, network: &Self::Network) -> f64;
+
+    /// All numbers of a trained network with this training loss in nats, and what else is shown.
+    fn judge(&self, network: &Self::Network, loss: f64) -> (Vec<f64>, Vec<f64>);
+}
+
 /// A network from a seed, on a device that knows gradients.
 pub fn network<M>(weight_seed: u64, new: impl FnOnce(&mut Init<'_>) -> M) -> M {
     let generator = &mut seed::generator(weight_seed, "init");
     new(&mut Init::drawn(&Device::flex().autodiff(), generator))
-}
-
-/// Puts rows in a random order (Fisher and Yates).
-pub fn shuffle<T>(rows: &mut [T], generator: &mut Generator) {
-    for i in (1..rows.len()).rev() {
-        rows.swap(i, generator.random_range(0..=i));
-    }
 }
 
 /// Rows in a random order, over and over; each is drawn once before any is drawn again.
@@ -75,7 +145,7 @@ impl Order {
             .map(|_| {
                 if self.at == self.rows.len() {
                     self.at = 0;
-                    shuffle(&mut self.rows, &mut self.generator);
+                    self.rows.shuffle(&mut self.generator);
                 }
                 self.at += 1;
                 self.rows[self.at - 1]
@@ -84,21 +154,10 @@ impl Order {
     }
 }
 
-/// A trained network, without gradients.
-pub struct Trained<M> {
-    /// The network.
-    pub network: M,
-    /// After how many updates what was seen.
-    pub curve: Vec<[f64; 2]>,
-    /// The training loss of the last tenth of the updates, in nats.
-    pub loss: f64,
-}
-
-/// Descends a loss for so many updates, each at the `rate` of how many were done before it. `loss`
-/// is of the next batch, put on the device it is given, each `[1]`: what is differentiated, and what
-/// is told of it. `after` sees how many were done, and the network.
-///
-/// The network without gradients, and what was told.
+/// Descends a loss for so many updates, each at the `rate` of the number of updates before it.
+/// `loss` is that of the next batch on the given device, twice `[1]`: the loss that is
+/// differentiated, and the one that is recorded. `after` receives the number of updates done and
+/// the network. Returns the network without gradients, and the recorded losses.
 pub fn descend<M: Module + Matrices>(
     mut network: M,
     mut optimizer: AdamW,
@@ -110,38 +169,35 @@ pub fn descend<M: Module + Matrices>(
     let device = Device::flex().autodiff();
     let mut losses = Vec::with_capacity(updates);
     for done in 0..updates {
-        let [total, told] = loss(&network, &device);
-        losses.push(scalar(told.inner()));
+        let [total, recorded] = loss(&network, &device);
+        losses.push(scalar(recorded.inner()));
         network = optimizer.step(network, total.backward(), rate(done)).0;
         after(done + 1, &network);
     }
     (network.valid(), losses)
 }
 
-/// Trains a network. `loss` is as of [`descend`], both at once; `look` measures the network every
-/// [`Training::look_every`] updates and at the end.
-pub fn train<M: Module + Matrices>(
-    network: M,
-    training: Training,
-    mut loss: impl FnMut(&M, &Device) -> Tensor<1>,
-    mut look: impl FnMut(&M) -> f64,
-) -> Trained<M> {
+/// Trains a network of a task from a seed and measures it.
+pub fn train<T: Task>(task: &T, way: T::Way, training: Training, seed: u64) -> Run {
     let mut curve = Vec::new();
-    let rate = |done| training.rate(done);
-    let loss = |network: &M, device: &Device| {
+    let mut loss = task.loss(seed, training.batch);
+    let twice = |network: &T::Network, device: &Device| {
         let loss = loss(network, device);
         [loss.clone(), loss]
     };
-    let after = |done: usize, network: &M| {
+    let after = |done: usize, network: &T::Network| {
         if done.is_multiple_of(training.look_every) || done == training.updates {
-            curve.push([done as f64, look(&network.valid())]);
+            curve.push([done as f64, task.look(&network.valid())]);
         }
     };
+    let network = network(seed, |init| task.network(way, init));
+    let rate = |done| training.rate(done);
     let (network, losses) =
-        descend(network, training.optimizer(), training.updates, rate, loss, after);
+        descend(network, training.optimizer(), training.updates, rate, twice, after);
     let last = &losses[losses.len() - losses.len().div_ceil(10)..];
     let loss = last.iter().sum::<f64>() / last.len().max(1) as f64;
-    Trained { network, curve, loss }
+    let (scores, detail) = task.judge(&network, loss);
+    Run { seed, scores, curve, detail }
 }
 
 /// What a step of one thread costs: the quickest of several, and the memory beside weights and the
@@ -177,12 +233,10 @@ impl Cost {
 const TIMED: usize = 7;
 
 /// Measures a new network. Nothing else may run in this process meanwhile.
-pub fn cost<M: Module + Matrices>(
-    mut network: M,
-    training: Training,
-    mut loss: impl FnMut(&M, &Device) -> Tensor<1>,
-) -> Cost {
+pub fn cost<T: Task>(task: &T, way: T::Way, training: Training) -> Cost {
     let device = Device::flex().autodiff();
+    let mut network = network(0, |init| task.network(way, init));
+    let mut loss = task.loss(0, training.batch);
     let mut optimizer = training.optimizer();
     let parameters = network.num_params();
     let mut train = [f64::INFINITY, 0.0];

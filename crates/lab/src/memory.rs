@@ -34,36 +34,10 @@ unsafe impl<const MOST: usize> GlobalAlloc for Counting<MOST> {
         memory
     }
 
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if layout.size() > MOST {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller's layout, unchanged.
-        let memory = unsafe { System.alloc_zeroed(layout) };
-        if !memory.is_null() {
-            took(layout.size());
-        }
-        memory
-    }
-
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         // SAFETY: what this allocator gave, with its layout.
         unsafe { System.dealloc(memory, layout) };
         gave(layout.size());
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if size > MOST {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: what this allocator gave, with its layout.
-        let moved = unsafe { System.realloc(memory, layout, size) };
-        if !moved.is_null() {
-            // As if both were held for a moment, which they may be.
-            took(size);
-            gave(layout.size());
-        }
-        moved
     }
 }
 

@@ -2,36 +2,48 @@
 //! frequencies fit, and how smooth what they fit is.
 
 pub mod best_fit;
-mod report;
+mod tables;
 pub mod target;
 
+use overtone_eval::smoothness::{MAX_SIGMA, weight};
 use overtone_eval::{FourierTransform, Smoothness};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::power_law::{PowerLaw, StraightLine};
-use best_fit::Fitter;
+use crate::report::Report;
+use crate::study::{Study, StudyError, invalid, number, whole};
+use best_fit::{BestFit, Fitter};
 use target::{Shape, Target, on_bins};
 
 /// Blurs, in bins, whose part in the metric is looked at alone.
 pub const WIDTHS: [usize; 4] = [1, 4, 16, 64];
 
-/// What to measure. Nothing in it is random.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// Number of bins, the theorem's `m`; a multiple of 2.
+/// The Fourier head's theorem: fit and smoothness against the number of frequencies
+///
+/// Nothing in it is random.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ScalingLaw {
+    /// Bins, the theorem's m, an even number: many, so that there are frequencies that are many
+    /// and far below m/2.
+    #[arg(long, default_value = "4096", value_parser = whole(64..=16_384))]
     pub bins: usize,
-    /// Least value of every target density: the best head's divergence weighs errors by one
-    /// over the density.
+    /// Least value of every target density (the uniform one's is 0.5): the divergence of a fit
+    /// weighs errors by one over the density.
+    #[arg(long, default_value = "0.05", value_parser = number(0.001..=0.4))]
     pub floor: f64,
-    /// Exponents are read off from this number of frequencies …
+    /// Exponents of smoothness are read off from this number of frequencies on: from there the
+    /// widest blur removes all that the frequencies above it hold.
+    #[arg(long, default_value = "16", value_parser = whole(1..=1024))]
     pub from: usize,
-    /// … to this one, which is far below half the bins.
+    /// … to this one: up to there, the narrowest blur hardly removes anything.
+    #[arg(long, default_value = "128", value_parser = whole(2..=2048))]
     pub to: usize,
-    /// The best heads have up to this many frequencies.
+    /// The largest head that is optimized.
+    #[arg(long, default_value = "64", value_parser = whole(4..=2048))]
     pub most_fitted: usize,
 }
 
-impl Settings {
+impl ScalingLaw {
     /// The numbers of frequencies of the truncations: from 1 to an eighth of the bins, about
     /// four for each doubling.
     pub fn frequencies(&self) -> Vec<usize> {
@@ -49,9 +61,28 @@ impl Settings {
         [(self.most_fitted / 8).max(2), self.most_fitted]
     }
 
-    /// How often [`run`] reports progress.
-    pub fn units(&self) -> usize {
-        Shape::ALL.len()
+    /// Where the exponents of smoothness are read off.
+    fn range(&self) -> [usize; 2] {
+        [self.from, self.to]
+    }
+
+    fn check(&self) -> Result<(), StudyError> {
+        let Self { bins, from, to, most_fitted, .. } = *self;
+        if bins % 2 == 1 {
+            return Err(invalid("bins", bins, "must be even"));
+        }
+        if most_fitted > bins / 8 {
+            return Err(invalid("most_fitted", most_fitted, "must be at most an eighth of bins"));
+        }
+        let read_off = self.frequencies().into_iter().filter(|n| (from..=to).contains(n)).count();
+        if read_off < 3 {
+            let expected = format!(
+                "from={from} up to there are {read_off} numbers of frequencies, and an exponent \
+                 takes three"
+            );
+            return Err(invalid("to", to, expected));
+        }
+        Ok(())
     }
 }
 
@@ -76,8 +107,6 @@ pub struct Truncation {
     pub lacking_at: [f64; WIDTHS.len()],
     /// `∫ (f − f_N)²` over [−1, 1].
     pub error: f64,
-    /// The least value of the density `f_N` at a bin, for the target on the ground: floor 0.
-    pub least: f64,
 }
 
 /// The best head with `N` frequencies.
@@ -111,81 +140,64 @@ pub struct Finding {
     pub fitted: Vec<Fitted>,
 }
 
-/// What was found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Findings {
-    /// What was measured.
-    pub settings: Settings,
+impl Study for ScalingLaw {
+    const NAME: &'static str = "scaling-law";
+    const QUICK: &'static [&'static str] = &["bins=1024", "from=6", "to=32", "most_fitted=32"];
     /// By target, from the roughest.
-    pub targets: Vec<Finding>,
+    type Found = Vec<Finding>;
+
+    fn units(&self) -> usize {
+        Shape::ALL.len()
+    }
+
+    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Vec<Finding>, StudyError> {
+        self.check()?;
+        let metric = Smoothness::new(self.bins);
+        let one = |&shape: &Shape| {
+            let found = finding(self, &metric, Target { shape, floor: self.floor });
+            tick();
+            found
+        };
+        Ok(Shape::ALL.par_iter().map(one).collect())
+    }
+
+    fn report(&self, found: &Vec<Finding>) -> Report {
+        tables::report(self, found)
+    }
 }
 
-/// Measures every target, on all cores; `progress` is called after each.
-///
-/// # Panics
-/// When the bins are odd in number, or the best heads have half as many frequencies or more.
-pub fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Findings {
-    let metric = Smoothness::new(settings.bins);
-    let targets = Shape::ALL
-        .par_iter()
-        .map(|&shape| {
-            let finding = finding(settings, &metric, Target { shape, floor: settings.floor });
-            progress();
-            finding
-        })
-        .collect();
-    Findings { settings: settings.clone(), targets }
-}
-
-fn finding(settings: &Settings, metric: &Smoothness, target: Target) -> Finding {
+fn finding(settings: &ScalingLaw, metric: &Smoothness, target: Target) -> Finding {
     let m = settings.bins;
     let transform = FourierTransform::new(m);
     let all = target.coefficients(m / 2 - 1);
-    let grounded = Target { floor: 0.0, ..target }.coefficients(m / 2 - 1);
-    let pairs = |c: &[f64]| -> Vec<(usize, f64)> {
-        c.iter().enumerate().map(|(i, &c)| (i + 1, c)).collect()
-    };
-    let (all, grounded) = (pairs(&all), pairs(&grounded));
-    let pmf = |pairs: &[(usize, f64)]| on_bins(&transform, 0.5, pairs.iter().copied());
+    let pmf = |coefficients: &[f64]| on_bins(&transform, 0.5, 1, coefficients);
     let whole = pmf(&all);
     let smoothness = metric.l2(&whole);
-
-    let truncations = settings
-        .frequencies()
-        .into_iter()
-        .map(|n| {
-            let kept = pmf(&all[..n]);
-            let rest = on_bins(&transform, 0.0, all[n..].iter().copied());
-            let least = pmf(&grounded[..n]).into_iter().fold(f64::INFINITY, f64::min);
-            let lacking = |sigma| lacking(metric, sigma, &whole, &kept, &rest);
-            Truncation {
-                n,
-                smoothness: metric.l2(&kept),
-                lacking: (1..=overtone_eval::smoothness::MAX_SIGMA)
-                    .map(|sigma| overtone_eval::smoothness::weight(sigma) * lacking(sigma))
-                    .sum(),
-                lacking_at: WIDTHS.map(lacking),
-                error: all[n..].iter().rev().map(|(_, c)| c * c).sum(),
-                least: least * m as f64 / 2.0,
-            }
-        })
-        .collect();
-
-    let positive = whole.iter().all(|&y| y > 0.0);
-    let fitted = match positive {
-        false => Vec::new(),
-        true => {
-            let fitter = Fitter::new(&whole, settings.most_fitted);
-            let numbers = settings.fitted();
-            numbers
-                .par_iter()
-                .map(|&n| fitted(&fitter, metric, &transform, smoothness, n))
-                .collect()
+    let cut = |n: usize| {
+        let kept = pmf(&all[..n]);
+        let rest = on_bins(&transform, 0.0, n + 1, &all[n..]);
+        let lacking = |sigma| lacking(metric, sigma, &whole, &kept, &rest);
+        Truncation {
+            n,
+            smoothness: metric.l2(&kept),
+            lacking: (1..=MAX_SIGMA).map(|sigma| weight(sigma) * lacking(sigma)).sum(),
+            lacking_at: WIDTHS.map(lacking),
+            error: all[n..].iter().rev().map(|c| c * c).sum(),
         }
     };
+    let truncations = settings.frequencies().into_iter().map(cut).collect();
+    let mut fitted = Vec::new();
+    if whole.iter().all(|&y| y > 0.0) {
+        let fitter = Fitter::new(&whole, settings.most_fitted);
+        let fit = |&n: &usize| {
+            let BestFit { coefficients, divergence, excess, .. } = fitter.fit(n);
+            let own = metric.l2(&pmf(&coefficients));
+            Fitted { n, divergence, excess, smoothness: own, lacking: (smoothness - own).abs() }
+        };
+        fitted = settings.fitted().par_iter().map(fit).collect();
+    }
     let norm = whole.iter().map(|y| y * y).sum::<f64>().sqrt();
-    let weights: f64 =
-        (1..=overtone_eval::smoothness::MAX_SIGMA).map(overtone_eval::smoothness::weight).sum();
+    let weights: f64 = (1..=MAX_SIGMA).map(weight).sum();
     Finding { target, smoothness, proofs_limit: norm * weights, truncations, fitted }
 }
 
@@ -196,25 +208,6 @@ fn lacking(metric: &Smoothness, sigma: usize, whole: &[f64], kept: &[f64], rest:
     match whole + kept {
         0.0 => 0.0,
         sum => rest * rest / sum,
-    }
-}
-
-fn fitted(
-    fitter: &Fitter,
-    metric: &Smoothness,
-    transform: &FourierTransform,
-    target: f64,
-    n: usize,
-) -> Fitted {
-    let fit = fitter.fit(n);
-    let pairs = fit.coefficients.iter().enumerate().map(|(i, &c)| (i + 1, c));
-    let smoothness = metric.l2(&on_bins(transform, 0.5, pairs));
-    Fitted {
-        n,
-        divergence: fit.divergence,
-        excess: fit.excess,
-        smoothness,
-        lacking: (target - smoothness).abs(),
     }
 }
 
@@ -266,25 +259,28 @@ impl Finding {
 }
 
 #[cfg(test)]
-fn tiny() -> Settings {
-    Settings { bins: 1024, floor: 0.05, from: 8, to: 32, most_fitted: 16 }
+fn tiny() -> ScalingLaw {
+    ScalingLaw { bins: 1024, floor: 0.05, from: 8, to: 32, most_fitted: 16 }
 }
 
 /// What is found with [`tiny`], for every test that only looks at it.
 #[cfg(test)]
-fn tiny_findings() -> &'static Findings {
-    static FOUND: std::sync::LazyLock<Findings> = std::sync::LazyLock::new(|| run(&tiny(), &|| ()));
+#[allow(clippy::unwrap_used, reason = "tests")]
+fn tiny_found() -> &'static [Finding] {
+    static FOUND: std::sync::LazyLock<Vec<Finding>> =
+        std::sync::LazyLock::new(|| tiny().run(&|| ()).unwrap());
     &FOUND
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_lacking_is_the_difference() {
-        let found = tiny_findings();
-        for finding in &found.targets {
+        let found = tiny_found();
+        for finding in found {
             for cut in &finding.truncations {
                 let difference = finding.smoothness - cut.smoothness;
                 let off = (cut.lacking - difference).abs();
@@ -300,8 +296,8 @@ mod tests {
     /// the error of the fit.
     #[test]
     fn where_the_blur_removes_everything_the_theorem_holds() {
-        let found = tiny_findings();
-        for finding in found.targets.iter().filter(|finding| finding.target.shape.decay() >= 2.0) {
+        let found = tiny_found();
+        for finding in found.iter().filter(|finding| finding.target.shape.decay() >= 2.0) {
             let theorems = finding.target.shape.theorems_exponent();
             let wide = finding.law([12, 64], |cut| cut.lacking_at[3]).unwrap();
             assert!((wide.exponent + theorems).abs() < 0.2, "{wide:?} {:?}", finding.target);
@@ -312,8 +308,8 @@ mod tests {
 
     #[test]
     fn the_whole_metric_follows_the_derived_exponent() {
-        let found = tiny_findings();
-        for finding in &found.targets {
+        let found = tiny_found();
+        for finding in found {
             let Some(derived) = finding.target.shape.derived_exponent() else { continue };
             let seen = finding.law([8, 32], |cut| cut.lacking).unwrap();
             assert!((seen.exponent + derived).abs() < 0.35, "{seen:?} {:?}", finding.target);
@@ -327,8 +323,8 @@ mod tests {
 
     #[test]
     fn best_heads_get_better_and_are_proven_best() {
-        let found = tiny_findings();
-        for finding in &found.targets {
+        let found = tiny_found();
+        for finding in found {
             assert_eq!(finding.fitted.len(), tiny().fitted().len());
             for pair in finding.fitted.windows(2) {
                 assert!(pair[1].divergence < pair[0].divergence, "{pair:?}");
@@ -339,17 +335,17 @@ mod tests {
 
     #[test]
     fn a_target_that_rings_below_zero_has_no_best_head() {
-        let found =
-            run(&Settings { bins: 62, floor: 0.001, from: 2, to: 7, most_fitted: 4 }, &|| ());
-        let least = |finding: &Finding| finding.truncations.last().unwrap().least;
-        assert!(least(&found.targets[0]) < 0.0 && found.targets[0].fitted.is_empty());
-        assert!(!found.targets[1].fitted.is_empty());
+        let found = ScalingLaw { bins: 62, floor: 0.001, from: 2, to: 7, most_fitted: 4 }
+            .run(&|| ())
+            .unwrap();
+        assert!(found[0].fitted.is_empty());
+        assert!(!found[1].fitted.is_empty());
     }
 
     #[test]
     fn the_limit_is_that_of_a_straight_line() {
-        let found = tiny_findings();
-        let mut finding = found.targets[2].clone();
+        let found = tiny_found();
+        let mut finding = found[2].clone();
         for cut in &mut finding.truncations {
             cut.smoothness = 7.0 - 3.0 / (cut.n as f64).powi(2);
         }
@@ -361,7 +357,8 @@ mod tests {
     fn the_number_of_threads_changes_nothing() {
         let with = |n: usize| {
             let threads = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
-            threads.install(|| run(&Settings { bins: 64, most_fitted: 4, ..tiny() }, &|| ()))
+            let study = ScalingLaw { bins: 64, from: 2, to: 8, most_fitted: 4, ..tiny() };
+            threads.install(|| study.run(&|| ()).unwrap())
         };
         assert_eq!(with(1), with(3));
         assert_eq!(doublings(1, 9), [1, 2, 3, 4, 5, 6, 7, 8]);

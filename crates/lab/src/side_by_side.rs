@@ -1,6 +1,6 @@
 //! Work in equal units, several at a time, each with one thread.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 /// Results of `unit(0)`, `unit(1)`, …, each computed with one thread, several at a time.
 ///
@@ -10,29 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// # Panics
 /// When a unit does, or no thread can be made.
 pub fn side_by_side<T: Send>(n: usize, unit: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        alone(|| {
-            let mut done = Vec::new();
-            loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                if i >= n {
-                    return done;
-                }
-                done.push((i, unit(i)));
-            }
-        })
-    };
-    let mut done: Vec<(usize, T)> = std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..rayon::current_num_threads().min(n)).map(|_| scope.spawn(worker)).collect();
-        let joined = workers.into_iter().map(|worker| worker.join());
-        joined
-            .flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    done.sort_by_key(|(i, _)| *i);
-    done.into_iter().map(|(_, result)| result).collect()
+    (0..n).into_par_iter().with_max_len(1).map(|i| alone(|| unit(i))).collect()
 }
 
 /// What `work` gives in a pool of one thread.
@@ -46,6 +24,8 @@ pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]

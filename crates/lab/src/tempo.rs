@@ -5,47 +5,52 @@ pub mod clips;
 
 use overtone_core::seed;
 use overtone_eval::Smoothness;
-use overtone_model::head::FourierHeadConfig;
 use overtone_plot::{Line, LinePlot};
 use rand::RngExt;
 
-use crate::classifier::{self, Config, Split, likeliest};
-use crate::comparison::{Comparison, Costs, Metric, Names, Run};
-use crate::learning::Training;
-use crate::page::{Page, listed, titled};
-use crate::transformer::{Kind, Size};
+use crate::classifier::{Classification, likeliest};
+use crate::comparison::{Comparison, Metric, Way};
+use crate::learning::NetworkOptions;
+use crate::report::{LINEAR, Report, listed, plot};
+use crate::study::{Study, StudyError, check_distinct, invalid, whole};
+use crate::transformer::Kind;
 use clips::{BIN, BINS, TEMPI};
 
 const METRICS: [Metric; 5] = [
-    Metric { name: "macro F1, %", digits: 1, more_is_better: Some(true) },
-    Metric { name: "within one bin, %", digits: 1, more_is_better: Some(true) },
-    Metric { name: "mean error, bins", digits: 2, more_is_better: Some(false) },
-    Metric { name: "smoothness (L²)", digits: 4, more_is_better: Some(false) },
-    Metric { name: "training loss, nats", digits: 3, more_is_better: None },
+    Metric { name: "macro F1, %", digits: 1 },
+    Metric { name: "within one bin, %", digits: 1 },
+    Metric { name: "mean error, bins", digits: 2 },
+    Metric { name: "smoothness (L²)", digits: 4 },
+    Metric { name: "training loss, nats", digits: 3 },
 ];
 
-/// What is compared, and on what.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// Of the clips.
+/// The tempo of a metronome with linear and Fourier heads (Fourier head: Figure 7)
+#[derive(Clone, Debug, clap::Args)]
+pub struct Tempo {
+    /// Seed of the clips.
+    #[arg(long, default_value = "1")]
     pub data_seed: u64,
-    /// Clips of each tempo for training.
+    /// Clips of each of 161 tempi for training.
+    #[arg(long, default_value = "4", value_parser = whole(1..=1000))]
     pub train_each: usize,
-    /// Clips of each tempo to be judged by.
+    /// Clips of each tempo in the test set.
+    #[arg(long, default_value = "2", value_parser = whole(1..=1000))]
     pub test_each: usize,
-    /// Numbers of frequencies of the Fourier heads.
+    /// Numbers of frequencies of the Fourier heads; the paper has 1 and 2.
+    #[arg(long, value_delimiter = ',', default_value = "1,2,8,16",
+        value_parser = whole(1..=BINS as u64 - 1))]
     pub frequencies: Vec<usize>,
-    /// Of weights and batches.
-    pub seeds: Vec<u64>,
-    /// Of the transformer.
-    pub size: Size,
-    /// How long, and how fast.
-    pub training: Training,
+    /// Optimizer steps.
+    #[arg(long, default_value = "1000", value_parser = whole(1..=1_000_000))]
+    pub updates: usize,
+    /// The networks.
+    #[command(flatten)]
+    pub network: NetworkOptions,
 }
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Findings {
+pub struct Found {
     /// All runs; `detail` is the distribution of the shown clip.
     pub comparison: Comparison,
     /// The bin of the shown clip.
@@ -78,129 +83,66 @@ fn scores(probs: &[Vec<f64>], classes: &[usize], smoothness: &Smoothness) -> Vec
     ]
 }
 
-impl Settings {
-    /// Trainings: the units of work of [`run`].
-    pub fn units(&self) -> usize {
-        (1 + self.frequencies.len()) * self.seeds.len()
+impl Study for Tempo {
+    const NAME: &'static str = "tempo";
+    const DEFAULTS: &'static [(&'static str, &'static str)] = &[("learning_rate", "0.005")];
+    const QUICK: &'static [&'static str] = &["seeds=1,2", "updates=100", "test_each=1"];
+    type Found = Found;
+
+    fn units(&self) -> usize {
+        (1 + self.frequencies.len()) * self.network.seeds.len()
     }
 
-    fn names(&self) -> Names {
+    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Found, StudyError> {
+        self.network.check()?;
+        check_distinct("frequencies", &self.frequencies)?;
+        let [rate] = self.network.learning_rate[..] else {
+            let rates = listed(&self.network.learning_rate);
+            return Err(invalid("learning_rate", rates, "name one rate; this study compares none"));
+        };
+        let training = self.network.training(self.updates, rate);
+        let split = clips::draw(self.data_seed, [self.train_each, self.test_each]);
+        let generator = &mut seed::generator(self.data_seed, "shown");
+        let shown = generator.random_range(0..split.test.classes.len());
+        let smoothness = Smoothness::new(BINS);
+        let scores = |probs: &[Vec<f64>]| scores(probs, &split.test.classes, &smoothness);
+        let size = self.network.size();
+        let task = Classification { split: &split, size, scores: &scores, shown: Some(shown) };
         let linear = "Linear".to_owned();
-        let fourier = |n: &usize| (format!("Fourier-{n}"), Some(linear.clone()));
-        std::iter::once((linear.clone(), None))
-            .chain(self.frequencies.iter().map(fourier))
-            .collect()
-    }
-
-    fn config(&self, way: usize) -> Config {
-        let frequencies = way.checked_sub(1).map(|i| self.frequencies[i]);
-        Config {
-            kind: Kind::Softmax,
-            size: self.size,
-            head: frequencies.map(FourierHeadConfig::new),
-            n_classes: BINS,
+        let mut planned = vec![(linear.clone(), None, (Kind::Softmax, None), training)];
+        for &n in &self.frequencies {
+            let way = (Kind::Softmax, Some(n));
+            planned.push((format!("Fourier-{n}"), Some(linear.clone()), way, training));
         }
+        let n_ways = planned.len();
+        let comparison =
+            Comparison::run(&task, &METRICS, planned, &self.network.seeds, n_ways, tick);
+        Ok(Found { comparison, shown: split.test.classes[shown] })
+    }
+
+    fn report(&self, found: &Found) -> Report {
+        let mut report = Report::default();
+        found.comparison.add(&mut report, Self::NAME, "Macro F1 on test clips while training");
+        report.plot("tempo-example", found.distributions());
+        report
     }
 }
 
-/// Trains and measures everything; `progress` is called after each of [`Settings::units`].
-pub fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Findings {
-    let split: Split = clips::draw(settings.data_seed, [settings.train_each, settings.test_each]);
-    let generator = &mut seed::generator(settings.data_seed, "shown");
-    let shown = generator.random_range(0..split.test.classes.len());
-    let smoothness = Smoothness::new(BINS);
-    let scores = |probs: &[Vec<f64>]| scores(probs, &split.test.classes, &smoothness);
-    let train = |way: usize, seed: u64| {
-        let config = settings.config(way);
-        let (run, network) = classifier::train(&config, &split, settings.training, seed, &scores);
-        Run { detail: network.probs(&split.test).swap_remove(shown), ..run }
-    };
-    let cost = |way: usize| classifier::cost(&settings.config(way), &split, settings.training);
-    let names = settings.names();
-    let costs = Costs { n: names.len(), of: &cost };
-    let comparison = Comparison::run(&METRICS, names, &settings.seeds, &train, costs, progress);
-    Findings { comparison, shown: split.test.classes[shown] }
-}
-
-impl Findings {
+impl Found {
     /// Figure 7: what each head says of one clip, first seed.
     fn distributions(&self) -> LinePlot {
         let middle = |bin: usize| (TEMPI.start() + BIN * bin + BIN / 2) as f64;
-        let line = |way: &crate::comparison::Way| {
+        let line = |way: &Way| {
             let probs = way.runs.first().map_or(&[][..], |run| &run.detail);
             let points = probs.iter().enumerate().map(|(bin, p)| [middle(bin), *p]);
             Line::new(&way.name, points.collect())
         };
-        LinePlot {
-            title: format!("One clip: its tempo is in the bin around {}", middle(self.shown)),
-            x_label: "beats a minute".into(),
-            y_label: "probability of the bin".into(),
-            lines: self.comparison.ways.iter().map(line).collect(),
-            ..Default::default()
-        }
-    }
-
-    /// The relative difference in F1 of the paper's +118 %.
-    fn gains(&self) -> String {
-        let comparison = &self.comparison;
-        let mean = |way| comparison.mean(way, 0).mean;
-        let linear = comparison.ways.first().map_or(f64::NAN, mean);
-        let gain = |way| {
-            let way: &crate::comparison::Way = way;
-            format!("{} {:+.0} %", way.name, 100.0 * (mean(way) / linear - 1.0))
-        };
-        comparison.ways.iter().skip(1).map(gain).collect::<Vec<_>>().join(", ")
-    }
-
-    /// The page.
-    pub fn page(&self, settings: &Settings, command: &str) -> Page {
-        let Settings { train_each, test_each, training, .. } = settings;
-        let title = "The tempo of a metronome with linear and Fourier heads";
-        let mut page = Page::new("tempo", &titled(title, settings.seeds.len(), "seed"), command);
-        page.text(&format!(
-            "Clips of 5.12 s are generated (`crates/lab/src/tempo/clips.rs`; data seed {}): clicks \
-             at 50 to 210 beats a minute in noise, {train_each} of each tempo to learn, {test_each} \
-             to be judged by. A small audio spectrogram transformer reads 32 tokens of 4 columns of \
-             8 bands: {}, softmax attention, the mean over tokens, and a head on {BINS} bins of \
-             {BIN} beats a minute each: a linear layer, or a Fourier head without regularisation. \
-             {} updates of {} clips with AdamW (weight decay {}), the learning rate rising to {} \
-             over the first tenth and falling to 0; everything but the head is alike. Seeds of \
-             weights and batches: {}.",
-            settings.data_seed,
-            settings.size,
-            training.updates,
-            training.batch,
-            training.weight_decay,
-            training.learning_rate,
-            listed(&settings.seeds)
-        ));
-        page.heading("F1");
-        self.comparison.write(&mut page, "tempo", "Macro F1 on test clips while training");
-        page.heading("One clip (Figure 7)");
-        page.text("Drawn by the data's seed; networks of the first seed.");
-        page.plot("tempo-example", &self.distributions());
-        page.heading("What the paper finds");
-        page.text(&format!(
-            "A Fourier head has +118 % of the linear head's F1, the best one with a single \
-             frequency; its F1 scores are not given. The paper tunes the whole Audio Spectrogram \
-             Transformer, pretrained on AudioSet. Here, of the mean F1: {}.",
-            self.gains()
-        ));
-        page.heading("What may be concluded, and what not");
-        page.text(
-            "The lines under the table say which differences in F1 these seeds show, for a small \
-             network that begins from nothing and few clips. A head of N frequencies puts at most \
-             (N + 1)/33 on one bin, so its cross-entropy cannot fall below ln(33/(N + 1)): 2.80 for \
-             one frequency, 2.40 for two. A training loss well above that says that the head has \
-             not learned what it could, and a low F1 is then one of too few updates, not of too \
-             few frequencies.",
-        );
-        page.text(
-            "Nothing follows for recordings of real metronomes or for a pretrained network. Bins \
-             are in order here; where classes are not, neighbours have nothing to teach. The \
-             intervals are over seeds of weights and batches on one set of clips.",
-        );
-        page
+        plot(
+            format!("One clip: its tempo is in the bin around {}", middle(self.shown)),
+            ["beats a minute", "probability of the bin"],
+            LINEAR,
+            self.comparison.ways.iter().map(line).collect(),
+        )
     }
 }
 

@@ -8,8 +8,6 @@
 
 mod kind;
 
-use std::fmt;
-
 use burn::{
     module::{Module, Param, ParamId},
     nn::{
@@ -21,8 +19,9 @@ use burn::{
     tensor::{Bool, Int, Tensor, activation::gelu},
 };
 use overtone_model::{FourierAttention, FourierAttentionConfig, Init, Matrices, RShape};
+use overtone_train::optimizer::scalar;
 
-pub use kind::{Kind, NoKind};
+pub use kind::Kind;
 
 /// How large.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,13 +32,6 @@ pub struct Size {
     pub n_heads: usize,
     /// Blocks.
     pub n_layers: usize,
-}
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { d_model, n_heads, n_layers } = self;
-        write!(f, "{n_layers} layers, {n_heads} heads and width {d_model}")
-    }
 }
 
 /// One multi-head attention.
@@ -116,36 +108,18 @@ impl Attention {
         }
     }
 
-    /// What each head gives each key, `[batch, heads, queries, keys]`, and the result.
-    fn forward(
-        &self,
-        x: Tensor<3>,
-        causal: bool,
-        valid: Option<Tensor<2, Bool>>,
-    ) -> (Option<Tensor<4>>, Tensor<3>) {
+    fn forward(&self, x: Tensor<3>, causal: bool, valid: Option<Tensor<2, Bool>>) -> Tensor<3> {
         match self {
-            Self::Fourier(attention) => (None, attention.forward_masked(x, valid)),
-            Self::Softmax(attention) => {
-                let [batch, time, _] = x.dims();
-                let device = x.device();
-                let mut input = MhaInput::self_attn(x);
-                if let Some(valid) = valid {
-                    input = input.mask_pad(valid.bool_not());
-                }
-                if causal {
-                    input = input.mask_attn(generate_autoregressive_mask(batch, time, &device));
-                }
-                let output = attention.forward(input);
-                (Some(output.weights), output.context)
-            }
+            Self::Fourier(attention) => attention.forward_masked(x, valid),
+            Self::Softmax(attention) => attention.forward(masked(x, causal, valid)).context,
         }
     }
 
-    fn weights(&self, x: Tensor<3>, causal: bool, valid: Option<Tensor<2, Bool>>) -> Tensor<4> {
-        match (self.forward(x.clone(), causal, valid.clone()), self) {
-            ((Some(weights), _), _) => weights,
-            (_, Self::Fourier(attention)) => attention.weights(x, valid),
-            (_, Self::Softmax(_)) => unreachable!("softmax attention gives its weights"),
+    /// The weight of each key for each query, `[batch, heads, queries, keys]`.
+    fn weights(&self, x: Tensor<3>, causal: bool) -> Tensor<4> {
+        match self {
+            Self::Fourier(attention) => attention.weights(x, None),
+            Self::Softmax(attention) => attention.forward(masked(x, causal, None)).weights,
         }
     }
 
@@ -160,13 +134,26 @@ impl Attention {
         }
     }
 
-    /// The learned `R`, if there is one.
-    fn radii(&self) -> Vec<f64> {
+    /// The mean learned `R`, if there is one.
+    fn radius(&self) -> Option<f64> {
         match self {
-            Self::Softmax(_) => Vec::new(),
-            Self::Fourier(attention) => attention.r.val().into_data().iter::<f64>().collect(),
+            Self::Softmax(_) => None,
+            Self::Fourier(attention) => Some(scalar(attention.r.val().mean())),
         }
     }
+}
+
+/// The input of burn's self-attention.
+fn masked(x: Tensor<3>, causal: bool, valid: Option<Tensor<2, Bool>>) -> MhaInput {
+    let ([batch, time, _], device) = (x.dims(), x.device());
+    let mut input = MhaInput::self_attn(x);
+    if let Some(valid) = valid {
+        input = input.mask_pad(valid.bool_not());
+    }
+    if causal {
+        input = input.mask_attn(generate_autoregressive_mask(batch, time, &device));
+    }
+    input
 }
 
 impl Matrices for Attention {
@@ -264,17 +251,14 @@ impl Transformer {
     pub fn head_distances(&self, x: Tensor<3>) -> Vec<f64> {
         let mut distances = Vec::new();
         self.run(x, None, None, &mut |block: &Block, x| {
-            let weights = block.attention.weights(x, self.causal, None);
-            distances.push(mean_distance(weights));
+            distances.push(mean_distance(block.attention.weights(x, self.causal)));
         });
         distances
     }
 
     /// The mean learned `R` of each layer's attention; empty for softmax.
     pub fn radii(&self) -> Vec<f64> {
-        let layers = self.blocks.iter().map(|block| block.attention.radii());
-        let layers = layers.filter(|radii| !radii.is_empty());
-        layers.map(|radii| radii.iter().sum::<f64>() / radii.len() as f64).collect()
+        self.blocks.iter().filter_map(|block| block.attention.radius()).collect()
     }
 
     /// `look` sees each block and its attention's input.
@@ -288,7 +272,7 @@ impl Transformer {
         for block in &self.blocks {
             let normal = block.norm.forward(x.clone());
             look(block, normal.clone());
-            x = x + block.attention.forward(normal, self.causal, valid.clone()).1;
+            x = x + block.attention.forward(normal, self.causal, valid.clone());
             if let (Some(cross), Some(memory)) = (&block.cross, memory) {
                 x = x.clone() + cross.attention.cross(cross.norm.forward(x), memory);
             }

@@ -13,19 +13,20 @@ use burn::{
     tensor::{Bool, Device, Int, Tensor, TensorData},
 };
 use overtone_core::seed;
-use overtone_eval::table::Table;
 use overtone_model::{Init, Matrices, head::cross_entropy};
+use rand::seq::SliceRandom;
 
-use crate::comparison::{Comparison, Metric, Run};
+use crate::comparison::{Comparison, Metric};
 use crate::grid::Grid;
-use crate::learning::{self, Cost, Order, Training};
-use crate::page::{Page, titled};
+use crate::learning::{Order, Task};
+use crate::report::Report;
+use crate::study::{Study, StudyError, invalid, whole};
 use crate::transformer::{Embeddings, Kind, Memory, Sight, Size, Transformer, linear};
 
 const METRICS: [Metric; 3] = [
-    Metric { name: "exact, %", digits: 1, more_is_better: Some(true) },
-    Metric { name: "BLEU", digits: 1, more_is_better: Some(true) },
-    Metric { name: "training loss, nats a word", digits: 4, more_is_better: None },
+    Metric { name: "exact, %", digits: 1 },
+    Metric { name: "BLEU", digits: 1 },
+    Metric { name: "training loss, nats a word", digits: 4 },
 ];
 
 /// Before a translation begins, and after it has ended: both are the same token.
@@ -63,23 +64,20 @@ impl Corpus {
     pub fn draw(data_seed: u64, below: u32, n_train: usize, n_test: usize) -> Self {
         assert!(n_train + n_test <= below as usize, "{below} numbers are too few");
         let mut all: Vec<u32> = (0..below).collect();
-        learning::shuffle(&mut all, &mut seed::generator(data_seed, "numbers"));
+        all.shuffle(&mut seed::generator(data_seed, "numbers"));
         let germans: Vec<String> = all.iter().map(|n| numbers::german(*n)).collect();
         let letters: BTreeSet<char> = germans.iter().flat_map(|word| word.chars()).collect();
         let words: BTreeSet<&str> = all.iter().flat_map(|n| numbers::english(*n)).collect();
         let (letters, words) = (Vec::from_iter(letters), Vec::from_iter(words));
         let place = |found: Result<usize, usize>| found.map_or(END, |place| place as i32 + 1);
+        let source =
+            |word: &String| word.chars().map(|c| place(letters.binary_search(&c))).collect();
+        let target = |n: &u32| {
+            numbers::english(*n).iter().map(|word| place(words.binary_search(word))).collect()
+        };
         let pairs = |some: std::ops::Range<usize>| Pairs {
-            sources: germans[some.clone()]
-                .iter()
-                .map(|word| word.chars().map(|c| place(letters.binary_search(&c))).collect())
-                .collect(),
-            targets: all[some]
-                .iter()
-                .map(|n| {
-                    numbers::english(*n).iter().map(|w| place(words.binary_search(w))).collect()
-                })
-                .collect(),
+            sources: germans[some.clone()].iter().map(source).collect(),
+            targets: all[some].iter().map(target).collect(),
         };
         let longest = |rows: &mut dyn Iterator<Item = usize>| rows.max().unwrap_or(0);
         Self {
@@ -95,19 +93,15 @@ impl Corpus {
     }
 }
 
-/// Rows of tokens with `filler` up to the longest, `[rows, longest]`, and which are real.
+/// Rows of tokens, padded to the longest, `[rows, longest]`, and which are real.
 fn padded(rows: &[&[i32]], device: &Device) -> (Tensor<2, Int>, Tensor<2, Bool>) {
     let longest = rows.iter().map(|row| row.len()).max().unwrap_or(0);
-    let shape = [rows.len(), longest];
-    let place = |t: usize| rows.iter().map(move |row| row.get(t).copied());
-    let mut tokens = vec![END; rows.len() * longest];
-    let mut real = vec![false; rows.len() * longest];
-    for t in 0..longest {
-        for (i, token) in place(t).enumerate() {
-            tokens[i * longest + t] = token.unwrap_or(END);
-            real[i * longest + t] = token.is_some();
-        }
+    let (mut tokens, mut real) = (Vec::new(), Vec::new());
+    for row in rows {
+        tokens.extend((0..longest).map(|t| row.get(t).copied().unwrap_or(END)));
+        real.extend((0..longest).map(|t| t < row.len()));
     }
+    let shape = [rows.len(), longest];
     let tokens = Tensor::from_data(TensorData::new(tokens, shape), device);
     (tokens, Tensor::from_data(TensorData::new(real, shape), device))
 }
@@ -196,86 +190,122 @@ impl Translator {
     }
 }
 
-/// Exact translations in percent, and BLEU.
-fn judge(network: &Translator, corpus: &Corpus) -> Vec<f64> {
-    let Pairs { sources, targets } = &corpus.test;
-    // One word more than the longest, so that a translation can be too long.
-    let said = network.translate(sources, corpus.longest[1] + 1);
-    let exact = said.iter().zip(targets).filter(|(a, b)| a == b).count();
-    vec![100.0 * exact as f64 / targets.len() as f64, bleu::bleu(&said, targets)]
+/// Translation of numbers.
+struct Numbers<'a> {
+    corpus: &'a Corpus,
+    size: Size,
 }
 
-/// Trains and measures everything; `progress` is called after each of [`Grid::units`].
-pub fn run(grid: &Grid, corpus: &Corpus, progress: &(dyn Fn() + Sync)) -> Comparison {
-    let network =
-        |kind, seed| learning::network(seed, |init| Translator::new(kind, grid.size, corpus, init));
-    let loss = |training: Training, seed: u64| {
-        let mut order = Order::new(corpus.train.sources.len(), seed);
-        move |network: &Translator, device: &Device| {
-            network.loss(&corpus.train, &order.next(training.batch), device)
+impl Numbers<'_> {
+    /// Exact translations in percent, and BLEU.
+    fn scores(&self, network: &Translator) -> [f64; 2] {
+        let Pairs { sources, targets } = &self.corpus.test;
+        // One word more than the longest, so that a translation can be too long.
+        let said = network.translate(sources, self.corpus.longest[1] + 1);
+        let exact = said.iter().zip(targets).filter(|(a, b)| a == b).count();
+        [100.0 * exact as f64 / targets.len() as f64, bleu::bleu(&said, targets)]
+    }
+}
+
+impl Task for Numbers<'_> {
+    type Way = Kind;
+    type Network = Translator;
+
+    fn network(&self, kind: Kind, init: &mut Init<'_>) -> Translator {
+        Translator::new(kind, self.size, self.corpus, init)
+    }
+
+    fn loss(&self, seed: u64, batch: usize) -> impl FnMut(&Translator, &Device) -> Tensor<1> {
+        let train = &self.corpus.train;
+        let mut order = Order::new(train.sources.len(), seed);
+        move |network, device| network.loss(train, &order.next(batch), device)
+    }
+
+    fn look(&self, network: &Translator) -> f64 {
+        self.scores(network)[0]
+    }
+
+    fn judge(&self, network: &Translator, loss: f64) -> (Vec<f64>, Vec<f64>) {
+        let [exact, bleu] = self.scores(network);
+        (vec![exact, bleu, loss], Vec::new())
+    }
+}
+
+/// Numbers from German to English with softmax and Fourier attention (FourierFormer: Table 5)
+#[derive(Clone, Debug, clap::Args)]
+pub struct Translation {
+    /// Seed of the numbers for training and for the test.
+    #[arg(long, default_value = "1")]
+    pub data_seed: u64,
+    /// Numbers from 0 to one less.
+    #[arg(long, default_value = "10000", value_parser = whole(2..=numbers::LARGEST as u64 + 1))]
+    pub below: usize,
+    /// Numbers for training.
+    #[arg(long, default_value = "3000", value_parser = whole(1..=1_000_000))]
+    pub n_train: usize,
+    /// Other numbers for the test.
+    #[arg(long, default_value = "256", value_parser = whole(1..=1_000_000))]
+    pub n_test: usize,
+    /// Optimizer steps.
+    #[arg(long, default_value = "400", value_parser = whole(1..=1_000_000))]
+    pub updates: usize,
+    /// What is compared.
+    #[command(flatten)]
+    pub grid: Grid,
+}
+
+impl Translation {
+    /// Trains and measures everything.
+    fn compare(&self, corpus: &Corpus, tick: &(dyn Fn() + Sync)) -> Comparison {
+        let task = Numbers { corpus, size: self.grid.network.size() };
+        self.grid.run(&task, &METRICS, self.updates, |kind| kind, tick)
+    }
+}
+
+impl Study for Translation {
+    const NAME: &'static str = "translation";
+    // The paper has power 2 and an R of 1 in this place.
+    const DEFAULTS: &'static [(&'static str, &'static str)] =
+        &[("attentions", "softmax,fourier2/R1,fourier4/R1")];
+    const QUICK: &'static [&'static str] = &[
+        "seeds=1,2",
+        "below=1000",
+        "n_train=800",
+        "n_test=200",
+        "attentions=softmax,fourier2/R1",
+        "updates=100",
+    ];
+    type Found = Comparison;
+
+    fn units(&self) -> usize {
+        self.grid.units()
+    }
+
+    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Comparison, StudyError> {
+        self.grid.check()?;
+        let Self { data_seed, below, n_train, n_test, .. } = *self;
+        if n_train + n_test > below {
+            let expected =
+                format!("with n_test={n_test} they are more than the numbers below {below}");
+            return Err(invalid("n_train", n_train, expected));
         }
-    };
-    let train = |kind, training: Training, seed| -> Run {
-        let look = |network: &Translator| judge(network, corpus)[0];
-        let trained = learning::train(network(kind, seed), training, loss(training, seed), look);
-        let mut scores = judge(&trained.network, corpus);
-        scores.push(trained.loss);
-        Run { seed, scores, curve: trained.curve, detail: Vec::new() }
-    };
-    let cost = |kind, training: Training| -> Cost {
-        learning::cost(network(kind, 0), training, loss(training, 0))
-    };
-    grid.run(&METRICS, &train, &cost, progress)
-}
+        let corpus = Corpus::draw(data_seed, below as u32, n_train, n_test);
+        Ok(self.compare(&corpus, tick))
+    }
 
-/// The page.
-pub fn page(grid: &Grid, corpus: &Corpus, found: &Comparison, command: &str) -> Page {
-    let title = "Numbers from German to English with softmax and Fourier attention";
-    let mut page = Page::new("translation", &titled(title, grid.seeds.len(), "seed"), command);
-    page.text(&format!(
-        "Numbers spelled in German, letter by letter (`siebenundsechzig`), are said in English, \
-         word by word (`sixty seven`): {} to learn, {} others to be judged by \
-         (`crates/lab/src/translation/numbers.rs`). The encoder reads up to {} letters, padding \
-         masked; the decoder sees its own words before and all letters, so keys are of another \
-         number than queries, and units and tens change places. Encoder and decoder are alike, and \
-         attention is of one kind within both and across. {} It takes {}. A translation takes the likeliest word \
-         each time; exact means every word is right. It is of the network after the last update; \
-         nothing was chosen by it.",
-        corpus.train.sources.len(),
-        corpus.test.sources.len(),
-        corpus.longest[0],
-        grid.describe(),
-        grid.length()
-    ));
-    page.heading("Exact translations and BLEU");
-    found.write(&mut page, "translation", "Exact translations of unseen numbers while training");
-    page.heading("The paper's Table 5");
-    page.text(
-        "IWSLT'14 from German to English, 12 layers; one number each, without a spread. The paper's \
-         Fourier attention has power 2 and an initial `R` of 1 there. Its sentences are people's, \
-         and its networks hundreds of times larger: levels cannot be compared.",
-    );
-    let mut paper = Table::new(&["network", "BLEU"]);
-    paper.row(vec!["softmax".into(), "34.42".into()]);
-    paper.row(vec!["Fourier".into(), "34.68".into()]);
-    page.table("translation-paper", &paper);
-    page.heading("What may be concluded, and what not");
-    page.text(
-        "The lines under the table say which differences these seeds show in how many unseen numbers \
-         are right after these updates. The task has one right answer and little to remember: given \
-         enough updates every way should come to nearly 100 %, so a difference is one of how quickly \
-         they learn.",
-    );
-    page.text(
-        "Nothing follows for language that people speak. The intervals are over seeds of weights and \
-         batches on one choice of numbers.",
-    );
-    page
+    fn report(&self, found: &Comparison) -> Report {
+        let mut report = Report::default();
+        let title = "Exact translations of unseen numbers while training";
+        found.add(&mut report, Self::NAME, title);
+        report
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::tiny;
+    use crate::learning;
 
     fn corpus() -> Corpus {
         Corpus::draw(1, 100, 60, 40)
@@ -317,21 +347,11 @@ mod tests {
     #[test]
     fn numbers_that_were_learned_are_translated() {
         let corpus = Corpus { test: corpus().train, ..corpus() };
-        let training = Training {
-            updates: 150,
-            batch: 20,
-            learning_rate: 0.01,
-            weight_decay: 0.0,
-            look_every: 150,
-        };
-        let grid = Grid {
-            kinds: vec![Kind::Softmax, "fourier2".parse().unwrap()],
-            rates: vec![0.01],
-            seeds: vec![1],
-            size: Size { d_model: 16, n_heads: 2, n_layers: 1 },
-            training,
-        };
-        let found = run(&grid, &corpus, &|| ());
+        let mut grid = tiny(&["softmax", "fourier2"], &[0.01]);
+        (grid.network.d_model, grid.network.batch, grid.network.seeds) = (16, 20, vec![1]);
+        let study =
+            Translation { data_seed: 1, below: 100, n_train: 60, n_test: 40, updates: 150, grid };
+        let found = study.compare(&corpus, &|| ());
         for way in &found.ways {
             let [exact, bleu, loss] = way.runs[0].scores[..] else { panic!("three scores") };
             assert!(

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 use overtone_eval::Pooled;
-use overtone_lab::smoothness::{self, Settings};
+use overtone_lab::Colour;
+use overtone_lab::smoothness::{SmoothnessStudy, squares};
 use overtone_testkit::{assert_close, golden};
 use serde_json::{Map, Value};
 
@@ -32,7 +33,7 @@ fn smoothness_of_square_waves() {
     for (length, waves) in entries("square_wave_") {
         for (sines, expected) in waves.as_object().unwrap() {
             let sines: usize = sines.parse().unwrap();
-            let found = &smoothness::squares(length.parse().unwrap(), sines..=sines)[0];
+            let found = &squares(length.parse().unwrap(), sines..=sines)[0];
             let expected = ["L2", "L1"].map(|norm| expected[norm].as_f64().unwrap());
             let what = format!("square wave of {sines} sines");
             assert_close(&what, &[found.l2, found.l1], &expected, SQUARE_WAVES, 0.0);
@@ -46,7 +47,8 @@ fn smoothness_of_noise() {
     for (numbers, expected) in entries("noise_m") {
         let (length, trials) = numbers.trim_end_matches("trials").split_once('_').unwrap();
         let (length, trials) = (length.parse().unwrap(), trials.parse().unwrap());
-        for found in smoothness::noise(Settings { seed: 1, trials, length }) {
+        let study = SmoothnessStudy { seed: 1, trials, length };
+        for found in Colour::ALL.map(|colour| study.noise(colour)) {
             let [mean, sd] = [0, 1].map(|i| expected["values"][found.colour.name()][i].as_f64());
             let (mean, sd) = (mean.unwrap(), sd.unwrap());
             let Pooled { n, mean: our_mean, .. } = found.smoothness;

@@ -13,7 +13,7 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use safetensors::{Dtype, SafeTensors};
 
 /// Patterns of the files that are checked: prefix and suffix of a name.
-pub const PATTERNS: [(&str, &str); 10] = [
+pub const PATTERNS: [(&str, &str); 9] = [
     ("dt_atari", "_weights.safetensors"),
     ("dt_gym", "_weights.safetensors"),
     ("fourier_head_", ".safetensors"),
@@ -22,7 +22,6 @@ pub const PATTERNS: [(&str, &str); 10] = [
     ("gmm_mle_", ".safetensors"),
     ("smoothness", "_pmfs.safetensors"),
     ("fourier_attention", ".safetensors"),
-    ("toy_datasets", ".safetensors"),
     ("toy_mlp", "_weights.safetensors"),
 ];
 

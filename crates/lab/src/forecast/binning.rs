@@ -2,10 +2,10 @@
 //!
 //! Two strategies (Gillman et al. 2025, Section 2.3, "Binning strategy"):
 //!
-//! - [`Precision::Uniform`]: bins of one width.
-//! - [`Precision::Mixed`]: where most values are, the *dense* interval, bins are narrower than
+//! - [`Binning::uniform`]: bins of one width.
+//! - [`Binning::mixed`]: where most values are, the *dense* interval, bins are narrower than
 //!   in the rest of the range. Of m bins, `⌊d·m⌋` are for the sparse part and the others for
-//!   the dense interval, which [`Precision::fit`] estimates from training data.
+//!   the dense interval, which lies between two [`quantile`]s of the training data.
 //!
 //! **A head never sees these edges.** The Fourier head's density lives on a latent [-1, 1]
 //! that is cut into m bins of one width, and bin j is read at `-1 + (2j + 1)/m` by its
@@ -26,106 +26,61 @@
 //!   interval and about four above it (found by repeating its arithmetic); here a value comes
 //!   back at most half a bin away.
 
-use overtone_model::{ModelError, error::config_error};
-
-/// How wide the bins of a range are.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Precision {
-    /// All the same.
-    Uniform,
-    /// Narrower in one interval.
-    Mixed {
-        /// d in [0, 1): the share of bins outside the dense interval. With no bin there
-        /// (`⌊d·m⌋ = 0`) the bins cover the dense interval alone.
-        sparse: f64,
-        /// The dense interval, within the range.
-        dense: [f64; 2],
-    },
-}
-
-impl Precision {
-    /// Mixed precision whose dense interval lies between two quantiles of `values`, cut to
-    /// `range`.
-    ///
-    /// # Errors
-    /// When a value is not finite, the range is empty, the quantiles do not rise within [0, 1],
-    /// or there is no interval between them.
-    pub fn fit(
-        sparse: f64,
-        quantiles: [f64; 2],
-        range: [f64; 2],
-        values: &[f64],
-    ) -> Result<Self, ModelError> {
-        if !(0.0 <= quantiles[0] && quantiles[0] < quantiles[1] && quantiles[1] <= 1.0) {
-            let got = format!("{quantiles:?}");
-            return Err(config_error("binning.quantiles", got, "must rise within [0, 1]"));
-        }
-        check_range(range)?;
-        let mut sorted = values.to_vec();
-        if sorted.is_empty() || !sorted.iter().all(|value| value.is_finite()) {
-            let got = format!("{} values", sorted.len());
-            return Err(config_error("binning.values", got, "must be finite, and at least one"));
-        }
-        sorted.sort_by(f64::total_cmp);
-        let dense = quantiles.map(|q| quantile(&sorted, q).clamp(range[0], range[1]));
-        check_dense(dense, range)?;
-        Ok(Self::Mixed { sparse, dense })
-    }
-}
-
-/// How a range is cut.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BinningConfig {
-    /// m.
-    pub bins: usize,
-    /// Lowest and highest value with a bin of its own.
-    pub range: [f64; 2],
-    /// How wide the bins are.
-    pub precision: Precision,
-}
-
 /// A range cut into bins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binning {
-    config: BinningConfig,
     /// m + 1 of them, rising.
     edges: Vec<f64>,
 }
 
 impl Binning {
-    /// # Errors
-    /// When there is no bin, the range or the dense interval is empty or not finite, the dense
-    /// interval leaves the range, the sparse share leaves [0, 1), or a part of the range would
-    /// be left without a bin.
-    pub fn new(config: BinningConfig) -> Result<Self, ModelError> {
-        let BinningConfig { bins, range, precision } = config;
-        if bins == 0 {
-            return Err(config_error("binning.bins", 0, "must be at least 1"));
+    /// `bins` bins of one width.
+    ///
+    /// # Panics
+    /// When there is no bin, or the range does not rise.
+    pub fn uniform(bins: usize, range: [f64; 2]) -> Self {
+        Self::of(&[(range, bins)])
+    }
+
+    /// `⌊sparse · bins⌋` bins in the rest of the range, or none with less than one on each side
+    /// of the dense interval, and the others in the dense interval.
+    ///
+    /// # Panics
+    /// When there is no bin, or the dense interval does not rise within the range.
+    pub fn mixed(bins: usize, range: [f64; 2], sparse: f64, dense: [f64; 2]) -> Self {
+        assert!(range[0] <= dense[0] && dense[1] <= range[1], "{dense:?} within {range:?}");
+        let sides = [[range[0], dense[0]], [dense[1], range[1]]];
+        let [below, above] = sides.map(|[low, high]| high - low);
+        let n_sides = usize::from(below > 0.0) + usize::from(above > 0.0);
+        let n_sparse = (sparse * bins as f64).floor() as usize;
+        if n_sides == 0 || n_sparse < n_sides {
+            return Self::uniform(bins, dense);
         }
-        check_range(range)?;
-        let parts = match precision {
-            Precision::Uniform => vec![(range, bins)],
-            Precision::Mixed { sparse, dense } => mixed_parts(bins, range, sparse, dense)?,
+        let n_below = match n_sides {
+            2 => {
+                let share = (n_sparse as f64 * below / (below + above)).round() as usize;
+                share.clamp(1, n_sparse - 1)
+            }
+            _ if below > 0.0 => n_sparse,
+            _ => 0,
         };
-        let mut edges = vec![parts[0].0[0]];
-        for ([low, high], n) in parts {
-            edges.extend((1..n).map(|i| low + (high - low) * i as f64 / n as f64));
-            edges.push(high);
+        Self::of(&[(sides[0], n_below), (dense, bins - n_sparse), (sides[1], n_sparse - n_below)])
+    }
+
+    /// Neighbouring intervals and the bins of each.
+    fn of(parts: &[([f64; 2], usize)]) -> Self {
+        let mut edges = vec![];
+        for &([low, high], n) in parts {
+            edges.extend((0..n).map(|i| low + (high - low) * i as f64 / n as f64));
         }
-        if !edges.is_sorted_by(|a, b| a < b) {
-            return Err(config_error("binning.bins", bins, "too many for so short a range"));
-        }
-        Ok(Self { config, edges })
+        edges.extend(parts.iter().rev().find(|(_, n)| *n > 0).map(|([_, high], _)| *high));
+        assert!(edges.len() > 1 && edges.is_sorted_by(|a, b| a < b), "no bins of {parts:?}");
+        Self { edges }
     }
 
     /// m.
     pub fn n_bins(&self) -> usize {
-        self.config.bins
-    }
-
-    /// What it was made from.
-    pub fn config(&self) -> &BinningConfig {
-        &self.config
+        self.edges.len() - 1
     }
 
     /// The m + 1 edges, rising.
@@ -141,11 +96,6 @@ impl Binning {
         0.5 * (self.edges[bin] + self.edges[bin + 1])
     }
 
-    /// The middles of all bins, rising.
-    pub fn centres(&self) -> Vec<f64> {
-        (0..self.n_bins()).map(|bin| self.centre(bin)).collect()
-    }
-
     /// A bin's width, in units of values.
     ///
     /// # Panics
@@ -155,7 +105,7 @@ impl Binning {
     }
 
     /// The bin of a value, which begins at its lower edge; beyond the edges the nearest one.
-    /// What is not a number is in the first.
+    /// NaN is in the first.
     pub fn bin_of(&self, value: f64) -> usize {
         self.edges[1..self.n_bins()].partition_point(|&edge| edge <= value)
     }
@@ -177,89 +127,30 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
 }
 
-fn rises([low, high]: [f64; 2]) -> bool {
-    low.is_finite() && high.is_finite() && low < high
-}
-
-fn check_range(range: [f64; 2]) -> Result<(), ModelError> {
-    if rises(range) {
-        return Ok(());
-    }
-    let got = format!("{range:?}");
-    Err(config_error("binning.range", got, "must be two rising finite numbers"))
-}
-
-fn check_dense(dense: [f64; 2], range: [f64; 2]) -> Result<(), ModelError> {
-    if rises(dense) && range[0] <= dense[0] && dense[1] <= range[1] {
-        return Ok(());
-    }
-    let got = format!("{dense:?}");
-    Err(config_error("binning.dense", got, "must be an interval within the range"))
-}
-
-/// The intervals of a range with mixed precision from left to right, and the bins of each.
-fn mixed_parts(
-    bins: usize,
-    range: [f64; 2],
-    sparse: f64,
-    dense: [f64; 2],
-) -> Result<Vec<([f64; 2], usize)>, ModelError> {
-    if !(0.0..1.0).contains(&sparse) {
-        return Err(config_error("binning.sparse", sparse, "must lie in [0, 1)"));
-    }
-    check_dense(dense, range)?;
-    let n_sparse = (sparse * bins as f64).floor() as usize;
-    let sides = [[range[0], dense[0]], [dense[1], range[1]]];
-    let [below, above] = sides.map(|[low, high]| high - low);
-    if n_sparse == 0 {
-        return Ok(vec![(dense, bins)]);
-    }
-    if below + above == 0.0 {
-        let expected = "must be below 1/bins when the dense interval is the whole range";
-        return Err(config_error("binning.sparse", sparse, expected));
-    }
-    let n_below = match (below > 0.0, above > 0.0) {
-        (true, true) if n_sparse < 2 => {
-            let expected = "must give a bin to each side of the dense interval, or none to both";
-            return Err(config_error("binning.sparse", sparse, expected));
-        }
-        (true, true) => {
-            let share = (n_sparse as f64 * below / (below + above)).round() as usize;
-            share.clamp(1, n_sparse - 1)
-        }
-        (true, false) => n_sparse,
-        _ => 0,
-    };
-    let parts = [(sides[0], n_below), (dense, bins - n_sparse), (sides[1], n_sparse - n_below)];
-    Ok(parts.into_iter().filter(|(_, n)| *n > 0).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const RANGE: [f64; 2] = [-15.0, 15.0];
 
-    fn uniform(bins: usize) -> Binning {
-        Binning::new(BinningConfig { bins, range: RANGE, precision: Precision::Uniform }).unwrap()
+    fn mixed(bins: usize, sparse: f64, dense: [f64; 2]) -> Binning {
+        Binning::mixed(bins, RANGE, sparse, dense)
     }
 
-    fn mixed(bins: usize, sparse: f64, dense: [f64; 2]) -> Result<Binning, ModelError> {
-        let precision = Precision::Mixed { sparse, dense };
-        Binning::new(BinningConfig { bins, range: RANGE, precision })
+    fn centres(binning: &Binning) -> Vec<f64> {
+        (0..binning.n_bins()).map(|bin| binning.centre(bin)).collect()
     }
 
     /// Bins whose middle lies within an interval.
     fn count(binning: &Binning, [low, high]: [f64; 2]) -> usize {
-        binning.centres().iter().filter(|&&centre| low < centre && centre < high).count()
+        centres(binning).iter().filter(|&&centre| low < centre && centre < high).count()
     }
 
     #[test]
     fn uniform_bins_by_hand() {
-        let config = BinningConfig { bins: 3, range: [-1.0, 0.5], precision: Precision::Uniform };
-        let binning = Binning::new(config).unwrap();
+        let binning = Binning::uniform(3, [-1.0, 0.5]);
         assert_eq!(binning.edges(), [-1.0, -0.5, 0.0, 0.5]);
-        assert_eq!(binning.centres(), [-0.75, -0.25, 0.25]);
+        assert_eq!(centres(&binning), [-0.75, -0.25, 0.25]);
         let bins = [-9.0, -1.0, -0.51, -0.5, 0.49, 0.5, 9.0, f64::NAN].map(|x| binning.bin_of(x));
         assert_eq!(bins, [0, 0, 0, 1, 2, 2, 2, 0]);
     }
@@ -268,7 +159,7 @@ mod tests {
     fn mixed_bins_by_hand() {
         // ⌊0.3 · 10⌋ = 3 sparse bins over 14 below and 5 above: 2.2 and 0.8, so 2 and 1; seven
         // of width 11/7 between.
-        let binning = mixed(10, 0.3, [-1.0, 10.0]).unwrap();
+        let binning = mixed(10, 0.3, [-1.0, 10.0]);
         let edges = binning.edges();
         assert_eq!([edges[0], edges[1], edges[2]], [-15.0, -8.0, -1.0]);
         assert_eq!([edges[9], edges[10]], [10.0, 15.0]);
@@ -281,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_published_bins_are_counted_as_the_paper_says() {
-        let binning = mixed(4096, 0.2, [-1.0, 10.0]).unwrap();
+        let binning = mixed(4096, 0.2, [-1.0, 10.0]);
         // ⌊0.2 · 4096⌋ = 819; 14/19 of them below: 603.5, rounded up.
         assert_eq!(count(&binning, [-1.0, 10.0]), 4096 - 819);
         assert_eq!(count(&binning, [-15.0, -1.0]), 603);
@@ -291,12 +182,12 @@ mod tests {
     #[test]
     fn every_bin_comes_back_and_every_value_within_half_a_width() {
         for binning in [
-            uniform(1),
-            uniform(257),
-            mixed(257, 0.2, [-1.0, 10.0]).unwrap(),
-            mixed(64, 0.5, [-15.0, 0.0]).unwrap(),
-            mixed(64, 0.5, [0.0, 15.0]).unwrap(),
-            mixed(8, 0.0, RANGE).unwrap(),
+            Binning::uniform(1, RANGE),
+            Binning::uniform(257, RANGE),
+            mixed(257, 0.2, [-1.0, 10.0]),
+            mixed(64, 0.5, [-15.0, 0.0]),
+            mixed(64, 0.5, [0.0, 15.0]),
+            mixed(8, 0.0, RANGE),
         ] {
             assert_eq!(binning.edges().len(), binning.n_bins() + 1);
             assert!(binning.edges().is_sorted_by(|a, b| a < b));
@@ -309,7 +200,7 @@ mod tests {
                 assert!(bin >= last, "{value}");
                 last = bin;
             }
-            for (bin, centre) in binning.centres().into_iter().enumerate() {
+            for (bin, centre) in centres(&binning).into_iter().enumerate() {
                 assert_eq!(binning.bin_of(centre), bin);
             }
         }
@@ -317,52 +208,15 @@ mod tests {
 
     #[test]
     fn without_sparse_bins_all_are_in_the_dense_interval() {
-        let binning = mixed(4, 0.2, [-1.0, 1.0]).unwrap(); // ⌊0.8⌋ = 0
+        let binning = mixed(4, 0.2, [-1.0, 1.0]); // ⌊0.8⌋ = 0
         assert_eq!(binning.edges(), [-1.0, -0.5, 0.0, 0.5, 1.0]);
         assert_eq!([binning.bin_of(-7.0), binning.bin_of(7.0)], [0, 3]);
     }
 
     #[test]
-    fn the_dense_interval_lies_between_quantiles() {
-        let values: Vec<f64> = (0..=100).map(|i| f64::from(i * i) / 100.0).rev().collect();
-        let fitted = Precision::fit(0.25, [0.1, 0.5], RANGE, &values).unwrap();
-        assert_eq!(fitted, Precision::Mixed { sparse: 0.25, dense: [1.0, 15.0] }); // of 25
-        let got = Precision::fit(0.25, [0.1, 0.305], RANGE, &values).unwrap();
-        let Precision::Mixed { dense, .. } = got else { panic!("{got:?}") };
-        // Half way between 30²/100 and 31²/100.
-        assert!((dense[1] - 9.305).abs() < 1e-12, "{dense:?}");
-    }
-
-    #[track_caller]
-    fn refused<T: std::fmt::Debug>(result: Result<T, ModelError>, key: &str) {
-        let error = result.unwrap_err();
-        assert!(matches!(error, ModelError::Config { .. }), "{error}");
-        assert!(error.to_string().starts_with(&format!("{key} = ")), "{error}");
-    }
-
-    #[test]
-    fn what_is_no_binning_is_refused() {
-        let of = |bins, range| {
-            Binning::new(BinningConfig { bins, range, precision: Precision::Uniform })
-        };
-        refused(of(0, RANGE), "binning.bins");
-        refused(of(100, [1.0, 1.0 + 1e-15]), "binning.bins");
-        for range in [[1.0, 1.0], [2.0, 1.0], [f64::NAN, 1.0], [0.0, f64::INFINITY]] {
-            refused(of(5, range), "binning.range");
-        }
-        for dense in [[1.0, 1.0], [2.0, 1.0], [-16.0, 1.0], [1.0, 16.0], [f64::NAN, 1.0]] {
-            refused(mixed(16, 0.2, dense), "binning.dense");
-        }
-        for sparse in [-0.1, 1.0, f64::NAN] {
-            refused(mixed(16, sparse, [-1.0, 1.0]), "binning.sparse");
-        }
-        refused(mixed(16, 0.2, RANGE), "binning.sparse"); // three bins for no place
-        refused(mixed(8, 0.2, [-1.0, 1.0]), "binning.sparse"); // one bin for two sides
-        refused(Precision::fit(0.2, [0.5, 0.5], RANGE, &[1.0, 2.0]), "binning.quantiles");
-        refused(Precision::fit(0.2, [0.1, 0.9], [1.0, -1.0], &[1.0, 2.0]), "binning.range");
-        refused(Precision::fit(0.2, [0.1, 0.9], RANGE, &[3.0; 9]), "binning.dense");
-        refused(Precision::fit(0.2, [0.1, 0.9], RANGE, &[20.0, 30.0]), "binning.dense");
-        refused(Precision::fit(0.2, [0.1, 0.9], RANGE, &[]), "binning.values");
-        refused(Precision::fit(0.2, [0.1, 0.9], RANGE, &[0.0, f64::NAN]), "binning.values");
+    fn without_a_place_for_sparse_bins_there_are_none() {
+        assert_eq!(mixed(16, 0.2, RANGE), Binning::uniform(16, RANGE));
+        // One bin for two sides.
+        assert_eq!(mixed(8, 0.2, [-1.0, 1.0]), Binning::uniform(8, [-1.0, 1.0]));
     }
 }

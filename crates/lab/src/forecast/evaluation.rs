@@ -6,19 +6,9 @@ use overtone_eval::{Pooled, Smoothness};
 
 use super::binning::{Binning, quantile};
 use super::decode::{distributions, trajectories};
-use super::forecaster::Forecaster;
+use super::forecaster::{Forecaster, Tokens};
 use super::metrics::{QUANTILES, Scores, seasonal_naive};
 use super::tokens::Window;
-use super::training::to_tokens;
-
-/// How futures are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SamplingConfig {
-    /// Trajectories of each window; Chronos draws 20.
-    pub samples: usize,
-    /// Each value is one of so many most probable bins, as in Chronos with 50; 0: of all.
-    pub top_k: usize,
-}
 
 /// Both metrics of a set of windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,17 +47,17 @@ pub fn forecasts(
     model: &Forecaster,
     binning: &Binning,
     windows: &[Window],
-    sampling: SamplingConfig,
+    samples: usize,
     generator: &mut Generator,
 ) -> Vec<Forecast> {
-    let (context, samples) = (model.config.context, sampling.samples);
-    let tokens = to_tokens(windows, binning, &Device::flex()).narrow(0, context);
+    let context = model.config.context;
+    let tokens = Tokens::of(windows, binning, &Device::flex()).narrow(0, context);
     let hidden = model.hidden(&tokens).narrow(1, context - 1, 1).squeeze_dim::<2>(1);
     let next = distributions(&model.head, hidden);
     let known = |window: &Window| window.tokens(binning)[..context].to_vec();
     let contexts: Vec<Vec<i32>> = windows.iter().map(known).collect();
     let seasons: Vec<usize> = windows.iter().map(|window| window.season).collect();
-    let drawn = trajectories(model, &contexts, &seasons, samples, sampling.top_k, generator);
+    let drawn = trajectories(model, &contexts, &seasons, samples, generator);
     let of_window = windows.iter().zip(drawn.chunks(samples)).zip(next.chunks(binning.n_bins()));
     of_window
         .map(|((window, trajectories), next)| {
@@ -121,7 +111,7 @@ pub fn next_values(
     let (context, horizon) = (model.config.context, model.config.horizon);
     let (mut nats, mut smoothness) = (Pooled::default(), Pooled::default());
     for windows in windows.chunks(AT_ONCE) {
-        let tokens = to_tokens(windows, binning, &Device::flex());
+        let tokens = Tokens::of(windows, binning, &Device::flex());
         let logits = model.logits(&tokens);
         let log_probs: Vec<f32> = log_softmax(logits, 1).into_data().iter().collect();
         let targets = windows
@@ -139,25 +129,22 @@ pub fn next_values(
 
 #[cfg(test)]
 mod tests {
-    use super::super::binning::{BinningConfig, Precision};
     use super::super::forecaster::ForecasterConfig;
     use super::super::metrics::MEDIAN;
     use super::super::series::Series;
     use super::super::tokens::{LIMIT, rolling_windows};
-    use super::super::training::{TrainingConfig, train};
+    use super::super::{TrainingConfig, train};
     use super::*;
     use overtone_core::seed;
     use overtone_model::head::{
         BinsHeadConfig, FourierHeadConfig, InitialCoefficients, LinearConfig,
     };
 
-    const SAMPLING: SamplingConfig = SamplingConfig { samples: 9, top_k: 0 };
+    const RANGE: [f64; 2] = [-LIMIT, LIMIT];
 
     /// Scaled values of [`cycle`] are 1/3, 2/3, 4/3 and 5/3: each in a bin of its own.
-    const MIXED: Precision = Precision::Mixed { sparse: 0.2, dense: [0.0, 2.0] };
-
-    fn bins(precision: Precision) -> Binning {
-        Binning::new(BinningConfig { bins: 32, range: [-LIMIT, LIMIT], precision }).unwrap()
+    fn mixed() -> Binning {
+        Binning::mixed(32, RANGE, 0.2, [0.0, 2.0])
     }
 
     /// A cycle of four values, again and again.
@@ -189,12 +176,12 @@ mod tests {
             BinsHeadConfig::Fourier(FourierHeadConfig::new(24)),
         ];
         for head in heads {
-            let binning = bins(MIXED);
-            let trained = train(&config(head.clone()), &binning, &series, training, 1).unwrap();
-            let [first, last] = [0, trained.losses.len() - 1].map(|i| trained.losses[i]);
+            let binning = mixed();
+            let (model, losses) = train(&config(head.clone()), &binning, &series, training, 1);
+            let (first, last) = (losses[0], losses[290..].iter().sum::<f64>() / 10.0);
             assert!(last < 0.6 && last < 0.5 * first, "{head:?}: {first} to {last}");
             let generator = &mut seed::generator(1, "sampling");
-            let forecasts = forecasts(&trained.model, &binning, &windows, SAMPLING, generator);
+            let forecasts = forecasts(&model, &binning, &windows, 9, generator);
             let found = accuracy(&windows, &forecasts);
             // What is left is a bin's width.
             assert!(found.mase < 0.03 && found.wql < 0.06, "{head:?}: {found:?}");
@@ -202,8 +189,7 @@ mod tests {
             let first = &forecasts[0];
             assert_eq!((first.quantiles.len(), first.quantiles[MEDIAN].len()), (9, 4));
             assert!((first.next.iter().sum::<f64>() - 1.0).abs() < 1e-5);
-            let (nats, smoothness) =
-                next_values(&trained.model, &binning, &windows, &Smoothness::new(32));
+            let (nats, smoothness) = next_values(&model, &binning, &windows, &Smoothness::new(32));
             // Nearly all in one bin, whose width's logarithm is what remains; 24 frequencies
             // can put 25/32 there, whose logarithm is -0.25.
             let narrow = binning.width(binning.bin_of(1.0)).ln();
@@ -214,7 +200,7 @@ mod tests {
 
     #[test]
     fn training_is_seeded() {
-        let binning = bins(Precision::Uniform);
+        let binning = Binning::uniform(32, RANGE);
         let losses = |seed| {
             let training = TrainingConfig { steps: 5, batch: 3, learning_rate: 1e-2 };
             train(
@@ -224,8 +210,7 @@ mod tests {
                 training,
                 seed,
             )
-            .unwrap()
-            .losses
+            .1
         };
         assert_eq!(losses(1), losses(1));
         assert_ne!(losses(1), losses(2));
@@ -242,15 +227,15 @@ mod tests {
         };
         let generator = &mut seed::generator(1, "init");
         let config = config(BinsHeadConfig::Fourier(fourier));
-        let model = Forecaster::init(&config, &Device::flex(), generator).unwrap();
+        let model = Forecaster::init(&config, &Device::flex(), generator);
         let windows = rolling_windows(&cycle(30), 8, 4);
         let metric = Smoothness::new(32);
-        let uniform = bins(Precision::Uniform);
+        let uniform = Binning::uniform(32, RANGE);
         let (nats, smoothness) = next_values(&model, &uniform, &windows, &metric);
         assert!((nats - 30f64.ln()).abs() < 1e-5, "{nats}");
         assert!(smoothness.mean < 1e-6);
         // 26 of 32 bins share the interval from 0 to 2, in which all values lie.
-        let (nats, _) = next_values(&model, &bins(MIXED), &windows, &metric);
+        let (nats, _) = next_values(&model, &mixed(), &windows, &metric);
         let expected = (32.0 * 2.0 / 26.0f64).ln();
         assert!((nats - expected).abs() < 1e-5, "{nats}, not {expected}");
     }

@@ -22,11 +22,13 @@ use burn::{
 use overtone_core::seed::Generator;
 use overtone_kernels::{Activation, Form, Queries, layer_norm};
 use overtone_model::{
-    AttentionConfig, Init, Matrices, ModelError,
-    error::config_error,
+    AttentionConfig, Init, Matrices,
     head::{BinsHead, BinsHeadConfig, cross_entropy},
     transformer_block::{BlockOptions, TransformerBlock, TransformerConfig},
 };
+
+use super::binning::Binning;
+use super::tokens::Window;
 
 /// What a forecaster is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,33 +47,6 @@ pub struct ForecasterConfig {
     pub n_heads: usize,
     /// From a token to the next one's distribution.
     pub head: BinsHeadConfig,
-}
-
-impl ForecasterConfig {
-    fn transformer(&self) -> TransformerConfig {
-        TransformerConfig {
-            n_layers: self.n_layers,
-            n_heads: self.n_heads,
-            d_model: self.d_model,
-            dropout: 0.0,
-            attention: AttentionConfig::SOFTMAX,
-            activation: Activation::Gelu,
-        }
-    }
-
-    /// # Errors
-    /// When it describes no model.
-    pub fn validate(&self) -> Result<(), ModelError> {
-        let counts = [("bins", self.bins), ("context", self.context), ("horizon", self.horizon)];
-        for (key, value) in counts {
-            if value == 0 {
-                let expected = "must be at least 1";
-                return Err(config_error(key, value, expected));
-            }
-        }
-        self.transformer().validate()?;
-        self.head.validate(self.bins)
-    }
 }
 
 /// See the [module's documentation](self).
@@ -125,6 +100,13 @@ impl Tokens {
         Self { values: load(rows.concat()), seasonal: load(seasonal.collect()) }
     }
 
+    /// Windows of one length, `[windows, context + horizon]`.
+    pub fn of(windows: &[Window], binning: &Binning, device: &Device) -> Self {
+        let rows: Vec<Vec<i32>> = windows.iter().map(|window| window.tokens(binning)).collect();
+        let seasons: Vec<usize> = windows.iter().map(|window| window.season).collect();
+        Self::new(&rows, &seasons, device)
+    }
+
     /// `n` tokens of each row from place `first` on.
     pub fn narrow(&self, first: usize, n: usize) -> Self {
         let part = |tokens: &Tensor<2, Int>| tokens.clone().narrow(1, first, n);
@@ -133,71 +115,64 @@ impl Tokens {
 }
 
 /// Of the value after place `at`, the one a cycle before; the one at `at` where there is none.
-pub(super) fn cycle_before_next(row: &[i32], at: usize, season: usize) -> i32 {
+fn cycle_before_next(row: &[i32], at: usize, season: usize) -> i32 {
     row[(at + 1).checked_sub(season.max(1)).unwrap_or(at)]
-}
-
-/// One batch's loss; each `[1]`.
-pub struct Loss {
-    /// What is differentiated: cross-entropy plus the head's regulariser.
-    pub total: Tensor<1>,
-    /// Mean negative log-likelihood of the next bin, in nats.
-    pub cross_entropy: Tensor<1>,
 }
 
 impl Forecaster {
     /// Matrices N(0, 1/inputs), as in T5 and so in Chronos: the Decision Transformer's 0.02 is
     /// for wider models. Norms 1 and 0; embeddings are waves, each in its part of the width;
     /// the head as its options say.
-    ///
-    /// # Errors
-    /// When `config` describes no model.
-    pub fn init(
-        config: &ForecasterConfig,
-        device: &Device,
-        generator: &mut Generator,
-    ) -> Result<Self, ModelError> {
-        config.validate()?;
+    pub fn init(config: &ForecasterConfig, device: &Device, generator: &mut Generator) -> Self {
         let d = config.d_model;
         let places = config.context + config.horizon;
-        let transformer = config.transformer();
+        let transformer = TransformerConfig {
+            n_layers: config.n_layers,
+            n_heads: config.n_heads,
+            d_model: d,
+            dropout: 0.0,
+            attention: AttentionConfig::SOFTMAX,
+            activation: Activation::Gelu,
+        };
         let init = &mut Init::drawn(device, generator);
         // Three eighths each for both values, the rest for positions.
         let part = 3 * d / 8;
         let table =
             |n: usize, rows: Vec<f32>| Param::from_data(TensorData::new(rows, [n, d]), device);
-        Ok(Self {
+        let block = |init: &mut Init<'_>| {
+            let mut normal = |inputs: usize, outputs: usize| {
+                init.normal([inputs, outputs], (inputs as f64).sqrt().recip())
+            };
+            let [qkv_weight, projection_weight] = [normal(d, 3 * d), normal(d, d)];
+            let [mlp_1_weight, mlp_2_weight] = [normal(d, 4 * d), normal(4 * d, d)];
+            TransformerBlock {
+                qkv_weight,
+                projection_weight,
+                mlp_1_weight,
+                mlp_2_weight,
+                ..TransformerBlock::init(&transformer, init)
+            }
+        };
+        Self {
             token_embedding: table(config.bins, waves(config.bins, d, 0..part, 16.0)),
             seasonal_embedding: table(config.bins, waves(config.bins, d, part..2 * part, 16.0)),
             position_embedding: table(places, waves(places, d, 2 * part..d, 4.0)),
-            blocks: (0..config.n_layers)
-                .map(|_| {
-                    let mut block = TransformerBlock::init(&transformer, init);
-                    let mut normal = |inputs: usize, outputs: usize| {
-                        init.normal([inputs, outputs], (inputs as f64).sqrt().recip())
-                    };
-                    block.qkv_weight = normal(d, 3 * d);
-                    block.projection_weight = normal(d, d);
-                    block.mlp_1_weight = normal(d, 4 * d);
-                    block.mlp_2_weight = normal(4 * d, d);
-                    block
-                })
-                .collect(),
+            blocks: (0..config.n_layers).map(|_| block(init)).collect(),
             final_norm_weight: init.constant([d], 1.0),
             final_norm_bias: init.constant([d], 0.0),
             head: config.head.init(d, config.bins, init),
             config: config.clone(),
-        })
+        }
     }
 
-    /// Embedded tokens, the first of which stands at position `first`: `[batch, time, d_model]`.
-    pub(super) fn embed(&self, tokens: &Tokens, first: usize) -> Tensor<3> {
+    /// Embedded tokens, `[batch, time, d_model]`.
+    fn embed(&self, tokens: &Tokens) -> Tensor<3> {
         let [batch, time] = tokens.values.dims();
         let look_up = |table: &Param<Tensor<2>>, tokens: &Tensor<2, Int>| -> Tensor<3> {
             let rows = table.val().select(0, tokens.clone().reshape([batch * time]));
             rows.reshape([batch, time, self.config.d_model])
         };
-        let positions = self.position_embedding.val().narrow(0, first, time);
+        let positions = self.position_embedding.val().narrow(0, 0, time);
         look_up(&self.token_embedding, &tokens.values)
             + look_up(&self.seasonal_embedding, &tokens.seasonal)
             + positions.unsqueeze_dim::<3>(0)
@@ -214,13 +189,8 @@ impl Forecaster {
             dropout: None,
             form: Form::Auto,
         };
-        let embedded = self.embed(tokens, 0);
+        let embedded = self.embed(tokens);
         let tokens = self.blocks.iter().fold(embedded, |x, block| block.forward(x, &options));
-        self.normalize(tokens)
-    }
-
-    /// The last layer norm.
-    pub(super) fn normalize(&self, tokens: Tensor<3>) -> Tensor<3> {
         layer_norm(tokens, self.final_norm_weight.val(), self.final_norm_bias.val(), Form::Auto)
     }
 
@@ -241,9 +211,10 @@ impl Forecaster {
         self.head.forward(self.before(tokens, self.config.context)).logits
     }
 
-    /// Next-token cross-entropy over all tokens but the first, plus the head's regulariser, as
-    /// the released code of Chronos trains decoder-only models.
-    pub fn loss(&self, tokens: &Tokens) -> Loss {
+    /// Next-token cross-entropy in nats over all tokens but the first, as the released code of
+    /// Chronos trains decoder-only models: with the head's regulariser, which is differentiated,
+    /// and without; each `[1]`.
+    pub fn loss(&self, tokens: &Tokens) -> [Tensor<1>; 2] {
         let [batch, time] = tokens.values.dims();
         let output = self.head.forward(self.before(tokens, 1));
         let targets = tokens.values.clone().narrow(1, 1, time - 1).reshape([batch * (time - 1)]);
@@ -252,7 +223,7 @@ impl Forecaster {
             Some(rows) => cross_entropy.clone() + rows.mean(),
             None => cross_entropy.clone(),
         };
-        Loss { total, cross_entropy: cross_entropy.detach() }
+        [total, cross_entropy.detach()]
     }
 }
 
@@ -304,7 +275,7 @@ mod tests {
     fn embeddings_are_no_matrices() {
         let head = BinsHeadConfig::Fourier(FourierHeadConfig::new(4));
         let generator = &mut seed::generator(1, "init");
-        let forecaster = Forecaster::init(&config(head), &Device::flex(), generator).unwrap();
+        let forecaster = Forecaster::init(&config(head), &Device::flex(), generator);
         let matrices = overtone_model::matrices::names(&forecaster);
         assert_eq!(matrices.iter().filter(|name| name.starts_with("blocks.")).count(), 2 * 4);
         assert!(matrices.contains("head.weight"));
@@ -334,7 +305,7 @@ mod tests {
             BinsHeadConfig::Linear(LinearConfig {}),
             BinsHeadConfig::Fourier(FourierHeadConfig::new(4)),
         ] {
-            let model = Forecaster::init(&config(head), &Device::flex(), &mut generator).unwrap();
+            let model = Forecaster::init(&config(head), &Device::flex(), &mut generator);
             let one = [1, 2, 3, 4, 5, 6, 7, 8];
             let both = read(model.logits(&tokens(&[one, [1, 2, 3, 4, 5, 6, 9, 0]])));
             assert_eq!(both.len(), 2 * 3 * 11);
@@ -379,8 +350,7 @@ mod tests {
             &config(BinsHeadConfig::Linear(LinearConfig {})),
             &Device::flex(),
             &mut generator,
-        )
-        .unwrap();
+        );
         let rows = [[1, 2, 3, 4, 5, 6, 7, 8], [3, 1, 4, 1, 5, 9, 2, 6]];
         let hidden = model.hidden(&tokens(&rows)).reshape([16, 8]);
         let logits = read(model.head.forward(hidden).logits);
@@ -392,7 +362,7 @@ mod tests {
             cost(&logits[(8 * row + place) * 11..][..11], rows[row][place + 1])
         });
         let expected = costs.sum::<f64>() / 14.0;
-        let got: f64 = model.loss(&tokens(&rows)).total.into_scalar();
+        let got: f64 = model.loss(&tokens(&rows))[0].clone().into_scalar();
         assert!((got - expected).abs() < 1e-4, "{got}, not {expected}");
     }
 
@@ -401,9 +371,9 @@ mod tests {
         let fourier = FourierHeadConfig { gamma: 0.5, ..FourierHeadConfig::new(4) };
         let config = config(BinsHeadConfig::Fourier(fourier));
         let mut generator = seed::generator(1, "init");
-        let model = Forecaster::init(&config, &Device::flex(), &mut generator).unwrap();
+        let model = Forecaster::init(&config, &Device::flex(), &mut generator);
         let loss = model.loss(&tokens(&[[1, 2, 3, 4, 5, 6, 7, 8]]));
-        let [total, plain]: [f64; 2] = [loss.total, loss.cross_entropy].map(Tensor::into_scalar);
+        let [total, plain]: [f64; 2] = loss.map(Tensor::into_scalar);
         assert!(total > plain, "{total} {plain}");
     }
 }

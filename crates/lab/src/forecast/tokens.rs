@@ -2,10 +2,9 @@
 //! Section 3.1).
 
 use overtone_core::seed::Generator;
-use overtone_model::ModelError;
 use rand::RngExt;
 
-use super::binning::{Binning, BinningConfig, Precision};
+use super::binning::{Binning, quantile};
 use super::series::Series;
 
 /// Scaled values have bins of their own between minus this and this, as in Chronos.
@@ -73,29 +72,19 @@ pub fn random_window(
     window(one, start, context, horizon)
 }
 
-/// The bins of an experiment: uniform, or with the dense interval between two quantiles of the
-/// scaled values of training windows.
+/// The interval between two quantiles of the scaled values of training windows, cut to
+/// ±[`LIMIT`]: the dense interval of mixed-precision bins.
 ///
-/// # Errors
-/// When the options describe no bins.
-pub fn binning(
-    bins: usize,
-    mixed: Option<(f64, [f64; 2])>,
-    training: &[Window],
-) -> Result<Binning, ModelError> {
-    let range = [-LIMIT, LIMIT];
-    let precision = match mixed {
-        None => Precision::Uniform,
-        Some((sparse, quantiles)) => {
-            let scaled = |window: &Window| -> Vec<f64> {
-                let scale = window.scale();
-                window.history.iter().chain(&window.future).map(|x| x / scale).collect()
-            };
-            let values: Vec<f64> = training.iter().flat_map(scaled).collect();
-            Precision::fit(sparse, quantiles, range, &values)?
-        }
-    };
-    Binning::new(BinningConfig { bins, range, precision })
+/// # Panics
+/// When there is no window.
+pub fn dense_interval(training: &[Window], quantiles: [f64; 2]) -> [f64; 2] {
+    let mut values = Vec::new();
+    for window in training {
+        let scale = window.scale();
+        values.extend(window.history.iter().chain(&window.future).map(|x| x / scale));
+    }
+    values.sort_by(f64::total_cmp);
+    quantiles.map(|q| quantile(&values, q).clamp(-LIMIT, LIMIT))
 }
 
 #[cfg(test)]
@@ -112,8 +101,7 @@ mod tests {
         // |−2|, |6|, |4| are 4 on average: −½, 1½, 1 and then 2, 5.
         let window = Window { history: vec![-2.0, 6.0, 4.0], future: vec![8.0, 20.0], season: 1 };
         assert_eq!(window.scale(), 4.0);
-        let config = BinningConfig { bins: 6, range: [-3.0, 3.0], precision: Precision::Uniform };
-        assert_eq!(window.tokens(&Binning::new(config).unwrap()), [2, 4, 4, 5, 5]);
+        assert_eq!(window.tokens(&Binning::uniform(6, [-3.0, 3.0])), [2, 4, 4, 5, 5]);
         assert_eq!(Window { history: vec![0.0; 3], ..window }.scale(), 1.0);
     }
 
@@ -145,9 +133,7 @@ mod tests {
         let window =
             |x: f64| Window { history: vec![x, 3.0 * x], future: vec![5.0 * x], season: 1 };
         let windows = [window(2.0), window(50.0)]; // scaled: ½, 1½, 2½
-        let binning = binning(100, Some((0.2, [0.0, 1.0])), &windows).unwrap();
-        let expected = Precision::Mixed { sparse: 0.2, dense: [0.5, 2.5] };
-        assert_eq!(binning.config().precision, expected);
-        assert!((binning.width(binning.bin_of(1.0)) - 2.0 / 80.0).abs() < 1e-12);
+        assert_eq!(dense_interval(&windows, [0.0, 1.0]), [0.5, 2.5]);
+        assert_eq!(dense_interval(&windows, [0.0, 0.5]), [0.5, 1.5]);
     }
 }

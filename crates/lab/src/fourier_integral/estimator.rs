@@ -1,12 +1,14 @@
 //! The generalized Fourier integral estimators of a density and of a regression function from
 //! points (FourierFormer, eq. 12 and 14).
 
+use crate::dot::dot;
+
 use super::kernel::{Kernel, POWERS, powers, sinc};
 
 /// Points that are gone through at a time: their kernel values stay in the first-level cache.
 const BLOCK: usize = 256;
-/// Sums that run side by side, so that they can share vector instructions.
-const LANES: usize = 8;
+/// Weights of a plain sum.
+const ONES: [f64; BLOCK] = [1.0; BLOCK];
 
 /// A sum for each of [`POWERS`].
 pub type PerPower = [f64; POWERS.len()];
@@ -55,8 +57,7 @@ impl<'a, const D: usize> Points<'a, D> {
         let n = self.len();
         assert!(weights.iter().all(|weights| weights.len() == n), "one weight for each of {n}");
         let waves_at = at.map(|x| (self.radius * x).sin_cos());
-        let mut plain = [[0.0; LANES]; POWERS.len()];
-        let mut weighted = [[[0.0; LANES]; POWERS.len()]; W];
+        let (mut plain, mut weighted) = ([0.0; POWERS.len()], [[0.0; POWERS.len()]; W]);
         let mut product = [0.0; BLOCK];
         let mut raised = [[0.0; BLOCK]; POWERS.len()];
         for start in (0..n).step_by(BLOCK) {
@@ -78,17 +79,14 @@ impl<'a, const D: usize> Points<'a, D> {
                     raised[i] = power;
                 }
             }
-            for (lanes, raised) in plain.iter_mut().zip(&raised) {
-                add(lanes, &raised[..count]);
-            }
-            for (lanes, weights) in weighted.iter_mut().zip(weights) {
-                for (lanes, raised) in lanes.iter_mut().zip(&raised) {
-                    add_weighted(lanes, &raised[..count], &weights[block.clone()]);
+            for (p, raised) in raised.iter().enumerate() {
+                plain[p] += dot(&raised[..count], &ONES[..count]);
+                for (sums, weights) in weighted.iter_mut().zip(weights) {
+                    sums[p] += dot(&raised[..count], &weights[block.clone()]);
                 }
             }
         }
-        let total = |lanes: [f64; LANES]| lanes.iter().sum::<f64>();
-        (plain.map(total), weighted.map(|lanes| lanes.map(total)))
+        (plain, weighted)
     }
 
     /// The density at `at` for each of [`POWERS`]: equation 12.
@@ -99,32 +97,6 @@ impl<'a, const D: usize> Points<'a, D> {
             let integral = powers.next().map_or(f64::NAN, |&p| Kernel::new(p).integral());
             (self.radius / integral).powi(D as i32) * sum / self.len() as f64
         })
-    }
-}
-
-fn add(lanes: &mut [f64; LANES], values: &[f64]) {
-    let chunks = values.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane += value;
-        }
-    }
-    for (lane, value) in lanes.iter_mut().zip(rest) {
-        *lane += value;
-    }
-}
-
-fn add_weighted(lanes: &mut [f64; LANES], values: &[f64], weights: &[f64]) {
-    let (chunks, by) = (values.chunks_exact(LANES), weights.chunks_exact(LANES));
-    let rest = chunks.remainder().iter().zip(by.remainder());
-    for (chunk, by) in chunks.zip(by) {
-        for (lane, (value, weight)) in lanes.iter_mut().zip(chunk.iter().zip(by)) {
-            *lane += value * weight;
-        }
-    }
-    for (lane, (value, weight)) in lanes.iter_mut().zip(rest) {
-        *lane += value * weight;
     }
 }
 

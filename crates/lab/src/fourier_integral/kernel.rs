@@ -1,6 +1,6 @@
 //! The generalized Fourier integral kernels `φ(sin z / z)` with `φ(z) = z^p`.
 
-use std::f64::consts::{PI, TAU};
+use std::f64::consts::TAU;
 
 /// The powers that are compared; 1 is the Fourier integral theorem itself, the even ones are
 /// what FourierFormer attends with.
@@ -103,18 +103,10 @@ pub(crate) fn normal_density(x: f64) -> f64 {
     INVERSE_SQRT_TAU * (-0.5 * x * x).exp()
 }
 
-/// `A` as a multiple of π, in words.
-pub(crate) fn integral_in_words(power: u32) -> String {
-    match power {
-        1 | 2 => "π".into(),
-        4 => "2π/3".into(),
-        6 => "11π/20".into(),
-        _ => format!("{:.6} π", Kernel::new(power).integral() / PI),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::PI;
+
     use super::*;
 
     #[test]
@@ -125,7 +117,6 @@ mod tests {
         }
         // ∫ (sin z / z)² dz / π² = 1/π.
         assert!((Kernel::new(1).roughness() - 1.0 / PI).abs() < 1e-15);
-        assert_eq!(integral_in_words(3), "0.750000 π");
     }
 
     /// The integral's and the transform's closed forms against sums over a fine grid.

@@ -158,7 +158,8 @@ fn simpson(f: &dyn Fn(f64) -> [f64; 4], from: f64, to: f64) -> [f64; 4] {
 
 /// The expectation at `x` of the estimate of a standard normal density: equation 10, by
 /// Plancherel `∫ p̂(t) K(t/R) cos(xt) dt / 2π`.
-pub fn expectation(kernel: Kernel, radius: f64, x: f64) -> f64 {
+#[cfg(test)]
+pub(super) fn expectation(kernel: Kernel, radius: f64, x: f64) -> f64 {
     let smoother = Smoother::Fourier(kernel, radius);
     let end = radius * f64::from(kernel.power());
     let integrand = |t: f64| {
@@ -166,23 +167,6 @@ pub fn expectation(kernel: Kernel, radius: f64, x: f64) -> f64 {
     };
     let breaks: Vec<f64> = breaks(smoother).into_iter().filter(|&t| t <= end).collect();
     breaks.windows(2).map(|ends| simpson(&integrand, ends[0], ends[1])[0]).sum::<f64>() / PI
-}
-
-/// The expected squared error at `at` of the estimate of a standard normal density in `D`
-/// dimensions from `n` points.
-///
-/// The kernel's square is the kernel of twice the power, so its expectation needs nothing new.
-pub fn expected_error<const D: usize>(
-    expectations: [[f64; 2]; D],
-    truth: f64,
-    kernel: Kernel,
-    radius: f64,
-    n: f64,
-) -> f64 {
-    let mean: f64 = expectations.iter().map(|[mean, _]| mean).product();
-    let square: f64 =
-        expectations.iter().map(|[_, square]| radius * kernel.roughness() * square).product();
-    (mean - truth).powi(2) + (square - mean * mean) / n
 }
 
 /// The radius with the least error for `n` points, and that error.

@@ -1,16 +1,10 @@
 //! How the mean integrated squared error falls with `R` and `N` (FourierFormer, Theorems 1
-//! and 3), exactly by equation 26, and drawn.
+//! and 3), exactly by equation 26.
 
-use std::array;
-
-use overtone_eval::Pooled;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::Settings;
-use super::estimator::{PerPower, Points};
 use super::kernel::{Kernel, POWERS, silverman};
-use super::mise::{Mise, Smoother, Target, best_radius, expectation, expected_error};
-use super::synthetic::{generator, normal, normals};
+use super::mise::{Mise, Smoother, Target, best_radius};
 use crate::power_law::PowerLaw;
 
 /// Dimensions that are looked at.
@@ -21,10 +15,6 @@ pub(super) const ASYMPTOTIC_RADII: [f64; 2] = [64.0, 512.0];
 /// Numbers of points for which the best radius is sought: from the first to the last by equal
 /// factors, this many.
 pub(super) const SOUGHT: (f64, f64, usize) = (1e4, 1e9, 11);
-/// Places on the grid over which an estimate's error is integrated, in each dimension, and the
-/// grid's half width. The expected error changes over distances of 1, not over those of `1/R`,
-/// so that its integral needs no finer grid.
-const GRID: [(usize, f64); 2] = [(257, 8.0), (33, 5.0)];
 
 /// Exponents of one target and kernel.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,95 +101,23 @@ impl Rate {
     }
 }
 
-/// Errors of estimates of a normal density drawn at one `R` and `N`, beside the exact ones.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Drawn {
-    /// Number of dimensions.
-    pub dimensions: usize,
-    /// `p` in `φ(z) = z^p`.
-    pub power: u32,
-    /// Number of points.
-    pub n: usize,
-    /// The radius.
-    pub radius: f64,
-    /// Integrated squared errors of all draws.
-    pub error: Pooled,
-    /// Squared bias, of the mean of the draws, less what their variance adds to it.
-    pub bias: f64,
-    /// Variance over the draws.
-    pub variance: f64,
-    /// By equation 26.
-    pub exact: Mise,
-    /// The exact expected error, summed over the same grid as `error`. What it lacks to
-    /// equation 26 lies beyond the grid: little, but for φ(z) = z, whose kernel ends slowest.
-    pub on_grid: f64,
-}
+/// Units of work of [`exact`].
+pub(super) const UNITS: usize = 2 * DIMENSIONS.len() * POWERS.len();
 
-impl Drawn {
-    /// How many standard errors the mean of the draws lies above what is expected of it.
-    pub fn deviation(&self) -> Option<f64> {
-        let sd = self.error.sd()?;
-        let off = self.error.mean - self.on_grid;
-        Some(off / (sd / (self.error.n as f64).sqrt()))
-    }
-}
-
-/// What was found about rates.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
-    /// By target, dimensions and power.
-    pub rates: Vec<Rate>,
-    /// By dimensions, number of points, radius and power.
-    pub drawn: Vec<Drawn>,
-}
-
-/// The configurations that are drawn: dimensions, number of points, radius.
-fn configurations(settings: &Settings) -> Vec<(usize, usize, f64)> {
-    let mut all = Vec::new();
-    for d in DIMENSIONS {
-        for &n in &settings.rate_points[d - 1] {
-            all.extend(RADII.map(|radius| (d, n, radius)));
-        }
-    }
-    all
-}
-
-/// Radii at which estimates are drawn.
-pub const RADII: [f64; 8] = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0];
-
-/// Steps of [`run`] that are reported to `progress`.
-pub(super) fn units(settings: &Settings) -> usize {
-    2 * DIMENSIONS.len() * POWERS.len() + configurations(settings).len()
-}
-
-/// Exponents from exact errors, and drawn errors beside exact ones.
-pub(super) fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Finding {
+/// Exponents from exact errors.
+pub(super) fn exact(tick: &(dyn Fn() + Sync)) -> Vec<Rate> {
     let mut cases = Vec::new();
     for target in [Target::Gaussian, Target::Laplace] {
         for dimensions in DIMENSIONS {
             cases.extend(POWERS.map(|power| (target, dimensions, power)));
         }
     }
-    let rates = cases
-        .into_par_iter()
-        .map(|(target, dimensions, power)| {
-            let rate = rate(target, dimensions, power);
-            progress();
-            rate
-        })
-        .collect();
-    let drawn: Vec<Vec<Drawn>> = configurations(settings)
-        .into_par_iter()
-        .map(|(dimensions, n, radius)| {
-            let drawn = match dimensions {
-                1 => draw::<1>(settings, n, radius, |at| normal([at[0]], 0.0)),
-                _ => draw::<2>(settings, n, radius, |at| normal(at, 0.0)),
-            };
-            progress();
-            drawn
-        })
-        .collect();
-    Finding { rates, drawn: drawn.into_iter().flatten().collect() }
+    let one = |(target, dimensions, power)| {
+        let rate = rate(target, dimensions, power);
+        tick();
+        rate
+    };
+    cases.into_par_iter().map(one).collect()
 }
 
 /// `count` numbers from `from` to `to` by equal factors.
@@ -211,24 +129,21 @@ pub(super) fn geometric(from: f64, to: f64, count: usize) -> Vec<f64> {
 fn rate(target: Target, dimensions: usize, power: u32) -> Rate {
     let kernel = Kernel::new(power);
     let [from, to] = ASYMPTOTIC_RADII;
-    let parts: Vec<(f64, Mise)> = geometric(from, to, 13)
-        .into_iter()
-        .map(|radius| (radius, Mise::new(target, dimensions, Smoother::Fourier(kernel, radius))))
-        .collect();
-    let exponential = power == 1 && target == Target::Gaussian;
-    let bias = PowerLaw::fit(parts.iter().map(|(radius, mise)| [*radius, mise.bias]));
-    let variance =
-        PowerLaw::fit(parts.iter().map(|(radius, mise)| [*radius, mise.variance_times_n]));
+    let (mut bias, mut variance) = (Vec::new(), Vec::new());
+    for radius in geometric(from, to, 13) {
+        let mise = Mise::new(target, dimensions, Smoother::Fourier(kernel, radius));
+        bias.push([radius, mise.bias]);
+        variance.push([radius, mise.variance_times_n]);
+    }
+    // It is exponential there.
+    let bias = PowerLaw::fit(bias).filter(|_| power > 1 || target != Target::Gaussian);
     let (from, to, count) = SOUGHT;
-    let best = geometric(from, to, count)
-        .into_iter()
-        .map(|n| {
-            let (radius, error) = best_radius(target, dimensions, kernel, n);
-            [n, radius, error]
-        })
-        .collect();
-    let bias = bias.filter(|_| !exponential);
-    Rate { target, dimensions, power, bias, variance, best }
+    let best = |n: f64| {
+        let (radius, error) = best_radius(target, dimensions, kernel, n);
+        [n, radius, error]
+    };
+    let best = geometric(from, to, count).into_iter().map(best).collect();
+    Rate { target, dimensions, power, bias, variance: PowerLaw::fit(variance), best }
 }
 
 /// The error of Silverman's rule with a Gaussian kernel on the standard normal, exactly.
@@ -237,102 +152,15 @@ pub fn silvermans_error(dimensions: usize, n: f64) -> f64 {
     Mise::new(Target::Gaussian, dimensions, Smoother::Gaussian(bandwidth)).total(n)
 }
 
-fn draw<const D: usize>(
-    settings: &Settings,
-    n: usize,
-    radius: f64,
-    truth: impl Fn([f64; D]) -> f64,
-) -> Vec<Drawn> {
-    let (places, half_width) = GRID[D - 1];
-    let step = 2.0 * half_width / (places - 1) as f64;
-    let coordinate = |i: usize| step * i as f64 - half_width;
-    let index: Vec<[usize; D]> = (0..places.pow(D as u32))
-        .map(|i| array::from_fn(|j| i / places.pow(j as u32) % places))
-        .collect();
-    let grid: Vec<[f64; D]> = index.iter().map(|index| index.map(coordinate)).collect();
-    let truth: Vec<f64> = grid.iter().map(|&at| truth(at)).collect();
-    let volume = step.powi(D as i32);
-    let mut errors: [Pooled; POWERS.len()] = Default::default();
-    let mut at_grid: Vec<[Pooled; POWERS.len()]> = vec![Default::default(); grid.len()];
-    for draw in 0..settings.rate_draws {
-        let role = format!("rates {D} {n}");
-        let columns = normals::<D>(n, 0.0, &mut generator(settings.seed, &role, draw));
-        let points = Points::new(&columns, radius);
-        let mut squares: PerPower = [0.0; POWERS.len()];
-        for ((&at, pooled), truth) in grid.iter().zip(&mut at_grid).zip(&truth) {
-            for (p, estimate) in points.densities(at).into_iter().enumerate() {
-                pooled[p].add(estimate);
-                squares[p] += volume * (estimate - truth).powi(2);
-            }
-        }
-        errors.iter_mut().zip(squares).for_each(|(error, square)| error.add(square));
-    }
-    let draws = settings.rate_draws as f64;
-    let finding = |(p, &power): (usize, &u32)| {
-        let kernel = Kernel::new(power);
-        let expectations: Vec<[f64; 2]> = (0..places)
-            .map(|i| {
-                [kernel, Kernel::new(2 * power)]
-                    .map(|kernel| expectation(kernel, radius, coordinate(i)))
-            })
-            .collect();
-        let expected = |(index, &truth): (&[usize; D], &f64)| {
-            let expectations = index.map(|i| expectations[i]);
-            volume * expected_error(expectations, truth, kernel, radius, n as f64)
-        };
-        let on_grid = index.iter().zip(&truth).map(expected).sum();
-        let variance: f64 =
-            at_grid.iter().filter_map(|pooled| pooled[p].sd()).map(|sd| volume * sd * sd).sum();
-        let of_mean: f64 = at_grid
-            .iter()
-            .zip(&truth)
-            .map(|(pooled, truth)| volume * (pooled[p].mean - truth).powi(2))
-            .sum();
-        let smoother = Smoother::Fourier(kernel, radius);
-        Drawn {
-            dimensions: D,
-            power,
-            n,
-            radius,
-            error: errors[p],
-            bias: of_mean - variance / draws,
-            variance,
-            exact: Mise::new(Target::Gaussian, D, smoother),
-            on_grid,
-        }
-    };
-    POWERS.iter().enumerate().map(finding).collect()
-}
-
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use super::super::tiny_findings;
+    use super::super::tiny_found;
     use super::*;
-
-    /// Draws are few, so their mean is asked to lie within five standard errors.
-    #[test]
-    fn drawn_errors_are_those_of_equation_26() {
-        let drawn = &tiny_findings().rates.drawn;
-        assert_eq!(drawn.len(), 2 * RADII.len() * POWERS.len());
-        for one in drawn {
-            let deviation = one.deviation().unwrap();
-            assert!(deviation.abs() < 5.0, "{deviation} of {one:?}");
-            // The mean error is bias plus variance, exactly.
-            let sum = one.bias + one.variance;
-            assert!((one.error.mean - sum).abs() < 1e-12, "{one:?}");
-            let exact = one.exact.variance_times_n / one.n as f64;
-            assert!((one.variance / exact - 1.0).abs() < 0.6, "{one:?}");
-            // What lies beyond the grid; for higher powers nothing does.
-            let beyond = 1.0 - one.on_grid / one.exact.total(one.n as f64);
-            let most =
-                [0.3, 0.05, 1e-3, 1e-3][POWERS.iter().position(|&p| p == one.power).unwrap()];
-            assert!((-1e-6..most).contains(&beyond), "{beyond} of {one:?}");
-        }
-    }
 
     #[test]
     fn exponents_are_the_sharp_ones() {
-        for rate in &tiny_findings().rates.rates {
+        for rate in &tiny_found().rates {
             let sharp = rate.sharp();
             let exponent = |law: Option<PowerLaw>| law.unwrap().exponent;
             assert!((exponent(rate.variance) - rate.dimensions as f64).abs() < 0.03, "{rate:?}");

@@ -9,73 +9,47 @@ use overtone_model::init::standard_normal;
 use rand::{RngExt, SeedableRng};
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-use super::Settings;
+use super::FourierIntegral;
 use super::estimator::{PerPower, Points, gaussian_density, sample_sd};
 use super::kernel::{POWERS, normal_density, silverman};
 
-/// One of the paper's three examples, in the forms its text leaves open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Example {
-    /// The standard normal density.
-    Density1,
-    /// A normal density in two dimensions whose covariance has no zero.
-    Density2,
-    /// The polynomial, with noise on its values or without.
-    Regression {
-        /// Whether the test inputs are drawn as the training inputs are; else uniformly.
-        like_training: bool,
-        /// Whether the training values have noise.
-        noisy: bool,
-    },
-}
+/// A density's test points are uniform on ±this. The paper does not say; 3 standard deviations.
+const HALF_WIDTH: f64 = 3.0;
+/// The regression's uniform test inputs lie within ±this; farther out there are hardly points.
+const REGRESSION_HALF_WIDTH: f64 = 2.0;
+/// Between the coordinates in 2-D. The paper says that the covariance is dense, and no number.
+const CORRELATION: f64 = 0.5;
+/// Standard deviation of the noise on the regression's values. The paper does not say.
+const NOISE: f64 = 1.0;
 
-impl Example {
-    /// All of them, in the paper's order.
-    pub const ALL: [Self; 6] = [
-        Self::Density1,
-        Self::Density2,
-        Self::Regression { like_training: true, noisy: true },
-        Self::Regression { like_training: true, noisy: false },
-        Self::Regression { like_training: false, noisy: true },
-        Self::Regression { like_training: false, noisy: false },
-    ];
-
-    /// The mean squared error that the paper states.
-    pub fn paper(self) -> f64 {
-        match self {
-            Self::Density1 => 1.29e-5,
-            Self::Density2 => 2.42e-5,
-            Self::Regression { .. } => 0.06,
-        }
-    }
-
-    /// What it is, in words.
-    pub fn name(self) -> String {
-        match self {
-            Self::Density1 => "density, 1-D".into(),
-            Self::Density2 => "density, 2-D".into(),
-            Self::Regression { like_training, noisy } => format!(
-                "regression, {} test inputs, {}",
-                if like_training { "drawn" } else { "uniform" },
-                if noisy { "noise" } else { "no noise" }
-            ),
-        }
-    }
-}
+/// The paper's three examples in the forms that its text leaves open, in its order, and the mean
+/// squared error that it states.
+pub const EXAMPLES: [(&str, f64); 6] = [
+    // A standard normal density.
+    ("density, 1-D", 1.29e-5),
+    // A normal density whose covariance has no zero.
+    ("density, 2-D", 2.42e-5),
+    // The polynomial; test inputs drawn as the training inputs are, or uniformly; training values
+    // with noise, or without.
+    ("regression, drawn test inputs, noise", 0.06),
+    ("regression, drawn test inputs, no noise", 0.06),
+    ("regression, uniform test inputs, noise", 0.06),
+    ("regression, uniform test inputs, no noise", 0.06),
+];
 
 /// Mean squared errors of one example over all draws.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Which one.
-    pub example: Example,
+    /// Its name.
+    pub name: &'static str,
+    /// The paper's.
+    pub paper: f64,
     /// By radius, then by power.
     pub errors: Vec<[Pooled; POWERS.len()]>,
     /// Of the Gaussian kernel with Silverman's bandwidth, which is made for densities.
     pub silverman: Pooled,
     /// Of the Gaussian kernel, by bandwidth: as many of them as radii.
     pub gaussian: Vec<Pooled>,
-    /// Variance of the true values at the test points, over one draw after another.
-    pub variance: Pooled,
 }
 
 /// The polynomial of degree 3 that is the truth of the regression: `x³ − xy + y²`.
@@ -83,48 +57,37 @@ pub fn polynomial([x, y]: [f64; 2]) -> f64 {
     x * x * x - x * y + y * y
 }
 
-/// Mean squared errors of one draw: by example, by radius, by power; then what does not
-/// depend on the radius.
-struct Draw {
-    errors: Vec<Vec<PerPower>>,
-    /// With Silverman's bandwidth first, then by bandwidth.
-    gaussian: Vec<Vec<f64>>,
-    variance: Vec<f64>,
-}
-
-/// Steps of [`run`] that are reported to `progress`.
-pub(super) fn units(settings: &Settings) -> usize {
-    settings.draws * 3
-}
+/// Mean squared errors of one draw of one example: by radius and power, and of the Gaussian kernel
+/// with Silverman's bandwidth first, then by bandwidth.
+type Errors = (Vec<PerPower>, Vec<f64>);
 
 /// Estimates every example at every radius, `settings.draws` times.
-pub(super) fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Vec<Finding> {
-    let draws: Vec<Draw> = (0..settings.draws)
-        .into_par_iter()
-        .map(|draw| {
-            let mut all = density::<1>(settings, draw, progress);
-            for other in
-                [density::<2>(settings, draw, progress), regression(settings, draw, progress)]
-            {
-                all.errors.extend(other.errors);
-                all.gaussian.extend(other.gaussian);
-                all.variance.extend(other.variance);
-            }
-            all
-        })
-        .collect();
-    let finding = |(e, example): (usize, Example)| Finding {
-        example,
-        errors: (0..settings.radii().len())
-            .map(|r| array::from_fn(|p| draws.iter().map(|d| d.errors[e][r][p]).collect()))
-            .collect(),
-        silverman: draws.iter().map(|d| d.gaussian[e][0]).collect(),
-        gaussian: (1..=settings.bandwidths().len())
-            .map(|b| draws.iter().map(|d| d.gaussian[e][b]).collect())
-            .collect(),
-        variance: draws.iter().map(|d| d.variance[e]).collect(),
+pub(super) fn run(settings: &FourierIntegral, tick: &(dyn Fn() + Sync)) -> Vec<Finding> {
+    let one = |draw: usize| {
+        let mut all = vec![density::<1>(settings, draw)];
+        tick();
+        all.push(density::<2>(settings, draw));
+        tick();
+        all.extend(regression(settings, draw));
+        tick();
+        all
     };
-    Example::ALL.into_iter().enumerate().map(finding).collect()
+    let draws: Vec<Vec<Errors>> = (0..settings.draws).into_par_iter().map(one).collect();
+    let mut found = Vec::new();
+    for (e, (name, paper)) in EXAMPLES.into_iter().enumerate() {
+        let pooled = |of: &dyn Fn(&Errors) -> f64| -> Pooled {
+            draws.iter().map(|draw| of(&draw[e])).collect()
+        };
+        let n = settings.radii;
+        found.push(Finding {
+            name,
+            paper,
+            errors: (0..n).map(|r| array::from_fn(|p| pooled(&|errors| errors.0[r][p]))).collect(),
+            silverman: pooled(&|errors| errors.1[0]),
+            gaussian: (1..=n).map(|b| pooled(&|errors| errors.1[b])).collect(),
+        });
+    }
+    found
 }
 
 /// The generator of one role in one draw.
@@ -175,12 +138,11 @@ fn uniform<const D: usize>(n: usize, half_width: f64, generator: &mut Generator)
         .collect()
 }
 
-fn density<const D: usize>(settings: &Settings, draw: usize, progress: &(dyn Fn() + Sync)) -> Draw {
+fn density<const D: usize>(settings: &FourierIntegral, draw: usize) -> Errors {
     let role = |what: &str| generator(settings.seed, &format!("density {D} {what}"), draw);
-    let rho = settings.correlation;
-    let columns = normals::<D>(settings.density_points, rho, &mut role("points"));
-    let tests = uniform::<D>(settings.test_points, settings.half_width, &mut role("tests"));
-    let truth: Vec<f64> = tests.iter().map(|&at| normal(at, rho)).collect();
+    let columns = normals::<D>(settings.density_points, CORRELATION, &mut role("points"));
+    let tests = uniform::<D>(settings.test_points, HALF_WIDTH, &mut role("tests"));
+    let truth: Vec<f64> = tests.iter().map(|&at| normal(at, CORRELATION)).collect();
     let errors = settings
         .radii()
         .into_iter()
@@ -196,33 +158,27 @@ fn density<const D: usize>(settings: &Settings, draw: usize, progress: &(dyn Fn(
         mse(tests.par_iter().map(estimate).collect::<Vec<_>>(), &truth)
     };
     let gaussian = gaussian_bandwidths(settings, &columns).into_iter().map(error).collect();
-    progress();
-    Draw {
-        errors: vec![errors],
-        gaussian: vec![gaussian],
-        variance: vec![sample_sd(&truth).powi(2)],
-    }
+    (errors, gaussian)
 }
 
 /// The four forms of the regression share their points: noise and values are summed apart,
 /// because equation 14 is linear in the values.
-fn regression(settings: &Settings, draw: usize, progress: &(dyn Fn() + Sync)) -> Draw {
+fn regression(settings: &FourierIntegral, draw: usize) -> [Errors; 4] {
     let role = |what: &str| generator(settings.seed, &format!("regression {what}"), draw);
     let n = settings.regression_points;
-    let columns = normals::<2>(n, settings.correlation, &mut role("points"));
+    let columns = normals::<2>(n, CORRELATION, &mut role("points"));
     let values: Vec<f64> = (0..n).map(|i| polynomial([columns[0][i], columns[1][i]])).collect();
     let mut noise_generator = role("noise");
-    let noise: Vec<f64> =
-        (0..n).map(|_| settings.noise * standard_normal(&mut noise_generator)).collect();
-    let drawn = normals::<2>(settings.test_points, settings.correlation, &mut role("tests"));
+    let noise: Vec<f64> = (0..n).map(|_| NOISE * standard_normal(&mut noise_generator)).collect();
+    let drawn = normals::<2>(settings.test_points, CORRELATION, &mut role("tests"));
     let tests = [
         drawn[0].iter().zip(&drawn[1]).map(|(&x, &y)| [x, y]).collect(),
-        uniform::<2>(settings.test_points, settings.regression_half_width, &mut role("uniform")),
+        uniform::<2>(settings.test_points, REGRESSION_HALF_WIDTH, &mut role("uniform")),
     ];
     let truths: [Vec<f64>; 2] =
         tests.each_ref().map(|tests: &Vec<_>| tests.iter().map(|&at| polynomial(at)).collect());
 
-    let mut errors: Vec<Vec<PerPower>> = vec![Vec::new(); 4];
+    let mut all: [Errors; 4] = Default::default();
     for radius in settings.radii() {
         let points = Points::new(&columns, radius);
         for (set, (tests, truth)) in tests.iter().zip(&truths).enumerate() {
@@ -236,30 +192,27 @@ fn regression(settings: &Settings, draw: usize, progress: &(dyn Fn() + Sync)) ->
                 .collect();
             let clean = array::from_fn(|p| mse(estimates.iter().map(|e| e[0][p]), truth));
             let noisy = array::from_fn(|p| mse(estimates.iter().map(|e| e[0][p] + e[1][p]), truth));
-            errors[2 * set].push(noisy);
-            errors[2 * set + 1].push(clean);
+            all[2 * set].0.push(noisy);
+            all[2 * set + 1].0.push(clean);
         }
     }
 
-    let mut gaussian = vec![Vec::new(); 4];
     for bandwidths in gaussian_bandwidths(settings, &columns) {
         for (set, (tests, truth)) in tests.iter().zip(&truths).enumerate() {
             let estimates: Vec<[f64; 2]> = tests
                 .par_iter()
                 .map(|&at| gaussian_regression(&columns, bandwidths, [&values, &noise], at))
                 .collect();
-            gaussian[2 * set].push(mse(estimates.iter().map(|e| e[0] + e[1]), truth));
-            gaussian[2 * set + 1].push(mse(estimates.iter().map(|e| e[0]), truth));
+            all[2 * set].1.push(mse(estimates.iter().map(|e| e[0] + e[1]), truth));
+            all[2 * set + 1].1.push(mse(estimates.iter().map(|e| e[0]), truth));
         }
     }
-    let variance = truths.iter().flat_map(|truth| [sample_sd(truth).powi(2); 2]).collect();
-    progress();
-    Draw { errors, gaussian, variance }
+    all
 }
 
-/// Silverman's, then those of [`Settings::bandwidths`], for each dimension.
+/// Silverman's, then those of [`FourierIntegral::bandwidths`], for each dimension.
 fn gaussian_bandwidths<const D: usize>(
-    settings: &Settings,
+    settings: &FourierIntegral,
     columns: &[Vec<f64>; D],
 ) -> Vec<[f64; D]> {
     let rule = columns.each_ref().map(|column| silverman(sample_sd(column), column.len(), D));
@@ -296,7 +249,7 @@ fn mse(estimates: impl IntoIterator<Item = f64>, truth: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tiny_findings;
+    use super::super::tiny_found;
     use super::*;
 
     #[test]
@@ -321,18 +274,16 @@ mod tests {
 
     #[test]
     fn each_form_of_the_regression_has_its_own_error() {
-        let found = &tiny_findings().examples;
-        assert_eq!(found.len(), Example::ALL.len());
+        let found = &tiny_found().examples;
+        assert_eq!(found.len(), EXAMPLES.len());
         for finding in found {
             assert_eq!((finding.errors.len(), finding.silverman.n), (3, 2));
-            assert!(finding.variance.mean > 0.0 && finding.silverman.mean > 0.0);
-            assert!(finding.silverman.mean < finding.variance.mean, "{finding:?}");
             assert_eq!(finding.gaussian.len(), 3);
             assert!(finding.gaussian.iter().all(|error| error.mean.is_finite()), "{finding:?}");
         }
-        // Noise adds to the error; the Gaussian kernel's has no negative weights to hide it.
-        assert!(found[2].silverman.mean > found[3].silverman.mean);
-        assert!(found[4].silverman.mean > found[5].silverman.mean);
+        // Noise adds to the error of a narrow kernel, which averages few values.
+        assert!(found[2].gaussian[2].mean > found[3].gaussian[2].mean);
+        assert!(found[4].gaussian[2].mean > found[5].gaussian[2].mean);
         assert_ne!(found[2].errors, found[4].errors);
     }
 

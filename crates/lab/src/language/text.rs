@@ -20,14 +20,6 @@ pub struct Text {
     pub validation: Vec<i32>,
 }
 
-/// Windows of one length: what is read, and what comes next at each place.
-pub struct Windows {
-    /// `[windows, context]`
-    pub read: Tensor<2, Int>,
-    /// `[windows · context]`
-    pub next: Tensor<1, Int>,
-}
-
 /// Reads a text.
 ///
 /// # Errors
@@ -45,19 +37,23 @@ pub fn read(path: &Path) -> Result<Text, DataFileError> {
     Ok(Text { alphabet, train, validation })
 }
 
-/// Windows of a text that begin at these places.
+/// Windows of a text that begin at these places: `[windows, context]` characters, and the next
+/// one at each place, `[windows · context]`.
 ///
 /// # Panics
 /// When one reaches beyond the end.
-pub fn windows(tokens: &[i32], starts: &[usize], context: usize, device: &Device) -> Windows {
+pub fn windows(
+    tokens: &[i32],
+    starts: &[usize],
+    context: usize,
+    device: &Device,
+) -> (Tensor<2, Int>, Tensor<1, Int>) {
     let from = |shift: usize| -> Vec<i32> {
         starts.iter().flat_map(|&start| &tokens[start + shift..][..context]).copied().collect()
     };
     let n = starts.len();
-    Windows {
-        read: Tensor::from_data(TensorData::new(from(0), [n, context]), device),
-        next: Tensor::from_data(TensorData::new(from(1), [n * context]), device),
-    }
+    let read = Tensor::from_data(TensorData::new(from(0), [n, context]), device);
+    (read, Tensor::from_data(TensorData::new(from(1), [n * context]), device))
 }
 
 /// Random places where a window fits.
@@ -103,9 +99,9 @@ mod tests {
     #[test]
     fn what_comes_next_is_one_place_on() {
         let tokens: Vec<i32> = (0..20).collect();
-        let found = windows(&tokens, &[0, 15], 4, &Device::flex());
-        let read: Vec<i32> = found.read.into_data().iter().collect();
-        let next: Vec<i32> = found.next.into_data().iter().collect();
+        let (read, next) = windows(&tokens, &[0, 15], 4, &Device::flex());
+        let read: Vec<i32> = read.into_data().iter().collect();
+        let next: Vec<i32> = next.into_data().iter().collect();
         assert_eq!(read, [0, 1, 2, 3, 15, 16, 17, 18]);
         assert_eq!(next, [1, 2, 3, 4, 16, 17, 18, 19]);
         // 19 characters have a next one: four windows of 4.

@@ -91,7 +91,7 @@ fn alternating_zeta(t: f64) -> f64 {
 }
 
 /// `Σ_k c_k cos(kπb_j) / (m/2)` at the centres `b_j = −1 + (1 + 2j)/m` of `m` bins, for the
-/// frequencies `k` of `coefficients`, which are all less than `m/2`.
+/// frequencies `k` from `first` on, which are all less than `m/2`.
 ///
 /// With `constant` = 1/2 as the coefficient of frequency 0, it is a distribution: the theorem's
 /// `y^(N)`, for the sum of a density below the Nyquist frequency over the bins is `m/2`
@@ -102,12 +102,13 @@ fn alternating_zeta(t: f64) -> f64 {
 pub fn on_bins(
     transform: &FourierTransform,
     constant: f64,
-    coefficients: impl IntoIterator<Item = (usize, f64)>,
+    first: usize,
+    coefficients: &[f64],
 ) -> Vec<f64> {
     let m = transform.n();
     let mut spectrum = vec![[0.0; 2]; m];
     spectrum[0] = [2.0 * constant, 0.0];
-    for (k, c) in coefficients {
+    for (k, &c) in (first..).zip(coefficients) {
         assert!(k > 0 && 2 * k < m, "frequency {k} over {m} bins");
         // cos(kπb_j) is the real part of e^{ikπ(1/m − 1)} e^{2πijk/m}; half of it is at m − k.
         let (sine, cosine) = (PI * k as f64 / m as f64).sin_cos();
@@ -128,17 +129,18 @@ mod tests {
 
     fn on(m: usize, shape: Shape, floor: f64) -> Vec<f64> {
         let coefficients = Target { shape, floor }.coefficients(m / 2 - 1);
-        on_bins(&FourierTransform::new(m), 0.5, coefficients.into_iter().enumerate().map(next))
-    }
-
-    fn next((i, c): (usize, f64)) -> (usize, f64) {
-        (i + 1, c)
+        on_bins(&FourierTransform::new(m), 0.5, 1, &coefficients)
     }
 
     #[test]
     fn bins_hold_the_sum_of_cosines() {
         let m = 20;
-        let pmf = on_bins(&FourierTransform::new(m), 0.5, [(1, 0.3), (4, -0.2), (9, 0.1)]);
+        let pmf = on_bins(
+            &FourierTransform::new(m),
+            0.5,
+            1,
+            &[0.3, 0.0, 0.0, -0.2, 0.0, 0.0, 0.0, 0.0, 0.1],
+        );
         for (j, y) in pmf.iter().enumerate() {
             let x = PI * centre(j, m);
             let density = 0.5 + 0.3 * x.cos() - 0.2 * (4.0 * x).cos() + 0.1 * (9.0 * x).cos();

@@ -27,16 +27,11 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A word that names no attention.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("`{0}` is no attention; say softmax, fourier4, fourier4/R2 or fourier4/R2/vector")]
-pub struct NoKind(String);
-
 impl FromStr for Kind {
-    type Err = NoKind;
+    type Err = String;
 
-    fn from_str(word: &str) -> Result<Self, NoKind> {
-        let no_kind = || NoKind(word.to_owned());
+    fn from_str(word: &str) -> Result<Self, String> {
+        let no_kind = || "expected softmax, fourier4, fourier4/R2 or fourier4/R2/vector".to_owned();
         if word == "softmax" {
             return Ok(Self::Softmax);
         }

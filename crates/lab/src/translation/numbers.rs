@@ -3,72 +3,34 @@
 /// The largest number that is spelled.
 pub const LARGEST: u32 = 999_999;
 
-const GERMAN: [&str; 20] = [
-    "null",
-    "eins",
-    "zwei",
-    "drei",
-    "vier",
-    "fünf",
-    "sechs",
-    "sieben",
-    "acht",
-    "neun",
-    "zehn",
-    "elf",
-    "zwölf",
-    "dreizehn",
-    "vierzehn",
-    "fünfzehn",
-    "sechzehn",
-    "siebzehn",
-    "achtzehn",
-    "neunzehn",
-];
-const GERMAN_TENS: [&str; 10] = [
-    "", "", "zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig",
-];
-const ENGLISH: [&str; 20] = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-];
-const ENGLISH_TENS: [&str; 10] =
-    ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
+const GERMAN: &str = "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn \
+     vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn";
+const GERMAN_TENS: &str = "- - zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig";
+const ENGLISH: &str = "zero one two three four five six seven eight nine ten eleven twelve thirteen \
+     fourteen fifteen sixteen seventeen eighteen nineteen";
+const ENGLISH_TENS: &str = "- - twenty thirty forty fifty sixty seventy eighty ninety";
+
+/// The `n`-th word, from 0.
+fn word(words: &'static str, n: u32) -> &'static str {
+    words.split_whitespace().nth(n as usize).unwrap_or_default()
+}
 
 /// A number below 1000 as the start of a longer word, in which one is `ein`.
 fn german_part(n: u32) -> String {
     let (hundreds, rest) = (n / 100, n % 100);
-    let unit = |n: u32| if n == 1 { "ein" } else { GERMAN[n as usize] };
-    let mut word = match hundreds {
+    let unit = |n: u32| if n == 1 { "ein" } else { word(GERMAN, n) };
+    let mut spelled = match hundreds {
         0 => String::new(),
         _ => format!("{}hundert", unit(hundreds)),
     };
-    word += &match (rest / 10, rest % 10) {
+    spelled += &match (rest / 10, rest % 10) {
         (0, 0) => String::new(),
         (0, 1) => "ein".to_owned(),
-        (0 | 1, _) => GERMAN[rest as usize].to_owned(),
-        (tens, 0) => GERMAN_TENS[tens as usize].to_owned(),
-        (tens, ones) => format!("{}und{}", unit(ones), GERMAN_TENS[tens as usize]),
+        (0 | 1, _) => word(GERMAN, rest).to_owned(),
+        (tens, 0) => word(GERMAN_TENS, tens).to_owned(),
+        (tens, ones) => format!("{}und{}", unit(ones), word(GERMAN_TENS, tens)),
     };
-    word
+    spelled
 }
 
 /// In German, one word: `21` is `einundzwanzig`.
@@ -78,18 +40,18 @@ fn german_part(n: u32) -> String {
 pub fn german(n: u32) -> String {
     assert!(n <= LARGEST, "{n} is not spelled");
     let (thousands, rest) = (n / 1000, n % 1000);
-    let mut word = match thousands {
+    let mut spelled = match thousands {
         0 => String::new(),
         _ => format!("{}tausend", german_part(thousands)),
     };
     if rest > 0 || n == 0 {
-        word += &if n == 0 { GERMAN[0].to_owned() } else { german_part(rest) };
+        spelled += &if n == 0 { word(GERMAN, 0).to_owned() } else { german_part(rest) };
         // At the end of a number, one is `eins`: but not of 11 or 21.
         if rest % 100 == 1 {
-            word.push('s');
+            spelled.push('s');
         }
     }
-    word
+    spelled
 }
 
 /// In English, words apart: `121` is `one hundred twenty one`.
@@ -102,18 +64,18 @@ pub fn english(n: u32) -> Vec<&'static str> {
         let (hundreds, rest) = (n / 100, n % 100);
         let mut words = Vec::new();
         if hundreds > 0 {
-            words.extend([ENGLISH[hundreds as usize], "hundred"]);
+            words.extend([word(ENGLISH, hundreds), "hundred"]);
         }
         match (rest / 10, rest % 10) {
             (0, 0) => {}
-            (0 | 1, _) => words.push(ENGLISH[rest as usize]),
-            (tens, 0) => words.push(ENGLISH_TENS[tens as usize]),
-            (tens, ones) => words.extend([ENGLISH_TENS[tens as usize], ENGLISH[ones as usize]]),
+            (0 | 1, _) => words.push(word(ENGLISH, rest)),
+            (tens, 0) => words.push(word(ENGLISH_TENS, tens)),
+            (tens, ones) => words.extend([word(ENGLISH_TENS, tens), word(ENGLISH, ones)]),
         }
         words
     };
     if n == 0 {
-        return vec![ENGLISH[0]];
+        return vec![word(ENGLISH, 0)];
     }
     let mut words = Vec::new();
     if n >= 1000 {

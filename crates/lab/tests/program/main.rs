@@ -2,10 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
-mod elsewhere;
-mod forecast;
-mod heads;
-mod integral;
+mod studies;
 mod words;
 
 use overtone_testkit::Desk;

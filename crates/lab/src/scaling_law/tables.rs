@@ -1,0 +1,191 @@
+//! The tables and plots.
+
+use overtone_eval::table::Table;
+use overtone_plot::{Line, LinePlot, Stroke};
+
+use super::target::Shape;
+use super::{Finding, ScalingLaw, WIDTHS};
+use crate::power_law::PowerLaw;
+use crate::report::{LOG, Report, plot, table};
+
+/// The exponent of `1/N`: the slope, turned positive.
+fn seen(law: Option<PowerLaw>) -> String {
+    let turned = law.map(|law| PowerLaw { exponent: -law.exponent, ..law });
+    PowerLaw::show(turned).replace('-', "−")
+}
+
+fn or_none(exponent: Option<f64>) -> String {
+    exponent.map_or("-".into(), |exponent| exponent.to_string())
+}
+
+/// Everything that is shown.
+pub(super) fn report(study: &ScalingLaw, found: &[Finding]) -> Report {
+    let mut report = Report::default();
+    report.table("smoothness", smoothness(study, found));
+    report.table("widths", widths(study, found));
+    report.table("fits", fits(study, found));
+    report.csv("truncations", truncations(found));
+    report.csv("best-heads", best_heads(found));
+    report.plot("lacking-by-n", lacking_plot(study, found));
+    report.plot("fit-by-n", fit_plot(study, found));
+    report
+}
+
+/// Exponents and limits of the smoothness of truncations. In brackets: `t` is less than the
+/// theorem asks for.
+fn smoothness(study: &ScalingLaw, found: &[Finding]) -> Table {
+    let mut table = table(
+        "target | t | theorem: 2t−1 | derived | seen | C₁ of the proof | s of the target \
+         | C₁ by the theorem's exponent | C₁ by the derived one",
+    );
+    for finding in found {
+        let shape = finding.target.shape;
+        let limit = |exponent: f64| format!("{:.4e}", finding.limit(study.range(), exponent));
+        let (theorem, derived) = (shape.theorems_exponent(), shape.derived_exponent());
+        table.row(vec![
+            shape.name(),
+            shape.decay().to_string(),
+            if shape.decay() >= 2.0 { theorem.to_string() } else { format!("({theorem})") },
+            or_none(derived),
+            seen(finding.law(study.range(), |cut| cut.lacking)),
+            format!("{:.4e}", finding.proofs_limit),
+            format!("{:.4e}", finding.smoothness),
+            limit(theorem),
+            derived.map_or("-".into(), limit),
+        ]);
+    }
+    table
+}
+
+/// Exponents of single blurs.
+fn widths(study: &ScalingLaw, found: &[Finding]) -> Table {
+    let mut header = vec!["target".to_owned(), "2t−5".into(), "2t−1".into()];
+    header.extend(WIDTHS.map(|sigma| format!("seen, σ = {sigma}")));
+    let mut table = Table::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    for finding in found {
+        let shape = finding.target.shape;
+        let t = shape.decay();
+        let narrow = or_none((t > 2.5).then_some(2.0 * t - 5.0));
+        let mut row = vec![shape.name(), narrow, shape.theorems_exponent().to_string()];
+        let law = |width: usize| finding.law(study.range(), |cut| cut.lacking_at[width]);
+        row.extend((0..WIDTHS.len()).map(|width| seen(law(width))));
+        table.row(row);
+    }
+    table
+}
+
+/// Exponents of how well truncations and the best heads fit.
+fn fits(study: &ScalingLaw, found: &[Finding]) -> Table {
+    let range = study.fitted_range();
+    let mut table = table(
+        "target | 2t−1 | ∫(f − f_N)², truncated | divergence, best head | C₁ − s, derived \
+         | C₁ − s, truncated | C₁ − s, best head",
+    );
+    for finding in found {
+        let shape = finding.target.shape;
+        table.row(vec![
+            shape.name(),
+            shape.theorems_exponent().to_string(),
+            seen(finding.law(range, |cut| cut.error)),
+            seen(finding.fitted_law(range, |fit| fit.divergence)),
+            or_none(shape.derived_exponent()),
+            seen(finding.law(range, |cut| cut.lacking)),
+            seen(finding.fitted_law(range, |fit| fit.lacking)),
+        ]);
+    }
+    table
+}
+
+/// The first cells of a target's rows.
+fn names(finding: &Finding, n: usize) -> Vec<String> {
+    let shape = finding.target.shape;
+    vec![shape.name().replace(',', ""), shape.decay().to_string(), n.to_string()]
+}
+
+fn truncations(found: &[Finding]) -> Table {
+    let mut header: Vec<String> =
+        ["target", "t", "n", "smoothness", "lacking", "squared_error"].map(str::to_owned).to_vec();
+    header.extend(WIDTHS.map(|sigma| format!("lacking_{sigma}")));
+    let mut table = Table::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    for finding in found {
+        for cut in &finding.truncations {
+            let numbers = [cut.smoothness, cut.lacking, cut.error];
+            let numbers = numbers.iter().chain(&cut.lacking_at).map(f64::to_string);
+            table.row(names(finding, cut.n).into_iter().chain(numbers).collect());
+        }
+    }
+    table
+}
+
+fn best_heads(found: &[Finding]) -> Table {
+    let mut table = table("target | t | n | divergence | excess | smoothness | lacking");
+    for finding in found {
+        for fit in &finding.fitted {
+            let numbers = [fit.divergence, fit.excess, fit.smoothness, fit.lacking];
+            let numbers = numbers.map(|x| x.to_string());
+            table.row(names(finding, fit.n).into_iter().chain(numbers).collect());
+        }
+    }
+    table
+}
+
+/// A plot against the number of frequencies.
+fn by_n(title: &str, y_label: &str, lines: Vec<Line>) -> LinePlot {
+    plot(title, ["frequencies N", y_label], LOG, lines)
+}
+
+fn powers(found: &[Finding]) -> impl Iterator<Item = &Finding> {
+    found.iter().filter(|finding| matches!(finding.target.shape, Shape::Power(_)))
+}
+
+/// `C₁ − s` of the powers, and the theorem's slope through where the exponent is read off.
+fn lacking_plot(study: &ScalingLaw, found: &[Finding]) -> LinePlot {
+    let mut lines = Vec::new();
+    let [from, to] = study.range().map(|n| n as f64);
+    for (colour, finding) in powers(found).enumerate() {
+        let cuts = finding.truncations.iter();
+        let points: Vec<[f64; 2]> =
+            cuts.map(|cut| [cut.n as f64, cut.lacking / finding.smoothness]).collect();
+        let anchor = points.iter().copied().find(|point| point[0] >= from);
+        let shape = finding.target.shape;
+        lines.push(Line::new(shape.name(), points).stroke(Stroke::Marked).colour(colour));
+        if let Some([n, y]) = anchor {
+            let at = |x: f64| [x, y * (x / n).powf(-shape.theorems_exponent())];
+            let name = if colour == 0 { "theorem's slopes" } else { "" };
+            let line = Line::new(name, vec![at(n), at(to)]);
+            lines.push(line.stroke(Stroke::Dashed).colour(colour));
+        }
+    }
+    by_n("What smoothness lacks to its limit", "(C₁ − s(y^(N))) / C₁", lines)
+}
+
+fn fit_plot(study: &ScalingLaw, found: &[Finding]) -> LinePlot {
+    let mut lines = Vec::new();
+    for (colour, finding) in powers(found).enumerate() {
+        let name = finding.target.shape.name();
+        let cuts = finding.truncations.iter().filter(|cut| cut.n <= study.most_fitted);
+        let error = cuts.map(|cut| [cut.n as f64, cut.error]).collect();
+        lines.push(Line::new(format!("{name}: truncated"), error).colour(colour));
+        let heads = finding.fitted.iter().map(|fit| [fit.n as f64, fit.divergence]).collect();
+        let heads = Line::new(format!("{name}: best head"), heads);
+        lines.push(heads.stroke(Stroke::Dots).colour(colour));
+    }
+    by_n("How well N frequencies fit", "∫(f − f_N)², or divergence in nats", lines)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::super::{tiny, tiny_found};
+    use super::*;
+
+    #[test]
+    fn every_target_has_its_rows() {
+        let report = report(&tiny(), tiny_found());
+        for (name, table) in report.tables() {
+            assert_eq!(table.rows().len(), 1 + Shape::ALL.len(), "{name}");
+        }
+        assert_eq!(truncations(tiny_found()).rows().len(), 1 + 7 * tiny().frequencies().len());
+        assert_eq!(best_heads(tiny_found()).rows().len(), 1 + 7 * tiny().fitted().len());
+    }
+}
