@@ -151,7 +151,7 @@ fn sound_files_are_accepted() {
         for at in 0..inputs.sound().count() {
             let path = inputs.place_sound(at).unwrap();
             if let Err(error) = (target.read)(&path) {
-                panic!("{}, {}: {}: {error:#}", target.name, target.about, path.display());
+                panic!("{}: {}: {error:#}", target.name, path.display());
             }
         }
     }
