@@ -11,7 +11,10 @@ mod runs;
 mod settings;
 pub mod suites;
 
-use std::ffi::OsString;
+use std::{
+    ffi::OsString,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use clap::{Args, Parser, Subcommand};
 use overtone_console::{errors, flags, keys, progress};
@@ -239,13 +242,21 @@ const RECORD: &str = "\
 Examples: overtone record task=gymnasium/CartPole-v1 to=records/cartpole
           overtone record policy=RUN,random share=3,1 switch=50..200 to=records/mixed";
 
+/// Whether the help lists every key: `--help-all`.
+static ALL_KEYS: AtomicBool = AtomicBool::new(false);
+
 fn train_help() -> String {
+    let all = ALL_KEYS.load(Ordering::Relaxed);
+    let before = match all {
+        true => "Options and their defaults. Defaults that depend on the task or the algorithm are at \
+                 the end; the config.toml of a run has the values that it used:",
+        false => "The most used options and their defaults (--help-all lists every option):",
+    };
     format!(
-        "Options, their defaults and why; what tasks and algorithms change of these stands at the \
-         end, and what a run had in its config.toml:\n{}\n\
+        "{before}\n{}\n\
          Examples: overtone train game=seaquest head=fourier head.frequencies=14 seed=231\n          \
          overtone train env=hopper dataset=medium attention=fourier seed=2",
-        settings::help()
+        settings::help(all)
     )
 }
 
@@ -298,11 +309,12 @@ Examples: overtone download game=seaquest files=10 plan=true
 
 /// The program: reads `words`, its own name first, and does what they ask; gives the exit code.
 pub fn main(words: &[OsString]) -> u8 {
-    // Of what looks at data only `inspect` has keys.
+    let words: Vec<OsString> = words.iter().map(help_all).collect();
+    // Of the commands about data, only `inspect` has keys.
     let takes_keys = |words: &[String]| {
         words.len() > 1 && (words[1] != "data" || words.get(2).is_some_and(|w| w == "inspect"))
     };
-    let command = match flags::parse::<Cli>(words, takes_keys) {
+    let command = match flags::parse::<Cli>(&words, takes_keys) {
         Ok(cli) => cli.command,
         Err(code) => return code,
     };
@@ -317,6 +329,15 @@ pub fn main(words: &[OsString]) -> u8 {
         _ => 1,
     };
     errors::exit_code(ended, failed)
+}
+
+/// `--help` in place of `--help-all`, which it notes.
+fn help_all(word: &OsString) -> OsString {
+    if word == "--help-all" {
+        ALL_KEYS.store(true, Ordering::Relaxed);
+        return "--help".into();
+    }
+    word.clone()
 }
 
 /// Does what was asked; gives the exit code.

@@ -31,6 +31,7 @@ mod played;
 mod playing;
 #[cfg(feature = "python")]
 mod recording;
+mod reference_pages;
 mod robots;
 mod runs;
 mod studies;

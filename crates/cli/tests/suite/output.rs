@@ -16,7 +16,9 @@ fn lists(help: &str, key: &str) {
 #[test]
 fn help_lists_every_key_with_a_reason() {
     let desk = Desk::new();
-    let help = desk.succeeds("train --help");
+    let short = desk.succeeds("train --help");
+    assert!(short.lines().count() < 60 && short.contains("--help-all"), "{short}");
+    let help = desk.succeeds("train --help-all");
     let mut keys = BTreeSet::new();
     for line in ["env=hopper", "game=seaquest algorithm=discrete_cql"] {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
