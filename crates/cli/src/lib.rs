@@ -248,8 +248,10 @@ static ALL_KEYS: AtomicBool = AtomicBool::new(false);
 fn train_help() -> String {
     let all = ALL_KEYS.load(Ordering::Relaxed);
     let before = match all {
-        true => "Options and their defaults. Defaults that depend on the task or the algorithm are at \
-                 the end; the config.toml of a run has the values that it used:",
+        true => {
+            "Options and their defaults. Defaults that depend on the task or the algorithm are at \
+                 the end; the config.toml of a run has the values that it used:"
+        }
         false => "The most used options and their defaults (--help-all lists every option):",
     };
     format!(

@@ -9,11 +9,7 @@ use overtone_model::{AttentionConfig, head::HeadConfig};
 use overtone_train::{AdamWConfig, TrainConfig};
 use toml::Value;
 
-use super::{
-    Choices, DataConfig, EvaluationConfig, Profile, RunConfig,
-    agent::section,
-    defaults,
-};
+use super::{Choices, DataConfig, EvaluationConfig, Profile, RunConfig, agent::section, defaults};
 use crate::{keys, suites};
 
 /// The keys that most runs set, in the order of the short help.
@@ -192,7 +188,8 @@ fn others(first: &Task) -> Result<String> {
         all.push((format!("algorithm={name} profile=paper"), first, choices));
     }
     let base = defaults(first, &usual)?.keys()?;
-    let mut lines = "\nDefaults that differ; the values above are those of env=hopper:\n".to_owned();
+    let mut lines =
+        "\nDefaults that differ; the values above are those of env=hopper:\n".to_owned();
     for (of, task, choices) in all {
         let own = defaults(first, &Choices { profile: Profile::Quick, ..choices })?.keys()?;
         let is_other = |(key, value): &(String, Value)| {

@@ -52,15 +52,14 @@ fn the_page_of_settings_is_current() {
     let help = Desk::new().succeeds("train --help-all");
     let (keys, rest) = help.split_once("\nDefaults that differ").unwrap();
     let (_, keys) = keys.split_once("used:\n").unwrap();
-    let lines: Vec<&str> = keys.lines().collect();
     let mut page = "# Settings\n\nEvery setting of `overtone train`, its default and what it does. \
                     This page is for looking up; `overtone train --help-all` prints the same.\n\n\
                     ```text\novertone train env=hopper train.updates=500 head=fourier head.bins=50\n\
                     ```\n"
         .to_owned();
     let mut section = None;
-    for pair in lines.chunks_exact(2) {
-        let (key, value) = pair[0].trim().split_once('=').unwrap();
+    for (key, doc) in entries(keys) {
+        let (key, value) = key.split_once('=').unwrap();
         let own = match key.split_once('.') {
             Some((own, _)) => own,
             None if ["head", "attention"].contains(&key) => key,
@@ -72,17 +71,31 @@ fn the_page_of_settings_is_current() {
             section = Some(own);
         }
         let escaped = |text: &str| text.trim().replace('|', "\\|").replace('<', "&lt;");
-        page += &format!("| `{key}` | {} | {} |\n", code(value), escaped(pair[1]));
+        page += &format!("| `{key}` | {} | {} |\n", code(value), escaped(&doc));
     }
     page += "\n## Defaults that depend on the task, the algorithm or the profile\n\n\
              The defaults above are those of `env=hopper`.\n\n| | |\n| --- | --- |\n";
-    let rest: Vec<&str> = rest.lines().filter(|line| line.starts_with("  ")).collect();
-    for pair in rest.chunks_exact(2) {
-        let words = pair[1].split_whitespace().map(|word| format!("`{word}`"));
-        let words = words.collect::<Vec<_>>().join(" ");
-        page += &format!("| `{}` | {words} |\n", pair[0].trim().trim_end_matches(':'));
+    for (choice, words) in entries(rest) {
+        let words: Vec<String> = words.split(' ').map(|word| format!("`{word}`")).collect();
+        page += &format!("| `{}` | {} |\n", choice.trim_end_matches(':'), words.join(" "));
     }
     check(&page, &project().join("docs/settings.md"));
+}
+
+/// The lines that begin with two spaces, each with the lines that are indented below it.
+fn entries(help: &str) -> Vec<(String, String)> {
+    let mut entries: Vec<(String, String)> = Vec::new();
+    for line in help.lines() {
+        match (line.starts_with("      "), entries.last_mut()) {
+            (true, Some((_, text))) => {
+                let space = if text.is_empty() { "" } else { " " };
+                *text += &format!("{space}{}", line.trim());
+            }
+            _ if line.starts_with("  ") => entries.push((line.trim().into(), String::new())),
+            _ => {}
+        }
+    }
+    entries
 }
 
 /// A value as code; nothing where there is none.
