@@ -74,7 +74,7 @@ pub fn run(py: Python<'_>, words: Vec<String>, told: Bound<'_, PyAny>) -> PyResu
     }
     match ended {
         Ok(Ok(code)) => Ok(code),
-        Ok(Err(error)) => Err(OvertoneError::new_err(errors::told(&error))),
+        Ok(Err(error)) => Err(OvertoneError::new_err(errors::message(&error))),
         Err(_) => Err(OvertoneError::new_err("the command ended by a panic: a bug of Overtone")),
     }
 }
@@ -83,7 +83,7 @@ pub fn run(py: Python<'_>, words: Vec<String>, told: Bound<'_, PyAny>) -> PyResu
 #[pyfunction]
 pub fn check_settings(words: Vec<String>) -> PyResult<()> {
     let checked = overtone::RunConfig::check_words(&words);
-    checked.map_err(|error| OvertoneError::new_err(errors::told(&error)))
+    checked.map_err(|error| OvertoneError::new_err(errors::message(&error)))
 }
 
 fn tell(told: &Bound<'_, PyAny>, event: Event) -> PyResult<()> {

@@ -1,4 +1,4 @@
-//! What `--help` shows of a run's keys: the docs of their fields, and the defaults.
+//! The part of `--help` about a run's keys: the docs of their fields, and the defaults.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ fn text(all: bool) -> Result<String> {
     };
     if all {
         let text: String = lines.iter().map(|line| shown(line, |doc| doc)).collect();
-        return Ok(text + &others(suites::by_id(FIRST)?)?);
+        return Ok(text + &differing_defaults(suites::by_id(FIRST)?)?);
     }
     let usual = USUAL.iter().filter_map(|key| lines.iter().find(|line| line.key == *key));
     Ok(usual.map(|line| shown(line, first_sentence)).collect())
@@ -65,7 +65,7 @@ fn first_sentence(doc: &str) -> &str {
     doc.split_inclusive(". ").next().unwrap_or(doc).trim_end()
 }
 
-/// The task whose defaults come first.
+/// The task whose defaults are listed first.
 const FIRST: &str = "mujoco/hopper";
 
 /// Every key once, in the order of the full help.
@@ -105,13 +105,13 @@ fn lines() -> Result<Vec<Line>> {
             }
         }
     }
-    lines.add("attention.kind", "softmax".into(), "How queries are compared with keys.");
-    lines.add("head.kind", "tanh".into(), "How a token becomes an action.");
+    lines.add("attention.kind", "softmax".into(), "Similarity of queries and keys.");
+    lines.add("head.kind", "tanh".into(), "Map from a token to an action.");
     lines.add(
         "head.bins",
         "0".into(),
-        "Continuous actions: bins of each number on [-1, 1], for a head on bins; 0: a head on \
-         continuous values.",
+        "Bins of each action dimension on [-1, 1], for a head on bins (continuous actions only); \
+         0: a head on continuous values.",
     );
     for choice in AttentionConfig::choices() {
         let stored = toml::Table::try_from(choice.config)?;
@@ -141,7 +141,7 @@ impl Lines {
         }
     }
 
-    /// A head or an attention: its word, and its keys.
+    /// A head or an attention, with its word and its keys.
     fn variant(
         &mut self,
         section: &str,
@@ -159,14 +159,14 @@ impl Lines {
     }
 }
 
-/// Where defaults are otherwise: by task, algorithm and profile.
-fn others(first: &Task) -> Result<String> {
+/// Defaults that differ by task, algorithm and profile.
+fn differing_defaults(first: &Task) -> Result<String> {
     let pixels = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
     let own = |observations, actions| Task::own("own", observations, actions);
     let frames = suites::by_id("ale/seaquest")?;
     let small = own(ObservationSpace::Vectors { width: 4 }, ActionSpace::numbered(2));
     let large = own(ObservationSpace::Vectors { width: 9 }, ActionSpace::unit(2));
-    let pictures = own(pixels, ActionSpace::numbered(2));
+    let images = own(pixels, ActionSpace::numbered(2));
     let [decision_transformer, ..] = *AlgorithmKind::ALL else { return Ok(String::new()) };
     let usual = Choices::usual(decision_transformer, Profile::Quick);
     let paper = Choices { profile: Profile::Paper, ..usual };
@@ -178,7 +178,7 @@ fn others(first: &Task) -> Result<String> {
         ("game=seaquest profile=paper".into(), frames, paper),
         ("own=… with continuous actions".into(), &large, usual),
         ("own=… with at most 8 numbers and discrete actions".into(), &small, usual),
-        ("own=… with pictures".into(), &pictures, usual),
+        ("own=… with images".into(), &images, usual),
         ("algorithm=behavior_cloning model.kind=perceptron".into(), first, perceptron),
     ];
     for algorithm in AlgorithmKind::ALL.iter().skip(1).copied() {
@@ -193,9 +193,9 @@ fn others(first: &Task) -> Result<String> {
     for (of, task, choices) in all {
         let own = defaults(first, &Choices { profile: Profile::Quick, ..choices })?.keys()?;
         let is_other = |(key, value): &(String, Value)| {
-            let is_said = ["task", "algorithm", "profile"].contains(&&**key);
+            let is_choice = ["task", "algorithm", "profile"].contains(&&**key);
             let before = base.get(key).or_else(|| own.get(key));
-            !is_said && before.is_some_and(|before| before != value)
+            !is_choice && before.is_some_and(|before| before != value)
         };
         let keys = defaults(task, &choices)?.keys()?.into_iter().filter(is_other);
         let words =
