@@ -140,9 +140,9 @@ class Datasets(Desk):
                 f"termination: row {np.argmax(~frame['end'])} ends its episode",
                 frame.assign(end=True),
             ),
-            ("termination: true or false, 1 or 0 is", frame.assign(end=frame["end"].astype(str))),
+            ("termination: expected true or false, 1 or 0", frame.assign(end=frame["end"].astype(str))),
             ("sort by 'id' and time", frame.sort_values(["step", "id"])),
-            ("there is no row", frame[:0]),
+            ("frame: expected at least one row", frame[:0]),
         ]:
             with self.assertRaisesRegex(ValueError, words):
                 ov.from_pandas(changed, **names, termination="end")
@@ -169,7 +169,7 @@ class Datasets(Desk):
                 ov.train("minari:mujoco/hopper/medium-v0", progress="none")
 
     def test_numbers_that_may_mean_something_else_warn(self) -> None:
-        def told(**changed: object) -> list[str]:
+        def warned_of(**changed: object) -> list[str]:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 ov.from_arrays(**{**carts(), **changed})  # type: ignore[arg-type]
@@ -177,27 +177,27 @@ class Datasets(Desk):
             self.assertTrue(all(each.filename == __file__ for each in said), said)
             return [str(each.message) for each in said]
 
-        self.assertEqual(told(), [])
+        self.assertEqual(warned_of(), [])
         actions = carts()["actions"]
-        [words] = told(actions=actions[:, None].astype(float))
+        [words] = warned_of(actions=actions[:, None].astype(float))
         self.assertIn("actions: expected real numbers, found whole numbers, 2 different", words)
         self.assertIn("Save them as integers, one a row, if they are discrete", words)
         pairs = np.column_stack([actions, np.arange(len(actions)) % 3])
-        [words] = told(actions=pairs)
+        [words] = warned_of(actions=pairs)
         self.assertIn("2 whole numbers from 0 to 2", words)
         self.assertIn("numpy.ravel_multi_index", words)
         # Their bounds, and a task that takes such pairs, say what they are.
-        self.assertEqual(told(actions=pairs, action_low=0, action_high=2), [])
+        self.assertEqual(warned_of(actions=pairs, action_low=0, action_high=2), [])
         Path("overtone_pairs.py").write_text(PAIRS)
         with mock.patch.object(sys, "path", [str(Path.cwd()), *sys.path]):
-            self.assertEqual(told(actions=pairs, task="gymnasium/overtone_pairs:Pairs-v0"), [])
+            self.assertEqual(warned_of(actions=pairs, task="gymnasium/overtone_pairs:Pairs-v0"), [])
         codes = np.ones((len(actions), 7, 7, 3), np.uint8)
         codes[:, 0, 0, 0] = 4 + actions
-        self.assertIn("data.layout=numbers", " ".join(told(observations=codes)))
-        self.assertEqual(told(observations=codes, pictures=False), [])
+        self.assertIn("data.layout=numbers", " ".join(warned_of(observations=codes)))
+        self.assertEqual(warned_of(observations=codes, pictures=False), [])
         stays = carts()["terminations"]
         stays[:-1] |= stays[1:]
-        [words] = told(terminations=stays)
+        [words] = warned_of(terminations=stays)
         self.assertIn("flags: expected one flag where an episode ends", words)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -232,7 +232,7 @@ class Datasets(Desk):
             self.assertEqual(stat.S_IMODE(data.path.stat().st_mode), 0o640)
             self.assertEqual([each.suffix for each in data.path.parent.glob("*.npz")], [".npz"])
 
-    def test_what_is_wrong_is_told_by_array_and_row(self) -> None:
+    def test_errors_name_array_and_row(self) -> None:
         def refused(words: str, **changed: object) -> None:
             with self.assertRaisesRegex(ValueError, words):
                 ov.Dataset.from_arrays(**{**carts(), **changed})  # type: ignore[arg-type]
@@ -243,18 +243,18 @@ class Datasets(Desk):
         refused("rewards: 3 rows", rewards=np.ones(3))
         refused("actions: row 0 is -1", actions=np.full(len(nan), -1))
         refused("terminations and terminals", terminals=carts()["terminations"])
-        refused("observations: numbers", observations=np.full((len(nan), 2), "a"))
-        refused("n_actions=1: row [0-9]+ is beyond it", n_actions=1)
-        refused("action_low: for real-valued actions", action_low=0, action_high=1)
+        refused("observations: expected numbers", observations=np.full((len(nan), 2), "a"))
+        refused("n_actions=1: row [0-9]+ exceeds it", n_actions=1)
+        refused("action_low: applies only to continuous actions", action_low=0, action_high=1)
         real = {"actions": np.zeros((len(nan), 2))}
-        refused("n_actions: for actions of a list", n_actions=2, **real)
-        refused("give both", action_low=0, **real)
+        refused("n_actions: applies only to discrete actions", n_actions=2, **real)
+        refused("set both", action_low=0, **real)
         refused("above action_high", action_low=[0, 1], action_high=[1, 0], **real)
         refused("action_low: 3 numbers", action_low=[0, 1, 2], action_high=9, **real)
         ends = carts()["terminations"]
-        refused("terminations: true or false, .* not <U", terminations=ends.astype(str))
+        refused("terminations: expected true or false, .* got <U", terminations=ends.astype(str))
         refused("truncations: row 2 is 0.5, not 0 or 1", truncations=[0, 1, 0.5, *ends[3:]])
-        with self.assertRaisesRegex(ValueError, "episode 0: there is no actions"):
+        with self.assertRaisesRegex(ValueError, "episode 0: actions or acts is missing"):
             ov.Dataset.from_episodes([{"observations": np.zeros((2, 1)), "rewards": [1, 1], "terminations": [0, 1]}])
         episode = {
             "observations": np.zeros((2, 1)), "actions": [0, 1], "rewards": [1, 1],
@@ -265,7 +265,7 @@ class Datasets(Desk):
             ("episode 1: 3 actions and 2 rewards", {"actions": [0, 1, 0]}),
             ("episode 1: 0 terminations and 2 rewards", {"terminations": []}),
             ("episode 1: terminations: row 1 is nan", {"terminations": [0, np.nan]}),
-            ("episode 1: terminations: step 0 ends it, and it has 2", {"terminations": [1, 0]}),
+            ("episode 1: terminations: step 0 ends the episode, which has 2 steps", {"terminations": [1, 0]}),
         ]:
             with self.assertRaisesRegex(ValueError, words):
                 ov.Dataset.from_episodes([episode, {**episode, **changed}])
@@ -309,15 +309,15 @@ class Datasets(Desk):
         arrays = carts()
         n = len(arrays["rewards"])
         for words, changed in {
-            r"rewards: one for each step is expected, not shape \(\d+, 5\)":
+            r"rewards: expected one for each step, got shape \(\d+, 5\)":
                 {"rewards": np.ones((n, 5))},
-            r"terminations: one for each step .* \(\d+, 2\)": {"terminations": np.zeros((n, 2))},
-            "actions: row 3 is 70000, and a list has at most 65535":
+            r"terminations: expected one for each step, .* \(\d+, 2\)": {"terminations": np.zeros((n, 2))},
+            "actions: row 3 is 70000, but at most 65535":
                 {"actions": np.where(np.arange(n) == 3, 70000, 0)},
-            "n_actions=70000: a list has at most": {"n_actions": 70000},
-            "actions: a number or more for each step": {"actions": np.zeros((n, 0))},
-            "observations: a number or more for each step": {"observations": np.zeros((n, 0))},
-            r"rewards: row 0 is beyond float32 \(1e\+39\)": {"rewards": np.full(n, 1e39)},
+            "n_actions=70000: at most": {"n_actions": 70000},
+            "actions: expected at least one number for each step": {"actions": np.zeros((n, 0))},
+            "observations: expected at least one number for each step": {"observations": np.zeros((n, 0))},
+            r"rewards: row 0 exceeds float32 \(1e\+39\)": {"rewards": np.full(n, 1e39)},
             # The program's own reader says it.
             "`observations`": {"observations": np.zeros((n, 2, 3, 5, 7), np.uint8)},
         }.items():
@@ -325,7 +325,7 @@ class Datasets(Desk):
                 ov.from_arrays(**{**arrays, **changed})  # type: ignore[arg-type]
         self.assertEqual(list((self.folder / "overtone/arrays").glob("*")), [])
 
-    def test_rows_without_an_end_are_told_with_the_key(self) -> None:
+    def test_rows_without_an_end_are_warned_of_with_the_key(self) -> None:
         arrays = carts()
         none = np.zeros(len(arrays["rewards"]), bool)
         with self.assertWarnsRegex(UserWarning, 'data__fragment="keep"') as warned:
@@ -373,11 +373,11 @@ class Datasets(Desk):
         with self.assertWarns(UserWarning) as warned:
             data = ov.from_minari(minari)
         said = [str(each.message) for each in warned.warnings]
-        self.assertIn("ended before their last step, taken as whole: 1", said[0])
+        self.assertIn("ended before their last step, used as a whole: 1", said[0])
         self.assertIn("without a flag at their last step, left out: 1", said[1])
         self.assertEqual(data.summary()["episodes"], 2)
         del early[1]["truncations"]
-        with self.assertRaisesRegex(ValueError, "episode 1: there is no truncations"):
+        with self.assertRaisesRegex(ValueError, "episode 1: truncations is missing"):
             ov.from_minari(minari)
 
     def test_minaris_own_file_is_read_where_it_lies(self) -> None:
@@ -393,7 +393,7 @@ class Datasets(Desk):
         self.assertEqual(data.hash, ov.Dataset.open(folder).hash)
         # Of a part of it a copy is made.
         minari.episode_indices = np.arange(3)
-        with self.assertRaisesRegex(ValueError, "episodes: there is none"):
+        with self.assertRaisesRegex(ValueError, "episodes: expected at least one episode"):
             ov.from_minari(minari)
 
     @unittest.skipUnless(importlib.util.find_spec("h5py"), "h5py is not installed")
@@ -503,7 +503,7 @@ class Datasets(Desk):
 def _space_text(space: Any) -> str:
     """A space as Minari writes it into its description."""
 
-    def told(space: Any) -> dict[str, Any]:
+    def warned_of(space: Any) -> dict[str, Any]:
         if isinstance(space, spaces.Dict):
             return {"type": "Dict", "subspaces": {key: told(part) for key, part in space.items()}}
         if isinstance(space, spaces.Discrete):

@@ -41,9 +41,9 @@ class Estimators(Desk):
         return agent
 
     def test_there_is_one_for_each_algorithm_of_the_program(self) -> None:
-        with self.assertRaisesRegex(ov.OvertoneError, "algorithm=none: there are ") as refused:
+        with self.assertRaisesRegex(ov.OvertoneError, "algorithm=none: expected one of ") as refused:
             ov.train(env="hopper", algorithm="none", progress="none")
-        named = re.findall(r"\w+", str(refused.exception).partition("there are ")[2])
+        named = re.findall(r"\w+", str(refused.exception).partition("expected one of ")[2])
         self.assertEqual([kind.algorithm for kind in ALGORITHMS], named)
         self.assertTrue(all(kind.__name__ in ov.__all__ for kind in ALGORITHMS))
 
@@ -77,7 +77,7 @@ class Estimators(Desk):
             agent = ov.DecisionTransformer(progress="none", seed=5, **TINY, **settings).fit()
             self.assertEqual((agent.run_.path / last).read_bytes(), expected, settings)
             self.assertEqual(agent.run_.path.parent.name, settings.get("runs", "runs"))
-        # What `fit` is told comes first.
+        # Arguments of `fit` come first.
         named = {"task": "mujoco/walker2d", "dataset": "medium"}
         agent = ov.DecisionTransformer(progress="none", **named, **TINY)
         agent.fit(ov.from_arrays(**carts()), task="own/carts")
@@ -85,7 +85,7 @@ class Estimators(Desk):
         agent.fit(HOPPER, task="mujoco/hopper")
         self.assertIn(f'dataset = "{HOPPER}"', agent.run_.settings)
         for word in ("callback", "data"):
-            with self.assertRaisesRegex(ValueError, f"no option `{word}`"):
+            with self.assertRaisesRegex(ValueError, f"unknown option `{word}`"):
                 ov.DecisionTransformer(env="hopper", progress="none", **{word: "x"})
 
     def test_a_row_is_the_first_step_of_an_episode(self) -> None:
@@ -137,7 +137,7 @@ class Estimators(Desk):
         likely = agent.predict_proba(seen)
         np.testing.assert_allclose(likely.sum(axis=1), 1)
         np.testing.assert_array_equal(likely.argmax(axis=1), agent.predict(seen))
-        with self.assertRaisesRegex(ov.OvertoneError, "TD3BC has no probabilities"):
+        with self.assertRaisesRegex(ov.OvertoneError, "TD3BC does not have probabilities"):
             self.fitted(ov.TD3BC).predict_proba(np.zeros((1, 11)))
 
     def test_parameters_are_kept_as_given(self) -> None:
@@ -194,14 +194,14 @@ class Estimators(Desk):
         agent = ov.DecisionTransformer(train={"updates": 4}, target_return=3)
         self.assertEqual(clone(agent).get_params(), agent.get_params())
 
-    def test_what_is_wrong_is_told(self) -> None:
-        with self.assertRaisesRegex(ov.OvertoneError, "DecisionTransformer has learned nothing"):
+    def test_errors_name_the_setting(self) -> None:
+        with self.assertRaisesRegex(ov.OvertoneError, "DecisionTransformer is not trained"):
             ov.DecisionTransformer().predict(np.zeros((1, 11)))
         for settings, words in [
             ({"train__learning_rat": 1}, "`train__learning_rat`; .* `train__learning_rate`"),
             ({"train": {"learning_rat": 1}}, "`train__learning_rate`"),
             ({"train__updates": "many"}, "^train__updates=many: expected .* train__updates="),
-            ({"atention": 1}, "no option `atention`"),
+            ({"atention": 1}, "unknown option `atention`"),
         ]:
             with self.subTest(settings), self.assertRaisesRegex(ValueError, words):
                 ov.DecisionTransformer(**settings)
@@ -210,7 +210,7 @@ class Estimators(Desk):
         agent = self.fitted(ov.DecisionTransformer)
         with self.assertRaisesRegex(ValueError, "observations: shape"):
             agent.predict(np.zeros((2, 10)))
-        with self.assertRaisesRegex(ValueError, "there is no row"):
+        with self.assertRaisesRegex(ValueError, "expected at least one row"):
             agent.predict(np.zeros((0, 11)))
         with self.assertRaisesRegex(ValueError, r"observation\[None\]"):
             agent.predict(np.zeros(11))

@@ -134,8 +134,8 @@ class Host(Desk):
 
     def test_without_a_program_a_study_is_refused_in_a_sentence(self) -> None:
         def check(part: str) -> None:
-            told = f"there is none: .*nowhere.* cannot be used .*{part}.*OVERTONE_PROGRAM"
-            with self.assertRaisesRegex(ov.OvertoneError, told) as refused:
+            pattern = f"it is missing: .*nowhere.* cannot be used .*{part}.*OVERTONE_PROGRAM"
+            with self.assertRaisesRegex(ov.OvertoneError, pattern) as refused:
                 ov.study("run", env="hopper", seed=[1, 2], progress="none")
             self.assertNotIn("\n", str(refused.exception))
 

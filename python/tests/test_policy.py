@@ -149,7 +149,7 @@ class Policies(Desk):
             lambda: run.policy(deterministic=False),
             lambda: run.policy().predict(seen, deterministic=False),
         ):
-            with self.assertRaisesRegex(ValueError, "deterministic=False: .* no distribution"):
+            with self.assertRaisesRegex(ValueError, "deterministic=False: .* does not have a distribution"):
                 call()
         np.testing.assert_array_equal(
             run.policy().predict(seen, deterministic=True)[0], run.policy().act(seen)
@@ -232,9 +232,9 @@ class Policies(Desk):
         np.testing.assert_array_equal(tenth, again)
         self.assertFalse(np.array_equal(tenth, all_))
         np.testing.assert_array_equal(asked, run.policy(1500, top_percent=0).act(seen))
-        with self.assertRaisesRegex(ValueError, "top_percent=20: this agent was told of 10, 100 %"):
+        with self.assertRaisesRegex(ValueError, "top_percent=20: expected one of 10, 100"):
             run.policy(top_percent=20)
-        with self.assertRaisesRegex(ValueError, "acts as in the top 10 % of the recording"):
+        with self.assertRaisesRegex(ValueError, "conditioned on the top 10 % of its dataset"):
             run.policy(top_percent=10).act(seen, target_returns=[3.0])
 
     def test_a_call_that_is_refused_begins_no_episode(self) -> None:
@@ -311,7 +311,7 @@ class Policies(Desk):
         for kind in (np.int64, np.float32):
             np.testing.assert_array_equal(likely(frames[:1].astype(kind)), expected)
         for wrong in (frames[:1] / 255, frames[:1] + np.int64(256), frames[:1] - np.int64(300)):
-            with self.assertRaisesRegex(ValueError, "whole numbers from 0 to 255 are expected"):
+            with self.assertRaisesRegex(ValueError, "whole numbers from 0 to 255 expected"):
                 policy.act(wrong)
 
     def test_what_does_not_fit_is_refused_by_name(self) -> None:
@@ -323,16 +323,16 @@ class Policies(Desk):
             ("agents: whole numbers", lambda: policy.act(np.zeros((2, 11)), agents=[True, False])),
             ("agents: whole numbers", lambda: policy.act(np.zeros((2, 11)), agents=[0.2, 1.7])),
             (r"observation\[None\]", lambda: policy.act(np.zeros(11))),
-            ("seed=-1: must lie", lambda: self.train().policy(seed=-1)),
+            ("seed=-1: expected 0 to", lambda: self.train().policy(seed=-1)),
         ]:
             with self.assertRaisesRegex(ValueError, words):
                 call()
         self.assertEqual(policy.act(np.zeros((0, 11)), agents=[]).shape, (0, 3))
-        with self.assertRaisesRegex(ov.OvertoneError, "there is no run `nobody`") as told:
+        with self.assertRaisesRegex(ov.OvertoneError, "there is no run `nobody`") as refused:
             ov.Policy("nobody")
         with self.assertRaises(ov.OvertoneError) as program:
             ov.command(["resume", "run=nobody"], progress="none")
-        self.assertEqual(str(told.exception), str(program.exception))
+        self.assertEqual(str(refused.exception), str(program.exception))
         with self.assertRaisesRegex(ValueError, "p101"):
             self.train().policy("p101")
 

@@ -38,17 +38,17 @@ class Runs(Desk):
         for page in ("report", "again", "newest"):
             self.assertTrue((run.path / f"{page}.html").is_file(), page)
 
-    def test_who_is_no_run_is_told_before_anything_is_played(self) -> None:
+    def test_an_unknown_run_is_refused_before_any_evaluation(self) -> None:
         (self.folder / "runs/empty").mkdir(parents=True)
         for call in (ov.load, ov.evaluate, ov.report, ov.Policy):
             with self.assertRaisesRegex(ov.OvertoneError, "no run `nobody`, here or in runs"):
                 call("nobody")
             with self.assertRaisesRegex(ov.OvertoneError, "runs/empty is no run: it has no config"):
                 call("empty")
-        with self.assertRaisesRegex(ValueError, "runs: there is none"):
+        with self.assertRaisesRegex(ValueError, "runs: expected at least one run"):
             ov.evaluate([])
 
-    def test_a_path_is_looked_at_before_the_task_is_asked_for(self) -> None:
+    def test_a_path_is_checked_before_the_task(self) -> None:
         with self.assertRaisesRegex(FileNotFoundError, "there is no dataset at records/none"):
             ov.train("records/none", progress="none")
         with self.assertRaisesRegex(FileNotFoundError, "there is no dataset at records/none"):

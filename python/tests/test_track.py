@@ -133,13 +133,13 @@ class Tracking(unittest.TestCase):
     def test_what_cannot_be_done_is_said_in_a_sentence(self) -> None:
         run = str(self.run_folder)
         for words, part in [
-            (("comet", run), "there are wandb, mlflow, trackio"),
+            (("comet", run), "expected one of wandb, mlflow, trackio"),
             (("trackio", "nobody"), "there is no run `nobody`, here or in runs"),
-            (("trackio", str(self.run_folder.parent)), "is no run: it has no config.toml"),
+            (("trackio", str(self.run_folder.parent)), "is not a run: config.toml is missing"),
             (("trackio", run, "follow=yes"), "true or false"),
-            (("trackio", run, "projekt=a"), "no option `projekt`"),
-            (("trackio", run, run, "follow=true"), "name one run"),
-            (("trackio",), "name the runs"),
+            (("trackio", run, "projekt=a"), "`projekt` is not an option"),
+            (("trackio", run, run, "follow=true"), "Name one run"),
+            (("trackio",), "no run is named"),
         ]:
             code, _, errors = self.track(*words)
             self.assertEqual((code, errors.count("\n")), (1, 1), words)

@@ -304,9 +304,9 @@ class Training(Desk):
         self.assertIn("delayed_reward = true", run.settings)
         with self.assertRaisesRegex(ValueError, "data and dataset mean the same"):
             ov.train(HOPPER, dataset="medium", **settings)
-        with self.assertRaisesRegex(TypeError, "Dataset or a path is expected, not ndarray"):
+        with self.assertRaisesRegex(TypeError, "expected a Dataset or a path, got ndarray"):
             ov.train(np.zeros(3), **settings)  # type: ignore[arg-type]
-        with self.assertRaisesRegex(ov.OvertoneError, "no option `data.observations`"):
+        with self.assertRaisesRegex(ov.OvertoneError, "unknown option `data.observations`"):
             ov.train({"observations": [1.0]}, **settings)
 
     def test_where_runs_go_is_run_dir_or_runs(self) -> None:

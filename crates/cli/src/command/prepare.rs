@@ -371,7 +371,7 @@ fn say_held_out(split: &Split, episodes: &Episodes) {
     let steps: usize =
         split.held_out.iter().map(|&episode| episodes.as_slice()[episode].length).sum();
     say!(
-        "held out: {} episodes with {steps} transitions; training uses {} episodes",
+        "held out: {} of the episodes, {steps} transitions; training uses {} episodes",
         split.held_out.len(),
         split.training.len()
     );

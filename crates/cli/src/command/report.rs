@@ -95,8 +95,8 @@ impl PageOptions {
 
 /// `overtone report RUN… key=value…`: words that are not options are runs, by directory or name.
 pub fn run(words: &[String]) -> Result<()> {
-    let (options, names) = keys::sorted(&options(), words)?;
-    let keys = keys::given(&options(), &options)?;
+    let (words, names) = keys::sorted(&options(), words)?;
+    let keys = keys::given(&options(), &words)?;
     let (root, video) = (PathBuf::from(keys::text(&keys, "runs")), keys::text(&keys, "video"));
     let PageOptions { out, name, bootstrap } = PageOptions::new(&keys)?;
     let runs = match &names[..] {

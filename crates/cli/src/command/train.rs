@@ -559,7 +559,7 @@ impl Observer for Printer<'_> {
         let Some(curve) = &self.curve else { return Some(Vec::new()) };
         self.bar.suspend(|| match curve.play(checkpoint) {
             Ok((figures, line)) => {
-                if !message.is_empty() {
+                if !line.is_empty() {
                     say!("{line}");
                 }
                 Some(figures)

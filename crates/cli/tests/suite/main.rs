@@ -1,4 +1,4 @@
-//! The program as its users meet it: each test runs the binary.
+//! End-to-end tests: each test runs the binary.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "the helpers of tests are tests too")]
 

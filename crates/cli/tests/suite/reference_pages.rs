@@ -1,6 +1,6 @@
-//! `docs/commands.md` and `docs/settings.md`, which the program's help is the source of.
+//! `docs/commands.md` and `docs/settings.md`, which are generated from the program's help.
 //!
-//! `UPDATE_SENTENCES=1 cargo test … reference_pages` writes them anew.
+//! `UPDATE_SENTENCES=1 cargo test … reference_pages` writes them again.
 
 use std::{env, fs, path::Path};
 
@@ -57,7 +57,7 @@ fn the_page_of_settings_is_current() {
                     ```text\novertone train env=hopper train.updates=500 head=fourier head.bins=50\n\
                     ```\n"
         .to_owned();
-    let mut section = None;
+    let mut section: Option<String> = None;
     for (key, doc) in entries(keys) {
         let (key, value) = key.split_once('=').unwrap();
         let own = match key.split_once('.') {
@@ -65,10 +65,10 @@ fn the_page_of_settings_is_current() {
             None if ["head", "attention"].contains(&key) => key,
             None => "",
         };
-        if section != Some(own) {
+        if section.as_deref() != Some(own) {
             let title = if own.is_empty() { "Run" } else { own };
             page += &format!("\n## {title}\n\n| setting | default | |\n| --- | --- | --- |\n");
-            section = Some(own);
+            section = Some(own.to_owned());
         }
         let escaped = |text: &str| text.trim().replace('|', "\\|").replace('<', "&lt;");
         page += &format!("| `{key}` | {} | {} |\n", code(value), escaped(&doc));
@@ -98,7 +98,7 @@ fn entries(help: &str) -> Vec<(String, String)> {
     entries
 }
 
-/// A value as code; nothing where there is none.
+/// A value as code, or an empty text.
 fn code(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!("`{value}`") }
 }
