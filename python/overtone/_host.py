@@ -85,7 +85,7 @@ def _are_more(before: int) -> bool:
 
 
 def _n_threads() -> int:
-    """The number of this process's threads, including those of libraries; 0 if unknown."""
+    """The number of this process's threads, including libraries' threads; 0 if unknown."""
     try:
         # A directory for each thread, and two links of its own.
         return os.stat("/proc/self/task").st_nlink - 2

@@ -42,14 +42,14 @@ def episodes_of(arrays: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
 
 
 class Datasets(Desk):
-    def test_all_ways_in_give_one_hash(self) -> None:
+    def test_all_sources_have_one_hash(self) -> None:
         arrays = carts()
         data = ov.Dataset.from_arrays(**arrays)
         self.assertEqual(len(data), len(arrays["rewards"]))
         hashes = {data.hash}
         episodes = episodes_of(arrays)
         hashes.add(ov.Dataset.from_episodes(episodes).hash)
-        # As Minari has them: an observation more.
+        # Minari's form: one more observation.
         more = [
             {**each, "observations": np.vstack([each["observations"], np.zeros((1, 4))])}
             for each in episodes
@@ -89,11 +89,11 @@ class Datasets(Desk):
             })
 
         def taken(acted: spaces.Space[Any], which: str) -> dict[str, np.ndarray]:
-            told = [types.SimpleNamespace(**each, actions=each[which]) for each in episodes]
+            copies = [types.SimpleNamespace(**each, actions=each[which]) for each in episodes]
             spec = types.SimpleNamespace(id="Own-v0", kwargs={"render_mode": "human", "size": 3})
             minari = types.SimpleNamespace(
                 env_spec=spec, action_space=acted, observation_space=parts,
-                iterate_episodes=lambda: iter(told),
+                iterate_episodes=lambda: iter(copies),
             )
             data = ov.from_minari(minari)
             self.assertEqual(data.task, "gymnasium/Own-v0,size=3")
@@ -127,7 +127,7 @@ class Datasets(Desk):
         self.assertEqual(data.hash, ov.Dataset.from_arrays(**arrays).hash)
         with self.assertRaisesRegex(ValueError, "no column 'q'"):
             ov.from_pandas(frame, **{**names, "reward": "q"})
-        # pandas' own kinds of numbers, which may lack a value.
+        # pandas' nullable number types.
         nullable = frame.convert_dtypes()
         self.assertEqual(ov.from_pandas(nullable, **names, termination="end").hash, data.hash)
         frame["step"] = frame.groupby("id").cumcount()
@@ -173,7 +173,7 @@ class Datasets(Desk):
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 ov.from_arrays(**{**carts(), **changed})  # type: ignore[arg-type]
-            # At the line that made them.
+            # At the caller's line.
             self.assertTrue(all(each.filename == __file__ for each in said), said)
             return [str(each.message) for each in said]
 
@@ -186,7 +186,7 @@ class Datasets(Desk):
         [words] = warned_of(actions=pairs)
         self.assertIn("2 whole numbers from 0 to 2", words)
         self.assertIn("numpy.ravel_multi_index", words)
-        # Their bounds, and a task that takes such pairs, say what they are.
+        # Bounds, or a task with such pairs, remove the doubt.
         self.assertEqual(warned_of(actions=pairs, action_low=0, action_high=2), [])
         Path("overtone_pairs.py").write_text(PAIRS)
         with mock.patch.object(sys, "path", [str(Path.cwd()), *sys.path]):
@@ -207,7 +207,7 @@ class Datasets(Desk):
             )
         self.assertEqual([each.filename for each in said], [__file__])
 
-    def test_where_episodes_end_is_not_guessed(self) -> None:
+    def test_ends_of_episodes_are_not_guessed(self) -> None:
         arrays = {**carts(), "truncations": None}
         arrays["terminations"] = np.zeros_like(arrays["terminations"])
         with self.assertRaisesRegex(ValueError, "truncations: no step terminates"):
@@ -225,7 +225,7 @@ class Datasets(Desk):
         self.assertNotEqual(ov.Dataset.from_arrays(**arrays).path, first.path)
 
     @unittest.skipIf(sys.platform == "win32", "files have other rights there")
-    def test_a_file_can_be_read_by_whom_the_umask_lets(self) -> None:
+    def test_a_file_has_the_permissions_of_the_umask(self) -> None:
         self.addCleanup(os.umask, os.umask(0o027))
         for path in (None, "own.npz"):
             data = ov.from_arrays(**carts(), path=path)
@@ -273,7 +273,7 @@ class Datasets(Desk):
             ov.Dataset.open("lost.npz")
 
     def test_every_form_of_an_array_is_one_dataset(self) -> None:
-        """Each form that the program's reader takes is taken, as the same recording."""
+        """Each form that the program's reader accepts is the same dataset."""
         arrays = carts()
         n = len(arrays["rewards"])
         listed = arrays["actions"]
@@ -305,7 +305,7 @@ class Datasets(Desk):
         flat = ov.from_arrays(**{**arrays, "actions": real}).hash
         self.assertEqual(ov.from_arrays(**{**arrays, "actions": real.reshape(n, 2, 2)}).hash, flat)
 
-    def test_what_the_reader_refuses_is_refused_at_once(self) -> None:
+    def test_invalid_arrays_are_refused_at_once(self) -> None:
         arrays = carts()
         n = len(arrays["rewards"])
         for words, changed in {
@@ -318,7 +318,7 @@ class Datasets(Desk):
             "actions: expected at least one number for each step": {"actions": np.zeros((n, 0))},
             "observations: expected at least one number for each step": {"observations": np.zeros((n, 0))},
             r"rewards: row 0 exceeds float32 \(1e\+39\)": {"rewards": np.full(n, 1e39)},
-            # The program's own reader says it.
+            # The program's reader raises it.
             "`observations`": {"observations": np.zeros((n, 2, 3, 5, 7), np.uint8)},
         }.items():
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
@@ -364,7 +364,7 @@ class Datasets(Desk):
             ov.from_d3rlpy(buffer(0.5))
 
     def test_minaris_copy_is_read_as_its_file(self) -> None:
-        """Early flags and missing ones, where no file is read, count as in a file."""
+        """Early and missing flags count as in a file."""
         arrays = carts(episodes=3)
         early = episodes_of(arrays)
         early[0]["truncations"] = np.arange(len(early[0]["rewards"])) == 1
@@ -380,7 +380,7 @@ class Datasets(Desk):
         with self.assertRaisesRegex(ValueError, "episode 1: truncations is missing"):
             ov.from_minari(minari)
 
-    def test_minaris_own_file_is_read_where_it_lies(self) -> None:
+    def test_minaris_own_file_is_read_in_place(self) -> None:
         folder = ROOT / "crates/cli/tests/fixtures/minari/mujoco/hopper/tiny-v0"
         storage = types.SimpleNamespace(data_path=folder / "data", total_episodes=4, FORMAT="hdf5")
         spec = types.SimpleNamespace(id="Hopper-v5", kwargs={})
@@ -391,14 +391,14 @@ class Datasets(Desk):
         data = ov.from_minari(minari)
         self.assertEqual((data.path, data.task), (folder / "data", None))
         self.assertEqual(data.hash, ov.Dataset.open(folder).hash)
-        # Of a part of it a copy is made.
+        # A part of it is copied.
         minari.episode_indices = np.arange(3)
         with self.assertRaisesRegex(ValueError, "episodes: expected at least one episode"):
             ov.from_minari(minari)
 
     @unittest.skipUnless(importlib.util.find_spec("h5py"), "h5py is not installed")
     def test_minaris_files_and_episodes_are_the_same_dataset(self) -> None:
-        """Spaces by flags by the version of the description: equal hashes both ways in."""
+        """Spaces, flags and versions of the description: equal hashes by file and by episodes."""
         import h5py
 
         random = np.random.default_rng(0)
@@ -414,7 +414,7 @@ class Datasets(Desk):
             "box": spaces.Box(np.float32([-2, 0]), np.float32([2, 10])),
         }
         lengths = [4, 1, 6]
-        # What is set in the second episode, of one step, and in the third.
+        # Flags of the second episode, of one step, and of the third.
         flags: dict[str, dict[str, list[int]]] = {
             "ends": {"terminations": [-1]},
             "limits": {"truncations": [-1]},
@@ -478,7 +478,7 @@ class Datasets(Desk):
                 ))
                 read = ov.Dataset(folder, task="own/arrays")
                 with self.subTest(case):
-                    # An episode that nothing ended is left out, here and in training on the file.
+                    # An episode without an end is left out, here and in training on the file.
                     whole = 1 if flag_name == "none" else len(lengths)
                     counts = [data.summary()["episodes"] for data in (copied, read)]
                     self.assertEqual(counts, [whole, whole])
@@ -487,25 +487,25 @@ class Datasets(Desk):
             cases += 1
         self.assertEqual(cases, 90)
 
-    def test_a_dataset_says_what_it_holds(self) -> None:
+    def test_a_repr_has_a_summary(self) -> None:
         arrays = carts()
         said = repr(ov.from_arrays(**arrays))
         n = len(arrays["rewards"])
         self.assertIn(f"{n} steps in 20 episodes, observations of 4 numbers, 2 discrete", said)
         self.assertRegex(said, r"returns \d+ to \d+, mean [\d.]+\)$")
 
-    def test_files_are_summed_up_and_checked(self) -> None:
+    def test_files_are_summarized_and_checked(self) -> None:
         data = ov.Dataset.open(HOPPER)
         self.assertGreater(data.summary()["episodes"], 10)
         self.assertIsInstance(data.lint(), list)
 
 
 def _space_text(space: Any) -> str:
-    """A space as Minari writes it into its description."""
+    """A space in the form of Minari's description."""
 
-    def warned_of(space: Any) -> dict[str, Any]:
+    def _described(space: Any) -> dict[str, Any]:
         if isinstance(space, spaces.Dict):
-            return {"type": "Dict", "subspaces": {key: told(part) for key, part in space.items()}}
+            return {"type": "Dict", "subspaces": {key: _described(part) for key, part in space.items()}}
         if isinstance(space, spaces.Discrete):
             dtype = str(space.dtype)
             return {"type": "Discrete", "dtype": dtype, "n": int(space.n), "start": int(space.start)}
@@ -514,7 +514,7 @@ def _space_text(space: Any) -> str:
             return {"type": "MultiDiscrete", **shape, "nvec": space.nvec.tolist(), "start": space.start.tolist()}
         return {"type": "Box", **shape, "low": space.low.tolist(), "high": space.high.tolist()}
 
-    return json.dumps(told(space))
+    return json.dumps(_described(space))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from .common import HOPPER, ROOT, TINY, Desk, carts
 ALGORITHMS: list[type[ov.Estimator]] = [
     ov.DecisionTransformer, ov.BehaviorCloning, ov.RvS, ov.DiscreteCQL, ov.TD3BC, ov.IQL, ov.ReBRAC,
 ]
-#: As small as agents with an actor and critics can be.
+#: Minimal agents with an actor and critics.
 TINY_VALUES: dict[str, Any] = {"train": TINY["train"]}
 
 
@@ -33,7 +33,7 @@ def settings_of(kind: type[ov.Estimator]) -> dict[str, Any]:
 
 class Estimators(Desk):
     def fitted(self, kind: type[ov.Estimator], **settings: Any) -> ov.Estimator:
-        """A tiny one: on Hopper, or on CartPole's shape where a list of actions is needed."""
+        """A tiny fitted agent: on Hopper, or on CartPole's shape for discrete actions."""
         agent = kind(progress="none", **{**settings_of(kind), **settings})
         data = ov.from_arrays(**carts()) if kind is ov.DiscreteCQL else HOPPER
         task = None if kind is ov.DiscreteCQL else "mujoco/hopper"
@@ -90,21 +90,21 @@ class Estimators(Desk):
 
     def test_a_row_is_the_first_step_of_an_episode(self) -> None:
         agent = self.fitted(ov.DecisionTransformer, target_return=1200)
-        # More than one batch, so that the seam is seen.
+        # More than one batch, so that the boundary is tested.
         seen = np.random.default_rng(1).normal(size=(300, 11)).astype(np.float32)
         acted = agent.predict(seen)
         policy = agent.policy()
         for row in (0, 1, 255, 256, 299):
             first = policy.act(seen[row][None], starts=[True])[0]
             np.testing.assert_allclose(acted[row], first, atol=1e-6)
-        # The order of rows and what was asked before change nothing.
+        # The order of rows and earlier calls have no effect.
         np.testing.assert_allclose(agent.predict(seen[::-1])[::-1], acted, atol=1e-6)
-        # A history does: that is what `policy` is for.
+        # A history has an effect: use `policy` for it.
         policy.act(seen[:1], starts=[True])
         second = policy.act(seen[1:2], rewards=[1.0])[0]
         self.assertGreater(np.abs(second - acted[1]).max(), 1e-4)
 
-    def test_returns_are_asked_for_row_by_row(self) -> None:
+    def test_target_returns_differ_by_row(self) -> None:
         agent = self.fitted(ov.DecisionTransformer, target_return=1200)
         seen = np.random.default_rng(2).normal(size=(3, 11))
         other = agent.predict(seen, 3000)
@@ -112,7 +112,7 @@ class Estimators(Desk):
         np.testing.assert_allclose(mixed[[0, 2]], agent.predict(seen)[[0, 2]], atol=1e-6)
         np.testing.assert_allclose(mixed[1], other[1], atol=1e-6)
         self.assertGreater(np.abs(other - agent.predict(seen)).max(), 1e-5)
-        # Set anew, without learning anew.
+        # Changed without training again.
         agent.set_params(target_return=3000)
         np.testing.assert_allclose(agent.predict(seen), other, atol=1e-6)
 
@@ -124,13 +124,13 @@ class Estimators(Desk):
         np.testing.assert_allclose(agent.predict(seen), played, atol=1e-6)
 
     def test_the_best_action_is_not_drawn(self) -> None:
-        # Nothing but random actions, where it plays.
+        # Random actions as long as it samples.
         agent = self.fitted(ov.DiscreteCQL, discrete_cql__epsilon=1)
         seen = np.zeros((300, 4))
         self.assertEqual(len(set(agent.predict(seen))), 1)
         self.assertEqual(len(set(agent.policy(n_agents=300).act(seen))), 2)
 
-    def test_a_list_of_actions_has_probabilities(self) -> None:
+    def test_discrete_actions_have_probabilities(self) -> None:
         arrays = carts()
         agent = ov.BehaviorCloning(progress="none", **TINY).fit(ov.from_arrays(**arrays))
         seen = arrays["observations"][:9]
@@ -166,12 +166,12 @@ class Estimators(Desk):
         settings = {"train.updates": 4, **TINY}
         check(2, ov.DecisionTransformer(progress="none", **settings), n_steps=2)
 
-    def test_it_is_pickled_with_the_place_of_its_run(self) -> None:
+    def test_it_is_pickled_with_the_path_of_its_run(self) -> None:
         agent = self.fitted(ov.DecisionTransformer)
         seen = np.zeros((2, 11))
         acted = agent.predict(seen)
         pickled = pickle.dumps(agent)
-        # In another folder it is the same run.
+        # In another directory it is the same run.
         Path("elsewhere").mkdir()
         os.chdir("elsewhere")
         again = pickle.loads(pickled)

@@ -283,8 +283,8 @@ impl RunConfig {
         }
     }
 
-    /// The algorithm for `task` and a dataset with the statistics `recorded`. The model's ranges of
-    /// timesteps and returns are those of `like`, if set.
+    /// The algorithm for `task` and a dataset with the statistics `recorded`. The model has the
+    /// ranges of timesteps and returns of `like`, if set.
     ///
     /// # Errors
     /// When the keys do not describe an agent for this task.

@@ -87,7 +87,7 @@ fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     bar
 }
 
-/// A bar over bytes; `hidden` if there is no work.
+/// A bar over bytes; `hidden` without any work.
 pub fn bytes(what: &'static str, hidden: bool) -> ProgressBar {
     if hidden {
         return ProgressBar::hidden();
@@ -96,7 +96,7 @@ pub fn bytes(what: &'static str, hidden: bool) -> ProgressBar {
     with_lines(styled(ProgressBar::new(0).with_prefix(what), template), what, " bytes")
 }
 
-/// A bar over bytes of a download, `there` of which exist already; its message has the rate.
+/// A bar over bytes of a download that starts at `there`; its message has the rate.
 pub fn download(there: u64, total: u64) -> ProgressBar {
     let bar = styled(ProgressBar::new(total), "downloading {bar:30} {msg}");
     bar.set_position(there);

@@ -277,7 +277,7 @@ impl Agents {
         }
         acting.played = acting.policy.played().map(|played| {
             let bins = played.actions.len();
-            // In the environment's order of actions, not that of the bins.
+            // In the environment's order of actions, which may differ from the order of the bins.
             let mut probs = vec![0.0; played.probs.len()];
             for (row, mine) in played.probs.chunks(bins).zip(probs.chunks_mut(bins)) {
                 for (&prob, &action) in row.iter().zip(played.actions) {

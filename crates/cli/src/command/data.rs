@@ -83,7 +83,7 @@ fn check(
     let path = &data.path;
     let card = match card {
         Some(card) => Some(DatasetCard::load(card)?),
-        // A missing datasets directory is not an error here: there is no card to compare with.
+        // A missing datasets directory is not an error here; it only means a missing card.
         None => match datasets_folder() {
             Ok(datasets) => description_of(path, &datasets)?,
             Err(_) => None,

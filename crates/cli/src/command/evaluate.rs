@@ -252,7 +252,7 @@ fn check_out(out: &Path) -> Result<()> {
     Evaluation::check_writable(out).context("cannot write the report (out= sets another file)")
 }
 
-/// The device: `name`, or if empty that of the training of `run`.
+/// The device `name`, or if it is empty, the device of the training of `run`.
 fn device_or(name: String, run: &RunDir) -> Result<String> {
     match name.is_empty() {
         true => settings::device_of(&run.path().join(CONFIG)),

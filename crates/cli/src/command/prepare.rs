@@ -248,7 +248,7 @@ impl RunConfig {
         Ok(located)
     }
 
-    /// The converted log, after a conversion if there is none yet.
+    /// The converted log, which is converted first if necessary.
     fn convert(&self, log: ReplayLog, located: &Located, stop: Arc<AtomicBool>) -> Result<Dataset> {
         let cache = match self.data.cache.as_os_str().is_empty() {
             true => cache_folder()?,

@@ -50,8 +50,8 @@ pub fn auto_profile(settings: &RunConfig) -> Profile {
     if gpu && settings.is_published() { Profile::Paper } else { Profile::Quick }
 }
 
-/// Begins a run of these settings, called `name`, or goes on with an unfinished one; gives the
-/// exit code.
+/// Starts a run of these settings, called `name`, or resumes an unfinished one; returns the exit
+/// code.
 pub fn begin(settings: &RunConfig, name: &str) -> Result<u8> {
     plan(settings, Some(name))?.carry_out()
 }
@@ -238,7 +238,7 @@ fn resume_locked(
             Some(checkpoint)
         }
         Err(TrainError::NoCheckpoint { .. }) => {
-            say!("starting over from update 0: there is no checkpoint yet");
+            say!("starting over from update 0, because the run does not have a checkpoint yet");
             None
         }
         Err(error) => {
@@ -269,7 +269,7 @@ fn together(plan: impl FnOnce() -> Result<ToDo>) -> Result<u8> {
     processes::joined(|processes| {
         if processes.rank() > 0 {
             let message = told_by_first(processes, &[]).map_err(TrainError::from)?;
-            // Process 0 prints why there is no work.
+            // Process 0 prints the reason for the missing work.
             return if message.is_empty() {
                 Ok(0)
             } else {

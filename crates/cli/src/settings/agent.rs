@@ -73,7 +73,7 @@ pub struct DecisionTransformerModel {
     pub transformer: TransformerModel,
     /// Unit of the conditioning returns (decision_transformer only). scale: divided by
     /// data.return_scale, as in the reference. range: mapped from the 5th and 95th percentiles of
-    /// the dataset to -1 and 1, where a layer norm can still tell high returns apart
+    /// the dataset to -1 and 1, where a layer norm can still distinguish high returns
     /// (docs/results/tokens.md). rate: the average return-to-go per remaining step, as in RvS-R,
     /// mapped like range and clamped to the dataset's range; unlike a return-to-go, it does not
     /// reveal the timestep (docs/results/rate.md).

@@ -188,8 +188,7 @@ fn differing_defaults(first: &Task) -> Result<String> {
         all.push((format!("algorithm={name} profile=paper"), first, choices));
     }
     let base = defaults(first, &usual)?.keys()?;
-    let mut lines =
-        "\nDefaults that differ; the values above are those of env=hopper:\n".to_owned();
+    let mut lines = "\nDefaults that differ; the values above are for env=hopper:\n".to_owned();
     for (of, task, choices) in all {
         let own = defaults(first, &Choices { profile: Profile::Quick, ..choices })?.keys()?;
         let is_other = |(key, value): &(String, Value)| {

@@ -23,8 +23,8 @@ impl RunConfig {
         self.task().is_ok_and(is_of)
     }
 
-    /// Whether `data.path` is a directory of datasets of `task`, of which the configuration names
-    /// another than the default.
+    /// Whether `data.path` is a directory of datasets of `task`, and the configuration names
+    /// another dataset than the default.
     ///
     /// # Errors
     /// When the defaults cannot be read.

@@ -64,7 +64,7 @@ fn a_configuration_survives_the_run_directory() {
         let stored = config.to_toml().unwrap();
         std::fs::write(&path, &stored).unwrap();
         assert_eq!(RunConfig::load(&path).unwrap(), config, "{line}");
-        // Each key is required, and others are refused. Without `bins` a head is that of a density.
+        // Each key is required, and others are refused. Without `bins` a head is a density.
         let is_checked = |line: &&str| line.contains(" = ") && !line.starts_with("bins = ");
         for line in stored.lines().filter(is_checked) {
             for odd in [String::new(), format!("{line}\nodd_{line}")] {

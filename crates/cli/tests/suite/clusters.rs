@@ -86,11 +86,11 @@ fn a_requeued_cell_and_a_lost_node_change_nothing_and_the_page_is_the_same() {
     }
     let said = cluster.run(&desk, "study run six.toml engine=slurm");
     assert!(said.contains(": 6 cells to run"), "{said}");
-    let told = |desk: &Desk| -> Value {
+    let status_of = |desk: &Desk| -> Value {
         serde_json::from_str(&cluster.run(desk, "study status --json six")).unwrap()
     };
     let run = |desk: &Desk, cell: usize| {
-        told(desk)["cells"][cell]["run"].as_str().map(|run| desk.path(run))
+        status_of(desk)["cells"][cell]["run"].as_str().map(|run| desk.path(run))
     };
     let is_far = |cell: usize| {
         run(&desk, cell).is_some_and(|run| steps(&run).last().is_some_and(|step| *step >= 200))
@@ -108,7 +108,7 @@ fn a_requeued_cell_and_a_lost_node_change_nothing_and_the_page_is_the_same() {
     let page = desk.path("runs/studies/six/report.html");
     cluster
         .wait("the page", || page.is_file() && cluster.ask("squeue", &["--noheader"]).is_empty());
-    let counts = &told(&desk)["counts"];
+    let counts = &status_of(&desk)["counts"];
     assert_eq!(*counts, serde_json::json!({ "failed": 1, "played": 5 }));
 
     assert_eq!(here.run("study run six.toml jobs=2").code, Some(1));

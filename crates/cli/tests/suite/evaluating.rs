@@ -57,16 +57,17 @@ fn another_runs_checkpoint_is_never_reported_as_this_runs() {
     let out = run.join("evaluation-other.json");
     let path = relative(&desk, &foreign);
     desk.succeeds(&format!("{words} checkpoint={} out={}", path.display(), out.display()));
-    let told = report(&out);
+    let written = report(&out);
     let absolute = foreign.canonicalize().unwrap().display().to_string();
-    assert_eq!(told["checkpoint"]["path"], absolute);
-    assert_ne!(told["episodes"], own["episodes"], "another agent");
+    assert_eq!(written["checkpoint"]["path"], absolute);
+    assert_ne!(written["episodes"], own["episodes"], "another agent");
     assert_eq!(points(&run), 1, "no point of another run's weights");
     // Its command evaluates these weights again.
-    let command = told["command"].as_str().unwrap().strip_prefix("overtone ").unwrap().to_owned();
+    let command =
+        written["command"].as_str().unwrap().strip_prefix("overtone ").unwrap().to_owned();
     assert!(command.contains(&format!(" checkpoint={absolute} ")), "{command}");
     desk.succeeds(&format!("{command} out=again.json"));
-    assert_eq!(report(&desk.path("again.json"))["episodes"], told["episodes"]);
+    assert_eq!(report(&desk.path("again.json"))["episodes"], written["episodes"]);
     // The page lists it as chosen, and it can be filmed.
     desk.succeeds(&format!("report {} video=false replications=100", name.display()));
     let scores = fs::read_to_string(run.join("report-scores.csv")).unwrap();
@@ -88,9 +89,9 @@ fn a_runs_own_checkpoint_may_be_named_by_its_folder() {
             "evaluate rollouts episodes=1 target=100 checkpoint={}",
             path.display()
         ));
-        let told = report(&run.join("evaluation.json"));
-        assert_eq!(told["checkpoint"]["path"], "checkpoints/step-00000004");
-        assert!(told["command"].as_str().unwrap().contains(" checkpoint=4 "), "{told}");
+        let written = report(&run.join("evaluation.json"));
+        assert_eq!(written["checkpoint"]["path"], "checkpoints/step-00000004");
+        assert!(written["command"].as_str().unwrap().contains(" checkpoint=4 "), "{written}");
         fs::remove_file(run.join("evaluation.json")).unwrap();
     }
     assert_eq!(points(&run), 2);
@@ -262,11 +263,11 @@ fn a_temperature_is_chosen_after_training() {
     assert_eq!(played()["protocol"]["acting"]["temperature"].as_f64(), Some(chosen));
     let differs = |report: &Value| {
         let all = report["differences"].as_array().unwrap().clone();
-        all.iter().any(|told| told["setting"] == "temperature")
+        all.iter().any(|written| written["setting"] == "temperature")
     };
     assert_eq!(differs(&played()), chosen != 1.0);
 
-    // Two other temperatures, of which one was not a candidate.
+    // Two other temperatures; one was not a candidate.
     desk.succeeds("evaluate rollouts episodes=1 target=5 temperature=2");
     let other = report(&run.join("evaluation-t2.json"));
     assert!(differs(&other) && other["choice"].is_null(), "{other}");
@@ -351,15 +352,15 @@ fn a_top_percent_is_an_acting_mode() {
 
     // With a top percent, the target has no effect.
     let returns = |words: &str| -> Value {
-        desk.succeeds(&format!("evaluate rollouts episodes=2 {words} out=told.json"));
-        report(&desk.path("told.json"))
+        desk.succeeds(&format!("evaluate rollouts episodes=2 {words} out=one.json"));
+        report(&desk.path("one.json"))
     };
     let tenth = returns("top_percent=10");
     assert_eq!(tenth["protocol"]["acting"]["top_percent"], 10.0);
     assert_eq!(tenth["heeds"]["target"], false);
     assert!(tenth["command"].as_str().unwrap().contains("top_percent=10"), "{tenth}");
     assert!(!tenth["command"].as_str().unwrap().contains("target="), "{tenth}");
-    let said = desk.succeeds("evaluate rollouts episodes=2 top_percent=10 out=told.json");
+    let said = desk.succeeds("evaluate rollouts episodes=2 top_percent=10 out=one.json");
     assert!(!said.contains("Mode: ") && said.contains("top 10 %"), "{said}");
     for other in ["target=p5", "return_quantile=0.5"] {
         desk.refuses(&format!("evaluate rollouts top_percent=10 {other}"));
@@ -394,7 +395,7 @@ fn a_top_percent_is_an_acting_mode() {
     }
     let share = of_a_share(false).unwrap();
     desk.succeeds(&format!(
-        "evaluate rollouts seed=1001 episodes=1 top_percent={share} out=told.json"
+        "evaluate rollouts seed=1001 episodes=1 top_percent={share} out=one.json"
     ));
     desk.refuses("evaluate rollouts top_percent=20");
     desk.succeeds("evaluate choose target=2000 episodes=1");
@@ -476,9 +477,9 @@ fn a_perceptron_may_have_top_percents_too() {
     let run = desk.only_run("runs");
     assert_eq!(report(&acting_of(&run))["curve"].as_array().unwrap().len(), 3);
     let played = |percent: u8| {
-        let words = format!("evaluate rollouts episodes=2 top_percent={percent} out=told.json");
+        let words = format!("evaluate rollouts episodes=2 top_percent={percent} out=one.json");
         desk.succeeds(&words);
-        report(&desk.path("told.json"))
+        report(&desk.path("one.json"))
     };
     let [tenth, all] = [10, 100].map(played);
     assert_eq!(tenth["protocol"]["acting"]["top_percent"], 10.0);

@@ -12,8 +12,8 @@ const TINY: &str = "env=hopper model.n_layers=2 model.d_model=16 model.context_l
 
 /// The report of an evaluation by these words.
 fn played(desk: &Desk, words: &str) -> Value {
-    desk.succeeds(&format!("evaluate rollouts {words} out=told.json"));
-    serde_json::from_slice(&fs::read(desk.path("told.json")).unwrap()).unwrap()
+    desk.succeeds(&format!("evaluate rollouts {words} out=one.json"));
+    serde_json::from_slice(&fs::read(desk.path("one.json")).unwrap()).unwrap()
 }
 
 #[test]

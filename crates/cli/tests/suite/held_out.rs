@@ -32,8 +32,8 @@ fn a_killed_run_comes_to_the_same_losses_and_the_same_best() {
     let stdout = desk.succeeds(&desk.tiny(&format!("{words} runs=whole")));
     assert!(stdout.contains("held out: 1 of the episodes"), "{stdout}");
     let whole = desk.only_run("whole");
-    let told = format!("after update {} (to evaluate it, use evaluate", lowest(&losses(&whole)));
-    assert!(stdout.contains("lowest held-out loss ") && stdout.contains(&told), "{stdout}");
+    let line = format!("after update {} (to evaluate it, use evaluate", lowest(&losses(&whole)));
+    assert!(stdout.contains("lowest held-out loss ") && stdout.contains(&line), "{stdout}");
 
     let child = Running::start(desk.command(&desk.tiny(&words)));
     wait_until("checkpoints", || {

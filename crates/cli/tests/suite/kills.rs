@@ -181,7 +181,7 @@ fn one_process_trains_a_run() {
     child.kill();
 }
 
-/// A run with checkpoints 2 and 4, of which `break_it` breaks some.
+/// A run with checkpoints 2 and 4; `break_it` damages some of them.
 fn broken(desk: &Desk, break_it: impl Fn(&Path)) -> PathBuf {
     desk.succeeds(&desk.tiny("train.checkpoint_every=2"));
     let run = desk.only_run("runs");

@@ -21,10 +21,10 @@ fn every_second_checkpoint_is_played_and_training_is_the_same() {
     let (plain, played) = (desk.only_run("plain"), desk.only_run("played"));
     same_run(&plain, &played, 6);
     assert!(!plain.join("checkpoints.csv").exists());
-    let told: Vec<&str> =
+    let curve_lines: Vec<&str> =
         stdout.lines().filter(|line| line.contains("in 3 episodes; training waited")).collect();
-    assert_eq!(told.len(), 3, "{stdout}");
-    assert!(told[0].starts_with("update 2: mean return "), "{}", told[0]);
+    assert_eq!(curve_lines.len(), 3, "{stdout}");
+    assert!(curve_lines[0].starts_with("update 2: mean return "), "{}", curve_lines[0]);
     let curves = events(&played);
     for tag in ["eval/return", "eval/normalized_return"] {
         let steps: Vec<u64> = curves[tag].iter().map(|(step, _)| *step).collect();
@@ -50,7 +50,7 @@ fn every_second_checkpoint_is_played_and_training_is_the_same() {
     assert_eq!(steps, [3, 6]);
 }
 
-/// Also if the last update is not a multiple, and there is no evaluation after training.
+/// Also if the last update is not a multiple, without an evaluation after training.
 #[test]
 fn the_last_checkpoint_ends_the_curve() {
     let desk = Desk::new();
@@ -78,7 +78,7 @@ fn a_choice_after_training_ends_the_curve() {
 }
 
 /// A long enough run is evaluated during training, for at most a tenth of its time, and its weights
-/// equal those of a run without evaluations.
+/// equal the weights of a run without evaluations.
 #[test]
 fn a_long_run_is_played_by_itself() {
     let desk = Desk::new();

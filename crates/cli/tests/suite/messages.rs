@@ -25,8 +25,8 @@ fn an_unknown_run_is_refused_without_a_request() {
 fn a_conversion_needs_a_place() {
     let desk = Desk::new();
     let file = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
-    let told = desk.command("data convert").arg(&file).arg("").output().unwrap();
-    said(told).refused();
+    let output = desk.command("data convert").arg(&file).arg("").output().unwrap();
+    said(output).refused();
     assert_eq!(names(&desk.path("")), [""; 0]);
 }
 
@@ -36,6 +36,6 @@ fn a_path_that_is_not_utf_8() {
     let file = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
     let odd = desk.path("").join(OsStr::from_bytes(b"hopper_\xff.hdf5"));
     std::fs::copy(file, &odd).unwrap();
-    let told = said(desk.command("data lint").arg(&odd).output().unwrap());
-    assert_eq!(told.code, Some(0), "{told:?}");
+    let output = said(desk.command("data lint").arg(&odd).output().unwrap());
+    assert_eq!(output.code, Some(0), "{output:?}");
 }

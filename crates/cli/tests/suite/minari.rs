@@ -119,9 +119,9 @@ fn a_recordings_own_limit_says_which_episodes_are_too_long() {
     let text = run(&desk, &lint).stdout;
     assert!(!text.contains("episode-too-long"), "{text}");
     let description = data.join("metadata.json");
-    let told = fs::read_to_string(&description).unwrap();
-    let shorter = told.replace(r#"max_episode_steps\": 1000"#, r#"max_episode_steps\": 10"#);
-    assert_ne!(told, shorter);
+    let original = fs::read_to_string(&description).unwrap();
+    let shorter = original.replace(r#"max_episode_steps\": 1000"#, r#"max_episode_steps\": 10"#);
+    assert_ne!(original, shorter);
     // Also for an environment that only Gymnasium knows.
     for text in [shorter.replace("Hopper-v5", "Own-v0"), shorter] {
         fs::write(&description, text).unwrap();

@@ -54,11 +54,11 @@ fn arrays_without_an_environment_are_trained_on() {
     let folder = desk.only_run("runs");
     let name = folder.file_name().unwrap().to_string_lossy().into_owned();
     assert!(name.contains("-plant-stored-"), "{name}");
-    let told = format!(
-        "own/plant does not have an environment, so the agent is not evaluated; the agent acts \
+    let expected = format!(
+        "own/plant does not have an environment, so the agent is not evaluated. Use it \
          from Python: overtone.load(\"runs/{name}\").policy()"
     );
-    assert_eq!(last, told);
+    assert_eq!(last, expected);
     assert_eq!(steps(&folder), [2]);
     let task = task(&desk, "runs");
     assert_eq!((&task["suite"], &task["name"]), (&"own".into(), &"plant".into()));

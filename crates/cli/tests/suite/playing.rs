@@ -88,8 +88,8 @@ fn a_trained_agent_plays_and_is_scored() {
     assert_eq!(episodes(&report(&run.join("evaluation.json"))), episodes(&first));
     // The report's own command repeats it too; another seed has other episodes.
     let command = first["command"].as_str().unwrap().strip_prefix("overtone ").unwrap();
-    desk.succeeds(&format!("{command} out=told.json"));
-    assert_eq!(episodes(&report(&desk.path("told.json"))), episodes(&first));
+    desk.succeeds(&format!("{command} out=written.json"));
+    assert_eq!(episodes(&report(&desk.path("written.json"))), episodes(&first));
     desk.succeeds("evaluate rollouts episodes=2 target=5,10 seed=2 out=other.json");
     assert_ne!(episodes(&report(&desk.path("other.json"))), episodes(&first));
 }
@@ -173,10 +173,10 @@ fn both_protocols_stand_side_by_side() {
         assert!(stdout.contains(part), "no {part:?} in\n{stdout}");
     }
     let table = stdout.split_once("All protocols").unwrap().1;
-    let told: Vec<Vec<&str>> =
+    let written: Vec<Vec<&str>> =
         table.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(told[0][1..5], ["4", "matched", &own.to_string(), "1"]);
-    assert_eq!(told[1][1..5], ["4", "released", "90", "1"]);
+    assert_eq!(written[0][1..5], ["4", "matched", &own.to_string(), "1"]);
+    assert_eq!(written[1][1..5], ["4", "released", "90", "1"]);
 
     // Alone, and by its own command, it has the same result and keeps the other report.
     fs::remove_file(run.join("evaluation-released.json")).unwrap();
@@ -195,8 +195,8 @@ fn the_ablation_of_a_protocol_has_the_effect_of_each_setting() {
     let only = "sticky_probability,double_reset,integer_returns,fed_back_actions,target_return";
     let words = format!("evaluate ablation episodes=2 target=5 only={only}");
     let stdout = desk.succeeds(&format!("{words} other_target=9"));
-    let told = report(&run.join("protocol-ablation.json"));
-    let kinds: Vec<(&str, &str)> = told["rows"]
+    let written = report(&run.join("protocol-ablation.json"));
+    let kinds: Vec<(&str, &str)> = written["rows"]
         .as_array()
         .unwrap()
         .iter()
@@ -217,10 +217,10 @@ fn the_ablation_of_a_protocol_has_the_effect_of_each_setting() {
     // By the protocol of training, the ablation has the episodes of an evaluation.
     desk.succeeds("evaluate rollouts episodes=2 target=5");
     let played = report(&run.join("evaluation.json"));
-    assert_eq!(told["matched"], played["targets"][0]["raw_return"]);
+    assert_eq!(written["matched"], played["targets"][0]["raw_return"]);
     desk.succeeds("evaluate rollouts episodes=2 target=9 out=nine.json");
     let nine = report(&desk.path("nine.json"));
-    let row = &told["rows"][4]["result"];
+    let row = &written["rows"][4]["result"];
     assert_eq!(row["raw_return"], nine["targets"][0]["raw_return"]);
     let mean = |report: &Value| report["targets"][0]["raw_return"]["mean"].as_f64().unwrap();
     let difference = row["difference"]["value"].as_f64().unwrap();
@@ -232,7 +232,7 @@ fn the_ablation_of_a_protocol_has_the_effect_of_each_setting() {
         }
     }
     // The command in the page repeats it.
-    let command = told["command"].as_str().unwrap();
+    let command = written["command"].as_str().unwrap();
     assert!(command.starts_with("overtone evaluate ablation run=runs/"), "{command}");
     let said = "checkpoint=4 episodes=2 target=5 other_target=9 seed=1 only=sticky_probability,";
     assert!(command.contains(said) && command.ends_with(",target_return"), "{command}");

@@ -140,11 +140,14 @@ fn a_log_is_converted_and_leaves_nothing() {
         let mut command = desk.command(line);
         desk::said(command.env("OVERTONE_DATASETS", desk.path("datasets")).output().unwrap())
     };
-    let told = run("data convert Seaquest robot --task mujoco/hopper");
-    told.refused();
-    assert!(!told.stderr.contains("cache") && !desk.path("datasets/cache").exists(), "{told:?}");
-    let told = run("data convert Seaquest own");
-    assert_eq!(told.code, Some(0), "{told:?}");
+    let converted = run("data convert Seaquest robot --task mujoco/hopper");
+    converted.refused();
+    assert!(
+        !converted.stderr.contains("cache") && !desk.path("datasets/cache").exists(),
+        "{converted:?}"
+    );
+    let converted = run("data convert Seaquest own");
+    assert_eq!(converted.code, Some(0), "{converted:?}");
     assert_eq!(names(&desk.path("datasets/cache")), [""; 0]);
 }
 

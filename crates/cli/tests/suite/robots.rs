@@ -71,8 +71,8 @@ fn a_trained_robot_plays_and_is_scored() {
     desk.succeeds("evaluate rollouts episodes=3 target=reference parallel=1 out=again.json");
     assert_eq!(episodes(&report(&desk.path("again.json"))), episodes(&first));
     let command = first["command"].as_str().unwrap().strip_prefix("overtone ").unwrap();
-    desk.succeeds(&format!("{command} out=told.json"));
-    assert_eq!(episodes(&report(&desk.path("told.json"))), episodes(&first));
+    desk.succeeds(&format!("{command} out=written.json"));
+    assert_eq!(episodes(&report(&desk.path("written.json"))), episodes(&first));
     // Other seeds, targets and protocols have other episodes.
     desk.succeeds("evaluate rollouts episodes=3 target=reference seed=2 out=other.json");
     assert_ne!(episodes(&report(&desk.path("other.json"))), episodes(&first));
@@ -110,11 +110,11 @@ fn the_ablation_of_a_robots_protocol() {
     let run = desk.only_run("runs");
     desk.refuses("evaluate rollouts protocol=released");
     desk.succeeds("evaluate ablation episodes=3 target=3700 other_target=1800");
-    let told = report(&run.join("protocol-ablation.json"));
-    assert_eq!(told["target_return"], 3700.0);
+    let written = report(&run.join("protocol-ablation.json"));
+    assert_eq!(written["target_return"], 3700.0);
     // More than any return of the dataset.
-    assert_eq!(told["differences"][0]["setting"], "target_return");
-    let rows = told["rows"].as_array().unwrap();
+    assert_eq!(written["differences"][0]["setting"], "target_return");
+    let rows = written["rows"].as_array().unwrap();
     let named = |row: &Value| row["difference"]["setting"].as_str().unwrap().to_owned();
     let names: Vec<String> = rows.iter().map(named).collect();
     assert_eq!(names, ["simulation.revision", "action_choice", "target_return"]);
@@ -127,9 +127,9 @@ fn the_ablation_of_a_robots_protocol() {
     let desk = Desk::new();
     desk.succeeds(&tiny("env=halfcheetah"));
     desk.succeeds("evaluate ablation episodes=1 only=revision,action_choice");
-    let told = report(&desk.only_run("runs").join("protocol-ablation.json"));
+    let written = report(&desk.only_run("runs").join("protocol-ablation.json"));
     for (row, reason) in [(0, "the revisions are the same"), (1, "no distribution")] {
-        let result = &told["rows"][row]["result"];
+        let result = &written["rows"][row]["result"];
         assert_eq!(result["kind"], "same", "{result}");
         assert!(result["reason"].as_str().unwrap().contains(reason), "{result}");
     }
@@ -162,8 +162,8 @@ fn the_target_is_clamped_to_the_predicted_return() {
     assert_ne!(returns(&first), returns(&low));
     assert_eq!(free["protocol"]["acting"]["return_quantile"], 1.0, "{}", free["protocol"]);
     desk.succeeds("evaluate rollouts episodes=1 return_quantile=0.5");
-    let told = report(&run.join("evaluation-q0.5.json"));
-    assert_eq!(told["differences"][0]["setting"], "return_quantile");
+    let written = report(&run.join("evaluation-q0.5.json"));
+    assert_eq!(written["differences"][0]["setting"], "return_quantile");
 
     desk.refuses("evaluate rollouts return_quantile=1.5");
     let desk = Desk::new();

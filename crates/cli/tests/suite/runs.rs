@@ -165,11 +165,11 @@ fn a_changed_configuration_is_reported() {
     {
         fs::write(&config, written).unwrap();
         fs::remove_file(run.join("finished")).unwrap();
-        let told = desk.succeeds("resume");
+        let output = desk.succeeds("resume");
         assert_eq!(
-            told.contains("config.toml has changed since the last process"),
+            output.contains("config.toml has changed since the last process"),
             is_reported,
-            "{told}"
+            "{output}"
         );
     }
 }

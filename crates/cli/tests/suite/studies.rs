@@ -44,11 +44,11 @@ fn a_study_is_carried_out_compared_and_grows() {
     assert!(said.contains("3 cells to run, 2 in parallel"), "{said}");
     assert!(said.contains("4 cells: 4 played"), "{said}");
     assert_eq!(runs(&desk).len(), 4);
-    let told = status(&desk, "heads");
-    assert_eq!(told["counts"], serde_json::json!({ "played": 4 }));
-    assert_eq!(told["cells"][0]["cell"], "head=tanh_s1");
-    assert_eq!(told["cells"][0]["label"], "head=tanh");
-    let run = told["cells"][3]["run"].as_str().unwrap();
+    let current = status(&desk, "heads");
+    assert_eq!(current["counts"], serde_json::json!({ "played": 4 }));
+    assert_eq!(current["cells"][0]["cell"], "head=tanh_s1");
+    assert_eq!(current["cells"][0]["label"], "head=tanh");
+    let run = current["cells"][3]["run"].as_str().unwrap();
     assert!(run.ends_with("-hopper-switching-gaussian-s2"), "{run}");
     let process = fs::read_to_string(desk.path(run).join("provenance.jsonl")).unwrap();
     let process: Value = serde_json::from_str(process.trim()).unwrap();
@@ -138,8 +138,8 @@ fn runs_with_evaluation_settings_are_on_the_page() {
     assert!(rows.iter().all(|row| row[5] == "2"), "{rows:?}");
     desk.succeeds(&format!("study run {words} evaluation.protocol=v5"));
     // A run's name contains `=`.
-    let told = status(&desk, "q");
-    assert_eq!(told["counts"], serde_json::json!({ "played": 2 }));
+    let current = status(&desk, "q");
+    assert_eq!(current["counts"], serde_json::json!({ "played": 2 }));
     let all = runs(&desk);
     let name = |run: &PathBuf| run.file_name().unwrap().to_string_lossy().into_owned();
     let run = all.iter().find(|run| name(run).contains("return_quantile=0.5")).unwrap();
@@ -255,10 +255,10 @@ fn a_failing_cell_does_not_stop_the_others() {
     let mut unread = unread.unwrap();
     drop(unread.stderr.take());
     assert_eq!(unread.wait().unwrap().code(), Some(1));
-    let told = status(&desk, "two");
-    let states: Vec<&Value> = told["cells"].as_array().unwrap().iter().collect();
+    let current = status(&desk, "two");
+    let states: Vec<&Value> = current["cells"].as_array().unwrap().iter().collect();
     assert_eq!((&states[0]["state"], &states[1]["state"]), (&"failed".into(), &"played".into()));
-    assert!(states[0]["error"].as_str().unwrap().contains("p900"), "{told}");
+    assert!(states[0]["error"].as_str().unwrap().contains("p900"), "{current}");
     let page = fs::read_to_string(desk.path("runs/studies/two/report.md")).unwrap();
     assert!(page.contains("1 of the study's runs were not played yet"), "{page}");
 }
@@ -278,11 +278,11 @@ fn a_killed_study_resumes_to_the_same_end() {
     child.kill();
     // Its cells notice, save and end.
     wait_until("the cells' end", || status(&desk, "long")["counts"].get("running").is_none());
-    let told = status(&desk, "long");
-    assert_eq!(told["counts"]["stopped"], 2, "{told}");
-    for cell in told["cells"].as_array().unwrap() {
+    let current = status(&desk, "long");
+    assert_eq!(current["counts"]["stopped"], 2, "{current}");
+    for cell in current["cells"].as_array().unwrap() {
         let at = cell["step"].as_u64().unwrap();
-        assert!((10..400).contains(&at) && cell["of"] == 400, "{told}");
+        assert!((10..400).contains(&at) && cell["of"] == 400, "{current}");
     }
 
     let mut child = desk.command("study resume long").spawn().unwrap();
@@ -295,7 +295,7 @@ fn a_killed_study_resumes_to_the_same_end() {
     interrupt(child.id());
     let ended = child.wait_with_output_of();
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    assert!(ended.stdout.contains("go on with: overtone study resume long"), "{ended:?}");
+    assert!(ended.stdout.contains("Resume with: overtone study resume long"), "{ended:?}");
 
     let said = desk.succeeds("study resume long");
     assert!(said.contains("2 cells: 2 trained"), "{said}");
@@ -358,9 +358,9 @@ fn playing_that_no_job_has_time_for_fails() {
         let ended = said(child.wait_with_output().unwrap());
         assert_eq!(ended.code, Some(code), "{ended:?}");
     }
-    let told = status(&desk, "p");
-    assert_eq!(told["counts"], serde_json::json!({ "failed": 1 }));
-    let error = told["cells"][0]["error"].as_str().unwrap();
+    let current = status(&desk, "p");
+    assert_eq!(current["counts"], serde_json::json!({ "failed": 1 }));
+    let error = current["cells"][0]["error"].as_str().unwrap();
     assert!(
         error.contains("the evaluation was stopped") && error.contains("longer time="),
         "{error}"
@@ -415,8 +415,8 @@ fn a_cell_that_begins_with_a_run_is_measured() {
     desk.succeeds(&format!("{study} train.updates=2 name=begun"));
     let folder = desk.path("runs/studies/begun");
     for name in ["begun", &folder.display().to_string()] {
-        let told = desk.succeeds(&format!("study status {name}"));
-        assert!(told.contains("1 cell: 1 trained"), "{name}: {told}");
+        let current = desk.succeeds(&format!("study status {name}"));
+        assert!(current.contains("1 cell: 1 trained"), "{name}: {current}");
     }
     desk.succeeds(&format!("study run {} seed=3", folder.display()));
     assert_eq!(status(&desk, "begun")["counts"], serde_json::json!({ "trained": 1 }));

@@ -312,7 +312,7 @@ mod tests {
             n_played: Cell::default(),
             next_part: Cell::new(0),
         };
-        // 10 s of training for a quarter: 4 s of 40 s, of which 2 are spent.
+        // 10 s of training for a quarter: 4 s of 40 s, minus 2 s that are spent.
         assert!((budget.left(25, 100).unwrap() - 2.0).abs() < 0.1);
         // More than a tenth of 18 s is spent, or the run takes 2 s.
         assert_eq!(budget.left(55, 100), None);

@@ -46,7 +46,7 @@ impl OwnChoice {
         }
     }
 
-    /// The chosen acting mode, or without a choice that of the [settings](Self::from_settings).
+    /// The chosen acting mode, or without a choice the mode of the [settings](Self::from_settings).
     pub fn chosen(&self, matched: &Play, top_percent: Option<f32>) -> ActingMode {
         let chosen = self.choice(top_percent).map(|choice| choice.chosen);
         let chosen = chosen.unwrap_or_else(|| self.from_settings(matched));

@@ -48,7 +48,7 @@ pub(super) fn play(
 /// # Errors
 /// When it is missing.
 pub(super) fn simulator<'a>(mut entries: impl Iterator<Item = &'a Entry>) -> Result<Simulator> {
-    let first = entries.next().context("there is no entry to evaluate")?;
+    let first = entries.next().context("nothing to evaluate")?;
     let task = first.task();
     Ok(suites::of(task)?.simulator(task, &first.request.protocol.simulation)?)
 }
@@ -64,7 +64,7 @@ pub(super) fn slots<'a>(
     parallel: usize,
 ) -> Result<usize> {
     let n_episodes = plans.map(Plan::n_episodes).sum();
-    let first = entries.first().context("there is no entry to evaluate")?;
+    let first = entries.first().context("nothing to evaluate")?;
     Ok(match parallel {
         0 => suites::of(first.task())?.episodes_at_once().min(n_episodes),
         parallel => parallel.min(n_episodes),

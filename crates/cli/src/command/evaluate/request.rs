@@ -194,7 +194,7 @@ fn check_used(options: &EvaluationConfig, agent: &Agent, suite: &dyn Suite) -> R
 /// Checks that each of `words` (`key=value`) applies to `task`, and that `task` has an environment.
 ///
 /// # Errors
-/// When a word does not apply, or there is no environment.
+/// When a word does not apply, or the environment is missing.
 pub fn check_applicable(words: &[String], task: &Task) -> Result<()> {
     let suite = suites::of(task)?;
     suites::check_environment(task)?;

@@ -21,8 +21,8 @@ use crate::{host, interrupt, progress};
 /// Default maximum of parallel cells, because each needs memory for its data.
 const MOST_AT_ONCE: usize = 8;
 
-/// Runs cells in processes of this machine; returns the exit code: 1 if a cell failed, that of
-/// Ctrl-C after an interrupt.
+/// Runs cells in processes of this machine; returns the exit code: 1 if a cell failed, or Ctrl-C's
+/// after an interrupt.
 pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<u8> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = if study.executor.cpus == 0 { all } else { study.executor.cpus };

@@ -14,7 +14,7 @@ use crate::{
     settings::{EvaluationConfig, Resume, RunConfig},
 };
 
-/// Updates to measure if there is no similar run.
+/// Updates to measure without a similar run.
 const MEASURED: usize = 20;
 
 /// The cost of a cell's run.

@@ -251,7 +251,7 @@ fn task(keys: &Keys, known: Option<&Agent>) -> Result<Task> {
     }
 }
 
-/// The normalization in `statistics=`; without it, that of the known agent. Pixels are not
+/// The normalization in `statistics=`; without it, the known agent's normalization. Pixels are not
 /// normalized.
 fn normalization(keys: &Keys, task: &Task, known: Option<&Agent>) -> Result<Option<Normalization>> {
     let path = keys::text(keys, "statistics");
