@@ -175,7 +175,7 @@ enum Data {
     #[command(after_help = keys::after_help(command::data::OPTIONS, INSPECT))]
     Inspect {
         /// A directory of DQN-replay files (of a game, or of one run), a D4RL or Minari file
-        /// (HDF5), /// or your own arrays (.npz)
+        /// (HDF5), or your own arrays (.npz)
         path: std::path::PathBuf,
         /// Print JSON on standard output
         #[arg(long)]
@@ -192,7 +192,7 @@ enum Data {
         /// The output: a directory, a file (NAME.hdf5), or minari:NAME/DATASET-v0
         to: String,
         /// The format, if the files do not contain it: ogbench; or numbers, for bytes that are not
-        /// /// images
+        /// images
         #[arg(long, value_name = "NAME", default_value = "")]
         layout: String,
         /// The task, if the dataset does not name it, such as mujoco/hopper
@@ -203,7 +203,7 @@ enum Data {
     #[command(after_help = LINT_HELP)]
     Lint {
         /// A directory of DQN-replay files (of a game, or of one run), a D4RL or Minari file
-        /// (HDF5), /// or your own arrays (.npz)
+        /// (HDF5), or your own arrays (.npz)
         path: std::path::PathBuf,
         /// Print JSON on standard output
         #[arg(long)]
@@ -215,7 +215,7 @@ enum Data {
         #[arg(long, value_name = "SUITE/NAME")]
         task: Option<String>,
         /// The format, if the files do not contain it: ogbench; or numbers, for bytes that are not
-        /// /// images
+        /// images
         #[arg(long, value_name = "NAME", default_value = "")]
         layout: String,
         /// Read the frames of large datasets too, which takes minutes

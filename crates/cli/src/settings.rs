@@ -69,8 +69,8 @@ pub struct RunConfig {
     /// The algorithm, with its own keys.
     #[serde(flatten)]
     pub agent: AgentConfig,
-    /// Run length. quick: minutes on 2 cores. paper: the reference's length, data and model. auto:
-    /// paper if there is a GPU and the published data, else quick.
+    /// Length of the run: quick (minutes on 2 cores), paper (the reference's length, data and
+    /// model), or auto (paper with a GPU and the published data, else quick).
     pub profile: Profile,
     /// Random seed; the reference used 123, 231, 312 and 42 on Atari.
     pub seed: u64,
@@ -82,7 +82,7 @@ pub struct RunConfig {
     /// Optimizer and schedule start from scratch. Task, data, algorithm and model are RUN's where
     /// you do not set them; train.* and evaluation.* are not.
     pub init: String,
-    /// auto: resume an unfinished run of exactly these settings, if there is one. never: always
+    /// auto: resume an unfinished run of exactly these settings, if there is one; never: always
     /// start a new run.
     pub resume: Resume,
     /// The dataset.

@@ -117,9 +117,9 @@ fn words_win_over_the_profile() {
     let config = resolve("game=gravitar profile=paper evaluation.temperature=chosen").unwrap();
     assert_eq!(config.evaluation.temperature, Choosable::Chosen);
     let length = |words: &str| resolve(&format!("env=hopper {words}")).unwrap().describe_profile();
-    assert!(length("train.updates=7").starts_with("quick, 7 updates of 128 contexts, for a first"));
+    assert!(length("train.updates=7").starts_with("quick (7 updates of 128 contexts); use"));
     let epochs = length("train.updates=0 train.epochs=1");
-    assert!(epochs.starts_with("quick, 1 epoch of all transitions, batch 128, for a"), "{epochs}");
+    assert!(epochs.starts_with("quick (1 epoch of all transitions, batch 128); use"), "{epochs}");
 }
 
 #[test]
