@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from overtone import _host, _overtone, _program
-from overtone._program import Teller
+from overtone._program import CommandOutput
 
 
 #: The task of arrays without a known environment.
@@ -248,7 +248,8 @@ class Dataset:
     def summary(self) -> dict[str, Any]:
         """A summary: transitions, episodes, returns, actions, and anything unusual."""
         if self._summary is None:
-            summary: dict[str, Any] = json.loads(_lines(["data", "inspect", str(self.path), "--json"]))
+            text = _lines(["data", "inspect", str(self.path), "--json"])
+            summary: dict[str, Any] = json.loads(text)
             self._summary = summary
             return summary
         return self._summary
@@ -258,10 +259,10 @@ class Dataset:
         return self._lint([])
 
     def _lint(self, words: list[str]) -> list[dict[str, Any]]:
-        teller = Teller("none", None)
+        output = CommandOutput("none", None)
         words = ["data", "lint", str(self.path), "--json", *words]
-        _program.call(words, teller, codes=(0, 1, 2))
-        return list(json.loads("\n".join(teller.lines))["findings"])
+        _program.call(words, output, codes=(0, 1, 2))
+        return list(json.loads("\n".join(output.lines))["findings"])
 
     def _warn(self) -> None:
         """Warns, at the caller's line, if the meaning of the numbers is doubtful."""
@@ -288,7 +289,7 @@ class Dataset:
         """Writes one file in Overtone's format, which Minari reads, and returns that dataset."""
         words = ["data", "convert", str(self.path), str(path)]
         task = task or self.task
-        _program.call(words + (["--task", task] if task else []), Teller("none", None))
+        _program.call(words + (["--task", task] if task else []), CommandOutput("none", None))
         return Dataset.open(path)
 
 
@@ -491,9 +492,9 @@ def _in_words(summary: Mapping[str, Any]) -> str:
 
 
 def _lines(words: list[str]) -> str:
-    teller = Teller("none", None)
-    _program.call(words, teller)
-    return "\n".join(teller.lines)
+    output = CommandOutput("none", None)
+    _program.call(words, output)
+    return "\n".join(output.lines)
 
 
 def _one_of(name: str, value: Any, other: str, same: Any) -> Any:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from overtone import _host, _overtone
 from overtone._overtone import OvertoneError
 from overtone._policy import Policy
-from overtone._program import Callback, Progress, Teller, words
+from overtone._program import Callback, Progress, CommandOutput, words
 from overtone._run import TASK_KEYS, Run, begin
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Estimator:
         del y
         settings: dict[str, Any] = {**self._params, "algorithm": self.algorithm}
         settings.pop("target_return")
-        teller = Teller(settings.pop("progress"), callback)
+        output = CommandOutput(settings.pop("progress"), callback)
         settings.setdefault("runs", settings.pop("run_dir"))
         if data is not None:
             settings.pop("dataset", None)
@@ -161,7 +161,7 @@ class Estimator:
         if n_steps is not None:
             settings.pop("train.updates", None)
             settings["train.updates"] = n_steps
-        self.run_ = begin(data, task, settings, teller)
+        self.run_ = begin(data, task, settings, output)
         self._policy = None
         return self
 
@@ -242,7 +242,9 @@ class Estimator:
             m = part.stop - first
             part_targets = None if targets is None else targets[part]
             with ACTING:
-                action = policy.act(rows[part], None, [True] * m, range(m), target_returns=part_targets)
+                action = policy.act(
+                    rows[part], None, [True] * m, range(m), target_returns=part_targets
+                )
                 acted.append((action, policy.probabilities))
         return acted
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from overtone import _host, _overtone
-from overtone._taken import Taken
+from overtone._taken import ActionConverter
 
 
 class Policy:
@@ -71,7 +71,7 @@ class Policy:
         shape = tuple(self._agents.observation_shape)
         self._shape = shape
         self._dtype = np.float32 if len(shape) == 1 else np.uint8
-        self._taken: Taken | None = None
+        self._converter: ActionConverter | None = None
         #: Agents that have started an episode in :meth:`predict`.
         self._begun: set[int] = set()
         self._is_warned = False
@@ -229,9 +229,9 @@ class Policy:
 
     def as_taken(self, actions: NDArray[Any]) -> NDArray[Any]:
         """Actions of :meth:`act` in the form for ``env.step``."""
-        if self._taken is None:
-            self._taken = Taken(self.task, self._agents.action_names)
-        return self._taken(actions)
+        if self._converter is None:
+            self._converter = ActionConverter(self.task, self._agents.action_names)
+        return self._converter(actions)
 
     def as_d3rlpy(self) -> D3rlpyActor:
         """The first agent with the interface of d3rlpy's stateful wrapper: ``predict(x, reward)``

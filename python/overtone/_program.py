@@ -77,7 +77,7 @@ def _is_nested(value: object) -> bool:
     return any(isinstance(part, (list, tuple, range, np.ndarray)) for part in each)
 
 
-class Teller:
+class CommandOutput:
     """Prints and stores the output of a command."""
 
     def __init__(self, progress: Progress, callback: Callback | None) -> None:
@@ -134,7 +134,7 @@ def _is_watched() -> bool:
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
-def call(command_words: list[str], teller: Teller, codes: tuple[int, ...] = (0,)) -> None:
+def call(command_words: list[str], output: CommandOutput, codes: tuple[int, ...] = (0,)) -> None:
     """Runs the program with ``command_words``, and expects one of the exit codes ``codes``.
 
     Raises:
@@ -149,10 +149,11 @@ def call(command_words: list[str], teller: Teller, codes: tuple[int, ...] = (0,)
     _host.announce(command_words)
     try:
         with _host.noticing_threads(command in COMPUTING):
-            code = _overtone.run(command_words, teller)
+            code = _overtone.run(command_words, output)
     finally:
-        teller.close()
+        output.close()
     if code == STOPPED:
         raise KeyboardInterrupt
     if code not in codes:
-        raise _overtone.OvertoneError(f"`overtone {' '.join(command_words)}` ended with exit code {code}")
+        line = " ".join(command_words)
+        raise _overtone.OvertoneError(f"`overtone {line}` ended with exit code {code}")

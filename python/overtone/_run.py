@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from overtone import _program
 from overtone._dataset import Dataset
 from overtone._overtone import OvertoneError
-from overtone._program import Callback, Progress, Teller
+from overtone._program import Callback, Progress, CommandOutput
 
 if TYPE_CHECKING:
     from overtone._policy import Policy
@@ -67,7 +67,7 @@ class Run:
         self, *, progress: Progress = "auto", callback: Callback | None = None
     ) -> Run:
         """Resumes training; the result is bit-identical to an uninterrupted run."""
-        _program.call(["resume", f"run={self.path}"], Teller(progress, callback))
+        _program.call(["resume", f"run={self.path}"], CommandOutput(progress, callback))
         return self
 
     def policy(
@@ -166,14 +166,14 @@ def train(
     if data is not None and "dataset" in settings:
         raise ValueError("data and dataset mean the same. Use one of them")
     settings.setdefault("runs", run_dir)
-    return begin(data, task, settings, Teller(progress, callback))
+    return begin(data, task, settings, CommandOutput(progress, callback))
 
 
 def begin(
     data: str | os.PathLike[str] | None,
     task: str | None,
     settings: Mapping[str, object],
-    teller: Teller,
+    output: CommandOutput,
 ) -> Run:
     """Trains as :func:`train` does, with settings as a mapping."""
     settings = dict(settings)
@@ -199,11 +199,12 @@ def begin(
                 "overtone.from_arrays to make a Dataset from arrays"
             ) from None
     command_words += _program.words(settings)
-    _program.call(command_words, teller)
-    if teller.run is None:
+    _program.call(command_words, output)
+    if output.run is None:
         # The run was finished and evaluated before: the last line names it.
-        raise OvertoneError("training did not report a run's directory:  " + " ".join(teller.lines[-1:]))
-    return Run(teller.run)
+        last = " ".join(output.lines[-1:])
+        raise OvertoneError(f"training did not report a run's directory: {last}")
+    return Run(output.run)
 
 
 def load(path: str | os.PathLike[str], run_dir: str | os.PathLike[str] = "runs") -> Run:
@@ -243,9 +244,10 @@ def evaluate(
     if len(folders) > 1 and any("," in str(folder) for folder in folders):
         raise ValueError("runs: a path contains a comma. Evaluate that run alone")
     before = {path: path.stat().st_mtime_ns for path in _reports(folders)}
-    command_words = ["evaluate", "rollouts", f"run={_program.text(folders)}", f"episodes={episodes}"]
+    command_words = ["evaluate", "rollouts", f"run={_program.text(folders)}"]
+    command_words.append(f"episodes={episodes}")
     command_words += [f"target={_program.text(target)}", *_program.words(options)]
-    _program.call(command_words, Teller(progress, None))
+    _program.call(command_words, CommandOutput(progress, None))
     out = options.get("out")
     written = [Path(str(out))] if out else [
         path for path in _reports(folders) if before.get(path) != path.stat().st_mtime_ns
@@ -278,12 +280,12 @@ def report(
         options: Every option of ``overtone report --help``.
     """
     options.setdefault("runs", run_dir)
-    teller = Teller(progress, None)
+    output = CommandOutput(progress, None)
     folders = [_found(run, str(options["runs"])) for run in runs]
     # A name such as `level=0.9_s1` would be read as an option.
     command_words = [str(folder.absolute() if "=" in str(folder) else folder) for folder in folders]
-    _program.call(["report", *command_words, *_program.words(options)], teller)
-    return teller.lines
+    _program.call(["report", *command_words, *_program.words(options)], output)
+    return output.lines
 
 
 def study(
@@ -304,18 +306,18 @@ def study(
     task = getattr(settings.get("dataset"), "task", None)
     if task is not None and not args and not TASK_KEYS & settings.keys():
         settings["task"] = task
-    teller = Teller(progress, None)
-    _program.call(["study", what, *args, *_program.words(settings)], teller)
-    return teller.lines
+    output = CommandOutput(progress, None)
+    _program.call(["study", what, *args, *_program.words(settings)], output)
+    return output.lines
 
 
 def command(
     words: Sequence[str], settings: Mapping[str, object] | None = None, progress: Progress = "lines"
 ) -> list[str]:
     """Runs any command of the program; returns its output lines."""
-    teller = Teller(progress, None)
-    _program.call([*words, *_program.words(settings or {})], teller)
-    return teller.lines
+    output = CommandOutput(progress, None)
+    _program.call([*words, *_program.words(settings or {})], output)
+    return output.lines
 
 
 def record(*, progress: Progress = "lines", **settings: object) -> list[str]:

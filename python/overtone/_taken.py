@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Taken:
+class ActionConverter:
     """Converter of a task's actions, indices or rows of numbers, to the form that ``env.step``
     expects.
 

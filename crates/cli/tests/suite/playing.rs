@@ -69,7 +69,7 @@ fn a_trained_agent_plays_and_is_scored() {
         assert!(0.0 < mean && mean < 0.78 && sd > 0.0, "{smoothness}");
     }
     assert!(stdout.contains("18 bins in compass order on a ring"), "{stdout}");
-    for start in ["playing runs/", "Seaquest · Decision Transformer", "evaluation: runs/"] {
+    for start in ["evaluating runs/", "Seaquest · Decision Transformer", "evaluation: runs/"] {
         assert_eq!(stdout.lines().filter(|line| line.starts_with(start)).count(), 1, "{start}");
     }
     let curves = events(&run);

@@ -140,7 +140,7 @@ pub fn ablation(options: &[String]) -> Result<()> {
             }
         }
     }
-    let base = played.remove(&MATCHED).context("no episode was played")??;
+    let base = played.remove(&MATCHED).context("no episode was run")??;
 
     let bootstrap = Bootstrap::default();
     let mut ablation = Ablation::new(&base, bootstrap)?;

@@ -182,7 +182,7 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, settings: &ChoiceSettings<'_>) 
             .with_context(|| format!("evaluating with{}", request::mode_words(&agent, &mode)))?;
         curve.push(ChoicePoint { mode, raw_return: evaluation.targets[0].raw_return.clone() });
     }
-    Choice::of(state.step, target, settings.seed, curve).context("no episode was played")
+    Choice::of(state.step, target, settings.seed, curve).context("no episode was run")
 }
 
 /// The returns of each mode.

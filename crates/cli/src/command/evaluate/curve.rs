@@ -218,7 +218,7 @@ impl<'a> Curve<'a> {
             }
             played => played?,
         };
-        let evaluation = played.into_iter().next().context("no episode was played")??;
+        let evaluation = played.into_iter().next().context("no episode was run")??;
         let returns = evaluation.targets.iter().map(|target| {
             let normalized = target.normalized.as_ref().map(|summary| summary.mean);
             let normalized = normalized.map(|n| format!(", normalized {n:.1}")).unwrap_or_default();

@@ -51,7 +51,7 @@ impl Entry {
             say!("the data does not say how it was recorded; assuming the settings of {like}");
         }
         say!(
-            "playing {} (update {}): protocol {}, {}{}",
+            "evaluating {} (update {}): protocol {}, {}{}",
             self.checkpoint.path.display(),
             state.step,
             self.request.protocol.name,

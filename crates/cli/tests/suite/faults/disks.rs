@@ -180,7 +180,7 @@ fn a_runs_folder_that_may_only_be_read() {
     let line = format!("evaluate rollouts run={run} episodes=1 target=100");
     let played = protected(&line).unwrap();
     played.refused();
-    assert!(!played.stdout.contains("playing"), "{played:?}");
+    assert!(!played.stdout.contains("evaluating"), "{played:?}");
     let played = protected(&format!("{line} out=report.json")).unwrap();
     assert_eq!(played.code, Some(0), "{played:?}");
     let warning = "warning: cannot add the scores to the run's curves: ";
