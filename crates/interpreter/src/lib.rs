@@ -102,7 +102,8 @@ pub fn importing<T>(py: Python<'_>, import: impl FnOnce() -> T) -> T {
 pub fn add_current_folder(py: Python<'_>) -> Result<(), PackagesError> {
     let path = py.import("sys")?.getattr("path")?;
     let here = std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned();
-    // Not while another thread finds packages, which would mistake the directory for one of its own.
+    // Not while another thread finds packages, which would mistake the directory for one of its
+    // own.
     importing(py, || {
         if !path.contains(&here)? {
             path.call_method1("append", (&here,))?;

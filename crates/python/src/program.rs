@@ -65,7 +65,8 @@ pub fn run(py: Python<'_>, words: Vec<String>, on_event: Bound<'_, PyAny>) -> Py
             Err(RecvTimeoutError::Disconnected) => break,
         };
         if let Err(error) = answer.and_then(|()| py.check_signals()) {
-            // As in a shell, a second Ctrl-C does not wait, because not every command checks the flag.
+            // As in a shell, a second Ctrl-C does not wait, because not every command checks the
+            // flag.
             if raised.is_some() {
                 return Err(error);
             }

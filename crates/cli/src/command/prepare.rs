@@ -221,7 +221,8 @@ impl RunConfig {
         if self.names_dataset(task)? {
             check_named(&self.data.path, task, &self.dataset)?;
         }
-        // The user's own data does not need a datasets directory. If another needs it, its error names it.
+        // The user's own data does not need a datasets directory. If another needs it, its error
+        // names it.
         let datasets = datasets_folder().unwrap_or_else(|_| "datasets".into());
         let mut located = locate(task, dataset, path, &datasets).map_err(|error| match error {
             DataError::UnknownName { .. } => anyhow!("{key}={dataset}: {error}"),

@@ -18,6 +18,7 @@ struct Process {
     started: u64,
     /// The step after which it started.
     step: u64,
+    /// The last step of the run.
     updates: u64,
     /// SHA-256 of the run's configuration.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -182,7 +182,8 @@ fn plan_resume(settings: &RunConfig, run: &RunDir) -> Result<ToDo> {
 fn unfinished(settings: &RunConfig) -> Option<(RunDir, RunLock)> {
     let wanted: toml::Table = settings.to_toml().ok()?.parse().ok()?;
     RunDir::all(&settings.runs).into_iter().find_map(|run| {
-        // Most runs differ in a few keys of their files, which are a hundred times faster to compare.
+        // Most runs differ in a few keys of their files, which are a hundred times faster to
+        // compare.
         let text = std::fs::read_to_string(run.path().join(CONFIG)).ok()?;
         if text.parse().is_ok_and(|stored: toml::Table| differs(&stored, &wanted)) {
             return None;

@@ -22,7 +22,7 @@ use mpi_sys::{
     MPI_Ialltoall, MPI_Init_thread, MPI_Request, MPI_Test, RSMPI_COMM_WORLD, RSMPI_ERRORS_RETURN,
     RSMPI_REQUEST_NULL, RSMPI_STATUS_IGNORE, RSMPI_THREAD_FUNNELED, RSMPI_UINT8_T,
 };
-use overtone_console::{errors, host::hush};
+use overtone_console::{errors, host::silence};
 use overtone_train::{Alone, Lost, Processes, TrainError};
 
 use super::launched;
@@ -77,7 +77,8 @@ pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
     if let (Err(error), [_, 1, ..], false) = (&ended, &all[..], is_elsewhere) {
         warn!("error: process {}: {}", mpi.rank, errors::sentence(error));
     }
-    // Process 0 has the exit code. `mpirun` ends all processes as soon as one fails, before process 0 could print its error.
+    // Process 0 has the exit code. `mpirun` ends all processes as soon as one fails, before process
+    // 0 could print its error.
     Ok(0)
 }
 

@@ -160,8 +160,9 @@ pub fn play_of(
 /// Checks that `agent` uses the settings in `options`.
 ///
 /// # Errors
-/// When they set several returns for an agent that is not conditioned on returns, sampling for an
-/// agent without a distribution, or a return of a protocol that they do not name.
+/// When they set several returns for an agent that is not conditioned on returns, or sampling for
+/// an agent without a distribution. Also when they set a return of a protocol that they do not
+/// name.
 fn check_used(options: &EvaluationConfig, agent: &Agent, suite: &dyn Suite) -> Result<()> {
     let released = options.released_target.as_deref().unwrap_or_default();
     let is_released = |name: &str| suite.released() == Some(name.trim());

@@ -86,7 +86,8 @@ fn another_recording_in_the_place_of_the_one_trained_on() {
 
 /// Changes array `name` of an HDF5 file.
 fn change(path: &Path, name: &str, change: impl Fn(&mut [f32])) {
-    // In a copy that is copied back: a file is locked while it is written, and child processes of other tests inherit the lock.
+    // In a copy that is copied back: a file is locked while it is written, and child processes of
+    // other tests inherit the lock.
     let edited = path.with_extension("edited");
     fs::copy(path, &edited).unwrap();
     let (shape, mut values) = hdf5_file::reals(&edited, name);
