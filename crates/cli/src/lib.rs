@@ -224,20 +224,23 @@ enum Data {
     },
 }
 
-const LINT_HELP: &str = "Exit code: 0 without findings or with notes only; 1 for warnings \
-                         (readable, but not as expected); 2 for errors (not readable, or training \
-                         would learn data that was not recorded), and when there is no dataset to \
-                         check.docs/data.md explains each code.Example: overtone data lint \
-                         datasets/starter/Seaquest";
+const LINT_HELP: &str = "\
+Exit code: 0 without findings or with notes only; 1 for warnings (readable, but not as expected); \
+2 for errors (not readable, or training would learn data that was not recorded), and when there is \
+nothing to check.
+docs/data.md explains each code.
+
+Example: overtone data lint datasets/starter/Seaquest";
 
 const INSPECT: &str = "Example: overtone data inspect datasets/starter/mujoco/hopper_medium.hdf5";
 
-const CONVERT_HELP: &str = "Examples: overtone data convert own.npz records/own --task \
-                            gymnasium/CartPole-v1          overtone data convert \
-                            hopper_medium-v2.hdf5 minari:mine/hopper-v0 --task mujoco/hopper";
+const CONVERT_HELP: &str = "\
+Examples: overtone data convert own.npz records/own --task gymnasium/CartPole-v1
+          overtone data convert hopper_medium-v2.hdf5 minari:mine/hopper-v0 --task mujoco/hopper";
 
-const RECORD: &str = "Examples: overtone record task=gymnasium/CartPole-v1 to=records/cartpole          \
-                      overtone record policy=RUN,random share=3,1 switch=50..200 to=records/mixed";
+const RECORD: &str = "\
+Examples: overtone record task=gymnasium/CartPole-v1 to=records/cartpole
+          overtone record policy=RUN,random share=3,1 switch=50..200 to=records/mixed";
 
 /// Whether the help lists every key: `--help-all`.
 static ALL_KEYS: AtomicBool = AtomicBool::new(false);
@@ -265,38 +268,46 @@ const REPORT: &str = "Example: overtone report RUN-s123 RUN-s231 RUN-s312 name=s
 
 const STUDY_REPORT: &str = "Example: overtone study report atari-heads out=pages level=0.9";
 
-const STUDY_RUN: &str = "Every other key is a setting of all runs (overtone train --help). Several \
-                         values, a,b or 1..5, are an axis of the grid. Write a comma inside a \
-                         value as \\, (dataset='folder\\,1/own.npz').Examples: overtone study run \
-                         game=seaquest head=linear,fourier seed=1..5          overtone study run \
-                         studies/atari-heads.toml plan=true          overtone study run \
-                         studies/frequencies.toml engine=slurm partition=gpu time=04:00:00 gpus=1";
+const STUDY_RUN: &str = "\
+Every other key is a setting of all runs (overtone train --help). Several values, a,b or 1..5, are \
+an axis of the grid. Write a comma inside a value as \\, (dataset='folder\\,1/own.npz').
 
-const STUDY_RESUME: &str = "A study resumes with its settings. To change them, or to add seeds, \
-                            start it again: overtone study run NAME seed=1..8Example: overtone \
-                            study resume atari-heads jobs=2";
+Examples: overtone study run game=seaquest head=linear,fourier seed=1..5
+          overtone study run studies/atari-heads.toml plan=true
+          overtone study run studies/frequencies.toml engine=slurm partition=gpu time=04:00:00 gpus=1";
+
+const STUDY_RESUME: &str = "\
+A study resumes with its settings. To change them, or to add seeds, start it again: overtone study \
+run NAME seed=1..8
+
+Example: overtone study resume atari-heads jobs=2";
 
 const RESUME: &str = "Example: overtone resume run=RUN device=cuda";
 
 const VIDEO: &str = "Example: overtone video episode=best every=1";
 
-const EXPORT: &str = "format=hf supports Decision Transformers on vectors with the tanh head and \
-                      softmax attention. For other agents, use format=safetensors.Examples: \
-                      overtone export runs/RUN format=safetensors agents/seaquest          \
-                      overtone export run=runs/RUN to=hopper-medium";
+const EXPORT: &str = "\
+format=hf supports Decision Transformers on vectors with the tanh head and softmax attention. For \
+other agents, use format=safetensors.
 
-const IMPORT: &str = "Examples: overtone import agents/seaquest          overtone import \
-                      from=hopper-medium task=mujoco/hopper statistics=hopper.json";
+Examples: overtone export runs/RUN format=safetensors agents/seaquest
+          overtone export run=runs/RUN to=hopper-medium";
+
+const IMPORT: &str = "\
+Examples: overtone import agents/seaquest
+          overtone import from=hopper-medium task=mujoco/hopper statistics=hopper.json";
 
 const ABLATION: &str = "Example: overtone evaluate ablation episodes=100 \
                         only=sticky_probability,target_return";
 
 const CHOOSE: &str = "Example: overtone evaluate choose temperatures=1,0.5 episodes=50";
 
-const DOWNLOAD: &str = "The program prints a plan first: files, size, time, free disk space. Run \
-                        the same command again to resume an interrupted download. Training finds \
-                        the files by itself.Examples: overtone download game=seaquest files=10 \
-                        plan=true          overtone download env=hopper dataset=medium";
+const DOWNLOAD: &str = "\
+The program prints a plan first: files, size, time, free disk space. Run the same command again to \
+resume an interrupted download. Training finds the files by itself.
+
+Examples: overtone download game=seaquest files=10 plan=true
+          overtone download env=hopper dataset=medium";
 
 /// Runs the command line `words`, whose first word is the program's name; returns the exit code.
 pub fn main(words: &[OsString]) -> u8 {

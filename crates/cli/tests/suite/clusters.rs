@@ -9,13 +9,34 @@ use crate::desk::{Desk, project, same_run, steps};
 
 /// Six cells: one that fails, and two that differ only in their evaluation, whose runs have the
 /// same name.
-const STUDY: &str = "seeds = [1][settings]env = \"hopper\"model.n_layers = 1model.d_model = 16\
-                     model.context_length = 5train.batch_size = 3train.updates = 4000\
-                     train.checkpoint_every = 50evaluation.episodes = 1evaluation.target = \
-                     \"1800\"[[cells]]head = \"tanh\"[[cells]]head = \"gaussian\"[[cells]]\
-                     evaluation.target = \"p900\"[[cells]]head = \"tanh\"evaluation.target = \
-                     \"900\"[[cells]]head = \"tanh\"train.updates = 300[[cells]]head = \
-                     \"gaussian\"train.updates = 300";
+const STUDY: &str = "\
+seeds = [1]
+[settings]
+env = \"hopper\"
+model.n_layers = 1
+model.d_model = 16
+model.context_length = 5
+train.batch_size = 3
+train.updates = 4000
+train.checkpoint_every = 50
+evaluation.episodes = 1
+evaluation.target = \"1800\"
+[[cells]]
+head = \"tanh\"
+[[cells]]
+head = \"gaussian\"
+[[cells]]
+evaluation.target = \"p900\"
+[[cells]]
+head = \"tanh\"
+evaluation.target = \"900\"
+[[cells]]
+head = \"tanh\"
+train.updates = 300
+[[cells]]
+head = \"gaussian\"
+train.updates = 300
+";
 
 /// A Slurm that ends when it is dropped.
 struct Cluster {
