@@ -15,13 +15,13 @@ features := ""
 
 # Every recipe that compiles uses these words, so that the dependencies, most of the
 # build time, are compiled once and serve building, testing and benchmarking alike.
-# `--bin` then says which program is wanted: nothing that it does not name is compiled.
+# `--bin` then selects the program: nothing else is compiled.
 cargo_args := "--workspace --locked --features '" + features + "'"
 ignored := if env("OVERTONE_TEST_ALL", "") == "" { "" } else { "-- --include-ignored" }
 programs := env("CARGO_TARGET_DIR", "target") / "release"
 overtone := programs / "overtone"
 wheels := env("CARGO_TARGET_DIR", "target") / "wheels"
-# What is said here, maturin takes in place of what stands in pyproject.toml.
+# Maturin uses these features instead of those in pyproject.toml.
 wheel_features := if features == "" { "" } else { "--features 'extension-module " + features + "'" }
 
 # List the commands
@@ -33,11 +33,11 @@ default:
 train *args: build
     @"{{ overtone }}" train "$@"
 
-# Play a run's agent: just evaluate rollouts [run=... episodes=100 target=16,32]
+# Evaluate a run's agent: just evaluate rollouts [run=... episodes=100 target=16,32]
 evaluate *args: build
     @"{{ overtone }}" evaluate "$@"
 
-# Write one page about runs: scores with intervals, curves, a video: just report [RUN...]
+# Write a report about runs: scores with intervals, curves, a video: just report [RUN...]
 report *args: build
     @"{{ overtone }}" report "$@"
 
@@ -49,21 +49,21 @@ video *args: build
 record *args: build
     @"{{ overtone }}" record "$@"
 
-# Change one setting of the protocol at a time and play: the effect of each [run=... episodes=100 seed=1]
+# Measure the effect of each setting of the protocol, one at a time [run=... episodes=100 seed=1]
 protocol-ablation *args: build
     @"{{ overtone }}" evaluate ablation "$@"
 
-# A grid of runs and its report: just study run game=seaquest head=linear,fourier seed=1..5 | status | report
+# Run a grid of runs and compare them: just study run game=seaquest head=linear,fourier seed=1..5 | status | report
 [no-exit-message]
 study *args: build
     @"{{ overtone }}" study "$@"
 
-# Continue an interrupted run, the newest by default: just resume [run=...]
+# Resume an interrupted run, the newest by default: just resume [run=...]
 [no-exit-message]
 resume *args: build
     @"{{ overtone }}" resume "$@"
 
-# Fetch a published dataset: just download game=seaquest [files=10 plan=true] | env=hopper dataset=medium
+# Download a published dataset: just download game=seaquest [files=10 plan=true] | env=hopper dataset=medium
 download *args: build
     @"{{ overtone }}" download "$@"
 
@@ -72,11 +72,11 @@ download *args: build
 track *args: setup
     @.venv/bin/python python/overtone/_track.py "$@"
 
-# An agent as files: just export RUN format=safetensors FOLDER; for transformers: to=FOLDER [run=...]
+# Export an agent: just export RUN format=safetensors DIRECTORY; for transformers: to=DIRECTORY [run=...]
 export *args: build
     @"{{ overtone }}" export "$@"
 
-# A run of an exported agent: just import FOLDER [task=... statistics=...]
+# Import an exported agent as a run: just import DIRECTORY [task=... statistics=...]
 import *args: build
     @"{{ overtone }}" import "$@"
 
@@ -100,7 +100,7 @@ tensorboard *args: setup
 kills *args: build
     @.venv/bin/python scripts/kills.py "$@"
 
-# Install the Python packages and name what is missing; quick when nothing is
+# Install the Python packages; fast if none is missing
 setup:
     @scripts/setup.sh >&2
 
@@ -108,28 +108,28 @@ setup:
 build program="overtone": setup
     @scripts/build.sh "{{ programs }}/{{ program }}" --release {{ cargo_args }} --bin {{ program }}
 
-# Run every test: 15 minutes on 2 cores, the compiled dependencies aside. OVERTONE_TEST_ALL=1 adds those that need Slurm, MPI or Minari
+# Run every test: 15 minutes on 2 cores after the dependencies are compiled. OVERTONE_TEST_ALL=1 adds tests that need Slurm, MPI or Minari
 test: setup
     cargo test --release {{ cargo_args }} {{ ignored }}
     cargo build --release {{ cargo_args }} --lib --bin overtone
     scripts/python_tests.sh "{{ programs }}"
 
-# Run the quick tests, those inside of the crates, in under a minute
+# Run the quick unit tests of the crates, in under a minute
 test-fast: setup
     cargo test --release {{ cargo_args }} --lib
 
-# Build the Python package as a wheel in target/wheels: the module and the program in one
+# Build the Python package, with the program, as a wheel in target/wheels
 wheel: setup
     scripts/stage-datasets.sh
     .venv/bin/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
     rm -f -- "{{ wheels }}"/overtone_rl-*.whl
     .venv/bin/maturin build --release --strip --locked --interpreter .venv/bin/python {{ wheel_features }}
 
-# Build the documentation as a site in target/site; nothing in it is fetched from elsewhere
+# Build the documentation as a site in target/site, without external resources
 site: site-setup
     @NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --strict
 
-# Run the notebooks and keep what they give: just notebooks [NAME...]
+# Run the notebooks and save their output: just notebooks [NAME...]
 notebooks *args: wheel site-setup
     @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/site/notebooks.txt
     @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "{{ wheels }}"/overtone_rl-*.whl
@@ -141,7 +141,7 @@ site-setup:
     @.venv-site/bin/python -c 'import pip' 2>/dev/null || python3 -m venv --clear .venv-site
     @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/site/requirements.txt
 
-# Give damaged and hostile files to every reader: a table [n=100000 target=npy seed=1]
+# Test every reader with damaged and hostile files: a table [n=100000 target=npy seed=1]
 hostile *args: setup
     @OVERTONE_HOSTILE="$*" cargo test --release {{ cargo_args }} --test hostile no_reader -- --nocapture
 
@@ -149,7 +149,7 @@ hostile *args: setup
 golden dir: setup
     @GOLDEN_DIR="$(cd -- "$1" && pwd -P)" && export GOLDEN_DIR && cargo test --release {{ cargo_args }} --test 'golden*' -- --nocapture
 
-# What a change must pass: format, crate map, lints, tests, documentation
+# Run all checks of a change: format, crate map, lints, tests, documentation
 check: setup && test
     cargo fmt --all --check
     .venv/bin/python .ci/check-map
@@ -157,11 +157,11 @@ check: setup && test
     cargo clippy --release {{ cargo_args }} --all-targets -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --release {{ cargo_args }} --no-deps
 
-# Measure
+# Run the benchmarks
 bench *args: setup
     cargo bench {{ cargo_args }} --bench '*' -- "$@"
 
-# Time the same work here and in PyTorch by turns, after `just wheel`: just bench-peers [training|rollouts|robots|python|job]; agents beside d3rlpy's: just bench-peers earned, or parity|score data=FOLDER
+# Time the same work in Overtone and in PyTorch, after `just wheel`: just bench-peers [training|rollouts|robots|python|job]; agents compared with d3rlpy's: just bench-peers earned, or parity|score data=FOLDER
 bench-peers *args: build
     @scripts/peers/setup.sh >&2
     @.venv-peers/bin/python scripts/peers/bench.py --programs "{{ programs }}" --features '{{ features }}' "$@"

@@ -1,4 +1,4 @@
-"""Overtone: recorded experience into a policy, and how good it is.
+"""Overtone: offline reinforcement learning, from a dataset to an evaluated policy.
 
 >>> import overtone as ov
 >>> run = ov.train(env="hopper", dataset="medium")            # what `overtone train` does

@@ -1,4 +1,4 @@
-"""Datasets: recordings that agents learn from, from files, arrays, episodes and other packages."""
+"""Datasets from files, arrays, episodes and other packages."""
 
 from __future__ import annotations
 
@@ -17,63 +17,63 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from overtone import _host, _overtone, _program
-from overtone._program import Teller
+from overtone._program import CommandOutput
 
 
-#: What is learned from arrays where nobody says in which environment they were recorded.
+#: The task of arrays without a known environment.
 OWN_TASK = "own/arrays"
 
-#: The most bytes of a recording that is read to show it.
-MOST_READ = 256 << 20
+#: Maximum size in bytes of a dataset that ``repr`` reads.
+MAX_READ = 256 << 20
 
-#: As many actions as a list can have: recordings number them with 16 bits.
-MOST_ACTIONS = 65535
+#: Maximum number of discrete actions: datasets number them with 16 bits.
+MAX_ACTIONS = 65535
 
 
 class Dataset:
-    """A recording on the disk, in any format that Overtone reads.
+    """A dataset on the disk, in any format that Overtone reads.
 
-    Arrays that come from Python are copied once, into a file that is found again by their
-    contents: the same arrays are the same dataset, and a run on them is gone on with.
+    Arrays from Python are copied once, into a file that is named by their contents. So equal arrays
+    are the same dataset, and a run on them is resumed.
     """
 
     def __init__(self, path: str | Path, *, task: str | None = None) -> None:
         self.path = Path(path)
         if not self.path.exists():
             raise FileNotFoundError(f"there is no dataset at {self.path}")
-        #: What is learned from it where nobody says it: its environment, or ``own/arrays`` where
-        #: there is none; None where its files say it.
+        #: The default task: its environment, or ``own/arrays`` without one; None if its files name
+        #: it.
         self.task = task
         self._summary: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
-        said = f"Dataset({str(self.path)!r}"
-        if self._summary is None and _bytes_of(self.path) > MOST_READ:
-            return said + ")"
+        text = f"Dataset({str(self.path)!r}"
+        if self._summary is None and _bytes_of(self.path) > MAX_READ:
+            return text + ")"
         try:
-            told = self.summary()
+            summary = self.summary()
         except _overtone.OvertoneError:
-            # What cannot be read is said where it is used.
-            return said + ")"
-        return f"{said}: {_in_words(told)})"
+            # An unreadable dataset raises its error where it is used.
+            return text + ")"
+        return f"{text}: {_in_words(summary)})"
 
     def __fspath__(self) -> str:
         return str(self.path.absolute())
 
     def __getstate__(self) -> dict[str, object]:
-        # It is the same recording where another process works in another folder.
+        # An absolute path is also valid in a process with another current directory.
         return {**self.__dict__, "path": self.path.absolute()}
 
     def __len__(self) -> int:
-        """Steps."""
+        """Number of steps."""
         return int(self.summary()["transitions"])
 
     @staticmethod
     def open(path: str | Path) -> Dataset:
-        """The recording at a path: HDF5 of D4RL, Minari or d3rlpy, ``.npz``, or a folder.
+        """The dataset at a path: HDF5 of D4RL, Minari or d3rlpy, ``.npz``, or a directory.
 
-        Or by name: ``starter:seaquest``, ``starter:hopper/switching``, one of the small recordings
-        that come with the package; ``minari:mujoco/hopper/medium-v0``, where Minari keeps it.
+        Or by name: ``starter:seaquest`` and ``starter:hopper/switching`` are bundled starter sets;
+        ``minari:mujoco/hopper/medium-v0`` is a dataset in Minari's directory.
         """
         name = os.fspath(path)
         if not name.startswith(("starter:", "minari:")):
@@ -99,48 +99,49 @@ class Dataset:
         path: str | Path | None = None,
         task: str = OWN_TASK,
     ) -> Dataset:
-        """A dataset of arrays, a row for each step; they are copied.
+        """A dataset from arrays with a row for each step, which are copied.
 
         Args:
-            observations: ``[steps, …]``: numbers, or ``uint8`` pictures.
-            actions: ``[steps]`` whole numbers from 0, or ``[steps, width]`` real ones.
+            observations: ``[steps, …]``: numbers, or ``uint8`` images.
+            actions: ``[steps]`` whole numbers from 0, or ``[steps, width]`` real numbers.
             rewards: ``[steps]``.
             terminations: ``[steps]``, true (or 1) where the task ended, else false (or 0);
-                ``terminals`` is the same.
-            truncations: ``[steps]``, true where a limit cut the episode (``timeouts`` is the same);
-                without it, what comes after the last termination is one cut episode. It is needed
-                where no step terminates.
-            n_actions: How many actions there are to choose from; one more than the largest recorded
-                by default.
-            action_low: The least that each number of real-valued actions can be, ``[width]`` or one
-                number for all; by default the task's bound, or without an environment the
-                smallest that was recorded.
-            action_high: The largest, likewise.
-            pictures: Whether bytes with rows and columns, ``[steps, height, width]``, are pictures.
-                False: they are codes or counts, and read as numbers; say ``layout="numbers"`` in
-                ``data`` of :func:`overtone.train` where the task's environment shows such bytes.
-            path: Where to write it, ``NAME.npz``; the user's folder of caches by default.
-            task: What is learned from it where :func:`overtone.train` is not told: the task of an
-                environment, as ``gymnasium/CartPole-v1``; or ``own/NAME``, for which no
-                environment need be anywhere.
+                ``terminals`` is another name.
+            truncations: ``[steps]``, true where a limit cut the episode; ``timeouts`` is another
+                name. Without it, the steps after the last termination are one truncated episode.
+                Required if no step terminates.
+            n_actions: Number of discrete actions; by default one more than the largest recorded
+                action.
+            action_low: Lower bounds of continuous actions, ``[width]`` or one number for all; by
+                default the task's bounds, or without an environment the smallest recorded numbers.
+            action_high: Upper bounds of continuous actions, with corresponding defaults.
+            pictures: Whether bytes with rows and columns, ``[steps, height, width]``, are images.
+                False: they are codes or counts, and read as numbers. If the task's environment
+                returns such bytes, also set ``layout="numbers"`` in ``data`` of
+                :func:`overtone.train`.
+            path: Output file, ``NAME.npz``; in the user's cache directory by default.
+            task: The default task for :func:`overtone.train`: the task of an environment, such as
+                ``gymnasium/CartPole-v1``; or ``own/NAME``, which does not need an environment.
 
         Raises:
-            ValueError: Names the array, and the row where there is one.
+            ValueError: Names the array, and the row if there is one.
 
         Warns:
-            UserWarning: Says where numbers may mean something else than their type and shape say, as
-                :meth:`lint` does.
+            UserWarning: When the meaning of numbers may differ from their type and shape, as
+                :meth:`lint` finds.
         """
         ends = _one_of("terminations", terminations, "terminals", terminals)
         if ends is None:
-            raise ValueError("terminations: say where the task ended, a row for each step")
+            raise ValueError(
+                "terminations: expected a flag for each step that is true where the task ended"
+            )
         limits = _one_of("truncations", truncations, "timeouts", timeouts)
         seen = np.asarray(observations)
         n = len(seen) if seen.ndim else 0
         if n == 0:
-            raise ValueError("observations: there is no row")
+            raise ValueError("observations: expected at least one row")
         if seen.dtype == np.uint8 and seen.ndim > 2 and pictures:
-            # Read in C order alone, whatever the order of the caller's array.
+            # The reader expects C order; the caller's array may have another.
             seen = np.ascontiguousarray(seen)
         else:
             seen = _numbers("observations", seen)
@@ -157,11 +158,11 @@ class Dataset:
         }
         for name, array in arrays.items():
             if len(array) != n:
-                raise ValueError(f"{name}: {len(array)} rows, and observations has {n}")
+                raise ValueError(f"{name}: {len(array)} rows, expected {n} as in observations")
         if limits is None and not arrays["terminals"].any():
             raise ValueError(
-                "truncations: no step terminates, so say where a limit cut an episode (one flag at "
-                "the last step, if all rows are one episode)"
+                "truncations: no step terminates. Set a flag where a limit cut an episode (one "
+                "flag at the last step, if all rows are one episode)"
             )
         if limits is not None and not (arrays["terminals"] | arrays["timeouts"]).any():
             warnings.warn(
@@ -187,12 +188,12 @@ class Dataset:
         path: str | Path | None = None,
         task: str = OWN_TASK,
     ) -> Dataset:
-        """A dataset of episodes: mappings (or objects) with ``observations``, ``actions``,
-        ``rewards`` and ``terminations`` or ``terminated``; or, as the package imitation has them,
-        ``obs``, ``acts``, ``rews`` and ``terminal``.
+        """A dataset from episodes: mappings (or objects) with ``observations``, ``actions``,
+        ``rewards`` and ``terminations`` or ``terminated``; or with imitation's names ``obs``,
+        ``acts``, ``rews`` and ``terminal``.
 
-        An observation more than actions, where the last one led, is left out. What else can be
-        given is as in :meth:`from_arrays`.
+        A final observation after the last action is left out. Other arguments are those of
+        :meth:`from_arrays`.
 
         Raises:
             ValueError: Names the array, with the episode or the row.
@@ -201,8 +202,8 @@ class Dataset:
             name: [] for name in ("observations", "actions", "rewards", "ends", "limits")
         }
         for number, episode in enumerate(episodes):
-            earned = np.atleast_1d(np.asarray(_field(episode, number, "rewards", "rews")))
-            rewards = _column_of(f"episode {number}: rewards", earned)
+            given_rewards = np.atleast_1d(np.asarray(_field(episode, number, "rewards", "rews")))
+            rewards = _column_of(f"episode {number}: rewards", given_rewards)
             n = len(rewards)
             if n == 0:
                 continue
@@ -214,17 +215,17 @@ class Dataset:
             actions = np.atleast_1d(np.asarray(_field(episode, number, "actions", "acts")))
             if len(actions) != n:
                 raise ValueError(f"episode {number}: {len(actions)} actions and {n} rewards")
-            said = np.asarray(
+            flags_given = np.asarray(
                 _field(episode, number, "terminations", "terminated", "terminals", "terminal")
             )
-            ended = _flags(f"episode {number}: terminations", said.reshape(-1))
-            # One flag, or one for each step; and where the last observation led, with one more.
+            ended = _flags(f"episode {number}: terminations", flags_given.reshape(-1))
+            # One flag, or one for each step, or one more with a final observation.
             if len(ended) not in (1, n, n + 1):
                 raise ValueError(f"episode {number}: {len(ended)} terminations and {n} rewards")
             if len(ended) > 1 and ended[: n - 1].any():
                 raise ValueError(
-                    f"episode {number}: terminations: step {int(np.argmax(ended))} ends it, and "
-                    f"it has {n}: cut it there"
+                    f"episode {number}: terminations: step {int(np.argmax(ended))} ends the "
+                    f"episode, which has {n} steps. Cut it there"
                 )
             flags = np.zeros(n, bool)
             flags[-1] = ended[-1]
@@ -236,7 +237,7 @@ class Dataset:
             limit[-1] = not flags[-1]
             parts["limits"].append(limit)
         if not parts["rewards"]:
-            raise ValueError("episodes: there is none with a step")
+            raise ValueError("episodes: expected at least one episode with a step")
         whole = {name: np.concatenate(part) for name, part in parts.items()}
         return Dataset.from_arrays(
             whole["observations"], whole["actions"], whole["rewards"],
@@ -245,68 +246,69 @@ class Dataset:
         )
 
     def summary(self) -> dict[str, Any]:
-        """What it holds: transitions, episodes, returns, actions, and anything unusual."""
+        """A summary: transitions, episodes, returns, actions, and anything unusual."""
         if self._summary is None:
-            told: dict[str, Any] = json.loads(_said(["data", "inspect", str(self.path), "--json"]))
-            self._summary = told
-            return told
+            text = _lines(["data", "inspect", str(self.path), "--json"])
+            summary: dict[str, Any] = json.loads(text)
+            self._summary = summary
+            return summary
         return self._summary
 
     def lint(self) -> list[dict[str, Any]]:
-        """What is wrong with it: what was expected, what was found, what to do."""
+        """Findings of a check: expected, found, what to do."""
         return self._lint([])
 
     def _lint(self, words: list[str]) -> list[dict[str, Any]]:
-        teller = Teller("none", None)
+        output = CommandOutput("none", None)
         words = ["data", "lint", str(self.path), "--json", *words]
-        _program.call(words, teller, codes=(0, 1, 2))
-        return list(json.loads("\n".join(teller.lines))["findings"])
+        _program.call(words, output, codes=(0, 1, 2))
+        return list(json.loads("\n".join(output.lines))["findings"])
 
     def _warn(self) -> None:
-        """Warns, at the line that made this dataset, where its numbers may mean something else."""
+        """Warns, at the caller's line, if the meaning of the numbers is doubtful."""
         of_task = self.task is not None and not self.task.startswith("own/")
         try:
             findings = self._lint(["--task", str(self.task)] if of_task else [])
         except _overtone.OvertoneError:
-            # Whoever trains is told that the task cannot be asked for its spaces.
+            # Training reports that the task's spaces are not available.
             findings = self._lint([])
         level, frame = 1, sys._getframe()
         while frame is not None and frame.f_globals.get("__package__") == __package__:
             level, frame = level + 1, frame.f_back
         for found in findings:
             if found["doubt"] and found["severity"] != "note":
-                said = f"{found['dataset'] or 'flags'}: expected {found['expected']}, found "
-                warnings.warn(f"{said}{found['found']}. {found['advice']}", stacklevel=level)
+                text = f"{found['dataset'] or 'flags'}: expected {found['expected']}, found "
+                warnings.warn(f"{text}{found['found']}. {found['advice']}", stacklevel=level)
 
     @property
     def hash(self) -> str:
-        """SHA-256 of what it holds, whatever file it is in."""
+        """SHA-256 of the contents, independent of the file format."""
         return _overtone.content_hash(str(self.path))
 
     def save(self, path: str | Path, *, task: str | None = None) -> Dataset:
-        """Writes it as one file of Overtone's own, which Minari reads, and gives that."""
+        """Writes one file in Overtone's format, which Minari reads, and returns that dataset."""
         words = ["data", "convert", str(self.path), str(path)]
         task = task or self.task
-        _program.call(words + (["--task", task] if task else []), Teller("none", None))
+        _program.call(words + (["--task", task] if task else []), CommandOutput("none", None))
         return Dataset.open(path)
 
 
 def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | None = None) -> Dataset:
-    """A dataset of ``minari.load_dataset``, in any form that Minari reads (Arrow, Parquet, JPEG).
+    """A dataset from ``minari.load_dataset``, in any format that Minari reads (Arrow, Parquet,
+    JPEG).
 
-    Its spaces become Overtone's (docs/tasks.md): a Discrete observation is ones and zeros, the parts
-    of a Dict stand one after the other, MultiDiscrete actions are the list of all combinations.
+    Its spaces become Overtone's (docs/tasks.md): Discrete observations are one-hot, the parts of a
+    Dict are concatenated, and MultiDiscrete actions become all combinations.
 
     Args:
-        dataset: What ``minari.load_dataset`` gave, filtered or not.
-        path: As in :meth:`Dataset.from_arrays`.
-        task: What is learned from it; its own environment by default, and ``own/arrays`` where it
-            names none.
+        dataset: The result of ``minari.load_dataset``, filtered or not.
+        path: See :meth:`Dataset.from_arrays`.
+        task: The default task; by default its environment, or ``own/arrays`` without one.
     """
     spec = getattr(dataset, "env_spec", None)
     place = _place_of(dataset) if path is None else None
     if place is not None:
-        # The program reads what lies there, with all that Minari's description says of it.
+        # The program reads the files there, with Minari's whole description.
         return Dataset(place, task=OWN_TASK if task is None and spec is None else task)
     if task is None:
         task = _task_of(spec) if spec is not None else OWN_TASK
@@ -327,20 +329,20 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
             if len(ends):
                 odd["early"] += bool(ends[:-1].any() or cuts[:-1].any())
                 if not (ends[-1] or (len(cuts) and cuts[-1])):
-                    # As the program: an episode that nothing ended is left out.
+                    # Like the program: an episode without an end is left out.
                     odd["open"] += 1
                     continue
             yield {
                 "observations": observations if seen is None else _observed(seen, observations),
                 "actions": actions if acted is None else _acted(acted, actions),
                 "rewards": _field(episode, number, "rewards"),
-                # As the program reads Minari's files: an episode is a whole.
+                # Like the program's reader of Minari's files: an episode has one end.
                 "terminations": ends[-1:],
             }
 
     data = Dataset.from_episodes(episodes(), path=path, task=task, **spaces)
     for name, what in (
-        ("early", "episodes flagged as ended before their last step, taken as whole"),
+        ("early", "episodes flagged as ended before their last step, used as a whole"),
         ("open", "episodes without a flag at their last step, left out"),
     ):
         if odd[name]:
@@ -349,8 +351,8 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
 
 
 def _place_of(dataset: Any) -> Path | None:
-    """The folder of a dataset of Minari's that is read as it lies there: HDF5, of which no episode
-    was chosen or left out."""
+    """The directory of a Minari dataset that the program can read directly: HDF5 with all
+    episodes."""
     storage = getattr(dataset, "storage", None)
     place = getattr(storage, "data_path", None)
     indices = getattr(dataset, "episode_indices", None)
@@ -362,12 +364,12 @@ def _place_of(dataset: Any) -> Path | None:
 
 
 def from_d3rlpy(buffer: Any, *, path: str | Path | None = None, task: str = OWN_TASK) -> Dataset:
-    """A dataset of a d3rlpy ``ReplayBuffer`` (or of anything with such ``episodes``)."""
+    """A dataset from a d3rlpy ``ReplayBuffer`` (or any object with such ``episodes``)."""
     info = getattr(buffer, "dataset_info", None)
     discrete = getattr(getattr(info, "action_space", None), "name", "") == "DISCRETE"
     if info is None or not discrete:
         return Dataset.from_episodes(buffer.episodes, path=path, task=task)
-    # d3rlpy takes a list of actions in real numbers, too.
+    # d3rlpy also allows discrete actions as real numbers.
     episodes = [
         {
             "observations": _field(episode, number, "observations"),
@@ -382,7 +384,7 @@ def from_d3rlpy(buffer: Any, *, path: str | Path | None = None, task: str = OWN_
 
 
 def _whole(number: int, actions: ArrayLike) -> NDArray[Any]:
-    """Actions that d3rlpy calls discrete, as whole numbers."""
+    """d3rlpy's discrete actions, as whole numbers."""
     array = np.asarray(actions)
     if array.dtype.kind != "f":
         return array
@@ -390,8 +392,8 @@ def _whole(number: int, actions: ArrayLike) -> NDArray[Any]:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(
-            f"episode {number}: actions: row {row} is {array[row]}, and d3rlpy calls these actions "
-            "discrete: give whole numbers"
+            f"episode {number}: actions: row {row} is {array[row]}, but d3rlpy calls these actions "
+            "discrete. Use whole numbers"
         )
     return array.astype(np.int64)
 
@@ -407,22 +409,22 @@ def from_pandas(
     path: str | Path | None = None,
     task: str = OWN_TASK,
 ) -> Dataset:
-    """A dataset of a table with a row for each step: the rows of an episode stand together, in
+    """A dataset from a table with a row for each step; the rows of an episode are adjacent and in
     order.
 
     Args:
         frame: A ``pandas.DataFrame``.
-        episode: The column that says to which episode a row belongs.
-        observation: The columns of numbers that are observed.
-        action: The column of whole numbers, or the columns of real ones.
+        episode: The column with the episode of each row.
+        observation: The columns of observations.
+        action: The column of whole numbers, or the columns of real numbers.
         reward: The column of rewards.
-        termination: The column that is true (or 1) where the task ended, else false (or 0);
-            without it every episode was cut by a limit.
-        path: As in :meth:`Dataset.from_arrays`.
-        task: As in :meth:`Dataset.from_arrays`.
+        termination: The column that is true (or 1) where the task ended, else false (or 0); without
+            it every episode counts as truncated.
+        path: See :meth:`Dataset.from_arrays`.
+        task: See :meth:`Dataset.from_arrays`.
 
     Raises:
-        ValueError: Names the column that is missing, or the array and the row.
+        ValueError: Names the missing column, or the array and the row.
     """
     names = [episode, *observation, reward, *([action] if isinstance(action, str) else action)]
     names += [] if termination is None else [termination]
@@ -430,13 +432,13 @@ def from_pandas(
     if missing:
         raise ValueError(f"frame: no column {', '.join(map(repr, missing))}")
     if len(frame) == 0:
-        raise ValueError("frame: there is no row")
+        raise ValueError("frame: expected at least one row")
     ids = frame[episode].factorize()[0]
     last = np.ones(len(ids), bool)
     last[:-1] = ids[1:] != ids[:-1]
     if int(last.sum()) != len(np.unique(ids)):
         raise ValueError(
-            f"frame: rows of one episode do not stand together: sort by {episode!r} and time"
+            f"frame: the rows of an episode are not adjacent: sort by {episode!r} and time"
         )
     ended = np.zeros(len(ids), bool)
     if termination is not None:
@@ -444,8 +446,8 @@ def from_pandas(
         if (ended & ~last).any():
             row = int(np.argmax(ended & ~last))
             raise ValueError(
-                f"termination: row {row} ends its episode, and more rows of {episode!r} "
-                f"{frame[episode].iloc[row]!r} follow: cut it there"
+                f"termination: row {row} ends its episode, but more rows of {episode!r} "
+                f"{frame[episode].iloc[row]!r} follow. Cut it there"
             )
     seen = np.column_stack([_column(frame[name]) for name in observation])
     acted = (
@@ -458,9 +460,8 @@ def from_pandas(
 
 
 def _column(values: Any) -> NDArray[Any]:
-    """A column of a table; one of pandas' own kinds of numbers as NumPy's, NaN where there is
-    none."""
-    # Kinds that may lack a value say which of NumPy's they are; they would become objects.
+    """A column of a table. pandas' own number types become NumPy's, with NaN for missing values."""
+    # Nullable types would become objects; their NumPy type is known.
     kind = getattr(values.dtype, "numpy_dtype", None)
     if kind is None or kind.kind not in "biuf":
         return np.asarray(values.to_numpy())
@@ -474,31 +475,31 @@ def _bytes_of(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def _in_words(told: Mapping[str, Any]) -> str:
-    """A summary in a line: rows, episodes, spaces and returns."""
-    said = [f"{told['transitions']} steps in {told['episodes']} episodes"]
-    width, listed = told.get("observation_width"), told.get("action_histogram")
-    said.append(f"observations {f'of {width} numbers' if width else 'pictures'}")
-    if listed or not told.get("actions"):
-        said.append(f"{len(listed) if listed else told.get('action_width')} discrete actions")
+def _in_words(summary: Mapping[str, Any]) -> str:
+    """A summary in one line: rows, episodes, spaces and returns."""
+    parts = [f"{summary['transitions']} steps in {summary['episodes']} episodes"]
+    width, listed = summary.get("observation_width"), summary.get("action_histogram")
+    parts.append(f"observations {f'of {width} numbers' if width else 'images'}")
+    if listed or not summary.get("actions"):
+        parts.append(f"{len(listed) if listed else summary.get('action_width')} discrete actions")
     else:
-        said.append(f"actions of {told['action_width']} numbers")
-    returns = told["returns"]
+        parts.append(f"actions of {summary['action_width']} numbers")
+    returns = summary["returns"]
     numbers = [f"{returns[name]:g}" for name in ("min", "mean", "max") if name in returns]
     if len(numbers) == 3:
-        said.append(f"returns {numbers[0]} to {numbers[2]}, mean {numbers[1]}")
-    return ", ".join(said)
+        parts.append(f"returns {numbers[0]} to {numbers[2]}, mean {numbers[1]}")
+    return ", ".join(parts)
 
 
-def _said(words: list[str]) -> str:
-    teller = Teller("none", None)
-    _program.call(words, teller)
-    return "\n".join(teller.lines)
+def _lines(words: list[str]) -> str:
+    output = CommandOutput("none", None)
+    _program.call(words, output)
+    return "\n".join(output.lines)
 
 
 def _one_of(name: str, value: Any, other: str, same: Any) -> Any:
     if value is not None and same is not None:
-        raise ValueError(f"{name} and {other} mean the same: give one of them")
+        raise ValueError(f"{name} and {other} mean the same. Use one of them")
     return same if value is None else value
 
 
@@ -507,23 +508,25 @@ def _column_of(name: str, array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         return array[:, 0]
     if array.ndim != 1:
-        raise ValueError(f"{name}: one for each step is expected, not shape {array.shape}")
+        raise ValueError(f"{name}: expected one for each step, got shape {array.shape}")
     return array
 
 
 def _numbers(name: str, values: ArrayLike) -> NDArray[np.float32]:
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: numbers are expected, not {array.dtype}")
+        raise ValueError(f"{name}: expected numbers, got {array.dtype}")
     if array.ndim == 0 or 0 in array.shape[1:]:
-        raise ValueError(f"{name}: a number or more for each step is expected, not {array.shape}")
+        raise ValueError(
+            f"{name}: expected at least one number for each step, got shape {array.shape}"
+        )
     with np.errstate(over="ignore"):
         rounded = np.ascontiguousarray(array, dtype=np.float32)
     wrong = ~np.isfinite(rounded.reshape(len(rounded), -1)).all(axis=1)
     if wrong.any():
         row = int(np.argmax(wrong))
         if np.isfinite(array[row]).all():
-            raise ValueError(f"{name}: row {row} is beyond float32 ({np.abs(array[row]).max():g})")
+            raise ValueError(f"{name}: row {row} exceeds float32 ({np.abs(array[row]).max():g})")
         raise ValueError(f"{name}: row {row} is not finite")
     return rounded
 
@@ -535,10 +538,10 @@ def _actions(values: ArrayLike) -> NDArray[Any]:
     if array.ndim == 1 and array.dtype.kind in "iub":
         if array.size and int(array.min()) < 0:
             raise ValueError(f"actions: row {int(np.argmin(array))} is {array.min()}, below 0")
-        if array.size and int(array.max()) >= MOST_ACTIONS:
+        if array.size and int(array.max()) >= MAX_ACTIONS:
             raise ValueError(
-                f"actions: row {int(np.argmax(array))} is {array.max()}, and a list has at most "
-                f"{MOST_ACTIONS} actions"
+                f"actions: row {int(np.argmax(array))} is {array.max()}, but at most {MAX_ACTIONS} "
+                "discrete actions are supported"
             )
         return np.ascontiguousarray(array, dtype=np.int64)
     if array.ndim == 1:
@@ -553,48 +556,52 @@ def _spaces(
     low: ArrayLike | None,
     high: ArrayLike | None,
 ) -> dict[str, NDArray[Any]]:
-    """What is known of the actions beyond those that were recorded, as arrays of the file."""
+    """The action space beyond the recorded actions, as arrays of the file."""
     if (low is None) != (high is None):
-        raise ValueError("action_low and action_high: give both")
+        raise ValueError("action_low and action_high: set both")
     if actions.ndim == 1:
         if low is not None:
-            raise ValueError("action_low: for real-valued actions, and these are of a list")
+            raise ValueError(
+                "action_low: applies only to continuous actions, and these are discrete"
+            )
         if n_actions is None:
             return {}
-        if n_actions > MOST_ACTIONS:
-            raise ValueError(f"n_actions={n_actions}: a list has at most {MOST_ACTIONS} actions")
+        if n_actions > MAX_ACTIONS:
+            raise ValueError(
+                f"n_actions={n_actions}: at most {MAX_ACTIONS} discrete actions are supported"
+            )
         if n_actions <= int(actions.max()):
-            raise ValueError(f"n_actions={n_actions}: row {int(actions.argmax())} is beyond it")
+            raise ValueError(f"n_actions={n_actions}: row {int(actions.argmax())} exceeds it")
         return {"n_actions": np.array([n_actions], np.int64)}
     if n_actions is not None:
         raise ValueError(
-            "n_actions: for actions of a list, and these are real-valued: give whole numbers, one "
-            "for each step (actions.astype(int))"
+            "n_actions: applies only to discrete actions, and these are continuous. For discrete "
+            "actions, use one whole number for each step (actions.astype(int))"
         )
     if low is None or high is None:
         return {}
     width = actions.shape[1]
     bounds: dict[str, NDArray[Any]] = {}
     for name, bound in (("action_low", low), ("action_high", high)):
-        given = np.asarray(bound, np.float32).reshape(-1)
-        if len(given) not in (1, width):
-            raise ValueError(f"{name}: {len(given)} numbers, and actions have {width}")
-        bounds[name] = np.broadcast_to(given, (width,)).copy()
+        values = np.asarray(bound, np.float32).reshape(-1)
+        if len(values) not in (1, width):
+            raise ValueError(f"{name}: {len(values)} numbers, expected {width} as in actions")
+        bounds[name] = np.broadcast_to(values, (width,)).copy()
     if not (bounds["action_low"] <= bounds["action_high"]).all():
         raise ValueError("action_low: one of them is above action_high")
     return bounds
 
 
 def _task_of(spec: Any) -> str:
-    """The task of an environment of Gymnasium's."""
+    """The task of a Gymnasium environment."""
     kwargs = cast("Mapping[str, object]", getattr(spec, "kwargs", None) or {})
-    # `render_mode` says how it was looked at.
+    # `render_mode` does not change the task.
     given = [f",{k}={json.dumps(v)}" for k, v in sorted(kwargs.items()) if k != "render_mode"]
     return f"gymnasium/{spec.id}{''.join(given)}"
 
 
 def _kind(space: Any) -> str:
-    """The name of a space of Gymnasium's: asked so that Gymnasium itself is not needed."""
+    """The type name of a Gymnasium space, which does not need an import of Gymnasium."""
     return str(type(space).__name__)
 
 
@@ -604,7 +611,7 @@ def _starts(space: Any) -> NDArray[np.int64]:
 
 
 def _sizes(space: Any) -> NDArray[np.int64]:
-    """How many values each part of a space of whole numbers has."""
+    """The number of values of each part of a space of whole numbers."""
     if _kind(space) == "MultiBinary":
         shape: tuple[int, ...] = space.shape
         return np.full(math.prod(shape), 2, np.int64)
@@ -612,7 +619,7 @@ def _sizes(space: Any) -> NDArray[np.int64]:
 
 
 def _observed(space: Any, values: Any) -> NDArray[Any]:
-    """Observations of a space as rows of numbers, or as pictures where they are all of it."""
+    """Observations of a space as rows of numbers, or as images if the space is one image."""
     kind = _kind(space)
     if kind in ("Dict", "Tuple"):
         named = kind == "Dict"
@@ -621,7 +628,7 @@ def _observed(space: Any, values: Any) -> NDArray[Any]:
         if len(parts) == 1:
             return parts[0]
         if any(part.ndim > 2 for part in parts):
-            raise ValueError("observations: a picture beside other parts is not read")
+            raise ValueError("observations: an image next to other parts is not supported")
         return np.concatenate(parts, axis=1)
     array = np.asarray(values)
     if kind in ("Discrete", "MultiDiscrete"):
@@ -630,25 +637,25 @@ def _observed(space: Any, values: Any) -> NDArray[Any]:
         ones = [np.eye(size, dtype=np.float32)[column] for size, column in zip(sizes, index.T)]
         return np.concatenate(ones, axis=1)
     if kind not in ("Box", "MultiBinary"):
-        raise ValueError(f"observations: a {kind} space is not read")
+        raise ValueError(f"observations: a {kind} space is not supported")
     is_picture = array.dtype == np.uint8 and array.ndim > 2 and kind == "Box"
     return array if is_picture else array.reshape(len(array), -1).astype(np.float32)
 
 
 def _acted(space: Any, values: Any) -> NDArray[Any]:
-    """Actions of a space: the place of each in the list of all, or its numbers."""
+    """Actions of a space: the index of each among all, or its numbers."""
     array = np.asarray(values)
     kind = _kind(space)
     if kind in ("Discrete", "MultiDiscrete", "MultiBinary"):
         index = array.reshape(len(array), -1) - _starts(space)
         return np.asarray(np.ravel_multi_index(tuple(index.astype(np.int64).T), tuple(_sizes(space))))
     if kind != "Box":
-        raise ValueError(f"actions: a {kind} space is not read")
+        raise ValueError(f"actions: a {kind} space is not supported")
     return array.reshape(len(array), -1).astype(np.float32)
 
 
 def _action_space(space: Any) -> dict[str, Any]:
-    """What a space says of its actions beyond those that were recorded."""
+    """The arguments that describe a space beyond the recorded actions."""
     if _kind(space) == "Box":
         low, high = (np.asarray(bound, np.float32).reshape(-1) for bound in (space.low, space.high))
         return {"action_low": low, "action_high": high}
@@ -660,7 +667,7 @@ def _action_space(space: Any) -> dict[str, Any]:
 def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
     array = _column_of(name, np.asarray(values))
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: true or false, 1 or 0 is expected, not {array.dtype}")
+        raise ValueError(f"{name}: expected true or false, 1 or 0, got {array.dtype}")
     # NaN is neither.
     wrong = (array != 0) & (array != 1)
     if wrong.any():
@@ -677,15 +684,15 @@ def _field(episode: Any, number: int, *names: str) -> Any:
                 return fields[name]
         elif hasattr(episode, name):
             return getattr(episode, name)
-    raise ValueError(f"episode {number}: there is no {' nor '.join(names)}")
+    raise ValueError(f"episode {number}: {' or '.join(names)} is missing")
 
 
 def _written(arrays: Mapping[str, NDArray[Any]], path: str | Path | None) -> Path:
-    """The file of these arrays, which is written where it is not there yet."""
+    """The file of these arrays, which is written unless it exists."""
     if path is not None:
         place = Path(path)
         if place.suffix != ".npz":
-            raise ValueError(f"path={place}: a name that ends in .npz is expected")
+            raise ValueError(f"path={place}: expected a name that ends in .npz")
     else:
         digest = hashlib.sha256()
         for name, array in arrays.items():
@@ -695,8 +702,8 @@ def _written(arrays: Mapping[str, NDArray[Any]], path: str | Path | None) -> Pat
         if place.is_file():
             return place
     place.parent.mkdir(parents=True, exist_ok=True)
-    # There as a whole or not at all, and for whom the umask lets read it: `tempfile` makes files
-    # for their owner alone.
+    # Written atomically, with the permissions of the umask: `tempfile` creates files for their
+    # owner only.
     begun = place.with_name(f"{secrets.token_hex(8)}.npz")
     try:
         with begun.open("xb") as file:
@@ -710,10 +717,10 @@ def _written(arrays: Mapping[str, NDArray[Any]], path: str | Path | None) -> Pat
 
 
 def _check_written(path: Path) -> None:
-    """Asks the program's reader, which decides what a recording may be.
+    """Checks the file with the program's reader.
 
     Raises:
-        ValueError: As the reader refuses it.
+        ValueError: When the reader refuses it.
     """
     try:
         _overtone.content_hash(str(path))

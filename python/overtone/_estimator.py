@@ -20,54 +20,54 @@ from numpy.typing import ArrayLike, NDArray
 from overtone import _host, _overtone
 from overtone._overtone import OvertoneError
 from overtone._policy import Policy
-from overtone._program import Callback, Progress, Teller, words
+from overtone._program import Callback, Progress, CommandOutput, words
 from overtone._run import TASK_KEYS, Run, begin
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Observations that :meth:`Estimator.predict` passes through the model at once.
+#: Batch size of :meth:`Estimator.predict`.
 BATCH = 256
 
-#: A policy's probabilities are those of its last call: held for both.
+#: Lock for a call of a policy together with the probabilities of that call.
 ACTING = threading.RLock()
 
-#: What an estimator takes beside the program's settings, and names of the task.
+#: An estimator's own parameters, and the keys that name a task.
 OWN_KEYS = TASK_KEYS | {"target_return", "run_dir", "progress"}
 
 
 def _check(settings: Mapping[str, object]) -> None:
-    """Refuses settings that the program does not have, in the spelling of a keyword."""
+    """Refuses unknown settings, with the keyword's spelling in the error."""
     try:
         _overtone.check_settings(words(settings))
     except OvertoneError as error:
         dots = re.compile(r"(?<=[a-z0-9])\.(?=[a-z])")
-        said = re.sub(r"^[\w.]+(?==)|`[\w.]+`|(?<=such as )[\w.]+",
+        message = re.sub(r"^[\w.]+(?==)|`[\w.]+`|(?<=such as )[\w.]+",
                       lambda key: dots.sub("__", key[0]), str(error))
-        said = said.replace("--help lists all", "`overtone train --help` lists all")
-        raise ValueError(said) from None
+        message = message.replace("--help lists all", "`overtone train --help` lists all")
+        raise ValueError(message) from None
 
 
 class Estimator:
-    """An algorithm with its settings, and after :meth:`fit` the agent that it learned.
+    """An algorithm with its settings, and after :meth:`fit` the trained agent.
 
-    ``clone``, ``get_params`` and ``set_params`` are scikit-learn's, and an estimator can be pickled:
-    it takes along where its run is, and not the weights.
+    ``clone``, ``get_params`` and ``set_params`` are scikit-learn's. An estimator can be pickled:
+    the pickle contains the path of its run, not the weights.
 
     Args:
-        target_return: What :meth:`predict` asks for: a number, or a percentile of the data's
+        target_return: Target return of :meth:`predict`: a number, or a percentile of the dataset's
             returns.
-        run_dir: The folder in which each :meth:`fit` writes its run.
-        progress: As of :func:`overtone.train`.
-        settings: Every option of ``overtone train --help``: see :func:`overtone.words`. What a
-            dataset alone decides is checked by :meth:`fit`.
+        run_dir: The directory in which each :meth:`fit` writes its run.
+        progress: See :func:`overtone.train`.
+        settings: Every option of ``overtone train --help``: see :func:`overtone.words`. :meth:`fit`
+            checks what depends on the dataset.
 
     Raises:
-        ValueError: Names a setting that there is not, or whose value is of another type.
+        ValueError: Names a setting that is unknown, or has a value of another type.
     """
 
     algorithm: ClassVar[str] = ""
-    """What the program calls it: ``algorithm=…``."""
+    """The value of the program's setting ``algorithm``."""
 
     run_: Run
     """The run of the last :meth:`fit`."""
@@ -81,33 +81,38 @@ class Estimator:
         **settings: object,
     ) -> None:
         if not self.algorithm:
-            raise TypeError("Estimator is what the algorithms share: DecisionTransformer, …")
+            raise TypeError(
+                "Estimator is the algorithms' base class. Use an algorithm, such as "
+                "DecisionTransformer"
+            )
         self._params: dict[str, object] = {}
         self._policy: Policy | None = None
         self.set_params(target_return=target_return, run_dir=run_dir, progress=progress, **settings)
 
     def __repr__(self) -> str:
         defaults = {"target_return": "p95", "run_dir": "runs", "progress": "auto"}
-        said = [f"{k}={v!r}" for k, v in self._params.items() if (k, v) not in defaults.items()]
-        return f"{type(self).__name__}({', '.join(said)})"
+        shown = [f"{k}={v!r}" for k, v in self._params.items() if (k, v) not in defaults.items()]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def __getstate__(self) -> dict[str, object]:
-        # A policy is made again when it is needed. A copy has settings of its own.
+        # A policy is created again on demand. A copy has its own settings.
         return {**self.__dict__, "_params": dict(self._params), "_policy": None}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """What it was made with, as it was given; ``deep`` changes nothing."""
+        """The parameters as they were set; ``deep`` has no effect."""
         del deep
         return dict(self._params)
 
     def set_params(self, **params: object) -> Self:
-        """Changes settings, the last word counts; what was fitted stays until the next
-        :meth:`fit`."""
+        """Changes parameters; the last of several spellings counts. A fitted agent stays until the
+        next :meth:`fit`."""
         if "algorithm" in params:
-            raise ValueError(f"algorithm: {type(self).__name__} is {self.algorithm}")
+            raise ValueError(
+                f"algorithm: {type(self).__name__} is {self.algorithm}. Use another class"
+            )
         _check({key: value for key, value in params.items() if key not in OWN_KEYS})
         for key, value in params.items():
-            # It goes to the end: `train.updates` may be said in several ways.
+            # It goes to the end: `train.updates` has several spellings.
             self._params.pop(key, None)
             self._params[key] = value
         self._policy = None
@@ -122,28 +127,28 @@ class Estimator:
         n_steps: int | None = None,
         callback: Callback | None = None,
     ) -> Self:
-        """Trains on ``data``, as :func:`overtone.train` does with these settings; gives itself.
+        """Trains on ``data``, as :func:`overtone.train` does with these settings; returns itself.
 
-        The task is not played unless the settings ask for it (``evaluation__episodes=10``):
-        :func:`overtone.evaluate` plays the run, :attr:`run_`. The same settings and data again
-        go on with a run that was interrupted.
+        The agent is not evaluated by default (set ``evaluation__episodes=10``): call
+        :func:`overtone.evaluate` with the run, :attr:`run_`. The same settings and data again
+        resume an interrupted run.
 
         Args:
-            data: A :class:`overtone.Dataset`, or the path of a recording, in place of the one that
-                the settings name.
-            y: Not used: actions are in the data.
-            task: What is learned, as ``suite/name``, in place of what the settings name; a dataset
-                that says so needs none.
-            n_steps: Updates, in place of ``train__updates``.
-            callback: As of :func:`overtone.train`.
+            data: A :class:`overtone.Dataset`, or the path of a dataset, instead of the one in the
+                settings.
+            y: Not used, because the data contains the actions.
+            task: The task, as ``suite/name``, instead of the one in the settings. It may be left
+                out if the dataset names its task.
+            n_steps: Number of updates, instead of ``train__updates``.
+            callback: See :func:`overtone.train`.
 
         Raises:
-            OvertoneError: In one sentence, what is wrong and what to do.
+            OvertoneError: When training fails; the message contains the reason and what to do.
         """
         del y
         settings: dict[str, Any] = {**self._params, "algorithm": self.algorithm}
         settings.pop("target_return")
-        teller = Teller(settings.pop("progress"), callback)
+        output = CommandOutput(settings.pop("progress"), callback)
         settings.setdefault("runs", settings.pop("run_dir"))
         if data is not None:
             settings.pop("dataset", None)
@@ -156,33 +161,32 @@ class Estimator:
         if n_steps is not None:
             settings.pop("train.updates", None)
             settings["train.updates"] = n_steps
-        self.run_ = begin(data, task, settings, teller)
+        self.run_ = begin(data, task, settings, output)
         self._policy = None
         return self
 
     def predict(
         self, observations: ArrayLike, target_returns: ArrayLike | None = None
     ) -> NDArray[Any]:
-        """The most probable action for each of many observations that have nothing to do with
-        one another.
+        """The most probable action for each of several independent observations.
 
-        **Each observation is taken as the first of an episode.** An agent that reads the steps
-        before (a Decision Transformer, behaviour cloning with a transformer) is shown none, and
-        one that is told a return is asked for all of it. So a row's action depends on that row
-        alone, and a call changes nothing for the next. For such an agent that is not what it does
-        later in an episode: play with :meth:`policy`, which remembers. Agents without a history
-        (TD3+BC, IQL, ReBRAC, conservative Q-learning) act here as anywhere.
+        **Each observation counts as the first of an episode.** An agent with a history (a Decision
+        Transformer, behaviour cloning with a transformer) sees no earlier steps, and a
+        return-conditioned agent has its whole target return left. So a row's action depends only on
+        that row, and calls are independent. Such agents act differently later in an episode: use
+        :meth:`policy`, which keeps the history. Agents without a history (TD3+BC, IQL, ReBRAC,
+        conservative Q-learning) act the same in both.
 
         Args:
             observations: ``[n, …]``, in the environment's own units.
-            target_returns: ``[n]``, or one for all: what to ask for, if not ``target_return``.
+            target_returns: ``[n]``, or one for all: target returns, instead of ``target_return``.
 
         Returns:
-            ``[n]`` actions as ``env.step`` takes them, where the task's environment is known, else
-            indices from 0; or ``[n, width]`` numbers, in the environment's units.
+            ``[n]`` actions for ``env.step`` if the task's environment is known, else indices from
+            0; or ``[n, width]`` numbers in the environment's units.
 
         Raises:
-            ValueError: Names the argument that does not fit.
+            ValueError: Names the invalid argument.
         """
         rows = [acted for acted, _ in self._acted(observations, target_returns)]
         assert self._policy is not None
@@ -191,26 +195,25 @@ class Estimator:
     def predict_proba(
         self, observations: ArrayLike, target_returns: ArrayLike | None = None
     ) -> NDArray[np.float64]:
-        """``[n, n_actions]``: how probable each action is, where :meth:`predict` takes the most
+        """``[n, n_actions]``: the probability of each action; :meth:`predict` returns the most
         probable one.
 
         Raises:
-            OvertoneError: For an agent whose actions are real-valued, or that has no
-                probabilities.
+            OvertoneError: For an agent with continuous actions, or without probabilities.
         """
         rows = [likely for _, likely in self._acted(observations, target_returns)]
         if any(row is None for row in rows):
-            raise OvertoneError(f"{type(self).__name__} has no probabilities for this data")
+            raise OvertoneError(f"{type(self).__name__} does not have probabilities for this data")
         return np.concatenate(cast("list[NDArray[np.float64]]", rows))
 
     def policy(self, target_return: float | str | None = None, **options: Any) -> Policy:
-        """What was learned, with a history, to play episodes: :meth:`overtone.Run.policy`."""
-        asked = self._params["target_return"] if target_return is None else target_return
-        return self._fitted().policy(cast("float | str", asked), **options)
+        """The trained agent with a history, for episodes: :meth:`overtone.Run.policy`."""
+        target = self._params["target_return"] if target_return is None else target_return
+        return self._fitted().policy(cast("float | str", target), **options)
 
     def _fitted(self) -> Run:
         if "run_" not in self.__dict__:
-            raise OvertoneError(f"this {type(self).__name__} has learned nothing yet: call fit")
+            raise OvertoneError(f"this {type(self).__name__} is not trained yet. Call fit first")
         return self.run_
 
     def _acted(
@@ -223,66 +226,68 @@ class Estimator:
         policy, rows = self._policy, np.asarray(observations)
         n = len(rows) if rows.ndim else 0
         if n == 0:
-            raise ValueError("observations: there is no row")
-        asked = None
+            raise ValueError("observations: expected at least one row")
+        targets = None
         if target_returns is not None:
-            asked = np.asarray(target_returns, np.float32)
-            if asked.shape not in ((), (1,), (n,)):
+            targets = np.asarray(target_returns, np.float32)
+            if targets.shape not in ((), (1,), (n,)):
                 raise ValueError(
-                    f"target_returns: shape {asked.shape}, and one for each of {n} rows, or one "
-                    "for all, is expected"
+                    f"target_returns: shape {targets.shape}, expected one for each of {n} rows, or "
+                    "one for all"
                 )
-            asked = np.broadcast_to(asked, (n,))
+            targets = np.broadcast_to(targets, (n,))
         acted: list[tuple[NDArray[Any], NDArray[np.float64] | None]] = []
         for first in range(0, n, BATCH):
             part = slice(first, min(first + BATCH, n))
             m = part.stop - first
-            targets = None if asked is None else asked[part]
+            part_targets = None if targets is None else targets[part]
             with ACTING:
-                action = policy.act(rows[part], None, [True] * m, range(m), target_returns=targets)
+                action = policy.act(
+                    rows[part], None, [True] * m, range(m), target_returns=part_targets
+                )
                 acted.append((action, policy.probabilities))
         return acted
 
 
 class DecisionTransformer(Estimator):
-    """Actions from the return that is asked for, observations and actions before (Chen et al.
-    2021)."""
+    """Decision Transformer: actions from a target return, earlier observations and actions (Chen et
+    al. 2021)."""
 
     algorithm = "decision_transformer"
 
 
 class BehaviorCloning(Estimator):
-    """Actions as they were logged, from observations and actions before."""
+    """Behaviour cloning: the recorded actions, from earlier observations and actions."""
 
     algorithm = "behavior_cloning"
 
 
 class RvS(Estimator):
-    """RvS: actions from an observation and the average return to go (Emmons et al. 2022), or as the
-    best episodes had them; by a perceptron."""
+    """RvS: actions from an observation and the average return-to-go or a top percent, by a
+    perceptron (Emmons et al. 2022)."""
 
     algorithm = "rvs"
 
 
 class DiscreteCQL(Estimator):
-    """Conservative Q-learning for a list of actions (Kumar et al. 2020)."""
+    """Conservative Q-learning for discrete actions (Kumar et al. 2020)."""
 
     algorithm = "discrete_cql"
 
 
 class TD3BC(Estimator):
-    """TD3+BC, for real-valued actions (Fujimoto and Gu 2021)."""
+    """TD3+BC, for continuous actions (Fujimoto and Gu 2021)."""
 
     algorithm = "td3_bc"
 
 
 class IQL(Estimator):
-    """Implicit Q-learning, for real-valued actions (Kostrikov et al. 2022)."""
+    """Implicit Q-learning, for continuous actions (Kostrikov et al. 2022)."""
 
     algorithm = "iql"
 
 
 class ReBRAC(Estimator):
-    """ReBRAC, for real-valued actions (Tarasov et al. 2023)."""
+    """ReBRAC, for continuous actions (Tarasov et al. 2023)."""
 
     algorithm = "rebrac"

@@ -1,4 +1,4 @@
-"""Where the native program finds what Python knows."""
+"""Environment variables and thread checks for the native program."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from overtone import _overtone
 #: Commands that start the program again, for each run.
 STARTING = {("study", "run"), ("study", "resume")}
 
-#: Starts the program where pip has made no script that can. Python looks for the package first
-#: where it is now.
+#: A launcher of the program, if pip did not create a script. It puts this package first on Python's
+#: path.
 LAUNCHER = """\
 #!/bin/sh
 # Written by overtone/_host.py for studies, which start the program again for each run.
@@ -30,9 +30,10 @@ export PYTHONPATH
 exec {python} -m overtone "$@"
 """
 
-#: Whether threads that compute were started here, or in what this process was forked from.
+#: Whether computing threads were started in this process, or in the process that it was forked
+#: from.
 _computed = False
-#: Whether a fork has left those threads behind: what waits for one waits for ever.
+#: Whether a fork lost those threads: waiting for one would never end.
 _forked = False
 
 
@@ -46,21 +47,21 @@ if hasattr(os, "register_at_fork"):
 
 
 def refuse_in_child() -> None:
-    """Refuses to compute where a fork has left the threads for it behind.
+    """Refuses to compute in a forked process without the computing threads.
 
     Raises:
-        OvertoneError: There, and says what to do.
+        OvertoneError: In such a process, with what to do.
     """
     if _forked:
         raise _overtone.OvertoneError(
-            "this process was forked from one in which Overtone had computed, and has none of its "
-            "threads: start workers with multiprocessing.get_context('spawn')"
+            "this process was forked after Overtone had computed, and lacks its threads. Start "
+            "workers with multiprocessing.get_context('spawn')"
         )
 
 
 @contextlib.contextmanager
 def noticing_threads(surely: bool = False) -> Generator[None, None, None]:
-    """Around what may start threads that compute, and stay; ``surely``: around what does."""
+    """Context that notices new computing threads; ``surely``: it always starts some."""
     global _computed
     if _computed:
         yield
@@ -74,8 +75,8 @@ def noticing_threads(surely: bool = False) -> Generator[None, None, None]:
 
 
 def _are_more(before: int) -> bool:
-    """Whether there are more threads than before, and stay."""
-    # One that has ended is counted for a moment more.
+    """Whether there are lasting new threads."""
+    # A thread that has ended is still counted for a moment.
     for _ in range(50):
         if _n_threads() <= before:
             return False
@@ -84,9 +85,9 @@ def _are_more(before: int) -> bool:
 
 
 def _n_threads() -> int:
-    """This process's threads, those of its libraries too; 0 where the system does not tell."""
+    """The number of this process's threads, including libraries' threads; 0 if unknown."""
     try:
-        # A folder for each, and two links of its own.
+        # A directory for each thread, and two links of its own.
         return os.stat("/proc/self/task").st_nlink - 2
     except OSError:
         return 0
@@ -94,11 +95,11 @@ def _n_threads() -> int:
 
 
 def announce(words: Sequence[str] = ()) -> None:
-    """Tells the native program where MuJoCo and the starter sets are, and how it is started again
-    for many runs.
+    """Sets the native program's paths of MuJoCo, of the starter sets, and of the program for
+    studies.
 
     Raises:
-        OvertoneError: When these ``words`` start it again, and it cannot be.
+        OvertoneError: When ``words`` start a study, and no program can be started.
     """
     datasets = Path(__file__).parent / "datasets"
     if "OVERTONE_PACKAGED_DATASETS" not in os.environ and datasets.is_dir():
@@ -106,7 +107,7 @@ def announce(words: Sequence[str] = ()) -> None:
     if "OVERTONE_SITE_PACKAGES" not in os.environ:
         found = importlib.util.find_spec("mujoco")
         origin = None if found is None else found.origin
-        # Where it is not, this is where it is missed.
+        # Without MuJoCo, the error names this directory.
         folder = sysconfig.get_path("purelib") if origin is None else Path(origin).parent.parent
         os.environ["OVERTONE_SITE_PACKAGES"] = str(folder)
     if not os.environ.get("OVERTONE_PROGRAM"):
@@ -118,19 +119,19 @@ def announce(words: Sequence[str] = ()) -> None:
 
 
 def cache() -> Path:
-    """The user's folder of caches, Overtone's part of it."""
+    """Overtone's part of the user's cache directory."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "overtone"
 
 
 def _packages() -> Path:
-    """The folder in which this package is."""
+    """The directory that contains this package."""
     return Path(__file__).absolute().parent.parent
 
 
 def _script() -> Path | None:
-    """The script ``overtone`` that pip made when it put this package where it is.
+    """The script ``overtone`` that pip created for this installation of the package.
 
-    One of another installation may be another version.
+    A script of another installation may have another version.
     """
     packages = _packages().resolve()
     places: list[Path] = []
@@ -138,7 +139,7 @@ def _script() -> Path | None:
         paths = sysconfig.get_paths(scheme)
         if packages in (Path(paths["purelib"]).resolve(), Path(paths["platlib"]).resolve()):
             places.append(Path(paths["scripts"]))
-    # `pip install --target`: the script finds the package where the environment says so alone.
+    # `pip install --target`: the script finds the package only through PYTHONPATH.
     searched = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     if packages in [Path(folder).resolve() for folder in searched]:
         places.append(packages / "bin")
@@ -147,39 +148,39 @@ def _script() -> Path | None:
 
 
 def _launcher() -> Path:
-    """A program that is ``python -m overtone`` with this Python and this package, in the user's
-    folder of caches; it was tried.
+    """A launcher of ``python -m overtone`` with this Python and this package, in the user's cache
+    directory, after a test.
 
     Raises:
-        OvertoneError: When there can be none.
+        OvertoneError: When it cannot be created or does not work.
     """
     python = sys.executable or "python"
     try:
         if sys.platform == "win32":
-            raise OSError("on Windows no such program is written")
+            raise OSError("launchers are not supported on Windows")
         text = LAUNCHER.format(packages=shlex.quote(str(_packages())), python=shlex.quote(python))
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         program = cache() / "programs" / f"overtone-{digest}"
         if not program.is_file():
             _write(program, text)
-        told = subprocess.run(
+        tested = subprocess.run(
             [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=60,
         )
-        if told.stdout.strip() != f"overtone {_overtone.__version__}":
-            said = (told.stderr or told.stdout).strip().splitlines() or ["it says nothing"]
-            raise OSError(said[-1])
+        if tested.stdout.strip() != f"overtone {_overtone.__version__}":
+            output = (tested.stderr or tested.stdout).strip().splitlines() or ["it printed nothing"]
+            raise OSError(output[-1])
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         raise _overtone.OvertoneError(
-            "a study starts the program `overtone` for each run, and there is none: pip left no "
-            f"script of the package in {_packages()}, and `{python} -m overtone` cannot be used "
-            f"({error}); say in OVERTONE_PROGRAM which program starts Overtone"
+            "a study starts the program `overtone` for each run, but it is missing: pip did not "
+            f"install a script for the package in {_packages()}, and `{python} -m overtone` cannot "
+            f"be used ({error}). Set OVERTONE_PROGRAM to the program that starts Overtone"
         ) from None
     return program
 
 
 def _write(program: Path, text: str) -> None:
-    """Writes a program, which is there as a whole or not at all."""
+    """Writes a program atomically."""
     program.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=program.parent, delete=False) as file:
         file.write(text)

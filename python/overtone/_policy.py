@@ -11,34 +11,33 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from overtone import _host, _overtone
-from overtone._taken import Taken
+from overtone._taken import ActionConverter
 
 
 class Policy:
-    """An agent that was trained, acting in ``n_agents`` episodes at once.
+    """A trained agent that acts in ``n_agents`` episodes in parallel.
 
-    Each agent has an episode of its own, with its history: the observations, actions and rewards
-    that came before. The actions of an episode depend on nothing else. Any thread may call it, and
-    waits its turn; others run on meanwhile.
+    Each agent has its own episode with its history: earlier observations, actions and rewards. The
+    actions of an episode depend only on these. Calls from several threads wait for one another,
+    while other threads run.
 
     Args:
-        path: A :class:`overtone.Run`, its folder or name, or a checkpoint's folder.
-        target_return: The return to ask for: a number, or a percentile of the data's returns;
-            ``None``: the agent is played as was chosen for the run, told a return (``"p95"``) or
-            how the best episodes act.
-        n_agents: Episodes at once.
+        path: A :class:`overtone.Run`, its directory or name, or a checkpoint's directory.
+        target_return: The target return: a number, or a percentile of the dataset's returns.
+            ``None``: the run's chosen mode, a target return (``"p95"``) or a top percent.
+        n_agents: Number of parallel episodes.
         checkpoint: ``"last"``, ``"best"`` or the number of an update.
-        deterministic: The most probable action, or a draw; ``None``: as the agent is evaluated,
-            which is a draw from a list of actions and the mode of real-valued ones.
-        temperature: Of actions that are drawn from a list; ``None``: the one that was chosen for
-            the run, or 1.
-        return_quantile: Of agents that learned what may be earned from a state: they are told no
-            more than this quantile of it, 1: whatever is left of the target; ``None``: the one that
-            was chosen for the run, or 0.9.
-        top_percent: Of agents that were told of shares of the best episodes: to act as in the best
-            10 % of the recording, say; 0: they are told a return; ``None``: what was chosen for
-            the run, where neither ``target_return`` nor ``return_quantile`` is given.
-        seed: Of everything that is drawn: from 0 to 2**64 - 1.
+        deterministic: The most probable action, or a draw; ``None``: as in evaluations, a draw for
+            discrete actions and the mode for continuous ones.
+        temperature: Softmax temperature of sampled actions (discrete actions only); ``None``: the
+            run's chosen one, or 1.
+        return_quantile: Upper limit on the conditioning return, as a quantile of the predicted
+            return distribution; 1: no limit; ``None``: the run's chosen one, or 0.9. Requires
+            ``model.return_head``.
+        top_percent: Condition the agent on this top percentage of the dataset; 0: on a target
+            return; ``None``: the run's chosen one, if neither ``target_return`` nor
+            ``return_quantile`` is set. Requires ``model.top_percents``.
+        seed: Seed of all draws: from 0 to 2**64 - 1.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     """
 
@@ -57,9 +56,9 @@ class Policy:
         device: str = "cpu",
     ) -> None:
         if n_agents < 1:
-            raise ValueError(f"n_agents={n_agents}: there must be one or more")
+            raise ValueError(f"n_agents={n_agents}: expected at least 1")
         if not 0 <= int(seed) < 1 << 64:
-            raise ValueError(f"seed={seed}: must lie between 0 and 2**64 - 1")
+            raise ValueError(f"seed={seed}: expected 0 to 2**64 - 1")
         _host.announce()
         self.n_agents = n_agents
         self._agents = _overtone.Agents(
@@ -72,42 +71,42 @@ class Policy:
         shape = tuple(self._agents.observation_shape)
         self._shape = shape
         self._dtype = np.float32 if len(shape) == 1 else np.uint8
-        self._taken: Taken | None = None
-        #: Agents that began an episode in :meth:`predict`.
+        self._converter: ActionConverter | None = None
+        #: Agents that have started an episode in :meth:`predict`.
         self._begun: set[int] = set()
         self._is_warned = False
 
     @property
     def task(self) -> str:
-        """The task that was learned, as ``suite/name``."""
+        """The agent's task, as ``suite/name``."""
         return self._agents.task
 
     @property
     def target_return(self) -> float:
-        """The return that is asked for."""
+        """The target return."""
         return self._agents.target_return
 
     @property
     def n_actions(self) -> int | None:
-        """How many actions there are; ``None`` for real-valued ones."""
+        """Number of discrete actions; ``None`` for continuous actions."""
         return self._agents.n_actions
 
     @property
     def action_names(self) -> list[str] | None:
-        """The environment's name of each action, by index; ``None`` for real-valued ones.
+        """The environment's name of each action, by index; ``None`` for continuous actions.
 
-        Of a ``Discrete(3, start=1)`` they are ``"1"``, ``"2"`` and ``"3"``; of a MultiDiscrete the
-        combinations, as ``"0|2"``.
+        For a ``Discrete(3, start=1)`` they are ``"1"``, ``"2"`` and ``"3"``; for a MultiDiscrete
+        the combinations, such as ``"0|2"``.
         """
         return self._agents.action_names
 
     @property
     def probabilities(self) -> NDArray[np.float64] | None:
-        """``[n, n_actions]``: what the last actions were drawn from, where there was a list."""
+        """``[n, n_actions]``: probabilities of the last actions (discrete actions only)."""
         return self._agents.probabilities
 
     def reset(self) -> None:
-        """Forgets every episode; the same seeds come again."""
+        """Forgets every episode, and restarts the sequence of seeds."""
         self._agents.reset()
         self._begun.clear()
 
@@ -124,27 +123,27 @@ class Policy:
         """One action for each agent.
 
         Args:
-            observations: ``[n, …]``, in the environment's own units: vectors of any numbers, or
-                pixels, whole numbers from 0 to 255.
-            rewards: ``[n]``, for each agent's previous action, as the environment gives them (of
-                games they are clipped to ±1 here, as what is asked for is); 0 where an episode
-                begins.
-            starts: ``[n]``, true where ``observations`` has an episode's first. An agent's first
-                turn always begins one. A vector environment of Gymnasium shows it one call after
-                the one that says done, or, with ``AutoresetMode.SAME_STEP``, in the same.
-            agents: Which agents act, each at most once; all by default.
-            target_returns: ``[n]``, what episodes that begin now are asked for, if not
+            observations: ``[n, …]``, in the environment's own units: vectors of numbers, or pixels
+                as whole numbers from 0 to 255.
+            rewards: ``[n]``, for each agent's previous action, as the environment gives them; 0 at
+                the first step of an episode. For games they are clipped to ±1 here, as target
+                returns are.
+            starts: ``[n]``, true at the first observation of an episode. An agent's first turn
+                always starts one. A vector environment of Gymnasium returns it one call after the
+                end of an episode, or with ``AutoresetMode.SAME_STEP`` in the same call.
+            agents: The acting agents, each at most once; all by default.
+            target_returns: ``[n]``, target returns of episodes that start now, instead of
                 :attr:`target_return`.
-            deterministic: The most probable actions, or draws; ``None``: as the policy was made.
+            deterministic: The most probable actions, or draws; ``None``: the policy's setting.
 
         Returns:
-            ``[n]`` indices of actions from 0, where a ``Discrete(start=k)`` counts from k and a
-            MultiDiscrete has its combinations in order; or ``[n, width]`` numbers in the
-            environment's units. :meth:`predict` gives what ``env.step`` takes.
+            ``[n]`` indices of actions from 0 (also for a ``Discrete(start=k)``; for a MultiDiscrete
+            of its combinations in order), or ``[n, width]`` numbers in the environment's units.
+            :meth:`predict` returns actions for ``env.step``.
 
         Raises:
-            ValueError: Names the argument that does not fit.
-            OvertoneError: When these agents cannot act, in a forked process for example.
+            ValueError: Names the invalid argument.
+            OvertoneError: When the agents cannot act, for example in a forked process.
         """
         _host.refuse_in_child()
         who = None if agents is None else _indices(agents)
@@ -152,12 +151,12 @@ class Policy:
         shown = _flat(np.asarray(observations), (n, *self._shape))
         if shown.shape == self._shape:
             raise ValueError(
-                "observations: rows are expected; one observation is observation[None]"
+                "observations: expected rows. Pass one observation as observation[None]"
             )
         if shown.shape != (n, *self._shape):
             raise ValueError(
-                f"observations: shape {shown.shape}, and {(n, *self._shape)} is expected: a row "
-                f"for each of {n} agents"
+                f"observations: shape {shown.shape}, expected {(n, *self._shape)}: a row for each "
+                f"of {n} agents"
             )
         if self._dtype is np.uint8:
             _check_pixels(shown)
@@ -181,26 +180,26 @@ class Policy:
         *,
         reward: ArrayLike | float | None = None,
     ) -> tuple[Any, None]:
-        """As Stable-Baselines3's ``predict``: ``(action, None)``, of one observation or a batch.
+        """Stable-Baselines3's ``predict``: ``(action, None)`` for one observation or a batch.
 
-        The action is what ``env.step`` takes: counted from the start of a ``Discrete``, a vector of
-        a MultiDiscrete, in the shape and type of a Box. The policy keeps the history itself: say
-        with ``episode_start`` where an episode begins.
+        The action is in the form for ``env.step``: counted from the start of a ``Discrete``, a
+        vector for a MultiDiscrete, in the shape and type of a Box. The policy keeps the history
+        itself: mark the first step of an episode with ``episode_start``.
 
         Args:
-            observation: One, or ``[n, …]``.
-            state: Not used: the policy remembers.
-            episode_start: ``[n]``, true where an episode begins.
-            deterministic: The most probable action, or a draw; ``None``: as the policy was made.
+            observation: One observation, or ``[n, …]``.
+            state: Not used, because the policy keeps the history.
+            episode_start: ``[n]``, true at the first step of an episode.
+            deterministic: The most probable action, or a draw; ``None``: the policy's setting.
             reward: ``[n]``, for each agent's previous action. A return-conditioned agent needs it.
 
         Warns:
-            UserWarning: Once, at the second step of an episode, when a return-conditioned agent gets
-                no ``reward``: its return-to-go then never falls.
+            UserWarning: Once, at the second step of an episode, when a return-conditioned agent
+                does not get a ``reward``: its return-to-go then never falls.
         """
         del state
         array = np.asarray(observation)
-        # A row for each agent is no observation with rows and columns.
+        # A row for each agent is not a single observation with rows and columns.
         if array.shape[1:] != self._shape:
             array = _flat(array, self._shape)
         single = array.shape == self._shape
@@ -216,7 +215,7 @@ class Policy:
         return (taken[0] if single else taken), None
 
     def _warn_of_rewards(self, n: int, starts: NDArray[Any] | None) -> None:
-        """Warns where agents go on without being told what they earned."""
+        """Warns when return-conditioned agents continue an episode without rewards."""
         if self._is_warned or not self._agents.reads_rewards:
             return
         begins = np.zeros(n, bool) if starts is None or len(starts) != n else starts
@@ -229,74 +228,75 @@ class Policy:
             )
 
     def as_taken(self, actions: NDArray[Any]) -> NDArray[Any]:
-        """Actions of :meth:`act` as the environment takes them."""
-        if self._taken is None:
-            self._taken = Taken(self.task, self._agents.action_names)
-        return self._taken(actions)
+        """Actions of :meth:`act` in the form for ``env.step``."""
+        if self._converter is None:
+            self._converter = ActionConverter(self.task, self._agents.action_names)
+        return self._converter(actions)
 
     def as_d3rlpy(self) -> D3rlpyActor:
-        """The first agent as d3rlpy's stateful wrapper: ``predict(x, reward)`` and ``reset()``."""
+        """The first agent with the interface of d3rlpy's stateful wrapper: ``predict(x, reward)``
+        and ``reset()``."""
         return D3rlpyActor(self)
 
 
 class D3rlpyActor:
-    """One agent as d3rlpy's ``StatefulTransformerWrapper`` is called."""
+    """One agent with the interface of d3rlpy's ``StatefulTransformerWrapper``."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._starts = True
 
     def predict(self, x: ArrayLike, reward: float) -> Any:
-        """The action for ``x``, as ``env.step`` takes it; ``reward`` is that of the action before (0
-        in the first step)."""
-        earned = 0.0 if self._starts else float(reward)
+        """The action for ``x``, for ``env.step``; ``reward`` is the reward of the previous action
+        (0 in the first step)."""
+        reward_before = 0.0 if self._starts else float(reward)
         action, _ = self._policy.predict(
-            np.asarray(x)[None], episode_start=[self._starts], reward=[earned]
+            np.asarray(x)[None], episode_start=[self._starts], reward=[reward_before]
         )
         self._starts = False
         return int(action[0]) if np.ndim(action[0]) == 0 and action.dtype.kind in "iu" else action[0]
 
     def reset(self) -> None:
-        """The next call begins an episode."""
+        """Starts an episode at the next call."""
         self._starts = True
 
 
 def _indices(agents: Sequence[int]) -> NDArray[np.int64]:
-    """Which agents act, ``[n]``; a mask or fractions are none."""
+    """The acting agents, ``[n]``; masks and fractions are refused."""
     who = np.asarray(agents)
-    # An empty list is one of real numbers to NumPy.
+    # NumPy reads an empty list as real numbers.
     if who.ndim != 1 or (who.size and who.dtype.kind not in "iu"):
-        raise ValueError("agents: whole numbers are expected, one for each row of observations")
+        raise ValueError("agents: whole numbers expected, one for each row of observations")
     return np.ascontiguousarray(who, dtype=np.int64)
 
 
 def _flat(shown: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Observations with rows and columns, whose numbers are those of vectors of this shape."""
+    """Observations with rows and columns, flattened to vectors of this shape if they match."""
     axes = len(shape) - 1
     is_flat = shown.ndim <= len(shape) or shown.shape[:axes] != shape[:axes]
     return shown if is_flat or shown.size != np.prod(shape) else shown.reshape(shape)
 
 
 def _check_pixels(shown: NDArray[Any]) -> None:
-    """Refuses what is not 0, 1, … 255, whatever its type; scaled pixels for example."""
+    """Refuses pixels other than 0, 1, … 255 in any type, for example scaled ones."""
     if shown.dtype == np.uint8:
         return
     is_number = shown.dtype.kind in "iuf"
     if not is_number or not ((shown >= 0) & (shown <= 255) & (shown == np.trunc(shown))).all():
         raise ValueError(
-            "observations: whole numbers from 0 to 255 are expected, as the environment shows them"
+            "observations: whole numbers from 0 to 255 expected, as from the environment"
         )
 
 
 def _row(
     name: str, values: ArrayLike | float | None, n: int, kind: type[np.generic]
 ) -> NDArray[Any] | None:
-    """Numbers of one kind, side by side in memory, one for each of ``n`` agents."""
+    """A contiguous array of one type, with a number for each of ``n`` agents."""
     if values is None:
         return None
     row = np.ascontiguousarray(values, dtype=kind)
     if row.shape != (n,):
         raise ValueError(
-            f"{name}: shape {np.shape(values)}, and one for each of {n} agents is expected"
+            f"{name}: shape {np.shape(values)}, expected one number for each of {n} agents"
         )
     return row

@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 
 from overtone import _host, _overtone
 
-#: What one row of progress holds: ``step``, ``updates``, ``loss``, the algorithm's own figures,
+#: A row of training progress: ``step``, ``updates``, ``loss``, the algorithm's own figures,
 #: ``learning_rate``, ``grad_norm``, ``timesteps_per_s`` and ``seconds``.
 Report = dict[str, Any]
 Callback = Callable[[Report], object]
 Progress = Literal["auto", "lines", "bar", "none"]
 
-#: Exit code of a command that Ctrl-C ended.
+#: Exit code of a command after Ctrl-C.
 STOPPED = 130
 
-#: Commands that compute, on threads that stay for the next one.
+#: Commands that compute on threads, which remain for the next command.
 COMPUTING = frozenset({"train", "resume", "evaluate", "video"})
-#: Commands that do so or not, by their settings.
+#: Commands that compute with some of their settings.
 AT_TIMES_COMPUTING = frozenset({"record", "report", "study", "data convert"})
 
 
 def text(value: object) -> str:
-    """A value as the program's words have it: ``True`` as ``true``, lists with commas."""
+    """A value as text for the program: ``True`` as ``true``, lists with commas."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, np.ndarray) and value.ndim == 0:
@@ -45,28 +45,27 @@ def text(value: object) -> str:
 def words(settings: Mapping[str, object]) -> list[str]:
     """Settings as words.
 
-    A key of a section is written as in the program (``**{"train.updates": 500}``), with two
-    underscores for its dot (``train__updates=500``), or as a dictionary
-    (``train={"updates": 500}``).
+    Write a key of a section as in the program (``**{"train.updates": 500}``), with two underscores
+    for its dot (``train__updates=500``), or as a dictionary (``train={"updates": 500}``).
 
     Raises:
-        ValueError: For a list in a list, for which there is no word.
+        ValueError: For a list in a list, which is not a setting.
     """
-    said: list[str] = []
+    all_words: list[str] = []
     for key, value in settings.items():
         key = key.replace("__", ".")
         if isinstance(value, Mapping):
             section = cast("Mapping[str, object]", value)
-            said += words({f"{key}.{name}": each for name, each in section.items()})
+            all_words += words({f"{key}.{name}": each for name, each in section.items()})
         elif _is_nested(value):
             value = value.tolist() if isinstance(value, np.ndarray) else value
             raise ValueError(
-                f"{key}={value}: a list in a list is no setting; several values that are lists "
-                "themselves are an axis in the file of a study (overtone study init FILE.toml)"
+                f"{key}={value}: a list in a list is not a setting. To compare several lists, use "
+                "an axis in the file of a study (overtone study init FILE.toml)"
             )
         else:
-            said.append(f"{key}={text(value)}")
-    return said
+            all_words.append(f"{key}={text(value)}")
+    return all_words
 
 
 def _is_nested(value: object) -> bool:
@@ -78,14 +77,14 @@ def _is_nested(value: object) -> bool:
     return any(isinstance(part, (list, tuple, range, np.ndarray)) for part in each)
 
 
-class Teller:
-    """Shows what a command says, and keeps it."""
+class CommandOutput:
+    """Prints and stores the output of a command."""
 
     def __init__(self, progress: Progress, callback: Callback | None) -> None:
         if progress not in ("auto", "lines", "bar", "none"):
-            raise ValueError(f"progress={progress!r}: auto, lines, bar or none")
+            raise ValueError(f"progress={progress!r}: expected auto, lines, bar or none")
         if progress == "bar" and not _has_tqdm():
-            raise ValueError("progress='bar': needs tqdm (pip install tqdm); 'lines' does not")
+            raise ValueError("progress='bar': needs tqdm. Run pip install tqdm, or use 'lines'")
         if progress == "auto":
             progress = "bar" if _has_tqdm() and _is_watched() else "lines"
         self.progress = progress
@@ -95,12 +94,12 @@ class Teller:
         self._bar: Any = None
 
     def __call__(self, kind: str, value: Any) -> None:
-        if kind == "said":
+        if kind == "line":
             self.lines.append(value)
-            # The bar says it too.
+            # The bar shows the same information.
             if self.progress == "lines" or (self.progress == "bar" and self._bar is None):
                 print(value, flush=True)
-        elif kind == "began":
+        elif kind == "started":
             self.run = Path(value)
         elif kind == "logged":
             if self.progress == "bar":
@@ -119,7 +118,7 @@ class Teller:
             self.close()
 
     def close(self) -> None:
-        """Ends the bar."""
+        """Closes the bar."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
@@ -135,25 +134,26 @@ def _is_watched() -> bool:
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
-def call(said: list[str], teller: Teller, codes: tuple[int, ...] = (0,)) -> None:
-    """Runs the program with these words, which end it with one of these exit codes.
+def call(command_words: list[str], output: CommandOutput, codes: tuple[int, ...] = (0,)) -> None:
+    """Runs the program with ``command_words``, and expects one of the exit codes ``codes``.
 
     Raises:
-        OvertoneError: When it cannot do what they say; the message says why.
-        KeyboardInterrupt: After Ctrl-C, when what was begun has ended so that it can be gone on
-            with; after a second one at once.
+        OvertoneError: When the command fails; the message contains the reason.
+        KeyboardInterrupt: After Ctrl-C, when the command has ended so that it can be resumed; after
+            a second one at once.
     """
-    command = said[0] if said else ""
-    named = {command, " ".join(said[:2])}
+    command = command_words[0] if command_words else ""
+    named = {command, " ".join(command_words[:2])}
     if named & (COMPUTING | AT_TIMES_COMPUTING):
         _host.refuse_in_child()
-    _host.announce(said)
+    _host.announce(command_words)
     try:
         with _host.noticing_threads(command in COMPUTING):
-            code = _overtone.run(said, teller)
+            code = _overtone.run(command_words, output)
     finally:
-        teller.close()
+        output.close()
     if code == STOPPED:
         raise KeyboardInterrupt
     if code not in codes:
-        raise _overtone.OvertoneError(f"`overtone {' '.join(said)}` ended with exit code {code}")
+        line = " ".join(command_words)
+        raise _overtone.OvertoneError(f"`overtone {line}` ended with exit code {code}")

@@ -1,4 +1,4 @@
-"""Runs: training, what it wrote, and playing what was trained."""
+"""Runs: training, its output, and evaluation."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, cast
 from overtone import _program
 from overtone._dataset import Dataset
 from overtone._overtone import OvertoneError
-from overtone._program import Callback, Progress, Teller
+from overtone._program import Callback, Progress, CommandOutput
 
 if TYPE_CHECKING:
     from overtone._policy import Policy
 
 
 class Run:
-    """A training run: a folder with its settings, metrics, checkpoints and evaluations.
+    """A training run: a directory with its settings, metrics, checkpoints and evaluations.
 
     Args:
-        path: The folder, or the name that it has in ``run_dir``.
-        run_dir: Where a name is looked for.
+        path: The directory, or its name in ``run_dir``.
+        run_dir: The directory in which names are searched.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Run:
         return f"Run({str(self.path)!r})"
 
     def __getstate__(self) -> dict[str, Path]:
-        # It is the same run where another process works in another folder.
+        # An absolute path is also valid in a process with another current directory.
         return {"path": self.path.absolute()}
 
     @property
@@ -48,7 +48,7 @@ class Run:
 
     @property
     def checkpoints(self) -> list[int]:
-        """The updates after which the checkpoints were written that are there, ascending."""
+        """The updates of the existing checkpoints, ascending."""
         folder = self.path / "checkpoints"
         names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
         steps = [name.removeprefix("step-") for name in names if name.startswith("step-")]
@@ -59,15 +59,15 @@ class Run:
         return _columns(self.path / "metrics.csv")
 
     def evaluations(self) -> dict[str, Any]:
-        """Every evaluation that was written into the run, by its file's name."""
+        """Every evaluation in the run's directory, by its file's name."""
         paths = _reports([self.path])
         return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
     def resume(
         self, *, progress: Progress = "auto", callback: Callback | None = None
     ) -> Run:
-        """Goes on where training stopped, to the same bits as if it had not."""
-        _program.call(["resume", f"run={self.path}"], Teller(progress, callback))
+        """Resumes training; the result is bit-identical to an uninterrupted run."""
+        _program.call(["resume", f"run={self.path}"], CommandOutput(progress, callback))
         return self
 
     def policy(
@@ -101,10 +101,10 @@ class Run:
 
 
 def _found(run: str | os.PathLike[str], run_dir: str | os.PathLike[str]) -> Path:
-    """The folder of a run, by its path or its name, as the program finds it.
+    """The directory of a run, by its path or its name, as the program finds it.
 
     Raises:
-        OvertoneError: When there is no such run.
+        OvertoneError: When the run does not exist.
     """
     places = [Path(run), Path(run_dir) / run]
     for place in places:
@@ -136,47 +136,49 @@ def train(
     callback: Callback | None = None,
     **settings: object,
 ) -> Run:
-    """Trains an agent, and plays it where its task can be played.
+    """Trains an agent, and evaluates it if its task has an environment.
 
     Args:
-        data: A :class:`overtone.Dataset`, the path of a recording, or a name that
-            :meth:`overtone.Dataset.open` takes (``"starter:…"``, ``"minari:…"``); ``dataset=`` is
-            the same. Without it, what ``settings`` name (``game="seaquest"``; ``env="hopper",
-            dataset="medium"``). A dictionary is no recording: it is the section of settings
-            ``data``, as ``data={"top_percent": 50}``; the recording is then ``dataset=``.
-        task: What is learned, as ``suite/name``; a dataset that says so needs none. Data without
-            an environment is ``own/NAME``: it is trained on and not played.
-        run_dir: The folder in which the run gets its own. A run of exactly these settings that
-            was not finished is gone on with. The program calls it ``runs``, which is the same.
-        progress: ``"bar"``, ``"lines"``, ``"none"``, or ``"auto"``: a bar where someone looks.
-        callback: Called with each row of progress, on this thread; what it raises stops training
-            after a checkpoint, and is raised again.
+        data: A :class:`overtone.Dataset`, the path of a dataset, or a name for
+            :meth:`overtone.Dataset.open` (``"starter:…"``, ``"minari:…"``); ``dataset=`` is another
+            name. Without it, the dataset in ``settings`` (``game="seaquest"``; ``env="hopper",
+            dataset="medium"``). A dictionary is not a dataset but the section ``data`` of the
+            settings, such as ``data={"top_percent": 50}``; use ``dataset=`` for the dataset then.
+        task: The task, as ``suite/name``. It may be left out if the dataset names its task. Data
+            without an environment is ``own/NAME``: its agents are trained and not evaluated.
+        run_dir: The directory in which the run gets its own directory. An unfinished run of exactly
+            these settings is resumed. The program's name of this setting is ``runs``.
+        progress: ``"bar"``, ``"lines"``, ``"none"``, or ``"auto"``: a bar on a terminal or in a
+            notebook, else lines.
+        callback: Called with each row of progress, on this thread. Its exceptions stop training
+            after a checkpoint, and are raised again.
         settings: Every option of ``overtone train --help``: see :func:`overtone.words`.
 
     Raises:
-        OvertoneError: In one sentence, what is wrong and what to do.
-        ValueError: When two recordings are given.
-        KeyboardInterrupt: After Ctrl-C. A checkpoint was written; the same call goes on from it.
+        OvertoneError: When training fails; the message contains the reason and what to do.
+        ValueError: When two datasets are set.
+        KeyboardInterrupt: After Ctrl-C, when a checkpoint was written. The same call resumes from
+            it.
     """
     if isinstance(data, Mapping):
         settings["data"] = data
         data = None
     if data is not None and "dataset" in settings:
-        raise ValueError("data and dataset mean the same: give one of them")
+        raise ValueError("data and dataset mean the same. Use one of them")
     settings.setdefault("runs", run_dir)
-    return begin(data, task, settings, Teller(progress, callback))
+    return begin(data, task, settings, CommandOutput(progress, callback))
 
 
 def begin(
     data: str | os.PathLike[str] | None,
     task: str | None,
     settings: Mapping[str, object],
-    teller: Teller,
+    output: CommandOutput,
 ) -> Run:
-    """Trains as :func:`train` does, whatever its settings are called."""
+    """Trains as :func:`train` does, with settings as a mapping."""
     settings = dict(settings)
     named = settings.get("dataset")
-    # Other names are the program's, which finds them.
+    # The program finds other names.
     if data is None and (isinstance(named, os.PathLike) or str(named).startswith("starter:")):
         data = cast("str | os.PathLike[str]", settings.pop("dataset"))
     if isinstance(data, str) and data.startswith(("starter:", "minari:")):
@@ -185,27 +187,28 @@ def begin(
         raise FileNotFoundError(f"there is no dataset at {os.fspath(data)}")
     if task is None and not TASK_KEYS & settings.keys():
         task = getattr(data, "task", None)
-    said = ["train"]
+    command_words = ["train"]
     if task is not None:
-        said.append(f"task={task}")
+        command_words.append(f"task={task}")
     if data is not None:
         try:
-            said.append(f"dataset={Path(data).absolute()}")
+            command_words.append(f"dataset={Path(data).absolute()}")
         except TypeError:
             raise TypeError(
-                f"data: a Dataset or a path is expected, not {type(data).__name__}; "
-                "overtone.from_arrays makes a Dataset of arrays"
+                f"data: expected a Dataset or a path, got {type(data).__name__}. Use "
+                "overtone.from_arrays to make a Dataset from arrays"
             ) from None
-    said += _program.words(settings)
-    _program.call(said, teller)
-    if teller.run is None:
-        # Finished and played before: the newest run of these settings is told in its last line.
-        raise OvertoneError("training told no folder of a run: " + " ".join(teller.lines[-1:]))
-    return Run(teller.run)
+    command_words += _program.words(settings)
+    _program.call(command_words, output)
+    if output.run is None:
+        # The run was finished and evaluated before: the last line names it.
+        last = " ".join(output.lines[-1:])
+        raise OvertoneError(f"training did not report a run's directory: {last}")
+    return Run(output.run)
 
 
 def load(path: str | os.PathLike[str], run_dir: str | os.PathLike[str] = "runs") -> Run:
-    """The run in a folder, or of a name in ``run_dir``."""
+    """The run in a directory, or with a name in ``run_dir``."""
     return Run(path, run_dir)
 
 
@@ -218,32 +221,33 @@ def evaluate(
     progress: Progress = "auto",
     **options: object,
 ) -> dict[str, Any]:
-    """Plays trained agents in the environment of their task.
+    """Evaluates trained agents in the environment of their task.
 
     Args:
-        runs: One run, or several that meet the same episodes: a :class:`Run`, its folder, or its
+        runs: One run, or several that face the same episodes: a :class:`Run`, its directory, or its
             name in ``run_dir``.
-        episodes: For each target.
-        target: Returns to ask for, as numbers or percentiles of the data (``"p95"``).
-        run_dir: Where names are looked for.
+        episodes: Number of episodes for each target.
+        target: Target returns, as numbers or percentiles of the dataset's returns (``"p95"``).
+        run_dir: The directory in which names are searched.
         options: Every option of ``overtone evaluate rollouts --help``.
 
     Returns:
-        The evaluations that were written, by the path of their files.
+        The written evaluations, by the paths of their files.
 
     Raises:
-        OvertoneError: When there is no such run, or it cannot be played.
+        OvertoneError: When the run does not exist, or cannot be evaluated.
     """
     several = [runs] if isinstance(runs, (str, os.PathLike)) else list(runs)
     if not several:
-        raise ValueError("runs: there is none")
+        raise ValueError("runs: expected at least one run")
     folders = [_found(run, run_dir) for run in several]
     if len(folders) > 1 and any("," in str(folder) for folder in folders):
-        raise ValueError("runs: a run with a comma in its path is evaluated alone")
+        raise ValueError("runs: a path contains a comma. Evaluate that run alone")
     before = {path: path.stat().st_mtime_ns for path in _reports(folders)}
-    said = ["evaluate", "rollouts", f"run={_program.text(folders)}", f"episodes={episodes}"]
-    said += [f"target={_program.text(target)}", *_program.words(options)]
-    _program.call(said, Teller(progress, None))
+    command_words = ["evaluate", "rollouts", f"run={_program.text(folders)}"]
+    command_words.append(f"episodes={episodes}")
+    command_words += [f"target={_program.text(target)}", *_program.words(options)]
+    _program.call(command_words, CommandOutput(progress, None))
     out = options.get("out")
     written = [Path(str(out))] if out else [
         path for path in _reports(folders) if before.get(path) != path.stat().st_mtime_ns
@@ -252,7 +256,7 @@ def evaluate(
 
 
 def _reports(folders: Sequence[Path]) -> list[Path]:
-    # What lies beside a video is none.
+    # The description next to a video is not an evaluation.
     return [
         path for folder in folders for path in sorted(folder.glob("evaluation*.json"))
         if not path.name.endswith(".gif.json")
@@ -265,21 +269,23 @@ def report(
     progress: Progress = "none",
     **options: object,
 ) -> list[str]:
-    """Writes one page about runs: scores with intervals, curves, a video. Gives what it says.
+    """Writes a report about runs: scores with intervals, curves, a video. Returns its output lines.
 
     Args:
-        runs: Each a :class:`Run`, its folder, or its name in ``run_dir``; none: the newest there.
-        run_dir: The folder of the runs. The program calls it ``runs``, which is the same.
-        progress: As of :func:`train`.
+        runs: Each a :class:`Run`, its directory, or its name in ``run_dir``; without any, the
+            newest run.
+        run_dir: The directory that contains the runs. The program's name of this setting is
+            ``runs``.
+        progress: See :func:`train`.
         options: Every option of ``overtone report --help``.
     """
     options.setdefault("runs", run_dir)
-    teller = Teller(progress, None)
+    output = CommandOutput(progress, None)
     folders = [_found(run, str(options["runs"])) for run in runs]
-    # A name such as `level=0.9_s1` alone would be an option.
-    said = [str(folder.absolute() if "=" in str(folder) else folder) for folder in folders]
-    _program.call(["report", *said, *_program.words(options)], teller)
-    return teller.lines
+    # A name such as `level=0.9_s1` would be read as an option.
+    command_words = [str(folder.absolute() if "=" in str(folder) else folder) for folder in folders]
+    _program.call(["report", *command_words, *_program.words(options)], output)
+    return output.lines
 
 
 def study(
@@ -287,40 +293,40 @@ def study(
 ) -> list[str]:
     """``overtone study``: a grid of runs and its report.
 
-    ``study("run", head=["linear", "fourier"], seed=range(1, 6), game="seaquest")`` begins one;
+    ``study("run", head=["linear", "fourier"], seed=range(1, 6), game="seaquest")`` starts a study;
     ``study("status")``, ``study("resume", name)`` and ``study("report", name)`` follow.
 
     A list is an axis of the grid. A key whose value is a list itself (``model.top_percents``,
-    ``evaluation.target``, ``evaluation.protocol``) has all of it in every run:
-    ``**{"model.top_percents": [10, 50, 100]}`` makes one run, told of three shares. Several such
-    lists are an axis in a study's file alone (``"model.top_percents" = ["10,50", "10,100"]``
-    below ``[grid]``), and here a ``ValueError``. A :class:`overtone.Dataset` that knows its task
-    brings it along, as in :func:`overtone.train`; not where a file is named, which may say another.
+    ``evaluation.target``, ``evaluation.protocol``) has the whole list in every run:
+    ``**{"model.top_percents": [10, 50, 100]}`` is one run with three percentages. Several such
+    lists are an axis only in a study's file (``"model.top_percents" = ["10,50", "10,100"]`` below
+    ``[grid]``), and a ``ValueError`` here. A :class:`overtone.Dataset` sets its task, as in
+    :func:`overtone.train`, unless you name a study's file, which may have another task.
     """
     task = getattr(settings.get("dataset"), "task", None)
     if task is not None and not args and not TASK_KEYS & settings.keys():
         settings["task"] = task
-    teller = Teller(progress, None)
-    _program.call(["study", what, *args, *_program.words(settings)], teller)
-    return teller.lines
+    output = CommandOutput(progress, None)
+    _program.call(["study", what, *args, *_program.words(settings)], output)
+    return output.lines
 
 
 def command(
     words: Sequence[str], settings: Mapping[str, object] | None = None, progress: Progress = "lines"
 ) -> list[str]:
-    """Any command of the program, in its own words; gives the lines that it said."""
-    teller = Teller(progress, None)
-    _program.call([*words, *_program.words(settings or {})], teller)
-    return teller.lines
+    """Runs any command of the program; returns its output lines."""
+    output = CommandOutput(progress, None)
+    _program.call([*words, *_program.words(settings or {})], output)
+    return output.lines
 
 
 def record(*, progress: Progress = "lines", **settings: object) -> list[str]:
-    """``overtone record``: plays a task and writes what happened; gives the lines that it said.
+    """``overtone record``: records episodes of a task; returns its output lines.
 
     ``record(env="hopper", to="own.hdf5", transitions=1000)``.
 
     Args:
-        progress: As of :func:`train`.
+        progress: See :func:`train`.
         settings: Every option of ``overtone record --help``.
     """
     return command(["record"], settings, progress)
@@ -329,11 +335,11 @@ def record(*, progress: Progress = "lines", **settings: object) -> list[str]:
 def video(
     run: str | os.PathLike[str], *, progress: Progress = "lines", **settings: object
 ) -> list[str]:
-    """``overtone video``: films a run's agent; gives the lines that it said.
+    """``overtone video``: films a run's agent; returns its output lines.
 
     Args:
-        run: A :class:`Run`, its folder, or its name.
-        progress: As of :func:`train`.
+        run: A :class:`Run`, its directory, or its name.
+        progress: See :func:`train`.
         settings: Every option of ``overtone video --help``.
     """
     return command(["video"], {"run": run, **settings}, progress)
@@ -343,12 +349,13 @@ def export(
     run: str | os.PathLike[str], to: str | os.PathLike[str], *, progress: Progress = "lines",
     **settings: object,
 ) -> list[str]:
-    """``overtone export``: writes a run's agent into the folder ``to``; gives the lines that it said.
+    """``overtone export``: writes a run's agent into the directory ``to``; returns its output
+    lines.
 
     Args:
-        run: A :class:`Run`, its folder, or its name.
-        to: The folder to write.
-        progress: As of :func:`train`.
+        run: A :class:`Run`, its directory, or its name.
+        to: The directory to write.
+        progress: See :func:`train`.
         settings: Every option of ``overtone export --help``.
     """
     return command(["export"], {"run": run, "to": to, **settings}, progress)
@@ -357,11 +364,11 @@ def export(
 def import_(
     folder: str | os.PathLike[str], *, progress: Progress = "lines", **settings: object
 ) -> list[str]:
-    """``overtone import``: makes a run of an agent that was exported; gives the lines that it said.
+    """``overtone import``: imports an exported agent as a run; returns its output lines.
 
     Args:
-        folder: What :func:`export` wrote, or Hugging Face's ``save_pretrained``.
-        progress: As of :func:`train`.
+        folder: A directory of :func:`export`, or of Hugging Face's ``save_pretrained``.
+        progress: See :func:`train`.
         settings: Every option of ``overtone import --help``.
     """
     return command(["import"], {"from": folder, **settings}, progress)

@@ -1,4 +1,4 @@
-"""Actions as an environment of Gymnasium takes them."""
+"""Actions in the form that a Gymnasium environment expects."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Taken:
-    """Actions of a task, as list positions or rows of numbers, in the form that ``env.step`` takes.
+class ActionConverter:
+    """Converter of a task's actions, indices or rows of numbers, to the form that ``env.step``
+    expects.
 
-    The environment says its space where it can be made here. Where it cannot, the names of the
-    actions say it, as they stand in the agent: ``1``, or ``0|2`` of a MultiDiscrete. What is not
-    known stays as the agent gives it.
+    The action space is the environment's, if it can be created here. Otherwise it follows from the
+    agent's names of the actions: ``1``, or ``0|2`` for a MultiDiscrete. Without either, actions
+    stay as they are.
     """
 
     def __init__(self, task: str, names: list[str] | None) -> None:
@@ -25,7 +26,7 @@ class Taken:
         try:
             numbers = [[int(part) for part in name.split("|")] for name in names or []]
         except ValueError:
-            # Names of a game's actions are words, and its environment takes positions.
+            # Names of a game's actions are words, and its environment expects indices.
             return
         if not numbers:
             return
@@ -44,22 +45,22 @@ class Taken:
         if self._space is None:
             return actions
         space = self._space
-        # A bound of 64 bits may lie inside of its 32 bits, in which actions come.
+        # A 64-bit bound may lie inside of its 32-bit rounding, and actions have 32 bits.
         clipped = np.clip(actions.reshape(len(actions), *space.shape), space.low, space.high)
         return clipped.astype(space.dtype)
 
 
 def _space(name: str) -> Any:
-    """The space of actions of ``module:Name-v0,key=value``; None where it cannot be made here."""
+    """The action space of ``module:Name-v0,key=value``; None if it cannot be created here."""
     try:
         import gymnasium
 
-        # A comma within a value does not stand before `key=`.
+        # A comma within a value is not followed by `key=`.
         environment, *settings = re.split(r",(?=\w+=)", name)
         options = {key: _value(text) for key, text in (each.split("=", 1) for each in settings)}
         made = gymnasium.make(environment, **options)
     except Exception:
-        # An environment that is not here raises what it likes: the names of actions stand in.
+        # A missing environment may raise any exception; the names of actions are used instead.
         return None
     space = made.action_space
     made.close()

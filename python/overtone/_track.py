@@ -1,7 +1,7 @@
 """``overtone track``: sends the curves of runs to Weights & Biases, MLflow or Trackio.
 
-Reads what a run has written and imports nothing of Overtone, so it also runs as a file. What was
-sent is noted in the run's folder: a second call sends only what is new.
+It reads a run's files and does not import Overtone, so it also runs as a file. The run's directory
+records the sent rows: a second call sends only new ones.
 """
 
 from __future__ import annotations
@@ -22,38 +22,37 @@ from typing import Any, Protocol, cast
 USAGE = """\
 overtone track wandb|mlflow|trackio RUN… [key=value…]
 
-  project=overtone   project, or experiment, in which the runs appear
-  runs=runs          folder of the runs, where a RUN that is no path is looked for
-  follow=false       true: send what the runs write until they are finished
-  every=10           seconds between two looks, with follow=true
+  project=overtone project, or experiment, in which the runs appear runs=runs directory that
+  contains the runs, for a RUN that is not a path follow=false true: send what the runs write until
+  they are finished every=10 seconds between two checks, with follow=true
 
-Each tracker is a Python package of its own: pip install wandb, mlflow or trackio. Where they send
-to, they say: WANDB_MODE=offline, MLFLOW_TRACKING_URI=sqlite:///mlflow.db, TRACKIO_DIR=…"""
+Each tracker is its own Python package: pip install wandb, mlflow or trackio. Their variables set
+the destination: WANDB_MODE=offline, MLFLOW_TRACKING_URI=sqlite:///mlflow.db, TRACKIO_DIR=…"""
 
-#: A run's tables, and what their columns are called at the tracker.
+#: A run's tables, and the prefixes of their columns at the tracker.
 TABLES = {"metrics.csv": "train", "held_out.csv": "held_out", "checkpoints.csv": "played"}
-#: What was sent, in a run's folder.
+#: The record of sent rows, in a run's directory.
 SENT = ".tracked.json"
 
 
 class TrackError(Exception):
-    """What cannot be sent, in one sentence."""
+    """An error of sending, in one sentence."""
 
 
 class Tracker(Protocol):
-    """Where the curves of one run go."""
+    """The destination of one run's curves."""
 
     def log(self, step: int, values: dict[str, float]) -> None:
-        """Takes values after an update."""
+        """Sends the values of an update."""
         ...
 
     def finish(self) -> None:
-        """Ends the run there, or leaves it until more comes."""
+        """Ends the run there, or leaves it until more rows come."""
         ...
 
 
 class Wandb:
-    """Weights & Biases; updates are a column of their own, so that rows may come late."""
+    """Weights & Biases; updates are a separate column, so that rows may come late."""
 
     def __init__(self, project: str, run: Path, identity: str) -> None:
         wandb = package("wandb")
@@ -86,7 +85,7 @@ class Mlflow:
         made = self._client.create_run(experiment.experiment_id, tags=tags, run_name=run.name)
         self._id = made.info.run_id
         for key, value in flat(settings(run)).items():
-            # The longest that MLflow takes.
+            # The maximum length of MLflow.
             self._client.log_param(self._id, key, str(value)[:500])
 
     def log(self, step: int, values: dict[str, float]) -> None:
@@ -127,7 +126,7 @@ def package(name: str) -> Any:
 
 
 def settings(run: Path) -> dict[str, Any]:
-    """A run's settings; as one text where this Python cannot read TOML (before 3.11)."""
+    """A run's settings; as one text if this Python cannot read TOML (before 3.11)."""
     text = (run / "config.toml").read_text(encoding="utf-8")
     try:
         toml = importlib.import_module("tomllib")
@@ -149,20 +148,20 @@ def flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def identity_of(run: Path) -> str:
-    """The same for a run wherever it is resumed, another for every other run."""
+    """An identity of a run, which stays when it is resumed elsewhere."""
     started = run / "provenance.jsonl"
     first = started.read_bytes().split(b"\n", 1)[0] if started.is_file() else b""
     return hashlib.sha256((run / "config.toml").read_bytes() + first).hexdigest()[:16]
 
 
 def rows_of(run: Path, table: str, after: int) -> Iterable[tuple[int, dict[str, float]]]:
-    """The whole rows of a table after a step."""
+    """The complete rows of a table after a step."""
     path = run / table
     if not path.is_file():
         return
     whole = path.read_text(encoding="utf-8").rpartition("\n")[0]
     rows = csv.DictReader(whole.splitlines())
-    # Of what was played, a figure has a row.
+    # In tables of evaluations, each figure has a row.
     for step, of_step in itertools.groupby(rows, lambda row: int(row.pop("step"))):
         if step <= after:
             continue
@@ -175,7 +174,7 @@ def rows_of(run: Path, table: str, after: int) -> Iterable[tuple[int, dict[str, 
 
 
 def number(text: str | None) -> float:
-    """A number of a table; NaN where there is none."""
+    """A number of a table; NaN for other text."""
     try:
         return float(text or "nan")
     except ValueError:
@@ -183,7 +182,7 @@ def number(text: str | None) -> float:
 
 
 class Sending:
-    """One run on its way to one tracker."""
+    """The transfer of one run to one tracker."""
 
     def __init__(self, kind: str, project: str, run: Path) -> None:
         self.run = run
@@ -194,11 +193,11 @@ class Sending:
         self.was_finished = False
 
     def send(self) -> int:
-        """Sends what is new; gives how many rows that was."""
-        # Before the rows are read: what is written after that is seen next time.
+        """Sends new rows; returns their number."""
+        # Checked before reading: rows that are written later are sent next time.
         self.was_finished = (self.run / "finished").exists()
-        noted = self._noted()
-        sent: dict[str, int] = noted.setdefault(self._place, {})
+        recorded = self._recorded()
+        sent: dict[str, int] = recorded.setdefault(self._place, {})
         n_rows = 0
         try:
             for table in TABLES:
@@ -207,22 +206,22 @@ class Sending:
                     sent[table] = step
                     n_rows += 1
         finally:
-            # What was sent before an interruption is not sent again.
+            # Rows that were sent before an interruption are not sent again.
             if n_rows:
-                beside = self.run / f"{SENT}.new"
-                beside.write_text(json.dumps(noted, indent=1), encoding="utf-8")
-                beside.replace(self.run / SENT)
+                temporary = self.run / f"{SENT}.new"
+                temporary.write_text(json.dumps(recorded, indent=1), encoding="utf-8")
+                temporary.replace(self.run / SENT)
         return n_rows
 
-    def _noted(self) -> dict[str, dict[str, int]]:
+    def _recorded(self) -> dict[str, dict[str, int]]:
         path = self.run / SENT
         try:
             return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         except ValueError:
-            raise TrackError(f"{path} is damaged; delete it, and everything is sent anew") from None
+            raise TrackError(f"{path} is damaged. Delete it to send everything again") from None
 
     def finish(self) -> None:
-        """Ends it at the tracker."""
+        """Ends the run at the tracker."""
         self._tracker.finish()
 
 
@@ -230,14 +229,15 @@ def track(
     kind: str, runs: Sequence[Path], project: str = "overtone", follow: bool = False,
     every: float = 10.0,
 ) -> None:
-    """Sends the curves of ``runs``, one after the other, or with ``follow`` all until they end."""
+    """Sends the curves of ``runs``, one after the other; with ``follow``, of one run until it
+    ends."""
     if kind not in TRACKERS:
-        raise TrackError(f"`{kind}` is no tracker: there are {', '.join(TRACKERS)}")
+        raise TrackError(f"`{kind}` is not a tracker: expected one of {', '.join(TRACKERS)}")
     for run in runs:
         if not (run / "config.toml").is_file():
-            raise TrackError(f"{run} is no run: it has no config.toml")
+            raise TrackError(f"{run} is not a run: config.toml is missing")
     if follow and len(runs) > 1:
-        raise TrackError("follow=true: a tracker has one run a process; name one run")
+        raise TrackError("follow=true: a tracker supports one run per process. Name one run")
     for run in runs:
         sending = Sending(kind, project, run)
         try:
@@ -251,23 +251,23 @@ def track(
 
 
 def run_of(name: str, root: Path, options: Iterable[str]) -> Path:
-    """The run at a path, or of a name below ``root``."""
+    """The run at a path, or with a name in ``root``."""
     places = [Path(name), root / name]
     for place in places:
         if (place / "config.toml").is_file():
             return place
     for place in places:
         if place.is_dir():
-            raise TrackError(f"{place} is no run: it has no config.toml")
+            raise TrackError(f"{place} is not a run: config.toml is missing")
     nothing = f"there is no run `{name}`, here or in {root}"
     key, sign, _ = name.partition("=")
     if sign:
-        nothing += f", and no option `{key}`: there are {', '.join(options)}"
+        nothing += f", and `{key}` is not an option: expected one of {', '.join(options)}"
     raise TrackError(nothing)
 
 
 def main(words: Sequence[str]) -> int:
-    """``overtone track``; gives the exit code."""
+    """``overtone track``; returns the exit code."""
     options = {"project": "overtone", "runs": "runs", "follow": "false", "every": "10"}
     named: list[str] = []
     try:
@@ -276,18 +276,18 @@ def main(words: Sequence[str]) -> int:
             return 0 if words else 2
         for word in words[1:]:
             key, _, value = word.partition("=")
-            # A run's name may have a `=`, as those of a study do.
+            # A run's name may contain `=`, as in studies.
             if "=" not in word or key not in options or Path(word).exists():
                 named.append(word)
             else:
                 options[key] = value
         if options["follow"] not in ("true", "false"):
-            raise TrackError(f"follow={options['follow']}: true or false")
+            raise TrackError(f"follow={options['follow']}: expected true or false")
         every = number(options["every"])
         if not every > 0:
-            raise TrackError(f"every={options['every']}: must be a positive number of seconds")
+            raise TrackError(f"every={options['every']}: expected a positive number of seconds")
         if not named:
-            raise TrackError("name the runs: overtone track mlflow RUN")
+            raise TrackError("no run is named. Use overtone track mlflow RUN")
         root = Path(options["runs"])
         found = [run_of(name, root, options) for name in named]
         track(words[0], found, options["project"], options["follow"] == "true", every)

@@ -1,4 +1,4 @@
-"""What the tests share: small data, small agents, an empty folder to work in."""
+"""Shared parts of the tests: small data, small agents, an empty working directory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import overtone as ov
 ROOT = Path(__file__).resolve().parents[2]
 HOPPER = ROOT / "datasets/starter/mujoco/hopper_medium.hdf5"
 
-#: An agent and a run as small as they can be.
+#: A minimal agent and run.
 TINY: dict[str, Any] = {
     "model": {"d_model": 16, "n_layers": 1},
     "train": {"updates": 6, "batch_size": 4, "log_every": 2, "checkpoint_every": 2},
@@ -42,7 +42,7 @@ def carts(episodes: int = 20, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 class Desk(unittest.TestCase):
-    """Each test works in an empty folder of its own."""
+    """Each test has its own empty directory."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -59,6 +59,6 @@ class Desk(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def train(self, **settings: Any) -> ov.Run:
-        """A tiny run on Hopper's recording."""
+        """A tiny run on Hopper's dataset."""
         settings = {"env": "hopper", **TINY, **settings}
         return ov.train(HOPPER, progress="none", **settings)

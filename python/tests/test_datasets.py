@@ -42,14 +42,14 @@ def episodes_of(arrays: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
 
 
 class Datasets(Desk):
-    def test_all_ways_in_give_one_hash(self) -> None:
+    def test_all_sources_have_one_hash(self) -> None:
         arrays = carts()
         data = ov.Dataset.from_arrays(**arrays)
         self.assertEqual(len(data), len(arrays["rewards"]))
         hashes = {data.hash}
         episodes = episodes_of(arrays)
         hashes.add(ov.Dataset.from_episodes(episodes).hash)
-        # As Minari has them: an observation more.
+        # Minari's form: one more observation.
         more = [
             {**each, "observations": np.vstack([each["observations"], np.zeros((1, 4))])}
             for each in episodes
@@ -89,11 +89,11 @@ class Datasets(Desk):
             })
 
         def taken(acted: spaces.Space[Any], which: str) -> dict[str, np.ndarray]:
-            told = [types.SimpleNamespace(**each, actions=each[which]) for each in episodes]
+            copies = [types.SimpleNamespace(**each, actions=each[which]) for each in episodes]
             spec = types.SimpleNamespace(id="Own-v0", kwargs={"render_mode": "human", "size": 3})
             minari = types.SimpleNamespace(
                 env_spec=spec, action_space=acted, observation_space=parts,
-                iterate_episodes=lambda: iter(told),
+                iterate_episodes=lambda: iter(copies),
             )
             data = ov.from_minari(minari)
             self.assertEqual(data.task, "gymnasium/Own-v0,size=3")
@@ -127,7 +127,7 @@ class Datasets(Desk):
         self.assertEqual(data.hash, ov.Dataset.from_arrays(**arrays).hash)
         with self.assertRaisesRegex(ValueError, "no column 'q'"):
             ov.from_pandas(frame, **{**names, "reward": "q"})
-        # pandas' own kinds of numbers, which may lack a value.
+        # pandas' nullable number types.
         nullable = frame.convert_dtypes()
         self.assertEqual(ov.from_pandas(nullable, **names, termination="end").hash, data.hash)
         frame["step"] = frame.groupby("id").cumcount()
@@ -140,9 +140,9 @@ class Datasets(Desk):
                 f"termination: row {np.argmax(~frame['end'])} ends its episode",
                 frame.assign(end=True),
             ),
-            ("termination: true or false, 1 or 0 is", frame.assign(end=frame["end"].astype(str))),
+            ("termination: expected true or false, 1 or 0", frame.assign(end=frame["end"].astype(str))),
             ("sort by 'id' and time", frame.sort_values(["step", "id"])),
-            ("there is no row", frame[:0]),
+            ("frame: expected at least one row", frame[:0]),
         ]:
             with self.assertRaisesRegex(ValueError, words):
                 ov.from_pandas(changed, **names, termination="end")
@@ -169,35 +169,35 @@ class Datasets(Desk):
                 ov.train("minari:mujoco/hopper/medium-v0", progress="none")
 
     def test_numbers_that_may_mean_something_else_warn(self) -> None:
-        def told(**changed: object) -> list[str]:
+        def warned_of(**changed: object) -> list[str]:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 ov.from_arrays(**{**carts(), **changed})  # type: ignore[arg-type]
-            # At the line that made them.
+            # At the caller's line.
             self.assertTrue(all(each.filename == __file__ for each in said), said)
             return [str(each.message) for each in said]
 
-        self.assertEqual(told(), [])
+        self.assertEqual(warned_of(), [])
         actions = carts()["actions"]
-        [words] = told(actions=actions[:, None].astype(float))
+        [words] = warned_of(actions=actions[:, None].astype(float))
         self.assertIn("actions: expected real numbers, found whole numbers, 2 different", words)
         self.assertIn("Save them as integers, one a row, if they are discrete", words)
         pairs = np.column_stack([actions, np.arange(len(actions)) % 3])
-        [words] = told(actions=pairs)
+        [words] = warned_of(actions=pairs)
         self.assertIn("2 whole numbers from 0 to 2", words)
         self.assertIn("numpy.ravel_multi_index", words)
-        # Their bounds, and a task that takes such pairs, say what they are.
-        self.assertEqual(told(actions=pairs, action_low=0, action_high=2), [])
+        # Bounds, or a task with such pairs, remove the doubt.
+        self.assertEqual(warned_of(actions=pairs, action_low=0, action_high=2), [])
         Path("overtone_pairs.py").write_text(PAIRS)
         with mock.patch.object(sys, "path", [str(Path.cwd()), *sys.path]):
-            self.assertEqual(told(actions=pairs, task="gymnasium/overtone_pairs:Pairs-v0"), [])
+            self.assertEqual(warned_of(actions=pairs, task="gymnasium/overtone_pairs:Pairs-v0"), [])
         codes = np.ones((len(actions), 7, 7, 3), np.uint8)
         codes[:, 0, 0, 0] = 4 + actions
-        self.assertIn("data.layout=numbers", " ".join(told(observations=codes)))
-        self.assertEqual(told(observations=codes, pictures=False), [])
+        self.assertIn("data.layout=numbers", " ".join(warned_of(observations=codes)))
+        self.assertEqual(warned_of(observations=codes, pictures=False), [])
         stays = carts()["terminations"]
         stays[:-1] |= stays[1:]
-        [words] = told(terminations=stays)
+        [words] = warned_of(terminations=stays)
         self.assertIn("flags: expected one flag where an episode ends", words)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -207,7 +207,7 @@ class Datasets(Desk):
             )
         self.assertEqual([each.filename for each in said], [__file__])
 
-    def test_where_episodes_end_is_not_guessed(self) -> None:
+    def test_ends_of_episodes_are_not_guessed(self) -> None:
         arrays = {**carts(), "truncations": None}
         arrays["terminations"] = np.zeros_like(arrays["terminations"])
         with self.assertRaisesRegex(ValueError, "truncations: no step terminates"):
@@ -225,14 +225,14 @@ class Datasets(Desk):
         self.assertNotEqual(ov.Dataset.from_arrays(**arrays).path, first.path)
 
     @unittest.skipIf(sys.platform == "win32", "files have other rights there")
-    def test_a_file_can_be_read_by_whom_the_umask_lets(self) -> None:
+    def test_a_file_has_the_permissions_of_the_umask(self) -> None:
         self.addCleanup(os.umask, os.umask(0o027))
         for path in (None, "own.npz"):
             data = ov.from_arrays(**carts(), path=path)
             self.assertEqual(stat.S_IMODE(data.path.stat().st_mode), 0o640)
             self.assertEqual([each.suffix for each in data.path.parent.glob("*.npz")], [".npz"])
 
-    def test_what_is_wrong_is_told_by_array_and_row(self) -> None:
+    def test_errors_name_array_and_row(self) -> None:
         def refused(words: str, **changed: object) -> None:
             with self.assertRaisesRegex(ValueError, words):
                 ov.Dataset.from_arrays(**{**carts(), **changed})  # type: ignore[arg-type]
@@ -243,18 +243,18 @@ class Datasets(Desk):
         refused("rewards: 3 rows", rewards=np.ones(3))
         refused("actions: row 0 is -1", actions=np.full(len(nan), -1))
         refused("terminations and terminals", terminals=carts()["terminations"])
-        refused("observations: numbers", observations=np.full((len(nan), 2), "a"))
-        refused("n_actions=1: row [0-9]+ is beyond it", n_actions=1)
-        refused("action_low: for real-valued actions", action_low=0, action_high=1)
+        refused("observations: expected numbers", observations=np.full((len(nan), 2), "a"))
+        refused("n_actions=1: row [0-9]+ exceeds it", n_actions=1)
+        refused("action_low: applies only to continuous actions", action_low=0, action_high=1)
         real = {"actions": np.zeros((len(nan), 2))}
-        refused("n_actions: for actions of a list", n_actions=2, **real)
-        refused("give both", action_low=0, **real)
+        refused("n_actions: applies only to discrete actions", n_actions=2, **real)
+        refused("set both", action_low=0, **real)
         refused("above action_high", action_low=[0, 1], action_high=[1, 0], **real)
         refused("action_low: 3 numbers", action_low=[0, 1, 2], action_high=9, **real)
         ends = carts()["terminations"]
-        refused("terminations: true or false, .* not <U", terminations=ends.astype(str))
+        refused("terminations: expected true or false, .* got <U", terminations=ends.astype(str))
         refused("truncations: row 2 is 0.5, not 0 or 1", truncations=[0, 1, 0.5, *ends[3:]])
-        with self.assertRaisesRegex(ValueError, "episode 0: there is no actions"):
+        with self.assertRaisesRegex(ValueError, "episode 0: actions or acts is missing"):
             ov.Dataset.from_episodes([{"observations": np.zeros((2, 1)), "rewards": [1, 1], "terminations": [0, 1]}])
         episode = {
             "observations": np.zeros((2, 1)), "actions": [0, 1], "rewards": [1, 1],
@@ -265,7 +265,7 @@ class Datasets(Desk):
             ("episode 1: 3 actions and 2 rewards", {"actions": [0, 1, 0]}),
             ("episode 1: 0 terminations and 2 rewards", {"terminations": []}),
             ("episode 1: terminations: row 1 is nan", {"terminations": [0, np.nan]}),
-            ("episode 1: terminations: step 0 ends it, and it has 2", {"terminations": [1, 0]}),
+            ("episode 1: terminations: step 0 ends the episode, which has 2 steps", {"terminations": [1, 0]}),
         ]:
             with self.assertRaisesRegex(ValueError, words):
                 ov.Dataset.from_episodes([episode, {**episode, **changed}])
@@ -273,7 +273,7 @@ class Datasets(Desk):
             ov.Dataset.open("lost.npz")
 
     def test_every_form_of_an_array_is_one_dataset(self) -> None:
-        """Each form that the program's reader takes is taken, as the same recording."""
+        """Each form that the program's reader accepts is the same dataset."""
         arrays = carts()
         n = len(arrays["rewards"])
         listed = arrays["actions"]
@@ -305,27 +305,27 @@ class Datasets(Desk):
         flat = ov.from_arrays(**{**arrays, "actions": real}).hash
         self.assertEqual(ov.from_arrays(**{**arrays, "actions": real.reshape(n, 2, 2)}).hash, flat)
 
-    def test_what_the_reader_refuses_is_refused_at_once(self) -> None:
+    def test_invalid_arrays_are_refused_at_once(self) -> None:
         arrays = carts()
         n = len(arrays["rewards"])
         for words, changed in {
-            r"rewards: one for each step is expected, not shape \(\d+, 5\)":
+            r"rewards: expected one for each step, got shape \(\d+, 5\)":
                 {"rewards": np.ones((n, 5))},
-            r"terminations: one for each step .* \(\d+, 2\)": {"terminations": np.zeros((n, 2))},
-            "actions: row 3 is 70000, and a list has at most 65535":
+            r"terminations: expected one for each step, .* \(\d+, 2\)": {"terminations": np.zeros((n, 2))},
+            "actions: row 3 is 70000, but at most 65535":
                 {"actions": np.where(np.arange(n) == 3, 70000, 0)},
-            "n_actions=70000: a list has at most": {"n_actions": 70000},
-            "actions: a number or more for each step": {"actions": np.zeros((n, 0))},
-            "observations: a number or more for each step": {"observations": np.zeros((n, 0))},
-            r"rewards: row 0 is beyond float32 \(1e\+39\)": {"rewards": np.full(n, 1e39)},
-            # The program's own reader says it.
+            "n_actions=70000: at most": {"n_actions": 70000},
+            "actions: expected at least one number for each step": {"actions": np.zeros((n, 0))},
+            "observations: expected at least one number for each step": {"observations": np.zeros((n, 0))},
+            r"rewards: row 0 exceeds float32 \(1e\+39\)": {"rewards": np.full(n, 1e39)},
+            # The program's reader raises it.
             "`observations`": {"observations": np.zeros((n, 2, 3, 5, 7), np.uint8)},
         }.items():
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
                 ov.from_arrays(**{**arrays, **changed})  # type: ignore[arg-type]
         self.assertEqual(list((self.folder / "overtone/arrays").glob("*")), [])
 
-    def test_rows_without_an_end_are_told_with_the_key(self) -> None:
+    def test_rows_without_an_end_are_warned_of_with_the_key(self) -> None:
         arrays = carts()
         none = np.zeros(len(arrays["rewards"]), bool)
         with self.assertWarnsRegex(UserWarning, 'data__fragment="keep"') as warned:
@@ -364,7 +364,7 @@ class Datasets(Desk):
             ov.from_d3rlpy(buffer(0.5))
 
     def test_minaris_copy_is_read_as_its_file(self) -> None:
-        """Early flags and missing ones, where no file is read, count as in a file."""
+        """Early and missing flags count as in a file."""
         arrays = carts(episodes=3)
         early = episodes_of(arrays)
         early[0]["truncations"] = np.arange(len(early[0]["rewards"])) == 1
@@ -373,14 +373,14 @@ class Datasets(Desk):
         with self.assertWarns(UserWarning) as warned:
             data = ov.from_minari(minari)
         said = [str(each.message) for each in warned.warnings]
-        self.assertIn("ended before their last step, taken as whole: 1", said[0])
+        self.assertIn("ended before their last step, used as a whole: 1", said[0])
         self.assertIn("without a flag at their last step, left out: 1", said[1])
         self.assertEqual(data.summary()["episodes"], 2)
         del early[1]["truncations"]
-        with self.assertRaisesRegex(ValueError, "episode 1: there is no truncations"):
+        with self.assertRaisesRegex(ValueError, "episode 1: truncations is missing"):
             ov.from_minari(minari)
 
-    def test_minaris_own_file_is_read_where_it_lies(self) -> None:
+    def test_minaris_own_file_is_read_in_place(self) -> None:
         folder = ROOT / "crates/cli/tests/fixtures/minari/mujoco/hopper/tiny-v0"
         storage = types.SimpleNamespace(data_path=folder / "data", total_episodes=4, FORMAT="hdf5")
         spec = types.SimpleNamespace(id="Hopper-v5", kwargs={})
@@ -391,14 +391,14 @@ class Datasets(Desk):
         data = ov.from_minari(minari)
         self.assertEqual((data.path, data.task), (folder / "data", None))
         self.assertEqual(data.hash, ov.Dataset.open(folder).hash)
-        # Of a part of it a copy is made.
+        # A part of it is copied.
         minari.episode_indices = np.arange(3)
-        with self.assertRaisesRegex(ValueError, "episodes: there is none"):
+        with self.assertRaisesRegex(ValueError, "episodes: expected at least one episode"):
             ov.from_minari(minari)
 
     @unittest.skipUnless(importlib.util.find_spec("h5py"), "h5py is not installed")
     def test_minaris_files_and_episodes_are_the_same_dataset(self) -> None:
-        """Spaces by flags by the version of the description: equal hashes both ways in."""
+        """Spaces, flags and versions of the description: equal hashes by file and by episodes."""
         import h5py
 
         random = np.random.default_rng(0)
@@ -414,7 +414,7 @@ class Datasets(Desk):
             "box": spaces.Box(np.float32([-2, 0]), np.float32([2, 10])),
         }
         lengths = [4, 1, 6]
-        # What is set in the second episode, of one step, and in the third.
+        # Flags of the second episode, of one step, and of the third.
         flags: dict[str, dict[str, list[int]]] = {
             "ends": {"terminations": [-1]},
             "limits": {"truncations": [-1]},
@@ -478,7 +478,7 @@ class Datasets(Desk):
                 ))
                 read = ov.Dataset(folder, task="own/arrays")
                 with self.subTest(case):
-                    # An episode that nothing ended is left out, here and in training on the file.
+                    # An episode without an end is left out, here and in training on the file.
                     whole = 1 if flag_name == "none" else len(lengths)
                     counts = [data.summary()["episodes"] for data in (copied, read)]
                     self.assertEqual(counts, [whole, whole])
@@ -487,25 +487,25 @@ class Datasets(Desk):
             cases += 1
         self.assertEqual(cases, 90)
 
-    def test_a_dataset_says_what_it_holds(self) -> None:
+    def test_a_repr_has_a_summary(self) -> None:
         arrays = carts()
         said = repr(ov.from_arrays(**arrays))
         n = len(arrays["rewards"])
         self.assertIn(f"{n} steps in 20 episodes, observations of 4 numbers, 2 discrete", said)
         self.assertRegex(said, r"returns \d+ to \d+, mean [\d.]+\)$")
 
-    def test_files_are_summed_up_and_checked(self) -> None:
+    def test_files_are_summarized_and_checked(self) -> None:
         data = ov.Dataset.open(HOPPER)
         self.assertGreater(data.summary()["episodes"], 10)
         self.assertIsInstance(data.lint(), list)
 
 
 def _space_text(space: Any) -> str:
-    """A space as Minari writes it into its description."""
+    """A space in the form of Minari's description."""
 
-    def told(space: Any) -> dict[str, Any]:
+    def _described(space: Any) -> dict[str, Any]:
         if isinstance(space, spaces.Dict):
-            return {"type": "Dict", "subspaces": {key: told(part) for key, part in space.items()}}
+            return {"type": "Dict", "subspaces": {key: _described(part) for key, part in space.items()}}
         if isinstance(space, spaces.Discrete):
             dtype = str(space.dtype)
             return {"type": "Discrete", "dtype": dtype, "n": int(space.n), "start": int(space.start)}
@@ -514,7 +514,7 @@ def _space_text(space: Any) -> str:
             return {"type": "MultiDiscrete", **shape, "nvec": space.nvec.tolist(), "start": space.start.tolist()}
         return {"type": "Box", **shape, "low": space.low.tolist(), "high": space.high.tolist()}
 
-    return json.dumps(told(space))
+    return json.dumps(_described(space))
 
 
 if __name__ == "__main__":

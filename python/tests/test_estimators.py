@@ -22,7 +22,7 @@ from .common import HOPPER, ROOT, TINY, Desk, carts
 ALGORITHMS: list[type[ov.Estimator]] = [
     ov.DecisionTransformer, ov.BehaviorCloning, ov.RvS, ov.DiscreteCQL, ov.TD3BC, ov.IQL, ov.ReBRAC,
 ]
-#: As small as agents with an actor and critics can be.
+#: Minimal agents with an actor and critics.
 TINY_VALUES: dict[str, Any] = {"train": TINY["train"]}
 
 
@@ -33,7 +33,7 @@ def settings_of(kind: type[ov.Estimator]) -> dict[str, Any]:
 
 class Estimators(Desk):
     def fitted(self, kind: type[ov.Estimator], **settings: Any) -> ov.Estimator:
-        """A tiny one: on Hopper, or on CartPole's shape where a list of actions is needed."""
+        """A tiny fitted agent: on Hopper, or on CartPole's shape for discrete actions."""
         agent = kind(progress="none", **{**settings_of(kind), **settings})
         data = ov.from_arrays(**carts()) if kind is ov.DiscreteCQL else HOPPER
         task = None if kind is ov.DiscreteCQL else "mujoco/hopper"
@@ -41,9 +41,9 @@ class Estimators(Desk):
         return agent
 
     def test_there_is_one_for_each_algorithm_of_the_program(self) -> None:
-        with self.assertRaisesRegex(ov.OvertoneError, "algorithm=none: there are ") as refused:
+        with self.assertRaisesRegex(ov.OvertoneError, "algorithm=none: expected one of ") as refused:
             ov.train(env="hopper", algorithm="none", progress="none")
-        named = re.findall(r"\w+", str(refused.exception).partition("there are ")[2])
+        named = re.findall(r"\w+", str(refused.exception).partition("expected one of ")[2])
         self.assertEqual([kind.algorithm for kind in ALGORITHMS], named)
         self.assertTrue(all(kind.__name__ in ov.__all__ for kind in ALGORITHMS))
 
@@ -77,7 +77,7 @@ class Estimators(Desk):
             agent = ov.DecisionTransformer(progress="none", seed=5, **TINY, **settings).fit()
             self.assertEqual((agent.run_.path / last).read_bytes(), expected, settings)
             self.assertEqual(agent.run_.path.parent.name, settings.get("runs", "runs"))
-        # What `fit` is told comes first.
+        # Arguments of `fit` come first.
         named = {"task": "mujoco/walker2d", "dataset": "medium"}
         agent = ov.DecisionTransformer(progress="none", **named, **TINY)
         agent.fit(ov.from_arrays(**carts()), task="own/carts")
@@ -85,26 +85,26 @@ class Estimators(Desk):
         agent.fit(HOPPER, task="mujoco/hopper")
         self.assertIn(f'dataset = "{HOPPER}"', agent.run_.settings)
         for word in ("callback", "data"):
-            with self.assertRaisesRegex(ValueError, f"no option `{word}`"):
+            with self.assertRaisesRegex(ValueError, f"unknown option `{word}`"):
                 ov.DecisionTransformer(env="hopper", progress="none", **{word: "x"})
 
     def test_a_row_is_the_first_step_of_an_episode(self) -> None:
         agent = self.fitted(ov.DecisionTransformer, target_return=1200)
-        # More than one batch, so that the seam is seen.
+        # More than one batch, so that the boundary is tested.
         seen = np.random.default_rng(1).normal(size=(300, 11)).astype(np.float32)
         acted = agent.predict(seen)
         policy = agent.policy()
         for row in (0, 1, 255, 256, 299):
             first = policy.act(seen[row][None], starts=[True])[0]
             np.testing.assert_allclose(acted[row], first, atol=1e-6)
-        # The order of rows and what was asked before change nothing.
+        # The order of rows and earlier calls have no effect.
         np.testing.assert_allclose(agent.predict(seen[::-1])[::-1], acted, atol=1e-6)
-        # A history does: that is what `policy` is for.
+        # A history has an effect: use `policy` for it.
         policy.act(seen[:1], starts=[True])
         second = policy.act(seen[1:2], rewards=[1.0])[0]
         self.assertGreater(np.abs(second - acted[1]).max(), 1e-4)
 
-    def test_returns_are_asked_for_row_by_row(self) -> None:
+    def test_target_returns_differ_by_row(self) -> None:
         agent = self.fitted(ov.DecisionTransformer, target_return=1200)
         seen = np.random.default_rng(2).normal(size=(3, 11))
         other = agent.predict(seen, 3000)
@@ -112,7 +112,7 @@ class Estimators(Desk):
         np.testing.assert_allclose(mixed[[0, 2]], agent.predict(seen)[[0, 2]], atol=1e-6)
         np.testing.assert_allclose(mixed[1], other[1], atol=1e-6)
         self.assertGreater(np.abs(other - agent.predict(seen)).max(), 1e-5)
-        # Set anew, without learning anew.
+        # Changed without training again.
         agent.set_params(target_return=3000)
         np.testing.assert_allclose(agent.predict(seen), other, atol=1e-6)
 
@@ -124,20 +124,20 @@ class Estimators(Desk):
         np.testing.assert_allclose(agent.predict(seen), played, atol=1e-6)
 
     def test_the_best_action_is_not_drawn(self) -> None:
-        # Nothing but random actions, where it plays.
+        # Random actions as long as it samples.
         agent = self.fitted(ov.DiscreteCQL, discrete_cql__epsilon=1)
         seen = np.zeros((300, 4))
         self.assertEqual(len(set(agent.predict(seen))), 1)
         self.assertEqual(len(set(agent.policy(n_agents=300).act(seen))), 2)
 
-    def test_a_list_of_actions_has_probabilities(self) -> None:
+    def test_discrete_actions_have_probabilities(self) -> None:
         arrays = carts()
         agent = ov.BehaviorCloning(progress="none", **TINY).fit(ov.from_arrays(**arrays))
         seen = arrays["observations"][:9]
         likely = agent.predict_proba(seen)
         np.testing.assert_allclose(likely.sum(axis=1), 1)
         np.testing.assert_array_equal(likely.argmax(axis=1), agent.predict(seen))
-        with self.assertRaisesRegex(ov.OvertoneError, "TD3BC has no probabilities"):
+        with self.assertRaisesRegex(ov.OvertoneError, "TD3BC does not have probabilities"):
             self.fitted(ov.TD3BC).predict_proba(np.zeros((1, 11)))
 
     def test_parameters_are_kept_as_given(self) -> None:
@@ -166,12 +166,12 @@ class Estimators(Desk):
         settings = {"train.updates": 4, **TINY}
         check(2, ov.DecisionTransformer(progress="none", **settings), n_steps=2)
 
-    def test_it_is_pickled_with_the_place_of_its_run(self) -> None:
+    def test_it_is_pickled_with_the_path_of_its_run(self) -> None:
         agent = self.fitted(ov.DecisionTransformer)
         seen = np.zeros((2, 11))
         acted = agent.predict(seen)
         pickled = pickle.dumps(agent)
-        # In another folder it is the same run.
+        # In another directory it is the same run.
         Path("elsewhere").mkdir()
         os.chdir("elsewhere")
         again = pickle.loads(pickled)
@@ -194,14 +194,14 @@ class Estimators(Desk):
         agent = ov.DecisionTransformer(train={"updates": 4}, target_return=3)
         self.assertEqual(clone(agent).get_params(), agent.get_params())
 
-    def test_what_is_wrong_is_told(self) -> None:
-        with self.assertRaisesRegex(ov.OvertoneError, "DecisionTransformer has learned nothing"):
+    def test_errors_name_the_setting(self) -> None:
+        with self.assertRaisesRegex(ov.OvertoneError, "DecisionTransformer is not trained"):
             ov.DecisionTransformer().predict(np.zeros((1, 11)))
         for settings, words in [
             ({"train__learning_rat": 1}, "`train__learning_rat`; .* `train__learning_rate`"),
             ({"train": {"learning_rat": 1}}, "`train__learning_rate`"),
             ({"train__updates": "many"}, "^train__updates=many: expected .* train__updates="),
-            ({"atention": 1}, "no option `atention`"),
+            ({"atention": 1}, "unknown option `atention`"),
         ]:
             with self.subTest(settings), self.assertRaisesRegex(ValueError, words):
                 ov.DecisionTransformer(**settings)
@@ -210,7 +210,7 @@ class Estimators(Desk):
         agent = self.fitted(ov.DecisionTransformer)
         with self.assertRaisesRegex(ValueError, "observations: shape"):
             agent.predict(np.zeros((2, 10)))
-        with self.assertRaisesRegex(ValueError, "there is no row"):
+        with self.assertRaisesRegex(ValueError, "expected at least one row"):
             agent.predict(np.zeros((0, 11)))
         with self.assertRaisesRegex(ValueError, r"observation\[None\]"):
             agent.predict(np.zeros(11))

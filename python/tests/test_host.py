@@ -1,4 +1,4 @@
-"""How the program is started again for the runs of a study."""
+"""Start of the program for the runs of a study."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Host(Desk):
         environment.start()
         self.addCleanup(environment.stop)
         os.environ.pop("OVERTONE_PROGRAM", None)
-        # The program has its own way with Ctrl-C.
+        # The program handles Ctrl-C itself.
         self.addCleanup(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
 
     def installed(self, packages: str, **schemes: str) -> Path:
-        """This package as pip would have put it: where it lies, and the folder of each scheme."""
+        """This package as installed by pip: its path, and the directory of each scheme."""
 
         def paths(scheme: str) -> dict[str, str]:
             home = str(self.folder / schemes.get(scheme, f"no/{scheme}"))
@@ -62,14 +62,14 @@ class Host(Desk):
     def test_the_script_of_this_installation_is_found(self) -> None:
         self.installed("a/lib64", usual="a", user="home")
         self.check(None)
-        # That of another one is not ours.
+        # A script of another installation is not used.
         self.script("home/bin")
         self.check(None)
         self.check_is(self.script("a/bin"))
 
     def check_is(self, program: Path) -> None:
         self.check(program)
-        # Who says which is heard.
+        # An explicit program has priority.
         os.environ["OVERTONE_PROGRAM"] = "mine"
         _host.announce(["study", "run"])
         self.assertEqual(os.environ["OVERTONE_PROGRAM"], "mine")
@@ -81,10 +81,10 @@ class Host(Desk):
         self.check_is(self.script("home/bin"))
 
     @unittest.skipIf(sys.platform == "win32", "there it has another name")
-    def test_the_script_in_a_folder_of_ones_own_is_found(self) -> None:
+    def test_the_script_in_a_target_directory_is_found(self) -> None:
         packages = self.installed("target")
         script = self.script("target/bin")
-        # It finds the package by the environment.
+        # It finds the package through the environment.
         os.environ.pop("PYTHONPATH", None)
         self.check(None)
         os.environ["PYTHONPATH"] = os.pathsep.join(["elsewhere", str(packages)])
@@ -103,12 +103,12 @@ class Host(Desk):
         self.assertEqual(program.parent, self.folder / "overtone/programs")
         runs = [path for path in Path("runs").iterdir() if path.name != "studies"]
         self.assertEqual([ov.load(run).checkpoints for run in runs], [[2, 4, 6]] * 2, said)
-        # It needs nothing of what this process was told of where packages are.
+        # It does not need this process's paths of packages.
         os.environ.pop("PYTHONPATH", None)
-        told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
-        self.assertEqual(told.stdout, f"overtone {ov.__version__}\n")
+        result = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+        self.assertEqual(result.stdout, f"overtone {ov.__version__}\n")
 
-    def test_a_list_that_is_one_value_is_no_axis(self) -> None:
+    def test_a_list_that_is_one_value_is_not_an_axis(self) -> None:
         os.environ["OVERTONE_PROGRAM"] = "none"
 
         def check(cells: str, **settings: object) -> None:
@@ -121,7 +121,7 @@ class Host(Desk):
         check("2 cells", head=["tanh", "gaussian"])
         check("1 cell:", evaluation={"target": ["p50", "p90"], "episodes": 3})
         check("1 cell:", model={"top_percents": [10, 50, 100]})
-        # A dataset brings its task.
+        # A dataset sets its task.
         said = ov.study(
             "run", dataset=ov.from_arrays(**carts()), seed=[1, 2], plan=True, progress="none"
         )
@@ -134,8 +134,8 @@ class Host(Desk):
 
     def test_without_a_program_a_study_is_refused_in_a_sentence(self) -> None:
         def check(part: str) -> None:
-            told = f"there is none: .*nowhere.* cannot be used .*{part}.*OVERTONE_PROGRAM"
-            with self.assertRaisesRegex(ov.OvertoneError, told) as refused:
+            pattern = f"it is missing: .*nowhere.* cannot be used .*{part}.*OVERTONE_PROGRAM"
+            with self.assertRaisesRegex(ov.OvertoneError, pattern) as refused:
                 ov.study("run", env="hopper", seed=[1, 2], progress="none")
             self.assertNotIn("\n", str(refused.exception))
 
@@ -143,7 +143,7 @@ class Host(Desk):
         is_windows = sys.platform == "win32"
         with mock.patch.object(sys, "executable", str(self.folder / "no-python")):
             check("on Windows" if is_windows else "no-python.*(not found|No such file)")
-            # As a shell calls it.
+            # As from a shell.
             called = mock.patch.object(sys, "argv", ["overtone", "study", "resume"])
             errors = io.StringIO()
             with called, contextlib.redirect_stderr(errors):
@@ -152,7 +152,7 @@ class Host(Desk):
         (self.folder / "file").write_text("")
         os.environ["XDG_CACHE_HOME"] = str(self.folder / "file")
         check("on Windows" if is_windows else "file")
-        # What starts nothing needs no program.
+        # A command without runs does not need the program.
         ov.command(["--version"], progress="none")
 
 

@@ -1,4 +1,4 @@
-"""The notebooks and the how-to pages do what they say, at a small size."""
+"""The notebooks and the how-to pages work, at a small size."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Documents(Desk):
         super().setUp()
         settings = {"OVERTONE_QUICK": "1"}
         if "OVERTONE_TEST_PROGRAM" in os.environ:
-            # What a study starts for each cell.
+            # The program that a study starts for each cell.
             settings["OVERTONE_PROGRAM"] = os.environ["OVERTONE_TEST_PROGRAM"]
         for patch in (
             mock.patch.dict(os.environ, settings),
-            # Modules that lie in the current folder are found, as in a notebook.
+            # Modules of the current directory are found, as in a notebook.
             mock.patch.object(sys, "path", ["", *sys.path]),
         ):
             patch.start()
@@ -46,7 +46,7 @@ class Documents(Desk):
         """Runs pieces of code, one after the other, in a folder of their own; gives what they
         printed."""
         os.chdir(tempfile.mkdtemp(dir=self.folder))
-        # What is in a clone: the starter sets, and the packages that `just setup` installed.
+        # The contents of a clone: the starter sets, and the packages of `just setup`.
         for name in ("datasets", ".venv"):
             Path(name).symlink_to(ROOT / name)
         said, names = io.StringIO(), {"__name__": "__main__"}
@@ -76,7 +76,7 @@ class Documents(Desk):
         self.assertEqual(len(re.findall(r"head=\w+ +-?\d+ \[-?\d+, -?\d+\]   seeds: ", said)), 3, said)
 
     def test_the_quick_start_balances_the_pole(self) -> None:
-        """Whatever the training seed: the page promises 475 of 500 with 19 of 20."""
+        """For any training seed: the page promises 475 of 500 with 19 of 20."""
         if importlib.util.find_spec("gymnasium") is None:
             self.skipTest("gymnasium is not installed")
         page = (DOCS / "python-quick-start.md").read_text(encoding="utf-8")
@@ -99,7 +99,7 @@ class Documents(Desk):
 
     def test_pages(self) -> None:
         def smaller(function: Any) -> Any:
-            """Sizes of the tests in place of those of the page."""
+            """Sizes for tests instead of the sizes on the page."""
             def called(*args: Any, **settings: Any) -> Any:
                 return function(*args, **small(settings))
 

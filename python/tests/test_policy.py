@@ -31,7 +31,7 @@ class Shown(gymnasium.Env[np.ndarray, object]):
 
 class Policies(Desk):
     def test_an_episode_played_in_python_is_the_programs(self) -> None:
-        # Gymnasium steps it here, our own simulation there: the return must be the same.
+        # Gymnasium's simulation here, ours there: the return must be the same.
         run = self.train(**{"evaluation.episodes": 2, "evaluation.target": 2000, "evaluation.protocol": "v5"})
         (evaluation,) = run.evaluations().values()
         policy = run.policy(2000)
@@ -62,14 +62,14 @@ class Policies(Desk):
         np.testing.assert_array_equal(second(20.0), second(1.0))
         self.assertTrue((second(20.0) != second(0.0)).any())
 
-    def test_damaged_weights_are_passed_over_and_told(self) -> None:
+    def test_damaged_weights_are_skipped_with_a_warning(self) -> None:
         run = self.train(**{"train.checkpoint_every": 1})
         newest = sorted(run.path.glob("checkpoints/step-*"))[-1]
         (newest / "model.safetensors").write_bytes(b"")
         with self.assertWarnsRegex(UserWarning, "skipped a checkpoint: .*model.safetensors"):
             run.policy("p50")
 
-    def test_agents_know_nothing_of_one_another(self) -> None:
+    def test_agents_are_independent(self) -> None:
         policy = self.train().policy("p50", n_agents=5)
         random = np.random.default_rng(1)
         seen = random.normal(size=(4, 5, 11)).astype(np.float32)
@@ -79,7 +79,7 @@ class Policies(Desk):
             alone = [policy.act(step[[agent]], agents=[agent])[0] for step in seen]
             np.testing.assert_allclose(alone, together[:, agent], atol=1e-6)
 
-    def test_a_list_of_actions_is_drawn_with_a_seed(self) -> None:
+    def test_discrete_actions_are_drawn_with_a_seed(self) -> None:
         data = ov.Dataset.from_arrays(**carts())
         run = ov.train(data, "gymnasium/CartPole-v1", progress="none", **TINY)
         seen = np.random.default_rng(2).normal(size=(1, 4))
@@ -96,7 +96,7 @@ class Policies(Desk):
         action = likely.act(seen)[0]
         self.assertEqual(action, np.argmax(probabilities[0]))
 
-    def test_other_packages_forms_say_the_same(self) -> None:
+    def test_other_packages_interfaces_agree(self) -> None:
         run = self.train()
         seen = np.random.default_rng(3).normal(size=(3, 11)).astype(np.float32)
         policy = run.policy(1500)
@@ -108,7 +108,7 @@ class Policies(Desk):
         np.testing.assert_array_equal(theirs, mine)
 
     def test_predict_draws_or_takes_the_most_probable(self) -> None:
-        """Whatever the policy was made with; `act` chooses as it was made."""
+        """Independent of the policy's setting, which `act` uses."""
         arrays = carts()
         rows = arrays["observations"][:80]
         start = np.ones(80, bool)
@@ -139,7 +139,7 @@ class Policies(Desk):
                 chosen = policy.act(rows, starts=start)
                 self.assertEqual(bool((chosen != likely).any()), made is not True)
 
-    def test_an_agent_that_cannot_draw_says_so(self) -> None:
+    def test_an_agent_without_a_distribution_refuses_draws(self) -> None:
         run = ov.train(
             HOPPER, "mujoco/hopper", algorithm="td3_bc", progress="none", train=TINY["train"],
             **{"evaluation.episodes": 0},
@@ -149,14 +149,14 @@ class Policies(Desk):
             lambda: run.policy(deterministic=False),
             lambda: run.policy().predict(seen, deterministic=False),
         ):
-            with self.assertRaisesRegex(ValueError, "deterministic=False: .* no distribution"):
+            with self.assertRaisesRegex(ValueError, "deterministic=False: .* does not have a distribution"):
                 call()
         np.testing.assert_array_equal(
             run.policy().predict(seen, deterministic=True)[0], run.policy().act(seen)
         )
 
     def test_predict_gives_what_the_environment_takes(self) -> None:
-        """Of each kind of space, as the program plays it."""
+        """For each kind of space, as in the program."""
         seen = np.random.default_rng(0).normal(size=(40, 3))
         ends = np.arange(40) % 10 == 9
         for name, space, actions in [
@@ -186,7 +186,7 @@ class Policies(Desk):
                     flat = np.stack(np.unravel_index(positions, (2, 3, 2, 1)), axis=1)
                     np.testing.assert_array_equal(taken, flat.reshape(-1, 2, 2) + space.start)
 
-    def test_rewards_that_are_not_told_are_missed_once(self) -> None:
+    def test_missing_rewards_are_warned_of_once(self) -> None:
         run = self.train()
         seen = np.zeros((1, 11))
         policy = run.policy(1500)
@@ -202,12 +202,12 @@ class Policies(Desk):
         cloned = self.train(algorithm="behavior_cloning")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            # Neither reads a reward.
+            # Neither uses a reward.
             for other in (cloned.policy(), run.policy(top_percent=100)):
                 for _ in range(3):
                     other.predict(seen)
 
-    def test_how_much_an_agent_asks_for_can_be_said(self) -> None:
+    def test_the_return_quantile_can_be_set(self) -> None:
         run = self.train()
         seen = np.random.default_rng(4).normal(size=(1, 11)).astype(np.float32)
         acted = [
@@ -222,7 +222,7 @@ class Policies(Desk):
         with self.assertRaisesRegex(ValueError, "model.return_head=hl_gauss"):
             self.train(model=model).policy(return_quantile=0.5)
 
-    def test_an_agent_can_act_as_the_best_did(self) -> None:
+    def test_a_top_percent_can_be_set(self) -> None:
         run = self.train(model={**TINY["model"], "top_percents": "10,100"})
         seen = np.random.default_rng(4).normal(size=(1, 11)).astype(np.float32)
         tenth, again, all_, asked = (
@@ -232,12 +232,12 @@ class Policies(Desk):
         np.testing.assert_array_equal(tenth, again)
         self.assertFalse(np.array_equal(tenth, all_))
         np.testing.assert_array_equal(asked, run.policy(1500, top_percent=0).act(seen))
-        with self.assertRaisesRegex(ValueError, "top_percent=20: this agent was told of 10, 100 %"):
+        with self.assertRaisesRegex(ValueError, "top_percent=20: expected one of 10, 100"):
             run.policy(top_percent=20)
-        with self.assertRaisesRegex(ValueError, "acts as in the top 10 % of the recording"):
+        with self.assertRaisesRegex(ValueError, "conditioned on the top 10 % of its dataset"):
             run.policy(top_percent=10).act(seen, target_returns=[3.0])
 
-    def test_a_call_that_is_refused_begins_no_episode(self) -> None:
+    def test_a_refused_call_does_not_start_an_episode(self) -> None:
         run = self.train()
         seen = np.random.default_rng(5).normal(size=(2, 11)).astype(np.float32)
         expected = run.policy(n_agents=2).act(seen)
@@ -264,7 +264,7 @@ class Policies(Desk):
         def work() -> None:
             acted.append(policies[0].act(seen))
             self.assertEqual(policies[0].task, "mujoco/hopper")
-            # The last that knows it: it ends here.
+            # The last reference: it ends here.
             policies.clear()
 
         with mock.patch.object(sys, "unraisablehook") as lost:
@@ -294,7 +294,7 @@ class Policies(Desk):
         )
         model = {"d_model": 16, "n_layers": 1, "n_heads": 1}
         run = ov.train(data, progress="none", **{**TINY, "model": model})
-        # The order in which an array lies in memory is the caller's.
+        # The array may have any memory order.
         fortran = ov.from_arrays(
             np.asfortranarray(frames), np.arange(40) % 2, np.ones(40), np.arange(40) % 10 == 9,
             path="fortran.npz",
@@ -311,10 +311,10 @@ class Policies(Desk):
         for kind in (np.int64, np.float32):
             np.testing.assert_array_equal(likely(frames[:1].astype(kind)), expected)
         for wrong in (frames[:1] / 255, frames[:1] + np.int64(256), frames[:1] - np.int64(300)):
-            with self.assertRaisesRegex(ValueError, "whole numbers from 0 to 255 are expected"):
+            with self.assertRaisesRegex(ValueError, "whole numbers from 0 to 255 expected"):
                 policy.act(wrong)
 
-    def test_what_does_not_fit_is_refused_by_name(self) -> None:
+    def test_invalid_arguments_are_refused_by_name(self) -> None:
         policy = self.train().policy(n_agents=2)
         for words, call in [
             ("observations: shape", lambda: policy.act(np.zeros((2, 10)))),
@@ -323,16 +323,16 @@ class Policies(Desk):
             ("agents: whole numbers", lambda: policy.act(np.zeros((2, 11)), agents=[True, False])),
             ("agents: whole numbers", lambda: policy.act(np.zeros((2, 11)), agents=[0.2, 1.7])),
             (r"observation\[None\]", lambda: policy.act(np.zeros(11))),
-            ("seed=-1: must lie", lambda: self.train().policy(seed=-1)),
+            ("seed=-1: expected 0 to", lambda: self.train().policy(seed=-1)),
         ]:
             with self.assertRaisesRegex(ValueError, words):
                 call()
         self.assertEqual(policy.act(np.zeros((0, 11)), agents=[]).shape, (0, 3))
-        with self.assertRaisesRegex(ov.OvertoneError, "there is no run `nobody`") as told:
+        with self.assertRaisesRegex(ov.OvertoneError, "there is no run `nobody`") as refused:
             ov.Policy("nobody")
         with self.assertRaises(ov.OvertoneError) as program:
             ov.command(["resume", "run=nobody"], progress="none")
-        self.assertEqual(str(told.exception), str(program.exception))
+        self.assertEqual(str(refused.exception), str(program.exception))
         with self.assertRaisesRegex(ValueError, "p101"):
             self.train().policy("p101")
 

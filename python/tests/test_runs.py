@@ -1,4 +1,4 @@
-"""Runs are found by their folders and by their names."""
+"""Runs are found by their directories and by their names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .common import Desk
 
 
 class Runs(Desk):
-    def test_a_name_is_as_good_as_a_folder(self) -> None:
+    def test_a_name_is_as_good_as_a_directory(self) -> None:
         run = self.train()
         name = run.path.name
         self.assertEqual(run.path, Path("runs") / name)
@@ -22,33 +22,33 @@ class Runs(Desk):
         for called in (name, run, run.path):
             self.assertEqual(ov.Policy(called).task, "mujoco/hopper")
         for called in (name, run, str(run.path), [Path(name)]):
-            told = ov.evaluate(called, episodes=1, target=3000, progress="none")
-            self.assertEqual(list(told), [str(run.path / "evaluation.json")], called)
+            written = ov.evaluate(called, episodes=1, target=3000, progress="none")
+            self.assertEqual(list(written), [str(run.path / "evaluation.json")], called)
         self.assertIn(f"report: {run.path}/report.html", ov.report(name, video=False)[-1])
 
-    def test_names_are_looked_for_where_it_is_said(self) -> None:
+    def test_names_are_searched_in_run_dir(self) -> None:
         run = self.train(run_dir="others")
         name = run.path.name
         self.assertEqual(ov.load(name, "others").path, run.path)
-        told = ov.evaluate(name, episodes=1, target=3000, run_dir="others", progress="none")
-        self.assertEqual(list(told), [str(run.path / "evaluation.json")])
+        written = ov.evaluate(name, episodes=1, target=3000, run_dir="others", progress="none")
+        self.assertEqual(list(written), [str(run.path / "evaluation.json")])
         ov.report(name, run_dir="others", video=False)
         ov.report(name, runs="others", video=False, name="again")
         ov.report(run_dir="others", video=False, name="newest")
         for page in ("report", "again", "newest"):
             self.assertTrue((run.path / f"{page}.html").is_file(), page)
 
-    def test_who_is_no_run_is_told_before_anything_is_played(self) -> None:
+    def test_an_unknown_run_is_refused_before_any_evaluation(self) -> None:
         (self.folder / "runs/empty").mkdir(parents=True)
         for call in (ov.load, ov.evaluate, ov.report, ov.Policy):
             with self.assertRaisesRegex(ov.OvertoneError, "no run `nobody`, here or in runs"):
                 call("nobody")
             with self.assertRaisesRegex(ov.OvertoneError, "runs/empty is no run: it has no config"):
                 call("empty")
-        with self.assertRaisesRegex(ValueError, "runs: there is none"):
+        with self.assertRaisesRegex(ValueError, "runs: expected at least one run"):
             ov.evaluate([])
 
-    def test_a_path_is_looked_at_before_the_task_is_asked_for(self) -> None:
+    def test_a_path_is_checked_before_the_task(self) -> None:
         with self.assertRaisesRegex(FileNotFoundError, "there is no dataset at records/none"):
             ov.train("records/none", progress="none")
         with self.assertRaisesRegex(FileNotFoundError, "there is no dataset at records/none"):
@@ -66,7 +66,7 @@ class Runs(Desk):
             ov.video(run, steps=20)
         self.assertEqual(call.call_args[0][0], ["video", f"run={run.path}", "steps=20"])
 
-    def test_a_run_with_an_equals_sign_in_its_name_is_no_option(self) -> None:
+    def test_a_run_with_an_equals_sign_in_its_name_is_not_an_option(self) -> None:
         run = self.train()
         name = "2026-evaluation.return_quantile=0.9_s1"
         path = run.path.rename(run.path.with_name(name))
@@ -76,8 +76,8 @@ class Runs(Desk):
             (words, _), _ = call.call_args
             options = ["video=false", "level=0.9", "runs=runs"]
             self.assertEqual(words, ["report", str(path.absolute()), *options])
-        told = ov.evaluate(name, episodes=1, target=3000, progress="none")
-        self.assertEqual(list(told), [str(path / "evaluation.json")])
+        written = ov.evaluate(name, episodes=1, target=3000, progress="none")
+        self.assertEqual(list(written), [str(path / "evaluation.json")])
         self.assertEqual(ov.Policy(name).task, "mujoco/hopper")
         ov.report(name, video=False)
         self.assertTrue((path / "report.html").is_file())

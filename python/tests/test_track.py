@@ -1,4 +1,4 @@
-"""Curves on their way to trackers, of which a stand-in takes notes."""
+"""Sending curves to trackers, which a stand-in records."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Tracking(unittest.TestCase):
         self.assertEqual([step for step, _ in self.logged], [10, 20, 30, 20])
         self.assertEqual(self.logged[-1], (20, {"held_out/loss": 1.25}))
         self.assertIn("sent 0 rows", self.track(*words)[1])
-        # What was played has a row for each figure.
+        # Evaluations have a row for each figure.
         self.write(
             "checkpoints.csv",
             "step,seconds,figure,value\n20,1.5,eval/return,1200.5\n"
@@ -76,7 +76,7 @@ class Tracking(unittest.TestCase):
         played = {"return": 1200.5, "normalized_return": 37.5}
         named = {f"played/eval/{name}": value for name, value in played.items()}
         self.assertEqual(self.logged[-2], (20, named))
-        # Another project has nothing of it yet.
+        # Another project does not have its rows yet.
         self.assertIn("sent 6 rows", self.track("trackio", str(self.run_folder))[1])
         self.assertEqual(len({str(how["name"]) for how in self.begun}), 1)
 
@@ -111,7 +111,7 @@ class Tracking(unittest.TestCase):
         self.assertIn("sent 2 rows", said)
 
     def test_a_run_may_have_an_equals_sign_in_its_name(self) -> None:
-        # As the runs of a study do; one is called as an option is.
+        # Like runs of a study; one has the form of an option.
         runs = self.run_folder.parent
         self.write("metrics.csv", HEADER + "10,30,2.5,1e-4\n")
         for name in ("2026-evaluation.return_quantile=0.9_s1", "project=mine"):
@@ -124,22 +124,22 @@ class Tracking(unittest.TestCase):
             ("project=mine",),
         ]:
             self.assertIn("sent 1 rows", self.track("trackio", *words)[1], words)
-        # By its name, below a folder that comes later.
+        # By its name, with a directory that follows later.
         os.chdir("/")
         words = ("2026-evaluation.return_quantile=0.9_s1", "project=c", f"runs={runs}")
         self.assertIn("sent 1 rows", self.track("trackio", *words)[1])
         self.assertEqual([how["project"] for how in self.begun], ["overtone", "b", "overtone", "c"])
 
-    def test_what_cannot_be_done_is_said_in_a_sentence(self) -> None:
+    def test_errors_are_one_sentence(self) -> None:
         run = str(self.run_folder)
         for words, part in [
-            (("comet", run), "there are wandb, mlflow, trackio"),
+            (("comet", run), "expected one of wandb, mlflow, trackio"),
             (("trackio", "nobody"), "there is no run `nobody`, here or in runs"),
-            (("trackio", str(self.run_folder.parent)), "is no run: it has no config.toml"),
+            (("trackio", str(self.run_folder.parent)), "is not a run: config.toml is missing"),
             (("trackio", run, "follow=yes"), "true or false"),
-            (("trackio", run, "projekt=a"), "no option `projekt`"),
-            (("trackio", run, run, "follow=true"), "name one run"),
-            (("trackio",), "name the runs"),
+            (("trackio", run, "projekt=a"), "`projekt` is not an option"),
+            (("trackio", run, run, "follow=true"), "Name one run"),
+            (("trackio",), "no run is named"),
         ]:
             code, _, errors = self.track(*words)
             self.assertEqual((code, errors.count("\n")), (1, 1), words)

@@ -25,7 +25,7 @@ from overtone import _host
 
 from .common import HOPPER, ROOT, TINY, Desk, carts
 
-#: A cell of kind 4 or 5, which are one grey; the action that its kind names is paid.
+#: A cell of kind 4 or 5, which have the same grey; the action of its kind has the reward.
 CODES = '''
 import gymnasium, numpy
 from gymnasium import spaces
@@ -70,22 +70,22 @@ class Training(Desk):
                 mine, its = (folder / place for folder in (run.path, other))
                 self.assertEqual(mine.read_bytes(), its.read_bytes(), place)
 
-    def test_help_is_told_and_words_that_mean_nothing_are_an_error(self) -> None:
-        (told,) = ov.command(["data", "convert", "--help"], progress="none")
-        self.assertIn("Usage: overtone data convert", told)
+    def test_help_is_returned_and_unknown_words_are_errors(self) -> None:
+        (output,) = ov.command(["data", "convert", "--help"], progress="none")
+        self.assertIn("Usage: overtone data convert", output)
         with self.assertRaisesRegex(ov.OvertoneError, "unrecognized subcommand"):
             ov.command(["trian"], progress="none")
 
-    def test_a_run_begins_with_the_weights_of_another(self) -> None:
+    def test_a_run_is_initialised_from_another(self) -> None:
         first = self.train(seed=4, run_dir="first")
-        # It learns next to nothing, so the weights are those that it began with.
+        # It learns almost nothing, so the weights are the initial ones.
         rate = {"learning_rate": 1e-30, "average_weights": False}
         run = self.train(init=first, seed=5, train={**TINY["train"], **rate})
         self.assertIn(f'init = "{first.path}:6"', run.settings)
         last = "checkpoints/step-00000006/model.safetensors"
         self.assertEqual((run.path / last).read_bytes(), (first.path / last).read_bytes())
 
-    def test_progress_is_told_and_kept(self) -> None:
+    def test_progress_is_reported_and_stored(self) -> None:
         rows: list[ov.Report] = []
         run = self.train(callback=rows.append)
         self.assertEqual([row["step"] for row in rows], [2, 4, 6])
@@ -95,7 +95,7 @@ class Training(Desk):
             self.assertAlmostEqual(row["loss"], loss, places=5)
             self.assertIn("action_loss", row)
 
-    def test_what_a_callback_raises_stops_training_after_a_checkpoint(self) -> None:
+    def test_an_exception_of_a_callback_stops_training_after_a_checkpoint(self) -> None:
         whole = self.train(seed=4, run_dir="whole")
 
         def stop(row: ov.Report) -> None:
@@ -112,9 +112,9 @@ class Training(Desk):
         last = "checkpoints/step-00000006/model.safetensors"
         self.assertEqual((folder / last).read_bytes(), (whole.path / last).read_bytes())
 
-    def test_ctrl_c_leaves_a_checkpoint_and_the_same_call_goes_on(self) -> None:
+    def test_ctrl_c_leaves_a_checkpoint_and_the_same_call_resumes(self) -> None:
         long = {**TINY, "train": {**TINY["train"], "updates": 100_000, "checkpoint_every": 50_000}}
-        # A shell starts what runs in its background deaf to Ctrl-C.
+        # A shell starts background processes that ignore Ctrl-C.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, before)
         steps = [0]
@@ -128,7 +128,7 @@ class Training(Desk):
             steps.append(ov.load(folder).checkpoints[-1])
         self.assertEqual(steps, sorted(set(steps)))
 
-    def test_a_second_ctrl_c_ends_what_listens_to_none(self) -> None:
+    def test_a_second_ctrl_c_is_raised_at_once(self) -> None:
         pressed: list[float] = []
         ended = threading.Event()
 
@@ -137,13 +137,13 @@ class Training(Desk):
             raise KeyboardInterrupt
 
         def press_twice() -> None:
-            # The download has begun, and waits for an answer.
+            # The download has started, and waits for an answer.
             with server.accept()[0]:
                 for n in (1, 2):
                     signal.raise_signal(signal.SIGINT)
                     while len(pressed) < n and not ended.wait(0.01):
                         pass
-                # Where it does not end by that, it does when the connection is lost.
+                # Otherwise it ends when the connection is lost.
                 ended.wait(10)
             server.close()
 
@@ -167,14 +167,14 @@ class Training(Desk):
         self.assertLess(time.monotonic() - pressed[1], 5)
 
     @unittest.skipUnless(sys.platform == "linux", "elsewhere, processes are forked by none")
-    def test_a_forked_process_is_told_that_it_cannot_compute(self) -> None:
+    def test_a_forked_process_refuses_to_compute(self) -> None:
         run = self.train()
         policy, seen = run.policy(), np.zeros((1, 11))
         calls: list[Callable[[], object]] = [
             lambda: self.train(seed=9), run.resume, lambda: policy.act(seen),
             lambda: run.policy().act(seen), lambda: ov.Dataset.open(HOPPER).summary(),
         ]
-        # By fork, as multiprocessing does here before Python 3.14.
+        # By fork, the default of multiprocessing before Python 3.14.
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe()
 
@@ -190,13 +190,13 @@ class Training(Desk):
         process.start()
         self.addCleanup(process.join)
         self.addCleanup(process.kill)
-        told = [ours.recv() if ours.poll(60) else "nothing" for _ in calls]
-        for each in told[:-1]:
+        output = [ours.recv() if ours.poll(60) else "nothing" for _ in calls]
+        for each in output[:-1]:
             self.assertRegex(each, r"^this process was forked .*get_context\('spawn'\)$")
-        self.assertEqual(told[-1], "")
+        self.assertEqual(output[-1], "")
         policy.act(seen)
 
-    def test_who_looks_at_data_may_fork(self) -> None:
+    def test_reading_data_allows_a_fork(self) -> None:
         with mock.patch.object(_host, "_computed", False):
             data = ov.Dataset.open(HOPPER)
             self.assertGreater(len(data.hash) + len(data), 0)
@@ -205,7 +205,7 @@ class Training(Desk):
             self.assertTrue(_host._computed)
 
     @unittest.skipUnless(sys.platform == "linux", "elsewhere, processes are forked by none")
-    def test_a_forked_process_looks_at_a_log_of_frames(self) -> None:
+    def test_a_forked_process_reads_a_log_of_frames(self) -> None:
         self.train()
         log = ov.Dataset.open(ROOT / "datasets/starter/Seaquest")
         child = multiprocessing.get_context("fork").Process(target=log.lint)
@@ -237,7 +237,7 @@ class Training(Desk):
         end = time.perf_counter()
         done.set()
         thread.join()
-        # In the middle half of it, where the program calls nothing of Python's.
+        # In the middle half, in which the program does not call Python.
         tenths = {int(20 * (at - start) / (end - start)) for at in seen} & set(range(5, 15))
         self.assertGreaterEqual(len(tenths), 5, tenths)
 
@@ -251,7 +251,7 @@ class Training(Desk):
         self.assertIn(int(action[0]), (0, 1))
         with self.assertRaisesRegex(ov.OvertoneError, "own/arrays is data without an environment"):
             ov.evaluate(run, episodes=1, progress="none")
-        # Real-valued, between bounds: an agent never leaves them.
+        # Continuous with bounds: an agent stays within them.
         pushed = np.random.default_rng(0).uniform(-2, 5, (len(arrays["actions"]), 2))
         data = ov.from_arrays(
             **{**arrays, "actions": pushed}, action_low=-3, action_high=[6, 7], task="own/valves"
@@ -261,8 +261,8 @@ class Training(Desk):
         acted = run.policy(0.0, n_agents=20).act(100 * arrays["observations"][:20])
         self.assertTrue(((acted >= -3) & (acted <= [6, 7])).all(), acted)
 
-    def test_codes_in_bytes_are_learned_and_played_as_numbers(self) -> None:
-        # A name that no module of Python's has.
+    def test_codes_in_bytes_are_numbers_in_training_and_evaluation(self) -> None:
+        # A name that is not a Python module.
         Path("overtone_codes.py").write_text(CODES)
         patch = mock.patch.object(sys, "path", [str(Path.cwd()), *sys.path])
         patch.start()
@@ -283,30 +283,30 @@ class Training(Desk):
             evaluation={"episodes": 3},
         )
         played = run.evaluations()["evaluation"]["episodes"]
-        # By chance it is 5 of 10, which is all that two kinds of one grey teach.
+        # Chance is 5 of 10, the most that two kinds of the same grey allow.
         self.assertGreaterEqual(min(each["raw_return"] for each in played), 9)
         policy = run.policy(deterministic=True, n_agents=2)
         for shown in (seen[:2], seen[:2].reshape(2, -1)):
             np.testing.assert_array_equal(policy.act(shown, starts=[True, True]), kinds[:2])
         self.assertEqual(policy.predict(seen[0], episode_start=[True])[0], kinds[0])
 
-    def test_data_is_a_recording_or_a_section_of_settings(self) -> None:
+    def test_data_is_a_dataset_or_a_section_of_settings(self) -> None:
         settings: dict[str, Any] = {"env": "hopper", "progress": "none", **TINY}
         run = ov.train(data={"top_percent": 50}, dataset=HOPPER, **settings)
         self.assertIn("top_percent = 50.0", run.settings)
         same = ov.train(HOPPER, data__top_percent=50, run_dir="other", **settings)
         last = "checkpoints/step-00000006/model.safetensors"
         self.assertEqual((run.path / last).read_bytes(), (same.path / last).read_bytes())
-        # A name of a recording stays beside it, and what a dataset says of itself.
+        # The name of a dataset and its own task still count.
         made = ov.from_arrays(**carts())
         run = ov.train(dataset=made, data={"delayed_reward": True}, progress="none", **TINY)
         self.assertIn('task = "own/arrays"', run.settings)
         self.assertIn("delayed_reward = true", run.settings)
         with self.assertRaisesRegex(ValueError, "data and dataset mean the same"):
             ov.train(HOPPER, dataset="medium", **settings)
-        with self.assertRaisesRegex(TypeError, "Dataset or a path is expected, not ndarray"):
+        with self.assertRaisesRegex(TypeError, "expected a Dataset or a path, got ndarray"):
             ov.train(np.zeros(3), **settings)  # type: ignore[arg-type]
-        with self.assertRaisesRegex(ov.OvertoneError, "no option `data.observations`"):
+        with self.assertRaisesRegex(ov.OvertoneError, "unknown option `data.observations`"):
             ov.train({"observations": [1.0]}, **settings)
 
     def test_where_runs_go_is_run_dir_or_runs(self) -> None:
@@ -335,8 +335,8 @@ class Training(Desk):
         })
         self.assertEqual(words, ["a=true", "b=1,2", "c=0.1", "d=2", "e=false,7"])
 
-    def test_a_list_in_a_list_is_no_word(self) -> None:
-        # Of a key whose value is a list itself.
+    def test_a_list_in_a_list_is_refused(self) -> None:
+        # For a key whose value is a list itself.
         key = "model.top_percents"
         self.assertEqual(ov.words({key: [10, 50]}), ov.words({"model": {"top_percents": (10, 50)}}))
         for values in ([[10, 50], [10, 100]], ((10, 50), (10,)), [range(3)], np.eye(2)):

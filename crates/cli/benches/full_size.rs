@@ -1,24 +1,23 @@
-//! The data path at full size: a DQN-replay log of 600,000 slots in six files (4.2 GB
-//! inflated), of which 500,000 transitions are trained on. It needs 4 GB of disk and, besides
-//! `just setup`, nothing.
+//! The data path at full size: training on 500,000 transitions of a DQN-replay log of 600,000 slots
+//! in six files (4.2 GB inflated). It needs 4 GB of disk and `just setup`.
 //!
 //! ```text
 //! cargo bench --workspace --locked --features '' --bench full_size
-//! cargo bench … --bench full_size -- dir=FOLDER parts=prepare,train,batches
+//! cargo bench … --bench full_size -- dir=DIRECTORY parts=prepare,train,batches
 //! ```
 //!
-//! The log repeats the real recording of the Seaquest starter set, so it compresses as a real
-//! one does. Its files have 100,000 slots: what the published Decision Transformer reads of
-//! each published file. With `dir` the log and the converted data stay there and are used
-//! again; without, a temporary folder is.
+//! The log repeats the real recording of the Seaquest starter set, so it compresses like a real
+//! one. Its files have 100,000 slots, as the published Decision Transformer reads from each
+//! published file. With `dir` the log and the converted data are kept there and used again;
+//! otherwise the directory is temporary.
 //!
-//! - `prepare`: reading, hashing, converting and flushing 500,000 transitions, against
-//!   `numpy.load` of the gzip files alone, which writes nothing, in one process and in one
-//!   process a core; by turns.
-//! - `train`: `overtone train` from the log on, then again on converted data that is not in
-//!   memory: time waited for data, and peak memory. Resident memory counts pages of mapped
-//!   files (`VmHWM`); memory of the process's own (`RssAnon`) is printed beside it.
-//! - `batches`: batches of 64 contexts a second, as tensors, against NumPy; by turns.
+//! - `prepare`: reading, hashing, converting and flushing 500,000 transitions, compared with
+//!   `numpy.load` of the gzip files, which does not write, in one process and in one process per
+//!   core; alternating.
+//! - `train`: `overtone train` from the log, then again on converted data that is not in memory:
+//!   waiting time for data, and peak memory. Resident memory includes pages of mapped files
+//!   (`VmHWM`); the process's own memory (`RssAnon`) is printed next to it.
+//! - `batches`: batches of 64 contexts per second, as tensors, compared with NumPy; alternating.
 
 use std::{
     env,
@@ -48,7 +47,7 @@ const UPDATES: usize = 60;
 /// Contexts of a batch that is only assembled.
 const BATCH: usize = 64;
 const OUR_BATCHES: usize = 300;
-/// Set for a child process that converts: the folder.
+/// Set for a child process that converts, to its directory.
 const CONVERT: &str = "OVERTONE_FULL_SIZE_CONVERT";
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -274,18 +273,18 @@ fn our_batches(dataset: Arc<Dataset>) -> Result<f64> {
     Ok(OUR_BATCHES as f64 / start.elapsed().as_secs_f64())
 }
 
-/// What was seen of processes that ran at the same time.
+/// Measurements of processes that ran at the same time.
 struct Watched {
     seconds: f64,
-    /// Sums over the processes of the most that each had resident, in MB.
+    /// Sum of the processes' peak resident memory, in MB.
     peak_mb: f64,
     anonymous_mb: f64,
     file_mb: f64,
-    /// What each printed.
+    /// Output of each process.
     said: Vec<String>,
 }
 
-/// Runs `commands` at the same time, looking at their memory every few milliseconds.
+/// Runs `commands` at the same time, and samples their memory every few milliseconds.
 fn watch(commands: Vec<Command>) -> Result<Watched> {
     let start = Instant::now();
     let children: Vec<_> = commands

@@ -154,7 +154,7 @@ fn play_single(
         left -= played[0].reward / SCALE;
         step_of_episode += 1;
         if played[0].outcome.is_some() {
-            // The context stays full: what it costs is what is asked here.
+            // The context stays full, because its cost is measured.
             env.reset(&[0], &[step as u64])?;
             step_of_episode = 0;
         }

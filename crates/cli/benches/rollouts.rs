@@ -1,11 +1,11 @@
-//! Steps per second of playing Seaquest, emulator included; same model, same emulator, same
-//! run, alternating:
+//! Steps per second in Seaquest, emulator included; same model, same emulator, same run,
+//! alternating:
 //!
 //! - A: 100 episodes as one batch, cached embeddings; emulators and policy by turns
 //! - A2: the same in two halves, so that the emulators of one step while the policy acts for
 //!   the other
-//! - B: one episode, the whole context encoded anew at every step, as the Decision
-//!   Transformer's released evaluation does
+//! - B: one episode, the whole context encoded again at every step, as the Decision Transformer's
+//!   released evaluation does
 //! - C: as B, with plain burn operations instead of the fused ones of `kernels`
 //!
 //! Then whole evaluations of three targets: in one call, and in three calls.
@@ -33,8 +33,9 @@ const WARM_UP: usize = CONTEXT;
 const BATCH_STEPS: usize = 20;
 const SINGLE_STEPS: usize = 60;
 const ROUNDS: usize = 3;
-/// Of the whole evaluations: episodes of each target, and raw frames of an episode at most.
+/// Episodes of each target in a whole evaluation.
 const WHOLE: usize = 4;
+/// Maximum of raw frames of an episode in a whole evaluation.
 const WHOLE_FRAMES: u32 = 600;
 const TARGETS: [f32; 3] = [8.0, 16.0, 32.0];
 
@@ -69,7 +70,7 @@ fn main() -> Result<(), Any> {
     println!("Seaquest, atari preset, {CONTEXT} timesteps of context, steps per second");
     println!("A: {EPISODES} episodes as one batch, emulators and policy by turns");
     println!("A2: {EPISODES} episodes in two halves, emulators and policy side by side");
-    println!("B: one episode, whole context encoded anew; C: B on plain burn operations");
+    println!("B: one episode, whole context encoded again; C: B on plain burn operations");
     println!("round        A       A2        B        C     A2/A      A/B      A/C");
     let mut rates: [Vec<f64>; 7] = Default::default();
     for round in 1..=ROUNDS {

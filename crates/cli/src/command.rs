@@ -12,8 +12,8 @@ pub mod train;
 pub mod video;
 pub mod weights;
 
-/// The first of `words` (each `key=value`) that says something of one of `keys`.
-fn said<'a>(words: &'a [String], keys: &[&str]) -> Option<&'a String> {
+/// The first of `words` (each `key=value`) with one of `keys`.
+fn first_of<'a>(words: &'a [String], keys: &[&str]) -> Option<&'a String> {
     let is_said = |word: &&String| {
         let (key, text) = crate::keys::split(word).unwrap_or_default();
         !text.is_empty() && keys.contains(&&*key)

@@ -1,5 +1,5 @@
-//! A program inside of which commands run, such as Python: it may stop them, and is told what
-//! they say and how training goes.
+//! A host: a program that runs commands inside of itself, such as Python. It may stop them, and
+//! receives their output and training progress.
 
 use std::{
     cell::RefCell,
@@ -14,83 +14,85 @@ use overtone_train::StepReport;
 
 use crate::Cli;
 
-/// What a host is told while a command runs.
+/// An event of a running command, for the host.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A line that would be printed.
-    Said(String),
-    /// Training begins, or goes on, in this run's folder.
-    Began(PathBuf),
-    /// So many updates are done: after every `train.log_every` of them.
+    /// A line of output.
+    Line(String),
+    /// Training starts or resumes in this run's directory.
+    Started(PathBuf),
+    /// A report every `train.log_every` updates.
     Logged(StepReport),
 }
 
-/// What a host lends to a command.
+/// A host's flag and callback for a command.
 struct Host {
     stop: Arc<AtomicBool>,
-    told: Rc<RefCell<dyn FnMut(Event)>>,
+    on_event: Rc<RefCell<dyn FnMut(Event)>>,
 }
 
 thread_local! {
     static HOST: RefCell<Option<Host>> = const { RefCell::new(None) };
 }
 
-/// Does what `words` ask, those after the program's name, on this thread; gives the exit code.
-/// When `stop` is set the command ends as after Ctrl-C; no handler of signals is installed.
+/// Runs the command line `words`, without the program's name, on this thread; returns the exit
+/// code. When `stop` is set, the command ends as after Ctrl-C. No signal handler is installed.
 ///
 /// # Errors
-/// When the command fails, and when the words ask for nothing that there is.
+/// When the command fails, or the words are invalid.
 pub fn run(
     words: &[String],
     stop: Arc<AtomicBool>,
-    mut told: impl FnMut(Event) + 'static,
+    mut on_event: impl FnMut(Event) + 'static,
 ) -> anyhow::Result<u8> {
     let words = std::iter::once("overtone").chain(words.iter().map(String::as_str));
     let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
-        // What was asked for, and no error: help, or the version.
-        Err(asked) if asked.exit_code() == 0 => {
-            told(Event::Said(asked.to_string().trim_end().to_owned()));
+        // The output of --help or --version.
+        Err(output) if output.exit_code() == 0 => {
+            on_event(Event::Line(output.to_string().trim_end().to_owned()));
             return Ok(0);
         }
         Err(refused) => return Err(refused.into()),
     };
-    let told = Rc::new(RefCell::new(told));
-    HOST.replace(Some(Host { stop, told: told.clone() }));
-    let said = move |line| (told.borrow_mut())(Event::Said(line));
-    let ended = overtone_console::host::with_reader(said, || crate::run(cli.command));
+    let on_event = Rc::new(RefCell::new(on_event));
+    HOST.replace(Some(Host { stop, on_event: on_event.clone() }));
+    let on_line = move |line| (on_event.borrow_mut())(Event::Line(line));
+    let ended = overtone_console::host::with_reader(on_line, || crate::run(cli.command));
     HOST.take();
     ended
 }
 
-/// The flag that stops this thread's command, where a host lends one.
+/// The host's flag that stops this thread's command, if there is a host.
 pub(crate) fn stop() -> Option<Arc<AtomicBool>> {
     HOST.with_borrow(|host| host.as_ref().map(|host| host.stop.clone()))
 }
 
-/// Tells the host of training, where there is one.
-pub(crate) fn began(run: &Path) {
-    tell(|| Event::Began(run.to_owned()));
+/// Sends the start of training to the host, if there is one.
+pub(crate) fn started(run: &Path) {
+    send(|| Event::Started(run.to_owned()));
 }
 
-/// Tells the host of updates, where there is one.
+/// Sends a report of updates to the host, if there is one.
 pub(crate) fn logged(report: &StepReport) {
-    tell(|| Event::Logged(report.clone()));
+    send(|| Event::Logged(report.clone()));
 }
 
-/// The program, to be started again with other words; a host names it in `OVERTONE_PROGRAM`.
+/// The path of the program, for starting it with other words; a host sets it in `OVERTONE_PROGRAM`.
 ///
 /// # Errors
-/// When the program cannot find itself.
+/// When the path is unknown.
 pub(crate) fn program() -> anyhow::Result<PathBuf> {
     match std::env::var_os("OVERTONE_PROGRAM").filter(|program| !program.is_empty()) {
         Some(program) => Ok(PathBuf::from(program)),
-        None => std::env::current_exe().context("the program cannot find itself"),
+        None => std::env::current_exe()
+            .context("cannot find the program's own path. Set it in OVERTONE_PROGRAM"),
     }
 }
 
-fn tell(event: impl FnOnce() -> Event) {
-    if let Some(told) = HOST.with_borrow(|host| host.as_ref().map(|host| host.told.clone())) {
-        (told.borrow_mut())(event());
+fn send(event: impl FnOnce() -> Event) {
+    if let Some(on_event) = HOST.with_borrow(|host| host.as_ref().map(|host| host.on_event.clone()))
+    {
+        (on_event.borrow_mut())(event());
     }
 }

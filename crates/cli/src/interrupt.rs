@@ -1,4 +1,4 @@
-//! Ctrl-C.
+//! Ctrl-C: the stop flag, and the error of interrupted work.
 
 use std::{
     error::Error,
@@ -14,11 +14,11 @@ use overtone_eval::RolloutError;
 
 use crate::host;
 
-/// Exit code of work that was stopped before its end: what shells give for Ctrl-C.
+/// Exit code of interrupted work, as shells have it for Ctrl-C.
 pub const EXIT_CODE: u8 = 130;
 
-/// A flag that the first Ctrl-C (or SIGTERM) sets, for work that can end well; the second
-/// one ends the program. Where a host runs the command, the flag is the host's.
+/// A flag that the first Ctrl-C (or SIGTERM) sets, so that the work can end cleanly. The second one
+/// ends the program. If a host runs the command, the flag is the host's.
 pub fn listen() -> Result<Arc<AtomicBool>> {
     if let Some(stop) = host::stop() {
         return Ok(stop);
@@ -35,15 +35,15 @@ pub fn listen() -> Result<Arc<AtomicBool>> {
             std::process::exit(EXIT_CODE.into());
         }
         if !overtone_console::host::is_quiet() {
-            warn!("\nending what is under way (again to quit at once)");
+            warn!("\nfinishing the current step (press again to quit at once)");
         }
     })
     .context("cannot listen for Ctrl-C")?;
-    // Only now is there somebody who sets it.
+    // Kept only after the handler that sets it is installed.
     Ok(known.insert(flag).clone())
 }
 
-/// An error where `stop` is set; `left` says what is left of the work.
+/// An error if `stop` is set; `left` describes the remains of the work.
 ///
 /// # Errors
 /// [`Stopped`].
@@ -54,7 +54,7 @@ pub fn check(stop: &AtomicBool, left: &'static str) -> Result<(), Stopped> {
     }
 }
 
-/// Work other than playing that was asked to end, and what is left of it.
+/// Interrupted work other than rollouts, with the remains of it.
 #[derive(Debug)]
 pub struct Stopped(pub &'static str);
 
@@ -66,7 +66,7 @@ impl fmt::Display for Stopped {
 
 impl Error for Stopped {}
 
-/// Whether this is what work says that was asked to end.
+/// Whether this is the error of interrupted work.
 pub fn is_stop(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.is::<Stopped>() || matches!(cause.downcast_ref(), Some(RolloutError::Stopped { .. }))
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn who_cannot_listen_is_told_each_time() {
-        // A handler of the process's own, as a host has one.
+        // The process's own handler, as in a host.
         ctrlc::set_handler(|| {}).unwrap();
         for _ in 0..2 {
             let error = listen().unwrap_err().to_string();

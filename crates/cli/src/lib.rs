@@ -1,4 +1,4 @@
-//! `overtone`: train offline, play, and report.
+//! `overtone`: train offline, evaluate, and report.
 
 #[macro_use]
 extern crate overtone_console;
@@ -11,7 +11,10 @@ mod runs;
 mod settings;
 pub mod suites;
 
-use std::ffi::OsString;
+use std::{
+    ffi::OsString,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use clap::{Args, Parser, Subcommand};
 use overtone_console::{errors, flags, keys, progress};
@@ -22,7 +25,7 @@ pub use command::{
 };
 pub use settings::{Profile, RunConfig};
 
-/// Offline reinforcement learning: train an agent on recorded episodes, then play it
+/// Offline reinforcement learning: train an agent on recorded episodes, then evaluate it
 #[derive(Parser)]
 #[command(version, about, max_term_width = 100)]
 struct Cli {
@@ -32,58 +35,57 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train an agent on the dataset of a task, then play it
+    /// Train an agent on the dataset of a task, then evaluate it
     #[command(after_help = train_help())]
-    Train(OfTask),
-    /// Continue an interrupted run
+    Train(TaskOptions),
+    /// Resume an interrupted run
     #[command(after_help = keys::after_help(command::train::RESUME_OPTIONS, RESUME))]
     Resume(Options),
-    /// Play a trained agent
+    /// Evaluate a trained agent
     Evaluate {
-        /// What to evaluate
+        /// The evaluation
         #[command(subcommand)]
         what: Evaluate,
     },
-    /// Write one page about runs: scores with intervals, protocol, curves, actions, a video
+    /// Write a report about runs: scores with intervals, protocol, curves, actions, a video
     #[command(after_help = keys::after_help(&command::report::options(), REPORT))]
     Report {
-        /// Runs, by folder or name (the newest by default), and options, `key=value`
+        /// Runs, by directory or name (default: the newest), and options, `key=value`
         #[arg(value_name = "RUN | KEY=VALUE")]
         words: Vec<String>,
     },
-    /// Record a video of one episode, next to the action probabilities
+    /// Record a video of one episode with its action probabilities
     #[command(after_help = keys::after_help(command::video::OPTIONS, VIDEO))]
     Video(Options),
-    /// Record episodes of agents, or of random actions, as a dataset
+    /// Record episodes of agents or of random actions as a dataset
     #[command(after_help = keys::after_help(command::record::OPTIONS, RECORD))]
     Record(Options),
-    /// Train and play a grid of runs, here or on a Slurm cluster, and compare them
+    /// Train, evaluate and compare a grid of runs, locally or on a Slurm cluster
     Study {
-        /// What to do
+        /// The subcommand
         #[command(subcommand)]
         what: Study,
     },
-    /// Write an agent into a folder: as Hugging Face's transformers reads it, or every agent as
-    /// safetensors
+    /// Export an agent to a directory, for Hugging Face's transformers or as safetensors
     #[command(after_help = keys::after_help(command::weights::EXPORT_OPTIONS, EXPORT))]
     Export {
-        /// A run and the folder to write, or `run=RUN to=FOLDER`, and options, `key=value`
-        #[arg(value_name = "RUN FOLDER | KEY=VALUE")]
+        /// A run and the directory to write, or `run=RUN to=DIRECTORY`, and options, `key=value`
+        #[arg(value_name = "RUN DIRECTORY | KEY=VALUE")]
         words: Vec<String>,
     },
-    /// Make a run of an agent that was exported, here or by Hugging Face's transformers
+    /// Import an exported agent as a run, from Overtone or Hugging Face's transformers
     #[command(after_help = keys::after_help(command::weights::IMPORT_OPTIONS, IMPORT))]
     Import {
-        /// The folder, or `from=FOLDER`, and options, `key=value`
-        #[arg(value_name = "FOLDER | KEY=VALUE")]
+        /// The directory, or `from=DIRECTORY`, and options, `key=value`
+        #[arg(value_name = "DIRECTORY | KEY=VALUE")]
         words: Vec<String>,
     },
-    /// Fetch a published dataset into datasets/
+    /// Download a published dataset into datasets/
     #[command(after_help = keys::after_help(command::download::OPTIONS, DOWNLOAD))]
-    Download(OfTask),
+    Download(TaskOptions),
     /// Inspect or check a dataset
     Data {
-        /// What to do with it
+        /// The subcommand
         #[command(subcommand)]
         what: Data,
     },
@@ -97,71 +99,71 @@ struct Options {
 }
 
 #[derive(Args)]
-struct OfTask {
-    /// Options, `key=value`; task=SUITE/NAME or its short form (game=…, env=…), or a dataset
-    /// that says its task, must be given
+struct TaskOptions {
+    /// Options, `key=value`. Set task=SUITE/NAME, its short form (game=…, env=…), or a dataset
+    /// that names its task
     #[arg(value_name = "KEY=VALUE")]
     options: Vec<String>,
 }
 
 #[derive(Args)]
-struct Started {
-    /// A study, by name or folder (the newest by default), and options
+struct StartedStudy {
+    /// A study, by name or directory (default: the newest), and options
     #[arg(value_name = "NAME | KEY=VALUE")]
     words: Vec<String>,
 }
 
 #[derive(Subcommand)]
 enum Evaluate {
-    /// Change one setting of the protocol at a time and play: the effect of each
+    /// Measure the effect of each setting of the protocol by changing one at a time
     #[command(after_help = keys::after_help(command::evaluate::ABLATION_OPTIONS, ABLATION))]
     Ablation(Options),
-    /// Play episodes in the real environment and report the scores
+    /// Run episodes in the real environment and report the scores
     #[command(after_help = keys::after_help(command::evaluate::OPTIONS, ROLLOUTS))]
     Rollouts(Options),
-    /// Play in several acting modes (temperature, return quantile, top percent), and choose
-    /// one in episodes that no score is made of
+    /// Choose an acting mode (temperature, return quantile, top percent) on episodes that no score
+    /// uses
     #[command(after_help = keys::after_help(command::evaluate::CHOOSE_OPTIONS, CHOOSE))]
     Choose(Options),
 }
 
 #[derive(Subcommand)]
 enum Study {
-    /// Write a study to begin with, every key with its reason: FILE.toml
+    /// Write an example study, FILE.toml, with a reason for every key
     Init {
-        /// Where to write it
+        /// The file to write
         file: std::path::PathBuf,
     },
-    /// Start a study: what has run already is not run again
+    /// Start a study; finished runs are not repeated
     #[command(after_help = keys::after_help(&command::study::run_options(), STUDY_RUN))]
     Run {
-        /// A study (FILE.toml, or the name of one that was started), options and settings
+        /// A study (FILE.toml, or the name of a started study), options and settings
         #[arg(value_name = "FILE.toml | NAME | KEY=VALUE")]
         words: Vec<String>,
     },
-    /// Say where each cell stands
+    /// Show the status of each cell
     Status {
-        /// A study, by name or folder (the newest by default), and `runs=…`
+        /// A study, by name or directory (default: the newest), and `runs=…`
         #[arg(value_name = "NAME | KEY=VALUE")]
         words: Vec<String>,
         /// Print JSON on standard output
         #[arg(long)]
         json: bool,
     },
-    /// Do what is not finished of a study that was started
+    /// Resume an interrupted study
     #[command(after_help = keys::after_help(&command::study::resume_options(), STUDY_RESUME))]
-    Resume(Started),
-    /// Write the page that compares the cells
+    Resume(StartedStudy),
+    /// Write the report that compares the cells
     #[command(after_help = keys::after_help(&command::study::report_options(), STUDY_REPORT))]
-    Report(Started),
-    /// Do one cell: what `run` starts
+    Report(StartedStudy),
+    /// Run one cell, as `run` starts it
     #[command(hide = true)]
     Cell {
-        /// The study's folder
+        /// The study's directory
         folder: std::path::PathBuf,
         /// The cell
         cell: String,
-        /// End when standard input does
+        /// Stop when standard input closes
         #[arg(long)]
         until_input_ends: bool,
     },
@@ -169,11 +171,11 @@ enum Study {
 
 #[derive(Subcommand)]
 enum Data {
-    /// Print what a dataset holds: transitions, episodes, returns, actions, anything unusual
+    /// Summarize a dataset: transitions, episodes, returns, actions, anything unusual
     #[command(after_help = keys::after_help(command::data::OPTIONS, INSPECT))]
     Inspect {
-        /// A folder of DQN-replay files (of a game, or of one run), a D4RL or Minari file (HDF5), or
-        /// arrays of your own (.npz)
+        /// A directory of DQN-replay files (of a game, or of one run), a D4RL or Minari file
+        /// (HDF5), or your own arrays (.npz)
         path: std::path::PathBuf,
         /// Print JSON on standard output
         #[arg(long)]
@@ -182,54 +184,55 @@ enum Data {
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },
-    /// Write a dataset as one file that trains, and that Python's `minari` opens
+    /// Convert a dataset to one file for training that Python's `minari` opens too
     #[command(after_help = CONVERT_HELP)]
     Convert {
         /// The dataset, in any format
         from: std::path::PathBuf,
-        /// Where to write: a folder, a file (NAME.hdf5), or minari:NAME/DATASET-v0
+        /// The output: a directory, a file (NAME.hdf5), or minari:NAME/DATASET-v0
         to: String,
-        /// The format, where its files do not say it: ogbench; numbers for bytes that are no pictures
+        /// The format, if the files do not contain it: ogbench; or numbers, for bytes that are not
+        /// images
         #[arg(long, value_name = "NAME", default_value = "")]
         layout: String,
-        /// The task, where the dataset does not say it: mujoco/hopper
+        /// The task, if the dataset does not name it, such as mujoco/hopper
         #[arg(long, value_name = "SUITE/NAME")]
         task: Option<String>,
     },
-    /// Print what is wrong with a dataset: expected, found, what to do
+    /// Check a dataset: expected, found, what to do
     #[command(after_help = LINT_HELP)]
     Lint {
-        /// A folder of DQN-replay files (of a game, or of one run), a D4RL or Minari file (HDF5), or
-        /// arrays of your own (.npz)
+        /// A directory of DQN-replay files (of a game, or of one run), a D4RL or Minari file
+        /// (HDF5), or your own arrays (.npz)
         path: std::path::PathBuf,
         /// Print JSON on standard output
         #[arg(long)]
         json: bool,
-        /// The description to compare it with; by default its own in datasets/
+        /// The dataset card to compare with (default: its card in datasets/)
         #[arg(long, value_name = "FILE.toml")]
         card: Option<std::path::PathBuf>,
-        /// The task, where the dataset does not say it: its spaces and bounds are compared
+        /// The task, if the dataset does not name it; its spaces and bounds are compared
         #[arg(long, value_name = "SUITE/NAME")]
         task: Option<String>,
-        /// The format, where its files do not say it: ogbench; numbers for bytes that are no pictures
+        /// The format, if the files do not contain it: ogbench; or numbers, for bytes that are not
+        /// images
         #[arg(long, value_name = "NAME", default_value = "")]
         layout: String,
-        /// Read the frames of large recordings too, which takes minutes
+        /// Read the frames of large datasets too, which takes minutes
         #[arg(long)]
         all_frames: bool,
     },
 }
 
 const LINT_HELP: &str = "\
-Exit code: 0 without findings or with notes only; 1 for warnings (readable, but not as it should \
-be); 2 for errors (not readable, or training would learn something that was not recorded), and \
-when there is nothing to look at.
+Exit code: 0 without findings or with notes only; 1 for warnings (readable, but not as expected); \
+2 for errors (not readable, or training would learn data that was not recorded), and when there is \
+nothing to check.
 docs/data.md explains each code.
 
 Example: overtone data lint datasets/starter/Seaquest";
 
-const INSPECT: &str = "\
-Example: overtone data inspect datasets/starter/mujoco/hopper_medium.hdf5";
+const INSPECT: &str = "Example: overtone data inspect datasets/starter/mujoco/hopper_medium.hdf5";
 
 const CONVERT_HELP: &str = "\
 Examples: overtone data convert own.npz records/own --task gymnasium/CartPole-v1
@@ -239,13 +242,23 @@ const RECORD: &str = "\
 Examples: overtone record task=gymnasium/CartPole-v1 to=records/cartpole
           overtone record policy=RUN,random share=3,1 switch=50..200 to=records/mixed";
 
+/// Whether the help lists every key: `--help-all`.
+static ALL_KEYS: AtomicBool = AtomicBool::new(false);
+
 fn train_help() -> String {
+    let all = ALL_KEYS.load(Ordering::Relaxed);
+    let before = match all {
+        true => {
+            "Options and their defaults. Defaults that depend on the task or the algorithm are at \
+             the end; the config.toml of a run has the values that it used:"
+        }
+        false => "The most used options and their defaults (--help-all lists every option):",
+    };
     format!(
-        "Options, their defaults and why; what tasks and algorithms change of these stands at the \
-         end, and what a run had in its config.toml:\n{}\n\
+        "{before}\n{}\n\
          Examples: overtone train game=seaquest head=fourier head.frequencies=14 seed=231\n          \
          overtone train env=hopper dataset=medium attention=fourier seed=2",
-        settings::help()
+        settings::help(all)
     )
 }
 
@@ -256,15 +269,15 @@ const REPORT: &str = "Example: overtone report RUN-s123 RUN-s231 RUN-s312 name=s
 const STUDY_REPORT: &str = "Example: overtone study report atari-heads out=pages level=0.9";
 
 const STUDY_RUN: &str = "\
-Every other key is a setting of all runs (overtone train --help), or several, a,b or 1..5, an \
-axis of the grid. A comma inside a value is written as \\, (dataset='folder\\,1/own.npz').
+Every other key is a setting of all runs (overtone train --help). Several values, a,b or 1..5, are \
+an axis of the grid. Write a comma inside a value as \\, (dataset='folder\\,1/own.npz').
 
 Examples: overtone study run game=seaquest head=linear,fourier seed=1..5
           overtone study run studies/atari-heads.toml plan=true
           overtone study run studies/frequencies.toml engine=slurm partition=gpu time=04:00:00 gpus=1";
 
 const STUDY_RESUME: &str = "\
-A study goes on as it was started. For other settings or more seeds start it again: overtone study \
+A study resumes with its settings. To change them, or to add seeds, start it again: overtone study \
 run NAME seed=1..8
 
 Example: overtone study resume atari-heads jobs=2";
@@ -274,8 +287,8 @@ const RESUME: &str = "Example: overtone resume run=RUN device=cuda";
 const VIDEO: &str = "Example: overtone video episode=best every=1";
 
 const EXPORT: &str = "\
-format=hf writes a Decision Transformer of vectors with the tanh head and softmax attention; \
-others are refused with the reason.
+format=hf supports Decision Transformers on vectors with the tanh head and softmax attention. For \
+other agents, use format=safetensors.
 
 Examples: overtone export runs/RUN format=safetensors agents/seaquest
           overtone export run=runs/RUN to=hopper-medium";
@@ -284,31 +297,32 @@ const IMPORT: &str = "\
 Examples: overtone import agents/seaquest
           overtone import from=hopper-medium task=mujoco/hopper statistics=hopper.json";
 
-const ABLATION: &str = "\
-Example: overtone evaluate ablation episodes=100 only=sticky_probability,target_return";
+const ABLATION: &str = "Example: overtone evaluate ablation episodes=100 \
+                        only=sticky_probability,target_return";
 
 const CHOOSE: &str = "Example: overtone evaluate choose temperatures=1,0.5 episodes=50";
 
 const DOWNLOAD: &str = "\
-The program prints a plan first: files, size, time, room on the disk. Run the same command again \
-to continue an interrupted download. Training finds the files by itself.
+The program prints a plan first: files, size, time, free disk space. Run the same command again to \
+resume an interrupted download. Training finds the files by itself.
 
 Examples: overtone download game=seaquest files=10 plan=true
           overtone download env=hopper dataset=medium";
 
-/// The program: reads `words`, its own name first, and does what they ask; gives the exit code.
+/// Runs the command line `words`, whose first word is the program's name; returns the exit code.
 pub fn main(words: &[OsString]) -> u8 {
-    // Of what looks at data only `inspect` has keys.
+    let words: Vec<OsString> = words.iter().map(help_all).collect();
+    // Among the commands about data, only `inspect` has keys.
     let takes_keys = |words: &[String]| {
         words.len() > 1 && (words[1] != "data" || words.get(2).is_some_and(|w| w == "inspect"))
     };
-    let command = match flags::parse::<Cli>(words, takes_keys) {
+    let command = match flags::parse::<Cli>(&words, takes_keys) {
         Ok(cli) => cli.command,
         Err(code) => return code,
     };
-    // A closed standard output is no reason to stop either.
+    // A closed standard output does not stop the command either.
     let _ = overtone_console::host::own_stdout();
-    // Where the exit code says how bad the data is, nothing to look at is the worst.
+    // `lint` reports the severity as its exit code; a missing dataset is an error.
     let is_lint = matches!(command, Command::Data { what: Data::Lint { .. } });
     let ended = run(command);
     let failed = match &ended {
@@ -319,13 +333,22 @@ pub fn main(words: &[OsString]) -> u8 {
     errors::exit_code(ended, failed)
 }
 
-/// Does what was asked; gives the exit code.
+/// Replaces `--help-all` by `--help` and remembers it.
+fn help_all(word: &OsString) -> OsString {
+    if word == "--help-all" {
+        ALL_KEYS.store(true, Ordering::Relaxed);
+        return "--help".into();
+    }
+    word.clone()
+}
+
+/// Runs a command; returns the exit code.
 fn run(command: Command) -> anyhow::Result<u8> {
     if !matches!(command, Command::Train(_) | Command::Resume(_)) {
         processes::refuse_copies()?;
     }
     match command {
-        Command::Train(OfTask { options }) => return command::train::train(&options),
+        Command::Train(TaskOptions { options }) => return command::train::train(&options),
         Command::Resume(Options { options }) => return command::train::resume(&options),
         Command::Evaluate { what: Evaluate::Rollouts(Options { options }) } => {
             command::evaluate::rollouts(&options)
@@ -345,7 +368,7 @@ fn run(command: Command) -> anyhow::Result<u8> {
         }
         Command::Export { words } => command::weights::export(&words),
         Command::Import { words } => command::weights::import(&words),
-        Command::Download(OfTask { options }) => command::download::run(&options),
+        Command::Download(TaskOptions { options }) => command::download::run(&options),
         Command::Data { what: Data::Inspect { path, json, options } } => {
             command::data::inspect(&path, json, &options)
         }
@@ -357,15 +380,15 @@ fn run(command: Command) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Does what was asked of a study; gives the exit code.
+/// Runs a command of `study`; returns the exit code.
 fn study(what: Study) -> anyhow::Result<u8> {
     use command::study;
     match what {
         Study::Init { file } => study::init(&file).map(|()| 0),
         Study::Run { words } => study::run(&words),
-        Study::Resume(Started { words }) => study::resume(&words),
+        Study::Resume(StartedStudy { words }) => study::resume(&words),
         Study::Status { words, json } => study::status(&words, json).map(|()| 0),
-        Study::Report(Started { words }) => study::report(&words).map(|()| 0),
+        Study::Report(StartedStudy { words }) => study::report(&words).map(|()| 0),
         Study::Cell { folder, cell, until_input_ends } => {
             study::cell(&folder, &cell, until_input_ends)
         }

@@ -1,5 +1,5 @@
-//! The processes that `mpirun` starts of one command: process 0 leads, the others follow it
-//! silently and end with its exit code.
+//! The processes that `mpirun` starts for one command. Process 0 leads; the others follow silently
+//! and end with its exit code.
 
 #[cfg(feature = "mpi")]
 mod mpi;
@@ -11,8 +11,8 @@ use overtone_model::device::Chosen;
 #[cfg(not(feature = "mpi"))]
 use overtone_train::{Alone, Processes};
 
-/// How many processes were started together, as who started them says: Open MPI, MPICH and
-/// relatives, or `srun` with PMIx.
+/// The number of processes that were started together, by the variables of their launcher: Open
+/// MPI, MPICH and relatives, or `srun` with PMIx.
 pub fn launched() -> usize {
     let number = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();
     let mpi = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"].into_iter();
@@ -20,7 +20,7 @@ pub fn launched() -> usize {
     mpi.filter_map(number).next().or_else(slurm).unwrap_or(1).max(1)
 }
 
-/// For commands that several processes would only do several times.
+/// Checks that a command without support for several processes runs in one.
 ///
 /// # Errors
 /// When several were started.
@@ -28,42 +28,42 @@ pub fn refuse_copies() -> Result<()> {
     match launched() {
         1 => Ok(()),
         n => bail!(
-            "{n} processes of this command were started together, and only `train` and `resume` \
-             share their work; start one"
+            "{n} processes of this command were started together, but only `train` and `resume` \
+             share their work. Start one"
         ),
     }
 }
 
-/// Whether batches of this many parts can be shared among the processes there are.
+/// Checks that batches of this many parts can be divided among the processes.
 ///
 /// # Errors
 /// When they cannot.
 pub fn check_parts(parts: usize) -> Result<()> {
     let n = launched();
     if !n.is_power_of_two() {
-        bail!("{n} processes cannot share a batch; start 2, 4, 8 or another power of two");
+        bail!("{n} processes cannot share a batch. Start 2, 4, 8 or another power of two");
     }
     if !parts.is_multiple_of(n) {
         bail!(
-            "train.micro_batches={parts}: {n} processes share a batch in a multiple of {n} parts; \
-             it is a part of a run's settings, so a run begun otherwise goes on with fewer processes"
+            "train.micro_batches={parts}: {n} processes need a multiple of {n} parts. Set it for a \
+             new run, or resume this run with fewer processes"
         );
     }
     Ok(())
 }
 
-/// Does `work` with all processes that were started together; gives process 0's exit code.
+/// Runs `work` with all processes that were started together; returns the exit code of process 0.
 ///
 /// # Errors
-/// That of `work`, and when processes cannot be joined.
+/// The error of `work`, or when the processes cannot connect.
 #[cfg(not(feature = "mpi"))]
 pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
     match launched() {
         1 => work(&Alone),
         n => bail!(
-            "{n} processes were started together, and this program was built without the feature \
-             `mpi`, so each would do the same; build it with `just features=overtone/mpi build`, \
-             or start one"
+            "{n} processes were started together, but this program was built without the feature \
+             `mpi`, so each would repeat the work. Build it with `just features=overtone/mpi \
+             build`, or start one"
         ),
     }
 }
@@ -71,8 +71,8 @@ pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
 #[cfg(feature = "mpi")]
 pub use mpi::joined;
 
-/// The device that a process which follows takes where process 0 has `name`: of several GPUs of
-/// a machine each process takes another.
+/// The device of another process when process 0 has `name`. Each process of a machine uses another
+/// GPU, if there are several.
 pub fn own_device(name: String) -> String {
     #[cfg(feature = "mpi")]
     {
@@ -84,7 +84,7 @@ pub fn own_device(name: String) -> String {
     name
 }
 
-/// Where `n` processes compute, for people.
+/// A description of the devices of `n` processes.
 pub fn describe(n: usize, first: &Chosen) -> String {
     let threads = rayon::current_num_threads();
     match first.is_gpu {

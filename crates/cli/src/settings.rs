@@ -1,5 +1,5 @@
-//! The configuration of a run: one typed tree, [`RunConfig`]. [`defaults()`] gives the values of a
-//! task, an algorithm and a profile; words `key=value` are set on it, one by one.
+//! The configuration of a run: one typed tree, [`RunConfig`]. [`defaults()`] returns the values for
+//! a task, an algorithm and a profile. Words `key=value` are then set one by one.
 
 mod agent;
 mod chosen;
@@ -51,54 +51,53 @@ use crate::{
     suites,
 };
 
-/// The format of a run's `config.toml`: another number where a key of it changes.
+/// Format number of a run's `config.toml`; incremented when a key changes.
 pub const FORMAT: i64 = 1;
 
 /// The configuration of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 pub struct RunConfig {
-    /// The task to learn and play: ale/seaquest, mujoco/hopper, …; game=seaquest and env=hopper are
-    /// short forms. Must be given.
+    /// The task: ale/seaquest, mujoco/hopper, …; game=seaquest and env=hopper are short forms.
+    /// Required.
     pub task: String,
-    /// Which dataset of the task. MuJoCo: switching, a starter set in which policies of several
-    /// levels take turns; or one of D4RL's names: medium (a starter set has it too),
-    /// medium-replay, medium-expert, full-replay, expert, random; or a file:
-    /// /path/to/walker2d_medium-v2.hdf5; or a dataset of Minari's hub that was downloaded:
-    /// minari:mujoco/hopper/medium-v0. Empty, for games: the published data in datasets/published,
-    /// else the starter set.
+    /// The dataset of the task: a name, a file (/path/to/walker2d_medium-v2.hdf5), or a downloaded
+    /// dataset of Minari's hub (minari:mujoco/hopper/medium-v0). MuJoCo names: switching, a starter
+    /// set that mixes policies of several levels within an episode; or D4RL's medium (also a
+    /// starter set), medium-replay, medium-expert, full-replay, expert, random. Empty (games only):
+    /// the published data in datasets/published, else the starter set.
     pub dataset: String,
-    /// How to learn, with its own keys.
+    /// The algorithm, with its own keys.
     #[serde(flatten)]
     pub agent: AgentConfig,
-    /// quick: minutes on 2 cores. paper: the reference's length, data and model. auto: paper where a
-    /// GPU and the published data are, else quick.
+    /// Length of the run: quick (minutes on 2 cores), paper (the reference's length, data and
+    /// model), or auto (paper with a GPU and the published data, else quick).
     pub profile: Profile,
-    /// Seed of everything random; the reference used 123, 231, 312 and 42 on Atari.
+    /// Random seed; the reference used 123, 231, 312 and 42 on Atari.
     pub seed: u64,
-    /// Where to compute: auto (a GPU if one is there), cpu, cuda or cuda:N.
+    /// Compute device: auto (a GPU if there is one), cpu, cuda or cuda:N.
     pub device: String,
     /// Directory in which each run gets its own directory.
     pub runs: PathBuf,
-    /// Start from the weights of another run: RUN, its last checkpoint, or RUN:best, RUN:1000;
-    /// optimizer and schedule start anew. Keys that you do not set are as in RUN: task, data,
-    /// algorithm and model; not train.* and evaluation.*.
+    /// Initial weights, from another run: RUN (its last checkpoint), RUN:best or RUN:1000.
+    /// Optimizer and schedule start from scratch. Task, data, algorithm and model are RUN's where
+    /// you do not set them; train.* and evaluation.* are not.
     pub init: String,
-    /// auto: continue an unfinished run of exactly these settings, if there is one. never: always
+    /// auto: resume an unfinished run of exactly these settings, if there is one; never: always
     /// start a new run.
     pub resume: Resume,
     /// The dataset.
     pub data: DataConfig,
-    /// How long and how to train.
+    /// Length and optimization of training.
     pub train: TrainConfig,
     /// How the agent is evaluated.
     pub evaluation: EvaluationConfig,
 }
 
-/// How long a run is.
+/// Length of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// By what is there: a GPU and published data, or not.
+    /// `Paper` if there is a GPU and published data, else `Quick`.
     Auto,
     /// Minutes on a CPU.
     Quick,
@@ -106,7 +105,7 @@ pub enum Profile {
     Paper,
 }
 
-/// What `train` does about an unfinished run of the same settings.
+/// Treatment of an unfinished run of the same settings by `train`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resume {
@@ -120,122 +119,120 @@ pub enum Resume {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
-    /// A directory with data of this task: a DQN-replay log (of a game, or of one run), or files
-    /// like hopper_medium.hdf5; empty: where dataset is found.
+    /// Directory with data of this task: a DQN-replay log (of a game, or of one run), or files like
+    /// hopper_medium.hdf5. Empty: the default directory of the dataset.
     pub path: PathBuf,
-    /// Logs of frames: which of the published runs of a game, 1 to 5.
+    /// Which of the published runs of a game, 1 to 5 (logs of frames only).
     pub run: String,
-    /// Logs of frames: which transitions. uniform: whole episodes from all of the log. released: the
-    /// reference's random visits to the first 100,000 slots of each file.
+    /// Selection of transitions (logs of frames only). uniform: whole episodes from all of the log.
+    /// released: the reference's random visits to the first 100,000 slots of each file.
     pub selection: SelectionKind,
-    /// Logs of frames: transitions to select; a smaller log is used whole. The reference's number.
+    /// Number of transitions to select (logs of frames only). A smaller log is used whole. The
+    /// default is the reference's number.
     pub transitions: usize,
-    /// Logs of frames: directory of converted data; empty: datasets/cache, or outside of the project
-    /// overtone in the user's directory of caches (XDG_CACHE_HOME, ~/.cache).
+    /// Directory of converted data (logs of frames only). Empty: datasets/cache, or outside of the
+    /// project overtone in the user's cache directory (XDG_CACHE_HOME, ~/.cache).
     pub cache: PathBuf,
-    /// The format of the data, where its files do not say it: ogbench, for an .npz file of OGBench,
-    /// in which the last row of a trajectory has no action; numbers, for observations that are
-    /// codes or counts in bytes with rows and columns, which are pictures otherwise.
+    /// Format of the data, if its files do not contain it. ogbench: an .npz file of OGBench, in
+    /// which the last row of a trajectory has no action. numbers: observations in bytes with rows
+    /// and columns are codes or counts; by default they are images.
     pub layout: String,
-    /// Array datasets: an episode that the end of the file cuts. drop: leave it out, as the
-    /// reference does, because its return is not known. keep: train on it as if it ended there.
+    /// Treatment of a final episode that the file truncates (array datasets only). drop: leave it
+    /// out, as the reference does, because its return is unknown. keep: train on it as if it ended
+    /// there.
     pub fragment: Fragment,
-    /// Array datasets: train on this percentage of the timesteps, from the episodes of highest
-    /// return: 10 with algorithm=behavior_cloning is 10 %BC.
+    /// Train on the episodes of highest return that make up this percentage of the timesteps (array
+    /// datasets only). 10 with algorithm=behavior_cloning is 10 %BC.
     pub top_percent: f64,
-    /// Array datasets: all reward comes with an episode's last step, the reference's delayed mode.
+    /// Move all reward to an episode's last step, the reference's delayed mode (array datasets
+    /// only).
     pub delayed_reward: bool,
-    /// Returns and rewards are divided by this. The reference's 1 on Atari, 1000 on MuJoCo;
-    /// elsewhere 0: the data's own, which 95 % of its returns do not exceed in size.
+    /// Divisor of returns and rewards. The reference uses 1 on Atari and 1000 on MuJoCo. 0:
+    /// computed from the data, as the absolute value that 95 % of its returns do not exceed.
     pub return_scale: f32,
 }
 
-/// Which transitions of a log a run trains on.
+/// Selection of a log's transitions for training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SelectionKind {
     /// Whole episodes from all of the log.
     Uniform,
-    /// As the reference selects them.
+    /// The reference's selection.
     Released,
 }
 
-/// What a model has to know of its recording.
+/// Statistics of the dataset that size a model.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded {
-    /// Steps of its longest episode; of vectors the most that an episode may have, as it was
-    /// recorded, where that is known.
+    /// Steps of its longest episode; for vectors the step limit of the recording, if known.
     pub longest: usize,
-    /// Returns-to-go that 5 % and 95 % of its steps do not exceed, divided by the return scale.
+    /// 5th and 95th percentiles of the returns-to-go of its steps, divided by the return scale.
     pub returns: [f32; 2],
-    /// The same of [averages](overtone_model::AverageReturn) over an episode as long as a model knows them.
+    /// The same percentiles of the [average return-to-go](overtone_model::AverageReturn).
     pub rates: [f32; 2],
 }
 
 impl Recorded {
-    /// Where only is asked whether there is such an agent, and not its size.
+    /// Placeholder for validation.
     pub const ANY: Self = Self { longest: 1000, returns: [-1.0, 1.0], rates: [-1.0, 1.0] };
 }
 
-/// How an agent is evaluated after training, or by `evaluate`.
+/// Evaluation of an agent after training, or by `evaluate`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct EvaluationConfig {
-    /// Episodes played after training, for each target; 0: none.
+    /// Evaluation episodes after training, for each target; 0: no evaluation.
     pub episodes: usize,
-    /// Target returns, in the protocol's units, as numbers or percentiles of the data's returns, by
-    /// actions: 32 or p90,p99; empty: p95, or with model.top_percents what is chosen after
-    /// training. reference: the reference's for the task (hopper 3600,1800; halfcheetah 12000,6000;
-    /// walker2d 5000,2500), else p95. Of several, the first is the target where an acting mode is
-    /// chosen.
+    /// Target returns in the protocol's units: numbers (32), or percentiles of the dataset's
+    /// returns weighted by actions (p90,p99). Empty: p95, or with model.top_percents the mode that
+    /// is chosen after training. reference: the reference's targets (hopper 3600,1800; halfcheetah
+    /// 12000,6000; walker2d 5000,2500), else p95. An acting mode is chosen with the first target.
     pub target: String,
-    /// What `released` asks for instead of `target`; a key of `evaluate` alone.
+    /// Target returns of the protocol `released` instead of `target` (`evaluate` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released_target: Option<String>,
-    /// How to play. matched: as the data was recorded. released (games): the reference's evaluation,
-    /// its accidents included. v4, v5 (robots): that revision of the environment.
+    /// Evaluation protocol. matched: as the data was recorded. released (games): the reference's
+    /// evaluation, its accidents included. v4, v5 (robots): that revision of the environment.
     pub protocol: String,
-    /// Discrete actions: softmax temperature of the actions that are drawn. chosen: after training,
-    /// the agent plays a few episodes of another seed at 1, 0.5 and 0.25, and is played at the best
-    /// one. The reference's is 1, which suits few agents that train for minutes.
+    /// Softmax temperature of sampled actions (discrete actions only). chosen: after training, a
+    /// few episodes of another seed choose the best of 1, 0.5 and 0.25. The reference uses 1, which
+    /// suits few agents that train for minutes.
     pub temperature: Choosable,
-    /// Continuous actions, of a head with a density: mode, its most probable action, or sample, a
-    /// draw.
+    /// Action of a head with a density (continuous actions only): mode, the most probable action,
+    /// or sample, a random draw.
     pub actions: ActionChoice,
-    /// Agents with model.return_head: whatever the target is, the agent is conditioned on no more
-    /// than this quantile of the returns from states like its own, above 0. Low: what is typical
-    /// there; high: what is good there; 1: what is left of the target. chosen: after training, the
-    /// agent plays a few episodes of another seed at 0.9, 0.75, 0.5 and 1, and is played at the best
-    /// one.
+    /// Upper limit on the conditioning return: this quantile of the predicted return distribution,
+    /// in (0, 1]. Low: typical returns; high: good returns; 1: no limit. chosen: after training, a
+    /// few episodes of another seed choose the best of 0.9, 0.75, 0.5 and 1. Requires
+    /// model.return_head.
     pub return_quantile: Choosable,
-    /// Agents with model.top_percents, without a target: the agent imitates the best 10 % of the
-    /// recording, say, instead of a target return; 0: it has a target return. chosen: after
-    /// training, each percentage is tried next to the return quantiles, and the agent is played at
-    /// the best one.
+    /// Condition the agent on this top percentage of the dataset instead of a target return; 0: use
+    /// a target return. chosen: after training, a few episodes choose among these percentages and
+    /// the return quantiles. Requires model.top_percents and no target.
     pub top_percent: Choosable,
-    /// Seed of the episodes; the same for every run, so that agents meet the same episodes.
+    /// Seed of the episodes; the same for every run, so that all agents face the same episodes.
     pub seed: u64,
-    /// Episodes played at once; 0: all of them, but no more than 100 games or 200 robots.
+    /// Episodes in parallel; 0: all of them, at most 100 games or 200 robots.
     pub parallel: usize,
-    /// Curves of returns in TensorBoard, checkpoints.csv and the report: the agent plays while
-    /// training waits. auto: up to seven times, evenly spaced, as far as a tenth of the run's time
-    /// pays for that; a run of less than 5 s or 100 updates is played after training alone. A
-    /// number: every so many checkpoints, and the last, whatever that costs. 0: after training
-    /// alone.
+    /// Evaluations during training, for curves of returns in TensorBoard, checkpoints.csv and the
+    /// report; training waits for them. auto: up to seven, evenly spaced, within a tenth of the
+    /// run's time, and none in a run of less than 5 s or 100 updates. A number: every so many
+    /// checkpoints, and the last, at any cost. 0: only after training.
     pub every: Every,
     /// Episodes of each evaluation during training, for each target.
     pub every_episodes: usize,
 }
 
 impl EvaluationConfig {
-    /// Whether a run that is trained by these is played, after its training or meanwhile.
+    /// Whether a run with these settings is evaluated, during or after training.
     pub fn plays(&self) -> bool {
         self.episodes > 0 || matches!(self.every, Every::Checkpoints(1..))
     }
 
-    /// The percentage of the best episodes that the agent imitates.
+    /// The top percentage that the agent is conditioned on.
     pub fn top_percent(&self) -> Choosable {
-        self.top_percent.beside(&self.target, self.return_quantile)
+        self.top_percent.unless_target(&self.target, self.return_quantile)
     }
 }
 
@@ -243,17 +240,17 @@ impl RunConfig {
     /// The task.
     ///
     /// # Errors
-    /// When no suite has it, and the recording does not show it either.
+    /// When neither a suite nor the dataset defines it.
     pub fn task(&self) -> Result<&'static Task> {
         suites::with_data(&self.task, self.recording().as_ref())
     }
 
-    /// The same settings, saying this about unfinished runs.
+    /// The same settings with another `resume`.
     pub fn with(self, resume: Resume) -> Self {
         Self { resume, ..self }
     }
 
-    /// The configuration as a document, as a run's directory has it.
+    /// The configuration as the document of a run's directory.
     ///
     /// # Errors
     /// Never for a configuration that was resolved.
@@ -263,7 +260,7 @@ impl RunConfig {
         Ok(toml::to_string(&table)?)
     }
 
-    /// The rule by which transitions of a log are selected.
+    /// The selection rule for a log's transitions.
     pub fn selection(&self) -> Selection {
         let num_steps = self.data.transitions;
         match self.data.selection {
@@ -274,7 +271,7 @@ impl RunConfig {
         }
     }
 
-    /// How a recording of this origin that is read into memory is prepared.
+    /// Options for preparing an array dataset of this origin.
     pub fn dataset_options(&self, origin: Origin) -> DatasetOptions {
         DatasetOptions {
             fragment: self.data.fragment,
@@ -286,11 +283,11 @@ impl RunConfig {
         }
     }
 
-    /// How to learn `task` from what was `recorded`; the model knows episodes as long as those that
-    /// `like` knows, and their returns.
+    /// The algorithm for `task` and a dataset with the statistics `recorded`. The model has the
+    /// ranges of timesteps and returns of `like`, if set.
     ///
     /// # Errors
-    /// When the keys describe no agent for it.
+    /// When the keys do not describe an agent for this task.
     pub fn algorithm_config(
         &self,
         task: &Task,
@@ -342,7 +339,7 @@ impl RunConfig {
         Ok(Table::try_from(self)?)
     }
 
-    /// The same by flat key; values of several parts are one value.
+    /// The configuration by flat key; a value of several parts stays one value.
     ///
     /// # Errors
     /// Never for a configuration that was resolved.
@@ -363,7 +360,7 @@ impl RunConfig {
         Ok(keys)
     }
 
-    /// Task and recording as a part of a run's name: `seaquest`, `hopper-medium`,
+    /// Task and dataset as a part of a run's name: `seaquest`, `hopper-medium`,
     /// `mymodule-myenv-v0`.
     pub fn task_name(&self) -> String {
         let plain = |c: char| if c.is_alphanumeric() || "_-.".contains(c) { c } else { '-' };

@@ -1,5 +1,4 @@
-//! The suites there are: the one list of them. Whoever needs to know something of a task asks
-//! its suite.
+//! The list of all suites, and tasks by name. All knowledge about a task is in its suite.
 
 mod own;
 mod recorded;
@@ -19,29 +18,31 @@ pub use self::recorded::{Data, as_trained, describe, with_data};
 pub const SUITES: [&dyn Suite; 3] =
     [&overtone_ale::Ale, &overtone_mujoco::Mujoco, &overtone_gymnasium::Gymnasium];
 
-/// All suites, that of recordings without an environment among them.
+/// All suites, including the one of datasets without an environment.
 fn all() -> impl Iterator<Item = &'static dyn Suite> {
     SUITES.into_iter().chain([&Own as &dyn Suite])
 }
 
-/// The tasks that are known without asking an environment.
+/// The tasks in the suites' tables.
 pub fn tasks() -> impl Iterator<Item = &'static Task> {
     SUITES.into_iter().flat_map(Suite::tasks)
 }
 
-/// The suite that `task` is of.
+/// The suite of `task`.
 ///
 /// # Errors
-/// When this program has no such suite.
+/// When this program does not have the suite.
 pub fn of(task: &Task) -> Result<&'static dyn Suite> {
     let found = all().find(|suite| suite.name() == task.suite);
-    found.with_context(|| format!("{}: this program has no suite `{}`", task.id(), task.suite))
+    found.with_context(|| {
+        format!("{}: this program does not have the suite `{}`", task.id(), task.suite)
+    })
 }
 
-/// Refuses a task of which there is no environment anywhere.
+/// Checks that a task has an environment.
 ///
 /// # Errors
-/// When it is data of one's own.
+/// When the task is data without an environment.
 pub fn check_environment(task: &Task) -> Result<()> {
     let suite = of(task)?;
     match suite.has_environments() {
@@ -50,12 +51,12 @@ pub fn check_environment(task: &Task) -> Result<()> {
     }
 }
 
-/// The suite in which this key is short for `task=`: `game` of `game=seaquest`.
+/// The suite whose short form of `task=` is this key: `game` in `game=seaquest`.
 pub fn by_key(key: &str) -> Option<&'static dyn Suite> {
     all().find(|suite| suite.key() == key)
 }
 
-/// How every task is asked for: `game=seaquest, … (104 games); or env=hopper, …`.
+/// Examples of tasks of every suite: `game=seaquest, … (104 games); or env=hopper, …`.
 pub fn examples() -> String {
     let of_suite = |suite: &dyn Suite| {
         let (names, all) = (suite.examples(), suite.tasks().len());
@@ -71,29 +72,29 @@ pub fn examples() -> String {
 /// The task with this name in its suite, such as `seaquest`, in any spelling.
 ///
 /// # Errors
-/// When no suite has it: what the suite says that knows a name like it.
+/// When no suite has it: the error of a suite with a similar name.
 pub fn named(name: &str) -> Result<&'static Task> {
-    let mut said = None;
+    let mut refusal = None;
     for suite in SUITES {
         match suite.task(name) {
             Ok(task) => return Ok(task),
             Err(TaskError::Unknown(unknown)) if unknown.nearest.is_none() => {}
             Err(error) => {
-                said.get_or_insert(error);
+                refusal.get_or_insert(error);
             }
         }
     }
-    match said {
+    match refusal {
         Some(error) => Err(error.into()),
-        None => bail!("no suite has a task `{name}`; say {}", examples()),
+        None => bail!("unknown task `{name}`. Use {}", examples()),
     }
 }
 
-/// `words` with every `task=ale/seaquest` in its short form, `game=seaquest`, and without `task=`,
-/// which names none.
+/// `words` with every `task=ale/seaquest` in its short form, `game=seaquest`, and without an empty
+/// `task=`.
 ///
 /// # Errors
-/// When no suite has such a task: the nearest name is told.
+/// When no suite has the task; the error contains the nearest name.
 pub fn in_short_form(words: &[String]) -> Result<Vec<String>> {
     let short = |word: &String| match word.strip_prefix("task=") {
         None => Ok(word.clone()),
@@ -108,7 +109,7 @@ pub fn in_short_form(words: &[String]) -> Result<Vec<String>> {
 /// The task with this id, such as `ale/seaquest`; the suite may be left out.
 ///
 /// # Errors
-/// When there is none.
+/// When it does not exist.
 pub fn by_id(id: &str) -> Result<&'static Task> {
     let Some((suite, name)) = id.split_once('/') else {
         return named(id).with_context(|| format!("task={id}"));
@@ -116,7 +117,7 @@ pub fn by_id(id: &str) -> Result<&'static Task> {
     let found = all().find(|known| known.name() == suite);
     let names: Vec<&str> = all().map(Suite::name).collect();
     let found = found.with_context(|| {
-        format!("task={id}: there is no suite `{suite}`; there are {}", names.join(", "))
+        format!("task={id}: unknown suite `{suite}`; known are {}", names.join(", "))
     })?;
     match found.task(name) {
         Ok(task) => Ok(task),
@@ -128,16 +129,16 @@ pub fn by_id(id: &str) -> Result<&'static Task> {
     }
 }
 
-/// The task of another suite than `asked` that is called `name`, or nearly so where `asked` has no
-/// such name either; a version need not be said.
-fn elsewhere(name: &str, unknown: &UnknownTask, asked: &dyn Suite) -> Option<String> {
+/// The task of another suite than `suite` that is called `name`, or has a similar name if `asked`
+/// does not have one. Versions may be left out.
+fn elsewhere(name: &str, unknown: &UnknownTask, suite: &dyn Suite) -> Option<String> {
     let bare = |name: &str| match name.rsplit_once("-v") {
         Some((bare, version)) if version.bytes().all(|byte| byte.is_ascii_digit()) => {
             bare.to_owned()
         }
         _ => name.to_owned(),
     };
-    let others = SUITES.into_iter().filter(|suite| suite.name() != asked.name());
+    let others = SUITES.into_iter().filter(|other| other.name() != suite.name());
     let known: Vec<(String, String)> = others
         .flat_map(|suite| {
             let id = |name: &str| (bare(name), format!("{}/{name}", suite.name()));
@@ -145,27 +146,27 @@ fn elsewhere(name: &str, unknown: &UnknownTask, asked: &dyn Suite) -> Option<Str
         })
         .collect();
     let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
-    let alike = || unknown.nearest.is_none().then(|| nearest(&names, &bare(name))).flatten();
-    let found = find(&names, &bare(name)).or_else(alike)?;
+    let similar = || unknown.nearest.is_none().then(|| nearest(&names, &bare(name))).flatten();
+    let found = find(&names, &bare(name)).or_else(similar)?;
     known.iter().find(|(name, _)| name == found).map(|(_, id)| id.clone())
 }
 
-/// The task of a dataset that lies on this machine ([`of_data`]).
+/// The task of a local dataset ([`of_data`]).
 ///
 /// # Errors
-/// When the dataset is not there, does not name an environment, or no suite has it.
+/// When the dataset does not exist, does not name an environment, or no suite has it.
 pub fn of_minari(id: &MinariId) -> Result<&'static Task> {
     let data = Data { path: id.find()?, layout: String::new() };
-    let task = of_data(&data).with_context(|| format!("where {id} was recorded"))?;
+    let task = of_data(&data).with_context(|| format!("reading the environment of {id}"))?;
     task.with_context(|| {
         format!(
-            "{id} does not say in which environment it was recorded: say which task (task=…, or \
-             task=own/NAME without any)"
+            "{id} does not name its environment. Set the task with task=…, or with task=own/NAME \
+             if there is no environment"
         )
     })
 }
 
-/// The task that `data` says it is of; `None` where it says none.
+/// The task that `data` names, if any.
 ///
 /// # Errors
 /// When its description cannot be read, or no suite has the task.
@@ -178,14 +179,13 @@ pub fn of_data(data: &Data) -> Result<Option<&'static Task>> {
     }
 }
 
-/// The task of a suite's table that is played in an environment of Gymnasium's. Those are as they
-/// come, without keyword arguments.
+/// The task of a suite's table for an environment of Gymnasium's, without keyword arguments.
 pub fn in_tables(env: &RecordedEnv) -> Option<&'static Task> {
     let name = plain(env.name_and_version().0);
     tasks().find(|task| env.kwargs.is_empty() && plain(&task.title) == name)
 }
 
-/// The task that is played in an environment of Gymnasium's, in which `data` was recorded.
+/// The task of the Gymnasium environment in which `data` was recorded.
 fn of_env(env: &RecordedEnv, data: &Data) -> Result<&'static Task> {
     match in_tables(env) {
         Some(task) => Ok(task),
@@ -193,7 +193,7 @@ fn of_env(env: &RecordedEnv, data: &Data) -> Result<&'static Task> {
     }
 }
 
-/// How `env` simulates `task`, where the task's suite can tell, and simulates it so.
+/// The simulation of `task` in `env`, if the task's suite knows and supports it.
 fn simulation_of(task: &Task, env: &RecordedEnv) -> Option<Simulation> {
     let suite = of(task).ok()?;
     let simulation = suite.simulation_in(task, &env.with_kwargs(), env.max_episode_steps)?;
@@ -201,7 +201,7 @@ fn simulation_of(task: &Task, env: &RecordedEnv) -> Option<Simulation> {
     Some(simulation)
 }
 
-/// How `task` was simulated for a recording that says so: in our own words, else in Gymnasium's.
+/// The simulation of `task` in a dataset's description: Overtone's, else from Gymnasium's.
 pub fn recorded_simulation(task: &Task, recorded: &RecordedTask) -> Option<Simulation> {
     let own = recorded.simulation.clone();
     let own = own.filter(|_| recorded.task.as_deref() == Some(&task.id()));
@@ -239,25 +239,25 @@ mod tests {
         let ant = "unknown robot `ant`; known are halfcheetah, hopper, walker2d; did you mean \
                    task=gymnasium/Ant-v5?";
         assert_eq!(refused("task=mujoco/ant"), ant);
-        for (asked, meant) in [
+        for (id, meant) in [
             ("mujoco/humanoid", "gymnasium/Humanoid-v5"),
             ("mujoco/pussher", "gymnasium/Pusher-v5"),
             ("mujoco/reacher-v4", "gymnasium/Reacher-v5"),
             ("mujoco/Pong", "ale/pong"),
             ("ale/cart_pole", "gymnasium/CartPole-v1"),
         ] {
-            let said = refused(&format!("task={asked}"));
-            assert!(said.ends_with(&format!("did you mean task={meant}?")), "{said}");
+            let error = refused(&format!("task={id}"));
+            assert!(error.ends_with(&format!("did you mean task={meant}?")), "{error}");
         }
         assert_eq!(
             refused("task=atari/pong"),
-            "task=atari/pong: there is no suite `atari`; there are ale, mujoco, gymnasium, own"
+            "task=atari/pong: unknown suite `atari`; known are ale, mujoco, gymnasium, own"
         );
         let known = "game=seaquest, gravitar, bank_heist, double_dunk, breakout, … (104 games); or";
         assert!(refused("task=zzz").contains(known), "{}", refused("task=zzz"));
     }
 
-    /// One beyond the task's is of who recorded; of another environment nothing is known.
+    /// A limit above the task's comes from the recorder; other environments have none.
     #[test]
     fn the_limit_that_an_environment_was_given_is_known() {
         let spaces = (
@@ -267,7 +267,7 @@ mod tests {
         let known =
             overtone_gymnasium::Gymnasium.recorded("CartPole-v1", &spaces.0, &spaces.1, Some(500));
         let task = known.unwrap();
-        let told = |id: &str, max_episode_steps| {
+        let limit_of = |id: &str, max_episode_steps| {
             let env = RecordedEnv { id: id.into(), max_episode_steps, kwargs: BTreeMap::new() };
             let simulation = simulation_of(&task, &env)?;
             simulation.get("max_episode_steps").map(ToString::to_string)
@@ -278,9 +278,9 @@ mod tests {
             (Some(1_000_000), None),
             (None, None),
         ] {
-            assert_eq!(told("CartPole-v1", limit).as_deref(), expected, "{limit:?}");
+            assert_eq!(limit_of("CartPole-v1", limit).as_deref(), expected, "{limit:?}");
         }
-        assert_eq!(told("CartPole-v0", Some(40)), None);
+        assert_eq!(limit_of("CartPole-v0", Some(40)), None);
         let hopper = by_id("mujoco/hopper").unwrap();
         let env = RecordedEnv {
             id: "Hopper-v5".into(),

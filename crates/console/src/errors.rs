@@ -1,22 +1,22 @@
-//! How an error is told: as one sentence, with what to do about it.
+//! Errors as one sentence, with advice.
 
 use std::io;
 
-/// The exit code of a program that ended so; its error is printed first.
+/// The exit code of a program; prints its error, if any.
 pub fn exit_code(ended: anyhow::Result<u8>, of_errors: u8) -> u8 {
     ended.unwrap_or_else(|error| {
-        warn!("error: {}", told(&error));
+        warn!("error: {}", message(&error));
         of_errors
     })
 }
 
-/// An error in one sentence, with what to do about it where that is known.
-pub fn told(error: &anyhow::Error) -> String {
+/// An error in one sentence, with advice if there is some.
+pub fn message(error: &anyhow::Error) -> String {
     format!("{}{}", sentence(error), advice(error))
 }
 
-/// An error and its causes as one sentence; causes that it says already are left out, since
-/// many libraries name the cause and say it as well.
+/// An error and its causes as one sentence. Repeated causes are left out, since many libraries
+/// include the cause in their own text.
 pub fn sentence(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
         if text.is_empty() {
@@ -29,14 +29,14 @@ pub fn sentence(error: &anyhow::Error) -> String {
     })
 }
 
-/// What to do where a disk is full or may not be written to, whatever was written there.
+/// Advice for a full or read-only disk.
 fn advice(error: &anyhow::Error) -> &'static str {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     match causes.next().map(io::Error::kind) {
-        Some(StorageFull | QuotaExceeded) => "; make room there, then give the command again",
-        Some(FileTooLarge) => "; files of that size may not be written there (see `ulimit -f`)",
-        Some(ReadOnlyFilesystem) => "; name a folder that may be written to",
+        Some(StorageFull | QuotaExceeded) => ". Free disk space there, then run the command again",
+        Some(FileTooLarge) => ". Raise the limit on file sizes there (see `ulimit -f`)",
+        Some(ReadOnlyFilesystem) => ". Use a writable directory",
         _ => "",
     }
 }
@@ -46,15 +46,15 @@ mod tests {
     use super::{advice, sentence};
 
     #[test]
-    fn errors_are_told_once() {
+    fn repeated_causes_are_left_out() {
         let error = anyhow::anyhow!("not found").context("a/b: not found").context("reading it");
         assert_eq!(sentence(&error), "reading it: a/b: not found");
     }
 
     #[test]
-    fn a_full_disk_is_told_from_others() {
+    fn only_a_full_disk_has_its_advice() {
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-        assert!(advice(&anyhow::Error::new(full).context("a")).contains("make room"));
+        assert!(advice(&anyhow::Error::new(full).context("a")).contains("Free disk space"));
         assert_eq!(advice(&anyhow::anyhow!("b")), "");
     }
 }

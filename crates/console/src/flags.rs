@@ -1,12 +1,12 @@
-//! Words of a command line, and flags that should have been keys.
+//! Parsing of a command line, with help for flags that should be keys.
 
 use std::ffi::OsString;
 
-/// The program's words, its own name first, read. `takes_keys` says whether `key=value` can
-/// follow these words.
+/// Parses the program's words, its own name first. `takes_keys` is true if `key=value` can follow
+/// these words.
 ///
 /// # Errors
-/// The exit code, when the words were refused or asked for help, which is said then.
+/// The exit code, when the words are invalid or request help, after printing the error or the help.
 pub fn parse<P: clap::Parser>(
     words: &[OsString],
     takes_keys: impl Fn(&[String]) -> bool,
@@ -15,24 +15,24 @@ pub fn parse<P: clap::Parser>(
         let words: Vec<String> =
             words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         match as_key(&error, &words, takes_keys) {
-            Some(said) => {
-                warn!("error: options are written key=value: say {said} (--help lists all)");
+            Some(word) => {
+                warn!("error: write options as key=value: use {word} (--help lists all)");
             }
-            // That nobody reads it is no reason for anything.
+            // A closed output is ignored.
             None => drop(error.print()),
         }
         error.exit_code() as u8
     })
 }
 
-/// `seed=3` for `--seed 3`, where that is what the words were refused for.
+/// `seed=3` for `--seed 3`, if that flag made the words invalid.
 fn as_key(
     error: &clap::Error,
     words: &[String],
     takes_keys: impl Fn(&[String]) -> bool,
 ) -> Option<String> {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
-    // A flag that there is was mistyped: clap says which.
+    // A mistyped existing flag: clap suggests the right one.
     if error.get(ContextKind::SuggestedArg).is_some() {
         return None;
     }
@@ -71,21 +71,21 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_told_as_keys() {
-        let told = |line: &str| {
+    fn flags_are_suggested_as_keys() {
+        let key_of = |line: &str| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             let takes_keys = |before: &[String]| before.len() > 1 && before[1] != "lint";
             let error = Program::try_parse_from(&words).err();
             error.and_then(|error| as_key(&error, &words, takes_keys))
         };
-        assert_eq!(told("overtone train game=seaquest --seed 3").as_deref(), Some("seed=3"));
-        assert_eq!(told("overtone train --run=a").as_deref(), Some("run=a"));
-        assert_eq!(told("overtone train --seed").as_deref(), Some("seed=…"));
-        assert_eq!(told("overtone lint --seed 3"), None);
-        assert_eq!(told("overtone --seed 3"), None);
-        assert_eq!(told("overtone status --jsn"), None);
-        assert_eq!(told("overtone status --runs=a").as_deref(), Some("runs=a"));
-        assert_eq!(told("overtone frain"), None);
-        assert_eq!(told("overtone train game=seaquest"), None);
+        assert_eq!(key_of("overtone train game=seaquest --seed 3").as_deref(), Some("seed=3"));
+        assert_eq!(key_of("overtone train --run=a").as_deref(), Some("run=a"));
+        assert_eq!(key_of("overtone train --seed").as_deref(), Some("seed=…"));
+        assert_eq!(key_of("overtone lint --seed 3"), None);
+        assert_eq!(key_of("overtone --seed 3"), None);
+        assert_eq!(key_of("overtone status --jsn"), None);
+        assert_eq!(key_of("overtone status --runs=a").as_deref(), Some("runs=a"));
+        assert_eq!(key_of("overtone frain"), None);
+        assert_eq!(key_of("overtone train game=seaquest"), None);
     }
 }

@@ -1,7 +1,7 @@
-//! Lent by a program that runs commands inside itself, such as Python: where what they print
-//! goes, instead of the terminal.
+//! Output of commands: the terminal, or the reader of a host, a program that runs commands inside
+//! itself, such as Python.
 //!
-//! It holds for the thread that a command runs in.
+//! A reader belongs to the thread that a command runs in.
 
 use std::{
     cell::RefCell,
@@ -15,56 +15,56 @@ use std::{
     },
 };
 
-/// Is given each line that would be printed.
+/// A callback for each line of output.
 type Reader = Box<dyn FnMut(String)>;
 
 thread_local! {
     static READER: RefCell<Option<Reader>> = const { RefCell::new(None) };
 }
 
-/// Runs `work` while `reader` gets every line that it says, and no progress bar is drawn.
+/// Runs `work`. `reader` receives each line of its output, and no progress bar is drawn.
 pub fn with_reader<T>(reader: impl FnMut(String) + 'static, work: impl FnOnce() -> T) -> T {
-    /// Takes the reader back, whatever happens.
-    struct Lent;
-    impl Drop for Lent {
+    /// Removes the reader, also after a panic.
+    struct RemoveReader;
+    impl Drop for RemoveReader {
         fn drop(&mut self) {
             READER.take();
         }
     }
     READER.replace(Some(Box::new(reader)));
-    let _lent = Lent;
+    let _guard = RemoveReader;
     work()
 }
 
-/// Whether someone else reads what this thread says.
-pub fn is_lent() -> bool {
+/// Whether a host reads this thread's output.
+pub fn has_reader() -> bool {
     READER.with_borrow(Option::is_some)
 }
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// From here on this process says nothing but its errors: another one speaks for it.
-pub fn hush() {
+/// Silences this process, except for its errors: another process prints for it.
+pub fn silence() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Whether another process speaks for this one.
+/// Whether this process is silenced.
 pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Standard output, where only [`say`] writes to it.
+/// Standard output, after [`own_stdout`] reserved it for [`say`].
 static OWN: OnceLock<File> = OnceLock::new();
 
 unsafe extern "C" {
     fn dup2(old: i32, new: i32) -> i32;
 }
 
-/// From here on standard output is for [`say`] alone: what libraries write to file descriptor 1,
-/// in whatever language, goes to standard error.
+/// Reserves standard output for [`say`]. Output of libraries in any language to file descriptor 1
+/// then goes to standard error.
 ///
 /// # Errors
-/// When the system has no file descriptor left.
+/// When the system does not have a free file descriptor.
 pub fn own_stdout() -> io::Result<()> {
     if OWN.get().is_some() {
         return Ok(());
@@ -79,8 +79,7 @@ pub fn own_stdout() -> io::Result<()> {
     Ok(())
 }
 
-/// Says a line: what [`say!`](crate::say) does. That nobody reads on (`… | head`) is no reason to
-/// stop.
+/// Prints a line, as [`say!`](crate::say) does. A closed output (`… | head`) is ignored.
 pub fn say(line: fmt::Arguments<'_>) {
     READER.with_borrow_mut(|reader| match reader {
         None if is_quiet() => {}
@@ -97,7 +96,7 @@ pub fn say(line: fmt::Arguments<'_>) {
     });
 }
 
-/// Says a line on standard error: what [`warn!`](crate::warn) does.
+/// Prints a line on standard error, as [`warn!`](crate::warn) does.
 pub fn warn(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -109,16 +108,16 @@ mod tests {
     #[test]
     fn lines_go_to_the_reader_and_no_longer() {
         let lines = Rc::new(RefCell::new(Vec::new()));
-        let told = lines.clone();
+        let received = lines.clone();
         super::with_reader(
-            move |line| told.borrow_mut().push(line),
+            move |line| received.borrow_mut().push(line),
             || {
-                assert!(super::is_lent());
+                assert!(super::has_reader());
                 crate::say!("one {}", 1);
                 crate::say!("two");
             },
         );
-        assert!(!super::is_lent());
+        assert!(!super::has_reader());
         assert_eq!(*lines.borrow(), ["one 1", "two"]);
     }
 }

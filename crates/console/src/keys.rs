@@ -1,8 +1,8 @@
-//! Keys: the flat names of a configuration, their defaults, and `key=value` on top.
+//! Keys: the flat names of a configuration, their defaults, and words `key=value`.
 //!
-//! A configuration is a TOML document; a key is the path of a value in it, such as
-//! `head.frequencies`. `head` and `attention` alone stand for their `kind`, and `targets` for
-//! `target`, which may be several.
+//! A configuration is a TOML document. A key is the path of a value in it, such as
+//! `head.frequencies`. `head` and `attention` are short for their `kind`; `targets` is another name
+//! of `target`.
 
 use std::{collections::BTreeMap, num::IntErrorKind, path::Path};
 
@@ -52,17 +52,17 @@ pub fn unflatten(keys: &Keys) -> Table {
     root
 }
 
-/// The `defaults` of a command, a document, with `words` (each `key=value`) on top.
+/// The `defaults` of a command, a document, changed by `words` (each `key=value`).
 ///
 /// # Errors
-/// As [`apply`], and when `defaults` is no document.
+/// As [`apply`], and when `defaults` is not a valid document.
 pub fn given(defaults: &str, words: &[String]) -> Result<Keys> {
     let mut keys = flatten(&defaults.parse()?);
     apply(&mut keys, words)?;
     Ok(keys)
 }
 
-/// A value as it is written; empty where there is none.
+/// A value as text; empty if it does not exist.
 pub fn text(keys: &Keys, key: &str) -> String {
     keys.get(key).map(plain).unwrap_or_default()
 }
@@ -70,31 +70,30 @@ pub fn text(keys: &Keys, key: &str) -> String {
 /// A whole number.
 ///
 /// # Errors
-/// When it is none, or below `least`.
+/// When it is not a whole number, or is below `least`.
 pub fn whole(keys: &Keys, key: &str, least: usize) -> Result<usize> {
     let text = text(keys, key);
     match (text.parse(), least) {
         (Ok(number), _) if number >= least => Ok(number),
-        (_, 0) => bail!("{key}={text}: must be 0 or more"),
-        _ => bail!("{key}={text}: must be at least {least}"),
+        (_, 0) => bail!("{key}={text}: expected 0 or more"),
+        _ => bail!("{key}={text}: expected at least {least}"),
     }
 }
 
-/// Sets what `overrides` (each `key=value`) say; a value takes the type of the default.
+/// Sets the values of `overrides` (each `key=value`), which take the types of the defaults.
 ///
 /// # Errors
-/// For a word without `=`, an unknown key (the nearest one is named), or a value of another
-/// type.
+/// For a word without `=`, an unknown key (with the nearest one), or a value of another type.
 pub fn apply(keys: &mut Keys, overrides: &[String]) -> Result<()> {
     for word in overrides {
         let (key, text) = split(word)?;
         let Some(old) = keys.get(&key) else {
             match nearest(&key, keys) {
                 Some(nearest) => bail!(
-                    "there is no option `{key}`; the nearest is `{}` (--help lists all)",
+                    "unknown option `{key}`; did you mean `{}`? (--help lists all)",
                     short(nearest)
                 ),
-                None => bail!("there is no option `{key}` (--help lists all)"),
+                None => bail!("unknown option `{key}` (--help lists all)"),
             }
         };
         let new = typed(text, old).map_err(|expected| {
@@ -105,13 +104,13 @@ pub fn apply(keys: &mut Keys, overrides: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Key and value of a word, the key as a configuration has it.
+/// Splits a word into its key in the configuration and its value.
 ///
 /// # Errors
 /// For a word without `=`.
 pub fn split(word: &str) -> Result<(String, &str)> {
     let Some((key, text)) = word.split_once('=') else {
-        bail!("`{word}` is no option: options are written key=value, such as seed=231");
+        bail!("expected key=value, such as seed=231, got `{word}`");
     };
     let key = match key {
         "head" | "attention" => format!("{key}.kind"),
@@ -121,18 +120,18 @@ pub fn split(word: &str) -> Result<(String, &str)> {
     Ok((key, text))
 }
 
-/// What the last of `words` says that is `key=value`.
+/// The value of the last word `key=value`.
 pub fn last<'a>(words: &'a [String], key: &str) -> Option<&'a str> {
-    let said = words.iter().rev().filter_map(|word| word.split_once('='));
-    said.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+    let values = words.iter().rev().filter_map(|word| word.split_once('='));
+    values.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
-/// `words` sorted into options of a command with these `defaults`, and names. A name may have a `=`
-/// in it, as a study's runs do: where its key is unknown, and it names what is there, here or in
-/// the folder that `runs=` says.
+/// Divides `words` into options of a command with these `defaults`, and names. A word with `=` is a
+/// name, such as a study's run, if its key is unknown, and it exists here or in the directory of
+/// `runs=`.
 ///
 /// # Errors
-/// When `defaults` is no document.
+/// When `defaults` is not a valid document.
 pub fn sorted(defaults: &str, words: &[String]) -> Result<(Vec<String>, Vec<String>)> {
     let known = flatten(&defaults.parse()?);
     let runs = Path::new(last(words, "runs").unwrap_or("runs"));
@@ -143,7 +142,7 @@ pub fn sorted(defaults: &str, words: &[String]) -> Result<(Vec<String>, Vec<Stri
     Ok(words.iter().cloned().partition(is_option))
 }
 
-/// A key as it is written before `=`.
+/// The short form of a key.
 pub fn short(key: &str) -> &str {
     match key {
         "head.kind" => "head",
@@ -152,28 +151,28 @@ pub fn short(key: &str) -> &str {
     }
 }
 
-/// Below this likeness two keys are not taken for one another: `learning_rte` is 0.99 like
-/// `learning_rate`, `rounds` is 0.67 like `out`.
-const ALIKE: f64 = 0.8;
+/// Minimum similarity of a suggested key: `learning_rte` and `learning_rate` have 0.99, `rounds`
+/// and `out` 0.67.
+const MIN_SIMILARITY: f64 = 0.8;
 
-/// The known key that was most likely meant, if any is like the one asked for.
-pub fn nearest<'a>(asked: &str, known: &'a Keys) -> Option<&'a str> {
-    let alike = known.keys().map(|key| (likeness(asked, key), key.as_str()));
-    let (likeness, key) = alike.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (likeness >= ALIKE).then_some(key)
+/// The most similar known key, if any is similar to `key`.
+pub fn nearest<'a>(key: &str, known: &'a Keys) -> Option<&'a str> {
+    let similar = known.keys().map(|other| (likeness(key, other), other.as_str()));
+    let (likeness, nearest) = similar.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (likeness >= MIN_SIMILARITY).then_some(nearest)
 }
 
-/// How alike two keys are, as a whole, in short, or in their last parts: 1 for equal ones.
-fn likeness(asked: &str, known: &str) -> f64 {
+/// Similarity of two keys, of their short forms, or of their last parts; 1 for equal ones.
+fn likeness(key: &str, known: &str) -> f64 {
     let last = known.rsplit('.').next().unwrap_or(known);
-    let alike = |name: &str| strsim::jaro_winkler(asked, name);
+    let alike = |name: &str| strsim::jaro_winkler(key, name);
     alike(known).max(alike(last)).max(alike(short(known)))
 }
 
-/// The value of `text`, of the type of `like`.
+/// Parses `text` as a value of the type of `like`.
 ///
 /// # Errors
-/// When it is of another type; says which is expected.
+/// The expected type, when `text` has another.
 pub fn typed(text: &str, like: &Value) -> Result<Value, &'static str> {
     let text = text.trim();
     let digits = text.replace('_', "");
@@ -189,13 +188,13 @@ pub fn typed(text: &str, like: &Value) -> Result<Value, &'static str> {
         _ if text.starts_with('{') => {
             let table: Result<Table, _> = format!("value = {text}").parse();
             let value = table.ok().and_then(|mut table| table.remove("value"));
-            value.ok_or("a word, or a table as TOML has it")
+            value.ok_or("a word, or a table in TOML")
         }
         _ => Ok(Value::String(text.to_owned())),
     }
 }
 
-/// A value as it is written after `key=`.
+/// A value as text after `key=`.
 pub fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -204,7 +203,7 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
-/// What a TOML reader says, without the picture of the place.
+/// The message of a TOML error, without the excerpt of the document.
 pub fn one_line(error: toml::de::Error) -> anyhow::Error {
     let message = error.message().trim().replace('\n', " ");
     let whole = ["usize", "u64", "u32"].iter().fold(message, |message, name| {
@@ -213,14 +212,13 @@ pub fn one_line(error: toml::de::Error) -> anyhow::Error {
     anyhow::anyhow!("{whole}")
 }
 
-/// What `--help` says after the arguments of a command: its `options`, a commented document, and
-/// what comes `after` them.
+/// The part of `--help` after the arguments of a command: its `options`, a commented document, and
+/// the text `after` them.
 pub fn after_help(options: &str, after: &str) -> String {
-    format!("Options, their defaults and why:\n{}\n{after}", help(options))
+    format!("Options and their defaults:\n{}\n{after}", help(options))
 }
 
-/// Lines `key=default  reason` of a commented document: the comment above a key, of one line
-/// or several, is its reason.
+/// Lines `key=default` and reason of a commented document. The comment above a key is its reason.
 pub fn help(document: &str) -> String {
     let mut section = String::new();
     let mut reason = String::new();
@@ -244,7 +242,7 @@ pub fn help(document: &str) -> String {
                 lines += &format!("      {reason}\n");
             }
         }
-        // Of this key, or of the document as a whole.
+        // The reason belongs to this key, or to the whole document.
         reason.clear();
     }
     lines
@@ -263,7 +261,7 @@ mod tests {
     fn refused(word: &str, parts: &[&str]) {
         let error = apply(&mut keys(), &[word.to_owned()]).unwrap_err().to_string();
         for part in parts {
-            assert!(error.contains(part), "{error:?} does not say {part:?}");
+            assert!(error.contains(part), "{error:?} does not contain {part:?}");
         }
     }
 
@@ -287,7 +285,7 @@ mod tests {
     #[test]
     fn a_name_may_have_the_sign_of_an_option_in_it() {
         let words = ["a=1", "src=1", "b=2", "x", "runs=."].map(str::to_owned);
-        // What is not there is an option that is not known, and is refused as one.
+        // A word of an unknown key that does not exist is an unknown option.
         let (options, names) = sorted("a = 1\nruns = \"runs\"\n", &words).unwrap();
         assert_eq!((options, names), (vec_of(&["a=1", "src=1", "b=2", "runs=."]), vec_of(&["x"])));
         let folder = std::env::temp_dir().join(format!("b=2-{}", std::process::id()));
@@ -304,14 +302,14 @@ mod tests {
 
     #[test]
     fn bad_overrides_are_refused_in_one_sentence() {
-        refused("seaquest", &["`seaquest` is no option", "key=value"]);
-        refused("head.frequency=8", &["no option `head.frequency`", "`head.frequencies`"]);
+        refused("seaquest", &["got `seaquest`", "key=value"]);
+        refused("head.frequency=8", &["unknown option `head.frequency`", "`head.frequencies`"]);
         refused("head.freq=8", &["`head.frequencies`"]);
         refused("rate=8", &["`train.rate`"]);
-        refused("haed=linear", &["the nearest is `head` ("]);
-        refused("rounds=8", &["no option `rounds` (--help lists all)"]);
+        refused("haed=linear", &["did you mean `head`? ("]);
+        refused("rounds=8", &["unknown option `rounds` (--help lists all)"]);
         refused("a=x", &["a=x", "a whole number", "a=1"]);
-        // What a document holds are 64 bits with a sign.
+        // TOML has signed 64-bit integers.
         refused("a=18446744073709551615", &["a whole number of at most 9223372036854775807, such"]);
         refused("head={normal=}", &["head.kind={normal=}", "a word, or a table", "linear"]);
         refused("train.rate=fast", &["a number", "train.rate=0.5"]);
@@ -324,12 +322,12 @@ mod tests {
             whole(&keys, "n", least).map_err(|error| error.to_string())
         };
         assert_eq!((whole("3", 0), whole("1", 1)), (Ok(3), Ok(1)));
-        assert_eq!(whole("-1", 0), Err("n=-1: must be 0 or more".into()));
-        assert_eq!(whole("0", 1), Err("n=0: must be at least 1".into()));
+        assert_eq!(whole("-1", 0), Err("n=-1: expected 0 or more".into()));
+        assert_eq!(whole("0", 1), Err("n=0: expected at least 1".into()));
     }
 
     #[test]
-    fn help_gives_each_key_with_its_default_and_reason() {
+    fn help_lists_each_key_with_its_default_and_reason() {
         let document = "# Of all.\n\n# Why a,\n# and when.\na = 1\nb = 2\n\
                         [head]\n# Which.\nkind = \"linear\"\n";
         let expected = "  a=1\n      Why a, and when.\n  b=2\n  head=linear\n      Which.\n";

@@ -1,14 +1,14 @@
-//! What the project's programs share on the command line: options as `key=value`, progress bars,
-//! errors in one sentence.
+//! Command-line tools of the project's programs: options as `key=value`, progress bars, errors in
+//! one sentence.
 
-/// `println!` that does not mind when nobody reads on (`… | head`): the work goes on. A host may
-/// read the line instead ([`host`]).
+/// `println!` that ignores a closed output (`… | head`). A host may read the line instead
+/// ([`host`]).
 #[macro_export]
 macro_rules! say {
     ($($words:tt)*) => { $crate::host::say(format_args!($($words)*)) };
 }
 
-/// `eprintln!` that does not mind when nobody reads it.
+/// `eprintln!` that ignores a closed output.
 #[macro_export]
 macro_rules! warn {
     ($($words:tt)*) => { $crate::host::warn(format_args!($($words)*)) };

@@ -1,4 +1,4 @@
-//! Files that are there as a whole or not at all, and files that one process holds.
+//! Atomic writes of files and directories, and file locks.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -8,46 +8,44 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-/// Writes a file under another name, waits until the disk has it, then renames it to `path`. So
-/// `path` is never half a file, and what was there before stays until then.
+/// Writes a file atomically: under a temporary name, synced to the disk, then renamed to `path`. So
+/// `path` is never incomplete, and an earlier file stays until then.
 ///
 /// # Errors
-/// When it cannot be written; then nothing of it is left.
+/// When it cannot be written; the temporary file is removed then.
 pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let beside = beside(path);
-    File::create(&beside)
+    let temporary = beside(path);
+    File::create(&temporary)
         .and_then(|mut file| file.write_all(contents).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&beside, path))
-        // Half a file is of no use, and takes room where there may be none.
-        .inspect_err(|_| drop(fs::remove_file(&beside)))
+        .and_then(|()| fs::rename(&temporary, path))
+        // An incomplete file is useless, and the disk may be full.
+        .inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
-/// Gives a finished file or folder, written [`beside`] it, the name `path`. The disk has the new
-/// name when this returns, so that it survives a power cut; what is in it must be there before.
+/// Renames a finished file or directory, written [`beside`] it, to `path`. The new name is synced
+/// to the disk on return, so that it survives a power cut. Sync the contents before.
 ///
 /// # Errors
-/// When it cannot be renamed, or `path` is a folder with something in it.
+/// When it cannot be renamed, or `path` is a directory that is not empty.
 pub fn put(finished: &Path, path: &Path) -> io::Result<()> {
     fs::rename(finished, path)?;
     sync(folder_of(path))
 }
 
-/// As [`put`], but never in the place of anything: of two programs that give something the same
-/// name, one fails.
+/// Renames as [`put`], but never replaces anything: if two programs use the same name, one fails.
 ///
 /// # Errors
-/// When it cannot be renamed, or something is at `path`; then it has its old name.
+/// When it cannot be renamed, or `path` exists; it keeps its old name then.
 pub fn put_new(finished: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, finished, CWD, path, RenameFlags::NOREPLACE) {
-        // The file system, or the system itself, cannot rename so.
+        // The file system or the kernel does not support this rename.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => rename_new(finished, path)?,
         renamed => renamed?,
     }
     sync(folder_of(path))
 }
 
-/// As [`put`], for a folder, also in the place of another folder: `path` is one of the two at any
-/// time. The earlier one is removed.
+/// Renames a directory as [`put`], and atomically replaces an existing directory, which is removed.
 ///
 /// # Errors
 /// When it cannot be renamed.
@@ -56,7 +54,7 @@ pub fn put_folder(finished: &Path, path: &Path) -> io::Result<()> {
         return put(finished, path);
     }
     match renameat_with(CWD, finished, CWD, path, RenameFlags::EXCHANGE) {
-        // The file system, or the system itself, cannot exchange names.
+        // The file system or the kernel cannot exchange names.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             fs::remove_dir_all(path)?;
             return put(finished, path);
@@ -67,8 +65,8 @@ pub fn put_folder(finished: &Path, path: &Path) -> io::Result<()> {
     fs::remove_dir_all(finished)
 }
 
-/// Renames without the system's help. A file gets its name as a second one, which no two files
-/// have; where it cannot have two, and of a folder, it is only looked whether something is there.
+/// Renames without kernel support. A file gets its name by a hard link, which fails if the name
+/// exists. Without hard links, and for a directory, it only checks whether `path` exists.
 fn rename_new(finished: &Path, path: &Path) -> io::Result<()> {
     if finished.is_file() {
         match fs::hard_link(finished, path) {
@@ -83,7 +81,7 @@ fn rename_new(finished: &Path, path: &Path) -> io::Result<()> {
     fs::rename(finished, path)
 }
 
-/// Waits until the disk has what is in a file, or the names in a folder.
+/// Syncs a file's contents, or a directory's names, to the disk.
 ///
 /// # Errors
 /// When it cannot be opened or written.
@@ -91,49 +89,49 @@ pub fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// The folder that `path` is in.
+/// The parent directory of `path`.
 fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }
 
-/// Whether [`replace`] could write a file at `path`: to be known before the work that fills it.
+/// Checks that [`replace`] could write a file at `path`, before the work that fills it.
 ///
 /// # Errors
-/// When it could not.
+/// When it could not write it.
 pub fn check_writable(path: &Path) -> io::Result<()> {
-    let beside = beside(path);
-    File::create(&beside).and_then(|_| fs::remove_file(&beside))
+    let temporary = beside(path);
+    File::create(&temporary).and_then(|_| fs::remove_file(&temporary))
 }
 
-/// Where a file is written before it is renamed to `path`: hidden, and of this process alone.
+/// The temporary path of a file before it is renamed to `path`: hidden, and unique to this process.
 pub fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}", std::process::id()))
 }
 
-/// How long [`lock`] waits for whoever asks [`is_locked`], which holds the file for an instant.
-const LOOKED_AT: Duration = Duration::from_millis(200);
+/// Time that [`lock`] waits for a call of [`is_locked`], which holds the lock for an instant.
+const CHECK_TIME: Duration = Duration::from_millis(200);
 
-/// Locks a file, until it is dropped or the process ends. Whoever only looks whether it is locked
-/// is waited for.
+/// Locks a file, until it is dropped or the process ends. Waits for calls of [`is_locked`].
 ///
 /// # Errors
-/// `WouldBlock` when another process has it locked, `Error` when the file system has no locks.
+/// `WouldBlock` when another process has the lock, `Error` when the file system does not support
+/// locks.
 pub fn lock(file: &File) -> Result<(), TryLockError> {
     let started = Instant::now();
     loop {
         match file.try_lock() {
-            Err(TryLockError::WouldBlock) if started.elapsed() < LOOKED_AT => {
-                std::thread::sleep(LOOKED_AT / 20);
+            Err(TryLockError::WouldBlock) if started.elapsed() < CHECK_TIME => {
+                std::thread::sleep(CHECK_TIME / 20);
             }
             locked => return locked,
         }
     }
 }
 
-/// Whether a process has the file at `path` locked. Where the file system has no locks, or the
-/// file cannot be opened, none has.
+/// Whether a process has locked the file at `path`. False if the file system does not support
+/// locks, or the file cannot be opened.
 pub fn is_locked(path: &Path) -> bool {
     let file = File::open(path);
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
@@ -148,31 +146,31 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("step-7"), folder.path().join("step-8"));
         for path in [&path, &other] {
-            let beside = beside(path);
-            fs::create_dir(&beside).unwrap();
-            fs::write(beside.join("state.json"), b"{}").unwrap();
-            put(&beside, path).unwrap();
-            assert!(path.join("state.json").is_file() && !beside.exists());
+            let temporary = beside(path);
+            fs::create_dir(&temporary).unwrap();
+            fs::write(temporary.join("state.json"), b"{}").unwrap();
+            put(&temporary, path).unwrap();
+            assert!(path.join("state.json").is_file() && !temporary.exists());
         }
-        assert!(put(&other, &path).is_err(), "what is there is not lost");
+        assert!(put(&other, &path).is_err(), "the existing one is kept");
         assert!(put(&folder.path().join("none"), &path).is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]
-    fn a_folder_takes_the_place_of_another_at_once() {
+    fn a_directory_replaces_another_atomically() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("step-7");
         for contents in ["first", "second"] {
-            let beside = beside(&path);
-            fs::create_dir(&beside).unwrap();
-            fs::write(beside.join("state.json"), contents).unwrap();
-            put_folder(&beside, &path).unwrap();
+            let temporary = beside(&path);
+            fs::create_dir(&temporary).unwrap();
+            fs::write(temporary.join("state.json"), contents).unwrap();
+            put_folder(&temporary, &path).unwrap();
             assert_eq!(fs::read_to_string(path.join("state.json")).unwrap(), contents);
-            assert!(!beside.exists());
+            assert!(!temporary.exists());
         }
         assert!(put_folder(&folder.path().join("none"), &path).is_err());
-        assert!(path.join("state.json").is_file(), "what is there stays");
+        assert!(path.join("state.json").is_file(), "the existing one is kept");
     }
 
     #[track_caller]
@@ -183,12 +181,12 @@ mod tests {
         fs::write(&finished, "first").unwrap();
         put(&finished, &path).unwrap();
         assert_eq!((contents(&path), finished.exists()), ("first".into(), false));
-        // What is there stays, and so does what was to take its place.
+        // Both files keep their names.
         fs::write(&finished, "second").unwrap();
         let refused = put(&finished, &path).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!([contents(&path), contents(&finished)], ["first", "second"]);
-        // A folder takes not even the place of an empty one.
+        // A directory does not even replace an empty one.
         let (finished, path) = (folder.path().join(".b"), folder.path().join("b"));
         fs::create_dir(&finished).unwrap();
         put(&finished, &path).unwrap();
@@ -199,16 +197,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_takes_the_place_of_nothing() {
+    fn a_new_name_replaces_nothing() {
         check_new(put_new);
         check_new(rename_new);
     }
 
     #[test]
-    fn one_holds_a_file_and_who_looks_is_waited_for() {
+    fn one_process_locks_a_file_and_waits_for_checks() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".lock");
-        assert!(!is_locked(&path), "it is not there");
+        assert!(!is_locked(&path), "it does not exist");
         let open = || File::create(&path).unwrap();
         let (first, second) = (open(), open());
         lock(&first).unwrap();
@@ -216,31 +214,31 @@ mod tests {
         assert!(matches!(lock(&second), Err(TryLockError::WouldBlock)));
         drop(first);
         assert!(!is_locked(&path));
-        let looked_at = open();
-        looked_at.try_lock_shared().unwrap();
-        let looking = std::thread::spawn(move || {
-            std::thread::sleep(LOOKED_AT / 4);
-            drop(looked_at);
+        let checking = open();
+        checking.try_lock_shared().unwrap();
+        let checker = std::thread::spawn(move || {
+            std::thread::sleep(CHECK_TIME / 4);
+            drop(checking);
         });
         lock(&second).unwrap();
-        looking.join().unwrap();
+        checker.join().unwrap();
     }
 
     #[test]
-    fn a_file_is_whole_or_as_it_was() {
+    fn a_file_is_complete_or_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         replace(&path, b"first").unwrap();
         replace(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         check_writable(&path).unwrap();
-        // A folder in the way: nothing can take its name.
+        // A directory blocks the name.
         let folder_in_the_way = folder.path().join("b");
         fs::create_dir(&folder_in_the_way).unwrap();
         assert!(replace(&folder_in_the_way, b"third").is_err());
         assert!(replace(&path.join("below"), b"third").is_err());
         assert!(check_writable(&path.join("below")).is_err());
         let names = fs::read_dir(folder.path()).unwrap().count();
-        assert_eq!(names, 2, "nothing half-written is left");
+        assert_eq!(names, 2, "no temporary file is left");
     }
 }

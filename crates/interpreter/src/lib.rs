@@ -1,8 +1,8 @@
-//! The embedded Python, for suites that play in it: finding the project's packages, and importing
-//! them in one thread at a time.
+//! The embedded Python of suites that need it: finding the project's packages, and importing them
+//! in one thread at a time.
 //!
-//! They are looked for in `VIRTUAL_ENV`, then in `.venv` under the current folder and its
-//! parents. A Python that has imported Overtone itself has its own packages, and is left alone.
+//! Packages are searched in `VIRTUAL_ENV`, then in `.venv` of the current directory and its
+//! parents. A Python that has imported Overtone itself keeps its own packages.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,16 +12,16 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyList;
 
-/// The module whose import says that Overtone runs inside of Python, not Python inside of it.
+/// The extension module; if it is imported, Overtone runs inside of Python.
 const EXTENSION: &str = "overtone._overtone";
 
-/// Why the project's packages cannot be imported.
+/// An error of finding the project's packages.
 #[derive(Debug, thiserror::Error)]
 pub enum PackagesError {
-    /// There are virtual environments, of another Python than the one linked.
+    /// All virtual environments have another Python than the one linked.
     #[error(
-        "this program was built for Python {built}, and `{venv}` holds another: run `just setup`, \
-         then `cargo clean --release -p pyo3-build-config -p pyo3-ffi -p pyo3` and build again"
+        "this program was built for Python {built}, and `{venv}` has another. Run `just setup`, \
+         then `cargo clean --release -p pyo3-build-config -p pyo3-ffi -p pyo3`, and build again"
     )]
     OtherPython {
         /// Version the program was linked with, such as `3.11`.
@@ -30,22 +30,22 @@ pub enum PackagesError {
         venv: PathBuf,
     },
     /// Python itself failed.
-    #[error("setting Python's path failed: {0}")]
+    #[error("cannot set Python's path: {0}")]
     Python(#[from] PyErr),
 }
 
-/// Puts the project's packages on Python's path, those of the first virtual environment that has
-/// the folder `wanted` among them. The answer is that virtual environment; else the first of this
-/// Python; `None` where there is none at all. From here on Python code prints to standard error.
+/// Puts the packages of a virtual environment on Python's path, and returns it: the first with the
+/// directory `wanted`, else the first of this Python, else `None`. Python code then prints to
+/// standard error.
 ///
 /// # Errors
-/// When every virtual environment is of another Python.
+/// When every virtual environment has another Python.
 pub fn add_packages(py: Python<'_>, wanted: &str) -> Result<Option<PathBuf>, PackagesError> {
     let sys = py.import("sys")?;
     if sys.getattr("modules")?.contains(EXTENSION)? {
         return Ok(Some(sys.getattr("prefix")?.extract()?));
     }
-    // What modules and environments print is not what the program says.
+    // Output of modules and environments is not output of the program.
     sys.setattr("stdout", sys.getattr("stderr")?)?;
     let version = py.version_info();
     let built = format!("{}.{}", version.major, version.minor);
@@ -63,11 +63,11 @@ pub fn add_packages(py: Python<'_>, wanted: &str) -> Result<Option<PathBuf>, Pac
     Ok(Some(venv.clone()))
 }
 
-/// Puts the packages of the folder `packages` before the system's, as in the virtual environment
+/// Puts the packages of the directory `packages` before the system's, as in the virtual environment
 /// itself.
 ///
-/// Its name alone would not do: packages that are installed as editable are elsewhere, and named
-/// in the folder's `.pth` files, which only Python's `site` reads.
+/// The directory alone is not enough: editable packages are elsewhere, and named in the directory's
+/// `.pth` files, which only Python's `site` reads.
 fn put_first(py: Python<'_>, packages: &Path) -> PyResult<()> {
     // As text: Python skips path objects here.
     let packages = packages.to_string_lossy().into_owned();
@@ -86,8 +86,8 @@ fn put_first(py: Python<'_>, packages: &Path) -> PyResult<()> {
     path.set_slice(0, path.len(), &first.add(before)?)
 }
 
-/// Does what imports packages, while no other thread does: two threads that import modules which
-/// need one another each see the other's half done.
+/// Runs `import` while no other thread imports packages. Two threads that import modules of a cycle
+/// would each see an incomplete module.
 pub fn importing<T>(py: Python<'_>, import: impl FnOnce() -> T) -> T {
     static IMPORTING: Mutex<()> = Mutex::new(());
     // Waits without the interpreter's lock, which the other thread needs.
@@ -95,14 +95,15 @@ pub fn importing<T>(py: Python<'_>, import: impl FnOnce() -> T) -> T {
     import()
 }
 
-/// Lets Python find modules of the current folder, after all others.
+/// Lets Python find modules of the current directory, after all others.
 ///
 /// # Errors
 /// When Python itself fails.
 pub fn add_current_folder(py: Python<'_>) -> Result<(), PackagesError> {
     let path = py.import("sys")?.getattr("path")?;
     let here = std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned();
-    // Not while another thread finds packages: it would take the folder for one of theirs.
+    // Not while another thread finds packages, which would mistake the directory for one of its
+    // own.
     importing(py, || {
         if !path.contains(&here)? {
             path.call_method1("append", (&here,))?;

@@ -1,4 +1,4 @@
-//! [`Agents`]: a trained agent that acts, many episodes at once.
+//! [`Agents`]: a trained agent that acts in many episodes in parallel.
 
 use std::{
     ffi::CString,
@@ -24,31 +24,31 @@ use pyo3::{
 
 use crate::program::OvertoneError;
 
-/// A checkpoint's agent, acting in several episodes that know nothing of one another; on any
-/// thread, which waits its turn while other Python code runs on.
+/// A checkpoint's agent that acts in several independent episodes. Calls from other threads wait,
+/// while other Python code runs.
 #[pyclass(module = "overtone._overtone", frozen)]
 pub struct Agents {
     acting: Mutex<Acting>,
     agent: Agent,
     target_return: f32,
-    /// Those of what is asked for: environments give raw rewards.
+    /// Units of the target return; environments give raw rewards.
     units: ReturnUnits,
-    /// Told in place of a return; 0: a return is told.
+    /// Top percent that the agent is conditioned on; 0: a target return.
     top_percent: f32,
-    /// How actions are chosen where a call does not say it.
+    /// The default choice of actions.
     choice: ActionChoice,
     seed: u64,
     n_agents: usize,
 }
 
-/// What a call changes.
+/// State that calls change.
 struct Acting {
     policy: Box<dyn Policy>,
-    /// Episodes begun, by each agent.
+    /// Number of episodes that each agent has started.
     episodes: Vec<u64>,
-    /// How the last actions were chosen.
+    /// The choice of the last actions.
     choice: ActionChoice,
-    /// The bins of the last call: how many, and their probabilities, a row for each turn.
+    /// The last call's number of bins, and their probabilities, a row for each turn.
     played: Option<(usize, Vec<f64>)>,
 }
 
@@ -58,9 +58,9 @@ enum Seen {
     Pixels(Vec<u8>),
 }
 
-/// What each agent is told beside its observation.
-struct Told {
-    /// Which act; all where none is said.
+/// The inputs of each agent other than its observation.
+struct Inputs {
+    /// The acting agents; `None`: all.
     agents: Option<Vec<i64>>,
     rewards: Option<Vec<f32>>,
     starts: Option<Vec<bool>>,
@@ -84,8 +84,8 @@ fn wrong(what: String) -> PyErr {
 
 #[pymethods]
 impl Agents {
-    /// `run` is a run's folder, or a checkpoint's; `target_return` a number or a percentile of
-    /// the data's returns (`"p95"`); empty: the default's, and what was chosen for the run.
+    /// `run` is a run's directory, or a checkpoint's. `target_return` is a number or a percentile
+    /// of the data's returns (`"p95"`); empty: the default, or the run's chosen mode.
     #[new]
     #[pyo3(signature = (run, checkpoint, target_return, n_agents, deterministic, temperature, return_quantile, top_percent, seed, device))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
@@ -127,7 +127,7 @@ impl Agents {
         self.agent.task.id()
     }
 
-    /// What the agent is asked for.
+    /// The target return.
     #[getter]
     fn target_return(&self) -> f32 {
         self.target_return
@@ -142,7 +142,7 @@ impl Agents {
         }
     }
 
-    /// How many actions there are; `None` for real-valued ones.
+    /// Number of discrete actions; `None` for continuous actions.
     #[getter]
     fn n_actions(&self) -> Option<usize> {
         match &self.agent.task.actions {
@@ -151,7 +151,7 @@ impl Agents {
         }
     }
 
-    /// The names of the actions, as the environment has them; `None` for real-valued ones.
+    /// The environment's names of the actions; `None` for continuous actions.
     #[getter]
     fn action_names(&self) -> Option<Vec<String>> {
         match &self.agent.task.actions {
@@ -163,19 +163,19 @@ impl Agents {
     /// Whether the rewards of earlier steps change later actions.
     #[getter]
     fn reads_rewards(&self) -> bool {
-        let is_told_return = self.top_percent == 0.0 && !self.agent.delayed_reward;
-        self.agent.algorithm.reads_returns() && is_told_return
+        let has_target = self.top_percent == 0.0 && !self.agent.delayed_reward;
+        self.agent.algorithm.reads_returns() && has_target
     }
 
-    /// Lets each agent's next observation begin its first episode again.
+    /// Restarts each agent's first episode at its next observation.
     fn reset(&self, py: Python<'_>) {
         py.detach(|| self.acting().episodes.fill(0));
     }
 
-    /// Actions for `observations`, `[n, …]`, of `agents` (all of them); rewards for their previous
-    /// actions (0); `starts` where an episode begins, as an agent's first turn does, which is
-    /// asked for `targets` (what all are). `deterministic`: the most probable actions, or draws
-    /// (as the policy was made).
+    /// Actions for `observations`, `[n, …]`, of `agents` (default: all), with the rewards of their
+    /// previous actions (default: 0). `starts` marks the first step of an episode, as an agent's
+    /// first turn always is; these episodes have `targets` (default: the policy's).
+    /// `deterministic`: the most probable actions, or draws (default: as the policy was made).
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn act<'py>(
         &self,
@@ -187,16 +187,16 @@ impl Agents {
         targets: Option<PyReadonlyArray1<'py, f32>>,
         deterministic: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let told = Told {
+        let inputs = Inputs {
             agents: numbers(agents)?,
             rewards: numbers(rewards)?,
             starts: numbers(starts)?,
             targets: numbers(targets)?,
         };
-        if told.targets.is_some() && self.top_percent > 0.0 {
+        if inputs.targets.is_some() && self.top_percent > 0.0 {
             return Err(wrong(format!(
-                "target_returns: this agent acts as in the top {} % of the recording and is told \
-                 no return; load it with a target_return, or with top_percent=0",
+                "target_returns: this agent is conditioned on the top {} % of its dataset, not on \
+                 a return. Load it with a target_return, or with top_percent=0",
                 self.top_percent
             )));
         }
@@ -210,12 +210,12 @@ impl Agents {
                 Seen::Pixels(array.as_slice()?.to_vec())
             }
         };
-        let n = told.agents.as_ref().map_or(self.n_agents, Vec::len);
+        let n = inputs.agents.as_ref().map_or(self.n_agents, Vec::len);
         let choice = match deterministic {
             Some(deterministic) => choice_of(&self.agent, deterministic)?,
             None => self.choice,
         };
-        let acted = py.detach(|| self.acted(n, &seen, &told, choice))?;
+        let acted = py.detach(|| self.acted(n, &seen, &inputs, choice))?;
         Ok(match acted {
             Actions::Discrete(ids) => {
                 let ids: Vec<i64> = ids.into_iter().map(|id| id as i64).collect();
@@ -227,8 +227,7 @@ impl Agents {
         })
     }
 
-    /// The probabilities that the last actions were drawn from, `[n, actions]`; `None` for
-    /// policies that keep none.
+    /// The probabilities of the last actions, `[n, actions]`; `None` for policies without them.
     #[getter]
     fn probabilities<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let Some((bins, probs)) = py.detach(|| self.acting().played.clone()) else {
@@ -241,20 +240,26 @@ impl Agents {
 }
 
 impl Agents {
-    /// Its turn: never while Python waits for this thread.
+    /// Locks the state; never call it while Python waits for this thread.
     fn acting(&self) -> MutexGuard<'_, Acting> {
         self.acting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The actions of `n` agents.
-    fn acted(&self, n: usize, seen: &Seen, told: &Told, choice: ActionChoice) -> PyResult<Actions> {
+    fn acted(
+        &self,
+        n: usize,
+        seen: &Seen,
+        inputs: &Inputs,
+        choice: ActionChoice,
+    ) -> PyResult<Actions> {
         let mut acting = self.acting();
-        let turns = self.turns(n, told, &acting.episodes)?;
+        let turns = self.turns(n, inputs, &acting.episodes)?;
         let size = self.agent.task.observations.size();
         let (got, expected) = (seen.len(), n * size);
         if got != expected {
             return Err(wrong(format!(
-                "observations: {got} numbers for {n} agents, {size} each expected"
+                "observations: expected {size} numbers for each of {n} agents, got {got} in total"
             )));
         }
         let observations = match seen {
@@ -266,13 +271,13 @@ impl Agents {
             acting.choice = choice;
         }
         let acted = acting.policy.act(&turns, observations).map_err(failed)?;
-        // Not before: a call that is refused begins no episode.
+        // Only now, because a failed call does not start an episode.
         for turn in turns.iter().filter(|turn| turn.start.is_some()) {
             acting.episodes[turn.agent] += 1;
         }
         acting.played = acting.policy.played().map(|played| {
             let bins = played.actions.len();
-            // By the environment's numbers, whatever the order of the bins.
+            // In the environment's order of actions, which may differ from the order of the bins.
             let mut probs = vec![0.0; played.probs.len()];
             for (row, mine) in played.probs.chunks(bins).zip(probs.chunks_mut(bins)) {
                 for (&prob, &action) in row.iter().zip(played.actions) {
@@ -284,28 +289,31 @@ impl Agents {
         Ok(acted)
     }
 
-    /// What the policy is told of `n` agents, of which each has begun so many episodes.
-    fn turns(&self, n: usize, told: &Told, episodes: &[u64]) -> PyResult<Vec<Turn>> {
+    /// The policy's inputs for `n` agents; `episodes` counts each agent's started episodes.
+    fn turns(&self, n: usize, inputs: &Inputs, episodes: &[u64]) -> PyResult<Vec<Turn>> {
         let mut turns = Vec::with_capacity(n);
         for row in 0..n {
-            let agent = told.agents.as_ref().map_or(row as i64, |agents| agents[row]);
+            let agent = inputs.agents.as_ref().map_or(row as i64, |agents| agents[row]);
             let place = usize::try_from(agent).ok().filter(|agent| *agent < self.n_agents);
             let Some(agent) = place else {
                 return Err(wrong(format!(
-                    "agents: row {row} is {agent}, and there are {}",
+                    "agents: row {row} is {agent}, but there are only {}",
                     self.n_agents
                 )));
             };
             let begun = episodes[agent];
-            let begins = begun == 0 || told.starts.as_ref().is_some_and(|starts| starts[row]);
+            let begins = begun == 0 || inputs.starts.as_ref().is_some_and(|starts| starts[row]);
             let start = begins.then(|| {
                 let of_agent = seed::derive_nth(seed::derive(self.seed, "episodes"), agent as u64);
                 EpisodeStart {
                     seed: seed::derive_nth(of_agent, begun + 1),
-                    target_return: told.targets.as_ref().map_or(self.target_return, |all| all[row]),
+                    target_return: inputs
+                        .targets
+                        .as_ref()
+                        .map_or(self.target_return, |all| all[row]),
                 }
             });
-            let reward = self.units.of(told.rewards.as_ref().map_or(0.0, |all| all[row]));
+            let reward = self.units.of(inputs.rewards.as_ref().map_or(0.0, |all| all[row]));
             turns.push(Turn { agent, reward, start });
         }
         Ok(turns)
@@ -321,33 +329,35 @@ impl Seen {
     }
 }
 
-/// The most probable action, or a draw.
+/// The choice of the most probable action, or of a draw.
 ///
 /// # Errors
-/// When `agent` has nothing to draw from.
+/// When `agent` does not have a distribution.
 fn choice_of(agent: &Agent, deterministic: bool) -> PyResult<ActionChoice> {
-    let is_list = matches!(agent.task.actions, ActionSpace::Discrete { .. });
+    let is_discrete = matches!(agent.task.actions, ActionSpace::Discrete { .. });
     match deterministic {
         true => Ok(ActionChoice::Mode),
-        false if is_list || agent.algorithm.has_distribution() => Ok(ActionChoice::Sample),
+        false if is_discrete || agent.algorithm.has_distribution() => Ok(ActionChoice::Sample),
         false => Err(wrong(format!(
-            "deterministic=False: {} has no distribution that actions are drawn from; leave \
+            "deterministic=False: {} does not have a distribution to sample actions from. Leave \
              deterministic out",
             agent.algorithm.describe()
         ))),
     }
 }
 
-/// The checkpoint `name` of a run (`last`, `best`, or a step), or the one in the folder `run`; and
-/// what was chosen of how it is played.
+/// The checkpoint `name` of a run (`last`, `best`, or a step), or the one in the directory `run`;
+/// with the choice of its acting mode.
 fn open(py: Python<'_>, run: &str, name: &str) -> PyResult<(Checkpoint, OwnChoice)> {
     let path = Path::new(run);
     if path.join("model.safetensors").is_file() {
         if name != "last" {
-            return Err(wrong(format!("checkpoint={name}: {run} is one itself; name its run")));
+            return Err(wrong(format!(
+                "checkpoint={name}: {run} is a checkpoint itself. Use the path of its run"
+            )));
         }
         let checkpoint = Checkpoint::open(path).map_err(failed)?;
-        // RUN/checkpoints/step-N, which may be named from within.
+        // RUN/checkpoints/step-N, which may be a relative path.
         let path = path.canonicalize().map_err(failed)?;
         let own = path.ancestors().nth(2).map(|run| RunDir::open(run, &run.to_string_lossy()));
         return match own {
@@ -362,15 +372,15 @@ fn open(py: Python<'_>, run: &str, name: &str) -> PyResult<(Checkpoint, OwnChoic
         "best" => Checkpoint::best(&folder),
         step => {
             let step = step.parse().map_err(|_| {
-                wrong(format!("checkpoint={name}: last, best or the number of an update"))
+                wrong(format!("checkpoint={name}: expected last, best or the number of an update"))
             })?;
             Checkpoint::at_step(&folder, step).map(|checkpoint| (checkpoint, Vec::new()))
         }
     };
     let (checkpoint, skipped) = checkpoint.map_err(failed)?;
     for error in skipped {
-        let told = CString::new(format!("skipped a checkpoint: {error}"))?;
-        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &told, 3)?;
+        let warning = CString::new(format!("skipped a checkpoint: {error}"))?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &warning, 3)?;
     }
     let own = chosen_for(&run, &checkpoint)?;
     Ok((checkpoint, own))

@@ -1,4 +1,4 @@
-//! What Python asks of a recording that no command says.
+//! Functions on datasets for Python, without a command.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 
 use crate::program::OvertoneError;
 
-/// SHA-256 of all that a recording holds, whatever file it is in: observations, actions, rewards
-/// and where episodes end.
+/// SHA-256 of a dataset's contents, independent of its file format: observations, actions, rewards
+/// and ends of episodes.
 #[pyfunction]
 pub fn content_hash(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let hash = || match read::open(&path)? {
@@ -24,12 +24,14 @@ pub fn content_hash(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let hash = py.detach(hash).map_err(failed)?;
     hash.ok_or_else(|| {
         let path = path.display();
-        OvertoneError::new_err(format!("{path}: a log of frames has a hash when it is converted"))
+        OvertoneError::new_err(format!(
+            "{path}: a log of frames does not have a hash before it is converted"
+        ))
     })
 }
 
-/// Where the dataset lies that is called `minari:ID` or `starter:NAME`, and of which task a starter
-/// set is, as `suite/name`.
+/// The path of the dataset `minari:ID` or `starter:NAME`, and the task of a starter set, as
+/// `suite/name`.
 #[pyfunction]
 pub fn find(name: &str) -> PyResult<(PathBuf, Option<String>)> {
     let found = || match (MinariId::of(name)?, name.strip_prefix("starter:")) {

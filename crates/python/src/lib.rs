@@ -1,8 +1,7 @@
 //! `_overtone`: the extension module behind the Python package `overtone`.
 //!
-//! It holds the whole program, which Python calls in words as a shell would, and what a loop in
-//! Python needs one call at a time: policies that act. Types, documentation and everything that
-//! Python says as well are in `python/overtone`.
+//! It contains the whole program, which Python calls with words as a shell does, and policies that
+//! act step by step. Types, documentation and Python code are in `python/overtone`.
 
 use pyo3::prelude::*;
 

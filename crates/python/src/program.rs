@@ -1,5 +1,5 @@
-//! The program inside of Python: its commands run on a thread of their own, while Python's
-//! thread tells what they say, takes Ctrl-C and lets other Python threads work.
+//! The program inside of Python. Commands run on their own thread, while Python's thread passes on
+//! their output, handles Ctrl-C and lets other Python threads run.
 
 use std::{
     ffi::OsString,
@@ -16,38 +16,43 @@ use overtone::host::{self, Event};
 use overtone_console::errors;
 use pyo3::{create_exception, exceptions::PyException, prelude::*, types::PyDict};
 
-create_exception!(overtone, OvertoneError, PyException, "What could not be done, and why.");
+create_exception!(
+    overtone,
+    OvertoneError,
+    PyException,
+    "An error of Overtone, with its reason and what to do."
+);
 
-/// Memory for a command's calls: as a process has.
+/// Stack size of a command's thread, as in a process.
 const STACK: usize = 16 << 20;
 
-/// How often Python is asked whether Ctrl-C was pressed.
+/// Interval of checks for Ctrl-C in Python.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// The program as a shell runs it; gives the exit code. `words` begin with the program's name.
+/// Runs the program as a shell does; returns the exit code. `words` start with the program's name.
 #[pyfunction]
 pub fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
     py.detach(|| overtone::main(&words))
 }
 
-/// Does what `words` ask, those after the program's name; gives the exit code, which is 130
-/// after Ctrl-C.
+/// Runs a command; returns the exit code, which is 130 after Ctrl-C. `words` do not contain the
+/// program's name.
 ///
-/// `told(kind, value)` is called for each line (`"said"`, text), for a run's folder (`"began"`,
-/// path) and for progress of training (`"logged"`, a dict), on the calling thread. What it raises
-/// ends the command as Ctrl-C does, and is raised again when it has ended. A second Ctrl-C is raised
-/// at once, and the command goes on without anyone listening.
+/// `on_event(kind, value)` is called on the calling thread for each line (`"line"`, text), for a
+/// run's directory (`"started"`, path) and for training progress (`"logged"`, a dict). An exception
+/// of `on_event` ends the command as Ctrl-C does, and is raised again afterwards. A second Ctrl-C
+/// is raised at once, and the command continues unobserved.
 #[pyfunction]
-pub fn run(py: Python<'_>, words: Vec<String>, told: Bound<'_, PyAny>) -> PyResult<u8> {
+pub fn run(py: Python<'_>, words: Vec<String>, on_event: Bound<'_, PyAny>) -> PyResult<u8> {
     let stop = Arc::new(AtomicBool::new(false));
     let (events, mut received) = mpsc::channel();
     let work = {
         let stop = stop.clone();
-        let tell = move |event| {
-            // Nobody listens any more when Python's side has failed.
+        let send = move |event| {
+            // The receiver is gone after an error in Python.
             let _ = events.send(event);
         };
-        move || host::run(&words, stop, tell)
+        move || host::run(&words, stop, send)
     };
     let worker = thread::Builder::new().name("overtone".into()).stack_size(STACK).spawn(work)?;
     let mut raised: Option<PyErr> = None;
@@ -55,12 +60,13 @@ pub fn run(py: Python<'_>, words: Vec<String>, told: Bound<'_, PyAny>) -> PyResu
         let event;
         (event, received) = py.detach(move || (received.recv_timeout(WAIT), received));
         let answer = match event {
-            Ok(event) if raised.is_none() => tell(&told, event),
+            Ok(event) if raised.is_none() => pass_on(&on_event, event),
             Ok(_) | Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => break,
         };
         if let Err(error) = answer.and_then(|()| py.check_signals()) {
-            // As in a shell, a second Ctrl-C waits for nothing: not every command looks at the flag.
+            // As in a shell, a second Ctrl-C does not wait, because not every command checks the
+            // flag.
             if raised.is_some() {
                 return Err(error);
             }
@@ -74,24 +80,26 @@ pub fn run(py: Python<'_>, words: Vec<String>, told: Bound<'_, PyAny>) -> PyResu
     }
     match ended {
         Ok(Ok(code)) => Ok(code),
-        Ok(Err(error)) => Err(OvertoneError::new_err(errors::told(&error))),
-        Err(_) => Err(OvertoneError::new_err("the command ended by a panic: a bug of Overtone")),
+        Ok(Err(error)) => Err(OvertoneError::new_err(errors::message(&error))),
+        Err(_) => Err(OvertoneError::new_err(
+            "the command panicked, which is a bug of Overtone. Please report it",
+        )),
     }
 }
 
-/// Checks settings of `train`, each `key=value`, before there is data to train on.
+/// Checks settings of `train`, each `key=value`, without data.
 #[pyfunction]
 pub fn check_settings(words: Vec<String>) -> PyResult<()> {
     let checked = overtone::RunConfig::check_words(&words);
-    checked.map_err(|error| OvertoneError::new_err(errors::told(&error)))
+    checked.map_err(|error| OvertoneError::new_err(errors::message(&error)))
 }
 
-fn tell(told: &Bound<'_, PyAny>, event: Event) -> PyResult<()> {
+fn pass_on(on_event: &Bound<'_, PyAny>, event: Event) -> PyResult<()> {
     match event {
-        Event::Said(line) => told.call1(("said", line)),
-        Event::Began(run) => told.call1(("began", run)),
+        Event::Line(line) => on_event.call1(("line", line)),
+        Event::Started(run) => on_event.call1(("started", run)),
         Event::Logged(report) => {
-            let row = PyDict::new(told.py());
+            let row = PyDict::new(on_event.py());
             row.set_item("step", report.step)?;
             row.set_item("updates", report.n_updates)?;
             row.set_item("loss", report.loss)?;
@@ -102,7 +110,7 @@ fn tell(told: &Bound<'_, PyAny>, event: Event) -> PyResult<()> {
             row.set_item("grad_norm", report.grad_norm)?;
             row.set_item("timesteps_per_s", report.timesteps_per_s)?;
             row.set_item("seconds", report.seconds)?;
-            told.call1(("logged", row))
+            on_event.call1(("logged", row))
         }
     }
     .map(drop)

@@ -1,4 +1,4 @@
-//! `overtone data`: what a recording holds, and what is wrong with it.
+//! `overtone data`: summary and checks of a dataset.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::{
 
 /// Every option of `data inspect` with its default and reason.
 pub const OPTIONS: &str = r#"
-# The format, where its files do not say it: ogbench; numbers for bytes that are no pictures.
+# The format, if the files do not contain it: ogbench; or numbers, for bytes that are not images.
 layout = ""
 "#;
 
@@ -24,7 +24,7 @@ layout = ""
 pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
     let keys = keys::given(OPTIONS, options)?;
     let data = Data { path: path.to_path_buf(), layout: keys::text(&keys, "layout") };
-    let inspection = look(&data, None, None, ReadFrames::IfSmall)?.inspection?;
+    let inspection = check(&data, None, None, ReadFrames::IfSmall)?.inspection?;
     let returns = inspection.returns();
     // Scores are in raw units.
     let scores = known_task(path)
@@ -48,7 +48,7 @@ pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
 }
 
 /// `overtone data lint PATH [--json] [--card FILE] [--task SUITE/NAME] [--layout NAME]
-/// [--all-frames]`; gives the exit code.
+/// [--all-frames]`; returns the exit code.
 pub fn lint(
     path: &Path,
     layout: &str,
@@ -59,27 +59,31 @@ pub fn lint(
 ) -> Result<u8> {
     let frames = if all_frames { ReadFrames::Always } else { ReadFrames::IfSmall };
     let data = Data { path: path.to_path_buf(), layout: layout.into() };
-    let report = look(&data, card, task, frames)?.report;
+    let report = check(&data, card, task, frames)?.report;
     if json {
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(report.exit_code());
     }
     match &report.expected {
         Some(name) => say!("{}, compared with {name}.toml", path.display()),
-        None => say!("{}, of which there is no description", path.display()),
+        None => say!("{}, without a dataset card", path.display()),
     }
     say!("{report}");
     Ok(report.exit_code())
 }
 
-/// Looks at a recording once, knowing what the description in `card` says, or else the one in the
-/// project's folder of datasets.
-/// `task` is the recording's, where somebody says it.
-fn look(data: &Data, card: Option<&Path>, task: Option<&str>, frames: ReadFrames) -> Result<Check> {
+/// Checks a dataset against the dataset card in `card`, or else the one in the datasets directory.
+/// `task` is the dataset's task, if the user set it.
+fn check(
+    data: &Data,
+    card: Option<&Path>,
+    task: Option<&str>,
+    frames: ReadFrames,
+) -> Result<Check> {
     let path = &data.path;
     let card = match card {
         Some(card) => Some(DatasetCard::load(card)?),
-        // Without the project's folder there is no description, and that is no error here.
+        // A missing datasets directory is not an error here; it only means a missing card.
         None => match datasets_folder() {
             Ok(datasets) => description_of(path, &datasets)?,
             Err(_) => None,
@@ -92,16 +96,16 @@ fn look(data: &Data, card: Option<&Path>, task: Option<&str>, frames: ReadFrames
     let described = card.as_ref().map(|card| card.recording.clone());
     let horizon = match task {
         Some(task) => {
-            // A description that cannot be read says nothing.
-            let said = || RecordedTask::of(path).unwrap_or_default();
-            let recording = described.or_else(|| suites::recorded_simulation(task, &said()));
+            // An unreadable description is ignored.
+            let description = || RecordedTask::of(path).unwrap_or_default();
+            let recording = described.or_else(|| suites::recorded_simulation(task, &description()));
             suites::of(task)?.horizon(task, recording.as_ref().unwrap_or(&task.simulation))
         }
-        // Of an environment that only Gymnasium knows, as the recording describes it.
+        // A task that only Gymnasium knows, as the dataset describes it.
         None => {
-            let said = RecordedTask::of(path).unwrap_or_default();
-            let is_own = said.task.is_some();
-            let limit = said.env.filter(|_| !is_own).and_then(|env| env.max_episode_steps);
+            let description = RecordedTask::of(path).unwrap_or_default();
+            let is_own = description.task.is_some();
+            let limit = description.env.filter(|_| !is_own).and_then(|env| env.max_episode_steps);
             limit.map(|steps| steps as usize)
         }
     };
@@ -110,20 +114,20 @@ fn look(data: &Data, card: Option<&Path>, task: Option<&str>, frames: ReadFrames
     Ok(check_as(path, &data.layout, &expected)?)
 }
 
-/// The task of the recording at `path`: what it says of itself, else what its name says. None where
-/// it is one that only its environment knows.
+/// The task of the dataset at `path`, from its description, else from its name. `None` if no
+/// suite's table has it.
 pub fn known_task(path: &Path) -> Option<&'static Task> {
-    // A description that cannot be read says nothing.
-    let said = RecordedTask::of(path).unwrap_or_default();
-    match (&said.task, &said.env) {
+    // An unreadable description is ignored.
+    let description = RecordedTask::of(path).unwrap_or_default();
+    match (&description.task, &description.env) {
         (Some(id), _) => tasks().find(|task| task.id() == *id),
         (None, Some(env)) => suites::in_tables(env),
         (None, None) => task_of(path),
     }
 }
 
-/// The task that the recording at `path` is named for: its file's name begins with it, or of a log
-/// the game's folder's. Folders above may be called anything.
+/// The task in the name of the dataset at `path`: the start of the file's name, or of the directory
+/// of a game's log. Directories above do not matter.
 pub fn task_of(path: &Path) -> Option<&'static Task> {
     let reader = reader_of(path).ok()?;
     let stem = |file: PathBuf| Some(file.file_stem()?.to_string_lossy().into_owned());
@@ -132,7 +136,7 @@ pub fn task_of(path: &Path) -> Option<&'static Task> {
     beginnings(&name).into_iter().find_map(named)
 }
 
-/// What `name` begins with, up to each separator, the longest first: of `bank_heist-v2`, that,
+/// The prefixes of `name` up to each separator, the longest first: for `bank_heist-v2`, that,
 /// `bank_heist` and `bank`. The game E.T. is not in `etc`.
 fn beginnings(name: &str) -> Vec<&str> {
     let separators = name.char_indices().filter(|(_, c)| !c.is_alphanumeric());

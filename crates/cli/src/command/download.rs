@@ -1,4 +1,4 @@
-//! `overtone download`: a published dataset, fetched into the folder of datasets.
+//! `overtone download`: a published dataset, into the datasets directory.
 
 use std::{
     env,
@@ -17,7 +17,7 @@ use overtone_data::{
 };
 use overtone_env::Suite;
 
-use super::said;
+use super::first_of;
 use crate::{
     keys::{self, Keys, text},
     progress,
@@ -26,46 +26,46 @@ use crate::{
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
-# A game of the DQN Replay Dataset, which has 60: seaquest, pong, ms_pacman, … This, env, or a dataset of Minari's must be given.
+# One of the 60 games of the DQN Replay Dataset: seaquest, pong, ms_pacman, … Set this, env, or a dataset of Minari's.
 game = ""
-# Which of the game's five runs, 1 to 5; training takes 1 unless told otherwise.
+# One of the game's five runs, 1 to 5; training uses 1 by default.
 run = "1"
-# How many of the run's 50 files, a million slots each; 0: all of them, which both rules of the paper profile draw from.
+# Number of the run's 50 files, with a million slots each; 0: all of them, as the paper profile needs for both selections.
 files = 0
-# Which files, if not all, by data.selection in training: uniform (spread evenly from the first to the last) or released (the last ones).
+# The files, if not all, for this data.selection in training: uniform (evenly spaced) or released (the last ones).
 selection = "uniform"
 # A robot of D4RL: hopper, halfcheetah or walker2d.
 env = ""
-# Which of the robot's recordings: random, medium, expert, medium_replay, full_replay or medium_expert; or, without game and env, one of Minari's hub: minari:mujoco/hopper/medium-v0.
+# The robot's dataset: random, medium, expert, medium_replay, full_replay or medium_expert; or, without game and env, a dataset of Minari's hub: minari:mujoco/hopper/medium-v0.
 dataset = "medium"
-# A mirror to fetch from: the address of the folder that holds Seaquest/1/replay_logs/… or hopper_medium-v2.hdf5, or of a mirror of huggingface.co for Minari's; empty: the public address in the dataset's description, and for Minari's HF_ENDPOINT, else huggingface.co.
+# A mirror: the address of the directory with Seaquest/1/replay_logs/… or hopper_medium-v2.hdf5, or of a mirror of huggingface.co for Minari's datasets. Empty: the public address in the dataset card; for Minari's HF_ENDPOINT, else huggingface.co.
 from = ""
-# Files at a time; more is not kind to a public server.
+# Parallel downloads; more would burden a public server.
 parallel = 4
-# true: say what would be fetched, and fetch nothing.
+# true: print the plan, and download nothing.
 plan = false
 "#;
 
-/// How often it is told how far the work is where there is no terminal for a bar.
-const TELL_EVERY: Duration = Duration::from_secs(30);
+/// Interval of progress lines without a terminal for a bar.
+const LINE_EVERY: Duration = Duration::from_secs(30);
 
-/// Keys that say which files of a log.
+/// Keys that select files of a log.
 const OF_LOGS: [&str; 3] = ["run", "files", "selection"];
 
-/// Where Minari's hub is.
+/// The address of Minari's hub.
 const HUB: &str = "https://huggingface.co";
 
-/// What is to be fetched.
-struct Wanted {
-    /// The dataset in one sentence, and its terms.
+/// A planned download.
+struct PlannedDownload {
+    /// The dataset in one sentence, with its license terms.
     title: String,
     licence: String,
     remote: Remote,
-    /// The folder that its files go to.
+    /// The directory of its files.
     folder: PathBuf,
-    /// Where it will be, below that.
+    /// The path of the dataset in that directory.
     path: PathBuf,
-    /// The words after `train` that use it.
+    /// The words after `train` that use the dataset.
     train: String,
 }
 
@@ -76,7 +76,7 @@ pub fn run(options: &[String]) -> Result<()> {
     for word in &words {
         let (key, name) = keys::split(word)?;
         if let (Some(suite), None) = (suites::by_key(&key), keys.get(&key)) {
-            bail!("{}/{name}: this suite has no published data to download", suite.name());
+            bail!("{}/{name}: this suite does not have published data to download", suite.name());
         }
     }
     keys::apply(&mut keys, &words)?;
@@ -84,23 +84,26 @@ pub fn run(options: &[String]) -> Result<()> {
         parallel: usize::try_from(whole(&keys, "parallel", 1, 16)?)?,
         ..DownloadOptions::default()
     };
-    let asked = SUITES.into_iter().filter(|suite| !text(&keys, suite.key()).is_empty());
+    let named = SUITES.into_iter().filter(|suite| !text(&keys, suite.key()).is_empty());
     let minari = MinariId::of(&text(&keys, "dataset"))?;
-    let wanted = match (minari, asked.collect::<Vec<_>>().as_slice()) {
+    let wanted = match (minari, named.collect::<Vec<_>>().as_slice()) {
         (Some(id), []) => {
-            if let Some(word) = said(&words, &OF_LOGS) {
-                bail!("{word} is for games; a dataset of Minari's is fetched as a whole");
+            if let Some(word) = first_of(&words, &OF_LOGS) {
+                bail!(
+                    "{word} applies only to games. Leave it out: a dataset of Minari's is \
+                     downloaded as a whole"
+                );
             }
             of_minari(&id, &keys, &options)?
         }
-        (Some(id), _) => bail!("dataset=minari:{id} is all that is needed: leave out the task"),
+        (Some(id), _) => bail!("dataset=minari:{id} already names its task. Leave out the task"),
         (None, []) => bail!(
-            "which data? Say game=seaquest (or another of the 60 games of DQN-replay); or \
+            "no dataset is set. Use game=seaquest (or another of the 60 games of DQN-replay); or \
              env=hopper, halfcheetah or walker2d with dataset=medium; or \
              dataset=minari:mujoco/hopper/medium-v0"
         ),
         (None, [suite]) => files_of(*suite, &keys, &words, &datasets_folder()?)?,
-        (None, _) => bail!("game=… and env=… are two downloads: give one of them"),
+        (None, _) => bail!("game=… and env=… are two downloads. Use one of them"),
     };
     say!("data: {}", wanted.title);
     say!("licence: {}", wanted.licence);
@@ -121,22 +124,22 @@ pub fn run(options: &[String]) -> Result<()> {
         fetch(&plan)?;
     }
     let path = wanted.folder.join(wanted.path);
-    say!("it is in {}", path.display());
+    say!("saved to {}", path.display());
     say!("check it: overtone data lint {}", quoted(&path));
     say!("use it:   overtone train {}", wanted.train);
     Ok(())
 }
 
 /// The files of a dataset on Minari's hub.
-fn of_minari(id: &MinariId, keys: &Keys, options: &DownloadOptions) -> Result<Wanted> {
+fn of_minari(id: &MinariId, keys: &Keys, options: &DownloadOptions) -> Result<PlannedDownload> {
     let hub = match text(keys, "from") {
         from if from.is_empty() => {
-            let said = env::var("HF_ENDPOINT").ok().filter(|said| !said.is_empty());
-            said.unwrap_or_else(|| HUB.into())
+            let endpoint = env::var("HF_ENDPOINT").ok().filter(|address| !address.is_empty());
+            endpoint.unwrap_or_else(|| HUB.into())
         }
         from => from,
     };
-    Ok(Wanted {
+    Ok(PlannedDownload {
         title: format!("Minari's {id}"),
         licence: format!("as {} says", id.page(&hub)),
         remote: id.remote(&hub, options)?,
@@ -146,33 +149,36 @@ fn of_minari(id: &MinariId, keys: &Keys, options: &DownloadOptions) -> Result<Wa
     })
 }
 
-/// The files of the task that is asked for by a suite's own key.
+/// The files of a task that the suite's own key names.
 fn files_of(
     suite: &'static dyn Suite,
     keys: &Keys,
     words: &[String],
     datasets: &Path,
-) -> Result<Wanted> {
+) -> Result<PlannedDownload> {
     let task = suite.task(&text(keys, suite.key()))?;
     let mut cards = published(datasets)?.into_iter();
     let card = cards
         .find(|card| card.name_of(task).is_some())
-        .with_context(|| format!("no description in {} has {}", datasets.display(), task.name))?;
+        .with_context(|| format!("no dataset card in {} has {}", datasets.display(), task.name))?;
     // A log of many files is one of several runs.
     let address = card.download.as_ref().map_or("", |download| &download.address);
     if address.contains("{file}") {
-        if let Some(word) = said(words, &["dataset"]) {
-            bail!("{word}: the recordings of {} are runs; say run=1", task.title);
+        if let Some(word) = first_of(words, &["dataset"]) {
+            bail!("{word}: the datasets of {} are numbered runs. Use run=1", task.title);
         }
         return log_files(suite, task, card, keys, datasets);
     }
-    if let Some(word) = said(words, &OF_LOGS) {
-        bail!("{word} is for games; a recording of {} is one file", task.title);
+    if let Some(word) = first_of(words, &OF_LOGS) {
+        bail!(
+            "{word} applies only to games. Leave it out: a dataset of {} is one file",
+            task.title
+        );
     }
     let dataset = card.dataset(&text(keys, "dataset"))?.to_owned();
     let name = card.name_of(task).unwrap_or_default().to_owned();
     let card = mirrored(card, keys)?;
-    Ok(Wanted {
+    Ok(PlannedDownload {
         title: format!("{}: {name}, {dataset}", card.title),
         remote: card.remote(&name, &dataset, &[])?,
         folder: folder_of(Kind::Published, datasets)?,
@@ -189,9 +195,9 @@ fn log_files(
     card: DatasetCard,
     keys: &Keys,
     datasets: &Path,
-) -> Result<Wanted> {
+) -> Result<PlannedDownload> {
     let run = text(keys, "run");
-    // Not asked of the network, which would say no more than that there is none.
+    // Checked before any request, which could only report a missing file.
     if run.parse::<u32>().is_ok() && !card.datasets.contains(&run) {
         let (n, noun) = (card.datasets.len(), suite.nouns()[0]);
         let (first, last) = (card.datasets.first(), card.datasets.last());
@@ -199,21 +205,22 @@ fn log_files(
         bail!("run={run}: a {noun} has {n} runs, {first} to {last}");
     }
     let n_files = card.counts_of(None).and_then(|counts| u32::try_from(counts.files?).ok());
-    let n_files = n_files
-        .with_context(|| format!("{}.toml does not say how many files a run has", card.name))?;
+    let n_files = n_files.with_context(|| {
+        format!("{}.toml does not contain the number of files of a run", card.name)
+    })?;
     let at_most = whole(keys, "files", 0, i64::from(n_files))?;
     let at_most = u32::try_from(at_most).ok().filter(|&files| files > 0);
     let selection = match text(keys, "selection").as_str() {
         "uniform" => Selection::uniform(0),
         "released" => Selection::RELEASED,
-        other => bail!("selection={other}: there are uniform and released"),
+        other => bail!("selection={other}: expected uniform or released"),
     };
     let numbers = shards(&selection, n_files, at_most);
     let name = card.name_of(task).unwrap_or_default().to_owned();
     let card = mirrored(card, keys)?;
     let remote = card.remote(&name, &run, &numbers)?;
     let words = if run == "1" { String::new() } else { format!(" data.run={run}") };
-    Ok(Wanted {
+    Ok(PlannedDownload {
         title: format!("{}: {name}, run {run}, {} of {n_files} files", card.title, numbers.len()),
         remote,
         folder: folder_of(Kind::Published, datasets)?,
@@ -223,7 +230,7 @@ fn log_files(
     })
 }
 
-/// The description with the mirror's address, where one is given.
+/// The dataset card with the mirror's address, if one is set.
 fn mirrored(card: DatasetCard, keys: &Keys) -> Result<DatasetCard> {
     Ok(match text(keys, "from").as_str() {
         "" => card,
@@ -231,38 +238,38 @@ fn mirrored(card: DatasetCard, keys: &Keys) -> Result<DatasetCard> {
     })
 }
 
-/// The descriptions of published datasets.
+/// The dataset cards of published datasets.
 fn published(datasets: &Path) -> Result<Vec<DatasetCard>> {
     let mut cards = DatasetCard::load_all(datasets)?;
     cards.retain(|card| card.kind == Kind::Published);
     Ok(cards)
 }
 
-/// Fetches, and says how far it is: a bar on a terminal, else a line from time to time.
+/// Downloads with progress: a bar on a terminal, else a line from time to time.
 fn fetch(plan: &DownloadPlan) -> Result<()> {
     let there = plan.there();
     let bar = progress::download(there, there.saturating_add(plan.bytes));
     let began = Instant::now();
-    let told = Mutex::new(began);
+    let last_line = Mutex::new(began);
     plan.fetch(&|progress| {
         bar.set_length(progress.total.max(progress.bytes));
         bar.set_position(progress.bytes);
         if !bar.is_hidden() {
             bar.set_message(how_far(progress, there, began.elapsed()));
-        } else if let Ok(mut told) = told.lock()
-            && told.elapsed() >= TELL_EVERY
+        } else if let Ok(mut last_line) = last_line.lock()
+            && last_line.elapsed() >= LINE_EVERY
         {
-            *told = Instant::now();
+            *last_line = Instant::now();
             say!("{}", how_far(progress, there, began.elapsed()));
         }
     })?;
     bar.finish_and_clear();
     let fetched = plan.bytes as f64 / began.elapsed().as_secs_f64().max(1e-3);
-    say!("fetched {} at {}/s", size(plan.bytes), size(fetched as u64));
+    say!("downloaded {} at {}/s", size(plan.bytes), size(fetched as u64));
     Ok(())
 }
 
-/// How much is there, how fast it came since `first` bytes were, and how long it will take.
+/// Progress as text: bytes, the rate since `first` bytes, and the remaining time.
 fn how_far(progress: DownloadProgress, first: u64, elapsed: Duration) -> String {
     let DownloadProgress { bytes, total, files } = progress;
     let rate = bytes.saturating_sub(first) as f64 / elapsed.as_secs_f64().max(1e-3);
@@ -278,7 +285,7 @@ fn how_far(progress: DownloadProgress, first: u64, elapsed: Duration) -> String 
 fn whole(keys: &Keys, key: &str, least: i64, most: i64) -> Result<i64> {
     match keys.get(key).and_then(toml::Value::as_integer) {
         Some(number) if (least..=most).contains(&number) => Ok(number),
-        _ => bail!("{key}={}: must be between {least} and {most}", text(keys, key)),
+        _ => bail!("{key}={}: expected {least} to {most}", text(keys, key)),
     }
 }
 
@@ -289,9 +296,9 @@ mod tests {
     #[test]
     fn how_far_it_is() {
         let progress = DownloadProgress { bytes: 70_000_000, total: 19_070_000_000, files: 3 };
-        let said = how_far(progress, 10_000_000, Duration::from_secs(6));
+        let progress_text = how_far(progress, 10_000_000, Duration::from_secs(6));
         // 60 MB in 6 s, and 19 GB to come: 1,900 s.
-        assert_eq!(said, "70 MB of 19.1 GB, whole files: 3, 10 MB/s, about 32 min left");
+        assert_eq!(progress_text, "70 MB of 19.1 GB, whole files: 3, 10 MB/s, about 32 min left");
         let nothing = how_far(progress, 70_000_000, Duration::from_secs(6));
         assert_eq!(nothing, "70 MB of 19.1 GB, whole files: 3");
     }

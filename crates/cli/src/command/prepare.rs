@@ -1,5 +1,4 @@
-//! What `train` and `resume` need before the first step: the data found and prepared, the
-//! algorithm beside it.
+//! [`Prepared`]: the data and the algorithm for `train` and `resume`, before the first step.
 
 mod recorded_returns;
 
@@ -27,46 +26,46 @@ use crate::{
     suites,
 };
 
-/// What is left of data that Ctrl-C found half prepared.
+/// Message after an interrupt during the preparation of data.
 const NOTHING_KEPT: &str = "no part of the prepared data was kept";
 
-/// The root mean square of rewards beyond which values are out of reach of a short run: a hundred
-/// times the rewards that the algorithms' papers train on.
+/// The root mean square of rewards above which a short run cannot learn values: a hundred times the
+/// rewards in the algorithms' papers.
 const LARGEST_REWARDS: f64 = 100.0;
 
-/// What is trained, ready.
+/// A prepared training.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// What it learns to play.
+    /// The task.
     pub task: &'static Task,
-    /// How it learns.
+    /// The algorithm.
     pub algorithm: AlgorithmConfig,
-    /// From what.
+    /// The training data.
     pub data: TrainingData,
-    /// What checkpoints say of it.
+    /// The description of the agent in checkpoints.
     pub agent: Agent,
-    /// Whose weights it begins with, where they are not drawn.
+    /// Initial weights; `None`: random.
     pub init: Option<Initial>,
 }
 
 impl RunConfig {
-    /// Whether the published data is there.
+    /// Whether the published data exists.
     pub fn is_published(&self) -> bool {
         self.find().is_ok_and(|located| located.origin.kind == Kind::Published)
     }
 
-    /// Whether there is data.
+    /// Checks that the data exists.
     ///
     /// # Errors
-    /// When there is none, in one sentence.
+    /// When it is missing, in one sentence.
     pub fn check_data(&self) -> Result<()> {
         self.find().map(drop)
     }
 
-    /// Finds out before training whether the agent can be played afterwards.
+    /// Checks before training that the agent can be evaluated afterwards.
     ///
     /// # Errors
-    /// When what plays the task is missing, in one sentence.
+    /// When the task's simulator is missing, in one sentence.
     pub fn check_playable(&self) -> Result<()> {
         let task = self.task()?;
         if !self.evaluation.plays() {
@@ -75,14 +74,14 @@ impl RunConfig {
         suites::of(task)?.check(task).context(NOT_PLAYABLE)
     }
 
-    /// Finds the data, prepares it where that was not done yet, says so, and puts the algorithm
-    /// beside it. An agent that begins with the weights of another sees what that one saw:
-    /// observations normalized as for it, and positions of as many timesteps.
+    /// Finds and prepares the data, with progress lines, and configures the algorithm. With `init`,
+    /// the agent has the same normalization of observations and the same range of timesteps as the
+    /// initial agent.
     ///
     /// # Errors
-    /// When the data is missing or broken, or the settings describe no agent for it.
+    /// When the data is missing or damaged, or the settings do not describe an agent for it.
     pub fn prepare(&self, init: Option<Initial>) -> Result<Prepared> {
-        // To prepare data may take minutes.
+        // Preparing the data may take minutes.
         let stop = interrupt::listen()?;
         let task = self.task()?;
         let before = init.as_ref().map(|init| Agent::of(&init.checkpoint)).transpose()?;
@@ -93,8 +92,8 @@ impl RunConfig {
         }
         if let unbounded @ [_, ..] = &task.actions.unbounded()[..] {
             say!(
-                "actions: {} of {} numbers lack a bound and are not scaled; the agent keeps them \
-                 within [-1, 1] and the bound they have",
+                "actions: {} of {} dimensions lack a bound and are not scaled; the agent clamps \
+                 them to [-1, 1] and their other bound",
                 unbounded.len(),
                 task.actions.size()
             );
@@ -123,14 +122,14 @@ impl RunConfig {
         let return_scale = match self.data.return_scale {
             0.0 => {
                 let scale = recorded_returns::own_scale(dataset.episode_returns().iter());
-                say!("returns: divided by {scale}, which 95 % of them do not exceed in size");
+                say!("returns: divided by {scale}, the 95th percentile of their absolute values");
                 scale
             }
             scale => scale,
         };
         self.say_reward_scale(dataset.rewards(), return_scale);
         let average = AverageReturn { horizon: longest };
-        let scaled = |range: [f32; 2]| range.map(|told| told / return_scale);
+        let scaled = |range: [f32; 2]| range.map(|value| value / return_scale);
         let recorded = Recorded {
             longest,
             returns: scaled(recorded_returns::range(dataset.returns_to_go().iter().copied())),
@@ -153,22 +152,22 @@ impl RunConfig {
         Ok(Prepared { task, algorithm, data, agent, init })
     }
 
-    /// Says where rewards are of a size that networks of values cannot learn in a short run.
+    /// Warns about rewards that are too large for value networks in a short run.
     fn say_reward_scale(&self, rewards: &[f32], return_scale: f32) {
         let learns_values = self.agent.learns_values_of_rewards();
         let squares = rewards.iter().map(|&reward| f64::from(reward / return_scale).powi(2));
         let size = (squares.sum::<f64>() / rewards.len().max(1) as f64).sqrt();
         if learns_values && size > LARGEST_REWARDS {
             warn!(
-                "warning: rewards are about {size:.1e} in size, and {} learns values of them: the \
-                 loss grows with their square, and learning is slow. data.return_scale=0 divides \
-                 them by the size of the recorded returns.",
+                "warning: rewards are about {size:.1e} in size, and {} learns values of them. The \
+                 loss grows with their square, and learning is slow. Use data.return_scale=0 to \
+                 divide them by the size of the dataset's returns.",
                 self.agent.kind().name()
             );
         }
     }
 
-    /// How long the run is, in a sentence.
+    /// The profile and the run's length, as text.
     pub fn describe_profile(&self) -> String {
         let batch = self.train.batch_size;
         let length = match self.train.updates {
@@ -190,13 +189,13 @@ impl RunConfig {
                 format!("paper ({length}, the reference's learning rates)")
             }
             Profile::Paper => format!("paper ({length})"),
-            Profile::Auto | Profile::Quick => format!(
-                "quick, {length}, for a first look; the reference's length is profile=paper"
-            ),
+            Profile::Auto | Profile::Quick => {
+                format!("quick ({length}); use profile=paper for the reference's length")
+            }
         }
     }
 
-    /// Where the data is.
+    /// The location of the data.
     fn find(&self) -> Result<Located> {
         let task = self.task()?;
         let minari = MinariId::of(&self.dataset)?;
@@ -206,11 +205,11 @@ impl RunConfig {
             (false, _) => Some(&*self.data.path),
         };
         let (key, dataset) = match task.observations {
-            // Of a log each run is a recording.
+            // Each run of a log is a dataset.
             ObservationSpace::Pixels { .. } if minari.is_none() => {
                 ensure!(
                     path.is_some() || self.dataset.is_empty(),
-                    "dataset={}: names none of {}; say a file, a dataset of Minari's \
+                    "dataset={}: not a dataset of {}. Use a file, a dataset of Minari's \
                      (minari:atari/…), or a run of the published log with data.run=",
                     self.dataset,
                     task.id()
@@ -222,7 +221,8 @@ impl RunConfig {
         if self.names_dataset(task)? {
             check_named(&self.data.path, task, &self.dataset)?;
         }
-        // Own data needs no folder of datasets; where one is needed, it is missed by its name.
+        // The user's own data does not need a datasets directory. If another needs it, its error
+        // names it.
         let datasets = datasets_folder().unwrap_or_else(|_| "datasets".into());
         let mut located = locate(task, dataset, path, &datasets).map_err(|error| match error {
             DataError::UnknownName { .. } => anyhow!("{key}={dataset}: {error}"),
@@ -232,14 +232,14 @@ impl RunConfig {
             let recorded = RecordedTask::of(&located.path)?;
             located.origin.recording = suites::recorded_simulation(task, &recorded);
         }
-        // A folder of the user's own may have any name, but not another task's.
+        // The user's own directory may have any name, except another task's.
         let named = match &located.task {
             Some(name) => find_in_table(suites::of(task)?, name).ok(),
             None => known_task(&located.path).filter(|other| other.suite == task.suite),
         };
         if let Some(other) = named.filter(|other| *other != task) {
             bail!(
-                "{} holds {}, and {}={} was asked for; change one of them",
+                "{} contains {}, but the settings have {}={}. Change one of them",
                 located.path.display(),
                 located.task.as_ref().unwrap_or(&other.name),
                 suites::of(task)?.key(),
@@ -249,7 +249,7 @@ impl RunConfig {
         Ok(located)
     }
 
-    /// A converted log; it is converted first where that was not done yet.
+    /// The converted log, which is converted first if necessary.
     fn convert(&self, log: ReplayLog, located: &Located, stop: Arc<AtomicBool>) -> Result<Dataset> {
         let cache = match self.data.cache.as_os_str().is_empty() {
             true => cache_folder()?,
@@ -271,7 +271,7 @@ impl RunConfig {
         }
         let dataset = dataset.with_context(|| {
             let cache = cache.display();
-            format!("preparing {}, which goes to data.cache={cache}", located.path.display())
+            format!("converting {} to data.cache={cache}", located.path.display())
         })?;
         bar.finish_and_clear();
         dataset.check_spaces(self.task()?)?;
@@ -287,10 +287,10 @@ impl RunConfig {
         Ok(dataset)
     }
 
-    /// The episodes of a recording in memory that are trained on.
+    /// The training episodes of an array dataset.
     fn made_of(&self, mut columns: Columns, located: &Located) -> Result<Dataset> {
         if self.task()?.return_units == ReturnUnits::Clipped && columns.clip_rewards() {
-            say!("rewards: clipped to [-1, 1], as agents of this task are trained and played");
+            say!("rewards: clipped to [-1, 1], as in this task's training and evaluation");
         }
         let task = self.task()?;
         columns.list_combinations(task)?;
@@ -300,22 +300,22 @@ impl RunConfig {
         let dataset = Dataset::of(columns, &self.dataset_options(located.origin.clone()))?;
         let counts = dataset.counts();
         say!(
-            "dataset: {} transitions in {} episodes ({} cut off and left out, {} not among the \
-             best); content {}",
+            "dataset: {} transitions in {} episodes (left out: {} of a truncated episode, {} below \
+             the top percent); content {}",
             counts.rows,
             counts.episodes,
             counts.fragment_rows,
             counts.filtered_rows,
             &dataset.content_hash()[..16]
         );
-        // The readers expect the usual bounds; this task's may be others.
+        // The readers expect the usual bounds; this task's may differ.
         for odd in dataset.odd().iter().filter(|odd| !odd.starts_with(OUTSIDE)) {
-            say!("odd: {odd} (`data lint` says where and what to do)");
+            say!("odd: {odd} (see where, and what to do, with `data lint`)");
         }
         if outside > 0 {
             say!(
-                "odd: {outside} steps with actions outside of their bounds, {}, which the agent \
-                 keeps to",
+                "odd: {outside} steps have actions outside of their bounds, {}; the agent stays \
+                 within them",
                 task.actions.describe()
             );
         }
@@ -324,8 +324,8 @@ impl RunConfig {
     }
 }
 
-/// How `task` was recorded, with a step limit that its longest episode keeps: a description that
-/// says a shorter one is not of these episodes. A limit beyond the task's own is not played.
+/// The simulation of the recording, with a step limit of at least the longest episode: a shorter
+/// limit in the description does not fit these episodes. Limits above the task's own are not used.
 ///
 /// # Errors
 /// When no suite has the task.
@@ -344,16 +344,16 @@ fn as_long_as(
     let longer = steps.and_then(|steps| suite.limited(simulation, steps));
     let played = if longer.is_some() { longest } else { limit };
     warn!(
-        "warning: recorded episodes have up to {longest} steps, and the step limit is {limit}: the agent is \
-         played for {played} steps at most. If episodes run into one another, check the flags \
-         (data lint)"
+        "warning: recorded episodes have up to {longest} steps, and the step limit is {limit}. The \
+         agent is evaluated for at most {played} steps. If episodes run into one another, check \
+         the flags with data lint"
     );
     Ok(longer.or(recording))
 }
 
-/// Says where the numbers of a recording may mean something else than is read.
+/// Prints doubts about the meaning of a dataset's numbers.
 fn say_doubts(columns: &Columns, task: &Task) {
-    // A task without an environment is what its recording was read as.
+    // A task without an environment is defined by its dataset.
     let is_known = suites::of(task).is_ok_and(|suite| suite.has_environments());
     let expected = Expected { task: is_known.then_some(task), ..Expected::default() };
     for finding in columns.doubts(&expected) {
@@ -364,7 +364,7 @@ fn say_doubts(columns: &Columns, task: &Task) {
     }
 }
 
-/// Says how much of the data is held out, where any of it is.
+/// Prints the number of held-out episodes, if any.
 fn say_held_out(split: &Split, episodes: &Episodes) {
     if split.held_out.is_empty() {
         return;
@@ -372,7 +372,7 @@ fn say_held_out(split: &Split, episodes: &Episodes) {
     let steps: usize =
         split.held_out.iter().map(|&episode| episodes.as_slice()[episode].length).sum();
     say!(
-        "held out: {} of the episodes, {steps} transitions; trained on are {} episodes",
+        "held out: {} of the episodes, {steps} transitions; training uses {} episodes",
         split.held_out.len(),
         split.training.len()
     );

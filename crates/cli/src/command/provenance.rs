@@ -1,4 +1,4 @@
-//! Where a run was computed: a line of `provenance.jsonl` for each process that worked on it.
+//! The provenance of a run: a line of `provenance.jsonl` for each process that trained it.
 
 use std::{fs, io::Write, time::SystemTime};
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use overtone_train::{RunDir, checkpoint::sha256, run_dir::CONFIG};
 use serde::Serialize;
 
-/// Its file in a run's folder.
+/// File name in a run's directory.
 const FILE: &str = "provenance.jsonl";
 
 /// One process.
@@ -14,10 +14,11 @@ const FILE: &str = "provenance.jsonl";
 struct Process {
     /// The program's version.
     version: &'static str,
-    /// Seconds since 1970 (UTC) when it began.
+    /// Start of the process, in seconds since 1970 (UTC).
     started: u64,
-    /// The step after which it began, and that of the run's end.
+    /// The step after which it started.
     step: u64,
+    /// The last step of the run.
     updates: u64,
     /// SHA-256 of the run's configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,29 +31,29 @@ struct Process {
     slurm: Option<Slurm>,
 }
 
-/// The job in which it ran.
+/// The Slurm job of the process.
 #[derive(Debug, Serialize)]
 struct Slurm {
     job: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     array: Option<String>,
-    /// How often the job was queued again.
+    /// Number of times that Slurm requeued the job.
     restarts: u64,
 }
 
-/// Notes that this process, one of `processes`, works on `run` from `step` on, and says where its
-/// configuration is another than the process before it had.
+/// Records that this process, one of `processes`, trains `run` after `step`. Prints a warning if
+/// the configuration has changed since the previous process.
 ///
 /// # Errors
-/// When that cannot be written.
+/// When the file cannot be written.
 pub fn note(run: &RunDir, step: u64, updates: u64, processes: usize) -> Result<()> {
     let path = run.path().join(FILE);
     let config = sha256(&run.path().join(CONFIG)).ok();
     let before = last(run).and_then(|last| last.get("config")?.as_str().map(str::to_owned));
     if before.is_some() && before != config {
         say!(
-            "{CONFIG} was changed since this run was last worked on: from update {step} on it trains \
-             and plays as the file says now"
+            "{CONFIG} has changed since the last process of this run: after update {step}, \
+             training and evaluation use the new settings"
         );
     }
     let line = serde_json::to_string(&Process::this(step, updates, processes, config))?;
@@ -63,7 +64,7 @@ pub fn note(run: &RunDir, step: u64, updates: u64, processes: usize) -> Result<(
         .with_context(|| format!("{}", path.display()))
 }
 
-/// How many steps a run has, as its last process found.
+/// The number of a run's steps, from its last process.
 pub fn updates(run: &RunDir) -> Option<u64> {
     last(run)?.get("updates")?.as_u64()
 }

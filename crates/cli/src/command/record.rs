@@ -1,4 +1,4 @@
-//! `overtone record`: rollouts as a dataset. `overtone data convert`: any recording as such a file.
+//! `overtone record`: rollouts as a dataset. `overtone data convert`: any dataset as such a file.
 
 mod cast;
 mod rollouts;
@@ -30,35 +30,35 @@ use rollouts::{Rollouts, Rules};
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
-# What is played: task=SUITE/NAME, or game=…, env=…, gymnasium=…; empty: the task of the first run in policy=.
+# The task: task=SUITE/NAME, or game=…, env=…, gymnasium=…; empty: the task of the first run in policy=.
 task = ""
-# Where to write: a folder as Minari keeps them, a file (NAME.hdf5), or minari:NAME/DATASET-v0, which goes to Minari's folder. Must be given.
+# Output: a directory in Minari's layout, a file (NAME.hdf5), or minari:NAME/DATASET-v0 in Minari's directory. Required.
 to = ""
-# Who acts: random, a run's folder or name, or several (random,RUN,RUN).
+# Policies: random, a run's directory or name, or several (random,RUN,RUN).
 policy = "random"
-# Share of the episodes of each policy, in the order of policy=, as 1,2,1; empty: equal.
+# Relative number of episodes of each policy, in the order of policy=, such as 1,2,1; empty: equal.
 share = ""
-# Policies take turns inside an episode, each for so many steps, drawn between two numbers (50..200); share= says how often each is drawn. Empty: one policy an episode.
+# Switch policies within an episode after a random number of steps in this range (50..200); share= is the relative frequency of each policy. Empty: one policy for each episode.
 switch = ""
-# Probability of a random action in place of the policy's. A policy with a history remembers its own action, not the one that was taken.
+# Probability of a random action instead of the policy's. A policy with a history remembers its own action, not the random one.
 epsilon = 0.0
-# A list of actions: softmax temperature of the runs' actions. chosen: each run's own, as in evaluate rollouts.
+# Softmax temperature of the runs' actions (discrete actions only). chosen: each run's own, as in evaluate rollouts.
 temperature = "chosen"
-# Real-valued actions: of a head with a density, mode, its most probable action, or sample, a draw.
+# Action of a head with a density (continuous actions only): mode, the most probable action, or sample, a random draw.
 actions = "mode"
-# The return that runs are asked for, as in evaluate rollouts (one number or percentile); empty: as was chosen for the run, or p95 of its data.
+# Target return of the runs, as in evaluate rollouts (one number or percentile); empty: the run's chosen mode, or p95 of its data.
 target = ""
-# Steps at least: whole episodes are recorded until there are so many.
+# Minimum number of steps; only whole episodes are recorded.
 transitions = 10000
-# Steps after which an episode is cut, as by a step limit; 0: the task's own limit.
+# Step limit of an episode; 0: the task's own limit.
 episode_steps = 0
-# Seed of the environments and of every draw; the same seed and policies record the same (on a CPU).
+# Seed of the environments and of every draw; the same seed and policies record the same dataset (on a CPU).
 seed = 1
-# Episodes played at once; 0: by the task.
+# Episodes in parallel; 0: by the task.
 parallel = 0
-# Folder of the runs.
+# Directory that contains the runs.
 runs = "runs"
-# Where the runs compute: auto, cpu, cuda or cuda:N.
+# Compute device of the runs: auto, cpu, cuda or cuda:N.
 device = "auto"
 "#;
 
@@ -69,15 +69,15 @@ pub fn run(options: &[String]) -> Result<()> {
     let text = |key: &str| keys::text(&keys, key);
     let count = |key: &str| keys::whole(&keys, key, 0);
     if text("to").is_empty() {
-        bail!("to=: say where to write (to=records/first, or to=first.hdf5)");
+        bail!("to=: no output is set. Set one, such as to=records/first or to=first.hdf5");
     }
     let epsilon = keys.get("epsilon").and_then(toml::Value::as_float).unwrap_or(0.0);
     if !(0.0..=1.0).contains(&epsilon) {
-        bail!("epsilon={epsilon}: must be a probability, from 0 to 1");
+        bail!("epsilon={epsilon}: expected a probability in [0, 1]");
     }
     let (transitions, limit) = (count("transitions")?, count("episode_steps")?);
     if transitions == 0 {
-        bail!("transitions=0: there is nothing to record");
+        bail!("transitions=0: expected at least 1");
     }
     let seed = count("seed")? as u64;
     let mut cast = Cast::of(&text, &words, task)?;
@@ -92,27 +92,27 @@ pub fn run(options: &[String]) -> Result<()> {
         cast.protocol.simulation = limited(suite, task, &cast.protocol.simulation, limit)?;
     }
     let mut env = playing::open(task, &cast.protocol, slots)?;
-    let (simulation, told) = (cast.protocol.simulation.clone(), cast.told.clone());
+    let (simulation, policies) = (cast.protocol.simulation.clone(), cast.description.clone());
     let about = About {
         task,
         simulation: Some(&simulation),
         env_spec: suite.env_spec(task),
-        algorithm: told.clone(),
+        algorithm: policies.clone(),
         description: format!(
-            "Recorded by Overtone in {}: {told}, epsilon {epsilon}, seed {seed}.",
+            "Recorded by Overtone in {}: {policies}, epsilon {epsilon}, seed {seed}.",
             task.title
         ),
     };
     let mut writer = MinariWriter::create(&place_of(&text("to"))?, about)?;
-    say!("recording {} by {}, {slots} episodes at once", task.id(), told);
+    say!("recording {} by {}, {slots} episodes in parallel", task.id(), policies);
     let endless = match suite.horizon(task, &simulation) {
         Some(_) => None,
         None => {
-            // An episode alone then has ten times as many steps as the whole recording.
+            // Such an episode has ten times as many steps as the whole recording.
             let most = 10 * transitions.max(1000);
             say!(
-                "{} has no step limit: an episode of {most} steps is an error; episode_steps= cuts \
-                 episodes",
+                "{} does not have a step limit: an episode of {most} steps is an error \
+                 (episode_steps= sets a limit)",
                 task.id()
             );
             Some(most)
@@ -137,7 +137,7 @@ pub fn run(options: &[String]) -> Result<()> {
     let seconds = started.elapsed().as_secs_f64();
     let written = writer.finish()?;
     if let Some((n, reason)) = failed {
-        warn!("warning: {n} episodes failed and are left out, the first because: {reason}");
+        warn!("warning: {n} episodes failed and are left out; the first error: {reason}");
     }
     let n = returns.len().max(1) as f64;
     say!(
@@ -152,7 +152,7 @@ pub fn run(options: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The same simulation with episodes of at most `steps` actions; no longer than they are.
+/// The simulation with a step limit of `steps`, or its own if that is shorter.
 fn limited(
     suite: &dyn Suite,
     task: &Task,
@@ -161,16 +161,25 @@ fn limited(
 ) -> Result<Simulation> {
     let steps = suite.horizon(task, simulation).map_or(steps, |horizon| horizon.min(steps));
     let limited = u32::try_from(steps).ok().and_then(|steps| suite.limited(simulation, steps));
-    limited.with_context(|| format!("episode_steps={steps}: {} has no such limit", task.id()))
+    limited.with_context(|| {
+        format!(
+            "episode_steps={steps}: {} does not support this limit. Use another number, or leave \
+             it out",
+            task.id()
+        )
+    })
 }
 
-/// What a description says of a recording that does not hold it.
-const NO_LAST: &str = " Where the last action of an episode led is not known: its last observation \
-                       stands there again.";
+/// Note in the description of a dataset without the last observation of an episode.
+const NO_LAST: &str = "  The observation after the last action of an episode is unknown: the last \
+                       observation is repeated.";
 
 /// `overtone data convert IN OUT`.
 pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Result<()> {
-    ensure!(!to.is_empty(), "where to? Say a folder, a file (NAME.hdf5) or minari:NAME/DATASET-v0");
+    ensure!(
+        !to.is_empty(),
+        "the output is empty. Use a directory, a file (NAME.hdf5) or minari:NAME/DATASET-v0"
+    );
     let recorded = RecordedTask::of(from)?;
     let data = Data { path: from.to_path_buf(), layout: layout.into() };
     let named = || reader_of(from).ok().and_then(|reader| reader.task(from));
@@ -183,8 +192,8 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
                 let named = named().and_then(|name| suites::named(&name).ok());
                 known.or(named).with_context(|| {
                     format!(
-                        "{}: which task is it of? Say --task SUITE/NAME, or --task own/NAME where \
-                         there is no environment",
+                        "{}: the dataset does not name its task. Use --task SUITE/NAME, or --task \
+                         own/NAME if there is no environment",
                         from.display()
                     )
                 })?
@@ -192,7 +201,7 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
         },
     };
     let card = match datasets_folder().and_then(|datasets| description_of(from, &datasets)) {
-        // Without the project's folder there is no description, and that is no error here.
+        // A missing datasets directory is not an error here: the dataset has no description then.
         Err(DataError::Missing { .. }) => None,
         read => read?,
     };
@@ -216,7 +225,7 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
             columns.list_combinations(task)?;
             columns.check_spaces(task)?;
             let bar = progress::parts("converting", columns.n_transitions());
-            let progress = &mut told(&bar, &stop);
+            let progress = &mut on_progress(&bar, &stop);
             let about = about(columns.format, if last.is_some() { "" } else { NO_LAST });
             let written = write_columns(&columns, last.as_ref(), &place, about, progress);
             bar.finish_and_clear();
@@ -231,8 +240,8 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
     Ok(())
 }
 
-/// Shows on `bar` how much is written, until `stop` is set.
-fn told(bar: &ProgressBar, stop: &AtomicBool) -> impl FnMut(u64) -> ControlFlow<()> {
+/// A progress callback that moves `bar` and breaks when `stop` is set.
+fn on_progress(bar: &ProgressBar, stop: &AtomicBool) -> impl FnMut(u64) -> ControlFlow<()> {
     move |done| {
         bar.set_position(done);
         match stop.load(Ordering::Relaxed) {
@@ -242,7 +251,7 @@ fn told(bar: &ProgressBar, stop: &AtomicBool) -> impl FnMut(u64) -> ControlFlow<
     }
 }
 
-/// The error of a conversion, which Ctrl-C may have ended.
+/// The error of a conversion; Ctrl-C has its own.
 fn or_stopped(error: DataError) -> anyhow::Error {
     match error {
         DataError::Stopped => interrupt::Stopped("nothing was kept").into(),
@@ -250,8 +259,7 @@ fn or_stopped(error: DataError) -> anyhow::Error {
     }
 }
 
-/// Writes a log of frames as one file, by way of the store that training reads, which is taken
-/// away again.
+/// Writes a log of frames as one file, through a temporary copy of the store for training.
 fn convert_log(
     log: ReplayLog,
     task: &Task,
@@ -261,10 +269,10 @@ fn convert_log(
 ) -> Result<Written> {
     if !matches!(task.observations, ObservationSpace::Pixels { .. }) {
         bail!(
-            "{}: a log of a game's frames, and {} shows {} numbers",
+            "{}: expected observations of {} numbers, as in {}, got a log of a game's frames",
             log.folder.folder.display(),
-            task.id(),
-            task.observations.size()
+            task.observations.size(),
+            task.id()
         );
     }
     let n_actions = Some(task.actions.size());
@@ -285,12 +293,12 @@ fn convert_log(
         .check_spaces(task)
         .with_context(|| format!("converting {}", plan.log().folder.folder.display()))?;
     let bar = progress::parts("writing", dataset.n_transitions());
-    let written = write_frames(&dataset, place, about, &mut told(&bar, &plan.stop));
+    let written = write_frames(&dataset, place, about, &mut on_progress(&bar, &plan.stop));
     bar.finish_and_clear();
     written.map_err(or_stopped)
 }
 
-/// A folder of this process for a log while it is converted, which is taken away again.
+/// A temporary directory of this process for converting a log.
 struct Converting(PathBuf);
 
 impl Drop for Converting {

@@ -1,4 +1,4 @@
-//! `overtone report`: one page about one or several runs.
+//! `overtone report`: one report about one or several runs.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,29 +14,29 @@ use overtone_train::RunDir;
 use super::video::{self, Request};
 use crate::{interrupt, keys};
 
-/// Options of a page about runs alone.
+/// Options of a report about runs only.
 const OF_RUNS: &str = r#"
-# Folder of the runs.
+# Directory that contains the runs.
 runs = "runs"
-# Where to write; empty: the run's own folder, or runs/reports for several, where the next page of several takes its place unless it has another name.
+# Output directory; empty: the run's own directory, or runs/reports for several runs, where the next report of the same name replaces it.
 out = ""
-# Whether to film the median episode of each run that was played and has no video of its evaluation yet, as video.gif in that run's own folder (a minute or less each). auto: if the page is about one run.
+# Whether to film the median episode of each evaluated run without a current video, as video.gif in that run's own directory (a minute or less each). auto: if the report is about one run.
 video = "auto"
 "#;
 
-/// Options of every page.
+/// Options of every report.
 const OF_PAGES: &str = r#"
 # Name of the files, without their endings: letters, digits, -, _ and dots.
 name = "report"
-# Bootstrap replications of the intervals (Agarwal et al. 2021 take 50,000).
+# Bootstrap replications of the intervals (Agarwal et al. 2021 use 50,000).
 replications = 50000
 # Confidence of the intervals.
 level = 0.95
-# Seed of the bootstrap: the same numbers each time.
+# Seed of the bootstrap, for reproducible numbers.
 seed = 1
 "#;
 
-/// A run's files, with its algorithm as papers call it.
+/// A run's files, with its algorithm's name in papers.
 pub fn files_of(run: &Path) -> Result<RunFiles, PageError> {
     let mut files = RunFiles::read(run)?;
     let kind = files.algorithm.as_deref().and_then(AlgorithmKind::named);
@@ -46,35 +46,36 @@ pub fn files_of(run: &Path) -> Result<RunFiles, PageError> {
 
 /// Every option with its default and reason.
 pub fn options() -> String {
-    with_those_of_pages(OF_RUNS)
+    with_page_options(OF_RUNS)
 }
 
-/// Options of a kind of page, with those of every page.
-pub fn with_those_of_pages(own: &str) -> String {
+/// Options of a kind of report, followed by the options of every report.
+pub fn with_page_options(own: &str) -> String {
     format!("{own}{OF_PAGES}")
 }
 
-/// What the options of every page say.
-pub struct Wanted {
-    /// Where to write; empty: the default place.
+/// Values of the options of every report.
+pub struct PageOptions {
+    /// Output directory; empty: the default.
     pub out: String,
     /// Name of the files.
     pub name: String,
-    /// How intervals are made.
+    /// Bootstrap of the intervals.
     pub bootstrap: Bootstrap,
 }
 
-impl Wanted {
-    /// What options say.
+impl PageOptions {
+    /// Reads the options.
     ///
     /// # Errors
-    /// When one has no such value.
+    /// When a value is invalid.
     pub fn new(keys: &keys::Keys) -> Result<Self> {
         let (out, name) = (keys::text(keys, "out"), keys::text(keys, "name"));
         let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_allowed) {
             bail!(
-                "name={name}: must be of letters, digits, `-`, `_` and `.`, and not begin with a dot"
+                "name={name}: expected letters, digits, `-`, `_` and `.`, without a dot at the \
+                 start"
             );
         }
         let bootstrap = Bootstrap {
@@ -83,7 +84,7 @@ impl Wanted {
             seed: keys::whole(keys, "seed", 0)? as u64,
         };
         if !(bootstrap.level > 0.0 && bootstrap.level < 1.0) {
-            bail!("level={}: must lie between 0 and 1", bootstrap.level);
+            bail!("level={}: expected a number between 0 and 1", bootstrap.level);
         }
         if let Err(error) = bootstrap.check() {
             bail!("replications={}: {error}", bootstrap.replications);
@@ -92,12 +93,12 @@ impl Wanted {
     }
 }
 
-/// `overtone report RUN… key=value…`: words that are no option are runs, by folder or name.
+/// `overtone report RUN… key=value…`: words that are not options are runs, by directory or name.
 pub fn run(words: &[String]) -> Result<()> {
-    let (said, names) = keys::sorted(&options(), words)?;
-    let keys = keys::given(&options(), &said)?;
+    let (words, names) = keys::sorted(&options(), words)?;
+    let keys = keys::given(&options(), &words)?;
     let (root, video) = (PathBuf::from(keys::text(&keys, "runs")), keys::text(&keys, "video"));
-    let Wanted { out, name, bootstrap } = Wanted::new(&keys)?;
+    let PageOptions { out, name, bootstrap } = PageOptions::new(&keys)?;
     let runs = match &names[..] {
         [] => vec![RunDir::newest(&root)?],
         names => {
@@ -113,7 +114,7 @@ pub fn run(words: &[String]) -> Result<()> {
         "auto" => runs.len() == 1,
         "true" => true,
         "false" => false,
-        _ => bail!("video={video}: must be true, false or auto"),
+        _ => bail!("video={video}: expected true, false or auto"),
     };
     let stop = interrupt::listen()?;
     if is_filmed {
@@ -122,12 +123,12 @@ pub fn run(words: &[String]) -> Result<()> {
     let files: Vec<RunFiles> =
         runs.iter().map(|run| files_of(run.path())).collect::<Result<_, _>>()?;
     let page = Page::new(&files, &bootstrap)?.write(&out, &name)?;
-    say!("report: {} (and beside it the same as Markdown and CSV)", page.display());
+    say!("report: {} (with Markdown and CSV next to it)", page.display());
     Ok(())
 }
 
-/// Films a run that was played and has no video of what its evaluation says now. A report
-/// without one is a report all the same: what hinders is said, and no more.
+/// Films an evaluated run without a current video. A failure is only a warning, because a report
+/// does not need a video.
 fn film(run: &RunDir, stop: &AtomicBool) -> Result<()> {
     let request = Request::of(run.clone())?;
     let played = run.path().join(&request.evaluation).is_file();
@@ -138,7 +139,7 @@ fn film(run: &RunDir, stop: &AtomicBool) -> Result<()> {
         if stop.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(error);
         }
-        warn!("warning: {} is reported on without a video: {error:#}", run.path().display());
+        warn!("warning: the report on {} lacks a video: {error:#}", run.path().display());
     }
     Ok(())
 }

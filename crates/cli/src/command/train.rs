@@ -31,40 +31,40 @@ use crate::{
 
 /// Every option of `resume` with its default and reason.
 pub const RESUME_OPTIONS: &str = r#"
-# A run's folder or name; empty: the newest run.
+# A run's directory or name; empty: the newest run.
 run = ""
-# Folder of the runs.
+# Directory that contains the runs.
 runs = "runs"
-# Where to compute: auto, cpu, cuda or cuda:N; empty: as the run was trained.
+# Compute device: auto, cpu, cuda or cuda:N; empty: the device of the run's training.
 device = ""
 "#;
 
-/// `overtone train key=value…`; gives the exit code.
+/// `overtone train key=value…`; returns the exit code.
 pub fn train(options: &[String]) -> Result<u8> {
     together(|| plan(&RunConfig::resolve(options, auto_profile)?, None))
 }
 
-/// What `profile=auto` is: the reference's length where there is what it needs.
+/// The profile for `profile=auto`: `Paper` if there is a GPU and the published data.
 pub fn auto_profile(settings: &RunConfig) -> Profile {
     let gpu = device::choose(&settings.device).is_ok_and(|chosen| chosen.is_gpu);
     if gpu && settings.is_published() { Profile::Paper } else { Profile::Quick }
 }
 
-/// Begins a run of these settings, called `name`, or goes on with an unfinished one; gives the
-/// exit code.
+/// Starts a run of these settings, called `name`, or resumes an unfinished one; returns the exit
+/// code.
 pub fn begin(settings: &RunConfig, name: &str) -> Result<u8> {
     plan(settings, Some(name))?.carry_out()
 }
 
-/// What is to be done, before the first step of it.
+/// The work of a command, before its first step.
 enum ToDo {
-    /// Nothing.
+    /// No work.
     Done,
-    /// To train, and to play what was trained.
+    /// Training, and the evaluation after it.
     Work(Box<Work>),
 }
 
-/// A run to be worked on.
+/// A run to train or to evaluate.
 struct Work {
     settings: RunConfig,
     run: RunDir,
@@ -75,7 +75,7 @@ struct Work {
 }
 
 impl ToDo {
-    /// In this process alone; gives the exit code.
+    /// Runs in this process only; returns the exit code.
     fn carry_out(self) -> Result<u8> {
         match self {
             Self::Done => Ok(0),
@@ -84,7 +84,8 @@ impl ToDo {
     }
 }
 
-/// A run that begins is called `name`, or by its task, model and seed, after the day.
+/// Plans a new run or the resume of an unfinished one. A new run's name is the day with `name`, or
+/// with its task, model and seed.
 fn plan(settings: &RunConfig, name: Option<&str>) -> Result<ToDo> {
     device::choose(&settings.device)?;
     settings.check_playable()?;
@@ -95,20 +96,20 @@ fn plan(settings: &RunConfig, name: Option<&str>) -> Result<ToDo> {
     };
     let prepared = settings.prepare(settings.initial(begun.as_ref().map(|(run, _)| run))?)?;
     if settings.evaluation.plays() {
-        // What cannot be asked for is found before training, not after.
+        // Errors of the evaluation are reported before training.
         let returns = prepared.data.episode_returns();
-        let unknown = OwnChoice::default();
-        evaluate::what_to_ask(&settings.evaluation, &prepared.agent, &returns, &unknown)?;
+        let no_choice = OwnChoice::default();
+        evaluate::requests(&settings.evaluation, &prepared.agent, &returns, &no_choice)?;
     }
 
     if let Some((run, lock)) = begun {
         let what = if is_finished(&run) {
-            "a run of these settings that was not played yet"
+            "a run of these settings without its evaluation"
         } else {
             "an unfinished run of these settings"
         };
-        say!("{what} is there (resume=never begins a new one)");
-        return go_on(settings, run, lock, prepared);
+        say!("found {what}; resuming it (use resume=never to start a new run)");
+        return resume_locked(settings, run, lock, prepared);
     }
     let model = || {
         let model = settings.model_name(&prepared.algorithm);
@@ -117,9 +118,9 @@ fn plan(settings: &RunConfig, name: Option<&str>) -> Result<ToDo> {
     let name = name.map_or_else(model, str::to_owned);
     let name = format!("{}-{name}", date(SystemTime::now()));
     let run = RunDir::create(&settings.runs, &name).with_context(|| {
-        format!("cannot make a folder for the run in runs={}", settings.runs.display())
+        format!("cannot create a directory for the run in runs={}", settings.runs.display())
     })?;
-    // What has no configuration is no run, and of no use.
+    // A directory without a configuration is not a run, so it is removed.
     let begun = run.lock().and_then(|lock| {
         prepared.init.iter().try_for_each(|init| init.keep_in(&run))?;
         run.write(CONFIG, settings.to_toml().unwrap_or_default().as_bytes()).map(|_| lock)
@@ -129,18 +130,18 @@ fn plan(settings: &RunConfig, name: Option<&str>) -> Result<ToDo> {
     Ok(ToDo::Work(Box::new(Work { settings, run, prepared, checkpoint: None, _lock })))
 }
 
-/// `overtone resume [run=…]`; gives the exit code.
+/// `overtone resume [run=…]`; returns the exit code.
 pub fn resume(options: &[String]) -> Result<u8> {
-    together(|| plan_to_resume(options))
+    together(|| plan_resume_command(options))
 }
 
-fn plan_to_resume(options: &[String]) -> Result<ToDo> {
+fn plan_resume_command(options: &[String]) -> Result<ToDo> {
     let is_setting =
         |word: &&String| word.split_once('=').is_some_and(|(key, _)| key.contains('.'));
     if let Some(word) = options.iter().find(is_setting) {
         bail!(
-            "{word}: a run goes on as it was begun; `overtone train init=RUN \
-             {word}` begins another with its weights"
+            "{word} cannot change when a run resumes. To fine-tune, start a new run: `overtone \
+             train init=RUN {word}`"
         );
     }
     let keys = keys::given(RESUME_OPTIONS, options)?;
@@ -151,50 +152,51 @@ fn plan_to_resume(options: &[String]) -> Result<ToDo> {
     if !text("device").is_empty() {
         settings.device = text("device");
     }
-    plan_to_take_up(&settings, &run)
+    plan_resume(&settings, &run)
 }
 
-/// Goes on with a run, unless that would do no more than play again what was played, maybe in
-/// more episodes, and replace its report.
-pub fn take_up(settings: &RunConfig, run: &RunDir) -> Result<u8> {
-    plan_to_take_up(settings, run)?.carry_out()
+/// Resumes a run, unless it is finished and evaluated; a second evaluation would replace its
+/// report.
+pub fn resume_run(settings: &RunConfig, run: &RunDir) -> Result<u8> {
+    plan_resume(settings, run)?.carry_out()
 }
 
-fn plan_to_take_up(settings: &RunConfig, run: &RunDir) -> Result<ToDo> {
+fn plan_resume(settings: &RunConfig, run: &RunDir) -> Result<ToDo> {
     let evaluation = &settings.evaluation;
     let played = evaluation.episodes > 0 && evaluate::is_played(run, evaluation).unwrap_or(false);
     if is_finished(run) && played {
         let path = run.path();
         let again = format!("overtone evaluate rollouts run={}", quoted(path));
-        say!("{} is finished and was played; `{again}` plays it again", path.display());
+        say!("{} is finished and evaluated. To evaluate it again: `{again}`", path.display());
         return Ok(ToDo::Done);
     }
     processes::check_parts(settings.train.micro_batches)?;
     // Before the data is read, which may take minutes.
     device::choose(&settings.device)?;
     let lock = run.lock()?;
-    go_on(settings, run.clone(), lock, settings.prepare(settings.initial(Some(run))?)?)
+    resume_locked(settings, run.clone(), lock, settings.prepare(settings.initial(Some(run))?)?)
 }
 
-/// The newest run of exactly these settings whose last update is missing or which was not
-/// played as they say, and in which no process works: from here on this one does.
+/// The newest run of exactly these settings that lacks updates or its evaluation, and that no other
+/// process has locked; with this process's lock.
 fn unfinished(settings: &RunConfig) -> Option<(RunDir, RunLock)> {
     let wanted: toml::Table = settings.to_toml().ok()?.parse().ok()?;
     RunDir::all(&settings.runs).into_iter().find_map(|run| {
-        // Most runs are others in what their files say, which is read in a hundredth of the time.
+        // Most runs differ in a few keys of their files, which are a hundred times faster to
+        // compare.
         let text = std::fs::read_to_string(run.path().join(CONFIG)).ok()?;
         if text.parse().is_ok_and(|stored: toml::Table| differs(&stored, &wanted)) {
             return None;
         }
-        // Whatever the run says about going on with it.
+        // The run's own `resume` does not matter.
         let same = RunConfig::load(&run.path().join(CONFIG))
             .is_ok_and(|other| other.with(settings.resume) == *settings);
         let evaluation = &settings.evaluation;
-        let awaited = || {
-            // What cannot be read cannot be played either.
+        let lacks_evaluation = || {
+            // An unreadable run cannot be evaluated either.
             evaluation.episodes > 0 && evaluate::is_played(&run, evaluation).is_ok_and(|is| !is)
         };
-        if !same || is_finished(&run) && !awaited() {
+        if !same || is_finished(&run) && !lacks_evaluation() {
             return None;
         }
         let lock = run.lock().ok()?;
@@ -202,9 +204,8 @@ fn unfinished(settings: &RunConfig) -> Option<(RunDir, RunLock)> {
     })
 }
 
-/// Whether the configuration `stored` has another task, seed or number of updates than `wanted`,
-/// with which it cannot be the same. Other keys may be stored in a form that an earlier version
-/// gave them.
+/// Whether the configuration `stored` differs from `wanted` in its task, seed or number of updates.
+/// Other keys may have another form from an earlier version.
 fn differs(stored: &toml::Table, wanted: &toml::Table) -> bool {
     let train = |table: &toml::Table, key: &str| table.get("train")?.get(key).cloned();
     let other = |one: Option<toml::Value>, two: Option<toml::Value>| {
@@ -217,12 +218,17 @@ fn differs(stored: &toml::Table, wanted: &toml::Table) -> bool {
             .any(|key| other(train(stored, key), train(wanted, key)))
 }
 
-/// Whether a run has done its last update.
+/// Whether a run's training is finished.
 pub fn is_finished(run: &RunDir) -> bool {
     run.path().join(FINISHED).exists()
 }
 
-fn go_on(settings: &RunConfig, run: RunDir, lock: RunLock, prepared: Prepared) -> Result<ToDo> {
+fn resume_locked(
+    settings: &RunConfig,
+    run: RunDir,
+    lock: RunLock,
+    prepared: Prepared,
+) -> Result<ToDo> {
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
         Ok((checkpoint, skipped)) => {
             for error in skipped {
@@ -233,14 +239,14 @@ fn go_on(settings: &RunConfig, run: RunDir, lock: RunLock, prepared: Prepared) -
             Some(checkpoint)
         }
         Err(TrainError::NoCheckpoint { .. }) => {
-            say!("starting again from update 0: there is no checkpoint yet");
+            say!("starting over from update 0, because the run does not have a checkpoint yet");
             None
         }
         Err(error) => {
             let run = run.path().display();
             return Err(error).with_context(|| {
                 format!(
-                    "cannot go on with {run} (`overtone train` … resume=never begins a new run)"
+                    "cannot resume {run} (use `overtone train` … resume=never to start a new run)"
                 )
             });
         }
@@ -249,27 +255,31 @@ fn go_on(settings: &RunConfig, run: RunDir, lock: RunLock, prepared: Prepared) -
     Ok(ToDo::Work(Box::new(Work { settings, run, prepared, checkpoint, _lock })))
 }
 
-/// What process 0 tells the others to work on.
+/// The message from process 0 to the others about the run.
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct WorkMessage {
     run: String,
-    /// Of the checkpoint to go on from.
+    /// The step of the checkpoint to resume from.
     step: Option<u64>,
     device: String,
 }
 
-/// Does what `plan` says, on all processes that were started together: process 0 plans, and what
-/// it has prepared the others read; gives the exit code.
+/// Runs `plan` on all processes that were started together; returns the exit code. Process 0 plans
+/// and prepares the data, and the others read it.
 fn together(plan: impl FnOnce() -> Result<ToDo>) -> Result<u8> {
     processes::joined(|processes| {
         if processes.rank() > 0 {
-            let told = told_by_first(processes, &[]).map_err(TrainError::from)?;
-            // Process 0 says why there is nothing to do.
-            return if told.is_empty() { Ok(0) } else { carry_out(follow(&told), processes) };
+            let message = told_by_first(processes, &[]).map_err(TrainError::from)?;
+            // Process 0 prints the reason for the missing work.
+            return if message.is_empty() {
+                Ok(0)
+            } else {
+                carry_out(work_of(&message), processes)
+            };
         }
         let plan = plan();
-        let told = match &plan {
-            Ok(ToDo::Work(work)) => serde_json::to_vec(&Told {
+        let message = match &plan {
+            Ok(ToDo::Work(work)) => serde_json::to_vec(&WorkMessage {
                 run: work.run.path().to_string_lossy().into_owned(),
                 step: work.checkpoint.as_ref().map(|checkpoint| checkpoint.state.step),
                 device: work.settings.device.clone(),
@@ -277,7 +287,7 @@ fn together(plan: impl FnOnce() -> Result<ToDo>) -> Result<u8> {
             .unwrap_or_default(),
             Ok(ToDo::Done) | Err(_) => Vec::new(),
         };
-        told_by_first(processes, &told).map_err(TrainError::from)?;
+        told_by_first(processes, &message).map_err(TrainError::from)?;
         match plan? {
             ToDo::Done => Ok(0),
             ToDo::Work(work) => carry_out(Ok(*work), processes),
@@ -285,9 +295,9 @@ fn together(plan: impl FnOnce() -> Result<ToDo>) -> Result<u8> {
     })
 }
 
-/// The work that process 0 tells of.
-fn follow(told: &[u8]) -> Result<Work> {
-    let Told { run, step, device } = serde_json::from_slice(told)?;
+/// The work in the message from process 0.
+fn work_of(message: &[u8]) -> Result<Work> {
+    let WorkMessage { run, step, device } = serde_json::from_slice(message)?;
     let run = RunDir::open(Path::new(""), &run)?;
     let mut settings = RunConfig::load(&run.path().join(CONFIG))?;
     settings.device = processes::own_device(device);
@@ -296,11 +306,11 @@ fn follow(told: &[u8]) -> Result<Work> {
     Ok(Work { settings, run, prepared, checkpoint, _lock: None })
 }
 
-/// Written into a run's folder after its last update, before it is played.
+/// File in a run's directory that marks finished training, before the evaluation.
 const FINISHED: &str = "finished";
 
-/// Trains with all processes and plays with process 0; gives the exit code. Where one process
-/// cannot begin, none does.
+/// Trains with all processes and evaluates with process 0; returns the exit code. If one process
+/// cannot start, none does.
 fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
     let (n, leads) = (processes.count(), processes.rank() == 0);
     let ready = work.and_then(|work| {
@@ -331,7 +341,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         _ => say!("device: {}", processes::describe(n, &device)),
     }
     if device.is_gpu {
-        say!("kernels: compiled while the first steps run, which takes some half a minute");
+        say!("kernels: compiled during the first steps, which takes about half a minute");
     }
     say!(
         "model: {} parameters, {}; {} updates of {} contexts",
@@ -340,15 +350,15 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         trainer.n_updates(),
         train.batch_size
     );
-    if let Some([asked, taken]) = trainer.shortened_warmup() {
+    if let Some([requested, taken]) = trainer.shortened_warmup() {
         say!(
-            "warm-up: {taken:.1} updates, a tenth of the run (the settings ask for {asked:.0}; \
-             train.reference_schedule=true takes them all)"
+            "warm-up: {taken:.1} updates, a tenth of the run, instead of the {requested:.0} of the \
+             settings (train.reference_schedule=true uses all)"
         );
     }
     if let Some(began) = &trainer.state().began {
         let Began { run, step, sha256 } = began;
-        say!("init: the weights of {run} after update {step}, SHA-256 {sha256}");
+        say!("init: weights of {run} after update {step}, SHA-256 {sha256}");
     }
     say!("{}", trainer.memory());
     let runs = run.path().parent().filter(|runs| !runs.as_os_str().is_empty());
@@ -357,14 +367,14 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
     let (done, n_updates) = (trainer.state().step, trainer.n_updates());
     let due = Due::of(&settings, n_updates);
     if !leads {
-        let finished = trainer.train_among(processes, &stop, &mut Unheard { due });
+        let finished = trainer.train_among(processes, &stop, &mut SilentObserver { due });
         return finished.map(|_| 0).map_err(|error| lost(error, &run));
     }
-    host::began(run.path());
+    host::started(run.path());
     let written = hyperparameters(&settings)
         .and_then(|settings| Ok(metrics::write_settings(run.path(), &settings)?));
     if let Err(error) = written {
-        warn!("warning: the settings are not in TensorBoard's tab HParams: {error:#}");
+        warn!("warning: cannot write the settings for TensorBoard's tab HParams: {error:#}");
     }
     let curve = due.map(|due| Curve::new(&settings, due, done, &run, &device, &stop));
     let mut printer = Printer::new(done, n_updates, curve);
@@ -374,18 +384,18 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         .map_err(|error| lost(error, &run))?;
     printer.bar.finish();
     print_finished(&finished);
-    if let Some(told) = printer.curve.as_ref().and_then(Curve::cost) {
-        say!("{told}");
+    if let Some(line) = printer.curve.as_ref().and_then(Curve::cost) {
+        say!("{line}");
     }
     let stopped = || {
-        say!("stopped; go on with: overtone resume run={}", quoted(run.path()));
+        say!("Interrupted. Resume with: overtone resume run={}", quoted(run.path()));
         Ok(interrupt::EXIT_CODE)
     };
     if finished.interrupted {
         return stopped();
     }
     finish(&run)?;
-    say_unplayed(&settings, &run)?;
+    say_without_environment(&settings, &run)?;
     if evaluation.episodes == 0 {
         return Ok(0);
     }
@@ -402,7 +412,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
     }
 }
 
-/// The settings that TensorBoard's tab HParams shows: all but where a run lies and is computed.
+/// The settings for TensorBoard's tab HParams, without directory, device and `resume`.
 fn hyperparameters(settings: &RunConfig) -> Result<Vec<(String, metrics::Setting)>> {
     let all = keys::flatten(&settings.to_table()?);
     let own = all.iter().filter(|(key, _)| !["runs", "resume", "device"].contains(&key.as_str()));
@@ -415,12 +425,12 @@ fn hyperparameters(settings: &RunConfig) -> Result<Vec<(String, metrics::Setting
     Ok(own.map(|(key, value)| (key.clone(), setting(value))).collect())
 }
 
-/// Says how an agent is used that nothing here can play.
-fn say_unplayed(settings: &RunConfig, run: &RunDir) -> Result<()> {
+/// Prints how to use an agent without an environment.
+fn say_without_environment(settings: &RunConfig, run: &RunDir) -> Result<()> {
     let task = settings.task()?;
     if !suites::of(task)?.has_environments() {
         say!(
-            "{} has no environment, so nothing was played; the agent acts from Python: \
+            "{} does not have an environment, so the agent is not evaluated. Use it from Python: \
              overtone.load(\"{}\").policy()",
             task.id(),
             run.path().display()
@@ -429,46 +439,47 @@ fn say_unplayed(settings: &RunConfig, run: &RunDir) -> Result<()> {
     Ok(())
 }
 
-/// What to do where another process is gone.
+/// An error of training, with the command to resume if another process is lost.
 fn lost(error: TrainError, run: &RunDir) -> anyhow::Error {
     match error {
         TrainError::Lost { .. } => {
-            anyhow!("{error}; go on with: overtone resume run={}", quoted(run.path()))
+            anyhow!("{error}. Resume with: overtone resume run={}", quoted(run.path()))
         }
         error => error.into(),
     }
 }
 
-/// Of a process for which another one speaks.
-struct Unheard {
-    /// When that one may play.
+/// Observer for ranks other than 0: prints nothing.
+struct SilentObserver {
+    /// The updates after which process 0 may evaluate.
     due: Option<Due>,
 }
 
-impl Observer for Unheard {
+impl Observer for SilentObserver {
     fn wants(&self, step: u64) -> bool {
         self.due.is_some_and(|due| due.is_at(step))
     }
 }
 
-/// Marks that a run has done its last update.
+/// Marks a run's training as finished.
 ///
 /// # Errors
-/// When nothing can be written there.
+/// When the file cannot be written.
 pub fn finish(run: &RunDir) -> Result<()> {
     run.write(FINISHED, b"").map(drop).map_err(Into::into)
 }
 
 fn print_finished(finished: &Finished) {
-    let share = 100.0 * finished.waited / finished.seconds.max(1e-9);
+    let waiting_percent = 100.0 * finished.waited / finished.seconds.max(1e-9);
     say!(
-        "trained for {:.0} s, {share:.1} % of it waiting for data; checkpoint {}",
+        "trained for {:.0} s, {waiting_percent:.1} % of it waiting for data; checkpoint {}",
         finished.seconds,
         finished.checkpoint.path.display()
     );
     if let Some(best) = &finished.checkpoint.state.best {
         say!(
-            "lowest held-out loss {:.4} after update {} (evaluate rollouts checkpoint=best plays it)",
+            "lowest held-out loss {:.4} after update {} (to evaluate it, use evaluate rollouts \
+             checkpoint=best)",
             best.loss,
             best.step
         );
@@ -477,14 +488,14 @@ fn print_finished(finished: &Finished) {
 
 struct Printer<'a> {
     bar: ProgressBar,
-    /// Step at which the next line is printed where there is no terminal for the bar.
+    /// Step of the next line without a terminal for the bar.
     next_line: u64,
-    /// When the last line was printed.
-    told: Instant,
+    /// Time of the last line.
+    printed: Instant,
     began: Instant,
-    /// Updates that were done before.
+    /// Updates before this process.
     done: u64,
-    /// Plays checkpoints.
+    /// Evaluations during training.
     curve: Option<Curve<'a>>,
 }
 
@@ -492,7 +503,7 @@ impl<'a> Printer<'a> {
     fn new(done: u64, total: u64, curve: Option<Curve<'a>>) -> Self {
         let now = Instant::now();
         let (bar, next_line) = (progress::steps(done, total), done + (total / 10).max(1));
-        Self { bar, next_line, told: now, began: now, done, curve }
+        Self { bar, next_line, printed: now, began: now, done, curve }
     }
 }
 
@@ -501,8 +512,8 @@ impl Observer for Printer<'_> {
         self.bar.set_message(format!("loss {loss:.3}"));
         self.bar.set_position(step);
         let n_updates = self.bar.length().unwrap_or(step);
-        if self.bar.is_hidden() && self.told.elapsed() >= progress::EVERY && step < n_updates {
-            self.told = Instant::now();
+        if self.bar.is_hidden() && self.printed.elapsed() >= progress::EVERY && step < n_updates {
+            self.printed = Instant::now();
             let rate = (step - self.done) as f64 / self.began.elapsed().as_secs_f64().max(1e-9);
             let left = (n_updates - step) as f64 / rate.max(1e-9);
             say!(
@@ -516,7 +527,7 @@ impl Observer for Printer<'_> {
         host::logged(report);
         if self.bar.is_hidden() && report.step >= self.next_line.min(report.n_updates) {
             self.next_line = report.step + (report.n_updates / 10).max(1);
-            self.told = Instant::now();
+            self.printed = Instant::now();
             let figures = report
                 .figures
                 .iter()
@@ -543,21 +554,21 @@ impl Observer for Printer<'_> {
         }
     }
 
-    /// What cannot be played is a gap in the curve, and no reason to stop training. What was
-    /// stopped is played when the run goes on.
+    /// A failed evaluation is a gap in the curve and does not stop training. An interrupted one is
+    /// repeated when the run resumes.
     fn measured(&mut self, checkpoint: &Checkpoint) -> Option<Vec<(String, f64)>> {
         let Some(curve) = &self.curve else { return Some(Vec::new()) };
         self.bar.suspend(|| match curve.play(checkpoint) {
-            Ok((figures, told)) => {
-                if !told.is_empty() {
-                    say!("{told}");
+            Ok((figures, line)) => {
+                if !line.is_empty() {
+                    say!("{line}");
                 }
                 Some(figures)
             }
             Err(error) if interrupt::is_stop(&error) => None,
             Err(error) => {
                 let step = checkpoint.state.step;
-                warn!("warning: update {step} was not played: {error:#}");
+                warn!("warning: update {step} was not evaluated: {error:#}");
                 Some(Vec::new())
             }
         })

@@ -1,4 +1,4 @@
-//! `overtone video`: one episode of an evaluation, played again and drawn.
+//! `overtone video`: one episode of an evaluation, repeated and drawn.
 
 mod camera;
 
@@ -25,48 +25,48 @@ use crate::{interrupt, keys, progress, runs::open_run, suites};
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
-# A run's folder or name; empty: the newest run.
+# A run's directory or name; empty: the newest run.
 run = ""
-# Folder of the runs.
+# Directory that contains the runs.
 runs = "runs"
-# The evaluation in the run's folder whose episode is shown; empty: the first, evaluation.json where it is there.
+# The evaluation in the run's directory whose episode is shown; empty: evaluation.json, else the first.
 evaluation = ""
-# Of several returns asked for, which; empty: the first.
+# Target return, if the evaluation has several; empty: the first.
 target = ""
-# Which of its episodes: median, best or worst by the raw return, or a number from 0. The best of many is no typical one.
+# The episode: median, best or worst by the raw return, or a number from 0. The best of many is not typical.
 episode = "median"
-# Steps of the episode that are shown, at most.
+# Maximum number of steps in the video.
 steps = 1500
-# A picture every so many steps: 2 halves the file. A step is shown as long as it took in the game (1/15 s) or the simulation.
+# Steps for each frame of the video: 2 halves the file. The video has the speed of the game (1/15 s for a step) or the simulation.
 every = 2
-# Where to compute: auto, cpu, cuda or cuda:N. Elsewhere than where the evaluation was made, rounding may lead to another episode.
+# Compute device: auto, cpu, cuda or cuda:N. On another device than the evaluation's, rounding may lead to another episode.
 device = "auto"
-# Where to write; empty: video.gif in the run's folder.
+# Output file; empty: video.gif in the run's directory.
 out = ""
 "#;
 
-/// What to film.
+/// The episode to film, and the output.
 pub struct Request {
-    /// The run that was played.
+    /// The evaluated run.
     pub run: RunDir,
-    /// The evaluation's file name in the run's folder.
+    /// The evaluation's file name in the run's directory.
     pub evaluation: String,
-    /// The return that was asked for; empty: the first.
+    /// The target return; empty: the first.
     pub target: String,
     /// `median`, `best`, `worst` or a number.
     pub episode: String,
-    /// At most so many steps.
+    /// Maximum number of steps.
     pub steps: u64,
-    /// A picture every so many steps.
+    /// Steps for each frame of the video.
     pub every: u64,
-    /// Where to compute.
+    /// Compute device.
     pub device: String,
-    /// Where to write.
+    /// Output file.
     pub out: PathBuf,
 }
 
 impl Request {
-    /// The defaults, for the last evaluation of a run.
+    /// The defaults for a run.
     pub fn of(run: RunDir) -> Result<Self> {
         Self::parse(run, &keys::given(OPTIONS, &[])?)
     }
@@ -104,16 +104,16 @@ pub fn run(options: &[String]) -> Result<()> {
     film(&Request::parse(run, &keys)?, &stop)
 }
 
-/// Plays the episode and writes its video, and beside that which episode it is.
+/// Repeats the episode and writes its video, with a description of the episode next to it.
 ///
 /// # Errors
-/// When there is no such evaluation or episode, what it was played with is not there any more,
-/// or the file cannot be written.
+/// When the evaluation, the episode or the evaluated checkpoint does not exist, or the file cannot
+/// be written.
 pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let path = request.run.path().join(&request.evaluation);
     if !path.is_file() {
         bail!(
-            "{} is not there: play the agent first (overtone evaluate rollouts run={})",
+            "{} does not exist. Evaluate the agent first: overtone evaluate rollouts run={}",
             path.display(),
             quoted(request.run.path())
         );
@@ -123,10 +123,10 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let (target, episode) = choose(&evaluation, &request.target, &request.episode)?;
     let setting = &evaluation.setting;
     let Some(played) = &setting.checkpoint else {
-        bail!("{}: no checkpoint was played", path.display())
+        bail!("{}: the evaluation does not have a checkpoint", path.display())
     };
     let checkpoint = Checkpoint::open(&request.run.path().join(&played.path)).context(
-        "the checkpoint that was played is not there any more; play again, then film it",
+        "the evaluated checkpoint does not exist any more. Evaluate again, then film it",
     )?;
     let chosen = device::choose(&request.device)?;
     let mut policy = overtone_agents::policy(&checkpoint, &setting.protocol, &chosen.device)?;
@@ -139,13 +139,15 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
         target.raw_return.n,
         episode.raw_return,
         episode.length,
-        setting.told(episode.target_return).map_or(String::new(), |told| format!("; told {told}")),
+        setting
+            .told(episode.target_return)
+            .map_or(String::new(), |target| format!("; target {target}")),
         setting.protocol.name
     );
     let bar = progress::parts("filming", episode.length.min(request.steps) as usize);
-    let beside = overtone_files::beside(&request.out);
-    let file =
-        File::create(&beside).with_context(|| format!("cannot write {}", request.out.display()))?;
+    let unfinished = overtone_files::beside(&request.out);
+    let file = File::create(&unfinished)
+        .with_context(|| format!("cannot write {}", request.out.display()))?;
     let names = match env.action_space() {
         ActionSpace::Discrete { names } => names.clone(),
         ActionSpace::Continuous { .. } => camera.action_names().to_vec(),
@@ -184,20 +186,19 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let again = match finished {
         Ok(again) => again,
         Err(error) => {
-            let _ = std::fs::remove_file(&beside);
+            let _ = std::fs::remove_file(&unfinished);
             return Err(error);
         }
     };
     let filmed = Filmed::new(&evaluation, &request.evaluation, &request.episode, episode);
-    // Never a video beside what is said of another.
-    put(&beside, &request.out)
+    // A video never stands next to the description of another.
+    put(&unfinished, &request.out)
         .with_context(|| format!("cannot write {}", request.out.display()))?;
-    filmed.write(&request.out).context("cannot write what the video shows")?;
+    filmed.write(&request.out).context("cannot write the description of the video")?;
     if again.length < request.steps && again != *episode {
         say!(
-            "note: this time the episode returned {:.1} in {} steps; on another device or machine (on \
-             a GPU, in another batch too) sums may be rounded differently, and a draw fall \
-             differently",
+            "note: this time the episode returned {:.1} in {} steps. Rounding and draws may differ \
+             on another device or machine, and on a GPU also in another batch",
             again.raw_return,
             again.length
         );
@@ -206,7 +207,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// Whether the video of `request` is there and still shows an episode of the run's evaluations.
+/// Whether the video of `request` exists and still shows an episode of the run's evaluations.
 pub fn is_filmed(request: &Request) -> bool {
     let Ok(Some(filmed)) = Filmed::read(&request.out) else { return false };
     let path = request.run.path().join(&filmed.evaluation);
@@ -219,7 +220,7 @@ pub fn is_filmed(request: &Request) -> bool {
         })
 }
 
-/// Renames a finished video to its place, having removed what was said of the one before.
+/// Renames a finished video to its place, after removing the description of the earlier one.
 fn put(finished: &Path, out: &Path) -> std::io::Result<()> {
     match std::fs::remove_file(Filmed::path(out)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
@@ -227,26 +228,26 @@ fn put(finished: &Path, out: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Makes the folder of a video, and finds out whether it can be written: before the episode is
-/// played, not after.
+/// Creates the directory of a video, and checks before the rollout whether the video can be
+/// written.
 ///
 /// # Errors
 /// When it cannot.
 fn check_out(out: &Path) -> Result<()> {
     if out.is_dir() {
-        bail!("out={}: is a folder; say a file, such as out=video.gif", out.display());
+        bail!("out={}: is a directory. Use a file, such as out=video.gif", out.display());
     }
     if out.extension().is_some_and(|ending| !ending.eq_ignore_ascii_case("gif")) {
-        bail!("out={}: a video is written as a GIF; say a name that ends in .gif", out.display());
+        bail!("out={}: expected a name that ends in .gif, the format of videos", out.display());
     }
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder
         .map_or(Ok(()), std::fs::create_dir_all)
         .and_then(|()| overtone_files::check_writable(out))
-        .with_context(|| format!("cannot write {}; out= names another place", out.display()))
+        .with_context(|| format!("cannot write {} (out= sets another file)", out.display()))
 }
 
-/// The target and its episode that are asked for.
+/// The requested target and episode.
 fn choose<'a>(
     evaluation: &'a Evaluation,
     target: &str,
@@ -256,14 +257,14 @@ fn choose<'a>(
     let found = match target {
         "" => targets.first(),
         text => {
-            let asked: f32 =
+            let number: f32 =
                 text.parse().ok().with_context(|| format!("target={text}: expected a number"))?;
-            targets.iter().find(|target| target.target_return == asked)
+            targets.iter().find(|target| target.target_return == number)
         }
     };
     let Some(target) = found else {
         let known: Vec<String> = targets.iter().map(|t| t.target_return.to_string()).collect();
-        bail!("target={target}: the evaluation asked for {}", known.join(", "))
+        bail!("target={target}: the evaluation has the targets {}", known.join(", "))
     };
     let mut episodes: Vec<&PlayedEpisode> = evaluation
         .episodes
@@ -282,25 +283,25 @@ fn choose<'a>(
             let found = episodes.iter().find(|episode| episode.episode == number);
             return match found {
                 Some(episode) => Ok((target, episode)),
-                None => bail!("episode={number}: {n} were played, counted from 0"),
+                None => bail!("episode={number}: the evaluation has {n} episodes, counted from 0"),
             };
         }
     };
     episodes.sort_by(|a, b| a.raw_return.total_cmp(&b.raw_return));
-    let episode = episodes.get(place).context("no episode was played")?;
+    let episode = episodes.get(place).context("the evaluation does not have an episode")?;
     Ok((target, episode))
 }
 
-/// How long a picture is seen.
+/// The duration of a frame of the video, in hundredths of a second.
 fn hundredths(task: &Task, protocol: &Play, every: u64) -> Result<u16> {
     let seconds = suites::of(task)?.seconds_per_action(task, &protocol.simulation)?;
-    // Viewers show no more than 50 pictures a second.
+    // Viewers show at most 50 frames per second.
     Ok((100.0 * seconds * every as f64).round().clamp(2.0, 1000.0) as u16)
 }
 
-/// Ends the file, which then is on the disk.
+/// Finishes the file and syncs it to the disk.
 fn finish(reel: Reel<BufWriter<File>>) -> Result<()> {
-    let file = reel.finish()?.context("the episode has no step to show")?;
+    let file = reel.finish()?.context("the episode does not have a step to show")?;
     let file = file.into_inner().map_err(|error| error.into_error())?;
     Ok(file.sync_all()?)
 }

@@ -1,4 +1,4 @@
-//! `overtone export` and `overtone import`: agents as files that others read.
+//! `overtone export` and `overtone import`: agents as files for other programs.
 
 mod card;
 mod import;
@@ -28,21 +28,21 @@ use crate::{
 
 /// Every option of `export` with its default and reason.
 pub const EXPORT_OPTIONS: &str = r#"
-# A run's folder or name, or the first word without =; empty: the newest run.
+# A run's directory or name, or the first word without =; empty: the newest run.
 run = ""
-# Folder of the runs.
+# Directory that contains the runs.
 runs = "runs"
-# last; best: the lowest loss on held-out episodes; the number of an update, or a checkpoint's folder.
+# last; best, the lowest loss on held-out episodes; the number of an update; or a checkpoint's directory.
 checkpoint = "last"
-# hf: what Hugging Face's transformers reads, which has a place for few agents. safetensors: every agent, with Overtone's own names.
+# hf: for Hugging Face's transformers, which supports few agents. safetensors: every agent, with Overtone's own names.
 format = "hf"
-# hf: an agent that was told of shares of the best episodes (model.top_percents) acts as in the top 10 %, say, whatever return it is told; 0: it is told returns. Empty: as was chosen for the run.
+# Fix the condition of the exported agent to this top percentage (format=hf with model.top_percents only); it then ignores returns. 0: it is conditioned on returns. Empty: the run's chosen mode.
 top_percent = ""
-# The folder to write, or the second word without =. Must be given.
+# The directory to write, or the second word without =. Required.
 to = ""
 "#;
 
-/// Transformers' own description.
+/// The description of a model in transformers.
 const THEIRS: &str = "config.json";
 
 /// `overtone export RUN key=value… OUT`.
@@ -51,7 +51,7 @@ pub fn export(words: &[String]) -> Result<()> {
     let text = |key: &str| keys::text(&keys, key);
     let to = folder(&keys, "to", "write")?;
     if to.exists() {
-        bail!("to={}: is there already; give another folder, or move it away", to.display());
+        bail!("to={}: exists already. Use another directory, or move it away", to.display());
     }
     let root = PathBuf::from(text("runs"));
     let run = open_run(&root, &text("run"))?;
@@ -61,12 +61,18 @@ pub fn export(words: &[String]) -> Result<()> {
     let chosen = OwnChoice::of(&run, &checkpoint)?;
     let top_percent = match text("top_percent").as_str() {
         "" => chosen.own(&agent.matched()).acting.top_percent,
-        word => word.parse().ok().with_context(|| format!("top_percent={word}: no number"))?,
+        word => {
+            word.parse().ok().with_context(|| format!("top_percent={word}: expected a number"))?
+        }
     };
     let theirs = match text("format").as_str() {
         "safetensors" => {
-            let given = text("top_percent");
-            ensure!(given.is_empty(), "top_percent={given} is for format=hf: other files hold all");
+            let percent = text("top_percent");
+            ensure!(
+                percent.is_empty(),
+                "top_percent={percent} applies only to format=hf. Leave it out: other formats \
+                 contain all percentages"
+            );
             None
         }
         "hf" => {
@@ -75,17 +81,15 @@ pub fn export(words: &[String]) -> Result<()> {
                 let path = checkpoint.path.display();
                 let others = match (agent.algorithm.model(), &agent.top_percents()[..]) {
                     (Some(ModelConfig::Transformer(_)), [first, ..]) => {
-                        format!(", and so can top_percent={first}")
+                        format!(", or top_percent={first}")
                     }
                     _ => String::new(),
                 };
-                format!(
-                    "{path} cannot be exported for transformers (format=safetensors can{others})"
-                )
+                format!("cannot export {path} for transformers (use format=safetensors{others})")
             })?;
             Some(theirs)
         }
-        other => bail!("format={other}: there are hf and safetensors"),
+        other => bail!("format={other}: expected hf or safetensors"),
     };
     let config = run.path().join(CONFIG);
     let description = Description {
@@ -100,54 +104,54 @@ pub fn export(words: &[String]) -> Result<()> {
         Some(_) => card::for_transformers(&agent, &checkpoint.state, top_percent),
         None => card::own(&agent, &checkpoint.state, &card::returns(&run, &checkpoint.state)),
     };
-    let beside = files::beside(&to);
+    let unfinished = files::beside(&to);
     let written = || -> Result<()> {
-        fs::create_dir_all(&beside)?;
+        fs::create_dir_all(&unfinished)?;
         match &theirs {
             Some((config, tensors)) => {
                 let metadata = [("format".to_owned(), "pt".to_owned())].into();
-                weights::save(tensors, &metadata, &beside.join(WEIGHTS))?;
-                fs::write(beside.join(THEIRS), serde_json::to_vec_pretty(config)?)?;
+                weights::save(tensors, &metadata, &unfinished.join(WEIGHTS))?;
+                fs::write(unfinished.join(THEIRS), serde_json::to_vec_pretty(config)?)?;
             }
-            None => drop(fs::copy(checkpoint.path.join(WEIGHTS), beside.join(WEIGHTS))?),
+            None => drop(fs::copy(checkpoint.path.join(WEIGHTS), unfinished.join(WEIGHTS))?),
         }
-        fs::write(beside.join(DESCRIPTION), serde_json::to_vec_pretty(&description)?)?;
-        fs::write(beside.join("README.md"), &card)?;
-        Ok(files::put(&beside, &to)?)
+        fs::write(unfinished.join(DESCRIPTION), serde_json::to_vec_pretty(&description)?)?;
+        fs::write(unfinished.join("README.md"), &card)?;
+        Ok(files::put(&unfinished, &to)?)
     };
     written()
-        .inspect_err(|_| drop(fs::remove_dir_all(&beside)))
+        .inspect_err(|_| drop(fs::remove_dir_all(&unfinished)))
         .with_context(|| format!("to={}", to.display()))?;
     say!("exported {} to {}", checkpoint.path.display(), to.display());
     if theirs.is_some() && top_percent > 0.0 {
         say!(
-            "it acts as in the best {top_percent} % of its data, whatever return it is told \
-             (top_percent=0: it is told returns)"
+            "it is conditioned on the top {top_percent} % of its data and ignores returns (use \
+             top_percent=0 for returns)"
         );
     }
     match theirs {
         Some(_) => say!(
-            "transformers reads it: DecisionTransformerModel.from_pretrained({:?})",
+            "load it in transformers: DecisionTransformerModel.from_pretrained({:?})",
             to.display().to_string()
         ),
-        None => say!("overtone import {} makes a run of it", quoted(&to)),
+        None => say!("import it as a run: overtone import {}", quoted(&to)),
     }
     Ok(())
 }
 
-/// The folder of `key`, which has to be there to do what `verb` says.
+/// The directory in `key`, to `verb`.
 fn folder(keys: &Keys, key: &str, verb: &str) -> Result<PathBuf> {
     let given = keys::text(keys, key);
-    ensure!(!given.is_empty(), "{key}=: say which folder to {verb}");
+    ensure!(!given.is_empty(), "{key}=: no directory to {verb} is set. Set one");
     Ok(PathBuf::from(given))
 }
 
-/// All options by key, and as words those that `words` give, of which those that are none are
-/// values of `places`, in that order.
+/// All options by key, and the options in `words`. Words without `=` are values of `places`, in
+/// that order.
 fn given(defaults: &str, words: &[String], places: &[&str]) -> Result<(Keys, Vec<String>)> {
     let (mut options, names) = keys::sorted(defaults, words)?;
     if let Some(word) = names.get(places.len()) {
-        bail!("`{word}` is one folder too many");
+        bail!("`{word}`: unexpected word. Leave it out");
     }
     options.extend(places.iter().zip(names).map(|(key, name)| format!("{key}={name}")));
     Ok((keys::given(defaults, &options)?, options))
@@ -155,6 +159,5 @@ fn given(defaults: &str, words: &[String], places: &[&str]) -> Result<(Keys, Vec
 
 fn parsed<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     let text = fs::read(path).with_context(|| format!("{}", path.display()))?;
-    serde_json::from_slice(&text)
-        .with_context(|| format!("{} is not as it should be", path.display()))
+    serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
 }

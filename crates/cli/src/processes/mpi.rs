@@ -1,8 +1,8 @@
 //! MPI: bytes between the processes that `mpirun` started.
 //!
-//! Three of its functions carry everything, and none computes. They are called in their
-//! non-blocking form and waited for here, because MPI's own waiting keeps a core busy and never
-//! ends when a process has died.
+//! Three functions transfer all data, and none computes. The calls are non-blocking and this module
+//! waits for them, because MPI's own waiting keeps a core busy and never ends when a process has
+//! died.
 
 use std::{
     cell::Cell,
@@ -22,26 +22,26 @@ use mpi_sys::{
     MPI_Ialltoall, MPI_Init_thread, MPI_Request, MPI_Test, RSMPI_COMM_WORLD, RSMPI_ERRORS_RETURN,
     RSMPI_REQUEST_NULL, RSMPI_STATUS_IGNORE, RSMPI_THREAD_FUNNELED, RSMPI_UINT8_T,
 };
-use overtone_console::{errors, host::hush};
+use overtone_console::{errors, host::silence};
 use overtone_train::{Alone, Lost, Processes, TrainError};
 
 use super::launched;
 use crate::{command::provenance, interrupt};
 
-/// A wait gives its core away at once, and sleeps from here on.
+/// Time of a wait that only yields the core; a longer wait sleeps.
 const AWAKE: Duration = Duration::from_millis(20);
 
-/// How often it is looked whether the processes of this machine still live.
-const LOOKED_AT: Duration = Duration::from_millis(100);
+/// Interval of checks whether the processes of this machine are alive.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long a process that was told to end waits for one on another machine, which may be gone.
+/// Time that an interrupted process waits for another machine's process, which may have ended.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Does `work` with all processes that were started together; gives the exit code on process 0,
-/// which the launcher takes, and 0 on the others.
+/// Runs `work` with all processes that were started together; returns the exit code on process 0
+/// for the launcher, and 0 on the others.
 ///
 /// # Errors
-/// That of `work`, and when processes cannot be joined.
+/// The error of `work`, or when the processes cannot connect.
 pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
     if launched() == 1 {
         return work(&Alone);
@@ -58,14 +58,14 @@ pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
     };
     let all = match all {
         Ok(all) => all,
-        // MPI cannot end well without the one that is gone.
+        // MPI cannot finalize without the lost process.
         Err(lost) => {
             if mpi.speaks() {
                 let error = ended.err().or(lost.map(|lost| TrainError::from(lost).into()));
                 error.iter().for_each(|error| warn!("error: {}", errors::sentence(error)));
             }
-            // The others are to see who was gone first, and that somebody says so.
-            thread::sleep(LOOKED_AT * 6);
+            // The others must see which process ended first, and that one process reports it.
+            thread::sleep(CHECK_INTERVAL * 6);
             std::process::exit(1);
         }
     };
@@ -77,8 +77,8 @@ pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
     if let (Err(error), [_, 1, ..], false) = (&ended, &all[..], is_elsewhere) {
         warn!("error: process {}: {}", mpi.rank, errors::sentence(error));
     }
-    // Process 0 has the exit code. `mpirun` ends all as soon as one fails, which would be before
-    // process 0 has said why.
+    // Process 0 has the exit code. `mpirun` ends all processes as soon as one fails, before process
+    // 0 could print its error.
     Ok(0)
 }
 
@@ -86,7 +86,7 @@ pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
 struct Mpi {
     rank: usize,
     n: usize,
-    /// Those of this machine whose end can be seen: rank, process id.
+    /// Rank and process id of the other processes of this machine, whose end is visible.
     watched: Vec<(usize, u32)>,
     machine: String,
     /// Set by Ctrl-C and SIGTERM.
@@ -96,20 +96,20 @@ struct Mpi {
 
 static PLACE_HERE: OnceLock<usize> = OnceLock::new();
 
-/// How many processes of lower rank are on this machine.
+/// The number of processes of lower rank on this machine.
 pub fn place_here() -> usize {
     PLACE_HERE.get().copied().unwrap_or(0)
 }
 
-/// What each process says of itself: machine, process id, the cores it may use.
+/// Bytes of a process's card: machine, process id, allowed cores.
 const CARD: usize = 512;
 
 impl Mpi {
-    /// Joins the processes, and shares the cores of each machine among those that are on it.
+    /// Connects the processes, and divides the cores of each machine among its processes.
     fn start() -> Result<Self> {
         let stop = interrupt::listen()?;
         let (mut provided, mut rank, mut n) = (0, 0, 0);
-        // SAFETY: the first calls of MPI in this process; the pointers are to what is written.
+        // SAFETY: the first calls of MPI in this process; the pointers are to the outputs.
         let codes = unsafe {
             [
                 MPI_Init_thread(
@@ -124,22 +124,22 @@ impl Mpi {
             ]
         };
         if codes != [0; 4] || n < 1 {
-            bail!("MPI does not start; is it the one that this program was built with?");
+            bail!("MPI does not start. Use the MPI library that this program was built with");
         }
         let (rank, n) = (rank as usize, n as usize);
         if rank > 0 {
-            hush();
+            silence();
         }
         if n != launched() {
             bail!(
-                "{} processes were started, and MPI knows of {n}: `mpirun` is of another MPI than \
-                 this program was built with",
+                "{} processes were started, but MPI has {n}. Use the `mpirun` of the MPI library \
+                 that this program was built with",
                 launched()
             );
         }
         let (watched, is_lost) = (Vec::new(), Cell::new(false));
         let mut mpi = Self { rank, n, watched, machine: String::new(), stop, is_lost };
-        mpi.introduce().context("joining the processes that were started together")?;
+        mpi.introduce().context("connecting the processes that were started together")?;
         Ok(mpi)
     }
 
@@ -166,7 +166,7 @@ impl Mpi {
         }
         self.machine = machine;
         let _ = PLACE_HERE.set(cards[..self.rank].iter().filter(|card| card[0] == mine[0]).count());
-        // Those that are bound to cores of their own say so.
+        // Processes that are bound to their own cores have them on their cards.
         let sharing = cards.iter().filter(|card| card[0] == mine[0] && card[2] == mine[2]).count();
         if std::env::var_os("RAYON_NUM_THREADS").is_none() {
             let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -176,7 +176,7 @@ impl Mpi {
         Ok(())
     }
 
-    /// Whether this process says that another is gone: the first of those that live.
+    /// Whether this process reports a lost one: the living process of lowest rank does.
     fn speaks(&self) -> bool {
         let lives = |rank: usize| {
             self.watched.iter().find(|(other, _)| *other == rank).is_none_or(|&(_, pid)| lives(pid))
@@ -198,7 +198,7 @@ impl Mpi {
         }
     }
 
-    /// Begins an exchange that writes `n` bytes, and waits for it.
+    /// Starts an exchange that writes `n` bytes, and waits for it.
     fn exchange(
         &self,
         own: &[u8],
@@ -206,10 +206,10 @@ impl Mpi {
         begin: impl FnOnce(*const c_void, *mut c_void, *mut MPI_Request) -> c_int,
     ) -> Result<Vec<u8>, Lost> {
         if n == 0 {
-            // No address of nothing is one that MPI takes.
+            // MPI rejects the address of an empty slice.
             return Ok(Vec::new());
         }
-        // Both are MPI's until the exchange has ended.
+        // MPI uses both until the exchange has ended.
         let (own, mut received) = (own.to_vec(), vec![0; n]);
         // SAFETY: a constant of the library.
         let mut request = unsafe { RSMPI_REQUEST_NULL };
@@ -227,10 +227,10 @@ impl Mpi {
 
     fn wait(&self, request: &mut MPI_Request) -> Result<(), Lost> {
         let began = Instant::now();
-        let (mut looked, mut told_to_end) = (began, None);
+        let (mut looked, mut interrupted_at) = (began, None);
         loop {
             let mut is_done = 0;
-            // SAFETY: the request is that of an exchange under way, whose memory is kept.
+            // SAFETY: the request belongs to a running exchange, whose memory is kept.
             let code = unsafe { MPI_Test(request, &raw mut is_done, RSMPI_STATUS_IGNORE) };
             if code != 0 {
                 return Err(failed(code));
@@ -243,9 +243,9 @@ impl Mpi {
                 thread::yield_now();
                 continue;
             }
-            // The longer the wait, the less its end hurries.
+            // A longer wait sleeps longer.
             thread::sleep(if waited < AWAKE * 50 { AWAKE / 200 } else { AWAKE / 4 });
-            if looked.elapsed() < LOOKED_AT {
+            if looked.elapsed() < CHECK_INTERVAL {
                 continue;
             }
             looked = Instant::now();
@@ -253,11 +253,12 @@ impl Mpi {
                 return Err(lost);
             }
             if self.watched.len() + 1 < self.n && self.stop.load(Ordering::Relaxed) {
-                let told = *told_to_end.get_or_insert(looked);
-                if told.elapsed() > PATIENCE {
+                let since = *interrupted_at.get_or_insert(looked);
+                if since.elapsed() > PATIENCE {
                     let seconds = PATIENCE.as_secs();
                     let what = format!(
-                        "this was to end, and a process elsewhere has not answered for {seconds} s"
+                        "interrupted, but a process on another machine has not answered for \
+                         {seconds} s"
                     );
                     return Err(Lost(what));
                 }
@@ -301,17 +302,17 @@ impl Processes for Mpi {
 /// MPI counts in 32 bits.
 fn count(bytes: usize) -> Result<c_int, Lost> {
     let count = c_int::try_from(bytes);
-    count.map_err(|_| Lost(format!("MPI carries no {bytes} bytes at once")))
+    count.map_err(|_| Lost(format!("MPI cannot transfer {bytes} bytes at once")))
 }
 
 fn failed(code: c_int) -> Lost {
     Lost(format!("MPI cannot reach the other processes (its error {code})"))
 }
 
-/// Whether a process of this machine lives; one that has ended and was not asked for yet does not.
+/// Whether a process of this machine is alive; a zombie is not.
 fn lives(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name, in brackets, may hold anything.
+    // The name, in brackets, may contain anything.
     let state = status.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{HeadKeys, Percents};
 
-/// Which algorithm, with its own keys: those of a sequence model in the sections `model`,
-/// `attention` and `head`, those of other algorithms in a section of their name.
+/// An algorithm with its own keys. Sequence models have the sections `model`, `attention` and
+/// `head`; other algorithms have a section of their name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "algorithm", rename_all = "snake_case", deny_unknown_fields)]
 #[allow(missing_docs, reason = "a section each, documented by its type")]
@@ -42,26 +42,26 @@ pub enum AgentConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct TransformerModel {
-    /// Timesteps that the model sees; the reference's 30 on frames, 20 on vectors, where a short
-    /// run does better with 5 (docs/results/context.md).
+    /// Context length in timesteps. The reference uses 30 on frames and 20 on vectors, where a
+    /// short run does better with 5 (docs/results/context.md).
     pub context_length: usize,
-    /// Transformer blocks, or hidden layers; the reference's 6 on frames, 3 on vectors.
+    /// Transformer blocks, or hidden layers; the reference uses 6 on frames and 3 on vectors.
     pub n_layers: usize,
-    /// Transformer: attention heads; the reference's 8 on frames, 1 on vectors.
+    /// Attention heads (transformer only); the reference uses 8 on frames and 1 on vectors.
     pub n_heads: usize,
-    /// Width of a token, or of a hidden layer; the reference's 128; 64 for observations of at most
-    /// 8 numbers with discrete actions.
+    /// Width of a token, or of a hidden layer; the reference uses 128. Observations of at most 8
+    /// numbers with discrete actions have 64.
     pub d_model: usize,
-    /// Transformer: the position that a token carries. episode: its timestep in the episode (on
-    /// frames its context's) by a learned table, the reference's. context: only its place in the
-    /// context; a table overfits short recordings (docs/results/tokens.md).
+    /// Timestep encoding of a token (transformer only). episode: learned embedding of the timestep
+    /// in the episode (on frames the context's timestep), as in the reference. context: only the
+    /// position in the context; the embedding overfits small datasets (docs/results/tokens.md).
     pub time: Time,
-    /// Vectors, time=episode: standard deviation of the transformer's table of timesteps before
-    /// training. The reference's 1 is noise on the observations until every timestep was trained
-    /// often (docs/results/d4rl-like.md).
+    /// Initial standard deviation of the timestep embedding (vectors with time=episode only). The
+    /// reference's 1 acts as noise on the observations until every timestep was trained often
+    /// (docs/results/d4rl-like.md).
     pub timestep_std: f64,
-    /// Dropout of embeddings, attention and residuals; the reference's 0.1, 0 for a short run on
-    /// vectors.
+    /// Dropout of embeddings, attention and residuals; the reference uses 0.1. A short run on
+    /// vectors uses 0.
     pub dropout: f64,
 }
 
@@ -71,23 +71,24 @@ pub struct DecisionTransformerModel {
     /// The transformer.
     #[serde(flatten)]
     pub transformer: TransformerModel,
-    /// decision_transformer: unit of the returns that the model is conditioned on. scale: divided
-    /// by data.return_scale, the reference's. range: by their place between those that 5 % and
-    /// 95 % of the recorded steps do not exceed, -1 and 1, where a layer norm can still tell high
-    /// returns apart (docs/results/tokens.md). rate: the average return-to-go per remaining step,
-    /// as in RvS-R, by its place among the recorded ones and never beyond them; a return-to-go
-    /// falls with each reward, which tells the time (docs/results/rate.md).
+    /// Unit of the conditioning returns (decision_transformer only). scale: divided by
+    /// data.return_scale, as in the reference. range: mapped from the 5th and 95th percentiles of
+    /// the dataset to -1 and 1, where a layer norm can still distinguish high returns
+    /// (docs/results/tokens.md). rate: the average return-to-go per remaining step, as in RvS-R,
+    /// mapped like range and clamped to the dataset's range; unlike a return-to-go, it does not
+    /// reveal the timestep (docs/results/rate.md).
     pub return_unit: ReturnUnit,
-    /// Vectors, decision_transformer: learns the distribution of the return from an observation
-    /// alone, which bounds the target (evaluation.return_quantile; docs/results/rate.md). none;
-    /// hl_gauss: a softmax over 120 bins; fourier, gmm or gaussian: a density by that head for a
-    /// continuous value. Needs return_unit=range or rate.
+    /// Model of the return distribution given an observation, which limits the target
+    /// (decision_transformer on vectors only; evaluation.return_quantile, docs/results/rate.md).
+    /// none; hl_gauss: a softmax over 120 bins; fourier, gmm or gaussian: a density by that head
+    /// for a continuous value. Requires return_unit=range or rate.
     pub return_head: ReturnHead,
-    /// decision_transformer, rvs: half of the contexts are drawn from the best episodes, each as
-    /// often from those that make up 10, 50 or 100 % of the recorded steps, and conditioned on that
-    /// percentage instead of a return, so that the agent can imitate them
-    /// (evaluation.top_percent; docs/results/best-shares.md). none: every context is conditioned
-    /// on its return, as in the reference.
+    /// Top percentages of the dataset by return to condition on (decision_transformer and rvs
+    /// only). Half of the contexts are drawn from the episodes of highest return that make up 10,
+    /// 50 or 100 % of the steps, each equally often. They are conditioned on that percentage
+    /// instead of a return, so that the agent can imitate them (evaluation.top_percent,
+    /// docs/results/best-shares.md). none: every context is conditioned on its return, as in the
+    /// reference.
     pub top_percents: Percents,
 }
 
@@ -101,11 +102,11 @@ pub enum ClonedModel {
     Perceptron(PerceptronModel),
 }
 
-/// Hidden layers on the last observations.
+/// A perceptron on the last observations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct PerceptronModel {
-    /// Timesteps that the model sees.
+    /// Context length in timesteps.
     pub context_length: usize,
     /// Hidden layers.
     pub n_layers: usize,
@@ -121,17 +122,17 @@ pub struct RvsModel {
     /// The perceptron.
     #[serde(flatten)]
     pub perceptron: PerceptronModel,
-    /// As of decision_transformer.
+    /// Top percentages, as of decision_transformer.
     pub top_percents: Percents,
 }
 
-/// The position that a token carries.
+/// Timestep encoding of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Time {
-    /// Its timestep in the episode; on frames its context's.
+    /// The timestep in the episode; on frames the context's timestep.
     Episode,
-    /// Its place in the context.
+    /// The position in the context.
     Context,
 }
 
@@ -141,32 +142,32 @@ pub enum Time {
 pub enum ReturnUnit {
     /// Divided by the data's return scale.
     Scale,
-    /// By their place among the recorded ones.
+    /// Mapped from the dataset's range to [-1, 1].
     Range,
-    /// The average return-to-go per remaining step, by its place among the recorded ones.
+    /// The average return-to-go per remaining step, mapped from the dataset's range to [-1, 1].
     Rate,
 }
 
-/// How a Decision Transformer learns the distribution of the return.
+/// A Decision Transformer's model of the return distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReturnHead {
-    /// Not at all.
+    /// No model.
     None,
-    /// As a softmax over bins, of Gaussians around the achieved return.
+    /// A softmax over bins, trained on Gaussians around the achieved return.
     HlGauss,
-    /// As a density by a Fourier series.
+    /// A density by a Fourier series.
     Fourier,
-    /// As a mixture of Gaussians.
+    /// A mixture of Gaussians.
     Gmm,
-    /// As a Gaussian.
+    /// A Gaussian.
     Gaussian,
 }
 
 /// Help by key.
 pub type Docs = Vec<(String, &'static str)>;
 
-/// The help of a section's keys: what the docs of its fields say.
+/// The help of a section's keys, from the docs of its fields.
 pub fn section<T: DocumentedFields>(name: &str) -> Docs {
     let dot = if name.is_empty() { "" } else { "." };
     let fields = T::FIELD_NAMES.iter().zip(T::FIELD_DOCS);
@@ -215,7 +216,7 @@ impl AgentConfig {
         }
     }
 
-    /// The percentages of the best episodes that it may imitate, where it can.
+    /// The top percentages that it can be conditioned on, if the algorithm has them.
     pub fn top_percents(&self) -> Option<&Percents> {
         match self {
             Self::DecisionTransformer { model, .. } => Some(&model.top_percents),
@@ -224,8 +225,7 @@ impl AgentConfig {
         }
     }
 
-    /// Whether it learns values, of rewards as the data has them: implicit Q-learning scales them
-    /// itself.
+    /// Whether it learns values of unscaled rewards. Implicit Q-learning scales them itself.
     pub fn learns_values_of_rewards(&self) -> bool {
         match self {
             Self::DecisionTransformer { .. }
@@ -236,7 +236,7 @@ impl AgentConfig {
         }
     }
 
-    /// The help of its keys, but for those of heads and attentions.
+    /// The help of its keys, without heads and attentions.
     pub fn docs(&self) -> Docs {
         match self {
             Self::DecisionTransformer { .. } => {
@@ -260,5 +260,5 @@ impl AgentConfig {
     }
 }
 
-const KIND: &str = "behavior_cloning: transformer; or perceptron: hidden layers on the last \
+const KIND: &str = "Model of behavior_cloning: transformer, or perceptron, a perceptron on the last \
                     observations.";

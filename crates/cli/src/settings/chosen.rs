@@ -1,27 +1,28 @@
-//! [`Choosable`]: what `evaluation.temperature`, `evaluation.return_quantile` and
-//! `evaluation.top_percent` say.
+//! [`Choosable`]: the value of `evaluation.temperature`, `evaluation.return_quantile` and
+//! `evaluation.top_percent`.
 
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use crate::keys;
 
-/// A setting of play that may be chosen for each run.
+/// A setting of the acting mode: a number, or chosen for each run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub enum Choosable {
-    /// As it was chosen for the run by episodes of another seed; the agent's own where nothing was.
+    /// The number that episodes of another seed chose for the run; without a choice, the agent's
+    /// default.
     #[default]
     Chosen,
-    /// So.
+    /// This number.
     Fixed(f32),
 }
 
-/// How [`Choosable::Chosen`] is written.
+/// Spelling of [`Choosable::Chosen`].
 pub const CHOSEN: &str = "chosen";
 
 impl Choosable {
-    /// The number that is said, or else `other`.
+    /// The fixed number, or else `other`.
     pub fn or(self, other: f32) -> f32 {
         match self {
             Self::Chosen => other,
@@ -29,7 +30,7 @@ impl Choosable {
         }
     }
 
-    /// The number that is said.
+    /// The fixed number, if set.
     pub fn fixed(self) -> Option<f32> {
         match self {
             Self::Chosen => None,
@@ -37,12 +38,12 @@ impl Choosable {
         }
     }
 
-    /// This share of the best episodes, told beside `target` and `return_quantile`: none where they
-    /// say which return to ask for, or how much of it.
+    /// This top percent, next to `target` and `return_quantile`: 0 by default if either of them is
+    /// set, since both apply to a target return.
     #[must_use]
-    pub fn beside(self, target: &str, return_quantile: Self) -> Self {
-        let is_asked = !target.is_empty() || return_quantile != Self::Chosen;
-        if is_asked { Self::Fixed(self.or(0.0)) } else { self }
+    pub fn unless_target(self, target: &str, return_quantile: Self) -> Self {
+        let has_target = !target.is_empty() || return_quantile != Self::Chosen;
+        if has_target { Self::Fixed(self.or(0.0)) } else { self }
     }
 }
 
@@ -66,7 +67,7 @@ impl From<Choosable> for Value {
     fn from(setting: Choosable) -> Self {
         match setting {
             Choosable::Chosen => Self::String(CHOSEN.into()),
-            // By way of text, in which 0.1 as `f32` is 0.1.
+            // Through text, in which 0.1 as `f32` is 0.1.
             Choosable::Fixed(number) => {
                 Self::Float(number.to_string().parse().unwrap_or(f64::from(number)))
             }
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_written_as_it_is_read() {
+    fn it_round_trips_through_toml() {
         for (value, setting) in [
             (Value::String("chosen".into()), Choosable::Chosen),
             (Value::String("0.5".into()), Choosable::Fixed(0.5)),

@@ -1,4 +1,4 @@
-//! [`defaults()`]: every number of a run that is not a type's own default, with its reason.
+//! [`defaults()`]: the default numbers of a run that are not defaults of a type, with reasons.
 
 use overtone_agents::{AlgorithmKind, DiscreteCqlConfig, IqlConfig, RebracConfig, Td3BcConfig};
 use overtone_core::{
@@ -22,20 +22,20 @@ use super::{
 };
 use crate::suites;
 
-/// What chooses among variants, as words say it; the others are set on the variant's defaults.
+/// The words that choose among variants. Other words are set on the variant's defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Choices<'a> {
     /// The algorithm.
     pub algorithm: AlgorithmKind,
-    /// How long the run is; `Auto` stands for `Quick`.
+    /// The length of the run; `Auto` stands for `Quick`.
     pub profile: Profile,
-    /// After `model.kind=`.
+    /// The value of `model.kind=`.
     pub kind: Option<&'a str>,
-    /// After `head=`.
+    /// The value of `head=`.
     pub head: Option<&'a str>,
-    /// After `head.bins=`.
+    /// The value of `head.bins=`.
     pub bins: usize,
-    /// After `attention=`.
+    /// The value of `attention=`.
     pub attention: Option<&'a str>,
 }
 
@@ -46,10 +46,10 @@ impl Choices<'_> {
     }
 }
 
-/// The configuration of a run on `task` before any other word.
+/// The default configuration of a run on `task`.
 ///
 /// # Errors
-/// When there is no variant of a chosen word.
+/// When a chosen word does not name a variant.
 pub fn defaults(task: &Task, choices: &Choices<'_>) -> Result<RunConfig, ConfigError> {
     let is_paper = choices.profile == Profile::Paper;
     let agent = agent(task, choices)?;
@@ -81,7 +81,7 @@ fn is_discrete(task: &Task) -> bool {
     matches!(task.actions, ActionSpace::Discrete { .. })
 }
 
-/// Whether no reference has scaled the task's returns.
+/// Whether no reference defines the scale of the task's returns.
 fn has_own_returns(task: &Task) -> bool {
     task.return_units == ReturnUnits::Raw && task.targets == Targets::default()
 }
@@ -111,7 +111,7 @@ fn data(task: &Task, choices: &Choices<'_>) -> DataConfig {
         top_percent: 100.0,
         delayed_reward: false,
         return_scale: match task.observations {
-            // Rewards are those of the environment: the penalties are made for them.
+            // The environment's rewards: the penalties are tuned for them.
             _ if learns_values => 1.0,
             _ if has_own_returns(task) => 0.0,
             ObservationSpace::Vectors { .. } => 1000.0,
@@ -157,7 +157,7 @@ fn agent(task: &Task, choices: &Choices<'_>) -> Result<AgentConfig, ConfigError>
         AlgorithmKind::DecisionTransformer => AgentConfig::DecisionTransformer {
             model: DecisionTransformerModel {
                 transformer: transformer(task, is_paper),
-                // What a short run on vectors gains by (docs/results/rate.md, best-shares.md).
+                // These help a short run on vectors (docs/results/rate.md, best-shares.md).
                 return_unit: match is_vectors && !is_paper {
                     true => ReturnUnit::Rate,
                     false => ReturnUnit::Scale,
@@ -185,7 +185,7 @@ fn agent(task: &Task, choices: &Choices<'_>) -> Result<AgentConfig, ConfigError>
                     head,
                 },
                 other => {
-                    let reason = "there are `transformer`, `perceptron`";
+                    let reason = "expected `transformer` or `perceptron`";
                     return Err(ConfigError::value("model.kind", other, reason));
                 }
             }
@@ -194,8 +194,8 @@ fn agent(task: &Task, choices: &Choices<'_>) -> Result<AgentConfig, ConfigError>
         AlgorithmKind::DiscreteCql => AgentConfig::DiscreteCql {
             discrete_cql: match is_vectors {
                 true => DiscreteCqlConfig::default(),
-                // The paper's 200 quantiles add up their losses, and the conservative term teaches
-                // little next to them for many thousand updates. 130 steps make 20 copies into the
+                // The paper sums the losses of 200 quantiles, next to which the conservative term
+                // has little effect for many thousand updates. 130 steps make 20 copies into the
                 // target in 2,600 updates.
                 false if !is_paper => {
                     DiscreteCqlConfig { target_every: 130, ..DiscreteCqlConfig::default() }
@@ -210,14 +210,14 @@ fn agent(task: &Task, choices: &Choices<'_>) -> Result<AgentConfig, ConfigError>
         AlgorithmKind::Td3Bc => AgentConfig::Td3Bc { td3_bc: Td3BcConfig::default() },
         AlgorithmKind::Iql => AgentConfig::Iql {
             iql: match is_paper {
-                // Made for a million steps.
+                // Tuned for a million steps.
                 true => IqlConfig { beta: 3.0, ..IqlConfig::default() },
                 false => IqlConfig::default(),
             },
         },
         AlgorithmKind::Rebrac => AgentConfig::Rebrac {
             rebrac: match is_paper {
-                // As the paper, but for its penalties, which differ from dataset to dataset.
+                // The paper's settings, except its penalties, which differ from dataset to dataset.
                 true => RebracConfig {
                     actor_penalty: 0.01,
                     target_rate: 0.005,
@@ -247,8 +247,7 @@ fn transformer(task: &Task, is_paper: bool) -> TransformerModel {
         ObservationSpace::Vectors { .. } if is_paper => {
             TransformerModel { timestep_std: 1.0, ..gym }
         }
-        // Context, dropout and time are what a short run gains by (docs/results/context.md,
-        // tokens.md).
+        // Context, dropout and time help a short run (docs/results/context.md, tokens.md).
         ObservationSpace::Vectors { .. } => TransformerModel {
             context_length: 5,
             d_model: 128,
@@ -271,8 +270,8 @@ fn cloning_perceptron(task: &Task, is_paper: bool) -> PerceptronModel {
 }
 
 fn rvs(is_paper: bool) -> RvsModel {
-    // The quick profile is of cloning's size on the newest observation, which may also imitate the
-    // best episodes (docs/results/d4rl-like.md); the paper's is larger.
+    // The quick profile has the size of the cloning perceptron, on the newest observation
+    // (docs/results/d4rl-like.md). The paper's is larger.
     let (n_layers, d_model) = if is_paper { (2, 1024) } else { (3, 256) };
     RvsModel {
         perceptron: PerceptronModel { context_length: 1, n_layers, d_model, dropout: 0.0 },
@@ -288,7 +287,7 @@ fn attention(choices: &Choices<'_>) -> Result<AttentionConfig, ConfigError> {
     let word = choices.attention.unwrap_or("softmax");
     let known = AttentionConfig::choices();
     let words: Vec<&str> = known.iter().map(|choice| choice.word).collect();
-    let reason = format!("there are `{}`", words.join("`, `"));
+    let reason = format!("expected one of `{}`", words.join("`, `"));
     let mut known = known.into_iter();
     let found = known.find(|choice| choice.word == word);
     found.map(|choice| choice.config).ok_or_else(|| ConfigError::value("attention", word, reason))
@@ -301,11 +300,11 @@ fn head(task: &Task, choices: &Choices<'_>) -> Result<HeadKeys, ConfigError> {
     let known = HeadConfig::choices(&task.actions, if is_discrete { 0 } else { bins });
     let words: Vec<&str> = known.iter().map(|choice| choice.word).collect();
     let actions = match bins {
-        _ if is_discrete => "this task's actions are a list, for which",
-        0 => "without bins, which head.bins=50 asks for,",
-        _ => "with bins, which head.bins=0 leaves out,",
+        _ if is_discrete => "for this task's discrete actions,",
+        0 => "without bins (set head.bins=50 for some),",
+        _ => "with bins (set head.bins=0 for none),",
     };
-    let reason = format!("{actions} there are `{}`", words.join("`, `"));
+    let reason = format!("{actions} expected one of `{}`", words.join("`, `"));
     let Some(choice) = known.into_iter().find(|choice| choice.word == word) else {
         return Err(ConfigError::value("head", word, reason));
     };
@@ -325,7 +324,7 @@ fn head(task: &Task, choices: &Choices<'_>) -> Result<HeadKeys, ConfigError> {
         }
     }
     if !is_discrete {
-        // The largest and the smallest action are no neighbours.
+        // The largest and the smallest action are not neighbours.
         match &mut head {
             HeadConfig::Binned(BinnedConfig { head: BinsHeadConfig::Fourier(head), .. }) => {
                 head.domain = Domain::HalfRange;
@@ -344,7 +343,7 @@ fn train(task: &Task, agent: &AgentConfig, is_paper: bool) -> TrainConfig {
         beta_2: 0.999,
         epsilon: 1e-8,
         weight_decay: 0.0,
-        // None in effect, as in the papers.
+        // No clipping in effect, as in the papers.
         clip_norm: 1e9,
         ..sequence.optimizer
     };
@@ -358,14 +357,14 @@ fn train(task: &Task, agent: &AgentConfig, is_paper: bool) -> TrainConfig {
         log_every: 200,
         checkpoint_every: 2000,
         optimizer: adam,
-        // Less than ten minutes on 2 cores, by processor time; the papers take a million. ReBRAC
-        // takes some forty.
+        // Less than ten minutes on 2 cores, by processor time; about forty for ReBRAC. The papers
+        // use a million updates.
         updates: 50_000,
         ..sequence.clone()
     };
     match agent {
         AgentConfig::BehaviorCloning { model: ClonedModel::Perceptron(_), .. } if !is_paper => {
-            // With what suits a transformer it would learn for three seconds, all of them warm-up.
+            // A transformer's settings would train it for three seconds, all of them warm-up.
             TrainConfig { updates: 5000, batch_size: 256, warmup_tokens: 20_000.0, ..sequence }
         }
         AgentConfig::DecisionTransformer { .. } | AgentConfig::BehaviorCloning { .. } => sequence,
@@ -393,10 +392,10 @@ fn train(task: &Task, agent: &AgentConfig, is_paper: bool) -> TrainConfig {
             }
         }
         AgentConfig::DiscreteCql { .. } => discrete_cql_training(task, sequence, is_paper),
-        // Two minutes of one core of two that are busy, at 6 to 7 ms each: as long as a Decision
-        // Transformer's 2000.
+        // Two minutes of one of two busy cores, at 6 to 7 ms each: as long as 2000 updates of a
+        // Decision Transformer.
         AgentConfig::Td3Bc { .. } if !is_paper => TrainConfig { updates: 18_000, ..values },
-        // The same at 7 to 8 ms.
+        // The same time at 7 to 8 ms.
         AgentConfig::Iql { .. } if !is_paper => TrainConfig { updates: 16_000, ..values },
         AgentConfig::Td3Bc { .. } | AgentConfig::Iql { .. } => values,
         AgentConfig::Rebrac { .. } => {
@@ -417,8 +416,8 @@ fn train(task: &Task, agent: &AgentConfig, is_paper: bool) -> TrainConfig {
 
 /// Training of a transformer.
 fn sequence_training(task: &Task, is_paper: bool) -> TrainConfig {
-    // A short run gains by the batch, the cosine and the averages (docs/results/context.md,
-    // average-weights.md). On 2 cores about twenty updates a second.
+    // Batch size, cosine schedule and averaging help a short run (docs/results/context.md,
+    // average-weights.md). About twenty updates a second on 2 cores.
     let vectors = TrainConfig {
         updates: 2000,
         epochs: 0,
@@ -448,7 +447,7 @@ fn sequence_training(task: &Task, is_paper: bool) -> TrainConfig {
         read_every: 0,
         frames_on_gpu_gb: 8.0,
     };
-    // The reference's rate, warm-up, decay and optimizer; batches of 128 are too slow on a CPU,
+    // The reference's rate, warm-up, decay and optimizer. Batches of 128 are too slow on a CPU,
     // which computes about five updates of 16 a second.
     let frames = TrainConfig {
         updates: 2600,
@@ -510,8 +509,8 @@ fn discrete_cql_training(task: &Task, sequence: TrainConfig, is_paper: bool) -> 
     };
     match is_pixels(task) {
         true if is_paper => paper,
-        // The paper's rate and epsilon, for millions of updates, hardly move a network in minutes:
-        // the agent takes one action always (docs/results/games.md).
+        // The paper's rate and epsilon, tuned for millions of updates, hardly move a network in
+        // minutes: the agent always takes the same action (docs/results/games.md).
         true => TrainConfig {
             learning_rate: 6e-4,
             average_weights: true,
@@ -522,12 +521,12 @@ fn discrete_cql_training(task: &Task, sequence: TrainConfig, is_paper: bool) -> 
         false => TrainConfig {
             updates: 5000,
             batch_size: 64,
-            // As the critics of d3rlpy's CQL.
+            // The rate of the critics of d3rlpy's CQL.
             learning_rate: 3e-4,
             checkpoint_every: 2500,
-            // Without decay, three seeds of eight fell early on CartPole: where a number hardly
-            // varies in the recording, such as the cart's place, its weights stay as they were
-            // drawn (docs/tasks.md).
+            // Without decay, three seeds of eight failed early on CartPole. If a number hardly
+            // varies in the dataset, such as the cart's position, its weights keep their random
+            // initial values (docs/tasks.md).
             optimizer: AdamWConfig { weight_decay: 1.0, decayed: Decayed::Matrices, ..optimizer },
             ..paper
         },

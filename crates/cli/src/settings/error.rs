@@ -1,4 +1,4 @@
-//! [`ConfigError`]: why words describe no run.
+//! [`ConfigError`]: an invalid configuration.
 
 use std::path::PathBuf;
 
@@ -6,59 +6,58 @@ use thiserror::Error;
 
 use crate::keys;
 
-/// Why words, or a run's file, describe no configuration.
+/// An invalid configuration, from words or from a run's file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
-    /// No variant has such a key.
-    #[error("there is no option `{key}`{} (--help lists all)", hint(.nearest.as_deref()))]
+    /// An unknown key.
+    #[error("unknown option `{key}`{} (--help lists all)", hint(.nearest.as_deref()))]
     UnknownKey {
         /// The key.
         key: String,
-        /// The known key that is most like it.
+        /// The most similar known key.
         nearest: Option<String>,
     },
-    /// A key that was called otherwise.
+    /// A key with a new name.
     #[error("`{old}` is now called `{new}`")]
     Renamed {
         /// The old name.
         old: String,
-        /// The name of today.
+        /// The new name.
         new: String,
     },
-    /// A key that other variants have, or that has an effect only with other settings.
-    #[error("{key}={text} is for {of}; {chosen}")]
+    /// A key of other variants, or without effect next to the other settings.
+    #[error("{key}={text} needs {of}; {chosen}")]
     OtherVariant {
         /// The key.
         key: String,
         /// Its value.
         text: String,
-        /// The choices that have it: `algorithm=iql`.
+        /// The choices that the key needs: `algorithm=iql`.
         of: String,
         /// The choice of this run: `this run has algorithm=rvs`.
         chosen: String,
     },
-    /// A value that its key cannot have.
+    /// An invalid value of a key.
     #[error("{key}={text}: {reason}")]
     Value {
         /// The key.
         key: String,
         /// The value.
         text: String,
-        /// What is expected.
+        /// The expected value.
         reason: String,
     },
-    /// A file without a key, or with another one than this program reads.
+    /// A file with a missing or an unknown key.
     #[error("{} is damaged: {reason}", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What the reader says.
+        /// The reader's error.
         reason: String,
     },
     /// A file of another version.
     #[error(
-        "{}: written by another version of overtone (format {format}, this program reads {}): \
-         train again", .path.display(), super::FORMAT
+        "{}: written by another version of overtone (format {format}, expected {}). Train again", .path.display(), super::FORMAT
     )]
     Format {
         /// The file.
@@ -69,17 +68,17 @@ pub enum ConfigError {
 }
 
 fn hint(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |key| format!("; the nearest is `{}`", keys::short(key)))
+    nearest.map_or_else(String::new, |key| format!("; did you mean `{}`?", keys::short(key)))
 }
 
 impl ConfigError {
-    /// A value that `key` cannot have.
+    /// An invalid value of `key`.
     pub fn value(key: &str, text: &str, reason: impl Into<String>) -> Self {
         let key = keys::short(key).to_owned();
         Self::Value { key, text: text.to_owned(), reason: reason.into() }
     }
 
-    /// A key that `of` has, and not what was `chosen`.
+    /// A key that needs `of`, next to `chosen`.
     pub fn other(key: &str, text: &str, of: String, chosen: String) -> Self {
         let key = keys::short(key).to_owned();
         Self::OtherVariant { key, text: text.to_owned(), of, chosen }

@@ -1,22 +1,22 @@
-//! [`Every`]: what `evaluation.every` says.
+//! [`Every`]: the value of `evaluation.every`.
 
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use crate::keys;
 
-/// Which checkpoints are played while training waits.
+/// Checkpoints that are evaluated during training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub enum Every {
-    /// Those at equal distances over the run, as far as a tenth of its time pays for them.
+    /// Evenly spaced checkpoints, within a tenth of the run's time.
     #[default]
     Auto,
-    /// Every so many checkpoints, whatever that costs; 0: none.
+    /// Every so many checkpoints, at any cost; 0: none.
     Checkpoints(u32),
 }
 
-/// How [`Every::Auto`] is written.
+/// Spelling of [`Every::Auto`].
 const AUTO: &str = "auto";
 
 impl TryFrom<Value> for Every {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_written_as_it_is_read() {
+    fn it_round_trips_through_toml() {
         for (value, setting) in [
             (Value::String("auto".into()), Every::Auto),
             (Value::String("2".into()), Every::Checkpoints(2)),

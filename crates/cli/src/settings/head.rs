@@ -7,9 +7,9 @@ use toml::{Table, Value};
 
 use crate::keys::one_line;
 
-/// A head as `head=WORD` and `head.bins=N` choose it. The library stores a head on bins inside the
-/// head that has them, and calls the heads of one word differently for discrete and for continuous
-/// actions; here both have the same keys. Heads for continuous actions have `bins`, 0 for none.
+/// A head as `head=WORD` and `head.bins=N` choose it. The library nests a head on bins inside of
+/// `Binned`, and names the heads of one word differently for discrete and for continuous actions.
+/// Here both have the same keys. Heads for continuous actions have `bins`; 0: no bins.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "Table")]
 pub struct HeadKeys(pub HeadConfig);
@@ -62,7 +62,7 @@ impl TryFrom<Table> for HeadKeys {
 
 const WHOLE: &str = "expected a whole number, 0 or more";
 
-/// The word of each head for continuous actions, and what the library calls it.
+/// The word of each head for continuous actions with its name in the library.
 fn continuous() -> Vec<(&'static str, Value)> {
     let choices = HeadConfig::choices(&ActionSpace::unit(1), 0).into_iter();
     let stored = choices.map(|choice| (choice.word, Table::try_from(&choice.config)));

@@ -1,4 +1,4 @@
-//! What `--help` shows of a run's keys: the docs of their fields, and the defaults.
+//! The part of `--help` about a run's keys: the docs of their fields, and the defaults.
 
 use std::collections::BTreeSet;
 
@@ -9,118 +9,164 @@ use overtone_model::{AttentionConfig, head::HeadConfig};
 use overtone_train::{AdamWConfig, TrainConfig};
 use toml::Value;
 
-use super::{
-    Choices, DataConfig, EvaluationConfig, Profile, RunConfig,
-    agent::{Docs, section},
-    defaults,
-};
+use super::{Choices, DataConfig, EvaluationConfig, Profile, RunConfig, agent::section, defaults};
 use crate::{keys, suites};
 
-/// What `--help` shows: every key with its default and the reason for it.
-pub fn help() -> String {
-    // The types are the program's own, and a test reads what is made of them.
-    lines().unwrap_or_else(|error| error.to_string())
+/// The keys that most runs set, in the order of the short help.
+const USUAL: [&str; 18] = [
+    "task",
+    "dataset",
+    "data.path",
+    "algorithm",
+    "head.kind",
+    "attention.kind",
+    "profile",
+    "seed",
+    "device",
+    "init",
+    "resume",
+    "runs",
+    "train.updates",
+    "train.batch_size",
+    "train.optimizer.learning_rate",
+    "train.held_out",
+    "evaluation.episodes",
+    "evaluation.target",
+];
+
+/// A key, its default and its documentation.
+struct Line {
+    key: String,
+    value: String,
+    doc: String,
 }
 
-/// The task whose defaults come first.
+/// The usual keys with the first sentence of their documentation, or `all` keys with all of it.
+pub fn help(all: bool) -> String {
+    // The types are the program's own, and a test reads the text.
+    text(all).unwrap_or_else(|error| error.to_string())
+}
+
+fn text(all: bool) -> Result<String> {
+    let lines = lines()?;
+    let shown = |Line { key, value, doc }: &Line, doc_of: fn(&str) -> &str| {
+        format!("  {}={value}\n      {}\n", keys::short(key), doc_of(doc))
+    };
+    if all {
+        let text: String = lines.iter().map(|line| shown(line, |doc| doc)).collect();
+        return Ok(text + &differing_defaults(suites::by_id(FIRST)?)?);
+    }
+    let usual = USUAL.iter().filter_map(|key| lines.iter().find(|line| line.key == *key));
+    Ok(usual.map(|line| shown(line, first_sentence)).collect())
+}
+
+/// `doc` up to its first full stop.
+fn first_sentence(doc: &str) -> &str {
+    doc.split_inclusive(". ").next().unwrap_or(doc).trim_end()
+}
+
+/// The task whose defaults are listed first.
 const FIRST: &str = "mujoco/hopper";
 
-fn lines() -> Result<String> {
+/// Every key once, in the order of the full help.
+fn lines() -> Result<Vec<Line>> {
     let task = suites::by_id(FIRST)?;
-    let mut text = String::new();
-    let mut seen = BTreeSet::new();
-    let mut line = |key: &str, value: String, doc: &str, text: &mut String| {
-        if seen.insert(key.to_owned()) {
-            let doc = doc.split_whitespace().collect::<Vec<_>>().join(" ");
-            *text += &format!("  {}={value}\n      {doc}\n", keys::short(key));
-        }
-    };
+    let mut lines = Lines::default();
     let kinds = AlgorithmKind::ALL;
     let of = |task, choices: &Choices<'_>| defaults(task, choices)?.keys();
     let first = of(task, &Choices::usual(kinds[0], Profile::Quick))?;
     let abouts: Vec<String> =
         kinds.iter().map(|kind| format!("{}: {}", kind.name(), kind.about().trim())).collect();
-    let own: Vec<(AlgorithmKind, Docs)> = kinds
-        .iter()
-        .map(|kind| {
-            Ok((*kind, defaults(task, &Choices::usual(*kind, Profile::Quick))?.agent.docs()))
-        })
-        .collect::<Result<_>>()?;
-    let of_run = section::<RunConfig>("").into_iter();
-    let of_run = of_run.filter(|(key, _)| first.contains_key(key));
+    for (key, doc) in section::<RunConfig>("") {
+        let Some(value) = first.get(&key) else { continue };
+        let value = if key == "task" { String::new() } else { keys::plain(value) };
+        lines.add(&key, value, doc);
+        if key == "dataset" {
+            lines.add("algorithm", keys::text(&first, "algorithm"), &abouts.join(" "));
+        }
+    }
     let sections = [
         section::<DataConfig>("data"),
         section::<TrainConfig>("train"),
         section::<AdamWConfig>("train.optimizer"),
         section::<EvaluationConfig>("evaluation"),
     ];
-    for (key, doc) in of_run {
-        let value = if key == "task" { String::new() } else { keys::text(&first, &key) };
-        line(&key, value, doc, &mut text);
-        if key == "dataset" {
-            line("algorithm", keys::text(&first, "algorithm"), &abouts.join(" "), &mut text);
-        }
-    }
     for (key, doc) in sections.concat() {
         if let Some(value) = first.get(&key) {
-            line(&key, keys::plain(value), doc, &mut text);
+            lines.add(&key, keys::plain(value), doc);
         }
     }
-    for (kind, docs) in own {
-        let keys = of(task, &Choices::usual(kind, Profile::Quick))?;
-        for (key, doc) in docs {
+    for kind in kinds {
+        let config = defaults(task, &Choices::usual(*kind, Profile::Quick))?;
+        let keys = config.keys()?;
+        for (key, doc) in config.agent.docs() {
             if let Some(value) = keys.get(&key) {
-                line(&key, keys::plain(value), doc, &mut text);
+                lines.add(&key, keys::plain(value), doc);
             }
         }
     }
-    text += "  attention=softmax\n      How queries are compared with keys; all attentions and \
-             their keys are below.\n";
-    text +=
-        "  head=tanh\n      How a token becomes an action; all heads and their keys are below.\n";
-    text += "  head.bins=0\n      Continuous actions: bins of each number on [-1, 1], for a head on \
-             bins; 0: a head on continuous values.\n";
+    lines.add("attention.kind", "softmax".into(), "Similarity of queries and keys.");
+    lines.add("head.kind", "tanh".into(), "Map from a token to an action.");
+    lines.add(
+        "head.bins",
+        "0".into(),
+        "Bins of each action dimension on [-1, 1], for a head on bins (continuous actions only); \
+         0: a head on continuous values.",
+    );
     for choice in AttentionConfig::choices() {
         let stored = toml::Table::try_from(choice.config)?;
-        variant("attention", choice.word, choice.about, choice.keys, &stored, &mut text, &mut line);
+        lines.variant("attention", choice.word, choice.about, choice.keys, &stored);
     }
     for actions in [ActionSpace::numbered(2), ActionSpace::unit(2)] {
         for choice in HeadConfig::choices(&actions, 0) {
             let stored = toml::Table::try_from(&choice.config)?;
-            variant("head", choice.word, choice.about, choice.keys, &stored, &mut text, &mut line);
+            lines.variant("head", choice.word, choice.about, choice.keys, &stored);
         }
     }
-    text += &others(task)?;
-    Ok(text)
+    Ok(lines.all)
 }
 
-type Line<'a> = dyn FnMut(&str, String, &str, &mut String) + 'a;
+/// Lines, each key once.
+#[derive(Default)]
+struct Lines {
+    all: Vec<Line>,
+    seen: BTreeSet<String>,
+}
 
-/// The lines of a head or an attention: its word, and its keys.
-fn variant(
-    section: &str,
-    word: &str,
-    about: &str,
-    own: &[(&str, &str)],
-    stored: &toml::Table,
-    text: &mut String,
-    line: &mut Line<'_>,
-) {
-    *text += &format!("  {section}={word}\n      {}\n", about.trim());
-    for (name, doc) in own {
-        let value = stored.get(*name).map(keys::plain).unwrap_or_default();
-        line(&format!("{section}.{name}"), value, doc, text);
+impl Lines {
+    fn add(&mut self, key: &str, value: String, doc: &str) {
+        if self.seen.insert(key.to_owned()) {
+            let doc = doc.split_whitespace().collect::<Vec<_>>().join(" ");
+            self.all.push(Line { key: key.into(), value, doc });
+        }
+    }
+
+    /// A head or an attention, with its word and its keys.
+    fn variant(
+        &mut self,
+        section: &str,
+        word: &str,
+        about: &str,
+        own: &[(&str, &str)],
+        stored: &toml::Table,
+    ) {
+        let doc = about.trim().to_owned();
+        self.all.push(Line { key: format!("{section}.kind"), value: word.into(), doc });
+        for (name, doc) in own {
+            let value = stored.get(*name).map(keys::plain).unwrap_or_default();
+            self.add(&format!("{section}.{name}"), value, doc);
+        }
     }
 }
 
-/// Where defaults are otherwise: by task, algorithm and profile.
-fn others(first: &Task) -> Result<String> {
+/// Defaults that differ by task, algorithm and profile.
+fn differing_defaults(first: &Task) -> Result<String> {
     let pixels = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
     let own = |observations, actions| Task::own("own", observations, actions);
     let frames = suites::by_id("ale/seaquest")?;
     let small = own(ObservationSpace::Vectors { width: 4 }, ActionSpace::numbered(2));
     let large = own(ObservationSpace::Vectors { width: 9 }, ActionSpace::unit(2));
-    let pictures = own(pixels, ActionSpace::numbered(2));
+    let images = own(pixels, ActionSpace::numbered(2));
     let [decision_transformer, ..] = *AlgorithmKind::ALL else { return Ok(String::new()) };
     let usual = Choices::usual(decision_transformer, Profile::Quick);
     let paper = Choices { profile: Profile::Paper, ..usual };
@@ -132,7 +178,7 @@ fn others(first: &Task) -> Result<String> {
         ("game=seaquest profile=paper".into(), frames, paper),
         ("own=… with continuous actions".into(), &large, usual),
         ("own=… with at most 8 numbers and discrete actions".into(), &small, usual),
-        ("own=… with pictures".into(), &pictures, usual),
+        ("own=… with images".into(), &images, usual),
         ("algorithm=behavior_cloning model.kind=perceptron".into(), first, perceptron),
     ];
     for algorithm in AlgorithmKind::ALL.iter().skip(1).copied() {
@@ -142,13 +188,13 @@ fn others(first: &Task) -> Result<String> {
         all.push((format!("algorithm={name} profile=paper"), first, choices));
     }
     let base = defaults(first, &usual)?.keys()?;
-    let mut lines = "\nDefaults that are otherwise; those above are of env=hopper:\n".to_owned();
+    let mut lines = "\nDefaults that differ; the values above are for env=hopper:\n".to_owned();
     for (of, task, choices) in all {
         let own = defaults(first, &Choices { profile: Profile::Quick, ..choices })?.keys()?;
         let is_other = |(key, value): &(String, Value)| {
-            let is_said = ["task", "algorithm", "profile"].contains(&&**key);
+            let is_choice = ["task", "algorithm", "profile"].contains(&&**key);
             let before = base.get(key).or_else(|| own.get(key));
-            !is_said && before.is_some_and(|before| before != value)
+            !is_choice && before.is_some_and(|before| before != value)
         };
         let keys = defaults(task, &choices)?.keys()?.into_iter().filter(is_other);
         let words =

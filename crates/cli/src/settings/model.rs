@@ -59,7 +59,7 @@ impl TransformerModel {
 }
 
 impl DecisionTransformerModel {
-    /// The Decision Transformer for `task`, of the returns that were `recorded`.
+    /// The Decision Transformer for `task` and the returns in `recorded`.
     pub(super) fn config(
         &self,
         task: &Task,
@@ -84,13 +84,13 @@ impl DecisionTransformerModel {
         }
     }
 
-    /// How the distribution of the return is learned: not in a unit without ends.
+    /// The model of the return distribution; `None` in a unit without bounds.
     fn return_model(&self) -> Option<ReturnModelConfig> {
         let head = match self.return_head {
             _ if self.return_unit == ReturnUnit::Scale => return None,
             ReturnHead::None => return None,
             ReturnHead::HlGauss => return Some(ReturnModelConfig::hl_gauss()),
-            // The highest and the lowest return are no neighbours.
+            // The highest and the lowest return are not neighbours.
             ReturnHead::Fourier => HeadConfig::FourierLikelihood(FourierLikelihoodConfig {
                 domain: Domain::HalfRange,
                 ..FourierLikelihoodConfig::new(12)
@@ -139,7 +139,7 @@ impl ClonedModel {
 }
 
 impl RvsModel {
-    /// The perceptron for episodes as long as those that were `recorded`.
+    /// The perceptron for episodes as long as those in `recorded`.
     pub(super) fn config(&self, recorded: Recorded, head: HeadConfig) -> PerceptronConfig {
         PerceptronConfig {
             conditioning: Some(ConditionerConfig {
@@ -177,7 +177,7 @@ impl RunConfig {
         format!("{best}{model}{attention}")
     }
 
-    /// The agent in a few words, after its number of parameters.
+    /// A short description of the agent, without its number of parameters.
     pub fn describe_model(&self, algorithm: &AlgorithmConfig) -> String {
         match algorithm.model() {
             None => algorithm.describe(),

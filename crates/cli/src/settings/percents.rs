@@ -1,11 +1,11 @@
-//! [`Percents`]: what `model.top_percents` says.
+//! [`Percents`]: the value of `model.top_percents`.
 
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use crate::keys;
 
-/// Shares in percent, written as `10,50,100`; none by nothing or `none`.
+/// Top percentages, written as `10,50,100`; empty or `none`: none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub struct Percents(pub Vec<f32>);
@@ -20,7 +20,7 @@ impl TryFrom<Value> for Percents {
         let percent = |word: &str| {
             let percent = word.parse().ok().filter(|percent| *percent > 0.0 && *percent <= 100.0);
             percent.ok_or_else(|| {
-                format!("`{word}`: expected shares in percent, above 0 and at most 100: 10,50,100")
+                format!("`{word}`: expected percentages above 0 and at most 100, such as 10,50,100")
             })
         };
         words.map(percent).collect::<Result<Vec<f32>, String>>().map(Self)
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_read_as_they_are_written() {
+    fn percentages_round_trip_through_toml() {
         let of = |text: &str| Percents::try_from(Value::String(text.into()));
         assert_eq!(of("10, 2.5,100").unwrap(), Percents(vec![10.0, 2.5, 100.0]));
         assert_eq!(Percents::try_from(Value::Integer(10)).unwrap(), Percents(vec![10.0]));

@@ -1,4 +1,4 @@
-//! Which recording was given by its place, whatever becomes of it.
+//! Datasets that a configuration names by their path.
 
 use std::path::Path;
 
@@ -12,19 +12,19 @@ use super::{Choices, Profile, RunConfig, defaults};
 use crate::{keys, suites::Data};
 
 impl RunConfig {
-    /// The recording, where its place was given and not a name that is looked up.
+    /// The dataset, if the configuration has its path instead of a name.
     pub fn recording(&self) -> Option<Data> {
-        given(&self.dataset, &self.data.path, &self.data.layout)
+        at_path(&self.dataset, &self.data.path, &self.data.layout)
     }
 
-    /// Whether what is trained on is a log of frames, of which transitions are drawn.
+    /// Whether the training data is a log of frames, from which transitions are selected.
     pub fn is_log(&self) -> bool {
         let is_of = |task| is_log(task, &self.dataset, self.recording().as_ref());
         self.task().is_ok_and(is_of)
     }
 
-    /// Whether one of the recordings of `task` in a folder is asked for by name, and not the one
-    /// that is meant unless somebody says otherwise.
+    /// Whether `data.path` is a directory of datasets of `task`, and the configuration names
+    /// another dataset than the default.
     ///
     /// # Errors
     /// When the defaults cannot be read.
@@ -38,31 +38,31 @@ impl RunConfig {
     }
 }
 
-/// Whether a dataset's name is the path of a file or folder.
+/// Whether a dataset's name is the path of a file or directory.
 pub fn is_path(name: &str) -> bool {
     let endings = [".hdf5", ".h5", ".npz"];
     name.contains('/') || endings.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Whether a recording of `task` called `dataset`, or the one `given`, is a log of frames.
-fn is_log(task: &Task, dataset: &str, given: Option<&Data>) -> bool {
-    let reader = given.and_then(|data| reader_as(&data.path, &data.layout).ok());
+/// Whether the dataset of `task` called `dataset`, or the one at a path, is a log of frames.
+fn is_log(task: &Task, dataset: &str, data: Option<&Data>) -> bool {
+    let reader = data.and_then(|data| reader_as(&data.path, &data.layout).ok());
     let is_of_arrays = || reader.map(|reader| !reader.is_log());
     let is_minari = || !matches!(MinariId::of(dataset), Ok(None));
     matches!(task.observations, ObservationSpace::Pixels { .. })
         && !is_of_arrays().unwrap_or_else(is_minari)
 }
 
-/// The recording that these words (each `key=value`) give.
+/// The dataset whose path these words (each `key=value`) set.
 pub(super) fn of_words(words: &[String]) -> Option<Data> {
     let text = |key: &str| keys::last(words, key).unwrap_or_default();
-    given(text("dataset"), Path::new(text("data.path")), text("data.layout"))
+    at_path(text("dataset"), Path::new(text("data.path")), text("data.layout"))
 }
 
-fn given(dataset: &str, path: &Path, layout: &str) -> Option<Data> {
+fn at_path(dataset: &str, path: &Path, layout: &str) -> Option<Data> {
     let path = match MinariId::of(dataset) {
         _ if !path.as_os_str().is_empty() => path.to_path_buf(),
-        // Whoever needs one that is not there says so.
+        // A missing dataset is reported when it is read.
         Ok(Some(id)) => id.find().ok()?,
         Ok(None) if is_path(dataset) => dataset.into(),
         Ok(None) | Err(_) => return None,

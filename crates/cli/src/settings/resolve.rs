@@ -1,4 +1,4 @@
-//! From words to a configuration, and from a run's file to it.
+//! Reading a configuration from words or from a run's file.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use super::{
     Choosable, ConfigError, Every, FORMAT, Profile, Recorded, RunConfig, read, recording,
     source::Source,
-    words::{self, Word, known_keys, unknown},
+    words::{Word, known_keys, parse, profile as chosen_profile, unknown},
 };
 use crate::{
     keys,
@@ -18,48 +18,48 @@ use crate::{
 };
 
 impl RunConfig {
-    /// The defaults for the task that `asked` (each `key=value`) name, with the rest of them on
-    /// top, and what the run that `init=` names says in between. `auto_profile` decides what
-    /// `profile=auto` is; it is asked only then.
+    /// The configuration of `words`, each `key=value`: the defaults of their task, then the
+    /// settings of the run that `init=` names, then `words`. `auto_profile` resolves
+    /// `profile=auto`.
     ///
     /// # Errors
-    /// When a word is wrong, or the whole describes no run.
-    pub fn resolve(asked: &[String], auto_profile: impl FnOnce(&Self) -> Profile) -> Result<Self> {
-        let source = Source::of(asked)?;
-        let (named, mut said) = match &source {
+    /// When a word is invalid, or the words do not describe a run.
+    pub fn resolve(words: &[String], auto_profile: impl FnOnce(&Self) -> Profile) -> Result<Self> {
+        let source = Source::of(words)?;
+        let (named, mut all) = match &source {
             Some(source) => {
-                (task_words(&source.with_task(asked))?, words::words(&source.words()?, false)?)
+                (task_words(&source.with_task(words))?, parse(&source.words()?, false)?)
             }
-            None => (task_words(asked)?, Vec::new()),
+            None => (task_words(words)?, Vec::new()),
         };
-        for word in words::words(&named, true)? {
-            // What is as in another run was asked for there.
-            let is_asked = source.is_none() || asked.iter().any(|asked| word.is(asked));
-            said.push(Word { is_asked, ..word });
+        for word in parse(&named, true)? {
+            // Settings that equal the other run's are inherited, not set by the user.
+            let is_explicit = source.is_none() || words.iter().any(|own| word.is(own));
+            all.push(Word { is_explicit, ..word });
         }
-        let task = said.iter().rev().find(|word| word.key == "task");
+        let task = all.iter().rev().find(|word| word.key == "task");
         let task = task.map_or("", |word| &*word.text);
         let task = suites::with_data(task, recording::of_words(&named).as_ref())?;
-        let mut profile = words::profile(&said)?;
+        let mut profile = chosen_profile(&all)?;
         if profile == Profile::Auto {
-            profile = auto_profile(&Self::of_words(task, &said, Profile::Quick)?);
+            profile = auto_profile(&Self::of_words(task, &all, Profile::Quick)?);
         }
-        let mut config = Self::of_words(task, &said, profile)?;
-        config.check_effects(task, &said, config.is_log())?;
+        let mut config = Self::of_words(task, &all, profile)?;
+        config.check_effects(task, &all, config.is_log())?;
         config.check()?;
         if let Some(source) = source {
-            // Of how long episodes are and what they earn nothing is compared.
+            // Episode lengths and returns are not compared.
             source.check(&config, &config.algorithm_config(task, Recorded::ANY, None)?)?;
             config.init = source.name;
         }
         Ok(config)
     }
 
-    /// Checks that each of `words` (`key=value`) names a setting and has a value of its type; those
-    /// of the task's name aside, which may be said in several ways.
+    /// Checks that each of `words` (`key=value`) names a setting and has a value of its type. Words
+    /// that name the task are not allowed, because they have several forms.
     ///
     /// # Errors
-    /// For the first that does not.
+    /// For the first invalid word.
     pub fn check_words(words: &[String]) -> Result<()> {
         let mut known = known_keys();
         for word in words {
@@ -71,17 +71,23 @@ impl RunConfig {
         keys::apply(&mut known, words)
     }
 
-    /// Checks what the types cannot.
+    /// Checks that the types do not express.
     fn check(&self) -> Result<()> {
         if self.runs.as_os_str().is_empty() {
-            bail!("runs=: say a folder, such as runs=runs");
+            bail!("runs=: the directory is empty. Set one, such as runs=runs");
         }
         let scale = self.data.return_scale;
         if !(scale.is_finite() && scale >= 0.0) {
-            bail!("data.return_scale={scale}: must be positive, or 0 for the data's own");
+            bail!(
+                "data.return_scale={scale}: expected a positive number, or 0 to compute it from \
+                 the data"
+            );
         }
         if self.evaluation.every != Every::Checkpoints(0) && self.evaluation.every_episodes == 0 {
-            bail!("evaluation.every_episodes=0: say how many episodes evaluation.every plays");
+            bail!(
+                "evaluation.every_episodes=0: expected at least 1 episode for each evaluation \
+                 during training. Use evaluation.every=0 for no such evaluations"
+            );
         }
         Ok(self.train.validate()?)
     }
@@ -101,14 +107,14 @@ impl RunConfig {
             .map_err(|reason| ConfigError::Damaged { path: path.into(), reason })?)
     }
 
-    /// What [`RunConfig::to_table`] gives, with all of its keys and no other.
+    /// The configuration of [`RunConfig::to_table`], whose keys must all be there, without others.
     fn from_table(table: &Table) -> Result<Self, String> {
         let config: Self = serde_path_to_error::deserialize(table.clone()).map_err(|error| {
             let path = error.path().to_string();
             let reason = keys::one_line(error.into_inner());
             if path == "." { reason.to_string() } else { format!("{path}: {reason}") }
         })?;
-        // Sections that a variant chooses read past what is not theirs.
+        // The section of a variant ignores unknown keys.
         let own = config.to_table().map_err(|error| error.to_string())?;
         let [own, stored] = [&own, table].map(keys::flatten);
         let odd = stored.keys().find(|key| !own.contains_key(*key));
@@ -120,7 +126,7 @@ impl RunConfig {
     }
 }
 
-/// Where the run whose configuration is in `path` was computed.
+/// The device of the run whose configuration is in `path`.
 ///
 /// # Errors
 /// When the file is missing or damaged.
@@ -129,34 +135,35 @@ pub fn device_of(path: &Path) -> Result<String> {
     Ok(table.get("device").and_then(Value::as_str).unwrap_or("auto").to_owned())
 }
 
-/// What the run's configuration in `path` says of temperature, return quantile and the share of the
-/// best episodes; of a file without them the agent's own.
+/// The temperature, return quantile and top percent in the run's configuration in `path`; the
+/// agent's defaults for missing keys.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn chosen_of(path: &Path) -> Result<[Choosable; 3]> {
     let table = read(path)?;
-    let said = |key: &str, before: Choosable| {
-        let said = table.get("evaluation").and_then(|section| section.get(key)).cloned();
+    let setting = |key: &str, default: Choosable| {
+        let value = table.get("evaluation").and_then(|section| section.get(key)).cloned();
         let wrong = |error: String| anyhow!("{}: evaluation.{key}={error}", path.display());
-        said.map_or(Ok(before), |said| Choosable::try_from(said).map_err(wrong))
+        value.map_or(Ok(default), |value| Choosable::try_from(value).map_err(wrong))
     };
-    let temperature = said("temperature", Choosable::Fixed(1.0))?;
-    let return_quantile = said("return_quantile", Choosable::Chosen)?;
+    let temperature = setting("temperature", Choosable::Fixed(1.0))?;
+    let return_quantile = setting("return_quantile", Choosable::Chosen)?;
     let target = table.get("evaluation").and_then(|section| section.get("target"));
     let target = target.and_then(Value::as_str).unwrap_or_default();
-    let top_percent = said("top_percent", Choosable::Chosen)?.beside(target, return_quantile);
+    let top_percent =
+        setting("top_percent", Choosable::Chosen)?.unless_target(target, return_quantile);
     Ok([temperature, return_quantile, top_percent])
 }
 
-/// The same words, the task's as `task=suite/name` and its recording's in one spelling.
+/// Words with the task as `task=suite/name` and the dataset's name in one spelling.
 ///
 /// # Errors
-/// As [`named_tasks`], and when there is no task among them.
+/// As [`named_tasks`], and when no word names a task.
 pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
     let (others, task) = named_tasks(words, recording::of_words(words).as_ref())?;
     let Some(task) = task.map_or_else(|| task_of_data(&others), |task| Ok(Some(task)))? else {
-        bail!("which task? Say {}", suites::examples())
+        bail!("no task is set. Use {}", suites::examples())
     };
     let recording = |word: String| match word.strip_prefix("dataset=") {
         Some(name) if !name.contains('/') && !name.contains('.') => {
@@ -168,7 +175,7 @@ pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
     Ok(std::iter::once(task).chain(others.into_iter().map(recording)).collect())
 }
 
-/// The task of the data that `words` name, where the data says it.
+/// The task that the data of `words` names, if any.
 fn task_of_data(words: &[String]) -> Result<Option<&'static Task>> {
     let Some(name) = keys::last(words, "dataset") else { return Ok(None) };
     if let Some(id) = MinariId::of(name)? {
@@ -180,16 +187,16 @@ fn task_of_data(words: &[String]) -> Result<Option<&'static Task>> {
     }
 }
 
-/// The task that `words` (each `key=value`) name by whatever key, as its suite or else `data` shows
-/// it, and the other words; none where they name none, or nothing after the key.
+/// The other words, and the task that `words` (each `key=value`) name by any key, as its suite or
+/// else `data` defines it. `None` if no key has a value.
 ///
 /// # Errors
-/// When they name two, or no suite has it.
+/// When they name two tasks, or no suite has the task.
 pub fn named_tasks(
     words: &[String],
     data: Option<&Data>,
 ) -> Result<(Vec<String>, Option<&'static Task>)> {
-    // Of a key that is given twice the last one counts, as of every key.
+    // The last value of a repeated key counts.
     let (mut others, mut found) = (Vec::new(), BTreeMap::new());
     for word in words {
         let (key, name) = word.split_once('=').unwrap_or(("", word));
@@ -209,7 +216,7 @@ pub fn named_tasks(
     let mut found = found.into_values();
     let task: Option<&'static Task> = found.next();
     if let (Some(task), Some(other)) = (task, found.find(|other| Some(*other) != task)) {
-        bail!("{} and {} are two tasks: give one of them", task.id(), other.id());
+        bail!("{} and {} are two tasks. Use one of them", task.id(), other.id());
     }
     Ok((others, task))
 }

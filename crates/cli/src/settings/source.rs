@@ -1,5 +1,5 @@
-//! `init=RUN[:checkpoint]`: a run begins with the weights of another one's agent, and is as that
-//! run is where nothing else is said.
+//! `init=RUN[:checkpoint]`: a run that is initialised from another run's weights, and inherits its
+//! settings.
 
 use std::path::Path;
 
@@ -18,9 +18,9 @@ use crate::{
 /// Keys of the model that only training reads.
 const FREE: [&str; 2] = ["model.dropout", "model.timestep_std"];
 
-/// The run whose weights are begun with.
+/// The run that provides the initial weights.
 pub struct Source {
-    /// As `init=` has it in a run's settings: the run's folder and the checkpoint's step.
+    /// The value of `init=` in a run's settings: the run's directory and the checkpoint's step.
     pub name: String,
     config: RunConfig,
     agent: Agent,
@@ -30,7 +30,7 @@ impl Source {
     /// The run that `words` (each `key=value`) name after `init=`, if they name one.
     ///
     /// # Errors
-    /// When there is no such run, or no such checkpoint of it.
+    /// When the run or its checkpoint does not exist.
     pub fn of(words: &[String]) -> Result<Option<Self>> {
         let name = keys::last(words, "init").filter(|name| !name.is_empty());
         let Some(name) = name else { return Ok(None) };
@@ -45,7 +45,7 @@ impl Source {
             (Err(_), Some((run, checkpoint))) => (RunDir::open(root, run)?, checkpoint),
         };
         if !["last", "best"].contains(&checkpoint) && checkpoint.parse::<u64>().is_err() {
-            bail!("`{checkpoint}` is no checkpoint: say last, best or the number of an update");
+            bail!("`{checkpoint}` is not a checkpoint. Use last, best or the number of an update");
         }
         let checkpoint = open_checkpoint(&run, checkpoint)?;
         Ok(Self {
@@ -55,20 +55,20 @@ impl Source {
         })
     }
 
-    /// `words` with the run's task before them, where they name none, and with its data where
-    /// they name neither.
+    /// `words` after the run's task, unless they name a task, and after its data, unless they name
+    /// a task or data.
     pub fn with_task(&self, words: &[String]) -> Vec<String> {
         let names = |word: &str| {
             let key = word.split_once('=').map_or("", |(key, _)| key);
             let task = key == "task" || suites::by_key(key).is_some();
             (task, task || key == "dataset" || key == "data.path")
         };
-        let given: Vec<_> = words.iter().map(|word| names(word)).collect();
+        let named: Vec<_> = words.iter().map(|word| names(word)).collect();
         let mut all = Vec::new();
-        if !given.iter().any(|(task, _)| *task) {
+        if !named.iter().any(|(task, _)| *task) {
             all.push(format!("task={}", self.config.task));
         }
-        if !given.iter().any(|(_, data)| *data) {
+        if !named.iter().any(|(_, data)| *data) {
             let stored = self.config.keys().unwrap_or_default();
             let own = |key: &str| {
                 key == "dataset"
@@ -81,10 +81,10 @@ impl Source {
         all
     }
 
-    /// What is as in that run where nothing else is said, as words before those that were given.
+    /// The settings that a new run inherits, as words.
     ///
     /// # Errors
-    /// When its settings cannot be told in keys.
+    /// When its settings cannot be written as keys.
     pub fn words(&self) -> Result<Vec<String>> {
         let mut words = vec![format!("{RETURN_SCALE}={}", self.agent.return_scale)];
         let config = &self.config;
@@ -99,10 +99,10 @@ impl Source {
         Ok(words)
     }
 
-    /// Whether what `settings` describe can begin with these weights.
+    /// Checks that the agent of `settings` can be initialised from these weights.
     ///
     /// # Errors
-    /// Names the first key that says another agent, and both values.
+    /// Names the first key with another agent's value, and both values.
     pub fn check(&self, settings: &RunConfig, algorithm: &AlgorithmConfig) -> Result<()> {
         let name = &self.name;
         let task = settings.task()?;
@@ -111,13 +111,18 @@ impl Source {
         {
             let (own, its) = (describe(task), describe(&self.agent.task));
             let which = match own == its {
-                true => format!("{its}, but of other names or bounds"),
+                true => format!("{its}, but with other names or bounds"),
                 false => format!("{its}, not {own}"),
             };
-            bail!("task={}: init={name} is of {}, with {which}", task.id(), self.agent.task.id());
+            bail!(
+                "task={}: init={name} is an agent for {}, which has {which}. Use a run of the same \
+                 task",
+                task.id(),
+                self.agent.task.id()
+            );
         }
         let (own, its) = (settings.agent_keys()?, self.config.agent_keys()?);
-        // Which variant before what only that variant has.
+        // The variant before the keys that only that variant has.
         let mut compared =
             ["algorithm", "model.kind", "head.kind", "attention.kind"].map(str::to_owned).to_vec();
         let is_of_model = |key: &&String| {
@@ -132,7 +137,10 @@ impl Source {
             let plain = |keys: &Keys| keys.get(&key).map_or("nothing".into(), keys::plain);
             let (own, its, key) = (plain(&own), plain(&its), keys::short(&key));
             if own != its {
-                bail!("{key}={own}: the weights of init={name} are of {key}={its}");
+                bail!(
+                    "{key}={own}: init={name} has {key}={its}. Use the same value, or leave out \
+                     init="
+                );
             }
         }
         Ok(())
@@ -142,8 +150,8 @@ impl Source {
 const RETURN_SCALE: &str = "data.return_scale";
 
 impl RunConfig {
-    /// The weights that a run of these settings begins with, where they name some: what the run
-    /// `begun` has kept of them, or as the run that `init=` names has them.
+    /// The initial weights of a run of these settings: the copy in the run `begun`, or the weights
+    /// of the run that `init=` names. `None` without `init=`.
     ///
     /// # Errors
     /// When they are missing or damaged.
@@ -161,7 +169,7 @@ impl RunConfig {
 }
 
 impl RunConfig {
-    /// The keys of the agent, the algorithm among them.
+    /// The keys of the agent, including the algorithm.
     fn agent_keys(&self) -> Result<Keys> {
         let own = toml::Table::try_from(&self.agent)?;
         let is_own = |key: &str| own.contains_key(key.split('.').next().unwrap_or(key));
@@ -169,7 +177,7 @@ impl RunConfig {
     }
 }
 
-/// What a task shows and takes, in a few words.
+/// A short description of a task's observations and actions.
 fn describe(task: &Task) -> String {
     let shown = match &task.observations {
         ObservationSpace::Pixels { shape } => format!("pixels of shape {shape:?}"),

@@ -1,13 +1,13 @@
-//! Target returns as they are written: numbers, or percentiles of the data's returns.
+//! Parsing of target returns: numbers, or percentiles of the dataset's returns.
 
 use anyhow::{Context, Result};
 use overtone_data::EpisodeReturns;
 
-/// Target returns, as `key` says them: numbers, or percentiles (`p90`) of `returns`, by actions. What
-/// comes to the same number as one before it is left out.
+/// The target returns in `text`, the value of `key`: numbers, or percentiles (`p90`) of `returns`,
+/// weighted by actions. Repeated numbers are left out.
 ///
 /// # Errors
-/// When a part is neither.
+/// When a part is neither a number nor a percentile.
 pub fn targets(key: &str, text: &str, returns: &EpisodeReturns) -> Result<Vec<f32>> {
     let mut targets = Vec::new();
     for part in text.split(',') {
@@ -23,11 +23,11 @@ fn target(key: &str, part: &str, returns: &EpisodeReturns) -> Result<f32> {
     if let Some(percent) = part.strip_prefix('p') {
         let percent: f64 =
             percent.parse().ok().filter(|p| (0.0..=100.0).contains(p)).with_context(|| {
-                format!("{key}={part}: a percentile is written p0 to p100, such as p90")
+                format!("{key}={part}: expected a percentile from p0 to p100, such as p90")
             })?;
-        return returns
-            .percentile(percent)
-            .context("the data holds no finished episode to take a percentile of");
+        return returns.percentile(percent).context(
+            "the data does not contain a finished episode for a percentile. Use a number",
+        );
     }
     let number: Option<f32> = part.parse().ok().filter(|x: &f32| x.is_finite());
     number.with_context(|| {
@@ -51,7 +51,7 @@ mod tests {
             targets("p90, 32,p0,p100,-1.5", &returns).unwrap(),
             [9.0, 32.0, 1.0, 10.0, -1.5]
         );
-        // Both are the highest of five; and what is the same number later is left out.
+        // Both are the highest of five; the repeated number is left out.
         assert_eq!(targets("p90,p92", &up_to(5)).unwrap(), [5.0]);
         assert_eq!(targets("p85,p90,3,9,0,-0,p30", &returns).unwrap(), [9.0, 3.0, 0.0]);
         assert!(targets("p101", &returns).is_err());

@@ -34,7 +34,7 @@ fn error(line: &str) -> ConfigError {
     error.downcast().unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-/// A configuration of a task in no suite's table.
+/// The default configuration of any task.
 fn config_of(task: &Task, algorithm: AlgorithmKind, profile: Profile) -> RunConfig {
     defaults(task, &Choices::usual(algorithm, profile)).unwrap()
 }
@@ -64,7 +64,7 @@ fn a_configuration_survives_the_run_directory() {
         let stored = config.to_toml().unwrap();
         std::fs::write(&path, &stored).unwrap();
         assert_eq!(RunConfig::load(&path).unwrap(), config, "{line}");
-        // Each key is there, and no other. Without its bins a head is the one of a density.
+        // Each key is required, and others are refused. Without `bins` a head is a density.
         let is_checked = |line: &&str| line.contains(" = ") && !line.starts_with("bins = ");
         for line in stored.lines().filter(is_checked) {
             for odd in [String::new(), format!("{line}\nodd_{line}")] {
@@ -103,7 +103,7 @@ fn a_task_has_one_name_however_it_is_written() {
     assert_eq!(file.task_name(), "hopper-my-data");
     assert_eq!(resolve("env=hopper").unwrap().task_name(), "hopper-switching");
     assert_eq!(resolve("game=seaquest").unwrap().task_name(), "seaquest");
-    assert!(resolve("").unwrap_err().to_string().contains("which task? Say game=seaquest"));
+    assert!(resolve("").unwrap_err().to_string().contains("no task is set. Use game=seaquest"));
     assert!(resolve("game=seaquest env=hopper").unwrap_err().to_string().contains("two tasks"));
 }
 
@@ -111,21 +111,21 @@ fn a_task_has_one_name_however_it_is_written() {
 fn words_win_over_the_profile() {
     let config = resolve("game=gravitar profile=paper train.batch_size=64").unwrap();
     assert_eq!((config.train.batch_size, config.train.updates), (64, 0));
-    // Of a key that is given twice the last one counts, whatever it chooses.
+    // The last value of a repeated key counts, even of a key that chooses a variant.
     let config = resolve("env=hopper head=tanh train.updates=x head=gmm train.updates=3").unwrap();
     assert_eq!((&*config.agent.head().unwrap().name(), config.train.updates), ("gmm2", 3));
     let config = resolve("game=gravitar profile=paper evaluation.temperature=chosen").unwrap();
     assert_eq!(config.evaluation.temperature, Choosable::Chosen);
     let length = |words: &str| resolve(&format!("env=hopper {words}")).unwrap().describe_profile();
-    assert!(length("train.updates=7").starts_with("quick, 7 updates of 128 contexts, for a first"));
+    assert!(length("train.updates=7").starts_with("quick (7 updates of 128 contexts); use"));
     let epochs = length("train.updates=0 train.epochs=1");
-    assert!(epochs.starts_with("quick, 1 epoch of all transitions, batch 128, for a"), "{epochs}");
+    assert!(epochs.starts_with("quick (1 epoch of all transitions, batch 128); use"), "{epochs}");
 }
 
 #[test]
 fn help_has_every_key_with_a_reason() {
-    let help = help();
-    let (help, otherwise) = help.split_once("\nDefaults that are otherwise").unwrap();
+    let help = help(true);
+    let (help, differing) = help.split_once("\nDefaults that differ").unwrap();
     let lines: Vec<&str> = help.lines().collect();
     for key in words::known_keys().keys() {
         let word = format!("  {}=", keys::short(key));
@@ -149,11 +149,11 @@ fn help_has_every_key_with_a_reason() {
         "  game=seaquest:\n      data.return_scale=1.0 dataset= evaluation.episodes=10",
         "  algorithm=iql:\n      data.return_scale=1.0 train.batch_size=256",
     ] {
-        assert!(otherwise.contains(line), "{line}: {otherwise}");
+        assert!(differing.contains(line), "{line}: {differing}");
     }
 }
 
-/// A library user and the program get the same agent by the same name.
+/// A name is the same agent in the library and in the program.
 #[test]
 fn an_algorithm_s_defaults_are_the_library_s() {
     for task in [own(11, ActionSpace::unit(3)), own(4, ActionSpace::numbered(2))] {
@@ -166,7 +166,7 @@ fn an_algorithm_s_defaults_are_the_library_s() {
                 AgentConfig::Td3Bc { td3_bc } => assert_eq!(td3_bc, Default::default()),
                 AgentConfig::Iql { iql } => assert_eq!(iql, Default::default()),
                 AgentConfig::Rebrac { rebrac } => assert_eq!(rebrac, Default::default()),
-                // The library has the references' models, and no default.
+                // The library has the references' models, without defaults.
                 AgentConfig::DecisionTransformer { .. }
                 | AgentConfig::BehaviorCloning { .. }
                 | AgentConfig::Rvs { .. } => {}
@@ -321,7 +321,7 @@ fn a_value_of_another_kind_is_refused_by_its_key() {
 }
 
 #[test]
-fn what_describes_no_agent_is_refused() {
+fn an_invalid_agent_is_refused() {
     for (line, expected) in [
         ("game=seaquest train.batch_size=0", "train.batch_size"),
         ("game=seaquest head=gmm head.components=0", "head.components"),
@@ -340,7 +340,7 @@ fn what_describes_no_agent_is_refused() {
 }
 
 #[test]
-fn a_key_without_effect_is_refused_with_what_has_it() {
+fn a_key_without_effect_is_refused_with_its_owner() {
     for (line, expected, of) in [
         ("game=seaquest head.frequencies=28", "head.frequencies", "head=fourier"),
         ("env=hopper head.std=state", "head.std", "head=gmm"),
@@ -354,10 +354,10 @@ fn a_key_without_effect_is_refused_with_what_has_it() {
         (
             "env=hopper head=fourier head.bins=9 head.action_order=compass",
             "head.action_order",
-            "tasks whose actions are a list",
+            "a task with discrete actions",
         ),
-        ("game=seaquest head.bins=50", "head.bins", "tasks whose actions are real-valued"),
-        ("env=hopper data.run=2", "data.run", "tasks whose observations are pixels"),
+        ("game=seaquest head.bins=50", "head.bins", "a task with continuous actions"),
+        ("env=hopper data.run=2", "data.run", "a task with pixel observations"),
         ("game=seaquest data.fragment=keep", "data.fragment", "a file of arrays"),
         ("game=seaquest discrete_cql.alpha=1", "discrete_cql.alpha", "algorithm=discrete_cql"),
         ("game=seaquest train.epochs=3", "train.epochs", "train.updates=0"),
@@ -380,7 +380,7 @@ fn a_key_without_effect_is_refused_with_what_has_it() {
         (
             "env=hopper evaluation.every=0 evaluation.every_episodes=3",
             "evaluation.every_episodes",
-            "evaluation.every=auto, or 1 and more",
+            "evaluation.every=auto or at least 1",
         ),
         (
             "game=seaquest algorithm=discrete_cql head=fourier",
@@ -411,7 +411,7 @@ fn a_key_without_effect_is_refused_with_what_has_it() {
             other => panic!("{line}: {other}"),
         }
     }
-    // What defaults say of other variants is no mistake, and nothing is what all of them have.
+    // Defaults of other variants are not errors, and `none` is valid for all of them.
     for line in [
         "game=seaquest profile=paper train.epochs=3",
         "env=hopper algorithm=behavior_cloning model.return_head=none model.top_percents=none",
@@ -420,7 +420,7 @@ fn a_key_without_effect_is_refused_with_what_has_it() {
     }
 }
 
-/// Damaged configurations of runs are read or refused, and what is read can be written.
+/// Damaged configurations of runs are refused, or read and written again.
 #[test]
 fn damaged_configurations_are_refused() {
     let folder = tempfile::tempdir().unwrap();

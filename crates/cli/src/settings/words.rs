@@ -1,4 +1,4 @@
-//! `key=value` words, set on a configuration one by one, and why some are refused.
+//! `key=value` words: setting them on a configuration, and errors of invalid ones.
 
 use overtone_agents::AlgorithmKind;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
@@ -12,38 +12,40 @@ use super::{
 };
 use crate::keys::{self, Keys};
 
-/// Keys of today by their earlier names; until the first release.
+/// Earlier and current names of renamed keys; until the first release.
 const RENAMED: [(&str, &str); 3] = [
     ("data.best_percent", "data.top_percent"),
     ("model.best_percents", "model.top_percents"),
     ("evaluation.best_percent", "evaluation.top_percent"),
 ];
 
-/// Bins of continuous actions, where some are needed and it does not matter how many.
+/// A number of bins of continuous actions, for listing keys of heads on bins.
 const BINS: usize = 50;
 
-/// A key, its value, and whether it must be a key of the run.
+/// A key with its value.
 #[derive(Clone, Debug)]
 pub(super) struct Word {
     pub key: String,
     pub text: String,
-    /// Not of a word that another run's configuration said.
-    pub is_asked: bool,
+    /// Whether the user set it; else it is inherited from another run and may lack an effect.
+    pub is_explicit: bool,
 }
 
 impl Word {
-    /// Whether it is this one, `key=value`.
+    /// Whether `word`, `key=value`, is the same.
     pub fn is(&self, word: &str) -> bool {
         keys::split(word).is_ok_and(|(key, text)| key == self.key && text == self.text)
     }
 }
 
+/// Splits `words` into keys and values.
+///
 /// # Errors
 /// For a word without `=`.
-pub(super) fn words(words: &[String], is_asked: bool) -> anyhow::Result<Vec<Word>> {
+pub(super) fn parse(words: &[String], is_explicit: bool) -> anyhow::Result<Vec<Word>> {
     let word = |word: &String| {
         let (key, text) = keys::split(word)?;
-        Ok(Word { key, text: text.to_owned(), is_asked })
+        Ok(Word { key, text: text.to_owned(), is_explicit })
     };
     words.iter().map(word).collect()
 }
@@ -58,7 +60,7 @@ pub(super) fn choices(words: &[Word], profile: Profile) -> Result<Choices<'_>, C
         None => AlgorithmKind::DecisionTransformer,
         Some(name) => AlgorithmKind::named(name).ok_or_else(|| {
             let known: Vec<&str> = AlgorithmKind::ALL.iter().map(|kind| kind.name()).collect();
-            ConfigError::value("algorithm", name, format!("there are {}", known.join(", ")))
+            ConfigError::value("algorithm", name, format!("expected one of {}", known.join(", ")))
         })?,
     };
     let bins = last(words, "head.bins").unwrap_or("0");
@@ -91,15 +93,15 @@ impl RunConfig {
     ) -> Result<Self, ConfigError> {
         let choices = choices(words, profile)?;
         let mut config = defaults(task, &choices)?;
-        for (place, Word { key, text, is_asked }) in words.iter().enumerate() {
-            // Of a key that is given twice the last one counts.
+        for (place, Word { key, text, is_explicit }) in words.iter().enumerate() {
+            // The last value of a repeated key counts.
             if words[place + 1..].iter().any(|later| later.key == *key) {
                 continue;
             }
             match config.set(key, text) {
                 Ok(Some(changed)) => config = changed,
-                // Nothing is what every other variant has too.
-                Ok(None) if !is_asked || (text == "none" && is_known(key)) => {}
+                // `none` is valid for every variant.
+                Ok(None) if !is_explicit || (text == "none" && is_known(key)) => {}
                 Ok(None) => return Err(refusal(task, &choices, key, text)),
                 Err(error) => return Err(error),
             }
@@ -108,7 +110,7 @@ impl RunConfig {
         Ok(config)
     }
 
-    /// With `text` at `key`; `None` where this run has no such key.
+    /// The configuration with `text` at `key`; `None` if this run does not have the key.
     fn set(&self, key: &str, text: &str) -> Result<Option<Self>, ConfigError> {
         let wrong = |error: anyhow::Error| ConfigError::value(key, text, error.to_string());
         let keys = self.keys().map_err(wrong)?;
@@ -120,7 +122,7 @@ impl RunConfig {
         };
         let typed = keys::typed(text, old);
         let read = typed.clone().map_or_else(|_| with(Value::String(text.into())), with);
-        // A number where a word was expected, and the other way round.
+        // A number instead of a word, or a word instead of a number.
         let read = read.or_else(|error| with(Value::String(text.into())).map_err(|_| error));
         read.map_err(|error| match typed {
             Err(expected) if !matches!(old, Value::String(_)) => {
@@ -131,29 +133,29 @@ impl RunConfig {
         })
     }
 
-    /// Whether every word that was asked for has an effect.
+    /// Checks that every word that the user set has an effect.
     pub(super) fn check_effects(
         &self,
         task: &Task,
         words: &[Word],
         is_log: bool,
     ) -> Result<(), ConfigError> {
-        for Word { key, text, .. } in words.iter().filter(|word| word.is_asked) {
+        for Word { key, text, .. } in words.iter().filter(|word| word.is_explicit) {
             if text == "none" {
                 continue;
             }
             if let Some((facet, of, chosen)) = of_task(key, task) {
-                let of = format!("tasks whose {facet} are {of}");
-                let chosen = format!("those of {} are {chosen}", task.id());
+                let of = format!("a task with {of} {facet}");
+                let chosen = format!("{} has {chosen} {facet}", task.id());
                 return Err(ConfigError::other(key, text, of, chosen));
             }
             let of_log = ["data.run", "data.selection", "data.transitions", "data.cache"];
             let of_arrays = ["data.fragment", "data.top_percent", "data.delayed_reward"];
             let [log, arrays] = ["a log of frames", "a file of arrays"];
             let (of, chosen) = if of_log.contains(&&**key) && !is_log {
-                (log.to_owned(), format!("this recording is {arrays}"))
+                (log.to_owned(), format!("this dataset is {arrays}"))
             } else if of_arrays.contains(&&**key) && is_log {
-                (arrays.to_owned(), format!("this recording is {log}"))
+                (arrays.to_owned(), format!("this dataset is {log}"))
             } else {
                 match self.needs(task, key, text) {
                     Some((of, chosen)) => (of, format!("this run has {chosen}")),
@@ -165,7 +167,8 @@ impl RunConfig {
         Ok(())
     }
 
-    /// What `key` needs to have an effect, and what this run has instead.
+    /// The setting that `key` needs to have an effect, and this run's setting; `None` if it has
+    /// one.
     fn needs(&self, task: &Task, key: &str, text: &str) -> Option<(String, String)> {
         let train = &self.train;
         let algorithm = || format!("algorithm={}", self.agent.kind().name());
@@ -218,20 +221,20 @@ impl RunConfig {
             "evaluation.top_percent" => match self.agent.top_percents() {
                 Some(percents) => {
                     let is_met = text == "0" || !percents.0.is_empty();
-                    unless(is_met, "model.top_percents=10,50,100", "none".into())
+                    unless(is_met, "model.top_percents=10,50,100", "model.top_percents=none".into())
                 }
                 None => among(|agent| agent.top_percents().is_some()),
             },
             "evaluation.every_episodes" => {
                 let is_met = self.evaluation.every != Every::Checkpoints(0);
-                unless(is_met, "evaluation.every=auto, or 1 and more", "evaluation.every=0".into())
+                unless(is_met, "evaluation.every=auto or at least 1", "evaluation.every=0".into())
             }
             _ => None,
         }
     }
 }
 
-/// The value at a key that is there.
+/// The value of an existing key.
 fn at<'a>(table: &'a mut Table, key: &str) -> &'a mut Value {
     match key.split_once('.').map(|(section, rest)| (table.contains_key(section), section, rest)) {
         Some((true, section, rest)) => match &mut table[section] {
@@ -242,12 +245,13 @@ fn at<'a>(table: &'a mut Table, key: &str) -> &'a mut Value {
     }
 }
 
-/// What a task must have for `key`, and what `task` has instead: `("actions", "a list", …)`.
+/// The kind of task that `key` needs, and the kind of `task`: `("actions", "discrete", …)`. `None`
+/// if they agree.
 fn of_task(key: &str, task: &Task) -> Option<(&'static str, &'static str, &'static str)> {
-    let (pixels, vectors) = ("pixels", "vectors");
-    let (list, numbers) = ("a list", "real-valued");
+    let (pixels, vectors) = ("pixel", "vector");
+    let (discrete, continuous) = ("discrete", "continuous");
     let is_pixels = matches!(task.observations, ObservationSpace::Pixels { .. });
-    let is_list = matches!(task.actions, ActionSpace::Discrete { .. });
+    let is_discrete = matches!(task.actions, ActionSpace::Discrete { .. });
     match key {
         "data.run"
         | "data.selection"
@@ -261,10 +265,12 @@ fn of_task(key: &str, task: &Task) -> Option<(&'static str, &'static str, &'stat
         "model.timestep_std" | "model.return_head" if is_pixels => {
             Some(("observations", vectors, pixels))
         }
-        "head.action_order" | "evaluation.temperature" if !is_list => {
-            Some(("actions", list, numbers))
+        "head.action_order" | "evaluation.temperature" if !is_discrete => {
+            Some(("actions", discrete, continuous))
         }
-        "head.bins" | "evaluation.actions" if is_list => Some(("actions", numbers, list)),
+        "head.bins" | "evaluation.actions" if is_discrete => {
+            Some(("actions", continuous, discrete))
+        }
         _ => None,
     }
 }
@@ -280,11 +286,11 @@ fn one_of<'a>(key: &str, words: impl Iterator<Item = &'a str>) -> String {
     format!("{key}={}", distinct.join(" or "))
 }
 
-/// Why a run of these choices has no such key.
+/// The error of a key that a run of these choices does not have.
 fn refusal(task: &Task, choices: &Choices<'_>, key: &str, text: &str) -> ConfigError {
     if let Some((facet, of, chosen)) = of_task(key, task) {
-        let of = format!("tasks whose {facet} are {of}");
-        let chosen = format!("those of {} are {chosen}", task.id());
+        let of = format!("a task with {of} {facet}");
+        let chosen = format!("{} has {chosen} {facet}", task.id());
         return ConfigError::other(key, text, of, chosen);
     }
     let other = |of: String, chosen: String| {
@@ -336,7 +342,7 @@ fn refusal(task: &Task, choices: &Choices<'_>, key: &str, text: &str) -> ConfigE
         })
         .unwrap_or_else(|| {
             let of = format!("head={head} on bins");
-            let chosen = "say how many, such as head.bins=50";
+            let chosen = "set the number of bins, such as head.bins=50";
             match all_choices(task, choices.algorithm).iter().filter(|all| all.bins > 0).any(has) {
                 true => ConfigError::other(key, text, of, chosen.into()),
                 false => unknown(key),
@@ -386,7 +392,7 @@ fn is_known(key: &str) -> bool {
     known_keys().contains_key(key)
 }
 
-/// The error of a key that no variant for a task has.
+/// The error of a key that no variant has.
 pub(super) fn unknown(key: &str) -> ConfigError {
     if let Some((old, new)) = RENAMED.iter().find(|(old, _)| *old == key) {
         return ConfigError::Renamed { old: (*old).into(), new: (*new).into() };

@@ -1,17 +1,17 @@
-//! [`Own`]: recordings of one's own, whose environment is nowhere: a plant, the log of a website.
+//! [`Own`]: the user's datasets without an environment: a plant, the log of a website.
 
 use overtone_core::{Simulation, Task};
 use overtone_env::{EnvError, Simulator, Suite, TaskError, VectorEnv};
 
-/// Tasks that are known by their recordings alone: `own/NAME`.
+/// Tasks that only their datasets define: `own/NAME`.
 #[derive(Clone, Copy, Debug)]
 pub struct Own;
 
-/// Why nothing of `task` can be played.
+/// The error of a task without an environment.
 fn no_environment<T>(task: &Task) -> Result<T, EnvError> {
     let reason = format!(
-        "{} is data without an environment, so its agents are not played here: they act from \
-         Python, overtone.load(\"RUN\").policy()",
+        "{} is data without an environment, so its agents cannot be evaluated here. Use them from \
+         Python: overtone.load(\"RUN\").policy()",
         task.id()
     );
     Err(EnvError::Backend(reason.into()))
@@ -38,7 +38,7 @@ impl Suite for Own {
         Err(TaskError::Refused {
             noun: "task",
             name: format!("own/{name}"),
-            reason: "it is known by its recording alone: say which (dataset=PATH)".into(),
+            reason: "only a dataset defines it. Set dataset=PATH".into(),
         })
     }
 
@@ -47,7 +47,7 @@ impl Suite for Own {
     }
 
     fn published_data(&self) -> &'static str {
-        "nothing that is known"
+        "an unknown recording"
     }
 
     fn check(&self, task: &Task) -> Result<(), EnvError> {

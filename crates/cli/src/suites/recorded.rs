@@ -1,5 +1,5 @@
-//! Tasks that a recording shows: those of one's own, and those whose suite cannot be asked for
-//! them here. Training needs no more.
+//! Tasks that a dataset defines: the user's own, and those whose environment is missing here.
+//! Training does not need more.
 
 use std::{
     collections::BTreeMap,
@@ -14,22 +14,22 @@ use overtone_env::Suite;
 
 use super::{all, by_id, own::Own};
 
-/// A recording that is at hand.
+/// A local dataset.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Data {
-    /// A file or folder.
+    /// A file or directory.
     pub path: PathBuf,
-    /// Its format, where its files do not say it.
+    /// Its format, if its files do not contain it; else empty.
     pub layout: String,
 }
 
-/// Every task that a recording showed in this process.
+/// Every task that a dataset defined in this process.
 static KNOWN: Mutex<BTreeMap<(String, Data), &'static Task>> = Mutex::new(BTreeMap::new());
 
-/// The task with this id, such as `ale/seaquest`, as its suite knows it; else as `data` shows it.
+/// The task with this id, such as `ale/seaquest`, from its suite, else from `data`.
 ///
 /// # Errors
-/// When there is none, and when `data` cannot be read for a task of one's own.
+/// When the task does not exist, or `data` cannot be read for a task of the user's own.
 pub fn with_data(id: &str, data: Option<&Data>) -> Result<&'static Task> {
     let known = |data: &Data| {
         let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +42,7 @@ pub fn with_data(id: &str, data: Option<&Data>) -> Result<&'static Task> {
         (Some((suite, name)), Some(data)) if suite == Own.name() => Some(own(name, data)?),
         (Some((suite, name)), Some(data)) => match as_layout(id, suite, name, &data.layout) {
             Ok(task) => return Ok(task),
-            // What stands in the recording helps, or else what the suite says is told.
+            // The dataset may define the task; otherwise the suite's error counts.
             Err(error) => match recorded(suite, name, data) {
                 Ok(Some(task)) => Some(task),
                 Ok(None) | Err(_) => return Err(error),
@@ -57,11 +57,10 @@ pub fn with_data(id: &str, data: Option<&Data>) -> Result<&'static Task> {
     Ok(task)
 }
 
-/// The task that an agent was trained for, as its suite has it here: its pictures are numbers
-/// where they were for the agent.
+/// The suite's task for a trained agent. Its images are vectors if they were for the agent.
 ///
 /// # Errors
-/// When there is none.
+/// When the suite does not have it.
 pub fn as_trained(trained: &Task) -> Result<&'static Task> {
     let task = by_id(&trained.id());
     let are_numbers = matches!(trained.observations, ObservationSpace::Vectors { .. });
@@ -72,7 +71,7 @@ pub fn as_trained(trained: &Task) -> Result<&'static Task> {
     }
 }
 
-/// The task `name` of a suite, its pictures as numbers where the layout of its data says so.
+/// The task `name` of a suite, with images as vectors if the layout of its data is `numbers`.
 fn as_layout(id: &str, suite: &str, name: &str, layout: &str) -> Result<&'static Task> {
     if plain(layout) == NUMBERS
         && let Some(suite) = all().find(|known| known.name() == suite)
@@ -83,52 +82,55 @@ fn as_layout(id: &str, suite: &str, name: &str, layout: &str) -> Result<&'static
     by_id(id)
 }
 
-/// The task of one's own that `data` shows.
+/// The user's own task that `data` defines.
 fn own(name: &str, data: &Data) -> Result<Task> {
     if name.is_empty() {
-        bail!("task=own/: give it a name, such as own/plant");
+        bail!("task=own/: the name is empty. Use a name, such as own/plant");
     }
     let spaces =
         RecordedSpaces::of(&data.path, &data.layout).with_context(|| format!("task=own/{name}"))?;
     Ok(Task::own(name, spaces.observations.clone(), spaces.bounded_actions()))
 }
 
-/// The task `name` of a suite that says what it makes of a recording of it; none where `data` is
-/// of another task, or of a suite that does not.
+/// The task `name` that a suite derives from `data`; `None` if `data` is of another task, or the
+/// suite does not derive tasks.
 fn recorded(suite: &str, name: &str, data: &Data) -> Result<Option<Task>> {
     let Some(suite) = all().find(|known| known.name() == suite) else { return Ok(None) };
-    let said = RecordedTask::of(&data.path)?;
-    let of_task = said.task.as_deref().and_then(|id| id.split_once('/'));
+    let description = RecordedTask::of(&data.path)?;
+    let of_task = description.task.as_deref().and_then(|id| id.split_once('/'));
     let of_task = of_task.filter(|(of, _)| *of == suite.name()).map(|(_, name)| name.to_owned());
-    let Some(said_name) = of_task.or_else(|| Some(said.env.as_ref()?.with_kwargs())) else {
+    let Some(own_name) = of_task.or_else(|| Some(description.env.as_ref()?.with_kwargs())) else {
         return Ok(None);
     };
-    if plain(&said_name) != plain(name) {
+    if plain(&own_name) != plain(name) {
         return Ok(None);
     }
     let spaces = RecordedSpaces::of(&data.path, &data.layout)?;
-    let max_steps = said.env.and_then(|env| env.max_episode_steps);
-    Ok(suite.recorded(&said_name, &spaces.observations, &spaces.actions, max_steps))
+    let max_steps = description.env.and_then(|env| env.max_episode_steps);
+    Ok(suite.recorded(&own_name, &spaces.observations, &spaces.actions, max_steps))
 }
 
-/// What a task of one's own shows and takes, in a sentence.
+/// A description of the observations and actions of the user's own task.
 pub fn describe(task: &Task) -> String {
-    let shown = match &task.observations {
+    let observations = match &task.observations {
         ObservationSpace::Vectors { width } => format!("{width} numbers"),
-        ObservationSpace::Pixels { .. } => "pictures".into(),
+        ObservationSpace::Pixels { .. } => "images".into(),
     };
-    let done = match &task.actions {
-        ActionSpace::Discrete { names } => format!("a list of {}", names.len()),
+    let actions = match &task.actions {
+        ActionSpace::Discrete { names } => format!("{} discrete ones", names.len()),
         ActionSpace::Continuous { low, high } => {
-            let bounds = low.iter().zip(high).take(MOST_TOLD);
+            let bounds = low.iter().zip(high).take(MAX_BOUNDS);
             let bounds: Vec<String> =
                 bounds.map(|(low, high)| format!("[{low}, {high}]")).collect();
-            let more = if low.len() > MOST_TOLD { ", …" } else { "" };
-            format!("{} numbers, in {}{more}", low.len(), bounds.join(", "))
+            let more = if low.len() > MAX_BOUNDS { ", …" } else { "" };
+            format!("{} continuous numbers, in {}{more}", low.len(), bounds.join(", "))
         }
     };
-    format!("{} as its recording shows it: observations {shown}; actions {done}", task.id())
+    format!(
+        "{} as its dataset defines it: observations are {observations}; actions are {actions}",
+        task.id()
+    )
 }
 
-/// So many bounds are told.
-const MOST_TOLD: usize = 8;
+/// Maximum number of bounds in a description.
+const MAX_BOUNDS: usize = 8;

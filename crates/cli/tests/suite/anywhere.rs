@@ -1,10 +1,10 @@
-//! The program in a folder that has nothing to do with the project.
+//! The program in a directory outside of the project.
 
 use std::{fs, process::Command};
 
 use crate::desk::{Desk, Said, TINY, names, project, said};
 
-/// The program with the words of `line`, which finds neither a project nor a folder of caches.
+/// The program with the words of `line`, without a project and a cache directory.
 fn command(desk: &Desk, line: &str) -> Command {
     let mut command = desk.command(line);
     command.env_remove("OVERTONE_DATASETS").env_remove("XDG_CACHE_HOME");
@@ -31,7 +31,7 @@ fn own_data_is_trained_on_from_any_folder() {
         file.display()
     );
     succeeds(&run(&desk, &line));
-    // Nothing but the run: vectors are not converted.
+    // Only the run: vectors are not converted.
     assert_eq!(names(&desk.path("")), ["runs"]);
     desk.only_run("runs");
     let said = run(&desk, "resume");
@@ -51,11 +51,11 @@ fn converted_data_goes_to_the_users_caches() {
     let said = said(command(&desk, &line).env("XDG_CACHE_HOME", desk.path("x")).output().unwrap());
     succeeds(&said);
     assert_eq!(names(&desk.path("x/overtone")), converted);
-    // A folder that is only called so is no project's.
+    // A directory with this name alone is not a project's.
     fs::create_dir_all(desk.path("datasets/own")).unwrap();
     succeeds(&run(&desk, &line));
     assert_eq!(names(&desk.path("datasets")), ["own"]);
-    // In a folder below a project's, it goes to the project's.
+    // In a directory below a project's, the project's is used.
     fs::write(
         desk.path("datasets/d4rl.toml"),
         fs::read(project().join("datasets/d4rl.toml")).unwrap(),
@@ -68,8 +68,8 @@ fn converted_data_goes_to_the_users_caches() {
     assert_eq!(names(&desk.path("below")), ["runs"]);
 }
 
-/// As the Python package has them: the starter sets are trained on in any folder, and nothing is
-/// written beside them.
+/// As in the Python package: training on the starter sets works in any directory, and writes
+/// nothing next to them.
 #[test]
 fn starter_sets_come_with_an_installed_package() {
     let desk = Desk::new();
@@ -90,10 +90,10 @@ fn starter_sets_come_with_an_installed_package() {
     let trained = run(line);
     succeeds(&trained);
     let path = package.join("starter/mujoco/hopper_switching.hdf5");
-    let told = format!("the starter set in {}", path.display());
-    assert!(trained.stdout.contains(&told), "{}", trained.stdout);
+    let line = format!("the starter set in {}", path.display());
+    assert!(trained.stdout.contains(&line), "{}", trained.stdout);
 
-    // What is fetched goes to the user's caches, and is found there before a starter set.
+    // Downloads go to the user's cache, and have priority over starter sets.
     let published = desk.path("home/.cache/overtone/published/d4rl");
     fs::create_dir_all(&published).unwrap();
     let fetched = published.join("hopper_medium-v2.hdf5");
@@ -108,7 +108,7 @@ fn starter_sets_come_with_an_installed_package() {
 }
 
 #[test]
-fn what_is_not_found_is_said_in_one_sentence() {
+fn missing_data_is_reported_in_one_sentence() {
     let desk = Desk::new();
     run(&desk, "train env=hopper evaluation.episodes=0").refused();
     run(&desk, "train game=seaquest evaluation.episodes=0").refused();

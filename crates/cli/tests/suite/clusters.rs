@@ -1,5 +1,5 @@
-//! Studies on a real Slurm of three nodes, started in a folder of its own. Where Slurm is not
-//! installed, nothing of that is tested, and that is said.
+//! Studies on a real Slurm of three nodes in its own directory. Without Slurm, these tests only
+//! print that they are skipped.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command, time::Duration};
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::desk::{Desk, project, same_run, steps};
 
-/// Six cells: one that fails, and two that differ in how they are played alone, whose runs are
-/// therefore called the same.
+/// Six cells: one that fails, and two that differ only in their evaluation, whose runs have the
+/// same name.
 const STUDY: &str = "\
 seeds = [1]
 [settings]
@@ -106,12 +106,12 @@ fn a_requeued_cell_and_a_lost_node_change_nothing_and_the_page_is_the_same() {
         fs::write(desk.path("six.toml"), STUDY).unwrap();
     }
     let said = cluster.run(&desk, "study run six.toml engine=slurm");
-    assert!(said.contains(": 6 cells to do"), "{said}");
-    let told = |desk: &Desk| -> Value {
+    assert!(said.contains(": 6 cells to run"), "{said}");
+    let status_of = |desk: &Desk| -> Value {
         serde_json::from_str(&cluster.run(desk, "study status --json six")).unwrap()
     };
     let run = |desk: &Desk, cell: usize| {
-        told(desk)["cells"][cell]["run"].as_str().map(|run| desk.path(run))
+        status_of(desk)["cells"][cell]["run"].as_str().map(|run| desk.path(run))
     };
     let is_far = |cell: usize| {
         run(&desk, cell).is_some_and(|run| steps(&run).last().is_some_and(|step| *step >= 200))
@@ -123,13 +123,13 @@ fn a_requeued_cell_and_a_lost_node_change_nothing_and_the_page_is_the_same() {
     let job = format!("--jobs={array}_1");
     let node = cluster.ask("squeue", &["--noheader", "--format=%N", &job]);
     assert!(cluster.script("kill", node.trim()), "node `{node}` was not ended");
-    // What is under way is not begun a second time.
+    // Running cells are not started again.
     let again = cluster.run(&desk, "study resume six engine=slurm");
-    assert!(!again.contains("cells to do"), "{again}");
+    assert!(!again.contains("cells to run"), "{again}");
     let page = desk.path("runs/studies/six/report.html");
     cluster
         .wait("the page", || page.is_file() && cluster.ask("squeue", &["--noheader"]).is_empty());
-    let counts = &told(&desk)["counts"];
+    let counts = &status_of(&desk)["counts"];
     assert_eq!(*counts, serde_json::json!({ "failed": 1, "played": 5 }));
 
     assert_eq!(here.run("study run six.toml jobs=2").code, Some(1));
@@ -161,7 +161,7 @@ fn a_requeued_cell_and_a_lost_node_change_nothing_and_the_page_is_the_same() {
     }
 }
 
-/// What is handed to Slurm, by an `sbatch` that takes everything and numbers it.
+/// Jobs that are submitted to Slurm, by an `sbatch` that records and numbers them.
 #[test]
 fn more_tasks_than_an_array_has_are_several_arrays() {
     let words = "study run env=hopper seed=1..1002 name=many engine=slurm evaluation.episodes=0";

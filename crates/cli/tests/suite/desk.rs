@@ -1,4 +1,4 @@
-//! A folder of its own to run the program in, and what its runs must hold to.
+//! A temporary directory to run the program in, and checks of its runs.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
 
 pub use overtone_testkit::desk::{Said, names, project, said};
 
-/// A model and a run as small as they can be, on two episodes of a starter set.
+/// A minimal model and run, on two episodes of a starter set.
 pub const TINY: &str = "game=seaquest evaluation.episodes=0 evaluation.temperature=1 data.transitions=1500 \
                         model.n_layers=1 model.d_model=32 model.n_heads=2 \
                         model.context_length=5 train.batch_size=2 train.updates=4";
@@ -37,7 +37,7 @@ impl Desk {
         format!("train {TINY} data.cache={} {words}", cache.display())
     }
 
-    /// Runs what must be refused, in the sentence that stands in `tests/sentences`.
+    /// Runs `line`, which must be refused with the sentence in `tests/sentences`.
     #[track_caller]
     pub fn refuses(&self, line: &str) {
         self.run(line).refused();
@@ -52,7 +52,7 @@ impl Desk {
     }
 }
 
-/// A process of ours that is killed when it is dropped, as when a test fails.
+/// A child process that is killed when it is dropped, for example after a failed test.
 pub struct Running(Child);
 
 impl Running {
@@ -60,16 +60,16 @@ impl Running {
         Self(command.spawn().unwrap())
     }
 
-    /// Waits for its end, which must be a good one.
+    /// Waits for its end, which must be a success.
     #[track_caller]
     pub fn finish(mut self) {
         assert!(self.0.wait().unwrap().success(), "it failed");
     }
 
-    /// Kills it at once; it must not have come to its end.
+    /// Kills it at once; it must still be running.
     #[track_caller]
     pub fn kill(mut self) {
-        assert!(self.0.try_wait().unwrap().is_none(), "it was done before it was killed");
+        assert!(self.0.try_wait().unwrap().is_none(), "it ended before it was killed");
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
@@ -82,7 +82,7 @@ impl Drop for Running {
     }
 }
 
-/// What Ctrl-C does.
+/// Sends SIGINT, like Ctrl-C.
 #[track_caller]
 pub fn interrupt(process: u32) {
     let kill = format!("kill -INT {process}");
@@ -105,11 +105,11 @@ pub fn steps(run: &Path) -> Vec<u64> {
     names.iter().filter_map(|name| name.strip_prefix("step-")?.parse().ok()).collect()
 }
 
-/// Everything in the checkpoint of `step`.
+/// The files of the checkpoint of `step`.
 #[track_caller]
 pub fn checkpoint(run: &Path, step: u64) -> BTreeMap<String, Vec<u8>> {
     let folder = run.join(format!("checkpoints/step-{step:08}"));
-    // Playing adds the acting mode.
+    // An evaluation adds the acting mode.
     let files: Vec<_> = names(&folder).into_iter().filter(|name| name != "acting.json").collect();
     assert_eq!(
         files,
@@ -132,14 +132,14 @@ pub fn curves(run: &Path) -> Vec<Vec<String>> {
     lines.map(row).collect()
 }
 
-/// Asserts that both runs came to the same end by `step`, to the bit.
+/// Asserts that both runs are bit-identical at `step`.
 #[track_caller]
 pub fn same_run(one: &Path, other: &Path, step: u64) {
     assert!(checkpoint(one, step) == checkpoint(other, step), "the checkpoints differ");
     assert_eq!(curves(one), curves(other));
 }
 
-/// Copies a folder with the folders in it.
+/// Copies a directory recursively.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {

@@ -1,4 +1,4 @@
-//! Fetching a published dataset from a server on this machine, and training on it.
+//! Download of a published dataset from a local server, and training on it.
 
 mod network;
 
@@ -8,8 +8,8 @@ use overtone_testkit::{dopamine::Recorder, web_server::WebServer};
 
 use crate::desk::{Desk, Said, names, project, said};
 
-/// A folder of datasets with the published descriptions alone, in which a game's run has two
-/// files; and a mirror's folder for each, as [`WebServer::of_folder`] serves it.
+/// A datasets directory with only the dataset cards, in which a game's run has two files; and a
+/// mirror's directory for each, as [`WebServer::of_folder`] serves it.
 struct Mirror {
     desk: Desk,
     games: PathBuf,
@@ -38,8 +38,8 @@ impl Mirror {
         Self { desk, games, robots }
     }
 
-    /// The program with the words of `line` in this folder of datasets, without a proxy and
-    /// with the system's authorities.
+    /// The program with the words of `line` and this datasets directory, without a proxy and with
+    /// the system's authorities.
     fn command(&self, line: &str) -> Command {
         let mut command = self.desk.command(line);
         for proxy in ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"] {
@@ -67,7 +67,7 @@ fn a_game_is_fetched_checked_and_trained_on() {
     let mirror = Mirror::new();
     let server = WebServer::of_folder(mirror.games.clone(), 100);
     let line = format!("download game=seaquest from=http://{}", server.address);
-    // The plan alone fetches nothing.
+    // The plan does not download anything.
     let text = mirror.succeeds(&format!("{line} plan=true"));
     for part in ["data: The DQN Replay Dataset", "Seaquest, run 1, 2 of 2 files", "licence: See"] {
         assert!(text.contains(part), "{part}: {text}");
@@ -80,7 +80,7 @@ fn a_game_is_fetched_checked_and_trained_on() {
     let text = mirror.succeeds(&line);
     let run = "datasets/published/dqn-replay/Seaquest/1";
     let path = mirror.desk.path(run);
-    assert!(text.contains(&format!("it is in {}", path.display())), "{text}");
+    assert!(text.contains(&format!("saved to {}", path.display())), "{text}");
     assert!(text.contains("use it:   overtone train game=seaquest"), "{text}");
     let logs = mirror.desk.path(run).join("replay_logs");
     let original = mirror.games.join("Seaquest/1/replay_logs");
@@ -94,14 +94,14 @@ fn a_game_is_fetched_checked_and_trained_on() {
     let asked = server.requests.lock().unwrap().len();
     assert!(mirror.succeeds(&line).contains("plan: all 12 files are in "));
     assert_eq!(server.requests.lock().unwrap().len(), asked);
-    // It is sound, and what training takes.
+    // It passes the check, and training uses it.
     let lint = mirror.run(&format!("data lint {}", path.display()));
     assert_eq!(lint.code, Some(0), "{}", lint.stdout);
     assert!(lint.stdout.contains("compared with dqn-replay.toml"), "{}", lint.stdout);
     let tiny = crate::desk::TINY.replace("data.transitions=1500", "data.transitions=300");
     let text = mirror.succeeds(&format!("train {tiny}"));
     assert!(text.contains("data: the published DQN Replay Dataset in "), "{text}");
-    // As long as a file of it is to come, it is not used.
+    // An incomplete dataset is not used.
     let last = "$store$_observation_ckpt.1.gz";
     fs::rename(logs.join(last), logs.join(format!("{last}.partial"))).unwrap();
     mirror.run(&format!("train {tiny}")).refused();
@@ -116,7 +116,7 @@ fn some_files_of_a_game() {
     let logs = mirror.desk.path("datasets/published/dqn-replay/Seaquest/1/replay_logs");
     assert_eq!(names(&logs).len(), 6);
     assert!(names(&logs).iter().all(|name| name.ends_with("_ckpt.1.gz")), "{:?}", names(&logs));
-    // Run 2 is not there.
+    // Run 2 does not exist.
     let words = format!("{line} run=2 parallel=1");
     mirror.run(&words).refused();
 }
@@ -140,7 +140,7 @@ fn a_robot_is_fetched_and_trained_on() {
 }
 
 #[test]
-fn what_cannot_be_fetched() {
+fn invalid_downloads_are_refused() {
     let mirror = Mirror::new();
     let refuses = |words: &str| {
         mirror.run(&format!("download {words}")).refused();
@@ -160,7 +160,7 @@ fn what_cannot_be_fetched() {
     refuses("game=seaquest selection=all");
     refuses("game=seaquest from=mirror.org");
     refuses("gam=seaquest");
-    // Nothing is written, and nobody but the mirror is asked.
+    // Nothing is written, and only the mirror gets requests.
     let elsewhere = WebServer::of_folder(mirror.games.clone(), usize::MAX);
     let to = format!("Location: http://{}/a", elsewhere.address);
     let server = WebServer::start(move |_, stream| {

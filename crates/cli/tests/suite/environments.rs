@@ -1,4 +1,4 @@
-//! Gymnasium's environments: recorded, learned from, and played.
+//! Gymnasium's environments: recording, training and evaluation.
 
 use std::{fs, path::Path};
 
@@ -19,7 +19,8 @@ struct Recorded {
     terminated: bool,
 }
 
-/// `n` episodes of `task`, in which `act` is told an observation and a number of its own.
+/// `n` episodes of `task` with the actions of `act`, which gets the observation, the episode and a
+/// random number.
 fn record(task: &Task, n: u64, act: impl Fn(&[f32], u64, u64) -> f32) -> Vec<Recorded> {
     let mut env = Gymnasium.open(task, &task.simulation, 1).unwrap();
     let seen = |env: &dyn VectorEnv| {
@@ -81,14 +82,14 @@ fn report(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// CartPole from poor records to an agent that is far better than random play, which gets 22: with
-/// the reference's dropout and tokens and a short warm-up at its own temperature, and better yet at
-/// half of it, because the records' own policies act at random in part.
+/// CartPole from poor recordings to an agent far above random actions, which score 22. It has the
+/// reference's dropout and tokens and a short warm-up. Half of its temperature is even better,
+/// because the recorded policies act partly at random.
 #[test]
-fn a_pole_is_balanced_by_what_was_learned() {
+fn a_trained_agent_balances_a_pole() {
     let desk = Desk::new();
     let task = Gymnasium.task("CartPole-v1").unwrap();
-    // At random three times in ten to ten in ten.
+    // Three to ten of ten actions are random.
     let act = |seen: &[f32], episode: u64, draw: u64| match draw % 10 < 3 + episode % 8 {
         true => (draw / 10 % 2) as f32,
         false => f32::from(seen[2] + 0.3 * seen[3] > 0.0),
@@ -101,9 +102,8 @@ fn a_pole_is_balanced_by_what_was_learned() {
     let stdout = desk.succeeds(
         "train task=gymnasium/cartpole-v1 data.path=cartpole.hdf5 model.n_layers=1 \
          model.d_model=32 model.context_length=5 model.dropout=0.1 model.time=episode \
-         model.return_unit=scale train.batch_size=64 train.updates=400 \
-         train.warmup_tokens=200000 evaluation.episodes=10 evaluation.target=500 \
-         evaluation.temperature=1",
+         model.return_unit=scale train.batch_size=64 train.updates=400 train.warmup_tokens=200000 \
+         evaluation.episodes=10 evaluation.target=500 evaluation.temperature=1",
     );
     assert!(!stdout.contains("odd:"), "{stdout}");
     let run = desk.only_run("runs");
@@ -123,7 +123,7 @@ fn a_pole_is_balanced_by_what_was_learned() {
         episodes.map(|episode| episode["environment_seed"].as_u64().unwrap()).collect()
     };
     assert_eq!(seeds(&played).len(), 10);
-    // The checkpoint says the task's spaces: played again, one at a time.
+    // The checkpoint contains the task's spaces: evaluated again without parallel episodes.
     desk.succeeds("evaluate rollouts episodes=10 target=500 parallel=1 out=again.json");
     let again = report(&desk.path("again.json"));
     assert_eq!((seeds(&again), &again["episodes"]), (seeds(&played), &played["episodes"]));
@@ -132,12 +132,12 @@ fn a_pole_is_balanced_by_what_was_learned() {
     assert!(at_half > 2.5 * mean, "recorded {mean}, played {at_half}");
 }
 
-/// A pendulum's torques go up to 2: an agent that learns to push with all of it does.
+/// A pendulum's torques go up to 2: an agent that learns full torque uses it.
 #[test]
 fn actions_are_learned_and_played_between_their_bounds() {
     let desk = Desk::new();
     let task = Gymnasium.task("Pendulum-v1").unwrap();
-    // With the velocity, as hard as it can: to and fro.
+    // Full torque in the direction of the velocity.
     let act = |seen: &[f32], _, draw: u64| {
         (2.0 * (8.0 * seen[2]).tanh() + (draw % 100) as f32 / 1000.0).clamp(-2.0, 2.0)
     };
@@ -152,7 +152,7 @@ fn actions_are_learned_and_played_between_their_bounds() {
     let recorded: Vec<f64> = episodes.iter().map(|episode| episode.rewards.iter().sum()).collect();
     let played = report(&desk.only_run("runs").join("evaluation.json"));
     let score = played["targets"][0]["raw_return"]["mean"].as_f64().unwrap();
-    // Pushing half as hard or not at all is another motion, with another cost.
+    // Half or no torque is another motion, with another cost.
     let [weak, idle] = [0.5, 0.0].map(|share| {
         let weaker = |seen: &[f32], n, draw| share * act(seen, n, draw);
         let episodes = record(task, 4, weaker);
@@ -214,7 +214,7 @@ for kind in (Short, Endless, Clock):
 "#;
 
 #[test]
-fn what_an_environment_prints_is_not_on_standard_output() {
+fn output_of_an_environment_is_not_on_standard_output() {
     let desk = Desk::new();
     fs::write(desk.path("loud.py"), LOUD).unwrap();
     let record = "record task=gymnasium/loud:Short-v0 to=short.hdf5 transitions=40";
@@ -224,8 +224,9 @@ fn what_an_environment_prints_is_not_on_standard_output() {
     for line in ["a greeting", "a greeting from below", "a reset"] {
         assert!(said.stderr.lines().any(|said| said == line), "{line}: {}", said.stderr);
     }
-    // Without a limit: how to set one is said before the start.
-    let line = "gymnasium/loud:Short-v0 has no step limit: an episode of 10000 steps is an error";
+    // Without a limit, a line before the start explains how to set one.
+    let line =
+        "gymnasium/loud:Short-v0 does not have a step limit: an episode of 10000 steps is an error";
     assert!(
         said.stdout.contains(line) && said.stdout.contains("episode_steps="),
         "{}",
@@ -237,7 +238,7 @@ fn what_an_environment_prints_is_not_on_standard_output() {
 }
 
 #[test]
-fn values_that_float32_makes_equal_are_said_while_they_are_recorded() {
+fn values_that_float32_makes_equal_are_reported_while_recording() {
     let desk = Desk::new();
     fs::write(desk.path("loud.py"), LOUD).unwrap();
     let said = desk.run("record task=gymnasium/loud:Clock-v0 to=clock.hdf5 transitions=200");
@@ -267,7 +268,7 @@ fn an_episode_that_never_ends_is_an_error() {
 }
 
 #[test]
-fn what_is_not_there_is_said_before_training() {
+fn missing_environments_are_reported_before_training() {
     let desk = Desk::new();
     desk.refuses("train task=gymnasium/CartPool-v1");
     desk.refuses("train task=gymnasium/LunarLander-v3 data.path=x.hdf5");

@@ -1,4 +1,4 @@
-//! What is said when something is wrong: one sentence that names it and says what to do.
+//! Errors: one sentence with the reason and what to do.
 
 use std::{fs, path::Path};
 
@@ -34,12 +34,12 @@ fn options() {
     refuses("device=cuda");
     #[cfg(feature = "cuda")]
     refuses("device=cuda:99");
-    // None of these left a run behind, which `evaluate` would take for the newest one.
+    // None of these created a run, which would be the newest one for `evaluate`.
     assert_eq!(names(&desk.path("runs")), [""; 0]);
 }
 
 #[test]
-fn what_cannot_be_asked_is_found_before_training() {
+fn invalid_evaluations_are_refused_before_training() {
     let desk = Desk::new();
     let refuses = |words: &str| {
         desk.refuses(&desk.tiny(&format!("evaluation.episodes=1 {words}")));
@@ -98,7 +98,7 @@ fn runs_that_are_not_there() {
     desk.refuses("resume");
 }
 
-/// Where no run can be kept; a file in the way stops root as well.
+/// A runs directory that cannot be created; a file blocks the path, also for root.
 #[test]
 fn runs_folder_that_cannot_be_written() {
     let desk = Desk::new();
@@ -108,7 +108,7 @@ fn runs_folder_that_cannot_be_written() {
 }
 
 #[test]
-fn data_that_is_not_there() {
+fn missing_data() {
     let desk = Desk::new();
     let refuses = |words: &str| {
         desk.refuses(&desk.tiny(words));
@@ -118,7 +118,7 @@ fn data_that_is_not_there() {
     refuses("data.run=7");
     refuses("data.run=4");
     fs::write(desk.path("file"), "").unwrap();
-    // Where it cannot be seen whether it is there.
+    // A path whose existence cannot be checked.
     refuses("dataset=file/a.npz");
     let own = project_data("Seaquest");
     refuses(&format!("data.path={} data.run=4", own.display()));
@@ -152,7 +152,7 @@ fn a_truncated_shard() {
     assert!(left.iter().all(|folder| names(folder).is_empty()), "half a conversion: {left:?}");
 }
 
-/// Replaces file `name` of a small log by `bytes`, and has it refused.
+/// Replaces file `name` of a small log by `bytes`, and checks that it is refused.
 #[track_caller]
 fn refuses_shard(name: &str, bytes: &[u8]) {
     let desk = Desk::new();
@@ -194,7 +194,7 @@ fn without_ale_py() {
     fs::write(desk.path(".venv/pyvenv.cfg"), "").unwrap();
     elsewhere(&desk).refused();
     elsewhere(&desk).refused();
-    // Training alone needs none of it, and the trained agent is refused in the same words.
+    // Training without evaluation does not need ale-py; the evaluation has the same error.
     let alone = desk.command(&desk.tiny("")).env_remove("VIRTUAL_ENV").output().unwrap();
     assert_eq!(said(alone).code, Some(0));
     let evaluate = desk.command("evaluate rollouts").env_remove("VIRTUAL_ENV").output().unwrap();
@@ -225,7 +225,7 @@ fn without_the_rom() {
 }
 
 #[test]
-fn a_loss_that_is_no_number() {
+fn a_loss_that_is_nan() {
     let desk = Desk::new();
     let words = "train.learning_rate=1e30 train.warmup_tokens=0 train.checkpoint_every=1";
     let said = desk.run(&desk.tiny(words));

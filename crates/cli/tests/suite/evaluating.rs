@@ -1,5 +1,4 @@
-//! Evaluations that are not of a run's own weights as trained: where their reports go, and what
-//! is said of them.
+//! Evaluations of other weights or protocols than a run's own: their reports and output.
 
 use std::{
     fs,
@@ -13,7 +12,7 @@ use crate::{
     runs::events,
 };
 
-/// A robot's model and run as small as they can be.
+/// A minimal model and run of a robot.
 fn tiny(words: &str) -> String {
     format!(
         "train env=hopper evaluation.episodes=0 model.n_layers=1 model.d_model=16 \
@@ -58,17 +57,18 @@ fn another_runs_checkpoint_is_never_reported_as_this_runs() {
     let out = run.join("evaluation-other.json");
     let path = relative(&desk, &foreign);
     desk.succeeds(&format!("{words} checkpoint={} out={}", path.display(), out.display()));
-    let told = report(&out);
+    let written = report(&out);
     let absolute = foreign.canonicalize().unwrap().display().to_string();
-    assert_eq!(told["checkpoint"]["path"], absolute);
-    assert_ne!(told["episodes"], own["episodes"], "another agent");
+    assert_eq!(written["checkpoint"]["path"], absolute);
+    assert_ne!(written["episodes"], own["episodes"], "another agent");
     assert_eq!(points(&run), 1, "no point of another run's weights");
-    // Its command plays these weights again.
-    let command = told["command"].as_str().unwrap().strip_prefix("overtone ").unwrap().to_owned();
+    // Its command evaluates these weights again.
+    let command =
+        written["command"].as_str().unwrap().strip_prefix("overtone ").unwrap().to_owned();
     assert!(command.contains(&format!(" checkpoint={absolute} ")), "{command}");
     desk.succeeds(&format!("{command} out=again.json"));
-    assert_eq!(report(&desk.path("again.json"))["episodes"], told["episodes"]);
-    // On the page it is a chosen one, and it can be filmed.
+    assert_eq!(report(&desk.path("again.json"))["episodes"], written["episodes"]);
+    // The page lists it as chosen, and it can be filmed.
     desk.succeeds(&format!("report {} video=false replications=100", name.display()));
     let scores = fs::read_to_string(run.join("report-scores.csv")).unwrap();
     let row = |file: &str| scores.lines().find(|row| row.contains(file)).unwrap().to_owned();
@@ -89,18 +89,18 @@ fn a_runs_own_checkpoint_may_be_named_by_its_folder() {
             "evaluate rollouts episodes=1 target=100 checkpoint={}",
             path.display()
         ));
-        let told = report(&run.join("evaluation.json"));
-        assert_eq!(told["checkpoint"]["path"], "checkpoints/step-00000004");
-        assert!(told["command"].as_str().unwrap().contains(" checkpoint=4 "), "{told}");
+        let written = report(&run.join("evaluation.json"));
+        assert_eq!(written["checkpoint"]["path"], "checkpoints/step-00000004");
+        assert!(written["command"].as_str().unwrap().contains(" checkpoint=4 "), "{written}");
         fs::remove_file(run.join("evaluation.json")).unwrap();
     }
     assert_eq!(points(&run), 2);
 }
 
 #[test]
-fn what_is_played_otherwise_than_trained_has_a_report_of_its_own() {
+fn a_protocol_other_than_training_has_its_own_report() {
     let desk = Desk::new();
-    // As training asks for it, too.
+    // The same in training.
     desk.succeeds(&tiny(
         "head=gaussian evaluation.episodes=1 evaluation.target=100 evaluation.actions=sample",
     ));
@@ -127,18 +127,18 @@ fn what_is_played_otherwise_than_trained_has_a_report_of_its_own() {
         desk.succeeds(&format!("{words} {options}"));
         assert!(run.join(name).is_file(), "{options}");
     }
-    // What is recorded is v4: to say so changes nothing.
+    // The data is of v4, so naming it changes nothing.
     desk.succeeds(&format!("{words} protocol=v4 actions=mode"));
     assert_eq!(points(&run), 2);
     assert_eq!(report(&run.join("evaluation.json"))["episodes"], own["episodes"]);
-    // Other episodes lie beside it, and are no point of the curve.
+    // Other episodes have another file, and are not on the curve.
     for (options, name) in [
         ("episodes=1 target=100 seed=2", "evaluation-seed2.json"),
         ("episodes=2 target=100", "evaluation-n2.json"),
         ("episodes=2 target=50 seed=3", "evaluation-n2-seed3-target50.json"),
     ] {
         let said = desk.succeeds(&format!("evaluate rollouts {options}"));
-        assert!(said.contains("is of other episodes and stays"), "{said}");
+        assert!(said.contains("is about other episodes and is kept"), "{said}");
         assert!(run.join(name).is_file(), "{options}");
     }
     assert_eq!(report(&run.join("evaluation.json"))["episodes"], own["episodes"]);
@@ -153,7 +153,7 @@ fn what_is_played_otherwise_than_trained_has_a_report_of_its_own() {
 }
 
 #[test]
-fn where_an_ablation_cannot_be_written_nothing_is_played() {
+fn an_ablation_without_a_writable_page_is_refused() {
     let desk = Desk::new();
     desk.succeeds(&tiny(""));
     fs::create_dir(desk.path("page.json")).unwrap();
@@ -179,7 +179,7 @@ fn a_video_of_an_evaluation_that_is_no_more_is_filmed_again() {
     let first = shown();
     assert!(page().contains("update 4, matched protocol, target 100, episode "), "{}", page());
     assert!(!films(""), "it is the same");
-    // Other episodes; and one that someone chose is left as it is.
+    // Other episodes; and a video that the user chose is kept.
     fs::remove_file(run.join("evaluation.json")).unwrap();
     desk.succeeds("evaluate rollouts episodes=3 target=100 seed=2");
     assert!(films(""));
@@ -187,7 +187,7 @@ fn a_video_of_an_evaluation_that_is_no_more_is_filmed_again() {
     desk.succeeds("video episode=worst steps=4");
     assert!(!films(""));
     assert!(page().contains(" (worst), "), "{}", page());
-    // Nobody knows what this shows.
+    // Without its description, the content of the video is unknown.
     fs::remove_file(run.join("video.gif.json")).unwrap();
     assert!(!films("video=false") && !page().contains(" protocol, target 100, episode "));
     assert!(films(""));
@@ -205,7 +205,7 @@ fn a_runs_folder_may_have_a_comma_in_its_name() {
     desk.refuses("evaluate rollouts run=a,b, episodes=1");
 }
 
-/// An agent is played as was chosen for its own weights, and for no other.
+/// An agent's acting mode is the choice for its own weights only.
 #[test]
 fn a_choice_is_of_the_weights_that_were_played() {
     let desk = Desk::new();
@@ -214,25 +214,28 @@ fn a_choice_is_of_the_weights_that_were_played() {
     let acting = |step: u64| report(&run.join(format!("checkpoints/step-{step:08}/acting.json")));
     let last = acting(4);
     desk.succeeds("evaluate choose checkpoint=2 episodes=1");
-    assert_eq!(acting(4), last, "it is of other weights");
+    assert_eq!(acting(4), last, "it belongs to other weights");
     let before = acting(2);
     assert_eq!((&last["step"], &before["step"]), (&4.into(), &2.into()));
     for (checkpoint, choice) in [("2", &before), ("4", &last)] {
         desk.succeeds(&format!("evaluate rollouts checkpoint={checkpoint} episodes=1 out=p.json"));
         assert_eq!(report(&desk.path("p.json"))["choice"], *choice, "{checkpoint}");
     }
-    // Weights of another run have no place here.
+    // Weights of another run are refused.
     desk.succeeds(&tiny("runs=other"));
     let foreign = desk.only_run("other").join("checkpoints/step-00000004").canonicalize().unwrap();
     let line = format!("evaluate choose runs=runs episodes=1 checkpoint={}", foreign.display());
     desk.refuses(&line);
     let words = format!("evaluate rollouts runs=runs episodes=1 checkpoint={}", foreign.display());
     desk.succeeds(&format!("{words} out=p.json"));
-    assert!(report(&desk.path("p.json"))["choice"].is_null(), "updates alone tell no weights");
+    assert!(
+        report(&desk.path("p.json"))["choice"].is_null(),
+        "equal updates are not equal weights"
+    );
 }
 
 #[test]
-fn what_was_chosen_is_said_whole() {
+fn the_whole_choice_is_printed() {
     let desk = Desk::new();
     desk.succeeds(&tiny(""));
     let said = desk.succeeds("evaluate choose return_quantiles=0.75 target=2000 episodes=1");
@@ -243,7 +246,7 @@ fn what_was_chosen_is_said_whole() {
     desk.refuses("evaluate choose return_quantiles= target=p50");
 }
 
-/// It is the run's own from then on, and everything else has a name that tells.
+/// The choice is the run's own mode, and reports of other modes have other names.
 #[test]
 fn a_temperature_is_chosen_after_training() {
     let desk = Desk::new();
@@ -260,27 +263,27 @@ fn a_temperature_is_chosen_after_training() {
     assert_eq!(played()["protocol"]["acting"]["temperature"].as_f64(), Some(chosen));
     let differs = |report: &Value| {
         let all = report["differences"].as_array().unwrap().clone();
-        all.iter().any(|told| told["setting"] == "temperature")
+        all.iter().any(|written| written["setting"] == "temperature")
     };
     assert_eq!(differs(&played()), chosen != 1.0);
 
-    // Two others that were not chosen, of which one is not among those there were.
+    // Two other temperatures; one was not a candidate.
     desk.succeeds("evaluate rollouts episodes=1 target=5 temperature=2");
     let other = report(&run.join("evaluation-t2.json"));
     assert!(differs(&other) && other["choice"].is_null(), "{other}");
     desk.succeeds("evaluate rollouts episodes=1 target=5 protocol=released released_target=5");
     let released = report(&run.join("evaluation-released.json"));
     assert_eq!(released["protocol"]["acting"]["temperature"].as_f64(), Some(1.0));
-    assert!(released["choice"].is_null(), "the reference's, whatever was chosen");
+    assert!(released["choice"].is_null(), "the reference's, not the chosen one");
 
-    // Killed while it chose, the run goes on with that and plays the same.
+    // Killed while choosing, the run resumes the choice with the same result.
     let before = played()["episodes"].clone();
     fs::remove_file(acting_of(&run)).unwrap();
     fs::remove_file(run.join("evaluation.json")).unwrap();
     desk.succeeds("resume");
     assert_eq!(report(&acting_of(&run)), choice);
     assert_eq!(played()["episodes"], before);
-    assert!(desk.succeeds("resume").contains("is finished and was played"));
+    assert!(desk.succeeds("resume").contains("is finished and evaluated"));
 
     desk.succeeds("report video=false");
     let page = fs::read_to_string(run.join("report.md")).unwrap();
@@ -292,7 +295,7 @@ fn a_temperature_is_chosen_after_training() {
     desk.refuses("evaluate rollouts");
 }
 
-/// In other episodes than those of a score; what it chooses is played by hand.
+/// The choice uses other episodes than scores; its mode can be set by hand.
 #[test]
 fn a_temperature_is_chosen_by_other_episodes() {
     let desk = Desk::new();
@@ -310,7 +313,7 @@ fn a_temperature_is_chosen_by_other_episodes() {
     let best = if mean(&curve[1]) > mean(&curve[0]) { 0.05 } else { 1.0 };
     assert!((found["chosen"]["temperature"].as_f64().unwrap() - best).abs() < 1e-6, "{found}");
     assert!(said.contains(&format!("temperature={best}")) && said.contains("seed 1001"), "{said}");
-    // The same episodes as an evaluation of that seed plays, at a temperature that was not chosen.
+    // The same episodes as in an evaluation of that seed, at another temperature.
     let (other, at) = if best < 1.0 { (1.0, 0) } else { (0.05, 1) };
     desk.succeeds(&format!(
         "evaluate rollouts seed=1001 episodes=2 target=5 temperature={other} out=again.json"
@@ -323,10 +326,10 @@ fn a_temperature_is_chosen_by_other_episodes() {
     desk.refuses("evaluate choose runs=real");
 }
 
-/// Whether a robot's agent is told a return, or to act as the best did, is chosen with how much it
-/// asks for. Who asks for a return is heard.
+/// The choice for a robot's agent is between return quantiles and top percentages. An explicit
+/// target overrides the choice.
 #[test]
-fn acting_as_the_best_is_a_way_to_play() {
+fn a_top_percent_is_an_acting_mode() {
     let desk = Desk::new();
     let words = "model.n_layers=1 model.d_model=16 train.updates=2 train.batch_size=4 \
                  evaluation.episodes=2";
@@ -347,17 +350,17 @@ fn acting_as_the_best_is_a_way_to_play() {
         at(&chosen["mode"]["top_percent"])
     );
 
-    // Told a share, it heeds no target.
+    // With a top percent, the target has no effect.
     let returns = |words: &str| -> Value {
-        desk.succeeds(&format!("evaluate rollouts episodes=2 {words} out=told.json"));
-        report(&desk.path("told.json"))
+        desk.succeeds(&format!("evaluate rollouts episodes=2 {words} out=one.json"));
+        report(&desk.path("one.json"))
     };
     let tenth = returns("top_percent=10");
     assert_eq!(tenth["protocol"]["acting"]["top_percent"], 10.0);
     assert_eq!(tenth["heeds"]["target"], false);
     assert!(tenth["command"].as_str().unwrap().contains("top_percent=10"), "{tenth}");
     assert!(!tenth["command"].as_str().unwrap().contains("target="), "{tenth}");
-    let said = desk.succeeds("evaluate rollouts episodes=2 top_percent=10 out=told.json");
+    let said = desk.succeeds("evaluate rollouts episodes=2 top_percent=10 out=one.json");
     assert!(!said.contains("Mode: ") && said.contains("top 10 %"), "{said}");
     for other in ["target=p5", "return_quantile=0.5"] {
         desk.refuses(&format!("evaluate rollouts top_percent=10 {other}"));
@@ -365,7 +368,7 @@ fn acting_as_the_best_is_a_way_to_play() {
     let other = returns("top_percent=100");
     assert_ne!(tenth["targets"][0]["raw_return"], other["targets"][0]["raw_return"]);
 
-    // Asked for a return it is told that, in the best of the ways that ask.
+    // With a target it uses the best of the modes with a target.
     let asked = returns("target=p50");
     assert_eq!(asked["protocol"]["acting"]["top_percent"], 0.0, "{}", asked["protocol"]);
     assert_eq!(asked["heeds"]["target"], true);
@@ -375,12 +378,12 @@ fn acting_as_the_best_is_a_way_to_play() {
     assert_eq!(asked["choice"]["curve"].as_array().unwrap().len(), 4);
     assert_eq!(asked["choice"]["chosen"], way["mode"]);
 
-    // A score is of other episodes than those that chose.
+    // The episodes of the choice are refused for a score.
     desk.refuses("evaluate rollouts seed=1001");
-    // Also by the other name of how the data was recorded; and another protocol has its choice too.
+    // Also by another name of the same protocol; and another protocol has its choice too.
     desk.refuses("evaluate rollouts seed=1001 protocol=v4");
     assert_eq!(returns("protocol=v5")["choice"], choice);
-    // Whoever names the way.
+    // Also if the user names the mode.
     let of_a_share = |wanted: bool| {
         let is_chosen = |point: &&Value| (point["mode"] == choice["chosen"]) == wanted;
         let mut share =
@@ -392,7 +395,7 @@ fn acting_as_the_best_is_a_way_to_play() {
     }
     let share = of_a_share(false).unwrap();
     desk.succeeds(&format!(
-        "evaluate rollouts seed=1001 episodes=1 top_percent={share} out=told.json"
+        "evaluate rollouts seed=1001 episodes=1 top_percent={share} out=one.json"
     ));
     desk.refuses("evaluate rollouts top_percent=20");
     desk.succeeds("evaluate choose target=2000 episodes=1");
@@ -413,9 +416,9 @@ fn acting_as_the_best_is_a_way_to_play() {
     desk.refuses("evaluate rollouts top_percent=10");
 }
 
-/// What a run's settings say of playing holds for every command that plays it.
+/// A run's evaluation settings hold for every command that evaluates it.
 #[test]
-fn a_way_that_is_said_in_training_is_the_runs_own() {
+fn a_mode_in_the_settings_is_the_runs_own() {
     for (words, key, value, other, file) in [
         ("top_percent=10", "top_percent", 10.0, "top_percent=100", "evaluation-top100.json"),
         ("return_quantile=0.5", "return_quantile", 0.5, "return_quantile=1", "evaluation-q1.json"),
@@ -426,7 +429,7 @@ fn a_way_that_is_said_in_training_is_the_runs_own() {
              train.batch_size=4 evaluation.episodes=2 evaluation.{words}"
         ));
         let run = desk.only_run("runs");
-        assert!(!acting_of(&run).exists(), "{words}: nothing was left to choose");
+        assert!(!acting_of(&run).exists(), "{words}: nothing to choose");
         let trained = report(&run.join("evaluation.json"));
         assert_eq!(trained["protocol"]["acting"][key], value, "{words}");
         desk.succeeds("evaluate rollouts episodes=2");
@@ -435,16 +438,16 @@ fn a_way_that_is_said_in_training_is_the_runs_own() {
         assert_eq!(played["episodes"], trained["episodes"], "{words}");
         desk.succeeds(&format!("evaluate rollouts episodes=1 {other}"));
         assert!(run.join(file).exists(), "{words}");
-        // Nothing is lost.
+        // The earlier report is kept.
         desk.succeeds("evaluate rollouts episodes=1");
         assert!(run.join("evaluation-n1.json").exists(), "{words}");
         assert_eq!(report(&run.join("evaluation.json"))["episodes"], trained["episodes"]);
     }
 }
 
-/// What is said holds in every way among which the rest is chosen.
+/// A fixed setting holds in every candidate mode.
 #[test]
-fn what_is_said_holds_in_every_way() {
+fn a_fixed_setting_holds_in_every_mode() {
     let desk = Desk::new();
     desk.succeeds(
         "train task=gymnasium/CartPole-v1 model.n_layers=1 model.d_model=16 train.updates=2 \
@@ -462,9 +465,9 @@ fn what_is_said_holds_in_every_way() {
     assert_eq!(protocol(), trained);
 }
 
-/// As a transformer, a perceptron that is told returns may be told shares in their place.
+/// A return-conditioned perceptron may be conditioned on a top percent, like a transformer.
 #[test]
-fn a_perceptron_may_be_told_shares_too() {
+fn a_perceptron_may_have_top_percents_too() {
     let desk = Desk::new();
     let said = desk.succeeds(
         "train env=hopper algorithm=rvs model.top_percents=10,100 model.d_model=16 \
@@ -474,9 +477,9 @@ fn a_perceptron_may_be_told_shares_too() {
     let run = desk.only_run("runs");
     assert_eq!(report(&acting_of(&run))["curve"].as_array().unwrap().len(), 3);
     let played = |percent: u8| {
-        let words = format!("evaluate rollouts episodes=2 top_percent={percent} out=told.json");
+        let words = format!("evaluate rollouts episodes=2 top_percent={percent} out=one.json");
         desk.succeeds(&words);
-        report(&desk.path("told.json"))
+        report(&desk.path("one.json"))
     };
     let [tenth, all] = [10, 100].map(played);
     assert_eq!(tenth["protocol"]["acting"]["top_percent"], 10.0);
@@ -484,10 +487,10 @@ fn a_perceptron_may_be_told_shares_too() {
     assert_eq!(played(0)["heeds"]["target"], true);
     let said = desk.run(&format!("export {} out", run.display()));
     said.refused();
-    assert!(!said.stderr.contains("so can top_percent"), "{said:?}");
+    assert!(!said.stderr.contains("or top_percent="), "{said:?}");
 }
 
-/// What a robot's agent may ask for is chosen as a temperature is.
+/// The return quantile of a robot's agent is chosen like a temperature.
 #[test]
 fn a_quantile_is_chosen_after_training() {
     let desk = Desk::new();
@@ -505,7 +508,7 @@ fn a_quantile_is_chosen_after_training() {
     assert_eq!(played["protocol"]["acting"]["return_quantile"].as_f64(), Some(chosen));
     let command = played["command"].as_str().unwrap();
     assert!(command.contains(&format!("return_quantile={short}")), "{command}");
-    // Of two that are named, in as many episodes as are asked for; and one that is said.
+    // A choice of two named quantiles, with a named number of episodes; and a fixed one.
     desk.refuses("evaluate choose return_quantiles=0.5,1.5");
     desk.succeeds("evaluate choose return_quantiles=0.3,0.6 episodes=2");
     let choice = report(&acting_of(&run));
@@ -522,7 +525,7 @@ fn a_quantile_is_chosen_after_training() {
 }
 
 #[test]
-fn an_agent_whose_share_is_said_tries_no_other_way_to_be_told() {
+fn an_agent_with_a_fixed_top_percent_tries_no_other() {
     let tiny = "model.n_layers=1 model.d_model=16 model.context_length=4 train.batch_size=4 \
                 train.updates=3 evaluation.episodes=2 evaluation.top_percent=10";
     let desk = Desk::new();
@@ -531,7 +534,7 @@ fn an_agent_whose_share_is_said_tries_no_other_way_to_be_told() {
     assert!(!acting_of(&run).exists());
     let played = report(&run.join("evaluation.json"));
     assert_eq!(played["protocol"]["acting"]["top_percent"], 10.0);
-    // One that draws from a list still tries temperatures.
+    // An agent with discrete actions still has candidate temperatures.
     desk.succeeds(&format!("train task=gymnasium/CartPole-v1 {tiny} runs=pole"));
     let run = desk.only_run("pole");
     let choice = report(&acting_of(&run));

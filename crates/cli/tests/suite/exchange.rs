@@ -1,4 +1,4 @@
-//! Agents that go out to other programs and come back.
+//! Export of agents to other programs, and import.
 
 use std::fs;
 
@@ -12,8 +12,8 @@ const TINY: &str = "env=hopper model.n_layers=2 model.d_model=16 model.context_l
 
 /// The report of an evaluation by these words.
 fn played(desk: &Desk, words: &str) -> Value {
-    desk.succeeds(&format!("evaluate rollouts {words} out=told.json"));
-    serde_json::from_slice(&fs::read(desk.path("told.json")).unwrap()).unwrap()
+    desk.succeeds(&format!("evaluate rollouts {words} out=one.json"));
+    serde_json::from_slice(&fs::read(desk.path("one.json")).unwrap()).unwrap()
 }
 
 #[test]
@@ -21,9 +21,9 @@ fn an_agent_goes_out_and_comes_back_equal() {
     goes_out_and_comes_back("model.return_unit=scale");
 }
 
-/// transformers' model has a table of timesteps, which is zeros where ours has none.
+/// transformers' model has an embedding of timesteps, which is zero if ours has none.
 #[test]
-fn so_does_one_that_knows_its_timestep() {
+fn an_agent_with_timesteps_comes_back_equal() {
     goes_out_and_comes_back("model.return_unit=scale model.time=episode");
 }
 
@@ -44,10 +44,10 @@ fn one_with_a_range_of_returns_plays_the_same() {
     }
 }
 
-/// transformers knows no shares of the best episodes and no model of returns: an agent that acts as
-/// in a share needs neither.
+/// transformers supports neither top percentages nor return models; an agent with a fixed top
+/// percent does not need them.
 #[test]
-fn one_that_acts_as_the_best_is_told_any_return() {
+fn an_agent_with_a_top_percent_ignores_returns() {
     let desk = Desk::new();
     let quick = TINY.replace("top_percents=none", "top_percents=10,100");
     desk.succeeds(&format!("train {quick}"));
@@ -64,9 +64,9 @@ fn one_that_acts_as_the_best_is_told_any_return() {
     let mut all = Vec::new();
     for percent in [10, 100] {
         let said = desk.succeeds(&format!("export to=out{percent} top_percent={percent}"));
-        assert!(said.contains(&format!("as in the best {percent} %")), "{said}");
+        assert!(said.contains(&format!("conditioned on the top {percent} %")), "{said}");
         let card = fs::read_to_string(desk.path(&format!("out{percent}/README.md"))).unwrap();
-        assert!(card.contains("whatever return it is told"), "{card}");
+        assert!(card.contains("ignores returns"), "{card}");
         desk.succeeds(&format!("import out{percent} runs=back{percent}"));
         let own = returns(&format!("runs=runs top_percent={percent}"));
         for target in [100, 1800] {
@@ -76,7 +76,7 @@ fn one_that_acts_as_the_best_is_told_any_return() {
     }
     assert_ne!(all[0], all[1]);
 
-    // What is exported without being asked for is what was chosen for the run.
+    // The default export has the run's chosen mode.
     desk.succeeds("evaluate choose runs=runs episodes=1");
     let choice: Value =
         serde_json::from_slice(&fs::read(acting_of(&desk.only_run("runs"))).unwrap()).unwrap();
@@ -84,14 +84,14 @@ fn one_that_acts_as_the_best_is_told_any_return() {
         0.0 => desk.refuses("export to=out"),
         percent => {
             let said = desk.succeeds("export to=out");
-            assert!(said.contains(&format!("as in the best {percent} %")), "{said}");
+            assert!(said.contains(&format!("conditioned on the top {percent} %")), "{said}");
         }
     };
 }
 
-/// Told returns, an agent needs no vectors of shares.
+/// An agent that is conditioned on returns does not need vectors of top percentages.
 #[test]
-fn one_that_is_told_returns_leaves_its_shares_behind() {
+fn an_agent_with_returns_is_exported_without_top_percents() {
     let desk = Desk::new();
     let quick = TINY.replace("top_percents=none", "top_percents=10");
     desk.succeeds(&format!("train {quick} model.return_unit=scale"));
@@ -132,7 +132,7 @@ fn goes_out_and_comes_back(words: &str) {
         serde_json::from_slice::<Value>(&text).unwrap()["episodes"].clone()
     };
     assert_eq!(episodes("back.json"), episodes("own.json"));
-    // Weights of other sizes, or fewer blocks than there are weights of.
+    // Weights of other sizes, or fewer blocks than the weights have.
     let text = fs::read_to_string(folder.join("config.json")).unwrap();
     for (key, was, is) in [("hidden_size", 16, 32), ("n_layer", 2, 1)] {
         let other = text.replace(&format!("\"{key}\": {was}"), &format!("\"{key}\": {is}"));
@@ -146,7 +146,7 @@ fn goes_out_and_comes_back(words: &str) {
     for word in ["n_heads=2", "return_scale=5", "context_length=9"] {
         desk.refuses(&format!("import from=out/hopper {word}"));
     }
-    // As from elsewhere: without what only Overtone says.
+    // As from another program: without Overtone's own file.
     fs::remove_file(folder.join("overtone.json")).unwrap();
     desk.refuses("import from=out/hopper");
     desk.refuses("import from=out/hopper task=mujoco/hopper");
@@ -164,7 +164,7 @@ fn goes_out_and_comes_back(words: &str) {
     desk.succeeds("evaluate rollouts runs=bare episodes=1 target=1800");
 }
 
-/// Whatever the algorithm and the head: the same files, and the same episodes.
+/// Every algorithm and head: the same files, and the same episodes.
 #[test]
 fn every_agent_goes_out_as_safetensors_and_comes_back_equal() {
     const SMALL: &str = "env=hopper train.batch_size=3 train.updates=4 evaluation.episodes=0";
@@ -207,9 +207,9 @@ fn every_agent_goes_out_as_safetensors_and_comes_back_equal() {
     }
 }
 
-/// What was chosen for a run goes with its agent.
+/// An agent's chosen mode is exported with it.
 #[test]
-fn how_an_agent_is_played_goes_out_too() {
+fn the_acting_mode_is_exported_too() {
     let desk = Desk::new();
     desk.succeeds(&format!("train {TINY} model.return_head=hl_gauss"));
     desk.succeeds("evaluate choose return_quantiles=0.25 target=900 episodes=1");
@@ -226,9 +226,9 @@ fn how_an_agent_is_played_goes_out_too() {
     desk.refuses("import out runs=other");
 }
 
-/// Lists of actions, on pictures.
+/// Discrete actions, on images.
 #[test]
-fn games_go_out_too() {
+fn games_are_exported_too() {
     let desk = Desk::new();
     desk.succeeds(&desk.tiny("head=fourier"));
     let run = desk.only_run("runs");
@@ -259,7 +259,7 @@ fn a_published_state_dict_becomes_a_run_that_plays() {
 }
 
 #[test]
-fn the_card_says_what_was_earned_and_damage_is_refused() {
+fn the_card_has_the_returns_and_damage_is_refused() {
     let desk = Desk::new();
     desk.succeeds(&format!("train {TINY}"));
     let run = desk.only_run("runs");
@@ -275,7 +275,7 @@ fn the_card_says_what_was_earned_and_damage_is_refused() {
     desk.refuses("import second task=mujoco/hopper");
     desk.refuses("import runs");
     desk.refuses("import /nonexistent");
-    // A folder with an option's sign in its path, and one that is named by where one is.
+    // A directory with `=` in its path, and the current directory.
     copy(&desk.path("second"), &desk.path("a=b"));
     desk.succeeds("import a=b runs=named");
     let mut here = desk.command("import . runs=../named");
@@ -310,7 +310,7 @@ fn the_card_says_what_was_earned_and_damage_is_refused() {
 }
 
 #[test]
-fn what_others_do_not_have_is_not_exported() {
+fn unsupported_parts_are_not_exported() {
     let desk = Desk::new();
     for words in [
         "head=gaussian model.return_unit=scale",

@@ -9,11 +9,11 @@ use std::path::Path;
 
 use crate::desk::names;
 
-/// A robot's run as small as it can be.
+/// A minimal run of a robot.
 const ROBOT: &str = "train env=hopper evaluation.episodes=0 model.n_layers=1 model.d_model=16 \
                      model.context_length=5 train.batch_size=3 train.updates=4";
 
-/// Everything in a folder that is not under its final name.
+/// All files in a directory without their final names.
 fn half_written(folder: &Path) -> Vec<String> {
     let mut names = names(folder);
     names.retain(|name| name.starts_with('.') && name != ".lock" || name.contains("partial"));

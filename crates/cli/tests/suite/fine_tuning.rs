@@ -1,4 +1,4 @@
-//! Runs that begin with the weights of another: `train init=RUN`.
+//! Runs that are initialised from another run: `train init=RUN`.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use crate::desk::{Desk, Running, checkpoint, names, same_run, steps, wait_until}
 const SOURCE: &str = "train env=hopper train.batch_size=3 train.updates=4 evaluation.episodes=0 \
                       runs=before";
 const TRANSFORMER: &str = "model.n_layers=1 model.d_model=16 model.context_length=5";
-/// So small that no number changes that is not 0.
+/// A learning rate so small that no nonzero number changes.
 const NOTHING_LEARNED: &str = "train.updates=1 train.batch_size=3 train.learning_rate=1e-30 \
                                evaluation.episodes=0 seed=7";
 
@@ -18,7 +18,7 @@ fn state(run: &Path, step: u64) -> Value {
     serde_json::from_slice(&checkpoint(run, step)["state.json"]).unwrap()
 }
 
-/// The largest difference of two runs' networks: of the one that acts, and of critics.
+/// The largest difference of two runs' networks: policies and critics.
 #[track_caller]
 fn distance(one: (&Path, u64), other: (&Path, u64)) -> f32 {
     let [one, other] = [one, other].map(|(run, step)| {
@@ -38,10 +38,9 @@ fn distance(one: (&Path, u64), other: (&Path, u64)) -> f32 {
     pairs.map(|(one, other)| (one - other).abs()).fold(0.0, f32::max)
 }
 
-/// Whatever the algorithm, the first step is taken with the other run's weights, and without
-/// `init` it is not.
+/// With every algorithm, the first step has the other run's weights, and not without `init`.
 #[test]
-fn the_first_step_predicts_what_the_other_run_predicted() {
+fn the_first_step_has_the_other_runs_predictions() {
     for algorithm in [
         TRANSFORMER,
         "attention=fourier head=fourier head.bins=5 model.n_layers=1 model.d_model=16",
@@ -57,7 +56,7 @@ fn the_first_step_predicts_what_the_other_run_predicted() {
         desk.succeeds(&format!("{SOURCE} {algorithm}"));
         let source = desk.only_run("before");
         let said = desk.succeeds(&format!("train init={} {NOTHING_LEARNED}", source.display()));
-        assert!(said.contains("init: the weights of"), "{said}");
+        assert!(said.contains("init: weights of"), "{said}");
         let run = desk.only_run("runs");
         let moved = distance((&source, 4), (&run, 1));
         assert!(moved < 1e-20, "{algorithm}: {moved}");
@@ -75,7 +74,7 @@ fn the_first_step_predicts_what_the_other_run_predicted() {
     }
 }
 
-/// A list of actions, learned on pictures and by values.
+/// Discrete actions, on images and with value-based algorithms.
 #[test]
 fn games_begin_with_weights_too() {
     for algorithm in ["", "algorithm=discrete_cql discrete_cql.hidden=8 discrete_cql.quantiles=3"] {
@@ -115,7 +114,7 @@ fn other_data_is_seen_as_the_weights_know_it() {
 }
 
 #[test]
-fn killed_fine_tuning_goes_on_without_the_other_run() {
+fn killed_fine_tuning_resumes_without_the_other_run() {
     const LONG: &str = "train.updates=300 train.batch_size=3 train.checkpoint_every=5 \
                         evaluation.episodes=0";
     let desk = Desk::new();
@@ -146,12 +145,12 @@ fn killed_fine_tuning_goes_on_without_the_other_run() {
     fs::remove_dir_all(run.join("checkpoints")).unwrap();
     fs::create_dir(run.join("checkpoints")).unwrap();
     let said = desk.succeeds("resume");
-    assert!(said.contains("starting again from update 0"), "{said}");
+    assert!(said.contains("starting over from update 0"), "{said}");
     same_run(&run, &whole, 300);
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_both_values() {
+fn other_agents_are_refused_with_both_values() {
     let desk = Desk::new();
     desk.succeeds(&format!("{SOURCE} {TRANSFORMER}"));
     desk.succeeds(&format!("{} algorithm=td3_bc td3_bc.hidden=8", SOURCE.replace("before", "td3")));
@@ -174,7 +173,7 @@ fn what_does_not_fit_is_refused_with_both_values() {
         desk.refuses(&line);
     }
     assert!(names(&desk.path("runs")).is_empty(), "nothing was begun");
-    // What only training reads may be otherwise.
+    // Settings of training only may differ.
     let line = format!("train init={} {NOTHING_LEARNED}", run.display());
     desk.succeeds(&format!("{line} model.dropout=0.2"));
     desk.succeeds(&format!("train init={} {NOTHING_LEARNED} td3_bc.alpha=1", td3.display()));

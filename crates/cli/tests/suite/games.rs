@@ -1,5 +1,5 @@
-//! Twenty of the Arcade Learning Environment's games: recorded, learned from with the Fourier
-//! head in compass order, and played, each for a moment.
+//! Twenty games of the Arcade Learning Environment: recording, training with the Fourier head in
+//! compass order, and evaluation, each for a moment.
 
 use std::{ops::ControlFlow, path::Path, sync::Arc, sync::atomic::AtomicBool};
 
@@ -48,7 +48,7 @@ fn record(game: &'static Game) -> Columns {
     Columns::new(seen, acted, rewards, episodes)
 }
 
-/// Two updates on `columns`, and an episode that the agent then plays: its length.
+/// Two updates on `columns`, then one evaluation episode: its length.
 fn learn_and_play(game: &'static Game, columns: Columns, folder: &Path) -> (u64, Outcome) {
     let data = Dataset::of(columns, &DatasetOptions::default()).unwrap();
     let longest = data.episodes().longest();

@@ -1,4 +1,4 @@
-//! What was given and would do nothing, or could not be done at the end.
+//! Options without an effect, and outputs that cannot be written, are refused early.
 
 use std::{fs, path::Path};
 
@@ -33,9 +33,9 @@ fn options_of_other_tasks_are_refused() {
     desk.refuses(&line);
 }
 
-/// What an agent cannot heed would be played as if it were not said.
+/// Options that an agent does not use are refused.
 #[test]
-fn ways_to_play_that_an_agent_does_not_have_are_refused() {
+fn acting_modes_that_an_agent_lacks_are_refused() {
     let desk = Desk::new();
     desk.succeeds(&format!("{ROBOT} algorithm=behavior_cloning"));
     desk.refuses("evaluate rollouts episodes=1 target=p50,p90");
@@ -54,7 +54,7 @@ fn ways_to_play_that_an_agent_does_not_have_are_refused() {
     desk.refuses("evaluate rollouts runs=games released_target=9");
 }
 
-/// A log of frames and pictures in a file have different keys.
+/// A log of frames and images in a file have different keys.
 #[test]
 fn options_of_another_kind_of_recording_are_refused() {
     let desk = Desk::new();
@@ -69,10 +69,10 @@ fn options_of_another_kind_of_recording_are_refused() {
         desk.refuses(&format!("{line} {word}"));
     }
     let said = desk.succeeds(&format!("{line} data.top_percent=50"));
-    assert!(said.contains("4 not among the best"), "{said}");
+    assert!(said.contains("4 below the top percent"), "{said}");
 }
 
-/// A game's folder has one name, and its run is found again under any spelling.
+/// A game's directory has one name, and its run is found under any spelling.
 #[test]
 fn a_game_is_one_game_in_any_spelling() {
     let desk = Desk::new();
@@ -87,9 +87,9 @@ fn a_game_is_one_game_in_any_spelling() {
     assert_eq!(names(&desk.path("runs")).len(), 1);
 }
 
-/// A file in the way, which stops root as well.
+/// A file blocks the path, also for root.
 #[test]
-fn where_nothing_can_be_written_nothing_is_computed() {
+fn an_output_that_cannot_be_written_is_refused_early() {
     let desk = Desk::new();
     fs::write(desk.path("file"), "").unwrap();
     desk.succeeds(&ROBOT.replace("evaluation.episodes=0", "evaluation.episodes=1"));
@@ -103,7 +103,7 @@ fn where_nothing_can_be_written_nothing_is_computed() {
     let said = desk.run("video out=a.mp4");
     said.refused();
     assert!(!said.stdout.contains("filming"), "{said:?}");
-    // A folder that is not there is made.
+    // A missing directory is created.
     desk.succeeds("video steps=4 out=new/a.gif");
     assert!(desk.path("new/a.gif").is_file());
 }

@@ -32,8 +32,8 @@ fn a_killed_run_comes_to_the_same_losses_and_the_same_best() {
     let stdout = desk.succeeds(&desk.tiny(&format!("{words} runs=whole")));
     assert!(stdout.contains("held out: 1 of the episodes"), "{stdout}");
     let whole = desk.only_run("whole");
-    let told = format!("after update {} (evaluate", lowest(&losses(&whole)));
-    assert!(stdout.contains("lowest held-out loss ") && stdout.contains(&told), "{stdout}");
+    let line = format!("after update {} (to evaluate it, use evaluate", lowest(&losses(&whole)));
+    assert!(stdout.contains("lowest held-out loss ") && stdout.contains(&line), "{stdout}");
 
     let child = Running::start(desk.command(&desk.tiny(&words)));
     wait_until("checkpoints", || {
@@ -47,13 +47,13 @@ fn a_killed_run_comes_to_the_same_losses_and_the_same_best() {
     assert_eq!(losses(&run), losses(&whole));
     let measured: Vec<u64> = losses(&run).iter().map(|(step, _)| *step).collect();
     assert!(measured.into_iter().eq((4..=60).step_by(4)), "a gap, or a step twice");
-    // TensorBoard shows the same.
+    // TensorBoard has the same.
     let points = &events(&run)["held_out/loss"];
     assert_eq!(points.len(), 15);
     for (point, row) in points.iter().zip(losses(&run)) {
         assert_eq!((point.0, point.1 as f32), (row.0, row.1 as f32));
     }
-    // The newest three, and the best beside them.
+    // The newest three, and the best.
     let mut kept = vec![lowest(&losses(&run)), 52, 56, 60];
     kept.dedup();
     kept.sort_unstable();
@@ -67,7 +67,7 @@ fn the_best_checkpoint_is_played() {
     let words = "train env=hopper evaluation.episodes=0 model.n_layers=1 model.d_model=16 \
                  model.context_length=5 train.batch_size=3 train.keep_checkpoints=1 \
                  train.checkpoint_every=2 train.held_out=0.1";
-    // So high a rate that the last loss is not the lowest.
+    // A high rate, so that the last loss is not the lowest.
     let line = format!("{words} train.updates=8 train.warmup_tokens=0 train.learning_rate=1");
     let stdout = desk.succeeds(&line);
     assert!(stdout.contains("held out: 13 of the episodes"), "of 128: {stdout}");
@@ -80,16 +80,16 @@ fn the_best_checkpoint_is_played() {
     desk.succeeds("evaluate rollouts checkpoint=best episodes=1 target=100 out=best.json");
     let report: Value = serde_json::from_slice(&fs::read(desk.path("best.json")).unwrap()).unwrap();
     assert_eq!(report["checkpoint"]["step"], best, "{report}");
-    // Both at once; and where they are the same one, it is played once.
+    // Both together; if they are the same checkpoint, it is evaluated once.
     let mut both = desk.command("evaluate rollouts episodes=1 target=100");
     assert_eq!(said(both.arg("checkpoint=last, best").output().unwrap()).code, Some(0));
     assert!(run.join(format!("evaluation-{best}.json")).is_file());
     assert!(run.join("evaluation-8.json").is_file());
     let twice = format!("evaluate rollouts checkpoint={best},best episodes=1 target=100");
     let stdout = desk.succeeds(&twice);
-    assert!(stdout.contains(&format!("the best checkpoint is of update {best}")), "{stdout}");
+    assert!(stdout.contains(&format!("the best checkpoint is update {best}")), "{stdout}");
 
-    // Statistics of observations are of the training episodes alone.
+    // Statistics of observations use only training episodes.
     desk.succeeds(&format!("{words} train.updates=2 runs=all train.held_out=0"));
     let all: Value =
         serde_json::from_slice(&checkpoint(&desk.only_run("all"), 2)["state.json"]).unwrap();
@@ -98,7 +98,7 @@ fn the_best_checkpoint_is_played() {
 }
 
 #[test]
-fn what_cannot_be_held_out_or_selected_is_refused() {
+fn invalid_fractions_and_selections_are_refused() {
     let desk = Desk::new();
     let refuses = |words: &str| desk.refuses(&desk.tiny(words));
     refuses("train.held_out=1");

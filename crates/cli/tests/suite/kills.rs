@@ -31,10 +31,10 @@ fn undisturbed(desk: &Desk) -> PathBuf {
 }
 
 #[test]
-fn killed_training_goes_on_to_the_same_end() {
+fn killed_training_resumes_to_the_same_end() {
     let desk = Desk::new();
     let whole = undisturbed(&desk);
-    // The same words go on with the run, and so does `resume`: killed three times.
+    // The same words resume the run, and so does `resume`: killed three times.
     let train = desk.tiny(LONG);
     for (line, from) in [(train.as_str(), 10), (train.as_str(), 40), ("resume", 80)] {
         let child = Running::start(desk.command(line));
@@ -44,7 +44,7 @@ fn killed_training_goes_on_to_the_same_end() {
     let run = desk.only_run("runs");
     let killed_at = newest(&desk, "runs");
     assert!((80..UPDATES).contains(&killed_at), "{killed_at}");
-    // What a writer leaves that is killed while it writes.
+    // The remains of a killed writer.
     let half = run.join("checkpoints/.step-00000123.1");
     fs::create_dir(&half).unwrap();
     fs::write(half.join("model.safetensors"), "half").unwrap();
@@ -69,11 +69,11 @@ fn killed_before_its_first_checkpoint() {
     wait_until("its configuration", || run.join("config.toml").is_file());
     child.kill();
     desk.refuses("evaluate rollouts");
-    // Made as short as the others, since what is tested is that it starts.
+    // As short as the others, because only the start is tested.
     let config = fs::read_to_string(run.join("config.toml")).unwrap();
     fs::write(run.join("config.toml"), config.replace("updates = 100000", "updates = 4")).unwrap();
     let stdout = desk.succeeds("resume");
-    assert!(stdout.contains("starting again from update 0"), "{stdout}");
+    assert!(stdout.contains("starting over from update 0"), "{stdout}");
     assert_eq!(steps(&run), [4]);
 }
 
@@ -85,13 +85,13 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
     wait_until("checkpoints", || newest(&desk, "runs") >= 10);
     interrupt(child.id());
     let said = said(child.wait_with_output().unwrap());
-    // As of any program that Ctrl-C ends, so that no script takes it for done.
+    // As for any interrupted program, so that scripts do not continue.
     assert_eq!(said.code, Some(130), "{said:?}");
     let run = desk.only_run("runs");
     let name = run.file_name().unwrap().to_string_lossy().into_owned();
-    let how = format!("stopped; go on with: overtone resume run=runs/{name}");
+    let how = format!("Interrupted. Resume with: overtone resume run=runs/{name}");
     assert!(said.stdout.ends_with(&format!("{how}\n")), "{said:?}");
-    // The step under way was finished and saved.
+    // The running step was finished and saved.
     let stopped: u64 = curves(&run).last().unwrap()[0].parse().unwrap();
     assert_eq!(newest(&desk, "runs"), stopped);
     assert!(stopped < UPDATES);
@@ -110,18 +110,21 @@ fn ctrl_c_ends_playing_as_it_ends_training() {
         wait_until("a finished run", || {
             runs.is_dir() && names(&runs).iter().any(|run| runs.join(run).join("finished").exists())
         });
-        // It plays for minutes.
+        // The evaluation takes minutes.
         std::thread::sleep(Duration::from_millis(300));
         interrupt(child.id());
         said(child.wait_with_output().unwrap())
     };
     let trained = stopped("train", "runs");
     assert_eq!(trained.code, Some(130), "{trained:?}");
-    assert!(trained.stdout.contains("stopped; go on with: overtone resume run="), "{trained:?}");
+    assert!(
+        trained.stdout.contains("Interrupted. Resume with: overtone resume run="),
+        "{trained:?}"
+    );
     let study = stopped("study run name=long seed=1", "r");
     assert_eq!(study.code, Some(130), "{study:?}");
     assert!(study.stdout.contains("1 cell: 1 stopped"), "{study:?}");
-    let how = "stopped; go on with: overtone study resume long runs=r\n";
+    let how = "Interrupted. Resume with: overtone study resume long runs=r\n";
     assert!(study.stdout.contains(how), "{study:?}");
 }
 
@@ -131,7 +134,7 @@ fn ctrl_c_ends_a_conversion_and_nothing_is_left() {
     let log = project().join("datasets/starter/Seaquest");
     let mut command = desk.command(&format!("data convert {} new/seaquest", log.display()));
     let child = command.env("OVERTONE_DATASETS", desk.path("datasets")).spawn().unwrap();
-    // Its inflated frames, and what is written of them.
+    // Its inflated frames, and the partial output.
     for folder in ["datasets/cache", "new"] {
         wait_until(folder, || !names(&desk.path(folder)).is_empty());
     }
@@ -178,7 +181,7 @@ fn one_process_trains_a_run() {
     child.kill();
 }
 
-/// A run with checkpoints 2 and 4, of which `break_it` breaks some.
+/// A run with checkpoints 2 and 4; `break_it` damages some of them.
 fn broken(desk: &Desk, break_it: impl Fn(&Path)) -> PathBuf {
     desk.succeeds(&desk.tiny("train.checkpoint_every=2"));
     let run = desk.only_run("runs");
@@ -193,7 +196,7 @@ fn truncate(path: &Path) {
     file.set_len(file.metadata().unwrap().len() / 2).unwrap();
 }
 
-/// What happens to a file.
+/// A damage to a file.
 type Damage<'a> = &'a dyn Fn(&Path);
 
 #[test]
@@ -220,7 +223,7 @@ fn a_broken_checkpoint_gives_way_to_the_one_before() {
         assert_eq!(warning.lines().count(), 1, "{warning}");
         assert!(warning.contains(&format!("step-00000004/{file}")), "{warning}");
         assert!(said.stdout.contains("resuming after update 2"), "{said:?}");
-        // It trained again what was lost, to the same bits.
+        // It repeated the lost training, to the same bits.
         assert!(checkpoint(&run, 4) == checkpoint(&desk.path("whole"), 4));
     }
 }
@@ -235,7 +238,7 @@ fn without_a_whole_checkpoint_nothing_is_guessed() {
     });
     desk.refuses("evaluate rollouts episodes=1");
     desk.refuses("resume");
-    // Nor does training silently begin again in that run.
+    // Training does not silently start over in that run either.
     let again = desk.tiny("train.checkpoint_every=2");
     desk.refuses(&again);
     assert_eq!(steps(&run), [2, 4]);

@@ -1,4 +1,4 @@
-//! Checkpoints that are played while training waits: curves of returns, and the same training.
+//! Evaluations during training: curves of returns, and unchanged training.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::{
     runs::events,
 };
 
-/// A model and a run as small as they can be.
+/// A minimal model and run.
 const TINY: &str = "train env=hopper model.n_layers=1 model.d_model=16 model.context_length=5 \
                     train.batch_size=3 train.updates=6 train.checkpoint_every=1 \
                     evaluation.target=3600 runs=";
@@ -21,10 +21,10 @@ fn every_second_checkpoint_is_played_and_training_is_the_same() {
     let (plain, played) = (desk.only_run("plain"), desk.only_run("played"));
     same_run(&plain, &played, 6);
     assert!(!plain.join("checkpoints.csv").exists());
-    let told: Vec<&str> =
+    let curve_lines: Vec<&str> =
         stdout.lines().filter(|line| line.contains("in 3 episodes; training waited")).collect();
-    assert_eq!(told.len(), 3, "{stdout}");
-    assert!(told[0].starts_with("update 2: mean return "), "{}", told[0]);
+    assert_eq!(curve_lines.len(), 3, "{stdout}");
+    assert!(curve_lines[0].starts_with("update 2: mean return "), "{}", curve_lines[0]);
     let curves = events(&played);
     for tag in ["eval/return", "eval/normalized_return"] {
         let steps: Vec<u64> = curves[tag].iter().map(|(step, _)| *step).collect();
@@ -39,7 +39,7 @@ fn every_second_checkpoint_is_played_and_training_is_the_same() {
     let rows = fs::read_to_string(played.join("checkpoints.csv")).unwrap();
     assert_eq!(rows.lines().next(), Some("step,seconds,figure,value"));
     assert_eq!(rows.lines().count(), 1 + 3 * 2, "{rows}");
-    // What is asked for after training is that, and not another point of the curve.
+    // The evaluation after training is not another point of the curve.
     let words = "evaluation.episodes=2 evaluation.every=3 evaluation.every_episodes=3";
     desk.succeeds(&format!("{TINY}both {words}"));
     let both = desk.only_run("both");
@@ -50,7 +50,7 @@ fn every_second_checkpoint_is_played_and_training_is_the_same() {
     assert_eq!(steps, [3, 6]);
 }
 
-/// Also where it is no multiple, and is not played after training.
+/// Also if the last update is not a multiple, without an evaluation after training.
 #[test]
 fn the_last_checkpoint_ends_the_curve() {
     let desk = Desk::new();
@@ -61,7 +61,7 @@ fn the_last_checkpoint_ends_the_curve() {
     assert_eq!(steps, ["4", "4", "6", "6"], "{rows}");
 }
 
-/// What the agent is told is chosen after training; its returns end the one curve all the same.
+/// The acting mode is chosen after training; its returns still end the same curve.
 #[test]
 fn a_choice_after_training_ends_the_curve() {
     let desk = Desk::new();
@@ -77,8 +77,8 @@ fn a_choice_after_training_ends_the_curve() {
     assert_eq!(steps, [3, 6]);
 }
 
-/// A run that is long enough is played by itself, for at most a tenth of its time, and its weights
-/// are those of one that was not.
+/// A long enough run is evaluated during training, for at most a tenth of its time, and its weights
+/// equal the weights of a run without evaluations.
 #[test]
 fn a_long_run_is_played_by_itself() {
     let desk = Desk::new();
@@ -133,12 +133,12 @@ print(json.dumps([
 }
 
 #[test]
-fn a_resumed_run_plays_what_is_to_come() {
+fn a_resumed_run_has_the_remaining_evaluations() {
     let desk = Desk::new();
     let words = "evaluation.episodes=0 evaluation.every=2 evaluation.every_episodes=1";
     desk.succeeds(&format!("{TINY}whole {words}"));
     let whole = desk.only_run("whole");
-    // As if it had been killed after its fifth update, the last one lost.
+    // As if it had been killed after its fifth update, without the last one.
     let killed = desk.path("runs/killed");
     crate::desk::copy(&whole, &killed);
     fs::remove_file(killed.join("finished")).unwrap();

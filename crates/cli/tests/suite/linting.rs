@@ -1,4 +1,4 @@
-//! `data lint`: what is said, and the exit code.
+//! `data lint`: its output and exit code.
 
 use std::{fs, path::Path};
 
@@ -14,7 +14,7 @@ fn sound_recordings() {
         let text = desk.succeeds(&format!("data lint {}", starter.join(name).display()));
         let first = text.lines().next().unwrap();
         assert!(first.contains("compared with starter-"), "{first}");
-        // A recording may end in the middle of an episode.
+        // A dataset may end in the middle of an episode.
         assert!(text.contains("\n0 errors, 0 warnings, "), "{text}");
     }
 }
@@ -49,11 +49,11 @@ fn the_exit_code_is_the_severity() {
     }
     let said = recorder("wrong", &|run| run.ring[10].reward = 2.0);
     assert_eq!((said.code, said.stderr.as_str()), (Some(2), ""));
-    // For people.
+    // As text.
     let said = desk.run("data lint wrong/Homebrew");
     assert_eq!(said.code, Some(2));
     for part in [
-        "wrong/Homebrew, of which there is no",
+        "wrong/Homebrew, without a dataset card",
         "error",
         "unclipped-rewards",
         "1 error, 0 warnings",
@@ -62,7 +62,7 @@ fn the_exit_code_is_the_severity() {
     }
 }
 
-/// Folders above a file may be called as a game is; its own name says its task.
+/// Directories above a file may have a game's name; only the file's name counts for its task.
 #[test]
 fn folders_above_a_file_say_nothing_of_it() {
     let desk = Desk::new();
@@ -92,7 +92,7 @@ fn broken_files_and_no_files() {
     for part in ["compared with starter-seaquest.toml", "cut-file", "$store$_observation_ckpt.1"] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
-    // A description of another format; nothing there; no description there.
+    // A card of another format; a missing dataset; a missing card.
     let card = project().join("datasets/d4rl.toml");
     let said = desk.run(&format!("data lint Seaquest --card {}", card.display()));
     assert!(said.code == Some(2) && said.stdout.contains("other-format"), "{said:?}");

@@ -1,4 +1,4 @@
-//! The program as its users meet it: each test runs the binary.
+//! End-to-end tests: each test runs the binary.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "the helpers of tests are tests too")]
 
@@ -31,6 +31,7 @@ mod played;
 mod playing;
 #[cfg(feature = "python")]
 mod recording;
+mod reference_pages;
 mod robots;
 mod runs;
 mod studies;

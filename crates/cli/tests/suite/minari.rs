@@ -1,5 +1,5 @@
-//! A dataset of Minari's hub, from a server on this machine that answers as the hub does: fetched,
-//! and trained on by its id alone. The dataset is Minari's own work (`fixtures/write_minari.py`).
+//! A dataset of Minari's hub, from a local server that answers like the hub: download, and training
+//! by its id only. The dataset is from Minari itself (`fixtures/write_minari.py`).
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ fn hub() -> (WebServer, String) {
     (server, address)
 }
 
-/// The program in an empty folder without a project; Minari's folder is `minari`.
+/// The program in an empty directory without a project; Minari's directory is `minari`.
 fn run_where(desk: &Desk, line: &str, variables: &[(&str, &str)]) -> Said {
     let mut command = desk.command(line);
     for proxy in ["ALL_PROXY", "HTTP_PROXY"] {
@@ -74,7 +74,7 @@ fn a_dataset_is_fetched_and_trained_on_by_its_id() {
     let text = succeeds(run(&desk, &format!("train dataset={ID} {TINY}")));
     assert!(text.contains("data: Minari's mujoco/hopper/tiny-v0 in "), "{text}");
     assert!(text.contains("102 transitions in 4 episodes"), "{text}");
-    // Hopper-v5, and not the v4 of D4RL's recordings.
+    // Hopper-v5, not the v4 of D4RL's datasets.
     let run_folder = desk.only_run("runs");
     assert!(run_folder.to_string_lossy().contains("hopper-tiny-v0"), "{run_folder:?}");
     let config = fs::read_to_string(run_folder.join("config.toml")).unwrap();
@@ -87,7 +87,7 @@ fn a_dataset_is_fetched_and_trained_on_by_its_id() {
     assert_eq!(lint.code, Some(0), "{}", lint.stdout);
 }
 
-/// Its own description says how a recording of ours was simulated, by its id as by its path.
+/// The description of one of our recordings contains its simulation, by its id and by its path.
 #[test]
 fn how_an_own_dataset_was_recorded_is_known() {
     let desk = Desk::new();
@@ -95,13 +95,13 @@ fn how_an_own_dataset_was_recorded_is_known() {
     succeeds(run(&desk, words));
     for dataset in ["minari:mine/short-v0", "./minari/mine/short-v0"] {
         let text = succeeds(run(&desk, &format!("train dataset={dataset} {TINY} resume=never")));
-        assert!(!text.contains("is not known"), "{text}");
+        assert!(!text.contains("does not say how it was recorded"), "{text}");
     }
     for name in names(&desk.path("runs")) {
         let state = desk.path(&format!("runs/{name}/checkpoints/step-00000002/state.json"));
         let state: serde_json::Value = serde_json::from_slice(&fs::read(state).unwrap()).unwrap();
         assert_eq!(state["agent"]["recording"]["max_steps"], 20, "{state}");
-        // What is told as a pace is told over that many.
+        // The average return-to-go uses that many steps.
         assert!(
             state["agent"].to_string().contains(r#""average_return":{"horizon":20}"#),
             "{state}"
@@ -109,7 +109,7 @@ fn how_an_own_dataset_was_recorded_is_known() {
     }
 }
 
-/// As the recording says, not as the task's episodes are without it.
+/// The limit of the recording, not of the task.
 #[test]
 fn a_recordings_own_limit_says_which_episodes_are_too_long() {
     let desk = Desk::new();
@@ -119,17 +119,17 @@ fn a_recordings_own_limit_says_which_episodes_are_too_long() {
     let text = run(&desk, &lint).stdout;
     assert!(!text.contains("episode-too-long"), "{text}");
     let description = data.join("metadata.json");
-    let told = fs::read_to_string(&description).unwrap();
-    let shorter = told.replace(r#"max_episode_steps\": 1000"#, r#"max_episode_steps\": 10"#);
-    assert_ne!(told, shorter);
-    // Of an environment that only Gymnasium knows, too.
+    let original = fs::read_to_string(&description).unwrap();
+    let shorter = original.replace(r#"max_episode_steps\": 1000"#, r#"max_episode_steps\": 10"#);
+    assert_ne!(original, shorter);
+    // Also for an environment that only Gymnasium knows.
     for text in [shorter.replace("Hopper-v5", "Own-v0"), shorter] {
         fs::write(&description, text).unwrap();
         let said = run(&desk, &lint);
         assert!(said.stdout.contains("episode-too-long"), "{said:?}");
         assert_ne!(said.code, Some(0), "{said:?}");
     }
-    // The agent is played for as long as was recorded, and that is said.
+    // The agent is evaluated for as long as the recorded episodes, and a warning reports it.
     let said = run(&desk, &format!("train dataset={ID} {TINY}"));
     assert_eq!(said.code, Some(0), "{said:?}");
     let words = "warning: recorded episodes have up to ";
@@ -159,7 +159,7 @@ fn datasets_that_do_not_fit() {
     let metadata = fs::read_to_string(data.join("metadata.json")).unwrap();
     fs::rename(data.join("main_data.hdf5.partial"), data.join("main_data.hdf5")).unwrap();
     fs::write(data.join("metadata.json"), metadata.replace("Hopper-v5", "Own-v0")).unwrap();
-    // Its spaces stand in it: training needs no such environment, and playing does.
+    // It contains its spaces: training does not need the environment, and evaluation does.
     refuses(&format!("{train} evaluation.episodes=1"));
     succeeds(run(&desk, &train));
     fs::write(data.join("metadata.json"), metadata.replace("env_spec", "spec")).unwrap();

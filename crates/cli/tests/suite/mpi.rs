@@ -1,9 +1,9 @@
-//! Several processes of one run: refused where they would only be copies, and started by a real
-//! `mpirun` where the program was built with the feature `mpi`.
+//! Several processes of one run: refused if they would be copies, and started by a real `mpirun` if
+//! the program has the feature `mpi`.
 
 use crate::desk::{Desk, names, said};
 
-/// What Open MPI and MPICH tell each process of how many there are.
+/// Variables of Open MPI and MPICH with the number of processes.
 const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
 
 #[test]
@@ -18,7 +18,7 @@ fn copies_are_refused() {
             refuses(&desk.tiny(""), "4");
             refuses("resume", "4");
         }
-        // One process under `mpirun` is a run as any other.
+        // One process under `mpirun` is an ordinary run.
         refuses("resume", "1");
     }
     assert!(names(&desk.path("runs")).is_empty());
@@ -88,10 +88,10 @@ mod started_together {
         fs::read(run.join("checkpoints/step-00000120/model.safetensors")).unwrap()
     }
 
-    /// One of four is killed; the others end, and two go on to the bits of one.
+    /// One of four processes is killed; the others end, and two resume to the same bits as one.
     #[test]
     #[ignore = "needs mpirun (Debian: openmpi-bin, libopenmpi-dev)"]
-    fn a_run_that_lost_a_process_goes_on_with_fewer() {
+    fn a_run_that_lost_a_process_resumes_with_fewer() {
         let desk = Desk::new();
         let mut command = mpirun(&desk, 4, &desk.tiny(LONG));
         let errors = desk.path("errors");
@@ -108,7 +108,8 @@ mod started_together {
         assert!(newest() < 120, "it was done before it was killed");
         let errors = fs::read_to_string(errors).unwrap();
         assert_eq!(errors.matches("error: process").count(), 1, "{errors}");
-        for part in ["ended; the checkpoint of update", "whole; go on with: overtone resume run="] {
+        for part in ["ended; the checkpoint of update", "whole. Resume with: overtone resume run="]
+        {
             assert!(errors.contains(part), "{errors}");
         }
 
@@ -127,10 +128,10 @@ mod started_together {
         assert_eq!(notes.lines().map(count).collect::<Vec<_>>(), [4, 2]);
     }
 
-    /// What process 0 finds wrong ends all, and is said once.
+    /// An error of process 0 ends all processes, and is printed once.
     #[test]
     #[ignore = "needs mpirun (Debian: openmpi-bin, libopenmpi-dev)"]
-    fn what_is_refused_is_said_once() {
+    fn an_error_is_printed_once() {
         let desk = Desk::new();
         for (line, part) in [
             (&*desk.tiny(""), "train.micro_batches=1: 4 processes share a batch"),

@@ -1,4 +1,4 @@
-//! Help, inspection, and output that is no terminal.
+//! Help, inspection, and output without a terminal.
 
 use std::{collections::BTreeSet, fs, io::Read, process::Stdio};
 
@@ -16,7 +16,9 @@ fn lists(help: &str, key: &str) {
 #[test]
 fn help_lists_every_key_with_a_reason() {
     let desk = Desk::new();
-    let help = desk.succeeds("train --help");
+    let short = desk.succeeds("train --help");
+    assert!(short.lines().count() < 60 && short.contains("--help-all"), "{short}");
+    let help = desk.succeeds("train --help-all");
     let mut keys = BTreeSet::new();
     for line in ["env=hopper", "game=seaquest algorithm=discrete_cql"] {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
@@ -66,13 +68,13 @@ fn inspection_is_one_json_document() {
         assert_eq!(json["returns"]["units"], "clipped");
         let actions = json["action_histogram"].as_array().unwrap();
         assert_eq!(actions.iter().map(|n| n.as_i64().unwrap()).sum::<i64>(), count("transitions"));
-        // For people, the same.
+        // The same as text.
         let text = desk.succeeds(&format!("data inspect {}", folder.display()));
         assert!(text.contains(&count("transitions").to_string()), "{text}");
     }
 }
 
-/// `overtone … | head`: who stops reading ends no run, and sees no panic.
+/// `overtone … | head`: a closed output neither ends a run nor panics.
 #[test]
 fn a_reader_that_goes_away() {
     let desk = Desk::new();
@@ -88,7 +90,7 @@ fn a_reader_that_goes_away() {
 }
 
 #[test]
-fn training_says_what_it_does() {
+fn training_prints_its_steps() {
     let desk = Desk::new();
     let text = said(desk.command(&desk.tiny("")).arg("runs=my runs").output().unwrap()).stdout;
     let begin = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();

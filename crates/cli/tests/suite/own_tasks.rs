@@ -1,5 +1,5 @@
-//! Data without an environment, and data whose environment cannot be asked for: both are trained
-//! on, from the spaces that the recording shows. There is neither a `.venv` nor a project here.
+//! Data without an environment, and data with a missing environment: training on both uses the
+//! dataset's spaces. There is neither a `.venv` nor a project here.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use crate::desk::{Desk, Said, copy, names, said, steps};
 const TINY: &str = "model.n_layers=1 model.d_model=16 model.context_length=2 \
                     train.batch_size=2 train.updates=2";
 
-/// A file that NumPy wrote (`own_arrays.py`).
+/// A file from NumPy (`own_arrays.py`).
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/tests/fixtures").join(name)
 }
@@ -32,7 +32,7 @@ fn succeeds(desk: &Desk, line: &str) -> String {
     said.stdout
 }
 
-/// What the checkpoint of the only run in `runs` says of its task.
+/// The task in the checkpoint of the only run in `runs`.
 fn task(desk: &Desk, runs: &str) -> serde_json::Value {
     let state = desk.only_run(runs).join("checkpoints/step-00000002/state.json");
     let state: serde_json::Value = serde_json::from_slice(&fs::read(state).unwrap()).unwrap();
@@ -46,23 +46,23 @@ fn arrays_without_an_environment_are_trained_on() {
     let line = format!("train task=own/plant dataset={} {TINY}", file.display());
     let text = succeeds(&desk, &line);
     // Nine rows: actions are rows / 16 and its opposite.
-    let shown = "own/plant as its recording shows it: observations 3 numbers; actions 2 numbers, \
-                 in [0, 0.5], [-0.5, 0]";
+    let shown = "own/plant as its dataset defines it: observations are 3 numbers; actions are 2 \
+                 continuous numbers, in [0, 0.5], [-0.5, 0]";
     assert!(text.contains(shown), "{text}");
     assert!(!text.contains("odd:"), "{text}");
     let last = text.lines().last().unwrap();
     let folder = desk.only_run("runs");
     let name = folder.file_name().unwrap().to_string_lossy().into_owned();
     assert!(name.contains("-plant-stored-"), "{name}");
-    let told = format!(
-        "own/plant has no environment, so nothing was played; the agent acts from \
-                        Python: overtone.load(\"runs/{name}\").policy()"
+    let expected = format!(
+        "own/plant does not have an environment, so the agent is not evaluated. Use it \
+         from Python: overtone.load(\"runs/{name}\").policy()"
     );
-    assert_eq!(last, told);
+    assert_eq!(last, expected);
     assert_eq!(steps(&folder), [2]);
     let task = task(&desk, "runs");
     assert_eq!((&task["suite"], &task["name"]), (&"own".into(), &"plant".into()));
-    // Nor by the reference's settings, whose episodes nothing plays.
+    // The reference's settings do not evaluate either.
     let paper = line.replace("train ", "study run ") + " profile=paper plan=true";
     let planned = run(&desk, &paper);
     assert_eq!(planned.code, Some(0), "{planned:?}");
@@ -89,20 +89,23 @@ fn every_kind_of_recording_shows_its_spaces() {
         let (file, runs) = (fixture(file), format!("runs-{at}"));
         let line = format!("train {words} dataset={} {TINY} runs={runs}", file.display());
         let text = succeeds(&desk, &line);
-        assert!(text.contains("has no environment, so nothing was played"), "{text}");
+        assert!(
+            text.contains("does not have an environment, so the agent is not evaluated"),
+            "{text}"
+        );
         let actions = &task(&desk, &runs)["actions"]["kind"];
         assert!(kind.is_empty() || actions == kind, "{line}: {actions}");
     }
-    // As one file, which says what it is of.
+    // As one file, which contains its task.
     let list = fixture("list.npz");
     let convert = format!("data convert {} website --task own/website", list.display());
     succeeds(&desk, &convert);
     let text = succeeds(&desk, &format!("train dataset=./website {TINY} runs=again"));
-    assert!(text.contains("own/website as its recording shows it"), "{text}");
+    assert!(text.contains("own/website as its dataset defines it"), "{text}");
 }
 
 #[test]
-fn what_is_no_task_of_ones_own() {
+fn invalid_own_tasks_are_refused() {
     let desk = Desk::new();
     let refuses = |line: &str| run(&desk, line).refused();
     let list = fixture("list.npz");
@@ -116,7 +119,7 @@ fn what_is_no_task_of_ones_own() {
     assert_eq!(names(&desk.path("runs")), [""; 0]);
 }
 
-/// A dataset of Minari's own work, whose spaces stand in `metadata.json`.
+/// A dataset from Minari itself, with its spaces in `metadata.json`.
 #[test]
 fn environments_that_are_not_here_are_trained_for() {
     let desk = Desk::new();
@@ -133,7 +136,7 @@ fn environments_that_are_not_here_are_trained_for() {
     assert_eq!(task["observations"]["width"], 11);
     assert_eq!(task["actions"]["low"], serde_json::json!([-1.0, -1.0, -1.0]));
     assert_eq!(task["simulation"]["max_episode_steps"], 1000);
-    // The task that was said is the one of the recording, or it is asked for in vain.
+    // Another task than the dataset's is refused.
     let data = desk.path("minari/mujoco/hopper/tiny-v0");
     let other = format!("task=gymnasium/Plant-v3 dataset={}", data.display());
     succeeds(&desk, &format!("train {other} {TINY} evaluation.episodes=0"));
@@ -142,7 +145,7 @@ fn environments_that_are_not_here_are_trained_for() {
 }
 
 #[test]
-fn a_doubt_about_actions_is_said_before_training() {
+fn a_doubt_about_actions_is_reported_before_training() {
     let desk = Desk::new();
     let file = Hdf5File::create(desk.path("valves.hdf5"));
     let put = |name: &str, values: &[f32]| file.put(name, values, 1);
@@ -162,7 +165,7 @@ fn a_doubt_about_actions_is_said_before_training() {
     assert_eq!(said.stderr.lines().count(), 1, "{}", said.stderr);
     let inspected = run(&desk, "data inspect valves.hdf5");
     assert!(inspected.stdout.contains(doubt), "{}", inspected.stdout);
-    // As integers they are a list, of which nothing need be said.
+    // Integers are discrete actions without a doubt.
     let ids: Vec<i64> = (0..40).map(|row| row % 2).collect();
     Hdf5File::edit(desk.path("valves.hdf5")).put("actions", &ids, 0);
     succeeds(&desk, &format!("{line} runs=list"));

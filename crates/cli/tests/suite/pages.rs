@@ -1,4 +1,4 @@
-//! Reports and videos of runs that were really played.
+//! Reports and videos of real evaluations.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use crate::desk::{Desk, names};
 const ROBOT: &str = "train env=hopper evaluation.episodes=3 evaluation.target=3600,1800 model.n_layers=1 model.d_model=16 \
                      model.context_length=5 train.batch_size=3 train.updates=4";
 
-/// Width, height and number of frames of a GIF, read as the format says.
+/// Width, height and number of frames of a GIF, by its format.
 #[track_caller]
 fn gif(path: &Path) -> (u16, u16, usize) {
     let bytes = fs::read(path).unwrap();
@@ -38,7 +38,7 @@ fn a_robots_page_has_its_video() {
         .collect();
     episodes.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (width, height, frames) = gif(&run.join("video.gif"));
-    // A figure of 480 × 400 and a column of 320 beside it; every second step.
+    // An image of 480 × 400 next to a column of 320; every second step.
     assert_eq!((width, height), (800, 400));
     assert_eq!(frames as u64, episodes[1].1.div_ceil(2), "the median episode: {episodes:?}");
 
@@ -52,7 +52,7 @@ fn a_robots_page_has_its_video() {
     }
     assert!(files.iter().all(|name| !name.starts_with(".report")), "{files:?}");
 
-    // Made again, the same page; the video is kept.
+    // The second report is the same page; the video is kept.
     let stdout = desk.succeeds("report replications=200");
     assert!(!stdout.contains("filming"), "{stdout}");
     assert_eq!(fs::read_to_string(run.join("report.html")).unwrap(), html);
@@ -72,7 +72,7 @@ fn a_robots_page_has_its_video() {
 }
 
 #[test]
-fn a_run_that_was_not_played_has_a_page_and_no_video() {
+fn a_run_without_an_evaluation_has_a_page_and_no_video() {
     let desk = Desk::new();
     desk.succeeds(&ROBOT.replace("evaluation.episodes=3", "evaluation.episodes=0"));
     desk.refuses("video");
@@ -93,13 +93,13 @@ fn runs_that_differ_in_their_seed_share_a_page() {
     }
     let runs = names(&desk.path("runs"));
     let words = format!("report {} replications=200", runs.join(" "));
-    // A video each takes minutes where there are many: only if it is said.
+    // Videos of many runs take minutes: only on request.
     assert!(!desk.succeeds(&words).contains("filming"));
     let stdout = desk.succeeds(&format!("{words} video=true"));
     assert!(stdout.contains("report: runs/reports/report.html"), "{stdout}");
     let html = fs::read_to_string(desk.path("runs/reports/report.html")).unwrap();
     assert!(html.contains("Over training seeds") && html.contains("2 runs"), "{stdout}");
-    // Every action has a bar, whether in the video or beside the scores.
+    // Every action has a bar, in the video and next to the scores.
     assert!(html.contains(">UPLEFTFIRE</text>"));
     assert_eq!(html.matches("data:image/gif;base64,").count(), 2);
     let (width, height, frames) = gif(&desk.path("runs").join(&runs[0]).join("video.gif"));

@@ -26,8 +26,8 @@ fn a_played_run_is_not_played_again_by_resume() {
     let said = desk.succeeds("resume");
     let name = run.file_name().unwrap().to_string_lossy();
     let expected = format!(
-        "runs/{name} is finished and was played; `overtone evaluate rollouts run=runs/{name}` plays \
-         it again\n"
+        "runs/{name} is finished and evaluated. To evaluate it again: `overtone evaluate rollouts \
+         run=runs/{name}`\n"
     );
     assert_eq!(said, expected);
     let same = fs::read(run.join("evaluation-n5.json")).unwrap() == large;
@@ -44,17 +44,21 @@ fn a_run_killed_while_it_played_is_played() {
     desk.succeeds(&line);
     let run = desk.only_run("runs");
     for again in [line.as_str(), "resume"] {
-        // As it was between the last update and the end of playing.
+        // As between the last update and the end of the evaluation.
         fs::remove_file(run.join("evaluation.json")).unwrap();
         let said = desk.succeeds(again);
         assert!(said.contains("resuming after update 4"), "{said}");
-        assert_eq!(said.contains("that was not played yet is there"), again != "resume", "{said}");
+        assert_eq!(
+            said.contains("without its evaluation; resuming it"),
+            again != "resume",
+            "{said}"
+        );
         assert_eq!(played(&run), 1);
         assert_eq!(names(&desk.path("runs")).len(), 1, "a second run was trained");
     }
 }
 
-/// The same, with a process that is really killed.
+/// The same with a killed process.
 #[test]
 fn a_process_killed_while_it_plays_is_gone_on_with() {
     let desk = Desk::new();
@@ -67,8 +71,8 @@ fn a_process_killed_while_it_plays_is_gone_on_with() {
     wait_until("the last update", finished);
     child.kill();
     let run = desk.only_run("runs");
-    assert!(!run.join("evaluation.json").exists(), "it was done before it was killed");
-    // Made as short as the others, since what is tested is that it is played at all.
+    assert!(!run.join("evaluation.json").exists(), "it ended before it was killed");
+    // As few episodes as the others, because only the evaluation itself is tested.
     let config = fs::read_to_string(run.join("config.toml")).unwrap();
     fs::write(run.join("config.toml"), config.replace("episodes = 2000", "episodes = 1")).unwrap();
     desk.succeeds(&line.replace("=2000", "=1"));

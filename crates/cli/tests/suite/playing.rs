@@ -1,4 +1,4 @@
-//! Training, then playing the real game.
+//! Training, then evaluation in the real game.
 
 use std::{fs, path::Path, thread::sleep, time::Duration};
 
@@ -13,7 +13,7 @@ fn report(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// What makes an episode: target, number, seed, length, return.
+/// The identity of an episode: target, number, seed, length, return.
 fn episodes(report: &Value) -> Vec<Value> {
     let fields = ["target_return", "episode", "seed", "length", "raw_return", "clipped_return"];
     let episodes = report["episodes"].as_array().unwrap().iter();
@@ -44,7 +44,7 @@ fn a_trained_agent_plays_and_is_scored() {
     assert_eq!(played.len(), 4);
     for (target, episodes) in [5.0, 10.0].into_iter().zip(played.chunks(2)) {
         assert!(episodes.iter().all(|episode| episode["target_return"] == target));
-        // Both targets are asked for in the same episodes.
+        // Both targets have the same episodes.
         assert_eq!(episodes[0]["seed"], played[0]["seed"]);
         assert_eq!(episodes[1]["seed"], played[1]["seed"]);
     }
@@ -69,7 +69,7 @@ fn a_trained_agent_plays_and_is_scored() {
         assert!(0.0 < mean && mean < 0.78 && sd > 0.0, "{smoothness}");
     }
     assert!(stdout.contains("18 bins in compass order on a ring"), "{stdout}");
-    for start in ["playing runs/", "Seaquest · Decision Transformer", "evaluation: runs/"] {
+    for start in ["evaluating runs/", "Seaquest · Decision Transformer", "evaluation: runs/"] {
         assert_eq!(stdout.lines().filter(|line| line.starts_with(start)).count(), 1, "{start}");
     }
     let curves = events(&run);
@@ -78,7 +78,7 @@ fn a_trained_agent_plays_and_is_scored() {
         assert_eq!(curves[tag][0].0, 4, "{tag}");
     }
 
-    // Played again, and one after the other: the same episodes.
+    // Repeated without parallel episodes: the same episodes.
     let again = "evaluate rollouts episodes=2 target=5,10 parallel=1 out=again.json";
     desk.succeeds(again);
     let second = report(&desk.path("again.json"));
@@ -86,17 +86,17 @@ fn a_trained_agent_plays_and_is_scored() {
     assert_eq!(episodes(&first), episodes(&second));
     desk.succeeds("evaluate rollouts episodes=2 target=5,10");
     assert_eq!(episodes(&report(&run.join("evaluation.json"))), episodes(&first));
-    // The report's own command plays it again too; another seed plays others.
+    // The report's own command repeats it too; another seed has other episodes.
     let command = first["command"].as_str().unwrap().strip_prefix("overtone ").unwrap();
-    desk.succeeds(&format!("{command} out=told.json"));
-    assert_eq!(episodes(&report(&desk.path("told.json"))), episodes(&first));
+    desk.succeeds(&format!("{command} out=written.json"));
+    assert_eq!(episodes(&report(&desk.path("written.json"))), episodes(&first));
     desk.succeeds("evaluate rollouts episodes=2 target=5,10 seed=2 out=other.json");
     assert_ne!(episodes(&report(&desk.path("other.json"))), episodes(&first));
 }
 
 /// Two checkpoints of one run and one of another, two targets each, in one call.
 #[test]
-fn checkpoints_played_together_play_what_they_play_alone() {
+fn checkpoints_have_the_same_episodes_together_and_alone() {
     let desk = Desk::new();
     desk.succeeds(&desk.tiny("runs=first train.checkpoint_every=2"));
     desk.succeeds(&desk.tiny("runs=second seed=7"));
@@ -114,12 +114,12 @@ fn checkpoints_played_together_play_what_they_play_alone() {
     let (at_2, at_4, other) = (alone(&names[0], 2), alone(&names[0], 4), alone(&names[1], 4));
     assert_ne!(at_2.0, other.0, "the agents differ");
 
-    // Three places for eight episodes: those of both checkpoints are mixed.
+    // Three parallel slots for eight episodes, which mix both checkpoints.
     desk.succeeds(&format!("{words} run={} checkpoint=2,last parallel=3", names[0]));
     assert_eq!(result(&runs[0].join("evaluation-2.json")), at_2);
     assert_eq!(result(&runs[0].join("evaluation-4.json")), at_4);
     assert!(!runs[0].join("evaluation.json").exists());
-    // In one thread, and at once.
+    // In one thread, and together.
     let line = format!("{words} run={}", names.join(","));
     let output = desk.command(&line).env("RAYON_NUM_THREADS", "1").output().unwrap();
     assert_eq!(said(output).code, Some(0));
@@ -142,7 +142,7 @@ fn both_protocols_stand_side_by_side() {
     desk.succeeds(&desk.tiny(""));
     let run = desk.only_run("runs");
     let state: Value = serde_json::from_slice(&checkpoint(&run, 4)["state.json"]).unwrap();
-    // What an episode of the data achieved.
+    // The return of an episode of the data.
     let own = state["episode_returns"][0][0].as_f64().unwrap();
     let words = format!("evaluate rollouts episodes=1 target={own}");
     let stdout = desk.succeeds(&format!("{words} protocol=matched,released released_target=90"));
@@ -168,17 +168,17 @@ fn both_protocols_stand_side_by_side() {
         "played as recorded and trained: no setting differs",
         "  simulation.sticky_probability 0, trained with 0.25: the emulator repeats",
         "  target_return 90, trained with ",
-        "Side by side",
+        "All protocols",
     ] {
         assert!(stdout.contains(part), "no {part:?} in\n{stdout}");
     }
-    let table = stdout.split_once("Side by side").unwrap().1;
-    let told: Vec<Vec<&str>> =
+    let table = stdout.split_once("All protocols").unwrap().1;
+    let written: Vec<Vec<&str>> =
         table.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(told[0][1..5], ["4", "matched", &own.to_string(), "1"]);
-    assert_eq!(told[1][1..5], ["4", "released", "90", "1"]);
+    assert_eq!(written[0][1..5], ["4", "matched", &own.to_string(), "1"]);
+    assert_eq!(written[1][1..5], ["4", "released", "90", "1"]);
 
-    // Alone, and by its own command, it plays the same and leaves the other as it is.
+    // Alone, and by its own command, it has the same result and keeps the other report.
     fs::remove_file(run.join("evaluation-released.json")).unwrap();
     let command = released["command"].as_str().unwrap().strip_prefix("overtone ").unwrap();
     desk.succeeds(command);
@@ -188,15 +188,15 @@ fn both_protocols_stand_side_by_side() {
 }
 
 #[test]
-fn the_ablation_of_a_protocol_tells_what_each_setting_is_worth() {
+fn the_ablation_of_a_protocol_has_the_effect_of_each_setting() {
     let desk = Desk::new();
     desk.succeeds(&desk.tiny(""));
     let run = desk.only_run("runs");
     let only = "sticky_probability,double_reset,integer_returns,fed_back_actions,target_return";
     let words = format!("evaluate ablation episodes=2 target=5 only={only}");
     let stdout = desk.succeeds(&format!("{words} other_target=9"));
-    let told = report(&run.join("protocol-ablation.json"));
-    let kinds: Vec<(&str, &str)> = told["rows"]
+    let written = report(&run.join("protocol-ablation.json"));
+    let kinds: Vec<(&str, &str)> = written["rows"]
         .as_array()
         .unwrap()
         .iter()
@@ -214,13 +214,13 @@ fn the_ablation_of_a_protocol_tells_what_each_setting_is_worth() {
         ("target_return", "played"),
     ];
     assert_eq!(kinds, expected);
-    // As trained, the ablation plays what an evaluation plays.
+    // By the protocol of training, the ablation has the episodes of an evaluation.
     desk.succeeds("evaluate rollouts episodes=2 target=5");
     let played = report(&run.join("evaluation.json"));
-    assert_eq!(told["matched"], played["targets"][0]["raw_return"]);
+    assert_eq!(written["matched"], played["targets"][0]["raw_return"]);
     desk.succeeds("evaluate rollouts episodes=2 target=9 out=nine.json");
     let nine = report(&desk.path("nine.json"));
-    let row = &told["rows"][4]["result"];
+    let row = &written["rows"][4]["result"];
     assert_eq!(row["raw_return"], nine["targets"][0]["raw_return"]);
     let mean = |report: &Value| report["targets"][0]["raw_return"]["mean"].as_f64().unwrap();
     let difference = row["difference"]["value"].as_f64().unwrap();
@@ -231,20 +231,20 @@ fn the_ablation_of_a_protocol_tells_what_each_setting_is_worth() {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
     }
-    // The command in the page does it again.
-    let command = told["command"].as_str().unwrap();
+    // The command in the page repeats it.
+    let command = written["command"].as_str().unwrap();
     assert!(command.starts_with("overtone evaluate ablation run=runs/"), "{command}");
     let said = "checkpoint=4 episodes=2 target=5 other_target=9 seed=1 only=sticky_probability,";
     assert!(command.contains(said) && command.ends_with(",target_return"), "{command}");
 }
 
-/// What was played until then is a biased sample (short episodes), so no report is written.
+/// The finished episodes are a biased sample (short ones), so no report is written.
 #[test]
 fn an_interrupted_evaluation_reports_nothing() {
     let desk = Desk::new();
     desk.succeeds(&desk.tiny(""));
     let child = desk.command("evaluate rollouts episodes=4 parallel=1 target=5").spawn().unwrap();
-    // Long enough to have begun, far from enough for four episodes one after the other.
+    // Long enough to start, far too short for four episodes in sequence.
     sleep(Duration::from_millis(500));
     interrupt(child.id());
     let said = said(child.wait_with_output().unwrap());

@@ -1,4 +1,4 @@
-//! `overtone record` and `data convert`: what is recorded trains, and is the same each time.
+//! `overtone record` and `data convert`: recorded datasets train, and are reproducible.
 
 use std::fs;
 
@@ -27,22 +27,22 @@ fn records_of_cartpole_train_and_play() {
     let first = said(&desk, &format!("{CARTPOLE} to=first"));
     assert!(first.contains("recorded 3"), "{first}");
     assert_eq!(names(&desk.path("first/data")), ["main_data.hdf5", "metadata.json"]);
-    // The same in whatever number at once; others with another seed.
+    // The same for any number of parallel episodes; others with another seed.
     let again = said(&desk, &format!("{CARTPOLE} parallel=2 to=again.hdf5"));
     assert_eq!(hash(&again), hash(&first));
     let other = said(&desk, &format!("{CARTPOLE} seed=2 to=other"));
     assert_ne!(hash(&other), hash(&first));
-    // Neither to where something is, nor without a place.
+    // Neither to an existing path, nor without one.
     desk.run(&format!("{CARTPOLE} to=first")).refused();
     desk.run(CARTPOLE).refused();
-    // The task stands in it, in a folder and in a file.
+    // Directory and file contain the task.
     let trained = said(&desk, &format!("train dataset=./first {TINY}"));
     assert!(trained.contains("dataset: 3"), "{trained}");
     said(&desk, &format!("train dataset=again.hdf5 {TINY} seed=5"));
     let run = format!("runs/{}", names(&desk.path("runs"))[0]);
     let config = fs::read_to_string(desk.path(&run).join("config.toml")).unwrap();
     assert!(config.contains("task = \"gymnasium/CartPole-v1\""), "{config}");
-    // Runs record too: by share, by turns, with random actions between.
+    // Runs record too: by share, with switches, and with random actions.
     let mixed =
         format!("record policy={run},random share=1,3 transitions=200 epsilon=0.2 to=mixed");
     assert!(said(&desk, &mixed).contains("episodes, mean return"));
@@ -54,7 +54,7 @@ fn records_of_cartpole_train_and_play() {
     let two = said(&desk, &format!("{turns} parallel=1 to=turns-again"));
     assert_eq!(hash(&one), hash(&two));
     said(&desk, &format!("train dataset=./turns {TINY} seed=6"));
-    // What is converted has the same contents, but for the last observations.
+    // The converted dataset has the same contents, except the last observations.
     let text = said(&desk, "data convert first converted");
     assert!(text.contains("converted 3"), "{text}");
     said(&desk, &format!("train dataset=./converted {TINY} seed=7"));
@@ -78,7 +78,7 @@ fn pictures_and_real_valued_actions_are_recorded() {
     said(&desk, &format!("train dataset=pendulum.hdf5 {TINY} evaluation.episodes=0 seed=9"));
 }
 
-/// A user's own environments: one that breaks at each step, and one with the bounds that are said.
+/// A user's own environments: one that fails at each step, and one with given bounds.
 const OWN: &str = "
 import gymnasium
 from gymnasium import spaces
@@ -110,8 +110,8 @@ fn an_environment_that_always_fails_is_given_up() {
     assert!(!desk.path("there").exists());
 }
 
-/// A step limit is a part of how a recording was simulated, and an agent is played as that says.
-/// Where the environment is no longer what an agent learned in, its recording would lie.
+/// A step limit is part of a recording's simulation, and holds in evaluations. If an agent's
+/// environment has changed, its recording would be wrong.
 #[test]
 fn a_recording_says_how_its_environment_was() {
     let desk = Desk::new();
@@ -130,7 +130,7 @@ fn a_recording_says_how_its_environment_was() {
     desk.run(&line).refused();
 }
 
-/// What is inflated on the way goes again, and what can be refused is refused before.
+/// Temporary inflated files are removed, and invalid requests are refused before.
 #[test]
 fn a_log_is_converted_and_leaves_nothing() {
     let desk = Desk::new();
@@ -140,11 +140,14 @@ fn a_log_is_converted_and_leaves_nothing() {
         let mut command = desk.command(line);
         desk::said(command.env("OVERTONE_DATASETS", desk.path("datasets")).output().unwrap())
     };
-    let told = run("data convert Seaquest robot --task mujoco/hopper");
-    told.refused();
-    assert!(!told.stderr.contains("cache") && !desk.path("datasets/cache").exists(), "{told:?}");
-    let told = run("data convert Seaquest own");
-    assert_eq!(told.code, Some(0), "{told:?}");
+    let converted = run("data convert Seaquest robot --task mujoco/hopper");
+    converted.refused();
+    assert!(
+        !converted.stderr.contains("cache") && !desk.path("datasets/cache").exists(),
+        "{converted:?}"
+    );
+    let converted = run("data convert Seaquest own");
+    assert_eq!(converted.code, Some(0), "{converted:?}");
     assert_eq!(names(&desk.path("datasets/cache")), [""; 0]);
 }
 

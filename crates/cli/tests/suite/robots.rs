@@ -1,4 +1,4 @@
-//! Robots: training on the starter recordings, then playing in MuJoCo.
+//! Robots: training on the starter sets, then evaluation in MuJoCo.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use crate::{
     runs::events,
 };
 
-/// A model and a run as small as they can be.
+/// A minimal model and run.
 const TINY: &str = "env=hopper evaluation.episodes=0 model.n_layers=1 model.d_model=16 \
                     model.context_length=5 train.batch_size=3 train.updates=4";
 
@@ -25,7 +25,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
 }
 
-/// What makes an episode: target, number, seed, length, return.
+/// The identity of an episode: target, number, seed, length, return.
 fn episodes(report: &Value) -> Vec<Value> {
     let fields = ["target_return", "episode", "seed", "length", "raw_return", "outcome"];
     let episodes = report["episodes"].as_array().unwrap().iter();
@@ -67,16 +67,16 @@ fn a_trained_robot_plays_and_is_scored() {
         assert_eq!(curves[tag].last().unwrap().0, 4, "{tag}");
     }
 
-    // Played again, one after the other and by the report's own command: the same episodes.
+    // Repeated without parallel episodes and by the report's own command: the same episodes.
     desk.succeeds("evaluate rollouts episodes=3 target=reference parallel=1 out=again.json");
     assert_eq!(episodes(&report(&desk.path("again.json"))), episodes(&first));
     let command = first["command"].as_str().unwrap().strip_prefix("overtone ").unwrap();
-    desk.succeeds(&format!("{command} out=told.json"));
-    assert_eq!(episodes(&report(&desk.path("told.json"))), episodes(&first));
-    // Other seeds, targets and rules are others.
+    desk.succeeds(&format!("{command} out=written.json"));
+    assert_eq!(episodes(&report(&desk.path("written.json"))), episodes(&first));
+    // Other seeds, targets and protocols have other episodes.
     desk.succeeds("evaluate rollouts episodes=3 target=reference seed=2 out=other.json");
     assert_ne!(episodes(&report(&desk.path("other.json"))), episodes(&first));
-    // Unless told otherwise, what the episodes with the best twentieth of all actions earned.
+    // The default target: the return of the episodes with the best twentieth of all actions.
     desk.succeeds("evaluate rollouts episodes=1 out=default.json");
     let of_action = |episode: &Value| {
         vec![number(&episode[0]); episode[1].as_u64().unwrap().try_into().unwrap()]
@@ -110,35 +110,35 @@ fn the_ablation_of_a_robots_protocol() {
     let run = desk.only_run("runs");
     desk.refuses("evaluate rollouts protocol=released");
     desk.succeeds("evaluate ablation episodes=3 target=3700 other_target=1800");
-    let told = report(&run.join("protocol-ablation.json"));
-    assert_eq!(told["target_return"], 3700.0);
-    // More than any episode of the recording.
-    assert_eq!(told["differences"][0]["setting"], "target_return");
-    let rows = told["rows"].as_array().unwrap();
+    let written = report(&run.join("protocol-ablation.json"));
+    assert_eq!(written["target_return"], 3700.0);
+    // More than any return of the dataset.
+    assert_eq!(written["differences"][0]["setting"], "target_return");
+    let rows = written["rows"].as_array().unwrap();
     let named = |row: &Value| row["difference"]["setting"].as_str().unwrap().to_owned();
     let names: Vec<String> = rows.iter().map(named).collect();
     assert_eq!(names, ["simulation.revision", "action_choice", "target_return"]);
     assert!(rows.iter().all(|row| row["result"]["kind"] == "played"), "{rows:?}");
     assert_eq!(rows[2]["difference"]["played"], "1800");
-    // The revisions differ in the step of a fall alone, by 1.
+    // The revisions differ only in the step of a fall, by 1.
     let fall = &rows[0]["result"]["difference"]["value"];
     assert_eq!(fall.as_f64().map(f64::round), Some(-1.0), "{fall}");
 
     let desk = Desk::new();
     desk.succeeds(&tiny("env=halfcheetah"));
     desk.succeeds("evaluate ablation episodes=1 only=revision,action_choice");
-    let told = report(&desk.only_run("runs").join("protocol-ablation.json"));
+    let written = report(&desk.only_run("runs").join("protocol-ablation.json"));
     for (row, reason) in [(0, "the revisions are the same"), (1, "no distribution")] {
-        let result = &told["rows"][row]["result"];
+        let result = &written["rows"][row]["result"];
         assert_eq!(result["kind"], "same", "{result}");
         assert!(result["reason"].as_str().unwrap().contains(reason), "{result}");
     }
 }
 
-/// By default an agent learns what may be earned from a state and asks for no more, so a target
-/// that nobody earned is as good as any.
+/// By default an agent clamps the target to the return that it predicts, so an unreachable target
+/// is safe.
 #[test]
-fn no_more_is_asked_for_than_a_state_allows() {
+fn the_target_is_clamped_to_the_predicted_return() {
     let desk = Desk::new();
     desk.succeeds(&tiny("train.updates=30 evaluation.return_quantile=0.9"));
     let run = desk.only_run("runs");
@@ -162,8 +162,8 @@ fn no_more_is_asked_for_than_a_state_allows() {
     assert_ne!(returns(&first), returns(&low));
     assert_eq!(free["protocol"]["acting"]["return_quantile"], 1.0, "{}", free["protocol"]);
     desk.succeeds("evaluate rollouts episodes=1 return_quantile=0.5");
-    let told = report(&run.join("evaluation-q0.5.json"));
-    assert_eq!(told["differences"][0]["setting"], "return_quantile");
+    let written = report(&run.join("evaluation-q0.5.json"));
+    assert_eq!(written["differences"][0]["setting"], "return_quantile");
 
     desk.refuses("evaluate rollouts return_quantile=1.5");
     let desk = Desk::new();
@@ -196,7 +196,7 @@ fn every_model_and_head_trains_and_plays() {
         ("data.delayed_reward=true train.sampling=from_start", "tanh"),
     ] {
         let desk = Desk::new();
-        // Where there is a distribution to draw from.
+        // Heads with a distribution can sample.
         let (actions, report_name) = match name.contains("tanh") {
             true => ("mode", "evaluation.json"),
             false => ("sample", "evaluation-sample.json"),
@@ -216,13 +216,13 @@ fn every_model_and_head_trains_and_plays() {
 }
 
 #[test]
-fn a_stopped_run_goes_on_to_the_same_weights() {
+fn a_stopped_run_resumes_to_the_same_weights() {
     let desk = Desk::new();
     let words = "train.updates=6 train.checkpoint_every=3 train.log_every=1";
     desk.succeeds(&tiny(&format!("{words} runs=whole")));
     desk.succeeds(&tiny(&format!("{words} runs=cut")));
     let (whole, cut) = (desk.only_run("whole"), desk.only_run("cut"));
-    // As if it had been killed after its first checkpoint.
+    // As if the run had been killed after its first checkpoint.
     fs::remove_dir_all(cut.join("checkpoints/step-00000006")).unwrap();
     fs::remove_file(cut.join("finished")).unwrap();
     let stdout = desk.succeeds(&format!("resume run={}", cut.display()));
@@ -231,7 +231,7 @@ fn a_stopped_run_goes_on_to_the_same_weights() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_words_are_refused() {
     let desk = Desk::new();
     desk.refuses("train");
     desk.refuses("train env=hoper");
@@ -248,21 +248,21 @@ fn what_cannot_be_is_refused() {
     desk.refuses(&text);
     let other = project().join("datasets/starter/mujoco/walker2d_medium.hdf5");
     desk.refuses(&format!("train env=hopper dataset={}", other.display()));
-    // Also where no description knows the file, and the sizes are the same.
+    // Also a file without a card whose sizes are the same.
     let cheetah = project().join("datasets/starter/mujoco/halfcheetah_medium.hdf5");
     fs::create_dir(desk.path("data")).unwrap();
     fs::copy(&cheetah, desk.path("data/halfcheetah_medium-v2.hdf5")).unwrap();
     for words in ["dataset=data/halfcheetah_medium-v2.hdf5", "dataset=medium data.path=data"] {
         desk.refuses(&format!("train env=walker2d {words}"));
     }
-    // Another dataset than the one that was asked for; what nobody asked for may be any.
+    // Another dataset than the named one is refused; without a name, any is used.
     desk.refuses("train env=halfcheetah dataset=expert data.path=data");
     desk.succeeds(&tiny("env=halfcheetah data.path=data runs=any"));
-    // Where no name tells, the sizes do.
+    // Without a name, the sizes decide.
     fs::copy(&other, desk.path("unnamed.hdf5")).unwrap();
     let unnamed = desk.path("unnamed.hdf5");
     desk.refuses(&format!("train env=hopper dataset={}", unnamed.display()));
-    assert!(names(&desk.path("runs")).is_empty(), "nothing was begun");
+    assert!(names(&desk.path("runs")).is_empty(), "no run was started");
 
     let mut command = desk.command(&tiny("evaluation.episodes=1"));
     command.env("OVERTONE_SITE_PACKAGES", desk.path("nowhere"));

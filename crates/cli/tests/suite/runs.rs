@@ -1,4 +1,4 @@
-//! What a run leaves in its folder, and what decides it.
+//! Contents of a run's directory, and the settings that decide them.
 
 use std::{
     collections::BTreeMap,
@@ -24,12 +24,12 @@ print(json.dumps({tag: [(p.step, p.value) for p in events.Scalars(tag)] for tag 
     let output = Command::new(python).args(["-c", READ]).arg(run).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
-    // It warns of records whose checksum is wrong, and leaves them out.
+    // TensorBoard warns about records with a wrong checksum, and skips them.
     assert!(!stderr.contains("rror") && !stderr.contains("rrupt"), "{stderr}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Asserts that the events say what `metrics.csv` does.
+/// Asserts that the events equal `metrics.csv`.
 #[track_caller]
 pub fn events_agree_with_metrics(run: &Path) {
     let (events, rows) = (events(run), curves(run));
@@ -81,7 +81,7 @@ fn a_run_leaves_everything_about_it() {
         .args(["--check", "--strict", "--quiet", "SHA256SUMS"])
         .current_dir(run.join("checkpoints/step-00000006"))
         .status();
-    // As a person would check them, where the tool is there.
+    // With the shell's tool, if it is installed.
     assert!(sums.is_err() || sums.unwrap().success());
 
     let rows = curves(&run);
@@ -111,7 +111,7 @@ fn a_finished_run_is_not_taken_up_again() {
     let again = desk.succeeds(&desk.tiny(""));
     assert!(!again.contains("unfinished"), "{again}");
     assert_eq!(names(&desk.path("runs")).len(), 2);
-    // Resuming it has nothing to train, and changes nothing.
+    // Resuming a finished run changes nothing.
     let run = desk.path("runs").join(&names(&desk.path("runs"))[0]);
     let before = checkpoint(&run, 4);
     let resumed = desk.succeeds(&format!("resume run={}", run.display()));
@@ -122,7 +122,7 @@ fn a_finished_run_is_not_taken_up_again() {
     assert_eq!(curves(&run).len(), 1);
 }
 
-/// A run that was looked at before its end is played when it has come to it.
+/// A run that was evaluated before its end is evaluated again after it.
 #[test]
 fn scores_of_weights_of_before_are_not_taken_for_a_runs_own() {
     let desk = Desk::new();
@@ -133,8 +133,8 @@ fn scores_of_weights_of_before_are_not_taken_for_a_runs_own() {
     let run = desk.only_run("runs");
     let path = run.join("evaluation.json");
     let whole = fs::read_to_string(&path).unwrap();
-    assert!(desk.succeeds("resume").contains("is finished and was played"));
-    // Weights that are not the last have a report of their own.
+    assert!(desk.succeeds("resume").contains("is finished and evaluated"));
+    // Earlier weights have their own report.
     desk.succeeds("evaluate rollouts checkpoint=1 episodes=1 target=1800");
     assert!(run.join("evaluation-1.json").is_file());
     assert_eq!(fs::read_to_string(&path).unwrap(), whole);
@@ -145,7 +145,7 @@ fn scores_of_weights_of_before_are_not_taken_for_a_runs_own() {
     assert_eq!(again["checkpoint"]["step"], 2);
 }
 
-/// A run, the file of its configuration, and what that says.
+/// A run, the path of its configuration, and its text.
 fn tiny_run(desk: &Desk) -> (PathBuf, PathBuf, String) {
     desk.succeeds(&desk.tiny(""));
     let run = desk.only_run("runs");
@@ -154,22 +154,22 @@ fn tiny_run(desk: &Desk) -> (PathBuf, PathBuf, String) {
     (run, config, text)
 }
 
-/// A run that was stopped goes on as its file says, and says so where that is not what it began
-/// with.
+/// A run resumes with the settings of its file, and reports if they have changed.
 #[test]
-fn a_changed_configuration_is_told_of() {
+fn a_changed_configuration_is_reported() {
     let desk = Desk::new();
     let (run, config, text) = tiny_run(&desk);
     let edited = text.replace("learning_rate = 0.0006", "learning_rate = 0.0007");
     assert_ne!(edited, text);
-    for (written, is_told) in [(&text, false), (&edited, true), (&edited, false), (&text, true)] {
+    for (written, is_reported) in [(&text, false), (&edited, true), (&edited, false), (&text, true)]
+    {
         fs::write(&config, written).unwrap();
         fs::remove_file(run.join("finished")).unwrap();
-        let told = desk.succeeds("resume");
+        let output = desk.succeeds("resume");
         assert_eq!(
-            told.contains("config.toml was changed since this run was last"),
-            is_told,
-            "{told}"
+            output.contains("config.toml has changed since the last process"),
+            is_reported,
+            "{output}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Studies: a grid of tiny runs, carried out here.
+//! Studies: a grid of tiny runs on this machine.
 
 use std::{fs, path::PathBuf, process::Stdio};
 
@@ -8,7 +8,7 @@ use crate::desk::{
     Desk, Running, checkpoint, interrupt, names, project, said, same_run, steps, wait_until,
 };
 
-/// A robot's agent and a run as small as they can be.
+/// A minimal agent and run of a robot.
 const TINY: &str = "env=hopper model.n_layers=1 model.d_model=16 model.context_length=5 \
                     train.batch_size=3 train.updates=4 evaluation.target=1800";
 
@@ -36,19 +36,19 @@ fn cells_of_page(desk: &Desk, study: &str) -> Vec<Vec<String>> {
 #[test]
 fn a_study_is_carried_out_compared_and_grows() {
     let desk = Desk::new();
-    // One of its runs is there before.
+    // One of its runs exists before.
     desk.succeeds(&format!("train {TINY} evaluation.episodes=2 head=gaussian seed=2"));
     let words = format!("{TINY} evaluation.episodes=2 head=tanh,gaussian name=heads");
     let said = desk.succeeds(&format!("study run {words} seed=1..2 jobs=2"));
     assert!(said.contains("4 cells: 1 played, 3 waiting"), "{said}");
-    assert!(said.contains("3 cells to do, 2 at once"), "{said}");
+    assert!(said.contains("3 cells to run, 2 in parallel"), "{said}");
     assert!(said.contains("4 cells: 4 played"), "{said}");
     assert_eq!(runs(&desk).len(), 4);
-    let told = status(&desk, "heads");
-    assert_eq!(told["counts"], serde_json::json!({ "played": 4 }));
-    assert_eq!(told["cells"][0]["cell"], "head=tanh_s1");
-    assert_eq!(told["cells"][0]["label"], "head=tanh");
-    let run = told["cells"][3]["run"].as_str().unwrap();
+    let current = status(&desk, "heads");
+    assert_eq!(current["counts"], serde_json::json!({ "played": 4 }));
+    assert_eq!(current["cells"][0]["cell"], "head=tanh_s1");
+    assert_eq!(current["cells"][0]["label"], "head=tanh");
+    let run = current["cells"][3]["run"].as_str().unwrap();
     assert!(run.ends_with("-hopper-switching-gaussian-s2"), "{run}");
     let process = fs::read_to_string(desk.path(run).join("provenance.jsonl")).unwrap();
     let process: Value = serde_json::from_str(process.trim()).unwrap();
@@ -71,17 +71,17 @@ fn a_study_is_carried_out_compared_and_grows() {
     assert!(page.contains("### Last checkpoints: 2 seeds, no comparison"), "{page}");
     assert!(page.contains("### Played by the matched protocol: 2 seeds, no comparison"), "{page}");
 
-    // Nothing is done twice, and more seeds are just more runs.
+    // Finished runs are not repeated, and more seeds are more runs.
     let again = desk.succeeds(&format!("study run {words} seed=1..2"));
-    assert!(again.contains("nothing is left to do"), "{again}");
+    assert!(again.contains("all cells are finished"), "{again}");
     let more = desk.succeeds("study run heads seed=1..4");
     assert!(more.contains("8 cells: 4 played, 4 waiting"), "{more}");
     assert_eq!(runs(&desk).len(), 8);
     let page = fs::read_to_string(desk.path("runs/studies/heads/report.md")).unwrap();
     assert!(page.starts_with("# Study heads\n") && !page.contains("no comparison"), "{page}");
     let plan = desk.succeeds("study run heads seed=1..5 plan=true");
-    assert!(plan.contains("2 cells to do; training 0.00 h, playing 0.00 h, "), "{plan}");
-    assert!(!plan.contains("is not known"), "{plan}");
+    assert!(plan.contains("2 cells to run; training 0.00 h, evaluation 0.00 h, "), "{plan}");
+    assert!(!plan.contains("is unknown"), "{plan}");
     assert_eq!(runs(&desk).len(), 8, "a plan starts nothing");
 }
 
@@ -90,7 +90,7 @@ fn a_run_is_played_again_as_the_study_says() {
     let desk = Desk::new();
     let file = "evaluations = [\"evaluation.actions=sample\"]\nseeds = [1]\n[settings]\n\
                 head = \"gaussian\"\nevaluation.episodes = 2\n";
-    // `head` is a key of its own here, and no section.
+    // `head` is a key here, not a section.
     fs::write(desk.path("again.toml"), file).unwrap();
     desk.succeeds(&format!("study run again.toml {TINY}"));
     let found = runs(&desk);
@@ -102,7 +102,7 @@ fn a_run_is_played_again_as_the_study_says() {
     assert_eq!(status(&desk, "again")["cells"][0]["state"], "stopped");
     desk.succeeds("study resume again");
     assert!(found[0].join("evaluation-sample.json").is_file());
-    // What it says of that may change later.
+    // The study's evaluations may change later.
     let episodes = |name: &str| {
         let report = fs::read(found[0].join(name)).unwrap();
         let report: Value = serde_json::from_slice(&report).unwrap();
@@ -117,7 +117,7 @@ fn a_run_is_played_again_as_the_study_says() {
         fs::write(desk.path("again.toml"), other).unwrap();
         desk.succeeds(&format!("study run again.toml {TINY}"));
         assert_eq!(episodes(name), (asked.0.into(), asked.1), "{line}");
-        // The one before lies beside it.
+        // The earlier report is kept.
         assert_eq!(episodes("evaluation-sample.json"), (1.into(), 2), "{line}");
     }
     let page = fs::read_to_string(desk.path("runs/studies/again/report.md")).unwrap();
@@ -125,9 +125,9 @@ fn a_run_is_played_again_as_the_study_says() {
     assert!(page.contains("matched (action choice sample)"), "{page}");
 }
 
-/// Its report has a name of its own then, and counts all the same.
+/// Its report then has another name, and still counts.
 #[test]
-fn runs_whose_settings_say_how_they_are_played_are_on_the_page() {
+fn runs_with_evaluation_settings_are_on_the_page() {
     let desk = Desk::new();
     let words = format!("{TINY} evaluation.episodes=1 name=q seed=1..2");
     let quantiles = "evaluation.return_quantile=0.5,0.9";
@@ -137,9 +137,9 @@ fn runs_whose_settings_say_how_they_are_played_are_on_the_page() {
     assert_eq!(rows.len(), 2, "{rows:?}");
     assert!(rows.iter().all(|row| row[5] == "2"), "{rows:?}");
     desk.succeeds(&format!("study run {words} evaluation.protocol=v5"));
-    // A run's name has the sign of an option in it.
-    let told = status(&desk, "q");
-    assert_eq!(told["counts"], serde_json::json!({ "played": 2 }));
+    // A run's name contains `=`.
+    let current = status(&desk, "q");
+    assert_eq!(current["counts"], serde_json::json!({ "played": 2 }));
     let all = runs(&desk);
     let name = |run: &PathBuf| run.file_name().unwrap().to_string_lossy().into_owned();
     let run = all.iter().find(|run| name(run).contains("return_quantile=0.5")).unwrap();
@@ -150,7 +150,7 @@ fn runs_whose_settings_say_how_they_are_played_are_on_the_page() {
 }
 
 #[test]
-fn what_would_take_the_place_of_a_report_is_refused() {
+fn an_evaluation_that_would_replace_a_report_is_refused() {
     let desk = Desk::new();
     for line in ["evaluation.target=p50", "evaluation.seed=7", "evaluation.episodes=3"] {
         let file = format!("evaluations = [\"{line}\"]\nseeds = [1]\n");
@@ -158,7 +158,7 @@ fn what_would_take_the_place_of_a_report_is_refused() {
         let study = format!("study run again.toml {TINY} evaluation.episodes=1");
         desk.refuses(&study);
     }
-    // Whatever the settings ask for.
+    // For any settings.
     let free = TINY.replace("evaluation.target=1800", "");
     for (settings, line) in [
         ("", "evaluation.target=p50"),
@@ -169,7 +169,7 @@ fn what_would_take_the_place_of_a_report_is_refused() {
         let study = format!("study run again.toml {free} {settings} evaluation.episodes=1");
         desk.refuses(&study);
     }
-    // What is chosen may come out as the line says.
+    // The chosen mode may equal the line's.
     let chosen = "evaluation.return_quantile=chosen";
     let line = "evaluation.return_quantile=0.9 evaluation.seed=7";
     fs::write(desk.path("again.toml"), format!("evaluations = [\"{line}\"]\n")).unwrap();
@@ -178,14 +178,14 @@ fn what_would_take_the_place_of_a_report_is_refused() {
     let same = "evaluation.return_quantile=0.9";
     fs::write(desk.path("again.toml"), format!("evaluations = [\"{same}\"]\n")).unwrap();
     desk.succeeds(&study);
-    // A way to play is chosen for what the settings play.
+    // An acting mode is chosen for the evaluation in the settings.
     let line = "evaluation.protocol=v5 evaluation.episodes=2";
     fs::write(desk.path("again.toml"), format!("evaluations = [\"{line}\"]\n")).unwrap();
     let study = format!("study run again.toml {TINY} evaluation.episodes=0");
     desk.refuses(&study);
 }
 
-/// Its run is there, and was played otherwise.
+/// Its run exists, with another evaluation.
 #[test]
 fn an_evaluation_that_fails_is_no_played_one() {
     let desk = Desk::new();
@@ -207,12 +207,12 @@ fn a_study_is_found_where_its_file_says() {
     fs::write(desk.path("s.toml"), "seeds = [1]\n[settings]\nruns = \"elsewhere\"\n").unwrap();
     desk.succeeds(&format!("study run s.toml {TINY} evaluation.episodes=0"));
     assert!(desk.succeeds("study status s.toml").contains("1 cell: 1 trained"));
-    // Moved, its runs are beside it.
+    // After the move, its runs are next to it.
     fs::rename(desk.path("elsewhere"), desk.path("moved")).unwrap();
     for line in ["study status s runs=moved", "study status moved/studies/s"] {
         assert!(desk.succeeds(line).contains("1 cell: 1 trained"), "{line}");
     }
-    // By whatever path it is named, from wherever.
+    // By any path, from any directory.
     for (folder, line) in [
         ("moved/studies", "study status s"),
         ("moved/studies", "study status ./s"),
@@ -225,7 +225,7 @@ fn a_study_is_found_where_its_file_says() {
         assert!(said.stdout.contains("1 cell: 1 trained"), "{folder}: {line}: {said:?}");
     }
     let said = desk.succeeds("study resume s runs=moved");
-    assert!(said.contains("nothing is left to do"), "{said}");
+    assert!(said.contains("all cells are finished"), "{said}");
     assert!(!desk.path("elsewhere").exists());
 }
 
@@ -250,21 +250,21 @@ fn a_failing_cell_does_not_stop_the_others() {
         assert!(said.stderr.contains("error: 1 of "), "{said:?}");
         assert!(said.stdout.contains("2 cells: 1 failed, 1 played"), "{said:?}");
     }
-    // Nor does it matter that nobody reads why.
+    // A closed output does not matter either.
     let unread = desk.command("study resume two").stdout(Stdio::null()).spawn();
     let mut unread = unread.unwrap();
     drop(unread.stderr.take());
     assert_eq!(unread.wait().unwrap().code(), Some(1));
-    let told = status(&desk, "two");
-    let states: Vec<&Value> = told["cells"].as_array().unwrap().iter().collect();
+    let current = status(&desk, "two");
+    let states: Vec<&Value> = current["cells"].as_array().unwrap().iter().collect();
     assert_eq!((&states[0]["state"], &states[1]["state"]), (&"failed".into(), &"played".into()));
-    assert!(states[0]["error"].as_str().unwrap().contains("p900"), "{told}");
+    assert!(states[0]["error"].as_str().unwrap().contains("p900"), "{current}");
     let page = fs::read_to_string(desk.path("runs/studies/two/report.md")).unwrap();
     assert!(page.contains("1 of the study's runs were not played yet"), "{page}");
 }
 
 #[test]
-fn a_killed_study_goes_on_to_the_same_end() {
+fn a_killed_study_resumes_to_the_same_end() {
     let desk = Desk::new();
     desk.succeeds(&format!("train {TINY} {LONG} seed=1 runs=whole"));
     let whole = desk.only_run("whole");
@@ -278,11 +278,11 @@ fn a_killed_study_goes_on_to_the_same_end() {
     child.kill();
     // Its cells notice, save and end.
     wait_until("the cells' end", || status(&desk, "long")["counts"].get("running").is_none());
-    let told = status(&desk, "long");
-    assert_eq!(told["counts"]["stopped"], 2, "{told}");
-    for cell in told["cells"].as_array().unwrap() {
+    let current = status(&desk, "long");
+    assert_eq!(current["counts"]["stopped"], 2, "{current}");
+    for cell in current["cells"].as_array().unwrap() {
         let at = cell["step"].as_u64().unwrap();
-        assert!((10..400).contains(&at) && cell["of"] == 400, "{told}");
+        assert!((10..400).contains(&at) && cell["of"] == 400, "{current}");
     }
 
     let mut child = desk.command("study resume long").spawn().unwrap();
@@ -295,7 +295,7 @@ fn a_killed_study_goes_on_to_the_same_end() {
     interrupt(child.id());
     let ended = child.wait_with_output_of();
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    assert!(ended.stdout.contains("go on with: overtone study resume long"), "{ended:?}");
+    assert!(ended.stdout.contains("Resume with: overtone study resume long"), "{ended:?}");
 
     let said = desk.succeeds("study resume long");
     assert!(said.contains("2 cells: 2 trained"), "{said}");
@@ -323,7 +323,7 @@ fn a_study_under_way_grows_and_is_not_replaced() {
 }
 
 #[test]
-fn a_cell_that_was_done_by_other_settings_is_told() {
+fn a_cell_with_other_settings_is_reported() {
     let desk = Desk::new();
     let line = format!("study run {TINY} {LONG} name=long jobs=1 seed=1,2");
     let mut child = desk.command(&line).spawn().unwrap();
@@ -352,16 +352,19 @@ fn playing_that_no_job_has_time_for_fails() {
         let mut command = desk.command("study cell runs/studies/p all_s1");
         let child = command.env("SLURM_RESTART_COUNT", restarts).spawn().unwrap();
         wait_until("the cell", || status(&desk, "p")["cells"][0]["state"] == "running");
-        // What is at its end is played at once.
+        // A finished run is evaluated at once.
         std::thread::sleep(std::time::Duration::from_millis(300));
         interrupt(child.id());
         let ended = said(child.wait_with_output().unwrap());
         assert_eq!(ended.code, Some(code), "{ended:?}");
     }
-    let told = status(&desk, "p");
-    assert_eq!(told["counts"], serde_json::json!({ "failed": 1 }));
-    let error = told["cells"][0]["error"].as_str().unwrap();
-    assert!(error.contains("playing was stopped") && error.contains("longer time="), "{error}");
+    let current = status(&desk, "p");
+    assert_eq!(current["counts"], serde_json::json!({ "failed": 1 }));
+    let error = current["cells"][0]["error"].as_str().unwrap();
+    assert!(
+        error.contains("the evaluation was stopped") && error.contains("longer time="),
+        "{error}"
+    );
 }
 
 #[test]
@@ -369,7 +372,7 @@ fn cells_of_the_same_settings_are_refused() {
     let desk = Desk::new();
     let rates = format!("study run {TINY} seed=1,2 train.learning_rate=0.001,1e-3");
     desk.refuses(&rates);
-    // 14 frequencies are what it has where nobody says.
+    // The default is 14 frequencies.
     let file = "seeds = [1]\n[settings]\ngame = \"seaquest\"\nhead.kind = \"fourier\"\n\
                 [[cells]]\nhead.frequencies = 14\n[[cells]]\nhead.gamma = 1e-6\n";
     fs::write(desk.path("same.toml"), file).unwrap();
@@ -385,7 +388,7 @@ fn names_and_folders_may_have_the_sign_of_an_option() {
     for line in ["study status k=v/studies/q", "study status q runs=k=v"] {
         assert!(desk.succeeds(line).contains("1 cell: 1 trained"), "{line}");
     }
-    // As the job of Slurm that writes the page names it.
+    // As the Slurm job that writes the page names it.
     let folder = desk.path("k=v/studies/q");
     let report = format!("study report {}", folder.display());
     desk.refuses(&report);
@@ -406,14 +409,14 @@ fn a_cell_that_begins_with_a_run_is_measured() {
     let name = run.file_name().unwrap().to_string_lossy();
     let study = format!("study run init={name} train.batch_size=3 evaluation.episodes=0 seed=2");
     let said = desk.succeeds(&format!("{study} train.updates=40 plan=true measure=true"));
-    assert!(said.contains("measuring all_s2") && said.contains("1 cells to do"), "{said}");
+    assert!(said.contains("measuring all_s2") && said.contains("1 cells to run"), "{said}");
     assert_eq!(runs(&desk).len(), 1);
-    // Found again by whatever path the study is named: its own runs say the run's whole path then.
+    // Found again by any path of the study: its runs contain the whole path of the initial run.
     desk.succeeds(&format!("{study} train.updates=2 name=begun"));
     let folder = desk.path("runs/studies/begun");
     for name in ["begun", &folder.display().to_string()] {
-        let told = desk.succeeds(&format!("study status {name}"));
-        assert!(told.contains("1 cell: 1 trained"), "{name}: {told}");
+        let current = desk.succeeds(&format!("study status {name}"));
+        assert!(current.contains("1 cell: 1 trained"), "{name}: {current}");
     }
     desk.succeeds(&format!("study run {} seed=3", folder.display()));
     assert_eq!(status(&desk, "begun")["counts"], serde_json::json!({ "trained": 1 }));
@@ -424,7 +427,7 @@ fn a_cell_that_begins_with_a_run_is_measured() {
     assert!(!ended.stdout.contains("measuring"), "{ended:?}");
 }
 
-/// As a node of a cluster may miss what another cell needs.
+/// A cluster's node may lack another cell's data.
 #[test]
 fn a_cell_needs_only_its_own_data() {
     let desk = Desk::new();
@@ -490,7 +493,7 @@ fn every_cell_is_checked_before_anything_starts() {
 }
 
 #[test]
-fn what_init_writes_is_a_study_and_so_are_those_of_the_project() {
+fn init_writes_a_valid_study_like_the_projects() {
     let desk = Desk::new();
     desk.succeeds("study init first.toml");
     desk.refuses("study init first.toml");

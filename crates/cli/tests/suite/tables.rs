@@ -14,7 +14,7 @@ fn script(name: &str, words: &str) -> Said {
     said(command.output().unwrap())
 }
 
-/// Stops at once, with one sentence and the exit code of a wrong command.
+/// Checks that it stops at once, with one sentence and the exit code of an invalid command.
 #[track_caller]
 fn refuses(name: &str, words: &str, parts: &[&str]) {
     let said = script(name, words);

@@ -1,8 +1,8 @@
-//! `overtone evaluate ablation`: one checkpoint, played as it was trained and then with one
-//! setting of the protocol changed at a time.
+//! `overtone evaluate ablation`: evaluates one checkpoint by the protocol of training, and then
+//! with one setting changed at a time.
 //!
-//! A game's settings are taken from the released evaluation, a robot's are the other revision
-//! and drawn actions. All rows that run the environment alike are played together.
+//! Games take their other settings from the released evaluation. Robots take the other revision and
+//! sampled actions. Rows with the same simulation are evaluated together.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::atomic::Ordering};
 
@@ -19,10 +19,10 @@ use overtone_model::device;
 use overtone_train::RunDir;
 
 use super::{
-    ask::{self, Ask},
     check_out, device_or,
     entry::Entry,
     playing,
+    request::{self, EvaluationRequest},
 };
 use crate::{
     interrupt, keys,
@@ -32,37 +32,37 @@ use crate::{
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
-# A run's folder or name; empty: the newest run.
+# A run's directory or name; empty: the newest run.
 run = ""
-# Folder of the runs.
+# Directory that contains the runs.
 runs = "runs"
-# last; best: the lowest loss on held-out episodes, needs train.held_out above 0; the step of a checkpoint, or a checkpoint's folder.
+# last; best, the lowest loss on held-out episodes (requires train.held_out above 0); the step of a checkpoint; or a checkpoint's directory.
 checkpoint = "last"
 # Episodes of each row.
 episodes = 100
-# The return to ask for, as a number or a percentile of the data's returns, by actions; empty: p95.
+# Target return, as a number or a percentile of the dataset's returns weighted by actions; empty: p95.
 target = ""
-# The return of the row target_return, and of released; empty: the reference's (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000; hopper 3600, halfcheetah 12000, walker2d 5000).
+# Target return of the rows target_return and released; empty: the reference's (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000; hopper 3600, halfcheetah 12000, walker2d 5000).
 other_target = ""
-# RunConfig to change, by the last part of their names (sticky_probability,resize,released); empty: all.
+# Settings to change, by the last part of their names (sticky_probability,resize,released); empty: all.
 only = ""
 # Seed of the episodes, which are the same in every row.
 seed = 1
-# Episodes played at once; 0: all of the rows that share an environment, but no more than 100 (robots: 200).
+# Episodes in parallel; 0: all of the rows that share an environment, at most 100 (robots: 200).
 parallel = 0
-# Where to compute: auto, cpu, cuda or cuda:N; empty: as the run was trained.
+# Compute device: auto, cpu, cuda or cuda:N; empty: the device of the run's training.
 device = ""
-# Where to write the page, and the same as JSON beside it; empty: protocol-ablation.md in the run's folder. Needed for a checkpoint that is not the run's.
+# Output page, with the same content as JSON next to it; empty: protocol-ablation.md in the run's directory. Required for a checkpoint that is not the run's.
 out = ""
 "#;
 
-/// Place of the row that plays as trained.
+/// Index of the row by the protocol of training.
 const MATCHED: usize = 0;
 
-/// A row before it is played.
+/// A row before its evaluation.
 struct PlannedRow {
     difference: Difference,
-    /// How to play it, or why that is not done.
+    /// The evaluation of the row, or its result without one.
     plan: Result<Entry, AblationResult>,
 }
 
@@ -76,40 +76,40 @@ pub fn ablation(options: &[String]) -> Result<()> {
     let device = device_or(text("device"), &run)?;
     let (episodes, seed) = (whole("episodes")?, whole("seed")? as u64);
     if episodes == 0 {
-        bail!("episodes=0: there is nothing to play");
+        bail!("episodes=0: expected at least 1");
     }
     let state = &checkpoint.state;
     let agent = Agent::of(&checkpoint)?;
-    let trained = ask::trained(&agent, &state.episode_returns)?;
+    let trained = request::trained(&agent, &state.episode_returns)?;
     suites::check_environment(&trained.task)?;
     let suite = suites::of(&trained.task)?;
     let known = &trained.task.targets;
     let other = known.released.or(known.usual.first().copied()).map(|target| target.to_string());
     let one = |key: &str, default: Option<String>| -> Result<Option<f32>> {
-        let asked = Some(text(key)).filter(|asked| !asked.is_empty()).or(default);
-        let Some(asked) = asked else { return Ok(None) };
-        match settings::targets(key, &asked, &state.episode_returns)?[..] {
+        let word = Some(text(key)).filter(|word| !word.is_empty()).or(default);
+        let Some(word) = word else { return Ok(None) };
+        match settings::targets(key, &word, &state.episode_returns)?[..] {
             [target] => Ok(Some(target)),
-            _ => bail!("{key}={asked}: a row asks for one return"),
+            _ => bail!("{key}={word}: expected one return"),
         }
     };
-    let target = one("target", Some(ask::DEFAULT_TARGET.to_owned()))?
-        .context("target=: say which return to ask for")?;
+    let target = one("target", Some(request::DEFAULT_TARGET.to_owned()))?
+        .context("target=: expected a number or a percentile")?;
     let other_target = one("other_target", other)?;
     let out = match text("out").as_str() {
         "" => run.path().join("protocol-ablation.md"),
         path => PathBuf::from(path),
     };
     if out.extension().is_none_or(|ending| ending == "json") {
-        bail!("out={}: must be the name of a page, such as ablation.md", out.display());
+        bail!("out={}: expected the name of a page, such as ablation.md", out.display());
     }
-    // Found before playing, not after.
+    // Errors of the output are reported before the evaluation.
     [&out, &out.with_extension("json")].into_iter().try_for_each(|out| check_out(out))?;
 
     let entry = |play: Play, target: f32| {
         let own = &trained.play;
-        let ask = Ask::new(&trained, own, play, target.to_string(), vec![target]);
-        Entry::new(&run, &checkpoint, &agent, ask, [episodes as u64, seed])
+        let request = EvaluationRequest::new(&trained, own, play, target.to_string(), vec![target]);
+        Entry::new(&run, &checkpoint, &agent, request, [episodes as u64, seed])
     };
     let mut rows = rows(suite, &trained, target, other_target, &entry);
     keep_only(&mut rows, &text("only"))?;
@@ -119,12 +119,12 @@ pub fn ablation(options: &[String]) -> Result<()> {
     }
     matched.announce();
     let n_played = rows.iter().filter(|row| row.plan.is_ok()).count();
-    say!("then {n_played} times with another setting, in the same episodes");
+    say!("then {n_played} times with another setting, on the same episodes");
 
     let stop = interrupt::listen()?;
     let chosen = device::choose(&device)?;
     let parallel = whole("parallel")?;
-    // By row; the first is `matched`.
+    // Evaluations by row; the first is `matched`.
     let mut played: BTreeMap<usize, Result<Evaluation>> = BTreeMap::new();
     for group in groups(&matched, &rows) {
         let (places, entries): (Vec<usize>, Vec<&Entry>) = group.into_iter().unzip();
@@ -140,7 +140,7 @@ pub fn ablation(options: &[String]) -> Result<()> {
             }
         }
     }
-    let base = played.remove(&MATCHED).context("nothing was played")??;
+    let base = played.remove(&MATCHED).context("no episode was run")??;
 
     let bootstrap = Bootstrap::default();
     let mut ablation = Ablation::new(&base, bootstrap)?;
@@ -158,7 +158,7 @@ pub fn ablation(options: &[String]) -> Result<()> {
         };
         ablation.rows.push(AblationRow { difference, result });
     }
-    // Told before anything is written, which may fail.
+    // Printed before writing, which may fail.
     say!("{}", ablation.table());
     ablation.notes().iter().for_each(|note| say!("{note}"));
     ablation.write(&out).context("cannot write the page")?;
@@ -185,20 +185,20 @@ fn rows(
     let mut rows: Vec<PlannedRow> =
         trained.deviations(&other, &[target]).into_iter().map(row).collect();
     let unknown = || AblationResult::NotPlayed {
-        reason: "no other target is known for this task (other_target= says one)".into(),
+        reason: "the reference does not have a target for this task (set other_target=)".into(),
     };
-    let asked = other_target.map_or_else(|| "-".into(), |target| target.to_string());
+    let other_text = other_target.map_or_else(|| "-".into(), |target| target.to_string());
     let same = |reason: &str| Err(AblationResult::Same { reason: reason.into() });
     rows.push(PlannedRow {
         difference: Difference {
             setting: TARGET.into(),
             trained: target.to_string(),
-            played: asked.clone(),
-            consequence: "another return is asked for".into(),
+            played: other_text.clone(),
+            consequence: "the agent is conditioned on another return".into(),
         },
         plan: match other_target {
-            _ if !trained.reads_returns => same("the agent reads no return-to-go"),
-            Some(other) if other == target => same("it is the same number"),
+            _ if !trained.reads_returns => same("the agent is not conditioned on returns"),
+            Some(other) if other == target => same("the targets are equal"),
             Some(other) => Ok(entry(trained.play.clone(), other)),
             None => Err(unknown()),
         },
@@ -209,7 +209,7 @@ fn rows(
                 setting: released.into(),
                 trained: trained.play.name.clone(),
                 played: released.into(),
-                consequence: format!("all of these at once, asked for {asked}"),
+                consequence: format!("all of these at once, target {other_text}"),
             },
             plan: other_target.map(|target| entry(other, target)).ok_or_else(unknown),
         });
@@ -217,36 +217,36 @@ fn rows(
     rows
 }
 
-/// Drops the rows whose names do not end as one of `only` says.
+/// Keeps the rows whose names end with one of the words in `only`.
 ///
 /// # Errors
-/// When one of them is no row.
+/// When a word does not match a row.
 fn keep_only(rows: &mut Vec<PlannedRow>, only: &str) -> Result<()> {
-    let asked: Vec<&str> = only.split(',').map(str::trim).filter(|end| !end.is_empty()).collect();
+    let names: Vec<&str> = only.split(',').map(str::trim).filter(|end| !end.is_empty()).collect();
     let named =
         |row: &PlannedRow, end: &str| row.difference.setting.split('.').next_back() == Some(end);
-    if let Some(end) = asked.iter().find(|end| !rows.iter().any(|row| named(row, end))) {
+    if let Some(end) = names.iter().find(|end| !rows.iter().any(|row| named(row, end))) {
         let known: Vec<&str> =
             rows.iter().filter_map(|row| row.difference.setting.split('.').next_back()).collect();
-        bail!("only={end}: there are {}", known.join(", "));
+        bail!("only={end}: expected some of {}", known.join(", "));
     }
-    if !asked.is_empty() {
-        rows.retain(|row| asked.iter().any(|end| named(row, end)));
+    if !names.is_empty() {
+        rows.retain(|row| names.iter().any(|end| named(row, end)));
     }
     Ok(())
 }
 
-/// What is played, with the places of the rows: those that run the environment alike together.
+/// The entries with the indices of their rows, in groups of the same simulation.
 fn groups<'a>(matched: &'a Entry, rows: &'a [PlannedRow]) -> Vec<Vec<(usize, &'a Entry)>> {
     let mut groups: Vec<Vec<(usize, &Entry)>> = vec![vec![(MATCHED, matched)]];
     for (place, row) in rows.iter().enumerate() {
         let Ok(entry) = &row.plan else { continue };
-        let alike = |group: &&mut Vec<(usize, &Entry)>| {
-            group
-                .iter()
-                .all(|(_, other)| other.ask.protocol.simulation == entry.ask.protocol.simulation)
+        let same_simulation = |group: &&mut Vec<(usize, &Entry)>| {
+            group.iter().all(|(_, other)| {
+                other.request.protocol.simulation == entry.request.protocol.simulation
+            })
         };
-        match groups.iter_mut().find(alike) {
+        match groups.iter_mut().find(same_simulation) {
             Some(group) => group.push((place + 1, entry)),
             None => groups.push(vec![(place + 1, entry)]),
         }
@@ -254,16 +254,16 @@ fn groups<'a>(matched: &'a Entry, rows: &'a [PlannedRow]) -> Vec<Vec<(usize, &'a
     groups
 }
 
-/// What the command says of the rows that are played.
-fn only(asked: &str) -> String {
-    if asked.is_empty() {
+/// The command's word for the selected rows.
+fn only(names: &str) -> String {
+    if names.is_empty() {
         String::new()
     } else {
-        format!(" only={}", quoted(std::path::Path::new(asked)))
+        format!(" only={}", quoted(std::path::Path::new(names)))
     }
 }
 
-/// The command that does it again.
+/// The command that repeats the ablation.
 fn command(
     run: &RunDir,
     checkpoint: &str,

@@ -1,6 +1,5 @@
-//! The mode in which an agent is played: `overtone evaluate choose` chooses it, as training does at
-//! its end where `evaluation.temperature=chosen`, `evaluation.return_quantile=chosen` or
-//! `evaluation.top_percent=chosen`.
+//! The choice of an agent's acting mode, by `overtone evaluate choose` or after training, if
+//! `evaluation.temperature`, `evaluation.return_quantile` or `evaluation.top_percent` is `chosen`.
 
 use std::{
     path::PathBuf,
@@ -16,53 +15,53 @@ use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir};
 
 use super::{
-    ask::{self, Ask},
     check_out, device_or,
     entry::Entry,
     modes::Modes,
     own_choice::OwnChoice,
     playing,
+    request::{self, EvaluationRequest},
 };
 use crate::{
     interrupt, keys,
     runs::{check_own, checkpoint_name, open_checkpoint, open_run},
-    settings::{self, Choosable, EvaluationConfig},
+    settings::{Choosable, EvaluationConfig, targets as parse_targets},
     suites,
 };
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
-# A run's folder or name; empty: the newest run.
+# A run's directory or name; empty: the newest run.
 run = ""
-# Folder of the runs.
+# Directory that contains the runs.
 runs = "runs"
-# last; best: the lowest loss on held-out episodes; the step of a checkpoint, or a checkpoint's folder.
+# last; best, the lowest loss on held-out episodes; the step of a checkpoint; or a checkpoint's directory.
 checkpoint = "last"
-# Agents that draw from a list of actions: the softmax temperatures, of which one is chosen: that of the highest mean return, of equal ones the first.
+# Candidate softmax temperatures (agents that sample discrete actions only). The highest mean return decides, and among equal ones the first.
 temperatures = "1,0.5,0.25"
-# Agents with model.return_head: the quantiles of what was earned from states like the agent's own, of which one is chosen as the most that it asks for; 1: whatever is left of the target.
+# Candidate quantiles for the limit on the conditioning return; 1: no limit. Requires model.return_head.
 return_quantiles = "0.9,0.75,0.5,1"
-# Episodes for each of them; where an agent has both, for each pair. Empty: as after training, 20, and 5 of an agent that sees frames.
+# Episodes for each candidate; if the agent has both, for each pair. Empty: as after training, 20, or 5 on frames.
 episodes = ""
-# The return to ask for, as a number or a percentile of the data's returns, by actions; empty: p95, or to act as the best episodes do, where the agent was told of them (model.top_percents), whichever earns more.
+# Target return, as a number or a percentile of the dataset's returns weighted by actions. Empty: p95; with model.top_percents, each top percentage is a candidate too.
 target = ""
-# Seed of the episodes. Another than that of evaluate rollouts, 1 by default, which plays no score of the episodes that chose.
+# Seed of the episodes. Use another seed than for evaluate rollouts (default 1), because scores on these episodes are biased.
 seed = 1001
-# Episodes played at once; 0: all, but no more than 100 (robots: 200).
+# Episodes in parallel; 0: all, at most 100 (robots: 200).
 parallel = 0
-# Where to compute: auto, cpu, cuda or cuda:N; empty: as the run was trained.
+# Compute device: auto, cpu, cuda or cuda:N; empty: the device of the run's training.
 device = ""
 "#;
 
-/// Temperatures among which training chooses: few, as each is played.
+/// Candidate temperatures after training: few, because each is evaluated.
 const TEMPERATURES: [f32; 3] = [1.0, 0.5, 0.25];
 
-/// Quantiles among which training chooses; the first is the one of an agent that was not tried.
+/// Candidate quantiles after training; the first is the default without a choice.
 const RETURN_QUANTILES: [f32; 4] = [0.9, 0.75, 0.5, 1.0];
 
-/// Episodes of each of them, at most. On frames they cost minutes and are few: where a temperature
-/// matters, means lie far apart (500 and 844 over seeds on BankHeist, 412 and 190 on Seaquest).
-/// On vectors they cost seconds, and one agent's episodes deviate by 1000 and more.
+/// Maximum of episodes for each candidate. On frames they take minutes and are few: where a
+/// temperature matters, means lie far apart (500 and 844 over seeds on BankHeist, 412 and 190 on
+/// Seaquest). On vectors they take seconds, and one agent's episodes deviate by 1000 and more.
 fn usual_episodes(agent: &Agent) -> usize {
     match agent.task.observations {
         ObservationSpace::Pixels { .. } => 5,
@@ -70,11 +69,11 @@ fn usual_episodes(agent: &Agent) -> usize {
     }
 }
 
-/// Seed of the episodes; that of scores is 1.
+/// Seed of the episodes; scores use 1.
 const SEED: u64 = 1001;
 
-/// The modes among which is still to be chosen for `run`, whose checkpoint this is, before it is
-/// played as `options` say; `None` where there is nothing to choose, or it was chosen.
+/// The candidate modes for `checkpoint` of `run`, before its evaluation by `options`; `None` if
+/// there is nothing to choose, or a choice was made.
 ///
 /// # Errors
 /// When its files cannot be read.
@@ -83,20 +82,20 @@ fn awaited(
     checkpoint: &Checkpoint,
     options: &EvaluationConfig,
 ) -> Result<Option<Modes>> {
-    let among = |said: Choosable, all: &'static [f32]| match said {
+    let candidates = |setting: Choosable, all: &'static [f32]| match setting {
         Choosable::Chosen => all,
         Choosable::Fixed(_) => &[],
     };
-    let temperatures = among(options.temperature, &TEMPERATURES);
-    let return_quantiles = among(options.return_quantile, &RETURN_QUANTILES);
+    let temperatures = candidates(options.temperature, &TEMPERATURES);
+    let return_quantiles = candidates(options.return_quantile, &RETURN_QUANTILES);
     let agent = Agent::of(checkpoint)?;
     let own = OwnChoice::of(run, checkpoint)?;
-    let said = own.said(&agent.matched());
-    let modes = Modes::of(&agent, said, temperatures, return_quantiles, options.top_percent());
+    let usual = own.from_settings(&agent.matched());
+    let modes = Modes::of(&agent, usual, temperatures, return_quantiles, options.top_percent());
     Ok(if own.choice.is_some() { None } else { modes })
 }
 
-/// Whether [`choose_after_training`] has still something to do.
+/// Whether [`choose_after_training`] still has to choose.
 ///
 /// # Errors
 /// When the run's files cannot be read.
@@ -108,10 +107,10 @@ pub fn is_awaited(
     Ok(awaited(run, checkpoint, options)?.is_some())
 }
 
-/// Chooses how a run that ended its training is played, where that is awaited.
+/// Chooses the acting mode of a trained run, unless there is nothing to choose.
 ///
 /// # Errors
-/// When it cannot be played, or playing is stopped.
+/// When the evaluation fails or is stopped.
 pub fn choose_after_training(
     run: &RunDir,
     checkpoint: &Checkpoint,
@@ -120,7 +119,7 @@ pub fn choose_after_training(
     stop: &AtomicBool,
 ) -> Result<()> {
     let Some(modes) = awaited(run, checkpoint, options)? else { return Ok(()) };
-    let how = How {
+    let settings = ChoiceSettings {
         modes,
         episodes: usual_episodes(&Agent::of(checkpoint)?).min(options.episodes),
         target: &options.target,
@@ -129,17 +128,17 @@ pub fn choose_after_training(
         device,
         stop,
     };
-    // The evaluation that follows says what was chosen.
-    choose(run, checkpoint, &how)?.write(&checkpoint.path.join(Choice::FILE))?;
+    // The evaluation that follows prints the chosen mode.
+    choose(run, checkpoint, &settings)?.write(&checkpoint.path.join(Choice::FILE))?;
     Ok(())
 }
 
-/// How a mode is chosen.
-struct How<'a> {
+/// Settings of a choice.
+struct ChoiceSettings<'a> {
     modes: Modes,
-    /// For each of them.
+    /// Episodes for each candidate.
     episodes: usize,
-    /// As it is written; of several, the first.
+    /// The target as the user wrote it; the first of several is used.
     target: &'a str,
     seed: u64,
     parallel: usize,
@@ -147,44 +146,46 @@ struct How<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Plays `checkpoint` in each mode and says what it earned.
-fn choose(run: &RunDir, checkpoint: &Checkpoint, how: &How<'_>) -> Result<Choice> {
+/// Evaluates `checkpoint` in each mode and returns the choice.
+fn choose(run: &RunDir, checkpoint: &Checkpoint, settings: &ChoiceSettings<'_>) -> Result<Choice> {
     let state = &checkpoint.state;
     let agent = Agent::of(checkpoint)?;
-    let asked = ask::first_target(how.target, &agent.task);
-    let target = settings::targets("target", &asked, &state.episode_returns)?;
-    let target =
-        *target.first().with_context(|| format!("target={asked}: nothing is asked for"))?;
-    let trained = ask::trained(&agent, &state.episode_returns)?;
+    let text = request::first_target(settings.target, &agent.task);
+    let target = parse_targets("target", &text, &state.episode_returns)?;
+    let target = *target
+        .first()
+        .with_context(|| format!("target={text}: expected a number or a percentile"))?;
+    let trained = request::trained(&agent, &state.episode_returns)?;
     let entry = |&acting: &ActingMode| {
         let play = Play { acting, ..trained.play.clone() };
-        let ask = Ask::new(&trained, &trained.play, play, target.to_string(), vec![target]);
-        Entry::new(run, checkpoint, &agent, ask, [how.episodes as u64, how.seed])
+        let request =
+            EvaluationRequest::new(&trained, &trained.play, play, target.to_string(), vec![target]);
+        Entry::new(run, checkpoint, &agent, request, [settings.episodes as u64, settings.seed])
     };
-    let modes = how.modes.all();
+    let modes = settings.modes.all();
     let entries: Vec<Entry> = modes.iter().map(entry).collect();
     say!(
-        "choosing a mode for {} (update {}): {} modes, {} of seed {} each, target {target}",
+        "choosing an acting mode for {} (update {}): {} modes, {} of seed {} each, target {target}",
         checkpoint.path.display(),
         state.step,
         entries.len(),
-        n_episodes(how.episodes),
-        how.seed
+        n_episodes(settings.episodes),
+        settings.seed
     );
     let all: Vec<&Entry> = entries.iter().collect();
-    let device = device::choose(how.device)?;
-    let is_over = || how.stop.load(Ordering::Relaxed);
-    let played = playing::play(&all, &device, how.parallel, &is_over)?;
+    let device = device::choose(settings.device)?;
+    let is_over = || settings.stop.load(Ordering::Relaxed);
+    let played = playing::play(&all, &device, settings.parallel, &is_over)?;
     let mut curve = Vec::with_capacity(played.len());
     for (&mode, evaluation) in modes.iter().zip(played) {
-        let evaluation =
-            evaluation.with_context(|| format!("playing by{}", ask::words(&agent, &mode)))?;
+        let evaluation = evaluation
+            .with_context(|| format!("evaluating with{}", request::mode_words(&agent, &mode)))?;
         curve.push(ChoicePoint { mode, raw_return: evaluation.targets[0].raw_return.clone() });
     }
-    Choice::of(state.step, target, how.seed, curve).context("nothing was played")
+    Choice::of(state.step, target, settings.seed, curve).context("no episode was run")
 }
 
-/// What each mode earned.
+/// The returns of each mode.
 fn table(choice: &Choice) -> Table {
     let what = choice.what();
     let mut table = Table::new(&[&what, "episodes", "raw mean ± sd", "min", "max"]);
@@ -212,9 +213,9 @@ pub fn run(options: &[String]) -> Result<()> {
     let temperatures = numbers("temperatures", &text("temperatures"), f32::INFINITY)?;
     let return_quantiles = numbers("return_quantiles", &text("return_quantiles"), 1.0)?;
     let target = text("target");
-    let top_percent = Choosable::Chosen.beside(&target, Choosable::Chosen);
-    let said = OwnChoice::of(&run, &checkpoint)?.said(&agent.matched());
-    let modes = Modes::of(&agent, said, &temperatures, &return_quantiles, top_percent);
+    let top_percent = Choosable::Chosen.unless_target(&target, Choosable::Chosen);
+    let usual = OwnChoice::of(&run, &checkpoint)?.from_settings(&agent.matched());
+    let modes = Modes::of(&agent, usual, &temperatures, &return_quantiles, top_percent);
     let Some(modes) = modes else {
         return Err(nothing_to_choose(&agent, &target));
     };
@@ -222,14 +223,14 @@ pub fn run(options: &[String]) -> Result<()> {
         "" => usual_episodes(&agent),
         _ => whole("episodes")?,
     };
-    ensure!(episodes > 0, "episodes=0: there is nothing to play");
-    ensure!(!target.contains(','), "target={target}: one return is asked for");
+    ensure!(episodes > 0, "episodes=0: expected at least 1");
+    ensure!(!target.contains(','), "target={target}: expected one return");
     check_own(&run, &checkpoint)?;
     let out = checkpoint.path.join(Choice::FILE);
     check_out(&out)?;
     let device = device_or(text("device"), &run)?;
     let stop = interrupt::listen()?;
-    let how = How {
+    let settings = ChoiceSettings {
         modes,
         episodes,
         target: &target,
@@ -238,22 +239,22 @@ pub fn run(options: &[String]) -> Result<()> {
         device: &device,
         stop: &stop,
     };
-    let choice = choose(&run, &checkpoint, &how)?;
+    let choice = choose(&run, &checkpoint, &settings)?;
     choice.write(&out)?;
     say!("{}", table(&choice));
     say!("Mode: {}; {}", choice.describe(), out.display());
-    let asked = if target.is_empty() { String::new() } else { format!(" target={target}") };
+    let target_word = if target.is_empty() { String::new() } else { format!(" target={target}") };
     say!(
-        "play so: overtone evaluate rollouts run={} checkpoint={}{}{asked}",
+        "evaluate it with: overtone evaluate rollouts run={} checkpoint={}{}{target_word}",
         quoted(run.path()),
         quoted(checkpoint_name(&run, &checkpoint)),
-        ask::words(&agent, &choice.chosen)
+        request::mode_words(&agent, &choice.chosen)
     );
     Ok(())
 }
 
-/// Why there is one mode alone to play `agent`, asked for `target`, where no list of what it heeds
-/// has any numbers.
+/// The error when `agent` has a single mode for `target`, because every list of candidates that it
+/// uses is empty.
 fn nothing_to_choose(agent: &Agent, target: &str) -> anyhow::Error {
     let lists = [
         ("temperatures=", agent.has_temperature()),
@@ -261,34 +262,37 @@ fn nothing_to_choose(agent: &Agent, target: &str) -> anyhow::Error {
     ];
     let empty: Vec<&str> = lists.into_iter().filter(|(_, has)| *has).map(|(key, _)| key).collect();
     if !empty.is_empty() {
-        return anyhow!("{}: say among which numbers is chosen", empty.join(" "));
+        return anyhow!(
+            "{}: the list of candidates is empty. Set one, such as the default",
+            empty.join(" ")
+        );
     }
     let what = agent.algorithm.describe();
     if !agent.top_percents().is_empty() {
         return anyhow!(
-            "target={target}: {what} can be told a return or a share of the best episodes; leave \
-             the target out to choose"
+            "target={target}: {what} is conditioned on a return or on a top percent. Leave the \
+             target out to choose between them"
         );
     }
     anyhow!(
-        "{what} always takes one action, and was taught neither what may be earned from a state \
-         (model.return_head) nor how the best act (model.top_percents): there is nothing to choose"
+        "nothing to choose: {what} does not have a temperature, a return model (model.return_head) \
+         or top percentages (model.top_percents)"
     )
 }
 
-/// The numbers of a list, above 0 and at most `most`; empty: none.
+/// The numbers of a list, above 0 and at most `most`; an empty list has none.
 ///
 /// # Errors
-/// Names the first word that is no such number, or is there twice.
-fn numbers(key: &str, asked: &str, most: f32) -> Result<Vec<f32>> {
+/// Names the first word that is not such a number, or is repeated.
+fn numbers(key: &str, text: &str, most: f32) -> Result<Vec<f32>> {
     let mut all: Vec<f32> = Vec::new();
-    for word in asked.split(',').map(str::trim).filter(|_| !asked.is_empty()) {
+    for word in text.split(',').map(str::trim).filter(|_| !text.is_empty()) {
         let number: Option<f32> = word.parse().ok();
         let Some(number) = number.filter(|x| x.is_finite() && *x > 0.0 && *x <= most) else {
             let range = if most.is_finite() { "above 0 and at most 1" } else { "above 0" };
-            bail!("{key}={asked}: `{word}` is no number {range}");
+            bail!("{key}={text}: `{word}` is not a number {range}");
         };
-        ensure!(!all.contains(&number), "{key}={asked}: {number} is there twice");
+        ensure!(!all.contains(&number), "{key}={text}: {number} is repeated. Use each number once");
         all.push(number);
     }
     Ok(all)
@@ -300,17 +304,17 @@ mod tests {
 
     #[test]
     fn numbers_lie_in_their_range_and_are_different() {
-        let of = |asked, most| numbers("t", asked, most);
+        let of = |text, most| numbers("t", text, most);
         assert_eq!(of("1, 0.5,0.25", f32::INFINITY).unwrap(), [1.0, 0.5, 0.25]);
         assert_eq!(of("", 1.0).unwrap(), [0.0; 0]);
-        for (asked, expected) in
-            [(",1", "``"), ("1,x", "`x`"), ("1,0", "`0`"), ("inf", "`inf`"), ("1,1.0", "twice")]
+        for (text, expected) in
+            [(",1", "``"), ("1,x", "`x`"), ("1,0", "`0`"), ("inf", "`inf`"), ("1,1.0", "repeated")]
         {
-            let error = of(asked, f32::INFINITY).unwrap_err().to_string();
-            assert!(error.contains(expected), "{asked}: {error}");
+            let error = of(text, f32::INFINITY).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
         }
         let error = of("0.9,1.5", 1.0).unwrap_err().to_string();
-        assert_eq!(error, "t=0.9,1.5: `1.5` is no number above 0 and at most 1");
+        assert_eq!(error, "t=0.9,1.5: `1.5` is not a number above 0 and at most 1");
     }
 
     #[test]

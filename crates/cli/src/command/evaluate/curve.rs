@@ -1,8 +1,8 @@
-//! [`Curve`]: checkpoints played while training waits, for curves of returns.
+//! [`Curve`]: evaluations during training, for curves of returns.
 //!
-//! Training knows nothing of it: its observer is asked for figures of a checkpoint, and plays the
-//! files that were just written. With `evaluation.every=auto` it measures what an evaluation costs,
-//! and plays as many as a tenth of the run's time pays for.
+//! The trainer does not evaluate: its observer evaluates the checkpoint that was just written. With
+//! `evaluation.every=auto` the observer measures the time of an evaluation, and spends a tenth of
+//! the run's time at most.
 
 use std::{
     cell::Cell,
@@ -22,47 +22,49 @@ use crate::{
     suites,
 };
 
-/// Seed of the episodes, which no score is made of: one that picks a checkpoint by the curve would
-/// else score it by the episodes that picked it.
+/// Seed of the episodes. Scores use another seed: otherwise a checkpoint that is selected by the
+/// curve would be scored on the episodes that selected it.
 const SEED: u64 = 2001;
 
-/// Parts of a run between whose ends it is played by itself: seven evaluations during training, and
-/// the one after it.
+/// Parts of a run in automatic mode: an evaluation after each of the first seven, and one after
+/// training.
 const PARTS: u64 = 8;
 
-/// Updates of the shortest run that is played during training by itself.
-const LEAST_UPDATES: u64 = 100;
+/// Minimum updates of a run for automatic evaluations during training.
+const MIN_UPDATES: u64 = 100;
 
-/// Seconds of the shortest run that is: of a shorter one the evaluation after training is enough.
-const LEAST_SECONDS: f64 = 5.0;
+/// Minimum seconds of a run for automatic evaluations during training.
+const MIN_SECONDS: f64 = 5.0;
 
-/// The largest part of a run's time that is spent so.
-const LARGEST_SHARE: f64 = 0.1;
+/// Maximum fraction of a run's time for these evaluations.
+const MAX_FRACTION: f64 = 0.1;
 
-/// Which checkpoints of a run are played, and how.
+/// The evaluations of a run during training.
 pub struct Curve<'a> {
     run: &'a RunDir,
-    /// As after training, with fewer and other episodes.
+    /// The settings of the evaluation after training, with fewer and other episodes.
     options: EvaluationConfig,
     due: Due,
-    /// Whether the last update is played after training anyway, and its returns end the curve.
+    /// Whether the run is evaluated after training, whose returns end the curve.
     is_played_after: bool,
     device: &'a Chosen,
     stop: &'a AtomicBool,
     budget: Budget,
 }
 
-/// The updates after which a run is played.
+/// The updates after which a run is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     every: Every,
-    /// Updates between two checkpoints, and of the whole run.
+    /// Updates between two checkpoints.
     checkpoint_every: u64,
+    /// Updates of the whole run.
     last: u64,
 }
 
 impl Due {
-    /// What `settings` say of a run of `n_updates`; `None` where no checkpoint is to be played.
+    /// The schedule of `settings` for a run of `n_updates`; `None` without evaluations during
+    /// training.
     pub fn of(settings: &RunConfig, n_updates: u64) -> Option<Self> {
         let evaluation = &settings.evaluation;
         let is_due = match evaluation.every {
@@ -70,14 +72,14 @@ impl Due {
             Every::Auto => {
                 let task = settings.task().and_then(suites::of);
                 let is_playable = task.is_ok_and(|suite| suite.has_environments());
-                evaluation.episodes > 0 && n_updates >= LEAST_UPDATES && is_playable
+                evaluation.episodes > 0 && n_updates >= MIN_UPDATES && is_playable
             }
         };
         let checkpoint_every = settings.train.checkpoint_every;
         is_due.then_some(Self { every: evaluation.every, checkpoint_every, last: n_updates })
     }
 
-    /// Whether a run may be played after `step`, its last update left out.
+    /// Whether a run may be evaluated after `step`; false for the last update.
     pub fn is_at(self, step: u64) -> bool {
         match self.every {
             _ if step == 0 || step >= self.last => false,
@@ -88,36 +90,36 @@ impl Due {
         }
     }
 
-    /// How many of the [`PARTS`] of the run end with `step`, if one does.
+    /// The number of the [`PARTS`] that ends at `step`, if any.
     fn part_of(self, step: u64) -> Option<u64> {
         (1..PARTS).find(|part| self.last * part / PARTS == step)
     }
 }
 
-/// What evaluations cost so far, and what the rest may.
+/// Time of the evaluations so far, and of the rest.
 struct Budget {
     started: Instant,
-    /// Updates that were done then.
+    /// Updates before `started`.
     from: u64,
     spent: Cell<Duration>,
     n_played: Cell<u64>,
-    /// The next part of the run after which it is played.
+    /// The next part of the run that is evaluated.
     next_part: Cell<u64>,
 }
 
 impl Budget {
-    /// Seconds that are left at `step` of a run of `last` updates; `None` where the whole run is
-    /// too short for any.
+    /// Remaining seconds for evaluations at `step` of a run of `last` updates; `None` if the run is
+    /// too short, or no time remains.
     fn left(&self, step: u64, last: u64) -> Option<f64> {
         let trained = self.started.elapsed().saturating_sub(self.spent.get()).as_secs_f64();
         let done = step.saturating_sub(self.from).max(1) as f64;
         let whole = trained / done * last.saturating_sub(self.from) as f64;
-        let left = LARGEST_SHARE * whole - self.spent.get().as_secs_f64();
-        (whole >= LEAST_SECONDS && left > 0.0).then_some(left)
+        let left = MAX_FRACTION * whole - self.spent.get().as_secs_f64();
+        (whole >= MIN_SECONDS && left > 0.0).then_some(left)
     }
 
-    /// Counts an evaluation of `cost` after `part`, and spaces the next ones evenly: `left` seconds
-    /// pay for so many of them.
+    /// Counts an evaluation of `cost` after `part`, and spaces the next ones evenly within the
+    /// `left` seconds.
     fn add(&self, part: u64, cost: Duration, left: f64) {
         self.spent.set(self.spent.get() + cost);
         self.n_played.set(self.n_played.get() + 1);
@@ -125,8 +127,8 @@ impl Budget {
     }
 }
 
-/// The part of the run after which it is played next, when an evaluation after `part` took `cost`
-/// seconds and `left` are left for others.
+/// The next part that is evaluated, when an evaluation after `part` took `cost` seconds and `left`
+/// seconds remain.
 fn next_part(part: u64, cost: f64, left: f64) -> u64 {
     let affordable = (left / cost.max(1e-9)).min(PARTS as f64) as u64;
     match affordable {
@@ -136,7 +138,7 @@ fn next_part(part: u64, cost: f64, left: f64) -> u64 {
 }
 
 impl<'a> Curve<'a> {
-    /// Of a run that did `done` updates, played when it is `due`.
+    /// The evaluations of a run after `done` updates, at the updates in `due`.
     pub fn new(
         settings: &RunConfig,
         due: Due,
@@ -167,16 +169,16 @@ impl<'a> Curve<'a> {
         }
     }
 
-    /// Whether the run may be played after `step`.
+    /// Whether the run may be evaluated after `step`.
     pub fn is_at(&self, step: u64) -> bool {
         self.due.is_at(step)
     }
 
-    /// Mean returns of a checkpoint whose turn it is, by the names of their curves; none of
-    /// another. A sentence about them is for people.
+    /// Evaluates a checkpoint if it is due: mean returns by the names of their curves, and a line
+    /// to print. Both are empty if it is not due.
     ///
     /// # Errors
-    /// When it cannot be played, or playing is stopped.
+    /// When the evaluation fails or is stopped.
     pub fn play(&self, checkpoint: &Checkpoint) -> Result<(Vec<(String, f64)>, String)> {
         let (step, last) = (checkpoint.state.step, self.due.last);
         let nothing = || Ok((Vec::new(), String::new()));
@@ -197,43 +199,44 @@ impl<'a> Curve<'a> {
         let started = Instant::now();
         let is_too_long = || started.elapsed().as_secs_f64() > left;
         let is_over = || self.stop.load(Ordering::Relaxed) || is_too_long();
-        // The first protocol's: the others' returns are no curve of the same thing.
+        // Only the first protocol: returns of others do not belong on the same curve.
         let mut planned = plan(self.run, checkpoint, None, &self.options)?.into_iter();
-        let entry = planned.next().context("there is no protocol to play by")?.entry;
+        let entry = planned.next().context("the evaluation does not have a protocol")?.entry;
         let parallel = self.options.parallel;
         let played = playing::play(&[&entry], self.device, parallel, &is_over);
         let seconds = started.elapsed();
         self.budget.add(part, seconds, left);
         let played = match played {
             Err(error) if interrupt::is_stop(&error) && !self.stop.load(Ordering::Relaxed) => {
-                let told = format!(
-                    "update {step}: an evaluation takes more than a tenth of the run's time; it was \
-                     ended after {:.1} s (evaluation.every=0 plays after training alone)",
+                let line = format!(
+                    "update {step}: stopped an evaluation after {:.1} s, because it takes more \
+                     than a tenth of the run's time (use evaluation.every=0 to evaluate only after \
+                     training)",
                     seconds.as_secs_f64()
                 );
-                return Ok((Vec::new(), told));
+                return Ok((Vec::new(), line));
             }
             played => played?,
         };
-        let evaluation = played.into_iter().next().context("nothing was played")??;
-        let told = evaluation.targets.iter().map(|target| {
+        let evaluation = played.into_iter().next().context("no episode was run")??;
+        let returns = evaluation.targets.iter().map(|target| {
             let normalized = target.normalized.as_ref().map(|summary| summary.mean);
             let normalized = normalized.map(|n| format!(", normalized {n:.1}")).unwrap_or_default();
-            let told = evaluation.setting.told(target.target_return);
-            let told = told.map(|told| format!(" (target {told})")).unwrap_or_default();
-            format!("{:.1}{normalized}{told}", target.raw_return.mean)
+            let condition = evaluation.setting.told(target.target_return);
+            let condition = condition.map(|c| format!(" (target {c})")).unwrap_or_default();
+            format!("{:.1}{normalized}{condition}", target.raw_return.mean)
         });
-        let told: Vec<String> = told.collect();
-        let told = format!(
+        let returns: Vec<String> = returns.collect();
+        let line = format!(
             "update {step}: mean return {} in {} episodes; training waited {:.1} s",
-            told.join("; "),
+            returns.join("; "),
             evaluation.episodes.len(),
             seconds.as_secs_f64()
         );
-        Ok((scores(&evaluation), told))
+        Ok((scores(&evaluation), line))
     }
 
-    /// A sentence about what the evaluations cost; `None` where there were none.
+    /// A line about the time of the evaluations; `None` without evaluations.
     pub fn cost(&self) -> Option<String> {
         let spent = self.budget.spent.get().as_secs_f64();
         let all = self.budget.started.elapsed().as_secs_f64().max(1e-9);
@@ -248,8 +251,8 @@ impl<'a> Curve<'a> {
     }
 }
 
-/// Mean returns of an evaluation by the names of their curves, raw and normalized ones. Every
-/// algorithm has the same two, of the target that was asked for first; others name theirs.
+/// Mean returns of an evaluation by the names of their curves, raw and normalized. The first target
+/// has the same two names for every algorithm; other targets are in the names of their curves.
 pub fn scores(evaluation: &Evaluation) -> Vec<(String, f64)> {
     let first = evaluation.first_target();
     let curves = evaluation.targets.iter().flat_map(|target| {
@@ -264,12 +267,12 @@ pub fn scores(evaluation: &Evaluation) -> Vec<(String, f64)> {
     curves.collect()
 }
 
-/// How the agent of an evaluation acted, in words for its curves.
+/// The protocol, target and acting mode of an evaluation, for its curves.
 pub fn words(evaluation: &Evaluation) -> String {
     let setting = &evaluation.setting;
-    let told = |target: &TargetResult| setting.told(target.target_return);
-    let told = evaluation.first_target().and_then(told);
-    let target = told.map(|told| format!(", target {told}")).unwrap_or_default();
+    let condition = |target: &TargetResult| setting.told(target.target_return);
+    let condition = evaluation.first_target().and_then(condition);
+    let target = condition.map(|c| format!(", target {c}")).unwrap_or_default();
     let mode = setting.choice.as_ref().map(|choice| format!(", {}", choice.mode()));
     format!("{} protocol{target}{}", setting.protocol.name, mode.unwrap_or_default())
 }
@@ -279,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_may_be_played_after_each_eighth() {
+    fn a_run_may_be_evaluated_after_each_eighth() {
         let due = Due { every: Every::Auto, checkpoint_every: 500, last: 1000 };
         let steps: Vec<u64> = (0..=1000).filter(|step| due.is_at(*step)).collect();
         assert_eq!(steps, [125, 250, 375, 500, 625, 750, 875]);
@@ -289,8 +292,8 @@ mod tests {
     }
 
     #[test]
-    fn evaluations_that_are_dear_are_few_and_evenly_spaced() {
-        // Seven affordable and more: after each part. Two more: after a third of what is left each.
+    fn expensive_evaluations_are_few_and_evenly_spaced() {
+        // Time for seven or more: after each part. Time for two more: after each third of the rest.
         assert_eq!(
             [next_part(1, 1.0, 9.0), next_part(1, 1.0, 2.5), next_part(1, 1.0, 1.2)],
             [2, 4, 5]
@@ -301,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_of_the_run_is_left_for_playing() {
+    fn evaluations_take_a_tenth_of_the_run() {
         let budget = Budget {
             started: Instant::now() - Duration::from_secs(12),
             from: 0,
@@ -309,7 +312,7 @@ mod tests {
             n_played: Cell::default(),
             next_part: Cell::new(0),
         };
-        // 10 s of training for a quarter: 4 s of 40 s, of which 2 are spent.
+        // 10 s of training for a quarter: 4 s of 40 s, minus 2 s that are spent.
         assert!((budget.left(25, 100).unwrap() - 2.0).abs() < 0.1);
         // More than a tenth of 18 s is spent, or the run takes 2 s.
         assert_eq!(budget.left(55, 100), None);

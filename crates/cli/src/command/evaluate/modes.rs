@@ -1,31 +1,31 @@
-//! [`Modes`]: the acting modes among which is chosen.
+//! [`Modes`]: the candidate acting modes of a choice.
 
 use overtone_agents::Agent;
 use overtone_core::ActingMode;
 
 use crate::settings::Choosable;
 
-/// Temperatures, quantiles and shares among which is chosen.
+/// Candidate temperatures, return quantiles and top percentages.
 pub struct Modes {
     temperatures: Vec<f32>,
     return_quantiles: Vec<f32>,
-    /// In place of a return, whatever the quantile is.
+    /// Alternatives to a target return; the quantile has no effect on them.
     top_percents: Vec<f32>,
     usual: ActingMode,
 }
 
 impl Modes {
-    /// Of these those that change what `agent` does, and where `top_percent` is to be chosen the
-    /// shares that it was told of; where it is said, each mode has it, and asks for no return beside
-    /// it. `None` where there are none. What is not chosen is as in the mode `said`.
+    /// The candidates that have an effect on `agent`; `None` if there are none. A `top_percent`
+    /// that is `chosen` adds the agent's top percentages. A fixed one is in every mode, without
+    /// return quantiles. Other settings are as in `usual`.
     pub fn of(
         agent: &Agent,
-        said: ActingMode,
+        usual: ActingMode,
         temperatures: &[f32],
         return_quantiles: &[f32],
         top_percent: Choosable,
     ) -> Option<Self> {
-        let usual = ActingMode { top_percent: top_percent.or(0.0), ..said };
+        let usual = ActingMode { top_percent: top_percent.or(0.0), ..usual };
         let return_quantiles = if usual.top_percent > 0.0 { &[] } else { return_quantiles };
         let or_usual = |numbers: &[f32], has: bool, usual: f32| match numbers {
             numbers if has && !numbers.is_empty() => numbers.to_vec(),
@@ -46,14 +46,15 @@ impl Modes {
         (is_named || !modes.top_percents.is_empty()).then_some(modes)
     }
 
-    /// Each temperature with each quantile and each share.
+    /// Each temperature with each quantile and each top percentage.
     pub fn all(&self) -> Vec<ActingMode> {
         let of_one = |&temperature: &f32| {
             let usual = ActingMode { temperature, ..self.usual };
-            let asking = move |&return_quantile: &f32| ActingMode { return_quantile, ..usual };
-            let acting = move |&top_percent: &f32| ActingMode { top_percent, ..usual };
-            let asking = self.return_quantiles.iter().map(asking);
-            asking.chain(self.top_percents.iter().map(acting))
+            let with_quantile =
+                move |&return_quantile: &f32| ActingMode { return_quantile, ..usual };
+            let with_percent = move |&top_percent: &f32| ActingMode { top_percent, ..usual };
+            let with_quantiles = self.return_quantiles.iter().map(with_quantile);
+            with_quantiles.chain(self.top_percents.iter().map(with_percent))
         };
         self.temperatures.iter().flat_map(of_one).collect()
     }
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways_are_all_pairs() {
+    fn modes_are_all_pairs() {
         let modes = Modes {
             temperatures: vec![1.0, 0.5],
             return_quantiles: vec![0.9, 0.5],

@@ -1,4 +1,4 @@
-//! [`OwnChoice`]: what was chosen for a run, and what its settings leave of that.
+//! [`OwnChoice`]: a run's chosen acting mode, and the settings that override it.
 
 use anyhow::Result;
 use overtone_core::{ActingMode, Play};
@@ -7,26 +7,26 @@ use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
 
 use crate::settings::{self, Choosable};
 
-/// What was chosen for a run, and what its settings say about that.
+/// A run's chosen acting mode, and the settings that override it.
 #[derive(Clone, Debug, Default)]
 pub struct OwnChoice {
-    /// The choice; `None` where none was made.
+    /// The choice, if one was made.
     pub choice: Option<Choice>,
-    /// What the run's settings say of temperature, return quantile and top percent.
-    said: [Choosable; 3],
+    /// The run's settings of temperature, return quantile and top percent.
+    settings: [Choosable; 3],
 }
 
 impl OwnChoice {
-    /// The acting mode in `checkpoint`, and what the settings of `run` say about it.
+    /// The choice in `checkpoint`, with the settings of `run`.
     ///
     /// # Errors
     /// When they cannot be read.
     pub fn of(run: &RunDir, checkpoint: &Checkpoint) -> Result<Self> {
-        let said = settings::chosen_of(&run.path().join(CONFIG))?;
-        Ok(Self { choice: Choice::read(&checkpoint.path.join(Choice::FILE))?, said })
+        let settings = settings::chosen_of(&run.path().join(CONFIG))?;
+        Ok(Self { choice: Choice::read(&checkpoint.path.join(Choice::FILE))?, settings })
     }
 
-    /// The choice, or that among the modes of this top percent alone.
+    /// The choice, or with `top_percent` the choice among its modes only.
     pub fn choice(&self, top_percent: Option<f32>) -> Option<Choice> {
         let choice = self.choice.clone()?;
         match top_percent {
@@ -35,10 +35,10 @@ impl OwnChoice {
         }
     }
 
-    /// What the run's settings say, and what they leave open as in `matched`, by which the agent
-    /// was trained.
-    pub fn said(&self, matched: &Play) -> ActingMode {
-        let ([temperature, return_quantile, top_percent], usual) = (self.said, matched.acting);
+    /// The acting mode of the run's settings; those that are `chosen` are as in `matched`, the
+    /// protocol of training.
+    pub fn from_settings(&self, matched: &Play) -> ActingMode {
+        let ([temperature, return_quantile, top_percent], usual) = (self.settings, matched.acting);
         ActingMode {
             temperature: temperature.or(usual.temperature),
             return_quantile: return_quantile.or(usual.return_quantile),
@@ -46,16 +46,16 @@ impl OwnChoice {
         }
     }
 
-    /// What was chosen so; what the settings [say](Self::said) where nothing was.
+    /// The chosen acting mode, or without a choice the mode of the [settings](Self::from_settings).
     pub fn chosen(&self, matched: &Play, top_percent: Option<f32>) -> ActingMode {
         let chosen = self.choice(top_percent).map(|choice| choice.chosen);
-        let chosen = chosen.unwrap_or_else(|| self.said(matched));
+        let chosen = chosen.unwrap_or_else(|| self.from_settings(matched));
         ActingMode { top_percent: top_percent.unwrap_or(chosen.top_percent), ..chosen }
     }
 
-    /// How the run is played by its own settings.
+    /// The run's own protocol: its settings, and the choice for those that are `chosen`.
     pub fn own(&self, matched: &Play) -> Play {
-        let [temperature, return_quantile, top_percent] = self.said;
+        let [temperature, return_quantile, top_percent] = self.settings;
         let chosen = self.chosen(matched, top_percent.fixed());
         let acting = ActingMode {
             temperature: temperature.or(chosen.temperature),

@@ -1,4 +1,4 @@
-//! The environments and policies of an evaluation, put together.
+//! Rollouts of an evaluation: its environments and policies.
 
 use std::{ops::ControlFlow, time::Instant};
 
@@ -12,18 +12,18 @@ use overtone_model::device::Chosen;
 use super::entry::Entry;
 use crate::{progress, suites};
 
-/// Actions after which an episode is taken for one that never ends, where no limit cuts it:
-/// several times the longest of known tasks, a game's 27,000.
+/// Steps after which an episode without a step limit counts as endless: several times the longest
+/// limit of known tasks, 27,000 in games.
 const ENDLESS: u64 = 100_000;
 
-/// How a task's name says a limit.
+/// An example of a task's name with a step limit.
 const LIMITED: &str = "task=gymnasium/my_module:MyEnv-v0,max_episode_steps=1000";
 
-/// Plays all entries together, at most `parallel` episodes at once (0: by the task), until
-/// `is_over`. An entry of which every episode failed has no evaluation.
+/// Evaluates all entries together until `is_over`, with at most `parallel` episodes in parallel (0:
+/// by the task). An entry has an error if every episode failed.
 ///
 /// # Errors
-/// When an environment or the device is not there, or playing fails or is stopped.
+/// When an environment or the device is missing, or the rollouts fail or are stopped.
 pub(super) fn play(
     entries: &[&Entry],
     chosen: &Chosen,
@@ -43,18 +43,18 @@ pub(super) fn play(
     Ok(entries.iter().zip(played).map(evaluation).collect())
 }
 
-/// What runs the environments of entries, which are alike in that.
+/// The simulator of the entries, which is the same for all.
 ///
 /// # Errors
-/// When it is not there.
+/// When it is missing.
 pub(super) fn simulator<'a>(mut entries: impl Iterator<Item = &'a Entry>) -> Result<Simulator> {
-    let first = entries.next().context("there is nothing to play")?;
+    let first = entries.next().context("nothing to evaluate")?;
     let task = first.task();
-    Ok(suites::of(task)?.simulator(task, &first.ask.protocol.simulation)?)
+    Ok(suites::of(task)?.simulator(task, &first.request.protocol.simulation)?)
 }
 
-/// Episodes at once: as many as `parallel` says, or as the task's suite likes, and no more than
-/// there are.
+/// Episodes in parallel: `parallel`, or with 0 the default of the task's suite; at most the number
+/// of episodes.
 ///
 /// # Errors
 /// When no suite has the task.
@@ -64,14 +64,14 @@ pub(super) fn slots<'a>(
     parallel: usize,
 ) -> Result<usize> {
     let n_episodes = plans.map(Plan::n_episodes).sum();
-    let first = entries.first().context("there is nothing to play")?;
+    let first = entries.first().context("nothing to evaluate")?;
     Ok(match parallel {
         0 => suites::of(first.task())?.episodes_at_once().min(n_episodes),
         parallel => parallel.min(n_episodes),
     })
 }
 
-/// Plays of each entry what its plan says, all together, at most `parallel` episodes at once.
+/// Runs the plans of all entries together, with at most `parallel` episodes in parallel.
 ///
 /// # Errors
 /// As [`play`].
@@ -86,15 +86,16 @@ pub(super) fn rollouts(
     let task = first.task();
     let n_episodes: usize = plans.iter().map(Plan::n_episodes).sum();
     let slots = slots(entries, plans.iter(), parallel)?;
-    let policies =
-        entries.iter().map(|entry| policy(&entry.checkpoint, &entry.ask.protocol, &chosen.device));
+    let policies = entries
+        .iter()
+        .map(|entry| policy(&entry.checkpoint, &entry.request.protocol, &chosen.device));
     let mut policies = policies.collect::<Result<Vec<_>, _>>()?;
-    // Two halves where a GPU acts: the environments of one step meanwhile. On a CPU both want
-    // the same cores, and one whole batch is quicker (docs/results/speed.md).
+    // Two halves on a GPU: the environments of one half step while the GPU computes for the other.
+    // On a CPU both use the same cores, and one batch is faster (docs/results/speed.md).
     let sizes = if chosen.is_gpu { [slots.div_ceil(2), slots / 2] } else { [slots, 0] };
     let mut envs = Vec::new();
     for size in sizes.into_iter().filter(|&size| size > 0) {
-        envs.push(open(task, &first.ask.protocol, size)?);
+        envs.push(open(task, &first.request.protocol, size)?);
     }
     let mut groups: Vec<_> = envs.iter_mut().map(|env| &mut **env).collect();
     let mut players: Vec<Player<'_>> = policies
@@ -103,11 +104,11 @@ pub(super) fn rollouts(
         .map(|(policy, plan)| Player { policy: &mut **policy, plan })
         .collect();
     let suite = suites::of(task)?;
-    let is_limited = suite.horizon(task, &first.ask.protocol.simulation).is_some();
+    let is_limited = suite.horizon(task, &first.request.protocol.simulation).is_some();
     if !is_limited {
         say!(
-            "{} has no step limit: an episode of {ENDLESS} steps is an error. To cut episodes, \
-             record with episode_steps=, or name a limit in the task ({LIMITED})",
+            "{} does not have a step limit: an episode of {ENDLESS} steps is an error. To cut \
+             episodes, record with episode_steps=, or set a limit in the task ({LIMITED})",
             task.id()
         );
     }
@@ -127,21 +128,21 @@ pub(super) fn rollouts(
     bar.finish_and_clear();
     if is_endless {
         bail!(
-            "{}: an episode has not ended after {ENDLESS} steps, and no step limit cuts it: record \
-             with episode_steps=, or name a limit in the task ({LIMITED})",
+            "{}: an episode has not ended after {ENDLESS} steps, and there is no step limit. \
+             Record with episode_steps=, or set a limit in the task ({LIMITED})",
             task.id()
         );
     }
     Ok(played?)
 }
 
-/// So many environments of a task, played so.
+/// Opens `size` environments.
 ///
 /// # Errors
-/// When what runs them is not there.
+/// When their simulator is missing.
 pub fn open(task: &Task, protocol: &Play, size: usize) -> Result<Box<dyn VectorEnv>> {
     let suite = suites::of(task)?;
-    // One after the other.
+    // Environments start one after the other.
     if suite.seconds_to_start() * size as f64 >= 2.0 {
         say!("starting {size} environments");
     }

@@ -1,23 +1,23 @@
-//! In which units a recording's returns are told.
+//! Units of a dataset's returns for a model.
 
 use overtone_data::Dataset;
 use overtone_model::AverageReturn;
 
-/// What makes most of these returns numbers between -1 and 1: the size that 95 % of them do not
-/// exceed, to two digits; 1 where that is nothing.
+/// The scale that maps most returns to [-1, 1]: the 95th percentile of their absolute values, to
+/// two digits; 1 if it is 0.
 pub fn own_scale(returns: impl Iterator<Item = f32>) -> f32 {
     let size = percentile(&ascending(returns.map(f32::abs)), 95);
-    // A number in words, because that is exact in decimals.
+    // Through text, which is exact in decimals.
     format!("{size:.1e}").parse().ok().filter(|&scale| scale > 0.0).unwrap_or(1.0)
 }
 
-/// Share of a number's size within which differences are the rounding of sums.
+/// Relative difference below which numbers differ only by the rounding of sums.
 const ROUNDING: f32 = 1e-5;
 
-/// The numbers that 5 % and 95 % of the steps do not exceed. Where they are one number but for
-/// rounding, a range around it that is wide enough to hide the rounding.
-pub fn range(told: impl Iterator<Item = f32>) -> [f32; 2] {
-    let sorted = ascending(told);
+/// The 5th and 95th percentiles over steps. If they differ only by rounding, a range around them
+/// that is wider than the rounding.
+pub fn range(values: impl Iterator<Item = f32>) -> [f32; 2] {
+    let sorted = ascending(values);
     let [low, high] = [5, 95].map(|percent| percentile(&sorted, percent));
     let size = low.abs().max(high.abs());
     if high - low > ROUNDING * size {
@@ -27,7 +27,7 @@ pub fn range(told: impl Iterator<Item = f32>) -> [f32; 2] {
     [low - half, low + half]
 }
 
-/// What the steps still to come must earn on average, for every step.
+/// The average return-to-go per remaining step, for every step.
 pub fn rates(dataset: &Dataset, average: AverageReturn) -> impl Iterator<Item = f32> {
     dataset.episodes().as_slice().iter().flat_map(move |episode| {
         let to_go = dataset.returns_to_go()[episode.range()].iter();
@@ -41,7 +41,7 @@ fn ascending(numbers: impl Iterator<Item = f32>) -> Vec<f32> {
     sorted
 }
 
-/// The smallest that so many percent do not exceed; 0 where there is none.
+/// The percentile of ascending numbers; 0 for an empty slice.
 fn percentile(ascending: &[f32], percent: usize) -> f32 {
     let place = (ascending.len() * percent).div_ceil(100).max(1) - 1;
     ascending.get(place).copied().unwrap_or(0.0)
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(range(numbers.into_iter()), [2.0, 38.0]);
         assert_eq!(range([7.0, f32::NAN, 7.0].into_iter()), [6.0, 8.0]);
         assert_eq!(range([].into_iter()), [-1.0, 1.0]);
-        // Rounding is no spread; nor does a large number swallow the range around it.
+        // Rounding is not a spread, and the range around a large number is not lost to rounding.
         assert_eq!(range([100.0, 100.0001].into_iter()), [99.0, 101.0]);
         let [low, high] = range([1e10; 3].into_iter());
         assert!(low < 9.991e9 && high > 1.0009e10, "{low} {high}");

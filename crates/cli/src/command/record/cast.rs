@@ -8,30 +8,30 @@ use overtone_core::{Play, Policy, Task};
 use overtone_model::device;
 use overtone_train::RunDir;
 
-use crate::command::evaluate::{OwnChoice, ask, what_to_ask};
-use crate::command::said;
+use crate::command::evaluate::{OwnChoice, request, requests};
+use crate::command::first_of;
 use crate::runs::open_checkpoint;
 use crate::settings::{Choosable, EvaluationConfig, Every};
 
-/// Who acts in a recording.
+/// The policies of a recording, with its task.
 pub struct Cast {
-    /// What is played.
+    /// The task.
     pub task: &'static Task,
-    /// How it is simulated.
+    /// The protocol, with the simulation.
     pub protocol: Play,
     /// The policies.
     pub members: Vec<Member>,
-    /// How long each acts within an episode, where they take turns.
+    /// Range of steps that each acts in turn; `None`: one policy for each episode.
     pub switch: Option<[u64; 2]>,
-    /// Who they are, in a few words.
-    pub told: String,
+    /// A short description of the policies.
+    pub description: String,
 }
 
 /// One policy.
 pub struct Member {
-    /// `None` acts at random.
+    /// `None`: random actions.
     pub policy: Option<Box<dyn Policy>>,
-    /// What it is asked for.
+    /// Its target return.
     pub target: f32,
     /// How often it is drawn, relative to the others.
     pub share: f64,
@@ -41,8 +41,7 @@ impl Cast {
     /// The policies that the options name.
     ///
     /// # Errors
-    /// When one is not there, they play different tasks, or `words`, the options that were given,
-    /// say what one does not heed.
+    /// When one is missing, their tasks differ, or an option in `words` does not apply to one.
     pub fn of(
         text: &dyn Fn(&str) -> String,
         words: &[String],
@@ -54,8 +53,8 @@ impl Cast {
         let switch = switch(&text("switch"))?;
         if let (Some(_), [only]) = (switch, &names[..]) {
             bail!(
-                "switch={}: policy={only} has nobody to take turns with; name several, as \
-                 policy=random,RUN",
+                "switch={}: policy={only} is a single policy. Name several to switch between, such \
+                 as policy=random,RUN",
                 text("switch")
             );
         }
@@ -66,8 +65,8 @@ impl Cast {
             target: text("target"),
             released_target: None,
             protocol: "matched".into(),
-            temperature: ask::choosable("temperature", text("temperature").into())?,
-            actions: ask::action_choice(&text("actions"))?,
+            temperature: request::choosable("temperature", text("temperature").into())?,
+            actions: request::action_choice(&text("actions"))?,
             return_quantile: Choosable::Chosen,
             top_percent: Choosable::Chosen,
             seed: 1,
@@ -75,9 +74,12 @@ impl Cast {
             every: Every::Checkpoints(0),
             every_episodes: 0,
         };
-        let of_runs = said(words, &["target", "temperature", "actions"]);
+        let of_runs = first_of(words, &["target", "temperature", "actions"]);
         if let (Some(word), true) = (of_runs, names.iter().all(|name| name == "random")) {
-            bail!("{word} is for runs, and policy={} acts at random alone", text("policy"));
+            bail!(
+                "{word} applies only to runs, and policy={} is only random. Leave it out",
+                text("policy")
+            );
         }
         let (mut task, mut protocol): (_, Option<Play>) = (task, None);
         let mut members = Vec::with_capacity(names.len());
@@ -87,41 +89,50 @@ impl Cast {
                 continue;
             }
             let run = RunDir::open(Path::new(&root), name)
-                .with_context(|| format!("policy={name}: there are random and runs"))?;
+                .with_context(|| format!("policy={name}: expected random or a run"))?;
             let checkpoint = open_checkpoint(&run, "last")?;
             let agent = Agent::of(&checkpoint)?;
-            ask::check_given(words, &agent.task)?;
+            request::check_applicable(words, &agent.task)?;
             let own = crate::suites::as_trained(&agent.task)?;
             if let Some(other) = task.filter(|task| *task != own) {
-                bail!("policy={name} plays {}, and {} is recorded", own.id(), other.id());
+                bail!(
+                    "policy={name} is an agent for {}, and the recording is of {}. Use runs of the \
+                     same task",
+                    own.id(),
+                    other.id()
+                );
             }
-            // Else the recording would hold actions in the units of another environment.
+            // Otherwise the recording would have actions in the units of another environment.
             crate::suites::of(own)?.check(&agent.task)?;
             task = Some(own);
             let chosen = OwnChoice::of(&run, &checkpoint)?;
-            let asks = what_to_ask(&options, &agent, &checkpoint.state.episode_returns, &chosen)?;
-            let ask = asks.first().context("nothing to ask for")?;
-            let [target] = ask.targets[..] else {
-                bail!("target={}: one return is asked for", options.target)
+            let requests = requests(&options, &agent, &checkpoint.state.episode_returns, &chosen)?;
+            let request = requests.first().context("the policy does not have a target")?;
+            let [target] = request.targets[..] else {
+                bail!("target={}: expected one return", options.target)
             };
-            let policy = policy(&checkpoint, &ask.protocol, &device.device)?;
+            let policy = policy(&checkpoint, &request.protocol, &device.device)?;
             members.push(Member { policy: Some(policy), target, share });
-            let simulation = &protocol.get_or_insert_with(|| ask.protocol.clone()).simulation;
-            if *simulation != ask.protocol.simulation {
-                bail!("policy={name}: it was trained in another simulation than the others");
+            let simulation = &protocol.get_or_insert_with(|| request.protocol.clone()).simulation;
+            if *simulation != request.protocol.simulation {
+                bail!(
+                    "policy={name}: its simulation differs from the other policies'. Use runs of \
+                     the same simulation"
+                );
             }
         }
-        let task = task.context("task=: say what is recorded (task=gymnasium/CartPole-v1)")?;
+        let task =
+            task.context("task=: no task is set. Set one, such as task=gymnasium/CartPole-v1")?;
         Ok(Self {
             task,
             protocol: protocol.unwrap_or_else(|| task.matched(None)),
             members,
             switch,
-            told: format!("policy {}", names.join(", ")),
+            description: format!("policy {}", names.join(", ")),
         })
     }
 
-    /// The policy that `draw`, below 1, falls to.
+    /// The policy for the random number `draw` in [0, 1).
     pub fn drawn(&self, draw: f64) -> usize {
         let all: f64 = self.members.iter().map(|member| member.share).sum();
         let mut left = draw * all;

@@ -1,7 +1,7 @@
-//! [`Rollouts`]: episodes played as one batch, and handed out in the order of their numbers.
+//! [`Rollouts`]: episodes that run as one batch, and are returned in the order of their numbers.
 //!
-//! An episode is determined by its number: its seed follows from that, and so does every draw. So
-//! which episodes are recorded, and what is in them, does not depend on how many are played at once.
+//! An episode's number determines its seed and every draw. So the recorded episodes do not depend
+//! on how many run in parallel.
 
 use std::collections::BTreeMap;
 
@@ -17,31 +17,31 @@ use rand::{RngExt, SeedableRng};
 
 use super::cast::Cast;
 
-/// What is recorded, and how.
+/// Rules of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Steps at least.
+    /// Minimum number of steps.
     pub transitions: usize,
     /// Probability of a random action.
     pub epsilon: f64,
-    /// Of everything that is drawn.
+    /// Seed of every draw.
     pub seed: u64,
-    /// How long a policy acts, where they take turns.
+    /// Range of steps that each policy acts in turn.
     pub switch: Option<[u64; 2]>,
-    /// Steps after which an episode is taken for one that never ends, where no limit cuts it.
+    /// Steps after which an episode without a step limit counts as endless.
     pub endless: Option<usize>,
 }
 
 /// Bytes of a frame.
 const FRAME: usize = SIDE * SIDE;
 
-/// Episodes under way before the length of one is known.
+/// Parallel episodes before the length of one is known.
 const BLIND: usize = 16;
 
-/// So many episodes, and as many as are played at once, may fail one after the other.
+/// Maximum of consecutive failures, in addition to the number of parallel episodes.
 const MOST_IN_A_ROW: usize = 20;
 
-/// Episodes under way.
+/// Episodes that run in parallel.
 pub struct Rollouts<'a> {
     env: &'a mut dyn VectorEnv,
     cast: &'a mut Cast,
@@ -49,25 +49,25 @@ pub struct Rollouts<'a> {
     slots: Vec<Option<Live>>,
     /// The number of the next episode.
     next: u64,
-    /// Ended before one that began earlier; `None` is one that failed.
+    /// Finished episodes that wait for one that started earlier; `None`: failed.
     waiting: BTreeMap<u64, Option<WrittenEpisode>>,
-    /// The number of the next that is handed out.
+    /// The number of the next episode to return.
     due: u64,
-    /// Steps handed out.
+    /// Steps returned so far.
     steps: usize,
     returns: Vec<f64>,
     failed: usize,
     first_failure: String,
-    /// Since one came to its end.
+    /// Failures since the last finished episode.
     failed_in_a_row: usize,
 }
 
-/// An episode under way.
+/// A running episode.
 struct Live {
     number: u64,
     seed: u64,
     random: Generator,
-    /// Who acts, for how many steps more, and whether this is its first.
+    /// The acting policy, its remaining steps, and whether the next step is its first.
     member: usize,
     left: u64,
     begins: bool,
@@ -80,7 +80,7 @@ struct Live {
 }
 
 impl<'a> Rollouts<'a> {
-    /// None under way yet.
+    /// Rollouts without running episodes.
     pub fn new(env: &'a mut dyn VectorEnv, cast: &'a mut Cast, rules: Rules) -> Self {
         let slots = (0..env.n_envs()).map(|_| None).collect();
         Self {
@@ -99,21 +99,21 @@ impl<'a> Rollouts<'a> {
         }
     }
 
-    /// Returns of the episodes handed out.
+    /// Returns of the returned episodes.
     pub fn returns(&self) -> Vec<f64> {
         self.returns.clone()
     }
 
-    /// How many failed, and why the first did.
+    /// The number of failures, and the first error.
     pub fn failed(&self) -> Option<(usize, String)> {
         (self.failed > 0).then(|| (self.failed, self.first_failure.clone()))
     }
 
-    /// Plays one step in every slot; gives the episodes whose turn it is, `None` when there are
-    /// steps enough.
+    /// Runs one step in every slot; returns the next finished episodes, or `None` when there are
+    /// enough steps.
     ///
     /// # Errors
-    /// When a policy or all environments fail, or one episode after the other does.
+    /// When a policy or all environments fail, or too many episodes fail in a row.
     pub fn step(&mut self) -> Result<Option<Vec<WrittenEpisode>>> {
         if self.steps >= self.rules.transitions {
             return Ok(None);
@@ -121,7 +121,7 @@ impl<'a> Rollouts<'a> {
         self.begin()?;
         if self.failed_in_a_row > self.slots.len() + MOST_IN_A_ROW {
             bail!(
-                "{} episodes failed one after the other, the first because: {}",
+                "{} episodes failed in a row; the first error: {}",
                 self.failed_in_a_row,
                 self.first_failure
             );
@@ -131,7 +131,7 @@ impl<'a> Rollouts<'a> {
         if envs.is_empty() {
             return Ok(Some(self.handed_out()));
         }
-        self.look(&envs);
+        self.store_observations(&envs);
         let actions = self.act(&envs)?;
         self.keep(&envs, &actions);
         let (steps, failures) = match self.env.step(&envs, &actions) {
@@ -150,7 +150,7 @@ impl<'a> Rollouts<'a> {
             }
         }
         let over: Vec<usize> = ended.iter().map(|(env, _)| *env).collect();
-        self.look(&over);
+        self.store_observations(&over);
         for (env, outcome) in ended {
             if let Some(live) = self.slots[env].take() {
                 let number = live.number;
@@ -163,7 +163,7 @@ impl<'a> Rollouts<'a> {
         Ok(Some(self.handed_out()))
     }
 
-    /// Begins episodes in free slots, as long as those under way may not be enough.
+    /// Starts episodes in free slots while the running ones may not be enough.
     fn begin(&mut self) -> Result<()> {
         let mut room = self.wanted().saturating_sub(self.slots.iter().flatten().count());
         let (mut envs, mut seeds) = (Vec::new(), Vec::new());
@@ -192,8 +192,8 @@ impl<'a> Rollouts<'a> {
         }
     }
 
-    /// How many episodes are to be under way: as many as the steps that are missing will take, as
-    /// far as lengths are known. More would be played for nothing.
+    /// The number of episodes to run: enough for the missing steps, by the known lengths. More
+    /// would be wasted.
     fn wanted(&self) -> usize {
         let waiting = self.waiting.values().flatten().map(|episode| episode.rewards.len());
         let ended = self.steps + waiting.clone().sum::<usize>();
@@ -219,8 +219,8 @@ impl<'a> Rollouts<'a> {
         self.failed_in_a_row += 1;
     }
 
-    /// Notes what is shown now.
-    fn look(&mut self, envs: &[usize]) {
+    /// Stores the current observations.
+    fn store_observations(&mut self, envs: &[usize]) {
         let size = self.env.observation_space().size();
         for &env in envs {
             let Some(live) = &mut self.slots[env] else { continue };
@@ -228,7 +228,7 @@ impl<'a> Rollouts<'a> {
                 Observations::Vectors(rows) => {
                     live.numbers.extend_from_slice(&rows[env * size..(env + 1) * size]);
                 }
-                // The newest frame is the last.
+                // The newest frame is the last one.
                 Observations::Pixels(rows) => {
                     let frames = &rows[env * size..(env + 1) * size];
                     live.pixels.extend_from_slice(&frames[size - FRAME.min(size)..]);
@@ -259,7 +259,7 @@ impl<'a> Rollouts<'a> {
         let mut rows = Vec::with_capacity(envs.len());
         for (&env, acted) in envs.iter().zip(acted) {
             let Some(live) = &mut self.slots[env] else { continue };
-            // Drawn whether it is used or not, so that epsilon moves no other draw.
+            // Always drawn, so that epsilon does not change other draws.
             let at_random = live.random.random::<f64>() < self.rules.epsilon;
             let random = random_action(&space, &mut live.random);
             rows.push(acted.filter(|_| !at_random).unwrap_or(random));
@@ -267,12 +267,12 @@ impl<'a> Rollouts<'a> {
         Ok(joined(rows, &space))
     }
 
-    /// What policy `at` does for `turns`; `None` for the one at random.
+    /// The actions of policy `at` for `turns`; `None` for the random policy.
     fn by_policy(&mut self, at: usize, turns: &[(usize, usize)]) -> Result<Option<Actions>> {
         let member = &mut self.cast.members[at];
         let Some(policy) = &mut member.policy else { return Ok(None) };
         let size = self.env.observation_space().size();
-        let told: Vec<Turn> = turns
+        let numbered: Vec<Turn> = turns
             .iter()
             .filter_map(|&(_, env)| {
                 let live = self.slots[env].as_ref()?;
@@ -286,11 +286,11 @@ impl<'a> Rollouts<'a> {
             .collect();
         let envs: Vec<usize> = turns.iter().map(|&(_, env)| env).collect();
         let rows = Rows::gather(self.env.observations(), size, &envs);
-        let actions = policy.act(&told, rows.view());
+        let actions = policy.act(&numbered, rows.view());
         Ok(Some(actions.map_err(|error| anyhow!("{error}"))?))
     }
 
-    /// Notes what is done.
+    /// Stores the actions.
     fn keep(&mut self, envs: &[usize], actions: &Actions) {
         for (row, &env) in envs.iter().enumerate() {
             let Some(live) = &mut self.slots[env] else { continue };
@@ -303,7 +303,7 @@ impl<'a> Rollouts<'a> {
         }
     }
 
-    /// Notes what came of it; gives how the episode ended, where it did.
+    /// Stores the result of a step; returns the outcome of a finished episode.
     fn count(&mut self, env: usize, step: Step) -> Option<Outcome> {
         let live = self.slots[env].as_mut()?;
         live.rewards.push(step.reward);
@@ -317,20 +317,20 @@ impl<'a> Rollouts<'a> {
     }
 
     /// # Errors
-    /// When the episode in `env` goes on for longer than any is expected to.
+    /// When the episode in `env` counts as endless.
     fn check_ends(&self, env: usize) -> Result<()> {
         let length = self.slots[env].as_ref().map_or(0, |live| live.rewards.len());
         match self.rules.endless {
             Some(most) if length >= most => bail!(
-                "an episode has not ended after {length} steps, and no step limit cuts it: use \
-                 episode_steps= (episode_steps={})",
+                "an episode has not ended after {length} steps, and there is no step limit. Set \
+                 one, such as episode_steps={}",
                 most / 10
             ),
             _ => Ok(()),
         }
     }
 
-    /// The episodes that no earlier one is missing before, until there are steps enough.
+    /// The finished episodes in order, until there are enough steps.
     fn handed_out(&mut self) -> Vec<WrittenEpisode> {
         let mut ready = Vec::new();
         while self.steps < self.rules.transitions
@@ -366,8 +366,8 @@ impl Live {
         live
     }
 
-    /// Draws who acts next. Another policy begins as at an episode's start: it has not seen what
-    /// came before.
+    /// Draws the next acting policy. Another policy starts without history, as at the start of an
+    /// episode.
     fn change(&mut self, cast: &Cast, [low, high]: [u64; 2]) {
         let before = self.member;
         self.member = cast.drawn(self.random.random::<f64>());
@@ -402,7 +402,7 @@ impl Live {
     }
 }
 
-/// Any action, each as likely ([`ActionSpace::drawn_between`]).
+/// A uniformly random action ([`ActionSpace::drawn_between`]).
 fn random_action(space: &ActionSpace, random: &mut Generator) -> Actions {
     match space {
         ActionSpace::Discrete { names } => {
@@ -417,13 +417,13 @@ fn random_action(space: &ActionSpace, random: &mut Generator) -> Actions {
     }
 }
 
-/// The seed of an episode of a recording: of other episodes than those of a score with this seed, so
-/// that an agent does not meet there again what it learned from.
+/// The seed of a recorded episode. It differs from the evaluation episodes of the same seed, so
+/// that an agent is not evaluated on its training episodes.
 fn episode_seed(seed: u64, number: u64) -> u64 {
     derive_nth(derive(seed, "recorded episode"), number)
 }
 
-/// Row `row` alone.
+/// The single row `row`.
 fn one(actions: &Actions, row: usize) -> Actions {
     match actions {
         Actions::Discrete(indices) => Actions::Discrete(vec![indices[row]]),
@@ -434,7 +434,7 @@ fn one(actions: &Actions, row: usize) -> Actions {
     }
 }
 
-/// Rows of one as one batch.
+/// Joins batches of one row into one batch.
 fn joined(rows: Vec<Actions>, space: &ActionSpace) -> Actions {
     let (mut indices, mut all) = (Vec::new(), Vec::new());
     for row in rows {

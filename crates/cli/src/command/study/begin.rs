@@ -1,4 +1,4 @@
-//! `overtone study run` and `resume`: from words to a study whose cells are carried out.
+//! `overtone study run` and `resume`: read a study from words, and run its cells.
 
 use std::path::Path;
 
@@ -8,30 +8,31 @@ use overtone_study::{Asked, CellStatus, Engine, State, Study, StudyFolder};
 use toml::Value;
 
 use super::{
-    Given, RUNS, SEVERAL,
+    RUNS, SEVERAL, StudyWords,
     cells::{self, Resolved},
     engines, is_name, plan, resume_options, run_options, started,
 };
 
-/// `overtone study run [FILE.toml | NAME] key=value…`; gives the exit code.
+/// `overtone study run [FILE.toml | NAME] key=value…`; returns the exit code.
 pub fn run(words: &[String]) -> Result<u8> {
-    // Of a `=` in a study's name alone nobody knows whether it is a setting's.
+    // A study's name with `=` looks like a setting.
     let is_there = |word: &str| {
         let path = Path::new(word);
         path.is_file() || path.join("study.toml").is_file()
     };
-    let given = Given::new(&run_options(), words, is_there)?;
+    let given = StudyWords::new(&run_options(), words, is_there)?;
     let mut study = study_of(&given)?;
     study.executor = given.executor(&study.executor)?;
     carry_out(study, &given)
 }
 
-/// `overtone study resume [NAME] key=value…`: options alone; gives the exit code.
+/// `overtone study resume [NAME] key=value…`, without settings; returns the exit code.
 pub fn resume(words: &[String]) -> Result<u8> {
-    let given = Given::new(&resume_options(), words, |word| is_name(word, words))?;
+    let given = StudyWords::new(&resume_options(), words, |word| is_name(word, words))?;
     if let Some(word) = given.settings.first() {
         bail!(
-            "`{word}`: a study goes on as it was started; `overtone study run` starts it with other words"
+            "`{word}` cannot change when a study resumes. Use `overtone study run` to start it \
+             with other words"
         );
     }
     let runs = words.iter().filter(|word| word.starts_with(RUNS)).cloned();
@@ -41,8 +42,8 @@ pub fn resume(words: &[String]) -> Result<u8> {
     carry_out(study, &given)
 }
 
-/// The study that words describe, on top of a file or of one that was started.
-fn study_of(given: &Given) -> Result<Study> {
+/// The study of the words, which change a file or a started study.
+fn study_of(given: &StudyWords) -> Result<Study> {
     let mut study = match given.names.first() {
         None => Study { name: Study::name_of(&given.settings), ..Study::default() },
         Some(name) if Path::new(name).is_file() => Study::read(Path::new(name))?,
@@ -52,15 +53,16 @@ fn study_of(given: &Given) -> Result<Study> {
         }
     };
     for word in &given.settings {
-        let asked = Asked::new(word, |key| SEVERAL.contains(&key))?;
-        let whole = asked.values.join(",");
-        if asked.values.len() > 1 && Path::new(&whole).exists() {
+        let values = Asked::new(word, |key| SEVERAL.contains(&key))?;
+        let whole = values.values.join(",");
+        if values.values.len() > 1 && Path::new(&whole).exists() {
             bail!(
-                "{word}: `{whole}` is one path, and a comma parts two values: write it as `\\,` ({})",
-                quoted(format!("{}={}", asked.key, whole.replace(',', r"\,")))
+                "{word}: `{whole}` is an existing path, but a comma separates values. Write it as \
+                 `\\,` ({})",
+                quoted(format!("{}={}", values.key, whole.replace(',', r"\,")))
             );
         }
-        study.add(&asked)?;
+        study.add(&values)?;
     }
     let name = given.text("name");
     if !name.is_empty() {
@@ -70,10 +72,10 @@ fn study_of(given: &Given) -> Result<Study> {
     Ok(study)
 }
 
-/// Checks every cell, then does those that are not done; gives the exit code.
-fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
+/// Checks every cell, then runs the unfinished ones; returns the exit code.
+fn carry_out(mut study: Study, given: &StudyWords) -> Result<u8> {
     let cells = cells::resolve(&study)?;
-    let Some(first) = cells.first() else { bail!("the study has no cell") };
+    let Some(first) = cells.first() else { bail!("the study does not have a cell") };
     let runs = first.settings.runs.clone();
     let folder = StudyFolder::of(&runs, &study.name);
     cells::check_different(&cells)?;
@@ -91,17 +93,17 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
     let open: Vec<&Resolved> = cells
         .iter()
         .zip(&status.cells)
-        .filter(|(_, told)| !told.state.is_done() && !told.state.is_under_way())
+        .filter(|(_, cell)| !cell.state.is_done() && !cell.state.is_under_way())
         .map(|(cell, _)| cell)
         .collect();
-    let under_way = status.cells.iter().filter(|told| told.state.is_under_way()).count();
+    let under_way = status.cells.iter().filter(|cell| cell.state.is_under_way()).count();
     if open.is_empty() {
         match under_way {
             0 => {
                 let name = engines::named(&study, &cells);
-                say!("nothing is left to do; `overtone study report {name}` compares");
+                say!("all cells are finished; compare them with `overtone study report {name}`");
             }
-            n => say!("{n} cells are under way, and no other is left to do"),
+            n => say!("{n} cells are running, and all others are finished"),
         }
         return Ok(0);
     }
@@ -110,17 +112,17 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
             let code = engines::local(&study, &folder, &open)?;
             let ended = cells::status(&study, &folder, &cells)?;
             say!("{}", ended.summary());
-            if ended.cells.iter().any(|told| matches!(told.state, State::Played)) {
+            if ended.cells.iter().any(|cell| matches!(cell.state, State::Played)) {
                 super::page::write(&study, &folder, &cells)?;
             }
             let begun: Vec<&str> = open.iter().map(|resolved| &*resolved.cell.id).collect();
             let is_left =
-                |told: &&CellStatus| begun.contains(&&*told.cell) && !told.state.is_done();
+                |cell: &&CellStatus| begun.contains(&&*cell.cell) && !cell.state.is_done();
             match ended.cells.iter().find(is_left) {
                 Some(left) if code == 0 => {
                     warn!(
-                        "error: the cell `{}` is not done, although its process ended well: it \
-                         had other settings if {} was changed meanwhile",
+                        "error: the cell `{}` is unfinished, although its process succeeded. Its \
+                         settings differ if {} was changed meanwhile",
                         left.cell,
                         folder.path().join("study.toml").display()
                     );
@@ -133,25 +135,25 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
     }
 }
 
-/// Checks that no study under way is replaced: its processes read their cells in its folder when
-/// they begin.
+/// Checks that no running study is replaced, because its processes read their cells from its
+/// directory when they start.
 ///
 /// # Errors
-/// Names a cell that is not done yet, and would be another or none.
+/// Names an unfinished cell that would change or disappear.
 fn check_under_way(folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
-    // What cannot be read, nobody carries out.
+    // An unreadable study is not running.
     let Ok(before) = folder.study() else { return Ok(()) };
     let Ok(known) = cells::resolve(&before) else { return Ok(()) };
-    let told = cells::status(&before, folder, &known)?.cells;
-    if !told.iter().any(|told| told.state.is_under_way()) {
+    let statuses = cells::status(&before, folder, &known)?.cells;
+    if !statuses.iter().any(|cell| cell.state.is_under_way()) {
         return Ok(());
     }
-    for (old, _) in known.iter().zip(&told).filter(|(_, told)| !told.state.is_done()) {
+    for (old, _) in known.iter().zip(&statuses).filter(|(_, cell)| !cell.state.is_done()) {
         let same = cells.iter().find(|new| new.cell.id == old.cell.id);
         if !same.is_some_and(|new| new.is_like(old)) {
             bail!(
-                "the study {} is under way, and by these words its cell `{}` would be another, or \
-                 none: wait for it, stop it, or give this one another name=",
+                "the study {} is running, and these words would change or remove its cell `{}`. \
+                 Wait for it, stop it, or use another name=",
                 before.name,
                 old.cell.id
             );
@@ -160,10 +162,10 @@ fn check_under_way(folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
     Ok(())
 }
 
-/// What `profile=auto` is here, it is on every machine.
+/// Fixes `profile=auto` to this machine's profile, for all machines.
 fn fix_profile(study: &mut Study, cells: &[Resolved]) -> Result<()> {
-    // A cell's own word counts more than the study's.
-    let Some(open) = cells.iter().find(|cell| !cell.says_profile()) else { return Ok(()) };
+    // A cell's own word overrides the study's.
+    let Some(open) = cells.iter().find(|cell| !cell.fixes_profile()) else { return Ok(()) };
     let profile = Value::try_from(open.settings.profile)?;
     study.settings.insert("profile".into(), profile);
     Ok(())

@@ -1,4 +1,4 @@
-//! The cells of a study as settings, and their runs: a cell's run is the one of its settings.
+//! The cells of a study as settings, and their runs. A cell's run is the run of the same settings.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,19 +14,19 @@ use crate::{
     settings::{Choosable, EvaluationConfig, Recorded, Resume, RunConfig},
 };
 
-/// A cell, and what its words come to.
+/// A cell with its settings.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     pub cell: Cell,
     pub settings: RunConfig,
-    /// How its run is played again, beside what its settings say.
-    pub again: Vec<EvaluationConfig>,
+    /// Further evaluations of its run, in addition to its settings'.
+    pub further_evaluations: Vec<EvaluationConfig>,
 }
 
-/// All cells, each checked as far as words go.
+/// All cells, each with checked words.
 ///
 /// # Errors
-/// Names the first cell whose words describe no run.
+/// Names the first cell whose words do not describe a run.
 pub fn resolve(study: &Study) -> Result<Vec<Resolved>> {
     let all = study.cells()?.into_iter().map(|cell| {
         let id = cell.id.clone();
@@ -37,15 +37,15 @@ pub fn resolve(study: &Study) -> Result<Vec<Resolved>> {
     for other in others {
         if other.settings.runs != first.settings.runs {
             bail!(
-                "runs={} and runs={}: the runs of a study lie in one folder",
+                "runs={} and runs={}: expected one directory for all runs of a study",
                 first.settings.runs.display(),
                 other.settings.runs.display()
             );
         }
-        let is_said = || all.iter().all(Resolved::says_profile);
-        if other.settings.profile != first.settings.profile && !is_said() {
+        let all_fix_profile = || all.iter().all(Resolved::fixes_profile);
+        if other.settings.profile != first.settings.profile && !all_fix_profile() {
             bail!(
-                "profile=auto is not the same for all cells ({} and {}): say profile=quick or \
+                "profile=auto differs between cells ({} and {}). Use profile=quick or \
                  profile=paper",
                 first.cell.id,
                 other.cell.id
@@ -55,18 +55,20 @@ pub fn resolve(study: &Study) -> Result<Vec<Resolved>> {
     Ok(all)
 }
 
-/// The cell of this name alone: what another needs, a recording or a run to begin with, may be
-/// missing where this one is carried out.
+/// The single cell called `id`. Datasets and initial runs of other cells may be missing on this
+/// machine.
 ///
 /// # Errors
-/// When there is none, or its words describe no run.
+/// When it does not exist, or its words do not describe a run.
 pub fn resolve_one(study: &Study, id: &str) -> Result<Resolved> {
     let found = study.cells()?.into_iter().find(|cell| cell.id == id);
-    let Some(cell) = found else { bail!("the study {} has no cell `{id}` any more", study.name) };
+    let Some(cell) = found else {
+        bail!("the study {} does not have a cell `{id}` any more", study.name)
+    };
     Resolved::new(cell, &study.evaluations).with_context(|| format!("cell {id}"))
 }
 
-/// The words of a line of options. What follows a comma and a blank belongs to the value before it:
+/// The words of a line of options. Text after a comma and a blank belongs to the value before it:
 /// `evaluation.target=p50, p95`.
 fn words_of(line: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
@@ -86,7 +88,7 @@ impl Resolved {
         let again = lines.iter().map(|line| {
             let words = words_of(line);
             if let Some(word) = words.iter().find(|word| !word.starts_with("evaluation.")) {
-                bail!("evaluations: `{word}`: a run is played again by keys of evaluation alone");
+                bail!("evaluations: `{word}`: expected a key of evaluation");
             }
             Ok(settings_of(&[&cell.words[..], &words].concat())?.evaluation)
         });
@@ -96,60 +98,60 @@ impl Resolved {
         for (evaluation, line) in again.iter().zip(lines) {
             if settings.evaluation.episodes == 0 && evaluation.episodes > 0 {
                 bail!(
-                    "evaluations: `{line}`: runs are played otherwise beside what the settings say, \
-                     and evaluation.episodes=0 there plays nothing: put this line's keys into the \
-                     settings"
+                    "evaluations: `{line}`: the settings have evaluation.episodes=0, so there is \
+                     no first evaluation to add to. Put this line's keys into the settings"
                 );
             }
             let own = reports_of(evaluation);
             if own.iter().any(|report| names.contains(report)) {
                 bail!(
-                    "evaluations: `{line}` would take the place of another report of the run, whose \
-                     file is named by how an agent is played alone, not by target, seed or \
-                     episodes: ask for several returns in one, evaluation.target=p50,p95"
+                    "evaluations: `{line}` would replace another report of the run, because a \
+                     report's file name contains the protocol and acting mode, not target, seed or \
+                     episodes. Use several targets in one evaluation, such as \
+                     evaluation.target=p50,p95"
                 );
             }
             names.extend(own);
             if earlier.iter().any(|other| may_share_report(other, evaluation)) {
                 bail!(
-                    "evaluations: `{line}` would take the place of another report of the run where \
-                     what is chosen after training comes out as what is said here: ask for the same \
-                     target, seed and episodes as there, or say in the settings how agents are \
-                     played"
+                    "evaluations: `{line}` would replace another report of the run if the mode \
+                     that is chosen after training equals this line's. Use the same target, seed \
+                     and episodes as there, or fix the acting mode in the settings"
                 );
             }
             earlier.push(evaluation);
-            let said = ways_of(&settings.evaluation).into_iter().zip(ways_of(evaluation));
-            if said.into_iter().any(|(own, said)| said == Choosable::Chosen && own != said) {
+            let modes =
+                mode_settings(&settings.evaluation).into_iter().zip(mode_settings(evaluation));
+            if modes.into_iter().any(|(own, other)| other == Choosable::Chosen && own != other) {
                 bail!(
-                    "evaluations: `{line}`: an acting mode is chosen after training, where the settings say \
-                     so: say chosen there, and here what else is played"
+                    "evaluations: `{line}`: only the settings can choose an acting mode after \
+                     training. Use chosen in the settings, and fixed modes here"
                 );
             }
         }
-        Ok(Self { cell, settings, again })
+        Ok(Self { cell, settings, further_evaluations: again })
     }
 
-    /// Whether its words say a profile.
-    pub fn says_profile(&self) -> bool {
-        let says = |word: &String| word.starts_with("profile=") && word != "profile=auto";
-        self.cell.words.iter().any(says)
+    /// Whether its words fix a profile.
+    pub fn fixes_profile(&self) -> bool {
+        let fixes = |word: &String| word.starts_with("profile=") && word != "profile=auto";
+        self.cell.words.iter().any(fixes)
     }
 
-    /// Whether this cell and another have the same run, and it is played in the same modes.
+    /// Whether this cell and another have the same run and the same evaluations.
     pub fn is_like(&self, other: &Self) -> bool {
-        let [own, its] = [self, other].map(|resolved| anywhere(resolved.settings.clone()));
-        own == its && self.again == other.again
+        let [own, its] = [self, other].map(|resolved| without_place(resolved.settings.clone()));
+        own == its && self.further_evaluations == other.further_evaluations
     }
 
-    /// Whether nothing is left to do in `run`.
+    /// Whether `run` is finished and evaluated.
     pub fn is_done(&self, run: &RunDir) -> bool {
         train::is_finished(run) && self.awaited(run).next().is_none()
     }
 
-    /// What was not played yet.
+    /// The missing evaluations of `run`.
     pub fn awaited<'a>(&'a self, run: &'a RunDir) -> impl Iterator<Item = &'a EvaluationConfig> {
-        // A run whose checkpoints were removed after it was played stays played.
+        // A run whose checkpoints were removed after its evaluation stays evaluated.
         let is_there = |_| {
             let newest = Checkpoint::newest(&run.checkpoints());
             let is_gone = matches!(newest, Err(TrainError::NoCheckpoint { .. }));
@@ -158,44 +160,45 @@ impl Resolved {
         let own = Some(&self.settings.evaluation).filter(|own| {
             own.episodes > 0 && !evaluate::is_played(run, own).unwrap_or_else(is_there)
         });
-        // No run's settings say these, and the study's may have changed.
-        let again = self.again.iter().filter(move |again| {
-            again.episodes > 0 && !evaluate::is_played_so(run, again).unwrap_or_else(is_there)
+        // A run's settings do not contain these, and the study's may have changed.
+        let again = self.further_evaluations.iter().filter(move |again| {
+            again.episodes > 0 && !evaluate::is_played_with(run, again).unwrap_or_else(is_there)
         });
         own.into_iter().chain(again)
     }
 
-    /// What it is played by: as its settings say, and otherwise.
+    /// All evaluations: the one in its settings, then the further ones.
     pub fn played(&self) -> impl Iterator<Item = &EvaluationConfig> {
-        std::iter::once(&self.settings.evaluation).chain(&self.again)
+        std::iter::once(&self.settings.evaluation).chain(&self.further_evaluations)
     }
 }
 
-/// Of each protocol, what the name of the report is made of.
+/// For each protocol, the parts of the report's file name.
 fn reports_of(evaluation: &EvaluationConfig) -> Vec<impl PartialEq + use<>> {
-    let told = |protocol: &str| (protocol.to_owned(), ways_of(evaluation), evaluation.actions);
-    protocols_of(evaluation).map(told).collect()
+    let parts =
+        |protocol: &str| (protocol.to_owned(), mode_settings(evaluation), evaluation.actions);
+    protocols_of(evaluation).map(parts).collect()
 }
 
 fn protocols_of(evaluation: &EvaluationConfig) -> impl Iterator<Item = &str> {
     evaluation.protocol.split(',').map(str::trim)
 }
 
-/// Whether a choice after training may give two evaluations one report, which is not the same for
-/// both: a file is named by how an agent was played.
+/// Whether two different evaluations may have the same report file after a choice of the acting
+/// mode, since the file name contains the mode.
 fn may_share_report(one: &EvaluationConfig, other: &EvaluationConfig) -> bool {
-    let is_alike = |(one, other): (Choosable, Choosable)| {
+    let may_agree = |(one, other): (Choosable, Choosable)| {
         one == other || [one, other].contains(&Choosable::Chosen)
     };
-    let asked = |of: &EvaluationConfig| (of.target.clone(), of.seed, of.episodes);
+    let episodes = |of: &EvaluationConfig| (of.target.clone(), of.seed, of.episodes);
     one.actions == other.actions
-        && ways_of(one).into_iter().zip(ways_of(other)).all(is_alike)
+        && mode_settings(one).into_iter().zip(mode_settings(other)).all(may_agree)
         && protocols_of(one).any(|protocol| protocols_of(other).any(|named| named == protocol))
-        && asked(one) != asked(other)
+        && episodes(one) != episodes(other)
 }
 
-/// What is said of temperature, return quantile and share.
-fn ways_of(evaluation: &EvaluationConfig) -> [Choosable; 3] {
+/// The settings of temperature, return quantile and top percent.
+fn mode_settings(evaluation: &EvaluationConfig) -> [Choosable; 3] {
     [evaluation.temperature, evaluation.return_quantile, evaluation.top_percent]
 }
 
@@ -203,7 +206,7 @@ fn settings_of(words: &[String]) -> Result<RunConfig> {
     RunConfig::resolve(words, train::auto_profile)
 }
 
-/// Checks what words cannot say: whether the data and what plays the tasks are there.
+/// Checks that the data and the environments of the cells exist.
 ///
 /// # Errors
 /// Names the first cell for which something is missing.
@@ -222,17 +225,17 @@ pub fn check(cells: &[Resolved]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that each cell has a run of its own: a run is found by its settings alone.
+/// Checks that each cell has its own run, because a run is identified by its settings.
 ///
 /// # Errors
-/// Names the first two that would have one together.
+/// Names the first two cells with the same run.
 pub fn check_different(cells: &[Resolved]) -> Result<()> {
     let mut known = BTreeMap::new();
     for Resolved { cell, settings, .. } in cells {
-        if let Some(other) = known.insert(anywhere(settings.clone()).to_toml()?, &cell.id) {
+        if let Some(other) = known.insert(without_place(settings.clone()).to_toml()?, &cell.id) {
             bail!(
-                "cells {other} and {} come to the same settings, so they would be one run: leave \
-                 one of them out",
+                "cells {other} and {} have the same settings, so they would be one run. Leave one \
+                 of them out",
                 cell.id
             );
         }
@@ -240,22 +243,22 @@ pub fn check_different(cells: &[Resolved]) -> Result<()> {
     Ok(())
 }
 
-/// The runs in a folder with their settings.
+/// The runs in a directory with their settings.
 pub struct KnownRuns(Vec<(RunDir, RunConfig)>);
 
 impl KnownRuns {
-    /// Reads them. What is no run of this version is none of a study's.
+    /// Reads the runs, without runs of other versions.
     pub fn read(runs: &Path) -> Self {
         let with_settings = |run: RunDir| {
             let settings = RunConfig::load(&run.path().join(CONFIG)).ok()?;
-            Some((run, anywhere(settings)))
+            Some((run, without_place(settings)))
         };
         Self(RunDir::all(runs).into_iter().filter_map(with_settings).collect())
     }
 
-    /// The run of a cell: of several one that is done, or else the newest.
+    /// The run of a cell: a finished one, or else the newest.
     pub fn of(&self, cell: &Resolved) -> Option<&RunDir> {
-        let wanted = anywhere(cell.settings.clone());
+        let wanted = without_place(cell.settings.clone());
         let mut same =
             self.0.iter().filter(|(_, settings)| *settings == wanted).map(|(run, _)| run);
         let newest = same.next()?;
@@ -264,25 +267,25 @@ impl KnownRuns {
     }
 }
 
-/// The same settings, wherever the run lies and whatever it says about going on. A run beside it
-/// that it began with is called by its name.
-fn anywhere(settings: RunConfig) -> RunConfig {
+/// The settings without the run's directory and `resume`. An initial run in the same directory is
+/// given by its name only.
+fn without_place(settings: RunConfig) -> RunConfig {
     let init = Path::new(&settings.init);
-    let beside = init.parent().zip(init.file_name()).filter(|(folder, _)| {
+    let in_runs = init.parent().zip(init.file_name()).filter(|(folder, _)| {
         let absolute = |path: &Path| std::path::absolute(path).ok();
         absolute(folder).is_some_and(|folder| absolute(&settings.runs) == Some(folder))
     });
-    let init = match beside {
+    let init = match in_runs {
         Some((_, name)) => name.to_string_lossy().into_owned(),
         None => settings.init.clone(),
     };
     RunConfig { runs: PathBuf::new(), init, ..settings.with(Resume::Auto) }
 }
 
-/// Where every cell of a study stands.
+/// The status of every cell of a study.
 ///
 /// # Errors
-/// When Slurm does not say which of its jobs it has not ended yet.
+/// When Slurm does not report its running jobs.
 pub fn status(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Result<Status> {
     let runs = cells.first().map_or_else(PathBuf::new, |first| first.settings.runs.clone());
     let known = KnownRuns::read(&runs);
@@ -298,7 +301,7 @@ pub fn status(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Result
             live.get(&(job, task)).map(|state| (format!("{job}_{task}"), state.as_str()))
         })
     };
-    let told = cells.iter().map(|resolved| {
+    let statuses = cells.iter().map(|resolved| {
         let run = known.of(resolved);
         let state = state(resolved, run, job_of(&resolved.cell.id), folder);
         CellStatus {
@@ -308,7 +311,7 @@ pub fn status(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Result
             run: run.map(|run| run.path().display().to_string()),
         }
     });
-    Ok(Status::new(&study.name, told.collect()))
+    Ok(Status::new(&study.name, statuses.collect()))
 }
 
 fn state(

@@ -1,4 +1,4 @@
-//! What carries cells out: processes here, or jobs of a Slurm cluster.
+//! Engines that run cells: local processes, or jobs of a Slurm cluster.
 
 use std::{
     borrow::Borrow,
@@ -18,26 +18,26 @@ use overtone_study::{
 use super::cells::Resolved;
 use crate::{host, interrupt, progress};
 
-/// Most cells at once that nobody asked for: each needs memory for its data.
+/// Default maximum of parallel cells, because each needs memory for its data.
 const MOST_AT_ONCE: usize = 8;
 
-/// Does cells in processes of this machine; gives the exit code: 1 where one failed, that of
-/// Ctrl-C where it was asked to end.
+/// Runs cells in processes of this machine; returns the exit code: 1 if a cell failed, or Ctrl-C's
+/// after an interrupt.
 pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<u8> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = if study.executor.cpus == 0 { all } else { study.executor.cpus };
     let program = host::program()?;
     let stop = interrupt::listen()?;
     let at_once = match study.executor.jobs {
-        // Processes of one thread wait for nothing: never slower than one process with all
-        // cores, and quicker with small models (docs/scaling.md).
+        // Processes of one thread do not wait for each other: never slower than one process with
+        // all cores, and faster with small models (docs/scaling.md).
         0 => cores.clamp(1, MOST_AT_ONCE),
         n => n,
     };
     let n = open.len();
     let at_once = at_once.min(n);
     let threads = (cores / at_once.max(1)).max(1);
-    say!("{}, {at_once} at once with {threads} threads each", to_do(n));
+    say!("{}, {at_once} in parallel with {threads} threads each", to_do(n));
     let job = |resolved: &&Resolved| {
         let id = &resolved.cell.id;
         let mut command = Command::new(&program);
@@ -59,7 +59,7 @@ pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
                 Ended::Stopped => say!("stopped: {id}"),
                 Ended::Failed(why) => {
                     warn!("failed: {id}: {why}");
-                    // A process that was killed could not say why.
+                    // A killed process could not record its error.
                     if folder.failure(id).is_none() {
                         folder.note_failure(id, Some(why));
                     }
@@ -69,13 +69,13 @@ pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
     });
     let failed = ended.iter().filter(|(_, how)| matches!(how, Ended::Failed(_))).count();
     if stop.load(Ordering::Relaxed) {
-        say!("stopped; go on with: overtone study resume {}", named(study, open));
+        say!("Interrupted. Resume with: overtone study resume {}", named(study, open));
         return Ok(interrupt::EXIT_CODE);
     }
     if failed > 0 {
         warn!(
-            "error: {failed} of {n} cells failed; `overtone study status {name}` says why, and `overtone study \
-             resume {name}` tries them again",
+            "error: {failed} of {n} cells failed. See the reasons with `overtone study status \
+             {name}`, and retry with `overtone study resume {name}`",
             name = named(study, open)
         );
         return Ok(1);
@@ -83,7 +83,7 @@ pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
     Ok(0)
 }
 
-/// What a study of such cells is called in a command: its name, and where its runs lie.
+/// A study in a command: its name, and the directory of its runs.
 pub fn named(study: &Study, cells: &[impl Borrow<Resolved>]) -> String {
     let runs = cells.first().map(|first| first.borrow().settings.runs.as_path());
     match runs.filter(|runs| *runs != Path::new("runs")) {
@@ -92,15 +92,15 @@ pub fn named(study: &Study, cells: &[impl Borrow<Resolved>]) -> String {
     }
 }
 
-/// `3 cells to do`
+/// `3 cells to run`
 fn to_do(n: usize) -> String {
-    if n == 1 { "1 cell to do".into() } else { format!("{n} cells to do") }
+    if n == 1 { "1 cell to run".into() } else { format!("{n} cells to run") }
 }
 
-/// Hands cells to Slurm and returns.
+/// Submits cells to Slurm and returns.
 ///
 /// # Errors
-/// When Slurm is not there or refuses.
+/// When Slurm is missing or refuses the jobs.
 pub fn slurm(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<()> {
     let program = host::program()?;
     let at = absolute(folder.path())?;
@@ -111,10 +111,7 @@ pub fn slurm(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
     for (name, script) in scripts {
         let path = folder.path().join(name);
         if path.exists() {
-            say!(
-                "{} is there and stays as it is (remove it for one by the options)",
-                path.display()
-            );
+            say!("{} exists and is kept (remove it to write one from the options)", path.display());
         } else {
             folder.write_file(name, &script)?;
         }
@@ -123,7 +120,7 @@ pub fn slurm(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
     let ids: Vec<&str> = open.iter().map(|resolved| &*resolved.cell.id).collect();
     let mut arrays = Vec::new();
     for ids in ids.chunks(slurm::MOST_TASKS) {
-        // At most so many at once are those of one array: then arrays follow each other.
+        // A limit on parallel jobs holds within an array, so arrays follow each other.
         let after = arrays.last().filter(|_| at_once > 0);
         let list = folder.list(ids)?;
         let job = slurm::submit(&at, &list, ids.len(), at_once, after.copied())?;
@@ -132,11 +129,8 @@ pub fn slurm(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
         arrays.push(job);
     }
     let report = slurm::submit_report(&at, &arrays)?;
-    say!(
-        "the page is written by job {report}, when they ended: {}",
-        at.join("report.html").display()
-    );
-    say!("where they stand: overtone study status {}", named(study, open));
+    say!("job {report} writes the report after them: {}", at.join("report.html").display());
+    say!("see their status: overtone study status {}", named(study, open));
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! What cells are called on a page: the task by what it is, the agent by the settings in which
-//! the cells of a task differ.
+//! Names of cells in a report: the task by its title, the agent by the settings in which the cells
+//! of a task differ.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,46 +11,46 @@ use anyhow::Result;
 use super::cells::Resolved;
 use crate::{keys, suites};
 
-/// Keys that say what is learned and from which data, and not how.
+/// Keys of the task and its data.
 const TASK: [&str; 6] = ["task", "dataset", "data.path", "data.run", "data.layout", "data.cache"];
-/// Keys that say how a run is played: those that follow from its task name no agent.
-const PLAYED: &str = "evaluation.";
+/// Prefix of evaluation keys, which do not name an agent if the task determines them.
+const EVALUATION: &str = "evaluation.";
 
-/// What a cell is called.
+/// The name of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Its task, with the recording where the study has several: `Hopper medium`.
+    /// Its task, with the dataset if the study has several: `Hopper medium`.
     pub task: String,
-    /// What tells it from the others of its task: `head=fourier head.frequencies=14`; empty
-    /// where nothing does.
+    /// The settings that differ from other cells of its task: `head=fourier head.frequencies=14`;
+    /// may be empty.
     pub agent: String,
 }
 
-/// Values by key, of those that a study says.
-type Said = BTreeMap<String, String>;
+/// Values by key, for the keys that a study sets.
+type Values = BTreeMap<String, String>;
 
-/// The name of each cell. What a cell leaves to the defaults while others say it, it is called
-/// by too: every value is the one that came of it.
+/// The name of each cell. It contains the resolved values of all keys that any cell sets, including
+/// defaults.
 ///
 /// # Errors
 /// Never for cells that were resolved.
 pub fn of(cells: &[Resolved]) -> Result<Vec<Name>> {
     let words = cells.iter().flat_map(|resolved| &resolved.cell.words);
-    let mut said: BTreeSet<String> = words
+    let mut keys_set: BTreeSet<String> = words
         .filter_map(|word| Some(keys::split(word).ok()?.0))
-        .filter(|key| is_told(key))
+        .filter(|key| is_in_names(key))
         .collect();
-    // By its short forms, too.
-    said.insert("task".into());
-    let values = |resolved: &Resolved| -> Result<Said> {
-        let table: toml::Table = resolved.settings.to_toml()?.parse()?;
-        let came = keys::flatten(&table);
-        let came = came.iter().map(|(key, value)| (key.clone(), keys::plain(value)));
-        // As it is written where it is said: 0.1 may have become another number near it.
-        let words = resolved.cell.words.iter().filter_map(|word| keys::split(word).ok());
+    // Including its short forms.
+    keys_set.insert("task".into());
+    let values = |cell: &Resolved| -> Result<Values> {
+        let table: toml::Table = cell.settings.to_toml()?.parse()?;
+        let resolved = keys::flatten(&table);
+        let resolved = resolved.iter().map(|(key, value)| (key.clone(), keys::plain(value)));
+        // The user's spelling: 0.1 may have become a number close to it.
+        let words = cell.cell.words.iter().filter_map(|word| keys::split(word).ok());
         let words =
             words.map(|(key, text)| (key, text.to_owned())).filter(|(key, _)| key != "task");
-        Ok(came.chain(words).filter(|(key, _)| said.contains(key)).collect())
+        Ok(resolved.chain(words).filter(|(key, _)| keys_set.contains(key)).collect())
     };
     let values = cells.iter().map(values).collect::<Result<Vec<_>>>()?;
     let titles = cells.iter().map(|resolved| Ok(resolved.settings.task()?.title.clone()));
@@ -60,46 +60,47 @@ pub fn of(cells: &[Resolved]) -> Result<Vec<Name>> {
 }
 
 /// Whether a key may be in a name. Short forms of `task=` stand for it.
-fn is_told(key: &str) -> bool {
+fn is_in_names(key: &str) -> bool {
     !["seed", "runs", "device", "resume"].contains(&key) && suites::by_key(key).is_none()
 }
 
-/// Names of cells with these `values`, whose tasks have these `titles`; where settings tell two
-/// of one task apart in nothing, their `labels` do.
-fn named(values: &[Said], titles: &[String], labels: &[&str]) -> Vec<Name> {
+/// Names of cells with `values` and the `titles` of their tasks. If the settings of two cells of
+/// one task do not differ, their names contain their `labels`.
+fn named(values: &[Values], titles: &[String], labels: &[&str]) -> Vec<Name> {
     let all: BTreeSet<&String> = values.iter().flat_map(BTreeMap::keys).collect();
     let differing = all
         .into_iter()
         .filter(|key| values.iter().any(|cell| cell.get(*key) != values[0].get(*key)));
     let (of_task, mut of_agent): (Vec<&String>, Vec<&String>) =
         differing.partition(|key| TASK.contains(&key.as_str()));
-    let task = |cell: &Said| of_task.iter().map(|key| cell.get(*key).cloned()).collect::<Vec<_>>();
+    let task =
+        |cell: &Values| of_task.iter().map(|key| cell.get(*key).cloned()).collect::<Vec<_>>();
     of_agent.retain(|key| {
-        let follows = |cell: &Said| {
+        let follows = |cell: &Values| {
             let same_task = values.iter().filter(|other| task(other) == task(cell));
             same_task.map(|other| other.get(*key)).all(|value| value == cell.get(*key))
         };
-        !(key.starts_with(PLAYED) && values.iter().all(follows))
+        !(key.starts_with(EVALUATION) && values.iter().all(follows))
     });
     let mut names: Vec<Name> = values
         .iter()
         .zip(titles)
         .map(|(cell, title)| {
-            let told = of_task.iter().filter(|key| key.as_str() != "task").filter_map(|key| {
+            let data = of_task.iter().filter(|key| key.as_str() != "task").filter_map(|key| {
                 let value = cell.get(*key).filter(|value| !value.is_empty())?;
                 Some(match key.as_str() {
                     "dataset" => stem(value),
                     key => format!("{key}={value}"),
                 })
             });
-            let task: Vec<String> = std::iter::once(title.clone()).chain(told).collect();
-            let told = of_agent
+            let task: Vec<String> = std::iter::once(title.clone()).chain(data).collect();
+            let settings = of_agent
                 .iter()
                 .filter_map(|key| Some(format!("{}={}", keys::short(key), cell.get(*key)?)));
-            Name { task: task.join(" "), agent: told.collect::<Vec<_>>().join(" ") }
+            Name { task: task.join(" "), agent: settings.collect::<Vec<_>>().join(" ") }
         })
         .collect();
-    // Two files of one name in two folders, for example.
+    // Two files of one name in two directories, for example.
     let shared = |i: usize| {
         let others = names.iter().zip(labels);
         others.filter(|(name, label)| **name == names[i] && **label != labels[i]).count() > 0
@@ -111,7 +112,7 @@ fn named(values: &[Said], titles: &[String], labels: &[&str]) -> Vec<Name> {
     names
 }
 
-/// A dataset's name; of a path the file's.
+/// A dataset's name, or the file name of a path.
 fn stem(dataset: &str) -> String {
     Path::new(dataset).file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -122,11 +123,11 @@ mod tests {
 
     #[track_caller]
     fn check(cells: &[&str], expected: &[[&str; 2]]) {
-        let said = |line: &&str| -> Said {
+        let keys_set = |line: &&str| -> Values {
             let words = line.split(' ').filter_map(|word| word.split_once('='));
             words.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
         };
-        let values: Vec<Said> = cells.iter().map(said).collect();
+        let values: Vec<Values> = cells.iter().map(keys_set).collect();
         let titles: Vec<String> = values.iter().map(|cell| cell["task"].to_uppercase()).collect();
         let names = named(&values, &titles, cells);
         let found: Vec<[&str; 2]> = names.iter().map(|name| [&*name.task, &*name.agent]).collect();
@@ -149,9 +150,9 @@ mod tests {
     #[test]
     fn a_task_by_its_short_form_names_no_agent() {
         for key in ["game", "env", "gymnasium", "own"] {
-            assert!(!is_told(key), "{key}");
+            assert!(!is_in_names(key), "{key}");
         }
-        assert!(is_told("head.kind") && is_told("dataset"));
+        assert!(is_in_names("head.kind") && is_in_names("dataset"));
     }
 
     #[test]
@@ -164,13 +165,13 @@ mod tests {
         let expected = [["A", "n=1"], ["A", "n=2"], ["B", "n=1"], ["B", "n=2"]];
         let lines = cells(["32", "32", "p90", "p90"]);
         check(&lines.iter().map(String::as_str).collect::<Vec<_>>(), &expected);
-        // It differs within a task: that is what tells these apart.
+        // The value differs within a task, so it is part of the name.
         let lines = cells(["32", "p90", "32", "p90"]);
-        let told = "evaluation.target=32 n=1";
+        let target = "evaluation.target=32 n=1";
         let other = "evaluation.target=p90 n=2";
-        let expected = [["A", told], ["A", other], ["B", told], ["B", other]];
+        let expected = [["A", target], ["A", other], ["B", target], ["B", other]];
         check(&lines.iter().map(String::as_str).collect::<Vec<_>>(), &expected);
-        // Another learning rate is another agent, whatever it follows from.
+        // Another learning rate is another agent, even if the task determines it.
         check(&["task=a lr=1", "task=b lr=2"], &[["A", "lr=1"], ["B", "lr=2"]]);
     }
 

@@ -1,4 +1,4 @@
-//! `overtone study report`: the page that compares the cells of a study.
+//! `overtone study report`: the report that compares the cells of a study.
 
 use std::path::Path;
 
@@ -15,16 +15,16 @@ use super::{
     names::{self, Name},
     started,
 };
-use crate::command::{evaluate, report, report::Wanted, train};
+use crate::command::{evaluate, report, report::PageOptions, train};
 use crate::keys;
 
-/// Every option of the page, with its default and reason.
+/// Every option of the report, with its default and reason.
 pub fn report_options() -> String {
-    report::with_those_of_pages(
+    report::with_page_options(
         r#"
-# Folder of the runs, with the studies in it.
+# Directory that contains the runs and the studies.
 runs = "runs"
-# Where to write; empty: the study's own folder.
+# Output directory; empty: the study's own directory.
 out = ""
 "#,
     )
@@ -33,24 +33,24 @@ out = ""
 /// `overtone study report [NAME] key=value…`.
 ///
 /// # Errors
-/// When there is no such study, no run of it was played, or the page cannot be written.
+/// When the study or its evaluations do not exist, or the report cannot be written.
 pub fn report(words: &[String]) -> Result<()> {
     let about_study = |word: &String| word.starts_with(RUNS) || is_name(word, words);
     let (names, options): (Vec<String>, Vec<String>) = words.iter().cloned().partition(about_study);
     let folder = started(&names)?;
-    let wanted = Wanted::new(&keys::given(&report_options(), &options)?)?;
+    let wanted = PageOptions::new(&keys::given(&report_options(), &options)?)?;
     let study = folder.study()?;
     let cells = cells::resolve(&study)?;
     let out = if wanted.out.is_empty() { folder.path() } else { Path::new(&wanted.out) };
     write_to(&study, &cells, &wanted.bootstrap, out, &wanted.name)
 }
 
-/// The page as nobody asked otherwise, in the study's folder.
+/// Writes the report with default options, in the study's directory.
 ///
 /// # Errors
 /// As [`report`].
 pub fn write(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
-    let wanted = Wanted::new(&keys::given(&report_options(), &[])?)?;
+    let wanted = PageOptions::new(&keys::given(&report_options(), &[])?)?;
     write_to(study, cells, &wanted.bootstrap, folder.path(), &wanted.name)
 }
 
@@ -61,7 +61,7 @@ fn write_to(
     out: &Path,
     name: &str,
 ) -> Result<()> {
-    let Some(first) = cells.first() else { bail!("the study has no cell") };
+    let Some(first) = cells.first() else { bail!("the study does not have a cell") };
     let known = KnownRuns::read(&first.settings.runs);
     let mut found: Vec<StudyCell> = Vec::new();
     for (resolved, Name { task, agent }) in cells.iter().zip(names::of(cells)?) {
@@ -75,8 +75,8 @@ fn write_to(
         };
         match known.of(resolved).filter(|run| train::is_finished(run)).filter(has_report) {
             Some(run) => {
-                // By the cell, whose name says what it is: which number a run's folder got in the
-                // end depends on which of its like began first.
+                // The cell's name describes it; the number of a run's directory depends on the
+                // order in which runs started.
                 let name = resolved.cell.id.clone();
                 found[place].runs.push(RunFiles { name, ..report::files_of(run.path())? });
             }
@@ -84,10 +84,10 @@ fn write_to(
         }
     }
     if found.iter().all(|cell| cell.runs.is_empty()) {
-        bail!("no cell of {} was played yet: there is nothing to compare", study.name);
+        bail!("no cell of {} is evaluated yet. Wait for a run to finish", study.name);
     }
     let page = Page::of_study(&study.name, &found, bootstrap)?.write(out, name)?;
-    say!("report: {} (and beside it the same as Markdown and CSV)", page.display());
+    say!("report: {} (with Markdown and CSV next to it)", page.display());
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! `overtone study run … plan=true`: what a study would take.
+//! `overtone study run … plan=true`: the estimated cost of a study.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
@@ -14,20 +14,20 @@ use crate::{
     settings::{EvaluationConfig, Resume, RunConfig},
 };
 
-/// Updates that are measured where no run is there to tell.
+/// Updates to measure without a similar run.
 const MEASURED: usize = 20;
 
-/// What a run of a cell takes.
+/// The cost of a cell's run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
-    /// Training, all of it.
+    /// Seconds of the whole training.
     training_s: f64,
-    /// Playing an episode; none where nothing tells of it.
+    /// Seconds of an evaluation episode, if known.
     episode_s: Option<f64>,
     bytes: u64,
 }
 
-/// Prints the cells of a study and what those that are not done take.
+/// Prints the cells of a study, and the cost of the unfinished ones.
 ///
 /// # Errors
 /// When a measurement fails.
@@ -46,8 +46,8 @@ pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bo
     let mut known: BTreeMap<String, Option<Cost>> = BTreeMap::new();
     let (mut total, mut playing_s) = (Cost::default(), 0.0);
     let (mut unknown, mut not_played) = (Vec::new(), 0);
-    for (resolved, told) in cells.iter().zip(&status.cells) {
-        if told.state.is_done() {
+    for (resolved, status_of_cell) in cells.iter().zip(&status.cells) {
+        if status_of_cell.state.is_done() {
             continue;
         }
         let label = &resolved.cell.label;
@@ -78,28 +78,28 @@ pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bo
         }
     }
     let hours = |seconds: f64| format!("{:.2} h", seconds / 3600.0);
-    let open = status.cells.iter().filter(|told| !told.state.is_done()).count();
+    let open = status.cells.iter().filter(|status_of_cell| !status_of_cell.state.is_done()).count();
     if unknown.len() < open {
         say!(
-            "{open} cells to do; training {}, playing {}, {:.2} GB, one after the other on this \
-             machine{}",
+            "{open} cells to run; training {}, evaluation {}, {:.2} GB, one after the other on \
+             this machine{}",
             hours(total.training_s),
             hours(playing_s),
             total.bytes as f64 / 1e9,
             match (study.executor.engine, study.executor.jobs) {
-                (Engine::Slurm, 0) => "; Slurm does as many at once as it has room for".to_owned(),
-                (Engine::Slurm, n) => format!("; Slurm does {n} at once"),
+                (Engine::Slurm, 0) => "; Slurm runs as many in parallel as fit".to_owned(),
+                (Engine::Slurm, n) => format!("; Slurm runs {n} in parallel"),
                 (Engine::Local, _) => String::new(),
             }
         );
     }
     if not_played > 0 {
-        say!("playing is not known of {not_played} of them");
+        say!("the evaluation time of {not_played} of them is unknown");
     }
     if let Some(first) = unknown.first() {
         say!(
-            "how long {} of {open} cells take is not known, since no run is like them ({first}{}): \
-             measure=true trains {MEASURED} updates of each",
+            "the time of {} of {open} cells is unknown, because there is no similar run \
+             ({first}{}). Use measure=true to train {MEASURED} updates of each",
             unknown.len(),
             if unknown.len() > 1 { ", …" } else { "" },
         );
@@ -107,7 +107,7 @@ pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bo
     Ok(())
 }
 
-/// Whether a run tells how long one by `wanted` takes: all is the same but the seed.
+/// Whether a run has the cost of one by `wanted`: only the seed may differ.
 fn is_like(run: &RunConfig, wanted: &RunConfig) -> bool {
     let alike = |settings: &RunConfig| {
         let mut settings = settings.clone().with(Resume::Auto);
@@ -119,7 +119,7 @@ fn is_like(run: &RunConfig, wanted: &RunConfig) -> bool {
     alike(run) == alike(wanted)
 }
 
-/// What a finished run took; none where its metrics do not tell.
+/// The cost of a finished run; `None` if its metrics lack it.
 fn of_run(run: &RunDir) -> Option<Cost> {
     let (steps, seconds) = trained(run.path())?;
     let updates = provenance::updates(run).unwrap_or(steps);
@@ -130,13 +130,13 @@ fn of_run(run: &RunDir) -> Option<Cost> {
     })
 }
 
-/// Steps of a run, and the seconds that they took in all of its processes.
+/// Steps of a run, and their seconds in all of its processes.
 fn trained(run: &Path) -> Option<(u64, f64)> {
     trained_by(&fs::read_to_string(run.join("metrics.csv")).ok()?)
 }
 
-/// The same by the text of its metrics, whose seconds began at 0 in each process in earlier
-/// versions.
+/// Steps and seconds from the text of a run's metrics. Earlier versions restarted the seconds at 0
+/// in each process.
 fn trained_by(text: &str) -> Option<(u64, f64)> {
     let mut lines = text.lines();
     let column = lines.next()?.split(',').position(|name| name == "seconds")?;
@@ -153,15 +153,15 @@ fn trained_by(text: &str) -> Option<(u64, f64)> {
     Some((steps, before + last)).filter(|_| steps > 0)
 }
 
-/// Seconds of playing an episode, by an evaluation of a run.
+/// Seconds of an evaluation episode, from an evaluation of a run.
 fn episode_s(run: &RunDir) -> Option<f64> {
     let played = Evaluation::read(evaluate::reports(run).first()?).ok()?;
     let seconds = played.steps as f64 / played.steps_per_second;
     Some(seconds / played.episodes.len().max(1) as f64)
 }
 
-/// How many episodes are played by these settings, each return asked for and each protocol counted;
-/// those by which an acting mode is chosen are not.
+/// Number of evaluation episodes of these settings, for each target and each protocol, without the
+/// episodes that choose an acting mode.
 fn episodes<'a>(evaluations: impl Iterator<Item = &'a EvaluationConfig>) -> f64 {
     let listed = |text: &str| text.split(',').count();
     let each = evaluations
@@ -169,7 +169,7 @@ fn episodes<'a>(evaluations: impl Iterator<Item = &'a EvaluationConfig>) -> f64 
     each.sum::<usize>() as f64
 }
 
-/// The share of a cell's training that is still to do.
+/// The remaining fraction of a cell's training.
 fn left(run: Option<&RunDir>) -> f64 {
     match run {
         Some(run) if train::is_finished(run) => 0.0,
@@ -181,7 +181,7 @@ fn left(run: Option<&RunDir>) -> f64 {
     }
 }
 
-/// Trains some updates of a cell in a folder that goes afterwards.
+/// Trains some updates of a cell in a temporary directory.
 fn measured(resolved: &Resolved) -> Result<Cost> {
     let folder = resolved.settings.runs.join(format!(".measured-{}", std::process::id()));
     let result = measured_in(&folder, resolved);
@@ -192,15 +192,15 @@ fn measured(resolved: &Resolved) -> Result<Cost> {
 fn measured_in(folder: &Path, resolved: &Resolved) -> Result<Cost> {
     let updates = match resolved.settings.train.updates {
         0 => bail!(
-            "cell {}: train.updates=0: how many updates its epochs are is not known before it runs; \
-             say train.updates",
+            "cell {}: train.updates=0: the number of updates of its epochs is unknown before it \
+             runs. Set train.updates",
             resolved.cell.id
         ),
         n => n as f64,
     };
     say!("measuring {}", resolved.cell.id);
     let program = host::program()?;
-    // `init=` by the run's folder: its name is looked for in runs=, which is another one here.
+    // `init=` by the run's path: its name would be searched in runs=, which differs here.
     let init = Some(&resolved.settings.init).filter(|init| !init.is_empty());
     let is_kept =
         |word: &&String| !["train.epochs=", "init="].iter().any(|key| word.starts_with(key));
@@ -216,14 +216,13 @@ fn measured_in(folder: &Path, resolved: &Resolved) -> Result<Cost> {
         ])
         .output()?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let error = said.trim().lines().next_back().unwrap_or_default();
+        let output_text = String::from_utf8_lossy(&output.stderr);
+        let error = output_text.trim().lines().next_back().unwrap_or_default();
         bail!("cell {}: {}", resolved.cell.id, error.trim_start_matches("error: "));
     }
     let runs = RunDir::all(folder);
-    let run = runs.first().context("the run that was measured cannot be found")?;
-    let (steps, seconds) =
-        trained(run.path()).context("the run that was measured tells nothing")?;
+    let run = runs.first().context("cannot find the measured run")?;
+    let (steps, seconds) = trained(run.path()).context("the measured run lacks metrics")?;
     let keep = resolved.settings.train.keep_checkpoints.max(1) as u64;
     Ok(Cost {
         training_s: seconds / steps as f64 * updates,
@@ -232,7 +231,7 @@ fn measured_in(folder: &Path, resolved: &Resolved) -> Result<Cost> {
     })
 }
 
-/// Bytes of a folder's files.
+/// Bytes of a directory's files.
 fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).map(|entries| entries.flatten().collect::<Vec<_>>());
     entries

@@ -1,4 +1,4 @@
-//! One cell, done by a process of its own.
+//! One cell, run by its own process.
 
 use std::{
     collections::BTreeSet,
@@ -20,8 +20,8 @@ use crate::{
     interrupt,
 };
 
-/// Does a cell of the study in `folder`: begins its run, or resumes it, and plays it; gives the
-/// exit code. Why it failed is noted in the study's folder.
+/// Runs a cell of the study in `folder`: starts or resumes its run, and evaluates it; returns the
+/// exit code. The study's directory records the error of a failed cell.
 pub fn cell(folder: &Path, id: &str, until_input_ends: bool) -> Result<u8> {
     let folder = StudyFolder::find(Path::new(""), &folder.display().to_string())?;
     let study = folder.study()?;
@@ -34,7 +34,7 @@ pub fn cell(folder: &Path, id: &str, until_input_ends: bool) -> Result<u8> {
     let resolved = cells::resolve_one(&study, id)
         .inspect_err(|error| folder.note_failure(id, Some(&errors::sentence(error))))?;
     let before = if is_restarted() { kept_of_playing(&resolved) } else { None };
-    // Of the cell alone: `-2` and `-3` behind it would depend on who began first.
+    // Only the cell's name: the suffixes `-2` and `-3` would depend on the order of starts.
     let name = format!("{}-{}", study.name, resolved.cell.id);
     let mut ended = train(&resolved, &name).and_then(|code| match code {
         0 => play(&resolved, &stop),
@@ -45,13 +45,13 @@ pub fn cell(folder: &Path, id: &str, until_input_ends: bool) -> Result<u8> {
         Err(error) => interrupt::is_stop(error),
     };
     if is_stopped {
-        // What was asked to end did not fail; but a job that keeps nothing would begin for ever.
+        // An interrupted cell did not fail, but a job that saves nothing would restart forever.
         if before.is_none() || before != kept_of_playing(&resolved) {
             return Ok(interrupt::EXIT_CODE);
         }
         ended = Err(anyhow!(
-            "playing was stopped in one job after the other, and begins anew in each: give a \
-             longer time= (remove job.sh first)"
+            "the evaluation was stopped in two jobs in a row, and starts over in each. Remove \
+             job.sh, and use a longer time="
         ));
     }
     if let Err(error) = &ended {
@@ -60,14 +60,14 @@ pub fn cell(folder: &Path, id: &str, until_input_ends: bool) -> Result<u8> {
     ended
 }
 
-/// Whether this process is of a job that Slurm began before.
+/// Whether this process belongs to a job that Slurm restarted.
 fn is_restarted() -> bool {
     let restarts = std::env::var("SLURM_RESTART_COUNT").ok().and_then(|n| n.parse::<u64>().ok());
     restarts.is_some_and(|n| n > 0)
 }
 
-/// The files that playing a cell's run has left: reports, and those of its newest checkpoint, among
-/// them the acting mode. None if the run is not at its end.
+/// The files that a cell's evaluations have saved: reports, and files of the newest checkpoint such
+/// as the acting mode. `None` if the run is unfinished.
 fn kept_of_playing(resolved: &Resolved) -> Option<BTreeSet<OsString>> {
     let known = KnownRuns::read(&resolved.settings.runs);
     let run = known.of(resolved).filter(|run| train::is_finished(run))?;
@@ -86,17 +86,17 @@ fn kept_of_playing(resolved: &Resolved) -> Option<BTreeSet<OsString>> {
 fn train(resolved: &Resolved, name: &str) -> Result<u8> {
     let settings = &resolved.settings;
     match KnownRuns::read(&settings.runs).of(resolved) {
-        Some(run) => train::take_up(settings, run),
+        Some(run) => train::resume_run(settings, run),
         None => train::begin(settings, name),
     }
 }
 
-/// Plays what was not played yet of the cell's run.
+/// Runs the missing evaluations of the cell's run.
 fn play(resolved: &Resolved, stop: &AtomicBool) -> Result<u8> {
     let settings = &resolved.settings;
     let known = KnownRuns::read(&settings.runs);
     let run = known.of(resolved).filter(|run| train::is_finished(run));
-    let run = run.context("its run is not at its end, so there is nothing to play")?;
+    let run = run.context("its run is unfinished, so it cannot be evaluated")?;
     let awaited: Vec<_> = resolved.awaited(run).collect();
     if awaited.is_empty() {
         return Ok(0);
@@ -110,7 +110,7 @@ fn play(resolved: &Resolved, stop: &AtomicBool) -> Result<u8> {
     Ok(0)
 }
 
-/// Ends what is under way when whoever started this process closes its input, or is gone.
+/// Sets `stop` when the parent process closes this process's input, or ends.
 fn end_with_input(stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());

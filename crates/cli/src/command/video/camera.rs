@@ -1,6 +1,6 @@
-//! What is seen of an episode: what the suite's camera shows, or what the agent sees.
+//! [`Camera`]: the frames of a video, from the suite's camera or from the agent's observations.
 //!
-//! The camera goes through the episode beside the agent, in an environment of its own.
+//! The camera runs the episode in its own environment, with the agent's actions.
 
 use anyhow::{Result, bail};
 use overtone_core::{Actions, ObservationSpace, Observations, Play, Task};
@@ -10,27 +10,27 @@ use overtone_plot::{Image, Limb, Sketch};
 
 use crate::suites;
 
-/// Where pictures come from.
+/// The source of a video's frames.
 pub struct Camera {
-    /// The suite's; without one the agent's newest frame is shown, enlarged.
-    beside: Option<Box<dyn env::Camera>>,
-    /// What the agent sees.
+    /// The suite's camera; without one, the agent's newest frame is enlarged.
+    own: Option<Box<dyn env::Camera>>,
+    /// The agent's observations.
     observations: ObservationSpace,
 }
 
 impl Camera {
-    /// The camera for a task played so.
+    /// The camera for a task under a protocol.
     ///
     /// # Errors
-    /// When what it shows cannot be simulated.
+    /// When the camera's environment cannot be opened.
     pub fn open(task: &Task, protocol: &Play) -> Result<Self> {
-        let beside = suites::of(task)?.camera(task, &protocol.simulation)?;
-        Ok(Self { beside, observations: task.observations.clone() })
+        let own = suites::of(task)?.camera(task, &protocol.simulation)?;
+        Ok(Self { own, observations: task.observations.clone() })
     }
 
-    /// Begins the episode of the environment's seed.
+    /// Starts the episode of the environment's seed.
     pub fn reset(&mut self, seed: u64) -> Result<()> {
-        if let Some(camera) = &mut self.beside {
+        if let Some(camera) = &mut self.own {
             camera.reset(seed)?;
         }
         Ok(())
@@ -38,20 +38,20 @@ impl Camera {
 
     /// Takes the agent's action.
     pub fn step(&mut self, actions: &Actions) -> Result<()> {
-        if let Some(camera) = &mut self.beside {
+        if let Some(camera) = &mut self.own {
             camera.step(actions)?;
         }
         Ok(())
     }
 
-    /// Names of a real-valued action's numbers.
+    /// Names of a continuous action's numbers.
     pub fn action_names(&self) -> &[String] {
-        self.beside.as_ref().map_or(&[], |camera| camera.action_names())
+        self.own.as_ref().map_or(&[], |camera| camera.action_names())
     }
 
-    /// What is seen now.
+    /// The current frame.
     pub fn shot(&self, moment: &Moment<'_>) -> Result<Image> {
-        let Some(camera) = &self.beside else { return self.newest_frame(moment) };
+        let Some(camera) = &self.own else { return self.newest_frame(moment) };
         Ok(match camera.picture() {
             Picture::Screen { size: [width, height], rgb } => {
                 Image::new(width, height, rgb).enlarged([2, 2])
@@ -67,9 +67,9 @@ impl Camera {
         let (ObservationSpace::Pixels { shape }, Observations::Pixels(pixels)) =
             (&self.observations, moment.observation)
         else {
-            bail!("there is no picture of this task")
+            bail!("this task does not have images")
         };
-        let [.., height, width] = shape[..] else { bail!("there is no picture of this task") };
+        let [.., height, width] = shape[..] else { bail!("this task does not have images") };
         let newest = pixels.len().saturating_sub(height * width);
         let rgb = pixels[newest..].iter().flat_map(|&grey| [grey; 3]).collect();
         Ok(Image::new(width, height, rgb).enlarged([4, 4]))

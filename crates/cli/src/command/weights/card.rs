@@ -1,12 +1,12 @@
-//! The model cards of agents that go out.
+//! The model cards of exported agents.
 
 use overtone_agents::Agent;
 use overtone_core::ActionScale;
 use overtone_eval::{Evaluation, evaluation::Setting};
 use overtone_train::{RunDir, TrainState};
 
-/// The card of an agent as transformers has it, which is told returns or, with `top_percent` above
-/// 0, heeds none.
+/// The card of an agent in transformers' format, which is conditioned on returns or, with
+/// `top_percent` above 0, ignores them.
 pub fn for_transformers(agent: &Agent, state: &TrainState, top_percent: f32) -> String {
     let returns = format!(
         "Returns-to-go and rewards are divided by {}. Returns in its data: {}.",
@@ -15,22 +15,22 @@ pub fn for_transformers(agent: &Agent, state: &TrainState, top_percent: f32) -> 
     );
     let delayed = match agent.delayed_reward {
         true => {
-            " All reward comes with an episode's last step, so the return-to-go stays what it was."
+            "  All reward comes with an episode's last step, so the return-to-go stays constant."
         }
         false => "",
     };
     let units = ActionScale::of(&agent.task.actions).map_or_else(String::new, |scale| {
         format!(
-            " The environment takes them in {}: what the model gives goes there in proportion, what \
-             it is shown of the past stays between -1 and 1.",
+            "  The environment's actions are in {}: scale the model's output linearly, and pass \
+             past actions to the model between -1 and 1.",
             scale.describe()
         )
     });
-    let told = match top_percent {
+    let condition = match top_percent {
         0.0 => returns + delayed,
         percent => format!(
-            "It acts as in the best {percent} % of its data, whatever return it is told: returns-to-go \
-             of 0 will do. Returns in its data: {}.",
+            "It is conditioned on the top {percent} % of its data and ignores returns: pass \
+             returns-to-go of 0. Returns in its data: {}.",
             of_data(state)
         ),
     };
@@ -40,11 +40,10 @@ pub fn for_transformers(agent: &Agent, state: &TrainState, top_percent: f32) -> 
          by Overtone for {steps} updates.\n\n\
          - Observations are normalized before the model sees them: `(observation - mean) / (std + 1e-6)`, \
          both in `overtone.json` under `state.agent.normalization`; a number with `std` 0 becomes 0.\n\
-         - {told}\n\
+         - {condition}\n\
          - Context: {context} timesteps. Actions are between -1 and 1.{units}\n\
          - Data: content SHA-256 {hash}.\n\n\
-         `overtone import from=THIS_FOLDER` makes a run of it again. A score is no part of these \
-         files: play it.\n",
+         `overtone import from=THIS_DIRECTORY` imports it as a run. These files do not contain a score: evaluate the run.\n",
         task = agent.task.id(),
         what = agent.algorithm.describe(),
         steps = state.step,
@@ -53,7 +52,7 @@ pub fn for_transformers(agent: &Agent, state: &TrainState, top_percent: f32) -> 
     )
 }
 
-/// The card of an agent in our own form; `returns` are lines about what it earned.
+/// The card of an agent in Overtone's format; `returns` are the lines about its returns.
 pub fn own(agent: &Agent, state: &TrainState, returns: &str) -> String {
     let dataset = match agent.dataset.as_str() {
         "" => String::new(),
@@ -61,7 +60,7 @@ pub fn own(agent: &Agent, state: &TrainState, returns: &str) -> String {
     };
     let began = state.began.as_ref().map_or(String::new(), |began| {
         format!(
-            "- Began with the weights of `{}` after update {}, SHA-256 {}.\n",
+            "- Initialised from `{}` after update {}, SHA-256 {}.\n",
             began.run, began.step, began.sha256
         )
     });
@@ -72,9 +71,7 @@ pub fn own(agent: &Agent, state: &TrainState, returns: &str) -> String {
          - Data: {dataset}{kind}, content SHA-256 {hash}. Returns in it: {of_data}.\n\
          - Training seed: {seed}.\n{began}\n\
          ## Returns\n\n{returns}\n\
-         ## Use\n\n`overtone import THIS_FOLDER` makes a run of it again, which plays the same \
-         episodes. `overtone.json` holds the settings, the normalization of observations and the \
-         scale of returns; `model.safetensors` the weights of what acts.\n",
+         ## Use\n\n`overtone import THIS_DIRECTORY` imports it as a run with the same evaluation episodes. `overtone.json` contains the settings, the normalization of observations and the scale of returns; `model.safetensors` contains the policy's weights.\n",
         task = agent.task.id(),
         what = agent.algorithm.describe(),
         steps = state.step,
@@ -85,7 +82,8 @@ pub fn own(agent: &Agent, state: &TrainState, returns: &str) -> String {
     )
 }
 
-/// What the run's evaluations say of this checkpoint, as lines of a table; or that there are none.
+/// The returns of this checkpoint in the run's evaluations as a table, or a note without
+/// evaluations.
 pub fn returns(run: &RunDir, state: &TrainState) -> String {
     let mut rows = String::new();
     for path in Evaluation::files(run.path()).unwrap_or_default() {
@@ -102,13 +100,13 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
             let row = format!(
                 "| {} | {} | {} | {:.1}{sd} | {normalized} | {} | {} |\n",
                 setting.simulator,
-                played_by(setting),
+                protocol_of(setting),
                 setting.told(target.target_return).unwrap_or_else(|| "-".into()),
                 target.raw_return.mean,
                 target.raw_return.n,
                 evaluation.seed
             );
-            // The last checkpoint may be the best one too, and have a report of each name.
+            // The last checkpoint may also be the best one, with a report under each name.
             if !rows.contains(&row) {
                 rows += &row;
             }
@@ -118,14 +116,14 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
         "" => "Not evaluated.\n".into(),
         rows => format!(
             "Mean raw return ± standard deviation over episodes, of this one training seed.\n\n\
-             | played in | protocol | told | raw return | normalized | episodes | seed |\n\
+             | environment | protocol | target | raw return | normalized | episodes | seed |\n\
              | --- | --- | --- | --- | --- | --- | --- |\n{rows}"
         ),
     }
 }
 
 /// `matched, temperature 0.5`
-fn played_by(setting: &Setting) -> String {
+fn protocol_of(setting: &Setting) -> String {
     let (protocol, heeds) = (&setting.protocol, setting.heeds);
     let temperature =
         heeds.temperature.then(|| format!("temperature {}", protocol.acting.temperature));
@@ -139,6 +137,6 @@ fn played_by(setting: &Setting) -> String {
 fn of_data(state: &TrainState) -> String {
     match state.episode_returns.ends() {
         Some([lowest, highest]) => format!("{lowest} to {highest}"),
-        None => "not known".into(),
+        None => "unknown".into(),
     }
 }

@@ -1,5 +1,5 @@
-//! `overtone import`: runs of agents that were exported, here or by transformers, and of the
-//! published programs' state dicts.
+//! `overtone import`: runs from exported agents, from transformers' models, and from state dicts of
+//! published programs.
 
 use std::{fs, path::Path};
 
@@ -22,7 +22,7 @@ use toml::{Table, Value};
 
 use super::{THEIRS, folder, given, parsed};
 use crate::{
-    command::{provenance, said, train},
+    command::{first_of, provenance, train},
     keys::{self, Keys},
     settings::RunConfig,
     suites,
@@ -30,39 +30,39 @@ use crate::{
 
 /// Every option of `import` with its default and reason.
 pub const IMPORT_OPTIONS: &str = r#"
-# A folder that overtone export wrote; one with config.json and model.safetensors or pytorch_model.bin, as transformers' save_pretrained writes them; or a file that torch.save wrote of a published Decision Transformer's state_dict(). Or the first word without =. Must be given.
+# The source, or the first word without =: a directory of overtone export; a directory of transformers' save_pretrained, with config.json and model.safetensors or pytorch_model.bin; or a torch.save file of a published Decision Transformer's state_dict(). Required.
 from = ""
-# The task that the agent plays; empty: what overtone.json in the folder says.
+# The agent's task; empty: the task in overtone.json of the directory.
 task = ""
-# A JSON file with mean and std of the observations that the agent was trained on, as lists; empty: what overtone.json says.
+# A JSON file with the lists mean and std of the training observations; empty: those in overtone.json.
 statistics = ""
-# What returns were divided by in its training; 0: the reference's, 1000 on vectors, 1 on frames.
+# Divisor of returns in training; 0: the reference's, 1000 on vectors, 1 on frames.
 return_scale = 0.0
-# Timesteps that an agent of vectors sees; the reference's 20. A state dict on frames says it.
+# Context length in timesteps of an agent on vectors; the reference uses 20. A state dict on frames contains it.
 context_length = 20
-# Attention heads, which a state dict does not say; 0: the published ones, 1 on vectors, 8 on frames.
+# Attention heads, which a state dict does not contain; 0: the published number, 1 on vectors, 8 on frames.
 n_heads = 0
-# Folder in which the agent gets a run's folder.
+# Directory in which the agent gets a run's directory.
 runs = "runs"
 "#;
 
-/// What a run is made of.
-struct Found {
+/// The parts of an imported run.
+struct ImportedRun {
     state: TrainState,
     tensors: NamedTensors,
     /// The run's `config.toml`.
     settings: String,
-    /// How the agent is played, where that was chosen.
+    /// The choice of the acting mode, if one was made.
     choice: Option<Choice>,
 }
 
-impl Found {
+impl ImportedRun {
     /// # Errors
-    /// When the weights are none of the agent's: what cannot act is not imported.
+    /// When the weights do not fit the agent, because an agent that cannot act is not imported.
     fn checked(self, from: &Path) -> Result<Self> {
         let agent = Agent::from_value(&self.state.agent, from)?;
         let acts = agent.policy(&self.tensors, &agent.matched(), &device::choose("cpu")?.device);
-        acts.with_context(|| format!("{} cannot be imported", from.display()))?;
+        acts.with_context(|| format!("cannot import {}", from.display()))?;
         Ok(self)
     }
 }
@@ -76,11 +76,11 @@ pub fn import(words: &[String]) -> Result<()> {
     let found = match (from.is_file(), from.join(THEIRS).is_file()) {
         (true, _) => of_state_dict(&from, &keys, &words)?.checked(&from)?,
         (_, true) => of_transformers(&from, &keys, &words)?.checked(&from)?,
-        // Checked as it was read.
+        // Checked when it is read.
         _ => own(&from, &words, &runs)?,
     };
-    let Found { state, tensors, settings, choice } = found;
-    // `.` has none.
+    let ImportedRun { state, tensors, settings, choice } = found;
+    // `.` does not have a file name.
     let named = if from.file_name().is_some() { from.clone() } else { from.canonicalize()? };
     let name = if named.is_file() { named.file_stem() } else { named.file_name() };
     let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -96,41 +96,47 @@ pub fn import(words: &[String]) -> Result<()> {
         provenance::note(&run, state.step, state.step, 1)?;
         train::finish(&run)
     };
-    // Half of it would be taken for a run to go on with.
+    // An incomplete directory would look like a run to resume.
     written().inspect_err(|_| drop(fs::remove_dir_all(run.path())))?;
     say!("imported {} to {}", from.display(), run.path().display());
-    say!("play it: overtone evaluate rollouts run={}", quoted(run.path()));
+    say!("evaluate it: overtone evaluate rollouts run={}", quoted(run.path()));
     Ok(())
 }
 
-/// What `export` wrote in our own form.
-fn own(from: &Path, words: &[String], runs: &str) -> Result<Found> {
+/// An agent in Overtone's format, from `export`.
+fn own(from: &Path, words: &[String], runs: &str) -> Result<ImportedRun> {
     if !from.join(DESCRIPTION).is_file() {
         bail!(
-            "{} is no file of torch.save, and has neither {DESCRIPTION}, as overtone export writes \
-             it, nor {THEIRS}, as transformers does",
+            "cannot import {}: expected a file of torch.save, or a directory with {DESCRIPTION} \
+             (from overtone export) or {THEIRS} (from transformers)",
             from.display()
         );
     }
-    let unsaid = ["task", "statistics", "return_scale", "context_length", "n_heads"];
-    if let Some(word) = said(words, &unsaid) {
-        bail!("{word} is for what transformers wrote; {DESCRIPTION} says all of this agent");
+    let not_for_own = ["task", "statistics", "return_scale", "context_length", "n_heads"];
+    if let Some(word) = first_of(words, &not_for_own) {
+        bail!(
+            "{word} applies only to files of transformers. Leave it out: {DESCRIPTION} describes \
+             this agent"
+        );
     }
     let (description, agent, tensors) = exchange::read(from)?;
     let settings = settings_of(&description, &agent, from, runs)?;
     let choice = choice_of(&description, from)?;
-    Ok(Found { state: description.state, tensors, settings, choice })
+    Ok(ImportedRun { state: description.state, tensors, settings, choice })
 }
 
-/// How the agent is played, as far as a description tells that it was chosen.
+/// The choice of the acting mode in a description, if any.
 fn choice_of(description: &Description, from: &Path) -> Result<Option<Choice>> {
     let choice = description.choice.clone().map(serde_json::from_value).transpose();
     choice.with_context(|| {
-        format!("{} is damaged: its choice is no choice", from.join(DESCRIPTION).display())
+        format!(
+            "{} is damaged: invalid choice of the acting mode",
+            from.join(DESCRIPTION).display()
+        )
     })
 }
 
-/// The `config.toml` that a description tells, of a run in `runs` that has no other beside it.
+/// The `config.toml` in a description, for a run in `runs` without `init`.
 fn settings_of(
     description: &Description,
     agent: &Agent,
@@ -138,12 +144,12 @@ fn settings_of(
     runs: &str,
 ) -> Result<String> {
     let path = from.join(DESCRIPTION);
-    let damaged = || format!("{} is damaged: its settings are no settings", path.display());
+    let damaged = || format!("{} is damaged: invalid settings", path.display());
     let mut table: Table = description.settings.parse().ok().with_context(damaged)?;
     let task = table.get("task").and_then(Value::as_str).with_context(damaged)?;
     ensure!(
         task == agent.task.id(),
-        "{}: its settings are of {task}, and its agent plays {}",
+        "{} is damaged: its settings are for {task}, and its agent is for {}",
         path.display(),
         agent.task.id()
     );
@@ -153,8 +159,8 @@ fn settings_of(
     Ok(toml::to_string(&table)?)
 }
 
-/// What transformers wrote, or `export` for it.
-fn of_transformers(from: &Path, keys: &Keys, words: &[String]) -> Result<Found> {
+/// An agent in transformers' format, from transformers or from `export`.
+fn of_transformers(from: &Path, keys: &Keys, words: &[String]) -> Result<ImportedRun> {
     let text = |key: &str| keys::text(keys, key);
     let known = match from.join(DESCRIPTION).is_file() {
         true => {
@@ -164,35 +170,38 @@ fn of_transformers(from: &Path, keys: &Keys, words: &[String]) -> Result<Found> 
         }
         false => None,
     };
-    if let Some(word) = said(words, &["n_heads"]) {
-        bail!("{word} is for a state dict; {THEIRS} says it of this agent");
+    if let Some(word) = first_of(words, &["n_heads"]) {
+        bail!("{word} applies only to a state dict. Leave it out: {THEIRS} contains it");
     }
-    if let (Some(word), Some(_)) = (said(words, &["return_scale", "context_length"]), &known) {
-        bail!("{word} is for a folder without {DESCRIPTION}, which says it of this agent");
+    if let (Some(word), Some(_)) = (first_of(words, &["return_scale", "context_length"]), &known) {
+        bail!(
+            "{word} applies only to a directory without {DESCRIPTION}. Leave it out: that file \
+             contains it"
+        );
     }
-    let told = known.as_ref().map(|(_, agent)| agent);
-    let task = task(keys, told)?;
-    let context_length = match told.and_then(|agent| agent.algorithm.model()) {
+    let known_agent = known.as_ref().map(|(_, agent)| agent);
+    let task = task(keys, known_agent)?;
+    let context_length = match known_agent.and_then(|agent| agent.algorithm.model()) {
         Some(model) => model.context_length(),
         None => keys::whole(keys, "context_length", 0)?,
     };
-    let normalization = normalization(keys, &task, told)?;
+    let normalization = normalization(keys, &task, known_agent)?;
     let config: hugging_face::Config = parsed(&from.join(THEIRS))?;
     let (newer, older) = (from.join(WEIGHTS), from.join("pytorch_model.bin"));
     let written = if newer.is_file() || !older.is_file() { newer } else { older };
     let tensors = state_dict::read(&written)?;
     let (algorithm, tensors) = hugging_face::import(&config, &tensors, &task, context_length)
-        .with_context(|| format!("{} cannot be imported", from.display()))?;
+        .with_context(|| format!("cannot import {}", from.display()))?;
     let agent = Agent {
         algorithm,
         normalization,
-        return_scale: match told {
+        return_scale: match known_agent {
             Some(agent) => agent.return_scale,
             None => return_scale(keys, &task),
         },
-        dataset: told.map(|agent| agent.dataset.clone()).unwrap_or_default(),
-        delayed_reward: told.is_some_and(|agent| agent.delayed_reward),
-        recording: told.and_then(|agent| agent.recording.clone()),
+        dataset: known_agent.map(|agent| agent.dataset.clone()).unwrap_or_default(),
+        delayed_reward: known_agent.is_some_and(|agent| agent.delayed_reward),
+        recording: known_agent.and_then(|agent| agent.recording.clone()),
         task,
     };
     let Some((known, before)) = known else { return unknown(&agent, tensors, &text("runs")) };
@@ -201,21 +210,24 @@ fn of_transformers(from: &Path, keys: &Keys, words: &[String]) -> Result<Found> 
         true => (settings_of(&known, &agent, from, &text("runs"))?, choice_of(&known, from)?),
         false => (described(&agent, &state, &text("runs"))?, None),
     };
-    Ok(Found { state, tensors, settings, choice })
+    Ok(ImportedRun { state, tensors, settings, choice })
 }
 
-/// A published Decision Transformer, of a file that torch wrote.
-fn of_state_dict(from: &Path, keys: &Keys, words: &[String]) -> Result<Found> {
+/// A published Decision Transformer, from a file of torch.
+fn of_state_dict(from: &Path, keys: &Keys, words: &[String]) -> Result<ImportedRun> {
     let task = task(keys, None)?;
     let is_pixels = matches!(task.observations, ObservationSpace::Pixels { .. });
-    if let (Some(word), true) = (said(words, &["context_length"]), is_pixels) {
-        bail!("{word} is for agents of vectors; a state dict on frames says it");
+    if let (Some(word), true) = (first_of(words, &["context_length"]), is_pixels) {
+        bail!(
+            "{word} applies only to agents on vectors. Leave it out: a state dict on frames \
+             contains it"
+        );
     }
     let n_heads = Some(keys::whole(keys, "n_heads", 0)?).filter(|n| *n > 0);
     let unsaid = Unsaid { n_heads, context_length: keys::whole(keys, "context_length", 0)? };
     let tensors = state_dict::read(from)?;
     let (algorithm, tensors) = state_dict::import(&tensors, &task, unsaid)
-        .with_context(|| format!("{} cannot be imported", from.display()))?;
+        .with_context(|| format!("cannot import {}", from.display()))?;
     let agent = Agent {
         algorithm,
         normalization: normalization(keys, &task, None)?,
@@ -228,53 +240,62 @@ fn of_state_dict(from: &Path, keys: &Keys, words: &[String]) -> Result<Found> {
     unknown(&agent, tensors, &keys::text(keys, "runs"))
 }
 
-/// What `task=` names; without it what is known of the agent.
-fn task(keys: &Keys, told: Option<&Agent>) -> Result<Task> {
-    match (keys::text(keys, "task").as_str(), told) {
+/// The task in `task=`; without it, the task of the known agent.
+fn task(keys: &Keys, known: Option<&Agent>) -> Result<Task> {
+    match (keys::text(keys, "task").as_str(), known) {
         ("", Some(agent)) => Ok(agent.task.clone()),
-        ("", None) => bail!("task=: say what the agent plays, such as mujoco/hopper"),
+        ("", None) => {
+            bail!("task=: the agent's task is unknown. Set it, such as task=mujoco/hopper")
+        }
         (id, _) => Ok(suites::by_id(id)?.clone()),
     }
 }
 
-/// What `statistics=` names; without it what is known of the agent. Pixels are not normalized.
-fn normalization(keys: &Keys, task: &Task, told: Option<&Agent>) -> Result<Option<Normalization>> {
+/// The normalization in `statistics=`; without it, the known agent's normalization. Pixels are not
+/// normalized.
+fn normalization(keys: &Keys, task: &Task, known: Option<&Agent>) -> Result<Option<Normalization>> {
     let path = keys::text(keys, "statistics");
     let is_pixels = matches!(task.observations, ObservationSpace::Pixels { .. });
-    let found = match (path.as_str(), told) {
+    let found = match (path.as_str(), known) {
         ("", Some(agent)) => agent.normalization.clone(),
         ("", None) if is_pixels => None,
         ("", None) => bail!(
-            "statistics=: name a JSON file with mean and std of the observations that the agent \
-             was trained on; its own files do not hold them"
+            "statistics=: the agent's files do not contain the normalization. Set a JSON file with \
+             mean and std of the training observations"
         ),
-        (_, _) if is_pixels => bail!("statistics={path}: {} shows pixels, as they are", task.title),
+        (_, _) if is_pixels => bail!(
+            "statistics={path}: pixels, as in {}, are not normalized. Leave it out",
+            task.title
+        ),
         (path, _) => Some(parsed::<Normalization>(Path::new(path))?),
     };
     if let Some(Normalization { mean, std }) = &found {
         let width = task.observations.size();
         if mean.len() != width || std.len() != width {
             let got = [mean.len(), std.len()];
-            bail!("statistics: {got:?} numbers, and {} shows {width}", task.title);
+            bail!(
+                "statistics: {got:?} numbers in mean and std, expected {width} as in {}",
+                task.title
+            );
         }
         if let Some(odd) = std.iter().find(|std| **std < 0.0) {
-            bail!("statistics: std has {odd}, and a standard deviation is 0 or more");
+            bail!("statistics: std contains {odd}, expected 0 or more");
         }
     }
     Ok(found)
 }
 
 fn return_scale(keys: &Keys, task: &Task) -> f32 {
-    let given = keys.get("return_scale").and_then(Value::as_float).unwrap_or_default();
+    let scale = keys.get("return_scale").and_then(Value::as_float).unwrap_or_default();
     match task.observations {
-        _ if given != 0.0 => given as f32,
+        _ if scale != 0.0 => scale as f32,
         ObservationSpace::Vectors { .. } => 1000.0,
         ObservationSpace::Pixels { .. } => 1.0,
     }
 }
 
-/// A run of an agent of whose training nothing is known.
-fn unknown(agent: &Agent, tensors: NamedTensors, runs: &str) -> Result<Found> {
+/// A run of an agent whose training is unknown.
+fn unknown(agent: &Agent, tensors: NamedTensors, runs: &str) -> Result<ImportedRun> {
     let state = TrainState {
         format: FORMAT,
         step: 0,
@@ -292,10 +313,10 @@ fn unknown(agent: &Agent, tensors: NamedTensors, runs: &str) -> Result<Found> {
         unreported: None,
     };
     let settings = described(agent, &state, runs)?;
-    Ok(Found { state, tensors, settings, choice: None })
+    Ok(ImportedRun { state, tensors, settings, choice: None })
 }
 
-/// The `config.toml` of an agent of which no settings are known.
+/// The `config.toml` of an agent whose settings are unknown.
 fn described(agent: &Agent, state: &TrainState, runs: &str) -> Result<String> {
     let mut words = vec![
         format!("runs={runs}"),

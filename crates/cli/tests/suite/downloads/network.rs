@@ -1,5 +1,5 @@
-//! Fetching through networks as firms and universities have them: with authorities and proxies
-//! of their own.
+//! Downloads through networks of companies and universities, with their own authorities and
+//! proxies.
 
 use std::{fs, path::PathBuf};
 
@@ -30,7 +30,7 @@ impl Secure {
         Self { mirror, plain, server, authority }
     }
 
-    /// `download` with `words` from the server, where the environment says `variables`.
+    /// `download` with `words` from the server, with the environment variables `variables`.
     fn run(&self, words: &str, variables: &[(&str, &str)]) -> Said {
         let from = format!("from=https://localhost:{}", self.server.port);
         let line = format!("download env=hopper dataset=medium {from} {words}");
@@ -74,7 +74,7 @@ fn an_unknown_authority_is_refused_at_once() {
     fs::write(&another, &other.authority).unwrap();
     let another = another.to_str().unwrap();
     secure.run("plan=true", &[("SSL_CERT_FILE", another)]).refused();
-    // A file that is none is not passed over, for then others than those it names were trusted.
+    // An invalid file is an error; ignoring it would trust other authorities than it names.
     let none = secure.mirror.desk.path("none.pem");
     secure.run("plan=true", &[("SSL_CERT_FILE", none.to_str().unwrap())]).refused();
     fs::write(&none, "no certificate").unwrap();
@@ -86,7 +86,7 @@ fn an_unknown_authority_is_refused_at_once() {
 fn a_certificate_for_another_name_is_refused() {
     let secure = Secure::new();
     let from = format!("from=https://127.0.0.1:{}", secure.server.port);
-    // The later word counts.
+    // The last word counts.
     let said = secure.run(&format!("plan=true {from}"), &[]);
     said.refused();
     assert_eq!(secure.requests(), 0);
@@ -104,7 +104,7 @@ fn a_proxy_leads_to_the_server() {
 }
 
 #[test]
-fn hosts_of_no_proxy_are_asked_directly() {
+fn hosts_of_no_proxy_are_requested_directly() {
     let secure = Secure::new();
     let proxy = ConnectProxy::start(None);
     let address = format!("http://127.0.0.1:{}", proxy.port);
@@ -112,7 +112,7 @@ fn hosts_of_no_proxy_are_asked_directly() {
         let said = secure.run("plan=true", &[("https_proxy", &address), ("NO_PROXY", direct)]);
         succeeded(&said);
     }
-    // One for other addresses.
+    // A proxy for other addresses.
     succeeded(&secure.run("plan=true", &[("HTTP_PROXY", &address)]));
     assert_eq!(*proxy.asked.lock().unwrap(), [""; 0]);
     assert_eq!(secure.requests(), 4);
@@ -133,7 +133,7 @@ fn a_proxy_that_does_not_lead_there_is_named() {
     };
     refused("407 Proxy Authentication Required");
     refused("403 Forbidden");
-    // Nobody is there: it is asked again, as it may be away for a moment.
+    // Without an answer the request is repeated, because the proxy may be down for a moment.
     let said = secure.run("plan=true", &[("ALL_PROXY", "http://localhost:1")]);
     said.refused();
     let said = secure.run("plan=true", &[("HTTPS_PROXY", "ftp://me:secret@p.org")]);

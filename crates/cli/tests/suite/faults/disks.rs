@@ -1,7 +1,7 @@
-//! Disks that are full, and folders that may only be read.
+//! Full disks, and read-only directories.
 //!
-//! Some need mounts of their own, which a user namespace gives where the system allows it;
-//! elsewhere these say that they were left out.
+//! Some need their own mounts, in a user namespace. If the system does not allow it, these tests
+//! print that they are skipped.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use overtone_testkit::left_out;
 use super::{ROBOT, half_written};
 use crate::desk::{Desk, Said, checkpoint, copy, names, project, said, same_run, steps};
 
-/// A shell script in the desk's folder, in which `$overtone` is the program.
+/// A shell script in the desk's directory, in which `$overtone` is the program.
 fn script(desk: &Desk, wrapper: &[&str], script: &str) -> Command {
     let program = desk.command("");
     let mut command = Command::new(wrapper[0]);
@@ -33,8 +33,8 @@ fn script(desk: &Desk, wrapper: &[&str], script: &str) -> Command {
     command
 }
 
-/// Runs a script that may mount what it likes, which ends with it; `None`, and a word about it,
-/// where this machine does not allow that.
+/// Runs a script with its own mounts, which end with it. Prints a line and returns `None` if this
+/// machine does not allow mounts.
 pub fn mounting(desk: &Desk, lines: &str) -> Option<Said> {
     const WRAPPER: [&str; 4] = ["unshare", "--user", "--map-root-user", "--mount"];
     let allowed = script(desk, &WRAPPER, "mount -t tmpfs -o size=64k none /mnt").output();
@@ -45,7 +45,7 @@ pub fn mounting(desk: &Desk, lines: &str) -> Option<Said> {
     Some(said(script(desk, &WRAPPER, lines).output().unwrap()))
 }
 
-/// Runs the program with `line` where no file may grow beyond `kb` KB.
+/// Runs the program with `line` and a limit of `kb` KB on file sizes.
 fn with_small_files(desk: &Desk, kb: u32, line: &str) -> Said {
     let lines = format!("trap '' XFSZ; ulimit -f {kb}; exec \"$overtone\" {line}");
     said(script(desk, &["env"], &lines).output().unwrap())
@@ -75,7 +75,7 @@ fn a_disk_that_fills_up_while_training() {
     assert_eq!(steps(&run), [1, 2]);
     assert_eq!(half_written(&run.join("checkpoints")), [""; 0]);
     assert!(!run.join("finished").exists());
-    // With room it goes on, to the same end.
+    // With free space it resumes, to the same end.
     desk.succeeds(&format!("resume run={}", run.display()));
     same_run(&run, &whole, 4);
 }
@@ -120,7 +120,7 @@ fn a_disk_too_small_for_converted_data() {
         assert_eq!(fs::read_to_string(desk.path("left")).unwrap(), "");
     }
     assert_eq!(names(&desk.path("runs")), [""; 0]);
-    // Where the disk is large and writing fails all the same.
+    // A large disk on which writing fails.
     with_small_files(&desk, 1000, &line).refused();
     for folder in names(&desk.path("cache")) {
         assert_eq!(names(&desk.path("cache").join(folder)), [""; 0], "half a conversion");
@@ -141,7 +141,7 @@ fn a_report_that_cannot_be_written() {
         let error = said.stderr.lines().find(|line| line.starts_with("error: ")).unwrap();
         assert_eq!(said.stderr.lines().count(), 1, "{said:?}");
         overtone_testkit::sentences::check(error);
-        // What was played is not lost.
+        // The result of the evaluation is not lost.
         assert!(said.stdout.contains("Hopper") && said.stdout.contains("raw"), "{said:?}");
     };
     let short = with_small_files(&desk, 1, &format!("{line} seed=7"));
@@ -159,7 +159,7 @@ fn a_report_that_cannot_be_written() {
     assert_eq!(fs::read_to_string(desk.path("left")).unwrap(), "fill\n");
 }
 
-/// Lines that make `folder` one that may only be read.
+/// Lines that make `folder` read-only.
 fn read_only(folder: &str) -> String {
     format!("mount --bind {folder} {folder} && mount -o remount,bind,ro {folder} || exit 77\n")
 }
@@ -176,14 +176,14 @@ fn a_runs_folder_that_may_only_be_read() {
     said.refused();
     let resumed = protected(&format!("resume run={run}")).unwrap();
     resumed.refused();
-    // Found before playing; and with another place for the report it is played.
+    // Reported before the evaluation, which runs with another output.
     let line = format!("evaluate rollouts run={run} episodes=1 target=100");
     let played = protected(&line).unwrap();
     played.refused();
-    assert!(!played.stdout.contains("playing"), "{played:?}");
+    assert!(!played.stdout.contains("evaluating"), "{played:?}");
     let played = protected(&format!("{line} out=report.json")).unwrap();
     assert_eq!(played.code, Some(0), "{played:?}");
-    let warning = "warning: the scores are not among the run's curves: ";
+    let warning = "warning: cannot add the scores to the run's curves: ";
     assert!(played.stderr.starts_with(warning), "{played:?}");
     assert!(desk.path("report.json").is_file());
     assert_eq!(names(&desk.path(&run)), before);
@@ -199,7 +199,7 @@ fn a_dataset_folder_that_may_only_be_read() {
     };
     let Some(said) = protected(ROBOT) else { return };
     assert_eq!(said.code, Some(0), "{said:?}");
-    // A selection that nobody has converted yet.
+    // A selection without a converted copy.
     let line = desk.tiny("data.transitions=1501 data.cache=");
     protected(&line).unwrap().refused();
     let elsewhere = protected(&desk.tiny("data.cache=cache runs=games")).unwrap();

@@ -1,4 +1,4 @@
-//! Data that changes while it is in use or between runs, and processes in one place.
+//! Data that changes during or between runs, and processes in the same directory.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 use super::half_written;
 use crate::desk::{Desk, Running, Said, names, said, same_run, steps, wait_until};
 
-/// A run on a converted dataset of its own, long enough to be disturbed.
+/// A run on its own converted dataset, long enough to be disturbed.
 const LONG: &str = "data.cache=cache train.updates=40 train.checkpoint_every=4";
 
 /// The converted data in `cache`.
@@ -33,8 +33,8 @@ fn scribble(path: &Path, n: usize) {
     file.write_all(&bytes).unwrap();
 }
 
-/// Starts [`LONG`] with far more updates, disturbs its data after some checkpoints, and gives
-/// what it said and the checkpoints it left.
+/// Starts [`LONG`] with far more updates, and disturbs its data after some checkpoints; returns its
+/// output and the checkpoints.
 fn disturbed(desk: &Desk, disturb: impl Fn(&Path)) -> (Said, PathBuf) {
     let line = desk.tiny(LONG).replace("train.updates=40", "train.updates=100000");
     let child = desk.command(&line).spawn().unwrap();
@@ -46,10 +46,10 @@ fn disturbed(desk: &Desk, disturb: impl Fn(&Path)) -> (Said, PathBuf) {
     (said(child.wait_with_output().unwrap()), desk.only_run("runs"))
 }
 
-/// The data is made again, and the run goes on with it.
+/// The data is converted again, and the run resumes with it.
 #[track_caller]
 fn is_made_again(desk: &Desk, run: &Path) {
-    // Its last whole checkpoint, in a run of a length that can be waited for.
+    // Its last complete checkpoint, in a shorter run.
     let last = *steps(run).last().unwrap();
     let config = fs::read_to_string(run.join("config.toml")).unwrap();
     let updates = last + 4;
@@ -95,7 +95,7 @@ fn data_replaced_while_a_run_trains() {
         let runs = names(&desk.path("runs"));
         runs.first().is_some_and(|run| !steps(&desk.path("runs").join(run)).is_empty())
     });
-    // As another conversion puts its own in place.
+    // As if another conversion had replaced it.
     fs::write(desk.path("other"), "another file").unwrap();
     fs::rename(desk.path("other"), store(&desk)).unwrap();
     let said = said(child.wait_with_output().unwrap());
@@ -141,7 +141,7 @@ fn two_runs_of_the_same_words_are_two_runs() {
     }
     first.kill();
     second.kill();
-    // Neither holds a lock any more; and one is gone on with, not a third begun.
+    // Neither has a lock any more; one is resumed instead of starting a third.
     let third = Running::start(desk.command(&line));
     sleep(Duration::from_millis(500));
     assert_eq!(names(&desk.path("runs")).len(), 2);

@@ -1,4 +1,4 @@
-//! Studies on disks that fill up, and where files cannot be locked.
+//! Studies on disks that fill up, and on file systems without locks.
 
 use std::{fs, path::Path, process::Command};
 
@@ -6,10 +6,9 @@ use super::disks::mounting;
 use crate::desk::{Desk, names, same_run, steps};
 
 /// Three cells of tiny runs, one after the other.
-const STUDY: &str = "study run env=hopper model.n_layers=1 model.d_model=16 \
-                     model.context_length=5 train.batch_size=3 train.updates=4 \
-                     train.checkpoint_every=1 evaluation.episodes=1 evaluation.target=1800 \
-                     seed=1..3 jobs=1 name=three";
+const STUDY: &str = "study run env=hopper model.n_layers=1 model.d_model=16 model.context_length=5 \
+                     train.batch_size=3 train.updates=4 train.checkpoint_every=1 \
+                     evaluation.episodes=1 evaluation.target=1800 seed=1..3 jobs=1 name=three";
 
 fn runs(folder: &Path) -> Vec<String> {
     names(folder).into_iter().filter(|name| name.starts_with("20")).collect()
@@ -52,7 +51,7 @@ fn a_disk_that_fills_up_in_a_study() {
     assert!(page(&desk.path("kept")) == page(&whole.path("runs")));
 }
 
-/// Answers as NFS without its lock service does, of the files that runs and studies lock.
+/// A library that fails to lock the files of runs and studies, like NFS without its lock service.
 const SOURCE: &str = r#"
 #include <errno.h>
 #include <stdio.h>
@@ -68,7 +67,7 @@ int flock(int file, int what) {
 }
 "#;
 
-/// The library made of it.
+/// The compiled library.
 fn without_locks(desk: &Desk) -> Option<std::path::PathBuf> {
     fs::write(desk.path("locks.c"), SOURCE).unwrap();
     let library = desk.path("locks.so");
@@ -82,7 +81,7 @@ fn without_locks(desk: &Desk) -> Option<std::path::PathBuf> {
 }
 
 #[test]
-fn where_files_cannot_be_locked_nothing_begins() {
+fn without_file_locks_nothing_starts() {
     let desk = Desk::new();
     let Some(library) = without_locks(&desk) else { return };
     let train = format!("{} runs=alone", super::ROBOT);
@@ -94,7 +93,7 @@ fn where_files_cannot_be_locked_nothing_begins() {
     }
     assert_eq!(runs(&desk.path("runs")), [""; 0]);
     assert_eq!(names(&desk.path("alone")), [""; 0], "no half a run is left");
-    // Where they can be, it goes on.
+    // With locks, the study resumes.
     let said = desk.succeeds("study resume three");
     assert!(said.contains("3 cells: 3 played"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! Files that hold what they should not: numbers that are none, and what belongs to other runs.
+//! Files with invalid contents: NaN, and files of other runs.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use super::ROBOT;
 use crate::desk::{Desk, checkpoint, copy, names, project, steps};
 
 #[test]
-fn a_recording_with_a_number_that_is_none() {
+fn a_dataset_with_nan() {
     let starter = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
     for (array, at) in [("observations", 37), ("actions", 5), ("rewards", 4)] {
         let desk = Desk::new();
@@ -23,7 +23,7 @@ fn a_recording_with_a_number_that_is_none() {
 }
 
 #[test]
-fn a_log_with_a_reward_that_is_none() {
+fn a_log_with_a_nan_reward() {
     let desk = Desk::new();
     let mut recorder = Recorder::new(&desk.path(""), "Seaquest", 10);
     recorder.episode(12);
@@ -39,7 +39,7 @@ fn a_log_with_a_reward_that_is_none() {
 }
 
 #[test]
-fn a_robots_loss_that_is_no_number() {
+fn a_robots_loss_that_is_nan() {
     let desk = Desk::new();
     let words = "train.learning_rate=1e30 train.warmup_tokens=0 train.checkpoint_every=1";
     desk.refuses(&format!("{ROBOT} {words} head=gaussian"));
@@ -48,10 +48,10 @@ fn a_robots_loss_that_is_no_number() {
     let record = fs::read(run.join("not-finite-step-00000002.json")).unwrap();
     let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
     assert_eq!(record["last_indices"].as_array().unwrap().len(), 3);
-    // The checkpoint before opens, and can be gone on with.
+    // The earlier checkpoint is valid, and can be resumed from.
     desk.refuses("resume");
     assert_eq!(checkpoint(&run, 1).len(), 4);
-    // By smaller batches the next begins at the same place.
+    // With smaller batches the next one starts at the same position.
     change_text(&run.join("config.toml"), "batch_size = 3", "batch_size = 2");
     desk.refuses("resume");
     let smaller = fs::read(run.join("not-finite-step-00000002.json")).unwrap();
@@ -61,7 +61,7 @@ fn a_robots_loss_that_is_no_number() {
     assert_eq!(indices(&smaller), indices(&record));
 }
 
-/// Replaces what a file says once.
+/// Replaces a text in a file once.
 fn change_text(path: &Path, old: &str, new: &str) {
     let text = fs::read_to_string(path).unwrap();
     assert_eq!(text.matches(old).count(), 1, "{old} in {text}");
@@ -86,8 +86,8 @@ fn another_recording_in_the_place_of_the_one_trained_on() {
 
 /// Changes array `name` of an HDF5 file.
 fn change(path: &Path, name: &str, change: impl Fn(&mut [f32])) {
-    // In a copy that is copied back: a file is locked while it is written, and processes that other
-    // tests start meanwhile inherit the lock.
+    // In a copy that is copied back: a file is locked while it is written, and child processes of
+    // other tests inherit the lock.
     let edited = path.with_extension("edited");
     fs::copy(path, &edited).unwrap();
     let (shape, mut values) = hdf5_file::reals(&edited, name);
@@ -115,7 +115,7 @@ fn a_checkpoint_of_another_run() {
         desk.refuses("resume runs=runs");
         assert!(checkpoint(&run, 4) == before && steps(&run) == [2, 4], "{other}");
     }
-    // Without it the run goes on from its own.
+    // Without it the run resumes from its own.
     fs::remove_dir_all(run.join("checkpoints/step-00000004")).unwrap();
     desk.succeeds("resume runs=runs");
     assert_eq!(steps(&run), [2, 4]);

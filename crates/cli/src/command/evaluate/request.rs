@@ -1,4 +1,4 @@
-//! What an agent is asked for, and how it is played.
+//! Evaluation requests: protocol, acting mode and target returns.
 
 use anyhow::{Result, anyhow, bail};
 use overtone_agents::Agent;
@@ -17,40 +17,40 @@ use crate::{
     suites::{self, SUITES},
 };
 
-/// How an agent is played, and what it is asked for.
-pub struct Ask {
+/// The protocol and the target returns of an evaluation.
+pub struct EvaluationRequest {
     /// The protocol.
     pub protocol: Play,
-    /// The targets as they were asked for.
-    pub asked: String,
-    /// The targets.
+    /// The targets as the user wrote them.
+    pub target_text: String,
+    /// The target returns.
     pub targets: Vec<f32>,
-    /// What of it is otherwise than the agent was trained.
+    /// Settings in which the protocol differs from training.
     pub differences: Vec<Difference>,
-    /// Whether the protocol is the agent's own: that of training, in every setting, and what
-    /// was chosen for it.
+    /// Whether the protocol is the agent's own: every setting of training, and the chosen acting
+    /// mode.
     pub is_own: bool,
-    /// What tells a report by this protocol from one by the agent's own, for its file's name:
-    /// `-released`, `-t0.5`, `-v5-sample`; empty for the own.
+    /// Suffix of the report's file name: `-released`, `-t0.5`, `-v5-sample`; empty for the agent's
+    /// own protocol.
     pub suffix: String,
-    /// How some of the protocol was chosen, where it was.
+    /// The choice of the acting mode, if the protocol uses one.
     pub choice: Option<Choice>,
 }
 
-impl Ask {
-    /// `protocol` and `targets` for an agent that was `trained` so, and whose own protocol is
-    /// `own`.
+impl EvaluationRequest {
+    /// A request of `protocol` and `targets` for an agent with the training settings `trained` and
+    /// its own protocol `own`.
     pub fn new(
         trained: &Trained,
         own: &Play,
         protocol: Play,
-        asked: String,
+        target_text: String,
         targets: Vec<f32>,
     ) -> Self {
         let differences = trained.differences(&protocol, &targets);
         let is_own = protocol == *own;
         let suffix = suffix(trained, own, &protocol);
-        Self { protocol, asked, targets, differences, is_own, suffix, choice: None }
+        Self { protocol, target_text, targets, differences, is_own, suffix, choice: None }
     }
 }
 
@@ -60,7 +60,7 @@ fn suffix(trained: &Trained, own: &Play, played: &Play) -> String {
         suffix += &format!("-{}", played.name);
     }
     let [acting, own_mode] = [played.acting, own.acting];
-    // Other protocols have that of training, whatever was chosen for this one.
+    // Other protocols use the acting mode of training, not the chosen one.
     let usual = if played.name == own.name { own_mode } else { trained.play.acting };
     if acting.temperature != usual.temperature {
         suffix += &format!("-t{}", acting.temperature);
@@ -78,55 +78,55 @@ fn suffix(trained: &Trained, own: &Play, played: &Play) -> String {
     suffix
 }
 
-/// The protocols and the target returns of `options`, for `agent`, trained on data whose
-/// ascending episode returns are `returns`, and of which this is `chosen`.
+/// The requests of `options`, one for each protocol. `returns` are the episode returns of the
+/// agent's data, `chosen` the choice of its acting mode.
 ///
 /// # Errors
-/// When they cannot be asked for.
-pub fn what_to_ask(
+/// When `options` are invalid for the agent.
+pub fn requests(
     options: &EvaluationConfig,
     agent: &Agent,
     returns: &EpisodeReturns,
     chosen: &OwnChoice,
-) -> Result<Vec<Ask>> {
+) -> Result<Vec<EvaluationRequest>> {
     let trained = trained(agent, returns)?;
     let own = chosen.own(&trained.play);
     let suite = suites::of(&trained.task)?;
-    check_heeded(options, agent, suite)?;
+    check_used(options, agent, suite)?;
     let names = &options.protocol;
-    let mut asks: Vec<Ask> = Vec::new();
+    let mut requests: Vec<EvaluationRequest> = Vec::new();
     for name in names.split(',').map(str::trim) {
         let protocol = protocol(options, name, suite, &trained, chosen)?;
         check_top_percent(protocol.acting.top_percent, &agent.top_percents())?;
-        if asks.iter().any(|ask| ask.protocol == protocol) {
-            bail!("protocol={names}: {name} is named twice");
+        if requests.iter().any(|request| request.protocol == protocol) {
+            bail!("protocol={names}: {name} is repeated. Use each protocol once");
         }
-        let (key, asked) = targets_asked(options, &trained.task, suite, &protocol)?;
-        let targets = settings::targets(key, &asked, returns)?;
-        let mut ask = Ask::new(&trained, &own, protocol, asked, targets);
-        // A choice in which nothing was left to choose is none.
+        let (key, text) = protocol_targets(options, &trained.task, suite, &protocol)?;
+        let targets = settings::targets(key, &text, returns)?;
+        let mut request = EvaluationRequest::new(&trained, &own, protocol, text, targets);
+        // A choice from a single mode does not count as one.
         let top_percent = options.top_percent();
-        let said = [options.temperature, options.return_quantile, top_percent];
-        if said.contains(&Choosable::Chosen) {
+        let mode = [options.temperature, options.return_quantile, top_percent];
+        if mode.contains(&Choosable::Chosen) {
             let choice = chosen.choice(top_percent.fixed()).filter(Choice::is_one);
-            // Elsewhere the temperature is the reference's, whatever was chosen.
+            // Other protocols use the reference's temperature, not the chosen one.
             let applies = |choice: &Choice| {
                 let mut settings = choice.settings().into_iter();
-                ask.protocol.name == MATCHED || settings.all(|(name, _)| name != "temperature")
+                request.protocol.name == MATCHED || settings.all(|(name, _)| name != "temperature")
             };
-            let is_played = |choice: &Choice| choice.chosen == ask.protocol.acting;
-            ask.choice = choice.filter(|choice| applies(choice) && is_played(choice));
+            let is_played = |choice: &Choice| choice.chosen == request.protocol.acting;
+            request.choice = choice.filter(|choice| applies(choice) && is_played(choice));
         }
-        asks.push(ask);
+        requests.push(request);
     }
-    Ok(asks)
+    Ok(requests)
 }
 
-/// How `agent` plays as it was trained, with `target` as it is written (empty: by default), and
-/// temperature, return quantile and top percent, each where it is given; and its target return.
+/// The agent's own protocol and its target return. `target` is a number or a percentile (empty: the
+/// default); `mode` sets temperature, return quantile and top percent, if they are `Some`.
 ///
 /// # Errors
-/// As [`what_to_ask`], and where `target` names several returns.
+/// As [`requests`], and when `target` names several returns.
 pub fn play_of(
     agent: &Agent,
     returns: &EpisodeReturns,
@@ -150,30 +150,38 @@ pub fn play_of(
         every: Every::Checkpoints(0),
         every_episodes: 0,
     };
-    let ask = what_to_ask(&options, agent, returns, chosen)?.swap_remove(0);
-    match ask.targets[..] {
-        [target] => Ok((ask.protocol, target)),
-        _ => bail!("target_return={target}: one return is asked for"),
+    let request = requests(&options, agent, returns, chosen)?.swap_remove(0);
+    match request.targets[..] {
+        [target] => Ok((request.protocol, target)),
+        _ => bail!("target_return={target}: expected one return"),
     }
 }
 
-/// Checks that `agent` heeds what `options` say of how it is played.
+/// Checks that `agent` uses the settings in `options`.
 ///
 /// # Errors
-/// When they ask for several returns and it reads none, for draws of a distribution that it does
-/// not have, or for a return of a protocol that they do not name.
-fn check_heeded(options: &EvaluationConfig, agent: &Agent, suite: &dyn Suite) -> Result<()> {
+/// When they set several returns for an agent that is not conditioned on returns, or sampling for
+/// an agent without a distribution. Also when they set a return of a protocol that they do not
+/// name.
+fn check_used(options: &EvaluationConfig, agent: &Agent, suite: &dyn Suite) -> Result<()> {
     let released = options.released_target.as_deref().unwrap_or_default();
     let is_released = |name: &str| suite.released() == Some(name.trim());
     if !released.is_empty() && !options.protocol.split(',').any(is_released) {
-        bail!("released_target={released}: protocol={} does not ask for it", options.protocol);
+        bail!(
+            "released_target={released}: protocol={} does not use it. Add the protocol released, \
+             or leave the target out",
+            options.protocol
+        );
     }
     let what = agent.algorithm.describe();
     let mut several = [("target", options.target.as_str()), ("released_target", released)]
         .into_iter()
-        .filter(|(_, asked)| asked.contains(','));
-    if let (Some((key, asked)), false) = (several.next(), agent.algorithm.reads_returns()) {
-        bail!("{key}={asked}: {what} reads no return and plays the same for each; say one or none");
+        .filter(|(_, text)| text.contains(','));
+    if let (Some((key, text)), false) = (several.next(), agent.algorithm.reads_returns()) {
+        bail!(
+            "{key}={text}: {what} is not conditioned on a return and acts the same for each. Use \
+             one target, or none"
+        );
     }
     let drawn = match (options.actions, options.temperature) {
         _ if agent.algorithm.has_distribution() => return Ok(()),
@@ -181,79 +189,81 @@ fn check_heeded(options: &EvaluationConfig, agent: &Agent, suite: &dyn Suite) ->
         (_, Choosable::Fixed(other)) if other != 1.0 => format!("temperature={other}"),
         _ => return Ok(()),
     };
-    bail!("{drawn}: {what} has no distribution that actions are drawn from")
+    bail!("{drawn}: {what} does not have a distribution to sample actions from. Leave it out")
 }
 
-/// Checks that each of `words` (`key=value`) says something of playing `task`, and that it is
-/// played at all.
+/// Checks that each of `words` (`key=value`) applies to `task`, and that `task` has an environment.
 ///
 /// # Errors
-/// When one does not, or it is not.
-pub fn check_given(words: &[String], task: &Task) -> Result<()> {
+/// When a word does not apply, or the environment is missing.
+pub fn check_applicable(words: &[String], task: &Task) -> Result<()> {
     let suite = suites::of(task)?;
     suites::check_environment(task)?;
-    let is_list = matches!(task.actions, ActionSpace::Discrete { .. });
+    let is_discrete = matches!(task.actions, ActionSpace::Discrete { .. });
     for word in words {
         let (key, text) = keys::split(word)?;
         let of = match &*key {
-            "temperature" if !is_list => "tasks with a list of actions".to_owned(),
-            "actions" if is_list => "tasks with real-valued actions".to_owned(),
+            "temperature" if !is_discrete => "tasks with discrete actions".to_owned(),
+            "actions" if is_discrete => "tasks with continuous actions".to_owned(),
             "released_target" if suite.released().is_none() => {
                 let others = SUITES.into_iter().filter(|suite| suite.released().is_some());
                 others.map(|suite| suite.nouns()[1]).collect::<Vec<_>>().join(" and ")
             }
             _ => continue,
         };
-        bail!("{key}={text} is for {of} alone, and this agent plays {}", task.title);
-    }
-    Ok(())
-}
-
-/// What `agent` heeds of how it is played where it is told to act as in the best `top_percent` %
-/// of its recording, or by 0 a return.
-pub fn heeds(agent: &Agent, top_percent: f32) -> Heeds {
-    let is_told_return = top_percent == 0.0;
-    Heeds {
-        target: agent.algorithm.reads_returns() && is_told_return,
-        temperature: agent.has_temperature(),
-        return_quantile: agent.has_return_model() && is_told_return,
-        top_percent: !agent.top_percents().is_empty(),
-    }
-}
-
-/// `mode` as options of a command, as far as `agent` heeds it: ` temperature=0.5 top_percent=0`.
-pub fn words(agent: &Agent, mode: &ActingMode) -> String {
-    let heeds = heeds(agent, mode.top_percent);
-    let heeded = [
-        ("temperature", heeds.temperature, mode.temperature),
-        ("return_quantile", heeds.return_quantile, mode.return_quantile),
-        ("top_percent", heeds.top_percent, mode.top_percent),
-    ];
-    let heeded = heeded.into_iter().filter(|(_, heeds, _)| *heeds);
-    heeded.map(|(key, _, value)| format!(" {key}={value}")).collect()
-}
-
-/// Checks that a score is of other episodes than the mode to play was chosen by, whoever names the
-/// mode.
-///
-/// # Errors
-/// When a score would be of the episodes that chose how the agent is played.
-pub fn check_seed(seed: u64, ask: &Ask, chosen: &OwnChoice) -> Result<()> {
-    let is_played = |choice: &&Choice| choice.chosen == ask.protocol.acting;
-    let own = chosen.choice.as_ref().filter(|choice| choice.is_one()).filter(is_played);
-    if ask.choice.as_ref().or(own).is_some_and(|choice| choice.seed == seed) {
         bail!(
-            "seed={seed}: its episodes chose how this agent is played, so a score of them flatters \
-             it; say another seed"
+            "{key}={text} applies only to {of}, and this agent's task is {}. Leave it out",
+            task.title
         );
     }
     Ok(())
 }
 
-/// How `agent` was trained, on data whose episodes earned `returns`.
+/// The settings that `agent` uses when it is conditioned on `top_percent`, or with 0 on a return.
+pub fn used_settings(agent: &Agent, top_percent: f32) -> Heeds {
+    let has_target = top_percent == 0.0;
+    Heeds {
+        target: agent.algorithm.reads_returns() && has_target,
+        temperature: agent.has_temperature(),
+        return_quantile: agent.has_return_model() && has_target,
+        top_percent: !agent.top_percents().is_empty(),
+    }
+}
+
+/// The settings of `mode` that `agent` uses, as options of a command: ` temperature=0.5
+/// top_percent=0`.
+pub fn mode_words(agent: &Agent, mode: &ActingMode) -> String {
+    let used = used_settings(agent, mode.top_percent);
+    let settings = [
+        ("temperature", used.temperature, mode.temperature),
+        ("return_quantile", used.return_quantile, mode.return_quantile),
+        ("top_percent", used.top_percent, mode.top_percent),
+    ];
+    let used = settings.into_iter().filter(|(_, is_used, _)| *is_used);
+    used.map(|(key, _, value)| format!(" {key}={value}")).collect()
+}
+
+/// Checks that an evaluation does not use the episodes that chose its acting mode, even if the user
+/// names the mode.
 ///
 /// # Errors
-/// When no suite has its task.
+/// When `seed` is the seed of the choice.
+pub fn check_seed(seed: u64, request: &EvaluationRequest, chosen: &OwnChoice) -> Result<()> {
+    let is_played = |choice: &&Choice| choice.chosen == request.protocol.acting;
+    let own = chosen.choice.as_ref().filter(|choice| choice.is_one()).filter(is_played);
+    if request.choice.as_ref().or(own).is_some_and(|choice| choice.seed == seed) {
+        bail!(
+            "seed={seed}: these episodes chose this agent's acting mode, so its score would be \
+             biased. Use another seed"
+        );
+    }
+    Ok(())
+}
+
+/// The training settings of `agent`, with the episode returns of its data.
+///
+/// # Errors
+/// When no suite has the task.
 pub fn trained(agent: &Agent, returns: &EpisodeReturns) -> Result<Trained> {
     Ok(Trained {
         play: agent.matched(),
@@ -267,7 +277,7 @@ pub fn trained(agent: &Agent, returns: &EpisodeReturns) -> Result<Trained> {
     })
 }
 
-/// The protocol of this name, with what `options` say about choosing actions.
+/// The protocol called `name` with the acting mode of `options`.
 fn protocol(
     options: &EvaluationConfig,
     name: &str,
@@ -278,14 +288,17 @@ fn protocol(
     let matched = &trained.play;
     let preset = (name == MATCHED).then(|| matched.clone());
     let Some(mut play) = preset.or_else(|| suite.protocol(name, matched)) else {
-        bail!("protocol={name}: there are {}", listed(&[&[MATCHED], suite.protocols()].concat()))
+        bail!(
+            "protocol={name}: expected one of {}",
+            listed(&[&[MATCHED], suite.protocols()].concat())
+        )
     };
-    check_one_is_told(options)?;
+    check_one_condition(options)?;
     let mode = chosen.chosen(matched, options.top_percent().fixed());
     match trained.task.actions {
         ActionSpace::Discrete { .. } => match options.temperature {
             Choosable::Fixed(temperature) => play.acting.temperature = temperature,
-            // What the reference does it does at its own.
+            // The protocol `released` keeps the reference's temperature.
             Choosable::Chosen if play.name == MATCHED => play.acting.temperature = mode.temperature,
             Choosable::Chosen => {}
         },
@@ -298,23 +311,23 @@ fn protocol(
     let quantile = play.acting.return_quantile;
     if matched.acting.return_quantile == 1.0 && quantile != 1.0 {
         bail!(
-            "return_quantile={quantile}: this agent did not learn what may be earned from a state; \
-             train it with model.return_head=hl_gauss"
+            "return_quantile={quantile}: this agent does not have a model of the return \
+             distribution. Train it with model.return_head=hl_gauss"
         );
     }
     if !(quantile > 0.0 && quantile <= 1.0) {
-        bail!("return_quantile={quantile}: must lie above 0, and at most at 1");
+        bail!("return_quantile={quantile}: expected a number in (0, 1]");
     }
     let temperature = play.acting.temperature;
     if !(temperature.is_finite() && temperature > 0.0) {
-        bail!("temperature={temperature}: must be positive");
+        bail!("temperature={temperature}: expected a positive number");
     }
     Ok(play)
 }
 
 /// # Errors
-/// When `options` name both a share of the best episodes and a return.
-fn check_one_is_told(options: &EvaluationConfig) -> Result<()> {
+/// When `options` set both a top percent and a return.
+fn check_one_condition(options: &EvaluationConfig) -> Result<()> {
     let Some(percent) = options.top_percent.fixed().filter(|percent| *percent > 0.0) else {
         return Ok(());
     };
@@ -324,28 +337,28 @@ fn check_one_is_told(options: &EvaluationConfig) -> Result<()> {
         Choosable::Chosen => return Ok(()),
     };
     bail!(
-        "{returns} and top_percent={percent}: an agent that acts as in a share of the best \
-         episodes is told no return; say one of the two"
+        "{returns} and top_percent={percent}: an agent that is conditioned on a top percent does \
+         not use a return. Use one of the two"
     )
 }
 
-/// Checks that an agent that was told of the shares `known` can be told `top_percent`.
+/// Checks that an agent with the top percentages `known` can be conditioned on `top_percent`.
 ///
 /// # Errors
-/// When it cannot.
+/// When it is neither 0 nor one of them.
 pub fn check_top_percent(top_percent: f32, known: &[f32]) -> Result<()> {
     if top_percent == 0.0 || known.contains(&top_percent) {
         return Ok(());
     }
-    let told: Vec<String> = known.iter().map(f32::to_string).collect();
-    match &told[..] {
+    let known: Vec<String> = known.iter().map(f32::to_string).collect();
+    match &known[..] {
         [] => bail!(
-            "top_percent={top_percent}: this agent was not told how the best act; train it with \
-             model.top_percents"
+            "top_percent={top_percent}: this agent was not trained on top percentages. Train it \
+             with model.top_percents"
         ),
         _ => bail!(
-            "top_percent={top_percent}: this agent was told of {} %, and of a return by 0",
-            told.join(", ")
+            "top_percent={top_percent}: expected one of {}, or 0 for a target return",
+            known.join(", ")
         ),
     }
 }
@@ -359,9 +372,8 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// The targets that an agent is asked for by `protocol`, as they are written, and the key that says
-/// them.
-fn targets_asked(
+/// The targets of `protocol` as the user wrote them, and their key.
+fn protocol_targets(
     options: &EvaluationConfig,
     task: &Task,
     suite: &dyn Suite,
@@ -373,66 +385,65 @@ fn targets_asked(
     let key = match (own, &options.released_target) {
         (Some(_), _) => "released_target",
         (None, Some(_)) => "target",
-        // Of training, where there is no other.
+        // The key in a run's configuration, which lacks `released_target`.
         (None, None) => "evaluation.target",
     };
-    let asked = match own.unwrap_or(&options.target) {
+    let text = match own.unwrap_or(&options.target) {
         "" | REFERENCE if other_units => match task.targets.released {
             Some(target) => target.to_string(),
             None => bail!(
-                "{key}=: no target of the reference is known for {}: say what to ask for, in raw \
-                 points{}",
+                "{key}=: the reference does not have a target for {}. Set one in raw points{}",
                 task.title,
                 example(suite)
             ),
         },
-        asked => named_targets(asked, task),
+        text => named_targets(text, task),
     };
-    if other_units && asked.contains('p') {
+    if other_units && text.contains('p') {
         bail!(
-            "{key}={asked}: percentiles are of the data's clipped returns, and the protocol {} \
-             counts raw points; say a number{}",
+            "{key}={text}: percentiles are of the data's clipped returns, and the protocol {} \
+             counts raw points. Use a number{}",
             protocol.name,
             example(suite)
         );
     }
-    Ok((key, asked))
+    Ok((key, text))
 }
 
-/// What the reference asks for in one of the suite's tasks: ` (in Seaquest it asked for 1150)`.
+/// The reference's target in one of the suite's tasks: ` (the reference uses 1150 in Seaquest)`.
 fn example(suite: &dyn Suite) -> String {
     let known = suite.tasks().iter().find_map(|task| Some((&task.title, task.targets.released?)));
     known.map_or_else(String::new, |(task, target)| {
-        format!(" (in {task} the reference asked for {target})")
+        format!("  (the reference uses {target} in {task})")
     })
 }
 
-/// What a protocol is called by which the data was recorded, whatever the user calls it.
+/// Name of the protocol by which the data was recorded.
 const MATCHED: &str = "matched";
 
-/// What an agent is asked for where nobody says: what the best of the recorded episodes earned.
-/// Numbers of the reference suit its data, and ask for what other data never holds.
+/// The default target: a return of the best recorded episodes. The reference's numbers suit its
+/// data, and exceed the returns of other data.
 pub const DEFAULT_TARGET: &str = "p95";
 
-/// How the reference's targets are asked for.
+/// The word for the reference's targets.
 const REFERENCE: &str = "reference";
 
-/// `target`, of several the first, as a number or a percentile; the default where it says nothing.
+/// The first of the targets in `target`, a number or a percentile; the default if it is empty.
 pub fn first_target(target: &str, task: &Task) -> String {
     named_targets(target, task).split(',').next().unwrap_or_default().to_owned()
 }
 
-/// What `target` names, as numbers or percentiles: the default where it says nothing, and where
-/// the reference has no targets for `task`.
+/// The targets in `target`, as numbers or percentiles: the default if it is empty, or if the
+/// reference does not have targets for `task`.
 fn named_targets(target: &str, task: &Task) -> String {
     match (target, &task.targets.usual[..]) {
         ("", _) | (REFERENCE, []) => DEFAULT_TARGET.to_owned(),
         (REFERENCE, usual) => usual.iter().map(f32::to_string).collect::<Vec<_>>().join(","),
-        (asked, _) => asked.to_owned(),
+        (text, _) => text.to_owned(),
     }
 }
 
-/// `mode` or `sample`.
+/// Parses `mode` or `sample`.
 ///
 /// # Errors
 /// When it is neither.
@@ -440,17 +451,17 @@ pub fn action_choice(name: &str) -> Result<ActionChoice> {
     Ok(match name {
         "mode" => ActionChoice::Mode,
         "sample" => ActionChoice::Sample,
-        other => bail!("actions={other}: there are mode and sample"),
+        other => bail!("actions={other}: expected mode or sample"),
     })
 }
 
-/// `chosen`, or a number.
+/// Parses `chosen` or a number.
 ///
 /// # Errors
 /// When it is neither.
 pub fn choosable(key: &str, value: toml::Value) -> Result<Choosable> {
-    let said = Choosable::try_from(value);
-    said.map_err(|error| anyhow!("{key}={error}"))
+    let parsed = Choosable::try_from(value);
+    parsed.map_err(|error| anyhow!("{key}={error}"))
 }
 
 /// The name that [`action_choice`] reads.
@@ -478,7 +489,7 @@ pub fn describe_targets(text: &str, targets: &[f32], returns: &EpisodeReturns) -
     }
 }
 
-/// A return to be read: whole ones as they are, others with one digit after the point.
+/// A return as text, with one digit after the point if it is not whole.
 fn rounded(value: f32) -> String {
     let digits = if value.fract() == 0.0 { 0 } else { 1 };
     format!("{value:.digits$}")
@@ -495,8 +506,8 @@ mod tests {
 
     #[track_caller]
     fn check_own(trained: &Trained, own: &Play, played: Play, suffix: &str) {
-        let ask = Ask::new(trained, own, played, "1".into(), vec![1.0]);
-        assert_eq!((ask.suffix.as_str(), ask.is_own), (suffix, suffix.is_empty()));
+        let request = EvaluationRequest::new(trained, own, played, "1".into(), vec![1.0]);
+        assert_eq!((request.suffix.as_str(), request.is_own), (suffix, suffix.is_empty()));
     }
 
     fn trained(name: &str) -> (Trained, &'static dyn Suite) {
@@ -516,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_trained_has_a_name_of_its_own() {
+    fn a_protocol_that_differs_from_training_has_a_suffix() {
         let (game, suite) = trained("Seaquest");
         let matched = game.play.clone();
         let released = suite.protocol("released", &matched).unwrap();
@@ -528,13 +539,13 @@ mod tests {
         check(&game, at(0.1, matched), "-t0.1");
         check(&game, released.clone(), "-released");
         check(&game, at(2.0, released), "-released-t2");
-        // At the temperature that was chosen, it differs from training and has the plain name.
+        // The chosen temperature differs from training and has the plain name.
         let own = at(0.5, game.play.clone());
         check_own(&game, &own, own.clone(), "");
         check_own(&game, &own, game.play.clone(), "-t1");
         check_own(&game, &own, suite.protocol("released", &game.play).unwrap(), "-released");
-        let ask = Ask::new(&game, &own, own.clone(), "1".into(), vec![1.0]);
-        assert!(ask.differences.iter().any(|told| told.setting == "temperature"));
+        let request = EvaluationRequest::new(&game, &own, own.clone(), "1".into(), vec![1.0]);
+        assert!(request.differences.iter().any(|difference| difference.setting == "temperature"));
 
         let (robot, suite) = trained("Hopper");
         let matched = robot.play.clone();
