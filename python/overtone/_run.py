@@ -112,8 +112,8 @@ def _found(run: str | os.PathLike[str], run_dir: str | os.PathLike[str]) -> Path
             return place
     for place in places:
         if place.is_dir():
-            raise OvertoneError(f"{place} is no run: it has no config.toml")
-    raise OvertoneError(f"there is no run `{os.fspath(run)}`, here or in {os.fspath(run_dir)}")
+            raise OvertoneError(f"{place} is not a run: it does not have a config.toml")
+    raise OvertoneError(f"run `{os.fspath(run)}` does not exist, here or in {os.fspath(run_dir)}")
 
 
 def _columns(path: Path) -> dict[str, list[float]]:

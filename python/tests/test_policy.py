@@ -328,7 +328,7 @@ class Policies(Desk):
             with self.assertRaisesRegex(ValueError, words):
                 call()
         self.assertEqual(policy.act(np.zeros((0, 11)), agents=[]).shape, (0, 3))
-        with self.assertRaisesRegex(ov.OvertoneError, "there is no run `nobody`") as refused:
+        with self.assertRaisesRegex(ov.OvertoneError, "run `nobody` does not exist") as refused:
             ov.Policy("nobody")
         with self.assertRaises(ov.OvertoneError) as program:
             ov.command(["resume", "run=nobody"], progress="none")

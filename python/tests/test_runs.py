@@ -43,7 +43,7 @@ class Runs(Desk):
         for call in (ov.load, ov.evaluate, ov.report, ov.Policy):
             with self.assertRaisesRegex(ov.OvertoneError, "no run `nobody`, here or in runs"):
                 call("nobody")
-            with self.assertRaisesRegex(ov.OvertoneError, "runs/empty is no run: it has no config"):
+            with self.assertRaisesRegex(ov.OvertoneError, "runs/empty is not a run: it does not have a config"):
                 call("empty")
         with self.assertRaisesRegex(ValueError, "runs: expected at least one run"):
             ov.evaluate([])

@@ -318,7 +318,7 @@ class Training(Desk):
             self.train(head="tanhh")
         with self.assertRaisesRegex(ov.OvertoneError, "train.learning_rate"):
             self.train(train__learning_rat=1)
-        with self.assertRaisesRegex(ov.OvertoneError, "is no run"):
+        with self.assertRaisesRegex(ov.OvertoneError, "is not a run"):
             ov.load(self.folder)
         with self.assertRaisesRegex(ValueError, "progress"):
             ov.train(env="hopper", progress="loud")  # type: ignore[arg-type]

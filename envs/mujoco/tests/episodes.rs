@@ -123,8 +123,8 @@ fn refused<T>(result: Result<T, EnvError>, message: &str) {
 fn misuse_is_named_and_changes_nothing() {
     let mut env = open(robot("hopper"), &simulation(10), 3).unwrap();
     let still = |n: usize| actions(robot("hopper"), &vec![vec![0.0; 3]; n]);
-    refused(env.step(&[0], &still(1)), "environment 0 has no episode under way");
-    refused(env.reset(&[0, 3], &[1, 2]), "there is no environment 3");
+    refused(env.step(&[0], &still(1)), "environment 0 has no active episode");
+    refused(env.reset(&[0, 3], &[1, 2]), "environment 3 does not exist");
     refused(env.reset(&[0, 0], &[1, 2]), "environment 0 is named twice");
     refused(env.reset(&[0], &[1, 2]), "2 seeds for 1 environments");
     env.reset(&[0, 1], &[1, 2]).unwrap();
@@ -154,7 +154,7 @@ fn an_episode_begins_in_a_given_state() {
     env.step(&[1], &actions(robot("walker2d"), &[vec![0.0; 6]])).unwrap();
     assert!(env.state(1).0[0] > 3.0);
 
-    refused(env.reset_to(2, &positions, &velocities), "there is no environment 2");
+    refused(env.reset_to(2, &positions, &velocities), "environment 2 does not exist");
     refused(env.reset_to(0, &positions[1..], &velocities), "was given 8 and 9");
     refused(env.reset_to(0, &[f64::NAN; 9], &velocities), "a number that is not finite");
 }
@@ -183,7 +183,7 @@ fn a_simulation_that_diverges_ends_alone() {
         assert_eq!(steps[1].1, step);
         assert_eq!(env.reward(2) as f32, step.reward);
         assert_eq!(observation(&env, 2), observation(&alone, 0));
-        refused(env.step(&[0, 1], &all(2)), "environment 1 has no episode under way");
+        refused(env.step(&[0, 1], &all(2)), "environment 1 has no active episode");
         env.step(&[0, 2], &all(2)).unwrap();
         env.reset(&[1], &[2]).unwrap();
         env.step(&[1], &all(1)).unwrap();

@@ -137,8 +137,8 @@ fn help_has_every_key_with_a_reason() {
     }
     for line in [
         "  head.frequencies=14\n      Highest frequency N; 14 is the paper's best",
-        "  head=gaussian\n      Real values: a diagonal Gaussian.",
-        "  iql.beta=1.0\n      β: how much better actions count",
+        "  head=gaussian\n      Continuous actions: a diagonal Gaussian.",
+        "  iql.beta=1.0\n      β: how much more weight better actions have",
     ] {
         assert!(help.contains(line), "{line}: {help}");
     }
@@ -331,7 +331,7 @@ fn an_invalid_agent_is_refused() {
         ("env=hopper data.return_scale=-1", "data.return_scale"),
         ("env=hopper model.n_heads=3", "n_heads"),
         ("env=hopper runs=", "runs"),
-        ("game=seaquest algorithm=rvs", "a perceptron sees vectors"),
+        ("game=seaquest algorithm=rvs", "a perceptron needs vectors"),
         ("env=hopper algorithm=discrete_cql", "algorithm"),
     ] {
         let error = algorithm(line).map(drop).unwrap_err().to_string();
