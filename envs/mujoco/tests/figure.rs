@@ -1,4 +1,4 @@
-//! A figure's capsules against those of MuJoCo's own kinematics.
+//! Comparison of a figure's capsules with MuJoCo's kinematics.
 
 #![allow(clippy::unwrap_used)]
 
@@ -49,7 +49,7 @@ fn check(robot: &'static Robot, revision: Revision) {
 }
 
 #[test]
-fn limbs_are_where_mujoco_has_them() {
+fn limb_positions_equal_mujoco() {
     for robot in [robot("halfcheetah"), robot("hopper"), robot("walker2d")] {
         check(robot, Revision::V4);
     }
