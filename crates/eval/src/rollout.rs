@@ -252,7 +252,7 @@ pub fn rollout(
 }
 
 /// Plays all episodes of all players in the environments of all `groups`, and returns a rollout for
-/// each player. The results equal those of separate rollouts, in less time.
+/// each player. The results equal separate rollouts, but take less time.
 ///
 /// A policy acts in one call for all its agents of a group. Environment `i` of group `g` is agent
 /// `i + n` of every policy, where `n` is the number of environments in the groups before `g`. With

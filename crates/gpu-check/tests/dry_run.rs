@@ -19,7 +19,7 @@ fn a_dry_run_checks_everything_available() {
         golden.display(),
         project().join("scripts/peers").display()
     );
-    let said = desk.succeeds(&line);
+    let output = desk.succeeds(&line);
     for part in [
         "dry run",
         "losses of ten steps",
@@ -28,7 +28,7 @@ fn a_dry_run_checks_everything_available() {
         "paper profile",
         "passed",
     ] {
-        assert!(said.contains(part), "no {part:?} in {said}");
+        assert!(output.contains(part), "no {part:?} in {output}");
     }
     let text = fs::read_to_string(desk.path("gpu-check.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -64,18 +64,18 @@ fn wrong_results_are_failures() {
     let n = bytes.len();
     bytes[n / 2..].iter_mut().for_each(|byte| *byte ^= 0x10);
     fs::write(&outputs, bytes).unwrap();
-    let said = desk.run("device=cpu playing=0 updates=4 python=absent golden=golden");
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stdout.contains("FAILED"), "{said:?}");
-    assert!(said.stderr.starts_with("error: ") && said.stderr.contains("failed"), "{said:?}");
+    let output = desk.run("device=cpu playing=0 updates=4 python=absent golden=golden");
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stdout.contains("FAILED"), "{output:?}");
+    assert!(output.stderr.starts_with("error: ") && output.stderr.contains("failed"), "{output:?}");
 }
 
 #[test]
 fn single_parts_can_run() {
     let desk = desk();
     let golden = project().join("crates/testkit/golden");
-    let said = desk.run(&format!("device=cpu parts=golden golden={}", golden.display()));
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let output = desk.run(&format!("device=cpu parts=golden golden={}", golden.display()));
+    assert_eq!(output.code, Some(0), "{output:?}");
     let text = fs::read_to_string(desk.path("gpu-check.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["parts"].as_array().unwrap().len(), 1);

@@ -109,13 +109,13 @@ impl Study {
     ///
     /// # Errors
     /// When a seed is not a number, or no table has a given value.
-    pub fn add(&mut self, asked: &Asked) -> Result<(), StudyError> {
-        let Asked { key, values } = asked;
+    pub fn add(&mut self, word: &Asked) -> Result<(), StudyError> {
+        let Asked { key, values } = word;
         if key == "seed" {
             self.seeds = seeds(values)?;
             return Ok(());
         }
-        if self.choose(asked)? {
+        if self.choose(word)? {
             return Ok(());
         }
         // The grid and the cells would override the settings.
@@ -131,8 +131,8 @@ impl Study {
 
     /// Selects the tables whose value of a key is among the given values. Returns whether any table
     /// sets the key.
-    fn choose(&mut self, asked: &Asked) -> Result<bool, StudyError> {
-        let Asked { key, values } = asked;
+    fn choose(&mut self, word: &Asked) -> Result<bool, StudyError> {
+        let Asked { key, values } = word;
         let value_in = |axis: &str, entry: &Value| match entry {
             Value::Table(settings) => value_of(settings, key),
             // The key's own axis can contain tables and plain values, such as `"linear"` for `head`.
@@ -155,7 +155,7 @@ impl Study {
                 }
                 // The caller replaces the whole axis.
                 false if full(axis) == full(key) => return Ok(false),
-                false => return Err(fixed(asked, format!("axis `{axis}`"), known)),
+                false => return Err(fixed(word, format!("axis `{axis}`"), known)),
             }
         }
         let known: Vec<String> = self.cells.iter().filter_map(|cell| value_of(cell, key)).collect();
@@ -166,7 +166,7 @@ impl Study {
             |cell: &Table| value_of(cell, key).is_some_and(|value| values.contains(&value));
         match self.grid.is_empty() && values.iter().all(|value| known.contains(value)) {
             true => self.cells.retain(is_selected),
-            false => return Err(fixed(asked, "[[cells]]".into(), known)),
+            false => return Err(fixed(word, "[[cells]]".into(), known)),
         }
         Ok(true)
     }
@@ -190,9 +190,9 @@ fn value_of(settings: &Table, key: &str) -> Option<String> {
     flat.iter().find(|(name, _)| full(name) == full(key)).map(|(_, value)| keys::plain(value))
 }
 
-fn fixed(asked: &Asked, place: String, mut known: Vec<String>) -> StudyError {
+fn fixed(word: &Asked, place: String, mut known: Vec<String>) -> StudyError {
     known.dedup();
-    let Asked { key, values } = asked;
+    let Asked { key, values } = word;
     StudyError::Fixed { key: key.clone(), value: values.join(","), place, known: known.join(", ") }
 }
 
@@ -239,9 +239,9 @@ mod tests {
     fn study(line: &str) -> Result<Study, String> {
         let mut study = Study::default();
         for word in line.split_whitespace() {
-            let asked = Asked::new(word, |key| key == "evaluation.target");
+            let word = Asked::new(word, |key| key == "evaluation.target");
             study
-                .add(&asked.map_err(|error| error.to_string())?)
+                .add(&word.map_err(|error| error.to_string())?)
                 .map_err(|error| error.to_string())?;
         }
         Ok(study)

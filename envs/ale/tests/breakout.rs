@@ -49,8 +49,8 @@ fn the_four_actions_match_their_names() {
         assert!(left + 5.0 < still && still + 5.0 < right, "{shown}");
         let mut env = open(breakout(), &emulation, 1).unwrap();
         env.reset(&[0], &[1]).unwrap();
-        let refused = env.step(&[0], &Actions::Discrete(vec![4])).unwrap_err();
-        assert!(matches!(refused, EnvError::ActionOutOfRange { n_actions: 4, .. }), "{refused}");
+        let error = env.step(&[0], &Actions::Discrete(vec![4])).unwrap_err();
+        assert!(matches!(error, EnvError::ActionOutOfRange { n_actions: 4, .. }), "{error}");
     }
 }
 

@@ -168,16 +168,16 @@ fn random_play_of_seaquest_scores_about_a_hundred() {
 }
 
 #[test]
-fn random_play_is_the_same_whatever_the_number_of_environments() {
+fn random_play_does_not_depend_on_the_number_of_environments() {
     let emulation = Emulation { max_frames: 800, ..Emulation::dqn_replay() };
     let expected = random_play(&emulation, &[2], 5);
-    // Two and three groups step side by side.
+    // Two and three groups step in parallel.
     for groups in [&[7][..], &[2, 3], &[1, 1, 2]] {
         assert_eq!(random_play(&emulation, groups, 5), expected, "{groups:?}");
     }
 }
 
-/// The colour twin goes through the same episode, and what it shows is what the agent sees.
+/// The colour screens show the same episode as the agent's observations.
 #[test]
 fn colour_screens_follow_the_same_episode() {
     let emulation = Emulation::dqn_replay();
@@ -195,7 +195,7 @@ fn colour_screens_follow_the_same_episode() {
             let mean = |bytes: &[u8]| {
                 bytes.iter().map(|&byte| f64::from(byte)).sum::<f64>() / bytes.len() as f64
             };
-            // Luminance of the whole screen, against the grey frame: two ways to one picture.
+            // The luminance of the whole screen is compared with the grey frame.
             let luminance: Vec<u8> = screens
                 .screen()
                 .chunks_exact(3)
@@ -210,34 +210,31 @@ fn colour_screens_follow_the_same_episode() {
         assert!(furthest < 3.0, "{furthest}");
     }
     assert!(rewards > 0.0, "something happened");
-    // The emulator would never answer.
-    let refused = screens.step(18);
-    assert!(
-        matches!(refused, Err(EnvError::ActionOutOfRange { n_actions: 18, .. })),
-        "{refused:?}"
-    );
+    // With an invalid action the emulator would never answer.
+    let result = screens.step(18);
+    assert!(matches!(result, Err(EnvError::ActionOutOfRange { n_actions: 18, .. })), "{result:?}");
 }
 
-/// As a checkpoint's file may say them, whatever plays by them.
+/// The file of a checkpoint can contain such settings.
 #[test]
-fn simulations_that_no_emulator_takes() {
+fn settings_out_of_range_are_errors() {
     let game = game("seaquest");
     for base in [Emulation::dqn_replay(), Emulation::released()] {
-        for (wrong, said) in [
+        for (wrong, expected) in [
             (Emulation { max_frames: 0, ..base.clone() }, "a limit of 0 raw frames"),
             (Emulation { frame_skip: 0, ..base.clone() }, "0 raw frames per action"),
             (Emulation { max_noops: u32::MAX, ..base.clone() }, "4294967295 no-ops"),
             (Emulation { sticky_probability: 1.5, ..base.clone() }, "a sticky probability of 1.5"),
         ] {
             let error = open(game, &wrong, 1).err().unwrap().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }
 
-/// The last action of a limit that is no whole number of them is cut short, and is one.
+/// If the limit is not a multiple of the frame skip, the last action is cut short but still counts.
 #[test]
-fn a_horizon_counts_the_action_that_the_limit_cuts() {
+fn the_horizon_includes_the_action_that_the_limit_cuts_short() {
     let game = game("seaquest");
     for max_frames in [8, 10, 13] {
         let emulation = Emulation { max_frames, ..Emulation::dqn_replay() };

@@ -79,8 +79,8 @@ fn child() {
         assert!(error.to_string().contains("the ROM of Seaquest changed"), "{error}");
         assert!(matches!(&error, EnvError::Partly { failures, .. } if failures[0].env == 0));
         let action = |n| Actions::Discrete(vec![2; n]);
-        let refused = env.step(&[0], &action(1)).unwrap_err();
-        assert!(matches!(refused, EnvError::NoEpisode { env: 0 }));
+        let error = env.step(&[0], &action(1)).unwrap_err();
+        assert!(matches!(error, EnvError::NoEpisode { env: 0 }));
         env.step(&[1], &action(1)).unwrap();
         fs::copy(rom(), &copy).unwrap();
         env.reset(&[0], &[5]).unwrap();

@@ -166,8 +166,8 @@ fn invalid_calls_are_errors_without_a_call_of_python() {
     let mut env = open(own("Own"), 2);
     assert!(matches!(env.step(&[0], &discrete(&[0])), Err(EnvError::NoEpisode { env: 0 })));
     env.reset(&[0], &[1]).unwrap();
-    let refused = env.step(&[0], &discrete(&[3]));
-    assert!(matches!(refused, Err(EnvError::ActionOutOfRange { n_actions: 3, .. })));
+    let result = env.step(&[0], &discrete(&[3]));
+    assert!(matches!(result, Err(EnvError::ActionOutOfRange { n_actions: 3, .. })));
     let numbers = Actions::Continuous { width: 1, values: vec![0.0] };
     assert!(matches!(env.step(&[0], &numbers), Err(EnvError::ActionKind { .. })));
     assert!(matches!(env.reset(&[2], &[1]), Err(EnvError::NoSuchEnv { env: 2, .. })));

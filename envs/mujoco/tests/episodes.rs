@@ -114,7 +114,7 @@ fn spaces_match_the_task() {
 }
 
 #[track_caller]
-fn refused<T>(result: Result<T, EnvError>, message: &str) {
+fn rejected<T>(result: Result<T, EnvError>, message: &str) {
     let error = result.map(drop).unwrap_err().to_string();
     assert!(error.contains(message), "{error}");
 }
@@ -123,20 +123,20 @@ fn refused<T>(result: Result<T, EnvError>, message: &str) {
 fn invalid_calls_are_errors_and_change_nothing() {
     let mut env = open(robot("hopper"), &simulation(10), 3).unwrap();
     let still = |n: usize| actions(robot("hopper"), &vec![vec![0.0; 3]; n]);
-    refused(env.step(&[0], &still(1)), "environment 0 has no episode under way");
-    refused(env.reset(&[0, 3], &[1, 2]), "there is no environment 3");
-    refused(env.reset(&[0, 0], &[1, 2]), "environment 0 is named twice");
-    refused(env.reset(&[0], &[1, 2]), "2 seeds for 1 environments");
+    rejected(env.step(&[0], &still(1)), "environment 0 has no episode under way");
+    rejected(env.reset(&[0, 3], &[1, 2]), "there is no environment 3");
+    rejected(env.reset(&[0, 0], &[1, 2]), "environment 0 is named twice");
+    rejected(env.reset(&[0], &[1, 2]), "2 seeds for 1 environments");
     env.reset(&[0, 1], &[1, 2]).unwrap();
     let before = env.state(0).0.to_vec();
-    refused(env.step(&[0, 1], &still(1)), "1 actions for 2 environments");
-    refused(env.step(&[0], &Actions::Discrete(vec![1])), "the environment takes vectors of 3");
+    rejected(env.step(&[0, 1], &still(1)), "1 actions for 2 environments");
+    rejected(env.step(&[0], &Actions::Discrete(vec![1])), "the environment takes vectors of 3");
     let wide = Actions::Continuous { width: 6, values: vec![0.0; 6] };
-    refused(env.step(&[0], &wide), "the actions are vectors of 6 numbers");
+    rejected(env.step(&[0], &wide), "the actions are vectors of 6 numbers");
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let rows = [vec![0.0; 3], vec![0.0, bad, 0.0]];
         let result = env.step(&[0, 1], &actions(robot("hopper"), &rows));
-        refused(result, "the action for environment 1 has a number that is not finite");
+        rejected(result, "the action for environment 1 has a number that is not finite");
     }
     assert_eq!(env.state(0).0, before);
     env.step(&[0, 1], &still(2)).unwrap();
@@ -154,9 +154,9 @@ fn an_episode_starts_in_a_given_state() {
     env.step(&[1], &actions(robot("walker2d"), &[vec![0.0; 6]])).unwrap();
     assert!(env.state(1).0[0] > 3.0);
 
-    refused(env.reset_to(2, &positions, &velocities), "there is no environment 2");
-    refused(env.reset_to(0, &positions[1..], &velocities), "got 8 and 9 numbers");
-    refused(env.reset_to(0, &[f64::NAN; 9], &velocities), "a number that is not finite");
+    rejected(env.reset_to(2, &positions, &velocities), "there is no environment 2");
+    rejected(env.reset_to(0, &positions[1..], &velocities), "got 8 and 9 numbers");
+    rejected(env.reset_to(0, &[f64::NAN; 9], &velocities), "a number that is not finite");
 }
 
 /// MuJoCo resets such a robot, and Gymnasium continues.
@@ -183,7 +183,7 @@ fn a_diverging_simulation_ends_only_its_own_episode() {
         assert_eq!(steps[1].1, step);
         assert_eq!(env.reward(2) as f32, step.reward);
         assert_eq!(observation(&env, 2), observation(&alone, 0));
-        refused(env.step(&[0, 1], &all(2)), "environment 1 has no episode under way");
+        rejected(env.step(&[0, 1], &all(2)), "environment 1 has no episode under way");
         env.step(&[0, 2], &all(2)).unwrap();
         env.reset(&[1], &[2]).unwrap();
         env.step(&[1], &all(1)).unwrap();

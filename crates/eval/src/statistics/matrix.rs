@@ -139,7 +139,7 @@ mod tests {
             assert!(drawn.scores[3..].iter().all(|score| scores.scores[3..].contains(score)));
             seen.insert(drawn.scores.iter().map(|score| *score as u64).collect::<Vec<_>>());
         }
-        // Of 27 · 27 equally likely matrices, few of 100 samples are equal.
+        // There are 27 · 27 equally likely matrices, so few of 100 samples are equal.
         assert!(seen.len() > 80, "{}", seen.len());
     }
 }
