@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints envs/ale/tasks.toml: every game of the installed ale-py that can be played.
+"""Prints envs/ale/tasks.toml: all playable games of the installed ale-py.
 
     .venv/bin/python scripts/ale-table.py > envs/ale/tasks.toml
 
-Names, titles, hashes and action sets are the emulator's. The scores are facts of the literature
-and stand below. A test compares the table with the emulator (envs/ale/tests/table.rs).
+Names, titles, hashes and action sets come from the emulator. The scores come from the literature and
+are listed below. A test compares the table with the emulator (envs/ale/tests/table.rs).
 """
 
 import json
@@ -14,15 +14,14 @@ from pathlib import Path
 import ale_py
 import gymnasium
 
-# Loading one of them ends the process: the emulator has no rules for them (`UNPLAYABLE` in
+# The emulator has no rules for these games, and loading one ends the process (`UNPLAYABLE` in
 # envs/ale/src/game.rs).
 UNPLAYABLE = {"combat", "joust", "maze_craze", "warlords"}
 
-# The games of the papers, which messages and documentation name first.
+# The games of the papers, which come first in messages and documentation.
 FIRST = ["seaquest", "gravitar", "bank_heist", "double_dunk", "breakout"]
 
-# What the Decision Transformer's released evaluation asks for, in raw points (Chen et al. 2021's
-# code).
+# Targets of the Decision Transformer's released evaluation, in raw points (code of Chen et al. 2021).
 RELEASED_TARGETS = {"breakout": 90, "seaquest": 1150, "qbert": 14000, "pong": 20}
 
 # Scores of random play and of a professional games tester in the 57 games of Wang et al. 2016,
@@ -89,14 +88,14 @@ SCORES = {
 }
 
 HEAD = """\
-# The games: every one of ale-py 0.12.1 but combat, joust, maze_craze and warlords, whose loading
-# ends the process. `scripts/ale-table.py` prints this file. To add a game is to add an entry: its
-# name in the emulator, its name for people and in folders of data, the MD5 of ale-py's ROM
-# (`roms/md5.json` of the package), and the names of its minimal action set in the emulator's
-# order, where that is not all 18 actions.
+# All games of ale-py 0.12.1 except combat, joust, maze_craze and warlords, which end the process when
+# loaded. `scripts/ale-table.py` prints this file. To add a game, add an entry with its emulator name,
+# its display name (also the directory name of its data), the MD5 of ale-py's ROM (`roms/md5.json` of
+# the package), and the names of its minimal action set in the emulator's order, unless it has all 18
+# actions.
 #
-# reference: the scores that become 0 and 100; absent where no convention has the game.
-# released_target: what the Decision Transformer's released evaluation asks for, in raw points.
+# reference: the scores that become 0 and 100; absent if the convention does not include the game.
+# released_target: target of the Decision Transformer's released evaluation, in raw points.
 
 [conventions]
 # No-op starts; numbers from DeepMind's dqn_zoo (dqn_zoo/atari_data.py), with Seaquest rounded to
@@ -106,7 +105,7 @@ wang2016 = "random 0, human 100, scores of Wang et al. 2016"
 
 
 def titles() -> dict[str, str]:
-    """The name for people of each game that ale-py registers: `BankHeist`."""
+    """The display name of each game that ale-py registers, such as `BankHeist`."""
     gymnasium.register_envs(ale_py)
     found = {}
     for spec in gymnasium.registry.values():

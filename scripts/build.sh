@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Compiles a program unless it is there, newer than all of its sources, and of the same options:
-# `scripts/build.sh PROGRAM CARGO-ARGUMENTS...`. Cargo alone would wait for its lock while
-# something else is being compiled.
+# Compiles a program unless it exists with the same options and is newer than all its sources:
+# `scripts/build.sh PROGRAM CARGO-ARGUMENTS...`. Cargo would wait for its lock during another build.
 set -euo pipefail
 
 program=$1
@@ -13,6 +12,6 @@ if [ -x "$program" ] && [ "$(cat "$options" 2>/dev/null)" = "$*" ] &&
     exit 0
 fi
 cargo build "$@"
-# Cargo leaves the program as it is where only tests or comments are newer.
+# Cargo does not rewrite the program if only tests or comments are newer.
 touch "$program"
 printf '%s\n' "$*" >"$options"

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Checks a GPU with a program that is built already, where there is no cargo:
+# Checks a GPU with an existing program, on a machine without cargo:
 #
 #     scripts/gpu-check.sh path/to/overtone-gpu-check [key=value...]
 #
-# The program is to be built with the feature `cuda` (docs/gpu.md). It is run in the project's
-# folder, whose golden files and PyTorch programs it reads.
+# Build the program with the feature `cuda` (docs/gpu.md). It runs in the project's directory and
+# reads its golden files and PyTorch programs.
 set -euo pipefail
 [ $# -ge 1 ] && [ -x "$1" ] || { echo "usage: scripts/gpu-check.sh path/to/overtone-gpu-check [key=value...]" >&2; exit 2; }
 program="$(realpath -- "$1")"
 shift
 cd "$(dirname "$0")/.."
-# Where NVRTC and CUDA's headers are, unless the caller says.
+# Directory of NVRTC and CUDA's headers, unless it is set.
 if [ -z "${CUDA_PATH:-}" ]; then
     for folder in /usr/local/cuda /opt/cuda; do
         [ -d "$folder/include" ] && { export CUDA_PATH="$folder"; break; }

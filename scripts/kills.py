@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Kills training at random instants and sees whether it goes on as if nothing had happened.
+"""Kills training at random times and checks that it resumes without any difference.
 
     just kills [n=100] [seed=1]
 
-A short run of a game (with the conversion of its data) and one of a robot are trained to their
-ends undisturbed. Then each is trained again and again, and killed by SIGKILL at an instant drawn
-uniformly over the time it takes (for half of the first starts: over the time to the first
-checkpoint, conversion included), until n kills have been counted; the next start of the same
-command goes on. Whenever a run comes to its end it is compared with the undisturbed one: its last
-checkpoints byte by byte, every row of metrics.csv and held_out.csv but times, every point in
-TensorBoard's files, and for the game the converted data byte by byte. A difference, or a run that
-does not go on, ends the program with exit code 1.
+The program first trains an undisturbed short run of a game (including the conversion of its data)
+and of a robot. Then it trains each again and kills it with SIGKILL, until n kills are counted. The
+time of a kill is uniform over the duration of the run. For half of the first starts it is uniform
+over the time to the first checkpoint, including the conversion. The next start of the same command
+resumes the run.
+
+Each finished run is compared with the undisturbed run: the last checkpoints byte by byte, all rows
+of metrics.csv and held_out.csv except times, all points in TensorBoard's files, and for the game the
+converted data byte by byte. If there is a difference, or a run does not resume, the exit code is 1.
 """
 
 import csv
@@ -30,7 +31,7 @@ from pathlib import Path
 from words import options, whole
 
 ROOT = Path(__file__).resolve().parent.parent
-# Columns of metrics.csv that are times.
+# Columns of metrics.csv that contain times.
 TIMES = {"timesteps_per_s", "waited_share", "seconds"}
 UPDATES = 120
 COMMON = (f"evaluation.episodes=0 model.n_layers=1 model.context_length=5 train.updates={UPDATES} "
@@ -43,7 +44,7 @@ KINDS = {
 
 
 class Bench:
-    """One kind of run, in a folder of its own."""
+    """One kind of run, in its own directory."""
 
     def __init__(self, program: Path, kind: str, folder: Path):
         self.program, self.kind, self.folder = program, kind, folder
@@ -72,7 +73,7 @@ class Bench:
         return subprocess.Popen([self.program, "train", *words], cwd=ROOT, stdout=log, stderr=log)
 
     def runs(self, name: str) -> list[Path]:
-        """Runs that had begun; a kill may leave the empty folder of one that had not."""
+        """Started runs. A kill can leave an empty directory of a run that has not started."""
         folders = sorted((self.folder / name / "runs").glob("*"))
         return [folder for folder in folders if (folder / "config.toml").is_file()]
 
@@ -83,12 +84,12 @@ class Bench:
         return [folder for run in self.runs(name) for folder in run.glob(f"checkpoints/{prefix}*")]
 
     def until(self, draw: random.Random) -> float:
-        """An instant to kill at: of a run's first start, every second before a checkpoint."""
+        """A random time for a kill. Half of a run's first starts are killed before a checkpoint."""
         early = not self.checkpoints("killed") and self.to_first_checkpoint
         return draw.uniform(0.0, draw.choice([early or self.seconds, self.seconds]))
 
     def left(self) -> dict:
-        """Where a killed run stood, by what it left behind."""
+        """The state of a killed run, from its files."""
         return {
             "before_a_checkpoint": not self.checkpoints("killed"),
             "in_a_checkpoint": self.checkpoints("killed", ".step-") != [],
@@ -96,7 +97,7 @@ class Bench:
         }
 
     def facts(self, name: str) -> dict:
-        """What must not depend on kills."""
+        """The results that must not depend on kills."""
         (run,) = self.runs(name)
         facts = {}
         for file in sorted((run / "checkpoints").rglob("*")):
@@ -113,10 +114,10 @@ class Bench:
 
 
 def points(run: Path) -> dict:
-    """Steps and values in a run's TensorBoard files, by tag; times are left out."""
+    """Steps and values in a run's TensorBoard files by tag, without times."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    # That what a killed run had logged beyond its checkpoint is dropped, as it should be.
+    # TensorBoard warns that it drops points after the checkpoint of a killed run, which is expected.
     logging.getLogger("tensorboard").setLevel(logging.ERROR)
     events = EventAccumulator(str(run), size_guidance={"scalars": 0})
     events.Reload()
@@ -150,31 +151,31 @@ def main() -> None:
             for what, there in bench.left().items():
                 count[what] += there
             if bench.finished("killed"):
-                # Killed after its last file was written.
+                # The run was killed after its last file was written.
                 check(bench, count)
             continue
         if process.returncode != 0:
-            sys.exit(f"a killed {kind} run did not go on: see {bench.log}")
+            sys.exit(f"a killed {kind} run did not resume: see {bench.log}")
         check(bench, count)
-    # The last runs are let come to their ends.
+    # Finish the last runs without kills.
     for kind, bench in benches.items():
         if bench.runs("killed") and not bench.finished("killed"):
             if bench.start("killed").wait() != 0:
-                sys.exit(f"a killed {kind} run did not go on: see {bench.log}")
+                sys.exit(f"a killed {kind} run did not resume: see {bench.log}")
         if bench.finished("killed"):
             check(bench, counts[kind])
     print(json.dumps(counts))
     kills, ended = (sum(count[key] for count in counts.values()) for key in ("kills", "ended"))
-    print(f"{kills} kills, {ended} runs come to their ends, all as if undisturbed")
+    print(f"{kills} kills, {ended} finished runs, all equal to the undisturbed runs")
     shutil.rmtree(folder)
 
 
 def check(bench: Bench, count: dict) -> None:
-    """Compares the run that came to its end, and clears the place for the next."""
+    """Compares the finished run, and deletes it before the next one."""
     got = bench.facts("killed")
     for key in sorted(bench.expected | got):
         if bench.expected.get(key) != got.get(key):
-            sys.exit(f"{bench.kind}: {key} is not that of the undisturbed run: see {bench.folder}")
+            sys.exit(f"{bench.kind}: {key} differs from the undisturbed run: see {bench.folder}")
     count["ended"] += 1
     shutil.rmtree(bench.folder / "killed")
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Prints what a build outside the project's folder needs to find the project's Python:
+# Prints the variables that a build outside the project's directory needs to find the project's Python:
 #
 #     eval "$(scripts/python-env.sh)"
 #
-# Inside the folder nothing is needed: .cargo/config.toml names .venv for the build, the
-# binary carries the path of Python's shared library (rpath) and looks for .venv itself.
+# Builds inside the directory do not need them: .cargo/config.toml names .venv for the build. The
+# binary contains the path of Python's shared library (rpath) and finds .venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ -x .venv/bin/python ] || { echo "python-env: .venv is missing: run \`just setup\`" >&2; exit 1; }

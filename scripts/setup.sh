@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes what Overtone needs beside Rust: a C compiler, a Python 3.10+ with a shared
+# Sets up the requirements of Overtone apart from Rust: a C compiler, a Python 3.10+ with a shared
 # library, and .venv with the packages of scripts/requirements.txt.
 #
-# Quick when nothing is to be done. As root on Debian or Ubuntu it installs missing system
-# packages; otherwise it names them in one sentence. PYTHON=/path/to/python3 chooses the
-# interpreter; without it the one of a .venv that works stays.
+# Returns quickly if everything is installed. As root on Debian or Ubuntu it installs missing system
+# packages. On other systems it prints the command to install them. PYTHON=/path/to/python3 selects
+# the interpreter. Otherwise a working .venv is kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ log=.venv/setup.log
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-# Installs Debian packages where that needs nobody's password; otherwise says the command.
+# Installs Debian packages as root. Otherwise prints the command and exits.
 #   packages WHY PACKAGE...
 packages() {
     local why=$1
@@ -24,17 +24,17 @@ packages() {
         { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@"; } \
             >/dev/null 2>&1 || die "$why, and \`apt-get install -y $*\` failed: run it to see why."
     elif command -v apt-get >/dev/null; then
-        die "$why: run \`sudo apt-get install -y $*\`, then again what you ran."
+        die "$why: run \`sudo apt-get install -y $*\`, then repeat your command."
     elif command -v dnf >/dev/null; then
-        die "$why: run \`sudo dnf install gcc python3 python3-devel\`, then again what you ran."
+        die "$why: run \`sudo dnf install gcc python3 python3-devel\`, then repeat your command."
     elif command -v brew >/dev/null; then
-        die "$why: run \`xcode-select --install; brew install python\`, then again what you ran."
+        die "$why: run \`xcode-select --install; brew install python\`, then repeat your command."
     else
         die "$why: install a C compiler and Python 3.10 or newer with its shared library and headers."
     fi
 }
 
-# Whether an interpreter is new enough, has a shared library to link, and can make a .venv.
+# Checks that an interpreter is new enough, has a shared library to link, and can create a .venv.
 #   suits PYTHON
 suits() {
     [ "$("$1" - 2>/dev/null <<'PYTHON'
@@ -65,18 +65,18 @@ find_python() {
 command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null ||
     packages "A C compiler is missing" build-essential
 
-# What a finished set-up depends on; the mark is written last.
+# The mark of a finished set-up, which is written last. It contains the checksum of the requirements.
 mark=".venv/setup.done"
 wanted=$(cksum <"$requirements" | cut -d ' ' -f 1,2)
 
-# Prints version and place of the Python behind an interpreter.
+# Prints the version and the installation directory of an interpreter.
 #   of_python PYTHON
 of_python() { "$1" -c 'import sys; print(sys.version_info[:2], sys.base_prefix)' 2>/dev/null; }
 
-# Whether .venv is whole. One that was being made, or that `uv venv` made, has no pip.
+# Checks that .venv is complete. An unfinished one, or one of `uv venv`, has no pip.
 is_venv() { .venv/bin/python -c 'import pip' 2>/dev/null; }
 
-# Whether nothing is to be done. Older marks have a third word.
+# Checks whether the set-up is finished. Older marks have a third word.
 is_done() {
     [ -f "$mark" ] && [ "$(cut -d ' ' -f 1,2 "$mark")" = "$wanted" ] && is_venv &&
         { [ -z "${PYTHON:-}" ] || [ "$(of_python "$PYTHON")" = "$(of_python .venv/bin/python)" ]; }
@@ -86,8 +86,8 @@ if is_done; then
     exit 0
 fi
 
-# Two commands started together set up once.
-# NFS locks only what may be written, and some file systems lock nothing: it is not worth failing.
+# With a lock, two parallel commands set up only once. NFS locks only writable files, and some file
+# systems do not support locks, so errors of the lock are ignored.
 if command -v flock >/dev/null && { exec 9<>"$requirements"; } 2>/dev/null; then
     flock 9 2>/dev/null || true
     if is_done; then
@@ -124,7 +124,7 @@ say "installing ale-py, gymnasium, mujoco and tensorboard into .venv (about 500 
 .venv/bin/python -m pip install --disable-pip-version-check --requirement "$requirements" \
     >"$log" 2>&1 || {
     tail -n 3 "$log" >&2
-    die "pip could not install the packages of $requirements: see $log; without a network, set PIP_FIND_LINKS to a folder of wheels."
+    die "pip could not install the packages of $requirements: see $log. Without a network, set PIP_FIND_LINKS to a directory of wheels."
 }
 
 .venv/bin/python - >>"$log" 2>&1 <<'PYTHON' || die "The installed Python packages do not work: see $log."

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# A Slurm cluster on this machine, in one folder, for tests: without systemd, as root or not.
+# Runs a Slurm cluster on this machine for tests, in one directory. It works without systemd and
+# without root.
 #
-#     scripts/slurm.sh up FOLDER [NODES]     starts it; `source FOLDER/env` names it to sbatch
-#     scripts/slurm.sh down FOLDER           ends it
-#     scripts/slurm.sh kill FOLDER NODE      ends one node at once, as a power cut does
+#     scripts/slurm.sh up FOLDER [NODES]     starts it; `source FOLDER/env` selects it for sbatch
+#     scripts/slurm.sh down FOLDER           stops it
+#     scripts/slurm.sh kill FOLDER NODE      kills one node immediately, like a power failure
 #
 # It needs munged, slurmctld, slurmd and sbatch (Debian: slurm-wlm, munge).
 set -euo pipefail
@@ -15,10 +16,10 @@ export PATH=$PATH:/usr/sbin:/usr/local/sbin SLURM_CONF=$folder/slurm.conf
 up() {
     local nodes=$1 host me port
     host=$(hostname -s) me=$(id -un)
-    # Ports of this cluster alone: others may run beside it.
+    # The ports are random, because other clusters can run on the same machine.
     port=$((20000 + RANDOM % 20000))
     mkdir -p "$folder"/{munge,state,spool,log}
-    # With less the socket is "inaccessible".
+    # With fewer permissions munge reports the socket as "inaccessible".
     chmod 755 "$folder" "$folder/munge"
     dd if=/dev/urandom of="$folder/munge/key" bs=128 count=1 status=none
     chmod 400 "$folder/munge/key"
@@ -80,7 +81,7 @@ down() {
     done
 }
 
-# Ends the node's daemon, and every process of its jobs with the one that watches them.
+# Kills the node's daemon, all processes of its jobs, and their slurmstepd.
 cut_off() {
     kill -9 "$(cat "$folder/slurmd-$1.pid")"
     local place parent

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts the starter sets and all descriptions of datasets into the Python package, so that a wheel
-# holds them. `just wheel` and the release workflow run it.
+# Copies the starter sets and all dataset descriptions into the Python package, so that wheels contain
+# them. `just wheel` and the release workflow run this script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,27 +1,27 @@
-"""Words of a command, `key=value`, as the scripts beside this file take them."""
+"""Parser for the words `key=value` of the scripts in this directory."""
 
 import sys
 
 
 def stop(sentence: str) -> None:
-    """Ends the program as for any command that cannot be carried out."""
+    """Prints an error and exits with code 2."""
     print(f"error: {sentence}", file=sys.stderr)
     sys.exit(2)
 
 
 def options(words: list[str], known: list[str] | None = None) -> dict[str, str]:
-    """Values by key; where `known` is given, of these keys alone."""
+    """Values by key. If `known` is set, only these keys are accepted."""
     for word in words:
         if "=" not in word:
-            stop(f"`{word}` is no option: options are written key=value")
+            stop(f"expected key=value, got `{word}`")
         key = word.split("=", 1)[0]
         if known is not None and key not in known:
-            stop(f"there is no option `{key}`; there are {', '.join(known)}")
+            stop(f"unknown option `{key}`: expected {', '.join(known)}")
     return dict(word.split("=", 1) for word in words)
 
 
 def whole(key: str, text: str, least: int) -> int:
-    """A whole number."""
+    """Parses a whole number."""
     try:
         number = int(text)
     except ValueError:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the notebooks and keeps what they give in them: `just notebooks [NAME...]`.
+"""Runs the notebooks and stores their outputs: `just notebooks [NAME...]`.
 
-They run in target/notebooks, where their records and runs stay: what has run is not run again.
+They run in target/notebooks. Their data and runs stay there and are reused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import nbformat
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The most bytes of a notebook that is committed.
+#: Maximum size of a committed notebook in bytes.
 LARGEST = 400_000
 
 
@@ -24,7 +24,7 @@ def main(names: list[str]) -> int:
     paths = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
     known = [path.stem for path in paths]
     if unknown := [name for name in names if name not in known]:
-        print(f"no notebook `{unknown[0]}`: there are {', '.join(known)}", file=sys.stderr)
+        print(f"unknown notebook `{unknown[0]}`: expected {', '.join(known)}", file=sys.stderr)
         return 2
     for path in paths:
         if names and path.stem not in names:
@@ -33,16 +33,16 @@ def main(names: list[str]) -> int:
         start = time.perf_counter()
         NotebookClient(notebook, timeout=1800, record_timing=False, coalesce_streams=True,
                        resources={"metadata": {"path": str(folder)}}).execute()
-        # What changes from one machine to the next and says nothing.
+        # Remove metadata that depends on the machine.
         notebook.metadata = {"kernelspec": notebook.metadata.kernelspec,
                              "language_info": {"name": "python"}}
         for cell in notebook.cells:
             if cell.cell_type == "code":
-                # What SDL and others say to the terminal.
+                # Remove terminal output of libraries such as SDL.
                 cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
         text = nbformat.writes(notebook) + "\n"
         if len(text) > LARGEST:
-            print(f"{path.name}: {len(text)} bytes with what it gives, {LARGEST} at most")
+            print(f"{path.name}: {len(text)} bytes with outputs, expected at most {LARGEST}")
             return 1
         path.write_text(text, encoding="utf-8")
         print(f"{path.name}: {time.perf_counter() - start:.0f} s, {len(text) // 1000} kB")

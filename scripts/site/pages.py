@@ -1,5 +1,5 @@
-"""What mkdocs does not do by itself: pages that stand outside of docs/, notebooks, and links to
-files that are in the repository and not in the site."""
+"""Hooks for mkdocs: pages outside of docs/, notebooks, and links to files of the repository that are
+not part of the site."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: Pages that stand elsewhere in the repository, by their place in the site.
+#: Pages from other directories of the repository, by their path in the site.
 ELSEWHERE = {
     "index.md": "README.md",
     "ARCHITECTURE.md": "ARCHITECTURE.md",
@@ -24,7 +24,7 @@ ELSEWHERE = {
 }
 
 LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)#\s]+)(#[^)\s]*)?(\))")
-#: What a page would fetch when it is read.
+#: Resources that a page would fetch from other servers.
 FETCHED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"']?(?:https?:)?//[^\"'> ]+"
                      r"|<link\b[^>]*rel=[\"']?(?:stylesheet|preconnect|icon)[^>]*href=[\"']?(?:https?:)?//[^\"'> ]+")
 
@@ -41,7 +41,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Points links to what they mean in the site, or in the repository."""
+    """Resolves links to pages of the site or to files of the repository."""
     here = page.file.src_uri
     path = ELSEWHERE.get(here, f"docs/{here}")
     places = {path: place for place, path in ELSEWHERE.items()}
@@ -64,12 +64,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 def on_post_page(output: str, page: Any, config: Any) -> str:
     found = FETCHED.search(output)
     if found:
-        raise PluginError(f"{page.file.src_uri} would fetch from elsewhere: {found[0]}")
+        raise PluginError(f"{page.file.src_uri} would fetch from another server: {found[0]}")
     return output
 
 
 def notebook(cells: dict[str, Any]) -> str:
-    """A notebook as a page: its text, its code, and what that gave."""
+    """A notebook as a page: text, code and outputs."""
     parts: list[str] = []
     for cell in cells["cells"]:
         source = "".join(cell["source"])
@@ -82,7 +82,7 @@ def notebook(cells: dict[str, Any]) -> str:
 
 
 def shown(output: dict[str, Any]) -> str:
-    """What a cell gave: a picture, a page's part, or text."""
+    """The output of a cell: a picture, HTML, or text."""
     data = output.get("data", {})
     for kind in ("image/png", "image/gif"):
         if kind in data:

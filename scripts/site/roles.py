@@ -1,4 +1,4 @@
-"""Docstrings for the site: what Sphinx's roles name becomes a link, as ``[`train`][overtone.train]``."""
+"""Docstrings for the site: Sphinx roles become links such as ``[`train`][overtone.train]``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROLE = re.compile(r":(?:class|func|meth|attr):`([\w.]+)`")
 
 
 class Roles(griffe.Extension):
-    """Rewrites each docstring when it has been read."""
+    """Rewrites each docstring after it has been read."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
@@ -19,7 +19,7 @@ class Roles(griffe.Extension):
 
 
 def linked(name: str, obj: griffe.Object) -> str:
-    """A name of the package, or of the class that says it."""
+    """A link to a name of the package or of the class that contains the docstring."""
     if name.startswith("overtone."):
         return f"[`{name.removeprefix('overtone.')}`][{name}]"
     holder = obj if obj.is_class else obj.parent

@@ -1,10 +1,10 @@
-//! What each setting of a protocol is worth: one agent, played as it was trained and then with
-//! one setting changed at a time.
+//! The effect of each setting of a protocol: one agent is evaluated with its training settings, and
+//! then with one setting changed at a time.
 //!
-//! Every protocol plays the same episodes by number, with the same seeds. Differences are
-//! therefore taken episode by episode, and intervals are of the mean of these differences
-//! (paired): where two protocols play an episode alike the difference is exactly zero, and where
-//! their episodes have nothing in common, pairs cost nothing.
+//! Every protocol uses the same episodes by number, with the same seeds. Differences are therefore
+//! paired: they are computed episode by episode, and the intervals are of their mean. If two
+//! protocols produce the same episode, its difference is exactly zero. If the episodes are
+//! unrelated, pairing does no harm.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,76 +17,77 @@ use crate::statistics::{Bootstrap, Estimate, ScoreMatrix, StatisticsError, mean}
 use crate::table::Table;
 use crate::{Evaluation, Summary};
 
-/// Version of the file.
+/// Version of the file format.
 pub const FORMAT: u32 = 1;
 
-/// The agent as it was trained, and each deviation from that.
+/// Results with the training settings, and with each deviation from them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ablation {
     /// Version of this layout.
     pub format: u32,
-    /// What was played as trained, and how.
+    /// The setting of the evaluation with the training settings.
     #[serde(flatten)]
     pub setting: Setting,
     /// Seed of the episodes.
     pub seed: u64,
-    /// The return asked for, where no row says otherwise.
+    /// The target return of all rows that do not change it.
     pub target_return: f32,
-    /// Scores as trained.
+    /// Scores with the training settings.
     pub matched: Summary,
-    /// Episodes as trained whose environment failed.
+    /// Failed episodes with the training settings.
     pub failed: usize,
-    /// How the intervals are made.
+    /// Parameters of the intervals.
     pub bootstrap: Bootstrap,
     /// The deviations.
     pub rows: Vec<AblationRow>,
 }
 
-/// One deviation.
+/// A row of an ablation: one deviation from the training settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AblationRow {
-    /// The setting.
+    /// The changed setting.
     pub difference: Difference,
-    /// What came of it.
+    /// The result.
     pub result: AblationResult,
 }
 
-/// What came of a deviation.
+/// The result of a deviation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AblationResult {
-    /// It was played.
+    /// The deviation was evaluated.
     Played {
         /// Scores.
         raw_return: Summary,
-        /// Mean over episodes of the score minus that of the same episode as trained.
+        /// Mean paired difference: the score minus the score of the same episode with the training
+        /// settings.
         difference: Estimate,
-        /// Episodes that ended under both.
+        /// Number of episodes that finished under both protocols.
         pairs: usize,
-        /// Whether each of them has the same length and the same score under both.
+        /// Whether all these episodes have the same length and score under both protocols.
         identical: bool,
-        /// Episodes whose environment failed.
+        /// Number of failed episodes.
         failed: usize,
     },
-    /// It cannot change an episode of this agent, and was not played.
+    /// The deviation cannot change an episode of this agent, so it was not evaluated.
     Same {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It could not be played.
+    /// The deviation could not be evaluated.
     NotPlayed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl AblationResult {
-    /// `deviating` against `matched`, both of one target and of the same seeds. Where no episode
-    /// ended under both, the deviation counts as not played.
+    /// Compares `deviating` with `matched`. Both must have one target and the same seeds. If no
+    /// episode finished under both protocols, the result is [`NotPlayed`](Self::NotPlayed).
     ///
     /// # Errors
-    /// When a return is not finite, or the bootstrap cannot be made.
+    /// When a return is not finite, or `bootstrap` is invalid.
     pub fn compare(
         matched: &Evaluation,
         deviating: &Evaluation,
@@ -100,7 +101,7 @@ impl AblationResult {
             .filter_map(|episode| before.get(&episode.episode).map(|before| (*before, episode)))
             .collect();
         if pairs.is_empty() {
-            let reason = "no episode came to its end under both protocols".into();
+            let reason = "no episode finished under both protocols".into();
             return Ok(Self::NotPlayed { reason });
         }
         let differences: Vec<f64> =
@@ -122,10 +123,10 @@ impl AblationResult {
 }
 
 impl Ablation {
-    /// Without any deviation yet. `matched` has one target.
+    /// An ablation without rows. `matched` must have one target.
     ///
     /// # Errors
-    /// When it has none.
+    /// When `matched` has no target with a score.
     pub fn new(matched: &Evaluation, bootstrap: Bootstrap) -> Result<Self, ReportError> {
         let target = matched.targets.first().ok_or(ReportError::NoScore(f32::NAN))?;
         Ok(Self {
@@ -140,7 +141,7 @@ impl Ablation {
         })
     }
 
-    /// A row for playing as trained, and one for each deviation.
+    /// A table with a row for the training settings and a row for each deviation.
     pub fn table(&self) -> Table {
         let level = self.bootstrap.percent();
         let difference = format!("difference [{level} % interval]");
@@ -165,56 +166,56 @@ impl Ablation {
                 AblationResult::Played { raw_return, difference, .. } => {
                     [raw_return.n.to_string(), raw_return.with_spread(), signed(difference)]
                 }
-                AblationResult::Same { .. } => ["".into(), "".into(), "same, not played".into()],
-                AblationResult::NotPlayed { .. } => ["".into(), "".into(), "not played".into()],
+                AblationResult::Same { .. } => ["".into(), "".into(), "same, not evaluated".into()],
+                AblationResult::NotPlayed { .. } => ["".into(), "".into(), "not evaluated".into()],
             });
             table.row(row);
         }
         table
     }
 
-    /// What the table leaves open: how it was made, and why rows have no number.
+    /// Notes for the table: its method, and the reason for each row without numbers.
     pub fn notes(&self) -> Vec<String> {
         let Bootstrap { replications, seed, .. } = self.bootstrap;
         let mut notes = vec![
             format!(
-                "Every row plays the same {} episodes (seed {}) and asks for {}, but where it says \
-                 otherwise. A difference is the mean over episodes of the score minus that of the \
-                 same episode under `matched`; its interval is the {} % percentile interval of \
-                 {replications} bootstrap replications (seed {seed}) of these pairs. It is over \
-                 episodes of one trained agent, and says nothing about another training seed.",
+                "Every row uses the same {} episodes (seed {}) and target {}, unless the row \
+                 changes them. A difference is the mean over episodes of the score minus the score \
+                 of the same episode under `matched`. Its interval is the {} % percentile interval \
+                 of {replications} bootstrap replications (seed {seed}) of these pairs. Intervals \
+                 are over episodes of one trained agent, not over training seeds.",
                 self.matched.n + self.failed,
                 self.seed,
                 self.target_return,
                 self.bootstrap.percent()
             ),
-            "Settings are changed one at a time; together they may do more or less than the sum."
+            "Settings are changed one at a time. Their joint effect can differ from the sum."
                 .into(),
         ];
         if self.failed > 0 {
-            notes.push(format!("matched: {} episodes failed and are left out.", self.failed));
+            notes.push(format!("matched: {} failed episodes are not included.", self.failed));
         }
         for AblationRow { difference, result } in &self.rows {
             let Difference { setting, consequence, .. } = difference;
             notes.push(match result {
                 AblationResult::Played { failed: 0, .. } => format!("{setting}: {consequence}."),
                 AblationResult::Played { failed, .. } => {
-                    format!("{setting}: {consequence}; {failed} episodes failed and are left out.")
+                    format!("{setting}: {consequence}; {failed} failed episodes are not included.")
                 }
                 AblationResult::Same { reason } => format!("{setting}: same, because {reason}."),
                 AblationResult::NotPlayed { reason } => {
-                    format!("{setting}: not played, because {reason}.")
+                    format!("{setting}: not evaluated, because {reason}.")
                 }
             });
         }
         notes
     }
 
-    /// The ablation as a page.
+    /// The ablation as a Markdown page.
     pub fn to_markdown(&self) -> String {
         let setting = &self.setting;
         let mut text = format!(
-            "# What the protocol is worth: {}\n\n{}, {}.\n",
+            "# Effect of the protocol's settings: {}\n\n{}, {}.\n",
             setting.task.title, setting.policy, setting.simulator
         );
         if let Some(checkpoint) = &setting.checkpoint {
@@ -228,14 +229,13 @@ impl Ablation {
         text
     }
 
-    /// Writes the page to `path`, and everything in it as JSON beside that, with the ending
-    /// `json`.
+    /// Writes the page to `path`, and its data to the same path with the ending `json`.
     ///
     /// # Errors
     /// When a file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), ReportError> {
-        let beside = path.with_extension("json");
-        write_json(&beside, self, |source| ReportError::Format { path: beside.clone(), source })?;
+        let json = path.with_extension("json");
+        write_json(&json, self, |source| ReportError::Format { path: json.clone(), source })?;
         replace(path, self.to_markdown().as_bytes())
     }
 }

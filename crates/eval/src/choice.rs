@@ -1,11 +1,15 @@
-//! [`Choice`]: the mode of playing that suits an agent, and how it was found.
+//! [`Choice`]: the acting mode chosen for an agent, and the evaluations behind the choice.
 //!
-//! Two settings of play change what an agent earns as much as its head does, each agent's in its
-//! own mode. Softmax temperature: one that learned from near-random policies gains when it is
-//! sharpened, another then repeats one action for ever. The quantile of what may be earned that an
-//! agent asks for at most: where learners were recorded it is failure, where good policies were it
-//! keeps the agent to what it knows. So none is right for all, and a choice by the episodes that a
-//! score is made of would flatter the score: it is made by episodes of another seed.
+//! Two acting settings affect the return of an agent as much as its head does, and their best
+//! values depend on the agent:
+//! - Softmax temperature. A lower temperature helps an agent that was trained on near-random
+//!   policies. Another agent then repeats one action forever.
+//! - Return quantile: the upper bound of the target as a quantile of the predicted return. It fails
+//!   on data from agents that were still learning. On data from good policies it keeps the agent
+//!   close to the data.
+//!
+//! No single value suits all agents, so the mode is chosen for each run. A choice by the scored
+//! episodes would bias the score, so the choice uses episodes with another seed.
 
 use std::{fs, io::ErrorKind, path::Path};
 
@@ -14,41 +18,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ReportError, Summary, evaluation::write_json};
 
-/// What an agent earned in a mode.
+/// The score of one acting mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChoicePoint {
-    /// The mode.
+    /// The acting mode.
     pub mode: ActingMode,
     /// Scores.
     pub raw_return: Summary,
 }
 
-/// The mode in which a run's agent is played, and the episodes it was chosen by.
+/// The acting mode chosen for a run, and the evaluations behind the choice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// Updates of the weights that were played.
+    /// Updates of the evaluated weights.
     pub step: u64,
-    /// The return that was asked for.
+    /// The target return.
     pub target: f32,
     /// Seed of the episodes.
     pub seed: u64,
-    /// The rule in words.
+    /// Description of the selection rule.
     pub rule: String,
-    /// The modes there were, in the order in which they were named.
+    /// The candidate modes in their given order, with scores.
     pub curve: Vec<ChoicePoint>,
-    /// The one of the highest mean; the first of equal ones.
+    /// The mode with the highest mean, the first one on ties.
     pub chosen: ActingMode,
 }
 
-/// How a mode is chosen, as it is said.
-const RULE: &str = "the highest mean raw return, in episodes that no score is made of";
+/// Description of the selection rule.
+const RULE: &str = "the highest mean raw return, over episodes that are not used for scores";
 
-/// A setting that modes differ in: its name, and its value in a mode.
+/// A setting in which modes differ: its name, and a function that returns its value.
 pub type Differing = (&'static str, fn(&ActingMode) -> f32);
 
-/// All settings of a mode.
+/// All settings of an acting mode.
 const SETTINGS: [Differing; 3] = [
     ("temperature", |mode| mode.temperature),
     ("return quantile", |mode| mode.return_quantile),
@@ -56,10 +60,10 @@ const SETTINGS: [Differing; 3] = [
 ];
 
 impl Choice {
-    /// File in the folder of the checkpoint that was played.
+    /// File name in the directory of the evaluated checkpoint.
     pub const FILE: &str = "acting.json";
 
-    /// The choice among `curve`; `None` where it is empty.
+    /// The choice from `curve`; `None` if it is empty.
     pub fn of(step: u64, target: f32, seed: u64, curve: Vec<ChoicePoint>) -> Option<Self> {
         let mut points = curve.iter();
         let first = points.next()?;
@@ -70,7 +74,7 @@ impl Choice {
         Some(Self { step, target, seed, rule: RULE.into(), curve, chosen })
     }
 
-    /// The same choice among the modes of this [`ActingMode::top_percent`] alone; `None` where there were
+    /// The choice from only the modes with this [`ActingMode::top_percent`]; `None` if there are
     /// none.
     pub fn among_best(self, top_percent: f32) -> Option<Self> {
         let Self { step, target, seed, mut curve, .. } = self;
@@ -78,7 +82,7 @@ impl Choice {
         Self::of(step, target, seed, curve)
     }
 
-    /// Writes it, as a whole or not at all.
+    /// Writes the choice atomically.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -86,10 +90,10 @@ impl Choice {
         write_json(path, self, |source| ReportError::Choice { path: path.to_path_buf(), source })
     }
 
-    /// Reads what [`write`](Self::write) wrote; `None` where there is no file.
+    /// Reads a choice written by [`write`](Self::write); `None` if the file does not exist.
     ///
     /// # Errors
-    /// When it cannot be read, or is no such choice.
+    /// When the file cannot be read or is not a choice.
     pub fn read(path: &Path) -> Result<Option<Self>, ReportError> {
         let json = match fs::read(path) {
             Ok(json) => json,
@@ -100,12 +104,12 @@ impl Choice {
         serde_json::from_slice(&json).map(Some).map_err(wrong)
     }
 
-    /// Whether there was more than one mode to choose from.
+    /// Whether there were several modes to choose from.
     pub fn is_one(&self) -> bool {
         self.curve.len() > 1
     }
 
-    /// The settings in which its modes differ; of one mode those that change what an agent does.
+    /// The settings in which the modes differ. A single mode is compared with the default mode.
     pub fn settings(&self) -> Vec<Differing> {
         let as_trained = ActingMode::default();
         let mut modes: Vec<&ActingMode> = self.curve.iter().map(|point| &point.mode).collect();
@@ -116,7 +120,7 @@ impl Choice {
         SETTINGS.into_iter().filter(differ).collect()
     }
 
-    /// The names of those settings: `temperature and return quantile`.
+    /// The names of [`settings`](Self::settings), such as `temperature and return quantile`.
     pub fn what(&self) -> String {
         let names: Vec<&str> = self.settings().iter().map(|(name, _)| *name).collect();
         match &names[..] {
@@ -129,43 +133,43 @@ impl Choice {
         }
     }
 
-    /// A mode by those settings: `0.5`, or `0.5 and 0.9`; one that is told a share of the best
-    /// episodes by that in place of a quantile, `top 10 %`.
+    /// The values of [`settings`](Self::settings) in `mode`, such as `0.5 and 0.9`. A mode with a
+    /// top percent shows it instead of a quantile: `top 10 %`.
     pub fn label(&self, mode: &ActingMode) -> String {
         let value = |(name, of): Differing| match name {
             "top percent" if of(mode) == 0.0 => "a return".into(),
             "top percent" => format!("top {} %", of(mode)),
             _ => of(mode).to_string(),
         };
-        let heeded = self.heeded(mode).into_iter();
-        heeded.map(value).collect::<Vec<_>>().join(" and ")
+        let settings = self.used_settings(mode).into_iter();
+        settings.map(value).collect::<Vec<_>>().join(" and ")
     }
 
-    /// Those settings, without the one that a mode is not told.
-    fn heeded(&self, mode: &ActingMode) -> Vec<Differing> {
-        let other = if mode.top_percent > 0.0 { "return quantile" } else { "top percent" };
+    /// The settings that `mode` uses: either the return quantile or the top percent.
+    fn used_settings(&self, mode: &ActingMode) -> Vec<Differing> {
+        let unused = if mode.top_percent > 0.0 { "return quantile" } else { "top percent" };
         let mut settings = self.settings();
         let differs = |of: &str| settings.iter().any(|(name, _)| *name == of);
         if differs("return quantile") && differs("top percent") {
-            settings.retain(|(name, _)| *name != other);
+            settings.retain(|(name, _)| *name != unused);
         }
         settings
     }
 
-    /// The chosen mode in words: `top 50 %`, `temperature 0.5, return quantile 0.9`.
+    /// The chosen mode as text: `top 50 %` or `temperature 0.5, return quantile 0.9`.
     pub fn mode(&self) -> String {
         let value = |(name, of): Differing| match (name, of(&self.chosen)) {
             ("top percent", 0.0) => "a target return".into(),
             ("top percent", percent) => format!("top {percent} %"),
             (name, value) => format!("{name} {value}"),
         };
-        match self.heeded(&self.chosen) {
+        match self.used_settings(&self.chosen) {
             settings if settings.is_empty() => "as trained".into(),
             settings => settings.into_iter().map(value).collect::<Vec<_>>().join(", "),
         }
     }
 
-    /// The mode and how it was found: `top 50 % (best of 7 by 140 episodes)`.
+    /// The chosen mode and the size of the comparison: `top 50 % (best of 7 by 140 episodes)`.
     pub fn describe(&self) -> String {
         let n_episodes: usize = self.curve.iter().map(|point| point.raw_return.n).sum();
         let how = match self.curve.len() {
@@ -193,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_mean_is_chosen_and_of_equal_ones_the_first() {
+    fn the_highest_mean_is_chosen_and_the_first_mode_on_ties() {
         let all: [([f32; 2], &[f64]); 3] =
             [([1.0, 1.0], &[3.0, 1.0]), ([0.5, 1.0], &[4.0, 2.0]), ([0.25, 1.0], &[3.0, 3.0])];
         let temperature = |from| chosen(from).map(|choice| choice.chosen.temperature);
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_read_as_it_was_written_and_told() {
+    fn a_choice_round_trips_through_its_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(Choice::FILE);
         assert_eq!(Choice::read(&path).unwrap(), None);
@@ -217,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_mode_names_a_top_percent_or_a_return_and_its_quantile() {
-        let told = |modes: &[[f32; 3]]| {
+        let described = |modes: &[[f32; 3]]| {
             let point = |&[temperature, return_quantile, top_percent]: &[f32; 3]| ChoicePoint {
                 mode: ActingMode { temperature, return_quantile, top_percent },
                 raw_return: Summary::of(&[3.0]).unwrap(),
@@ -233,23 +237,23 @@ mod tests {
         let modes = "temperature 1, a target return; temperature 1, top 10 %; temperature 0.5, a \
                      target return";
         let labels = "1 and a return, 1 and top 10 %, 0.5 and a return";
-        assert_eq!(told(&with_temperatures), expect(labels, modes));
-        let shares = [[1.0, 0.9, 0.0], [1.0, 0.9, 10.0]];
-        assert_eq!(told(&shares), expect("a return, top 10 %", "a target return; top 10 %"));
+        assert_eq!(described(&with_temperatures), expect(labels, modes));
+        let percents = [[1.0, 0.9, 0.0], [1.0, 0.9, 10.0]];
+        assert_eq!(described(&percents), expect("a return, top 10 %", "a target return; top 10 %"));
         let with_quantiles = [[1.0, 0.9, 0.0], [1.0, 0.5, 0.0], [1.0, 0.9, 10.0]];
         let modes = "return quantile 0.9; return quantile 0.5; top 10 %";
-        assert_eq!(told(&with_quantiles), expect("0.9, 0.5, top 10 %", modes));
+        assert_eq!(described(&with_quantiles), expect("0.9, 0.5, top 10 %", modes));
     }
 
     #[test]
-    fn only_what_differs_is_told() {
-        let told = |from: &[([f32; 2], &[f64])]| chosen(from).unwrap().describe();
-        let of_quantiles = told(&[([1.0, 0.9], &[3.0]), ([1.0, 0.5], &[4.0])]);
+    fn only_differing_settings_are_described() {
+        let described = |from: &[([f32; 2], &[f64])]| chosen(from).unwrap().describe();
+        let of_quantiles = described(&[([1.0, 0.9], &[3.0]), ([1.0, 0.5], &[4.0])]);
         assert_eq!(of_quantiles, "return quantile 0.5 (best of 2 by 2 episodes)");
-        let of_both = told(&[([1.0, 0.9], &[3.0]), ([0.5, 0.5], &[2.0])]);
+        let of_both = described(&[([1.0, 0.9], &[3.0]), ([0.5, 0.5], &[2.0])]);
         assert_eq!(of_both, "temperature 1, return quantile 0.9 (best of 2 by 2 episodes)");
-        let of_one = told(&[([0.25, 1.0], &[3.0])]);
+        let of_one = described(&[([0.25, 1.0], &[3.0])]);
         assert_eq!(of_one, "temperature 0.25 (the only mode)");
-        assert_eq!(told(&[([1.0, 1.0], &[3.0])]), "as trained (the only mode)");
+        assert_eq!(described(&[([1.0, 1.0], &[3.0])]), "as trained (the only mode)");
     }
 }

@@ -1,5 +1,5 @@
-//! The report of an evaluation: every episode, statistics for each target return, and all
-//! that is needed to play it again. Written as `evaluation.json`, printed as a table.
+//! The report of an evaluation: every episode, statistics for each target return, and everything
+//! needed to repeat the evaluation. It is written as `evaluation.json` and printed as a table.
 
 mod text;
 
@@ -20,21 +20,21 @@ use crate::{
 /// Version of `evaluation.json`.
 pub const FORMAT: u32 = 4;
 
-/// Which weights were played.
+/// Reference to the evaluated weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointRef {
-    /// Where they lie, relative to the run's folder where they are inside it.
+    /// Path of the weights, relative to the run directory if they are inside it.
     pub path: PathBuf,
-    /// Updates they had.
+    /// Number of updates.
     pub step: u64,
 }
 
-/// Which settings of play change what an agent does.
+/// The settings of an evaluation that an agent uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Heeds {
-    /// The return that is asked for.
+    /// The target return.
     pub target: bool,
     /// [`ActingMode::temperature`](overtone_core::ActingMode::temperature)
     pub temperature: bool,
@@ -50,37 +50,37 @@ impl Heeds {
         Self { target: true, temperature: true, return_quantile: true, top_percent: true };
 }
 
-/// What was played, and how: the part of a report that is known before the start.
+/// Setting of an evaluation: the part of a report that is known before the first episode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
-    /// What was played.
+    /// The task.
     pub task: Task,
-    /// What ran the environment, such as `MuJoCo 3.17.0, Hopper-v4`.
+    /// The simulator, such as `MuJoCo 3.17.0, Hopper-v4`.
     pub simulator: String,
-    /// MD5 of the game's ROM, for Atari.
+    /// MD5 of the game's ROM (Atari only).
     pub rom_md5: Option<String>,
-    /// The policy in a few words, such as `decision transformer, linear head`.
+    /// Short description of the policy, such as `decision transformer, linear head`.
     pub policy: String,
-    /// The protocol it was played by.
+    /// The protocol.
     pub protocol: Play,
-    /// What of it, and of the targets, differs from the agent's training.
+    /// Differences of the protocol and the targets from the agent's training.
     pub differences: Vec<Difference>,
-    /// Which settings of play change what the agent does.
+    /// The settings that the agent uses.
     pub heeds: Heeds,
-    /// How some of it was chosen; absent where all was said.
+    /// The choice of the acting mode; absent if the mode was set explicitly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
-    /// The weights; absent for a policy without any.
+    /// The weights; absent for a policy without weights.
     pub checkpoint: Option<CheckpointRef>,
-    /// Hash of the dataset it was trained on.
+    /// Hash of the training dataset.
     pub dataset_hash: Option<String>,
-    /// The command line that plays it again.
+    /// Command line that repeats the evaluation.
     pub command: String,
 }
 
 impl Setting {
-    /// What the agent was told of `target`, to be read: that number, or `top 10 %`; `None` of one
-    /// that is told neither.
+    /// The condition of the agent as text: `target` itself or `top 10 %`. `None` if the agent is
+    /// not conditioned on either.
     pub fn told(&self, target: f32) -> Option<String> {
         match self.protocol.acting.top_percent {
             _ if self.heeds.target => Some(target.to_string()),
@@ -90,38 +90,38 @@ impl Setting {
     }
 }
 
-/// Smoothness of the distributions that actions were drawn from (see
-/// [`smoothness`](crate::smoothness)): all steps of all episodes of a target, pooled.
+/// Smoothness of the action distributions (see [`smoothness`](crate::smoothness)), pooled over all
+/// steps of all episodes of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SmoothnessResult {
-    /// Bins of each distribution; only numbers of the same count can be compared.
+    /// Number of bins of each distribution. Only values for the same number can be compared.
     pub n_bins: usize,
-    /// Which bins are neighbours.
+    /// Order of the bins.
     pub order: BinOrder,
-    /// Distributions.
+    /// Number of distributions.
     pub n: u64,
-    /// Mean over them; lower is smoother.
+    /// Mean over the distributions; lower is smoother.
     pub mean: f64,
-    /// Sample standard deviation (`ddof` 1) over them; absent for fewer than two.
+    /// Sample standard deviation (`ddof` 1) over the distributions; absent for fewer than two.
     pub sd: Option<f64>,
 }
 
-/// An action, and its probability on average.
+/// An action and its mean probability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActionShare {
     /// The environment's name of the action.
     pub action: String,
-    /// Mean over all steps of all episodes of its probability when an action was drawn.
+    /// Mean probability of the action, over all steps of all episodes.
     pub share: f64,
 }
 
-/// The episodes of one target return, in numbers.
+/// Statistics of the episodes of one target return.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetResult {
-    /// The return asked for, in the protocol's return units.
+    /// The target return, in the protocol's return units.
     pub target_return: f32,
     /// Scores.
     pub raw_return: Summary,
@@ -131,21 +131,22 @@ pub struct TargetResult {
     pub length: Summary,
     /// Scores, normalized by the setting's reference scores.
     pub normalized: Option<Summary>,
-    /// Episodes that a limit cut.
+    /// Number of truncated episodes.
     pub truncated: usize,
-    /// Absent for a policy that does not say what it draws from.
+    /// Smoothness of the action distributions; absent if the policy does not report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<SmoothnessResult>,
-    /// How probable each action was, in the order of the smoothness' bins; absent likewise.
+    /// Mean probability of each action, in the order of the bins of `smoothness`; absent if the
+    /// policy does not report distributions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<Vec<ActionShare>>,
-    /// Histogram of each dimension of a continuous action; absent for discrete actions and for
-    /// those without bounds.
+    /// Histogram of each dimension of continuous actions. Absent for discrete actions and for
+    /// actions without bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_histograms: Option<Vec<ActionHistogram>>,
 }
 
-/// How often a dimension of a continuous action had which values.
+/// Histogram of one dimension of continuous actions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActionHistogram {
@@ -153,7 +154,7 @@ pub struct ActionHistogram {
     pub low: f32,
     /// Upper end of the last bin.
     pub high: f32,
-    /// Share of all steps of all episodes in each bin; the bins are equally wide.
+    /// Fraction of all steps of all episodes in each bin. All bins have the same width.
     pub shares: Vec<f64>,
 }
 
@@ -162,40 +163,39 @@ pub struct ActionHistogram {
 pub struct Evaluation {
     /// Version of this layout.
     pub format: u32,
-    /// What was played, and how.
+    /// The setting.
     #[serde(flatten)]
     pub setting: Setting,
     /// The evaluation's seed; episode seeds are derived from it.
     pub seed: u64,
-    /// Episodes played at once, at most.
+    /// Maximum number of episodes in parallel.
     pub parallel_episodes: usize,
-    /// Actions taken, all episodes together.
+    /// Actions taken in all episodes.
     pub steps: u64,
-    /// Seconds of playing, what was played together with this included.
+    /// Wall-clock seconds, including other evaluations that ran at the same time.
     pub wall_seconds: f64,
-    /// Actions per second, only this evaluation's.
+    /// Actions per second of this evaluation only.
     pub steps_per_second: f64,
-    /// Where the time went, for all that was played together.
+    /// Breakdown of the time of all evaluations that ran together.
     pub pace: Pace,
-    /// The target returns, in the order in which they were given.
+    /// The target returns in their given order.
     pub asked: Vec<f32>,
-    /// Statistics, in the order the targets were asked for; a target of which every episode
-    /// failed is left out.
+    /// Statistics in the order of the targets, without targets whose episodes all failed.
     pub targets: Vec<TargetResult>,
-    /// Every episode that came to its end.
+    /// All finished episodes.
     pub episodes: Vec<PlayedEpisode>,
-    /// The episodes whose environment failed: in no statistic. Absent where none did.
+    /// Failed episodes, which are not in any statistic. Absent if none failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedEpisode>,
 }
 
-/// The part of a report that every version of it has.
+/// The part of a report that all format versions share.
 #[derive(Deserialize)]
 struct Version {
     format: u32,
 }
 
-/// What every version of a report says of the weights.
+/// The weights of a report, as stored by all format versions.
 #[derive(Deserialize)]
 struct Weights {
     checkpoint: Option<Step>,
@@ -206,15 +206,15 @@ struct Step {
     step: u64,
 }
 
-/// Why a report could not be made, written or read.
+/// Errors of making, writing or reading a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// Not one episode came to its end.
+    /// All episodes failed.
     #[error("all {failed} episodes failed; the first: {reason}")]
     AllFailed {
-        /// How many.
+        /// Number of episodes.
         failed: usize,
-        /// What the first failed of.
+        /// Reason of the first failure.
         reason: String,
     },
     /// A target without an episode, or an episode whose return is not a number.
@@ -225,20 +225,20 @@ pub enum ReportError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A file is not a report of this version.
-    #[error("`{path}` is no evaluation report")]
+    #[error("`{path}` is not an evaluation report")]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parser's error.
         source: serde_json::Error,
     },
     /// A report of another version of this program.
     #[error(
-        "`{path}` is a report of format {format}, and this program reads {FORMAT}: play the \
+        "`{path}` is a report of format {format}, expected format {FORMAT}: evaluate the \
          checkpoint again (`overtone evaluate rollouts`)"
     )]
     OtherFormat {
@@ -247,26 +247,29 @@ pub enum ReportError {
         /// Its format.
         format: u32,
     },
-    /// A file does not say how an agent is played.
-    #[error("`{path}` is no choice: remove it, and choose again (`overtone evaluate choose`)")]
+    /// A file is not a chosen acting mode.
+    #[error(
+        "`{path}` is not a chosen acting mode: delete it and choose again (`overtone evaluate \
+         choose`)"
+    )]
     Choice {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parser's error.
         source: serde_json::Error,
     },
-    /// A file beside a video does not tell of one.
-    #[error("`{path}` does not say what a video shows")]
+    /// A file is not the description of a video.
+    #[error("`{path}` is not the description of a video")]
     Filmed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parser's error.
         source: serde_json::Error,
     },
 }
 
 impl Evaluation {
-    /// Sums a rollout up.
+    /// The report of a rollout.
     ///
     /// # Errors
     /// When every episode failed, or a return is not finite.
@@ -288,7 +291,7 @@ impl Evaluation {
             let mut result = summarize(target, &rollout.episodes[episodes.clone()], reference)
                 .ok_or(ReportError::NoScore(target))?;
             if let Some(played) = &rollout.played {
-                (result.smoothness, result.actions) = played_in(played, episodes.clone());
+                (result.smoothness, result.actions) = distributions_in(played, episodes.clone());
             }
             result.action_histograms =
                 rollout.histograms.as_ref().and_then(|found| histograms_in(found, episodes));
@@ -310,19 +313,19 @@ impl Evaluation {
         })
     }
 
-    /// That episodes failed, in a sentence; nothing where none did.
+    /// A sentence about failed episodes; `None` if none failed.
     pub fn warning(&self) -> Option<String> {
         let first = self.failed.first()?;
         let (failed, all) = (self.failed.len(), self.failed.len() + self.episodes.len());
         Some(format!(
-            "{failed} of {all} episodes failed and count in no number here; episode {} of target \
-             {} after {} steps: {}",
+            "{failed} of {all} episodes failed and are not included in the numbers; first: episode \
+             {} of target {} after {} steps: {}",
             first.episode, first.target_return, first.length, first.reason
         ))
     }
 
-    /// Writes the report as JSON: beside `path` first, then renamed, so that `path` is never
-    /// half a report.
+    /// Writes the report as JSON. It is written to a temporary file and renamed, so `path` is never
+    /// incomplete.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -331,10 +334,10 @@ impl Evaluation {
         write_json(path, self, wrong)
     }
 
-    /// Finds out whether a report can be written to `path`, where nothing is changed.
+    /// Checks whether a report can be written to `path`, without changing anything.
     ///
     /// # Errors
-    /// When its folder is not there or may not be written.
+    /// When its directory does not exist or is not writable.
     pub fn check_writable(path: &Path) -> Result<(), ReportError> {
         overtone_files::check_writable(path)
             .map_err(|source| ReportError::File { path: path.to_path_buf(), source })
@@ -343,7 +346,7 @@ impl Evaluation {
     /// Reads a report.
     ///
     /// # Errors
-    /// When the file cannot be read, or is no report of this version.
+    /// When the file cannot be read or is not a report of this version.
     pub fn read(path: &Path) -> Result<Self, ReportError> {
         let json = fs::read(path)
             .map_err(|source| ReportError::File { path: path.to_path_buf(), source })?;
@@ -355,60 +358,60 @@ impl Evaluation {
         serde_json::from_slice(&json).map_err(wrong)
     }
 
-    /// A run's report by its own protocol, of its last weights.
+    /// File name of a run's default report: its own protocol and last weights.
     pub const FILE: &str = "evaluation.json";
 
-    /// The reports in a run's folder, by whatever protocol and of whichever weights,
-    /// [its own](Self::FILE) first, the others by name.
+    /// All reports in a run directory, for any protocol and any weights. The
+    /// [default report](Self::FILE) comes first; the others are sorted by name.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// When the directory cannot be read.
     pub fn files(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
         let failed = |source| ReportError::File { path: folder.to_path_buf(), source };
         let mut names = Vec::new();
         for entry in fs::read_dir(folder).map_err(failed)? {
             names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
         }
-        // Not what is said of a video of that name.
+        // A video's description (`*.gif.json`) is not a report.
         let is_report = |name: &str| name.ends_with(".json") && !name.ends_with(".gif.json");
         names.retain(|name| name.starts_with("evaluation") && is_report(name));
         names.sort_by_key(|name| (name != Self::FILE, name.clone()));
         Ok(names.into_iter().map(|name| folder.join(name)).collect())
     }
 
-    /// Updates of the weights that the report in a file is about, of whatever version it is;
-    /// `None` of a policy without weights.
+    /// Updates of the weights of a report with any format version; `None` for a policy without
+    /// weights.
     ///
     /// # Errors
-    /// When the file cannot be read, or is no report.
+    /// When the file cannot be read or is not a report.
     pub fn step_in(path: &Path) -> Result<Option<u64>, ReportError> {
         let json = fs::read(path)
             .map_err(|source| ReportError::File { path: path.to_path_buf(), source })?;
         let Weights { checkpoint } = serde_json::from_slice(&json)
             .map_err(|source| ReportError::Format { path: path.to_path_buf(), source })?;
-        Ok(checkpoint.map(|played| played.step))
+        Ok(checkpoint.map(|weights| weights.step))
     }
 
-    /// The result of the first target return; `None` where every episode of it failed.
+    /// The result of the first target return; `None` if all its episodes failed.
     pub fn first_target(&self) -> Option<&TargetResult> {
         let first = self.asked.first()?;
         self.targets.iter().find(|result| result.target_return == *first)
     }
 }
 
-/// Writes a file, as a whole or not at all.
+/// Writes a file atomically.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the file cannot be written.
 pub fn replace(path: &Path, contents: &[u8]) -> Result<(), ReportError> {
     overtone_files::replace(path, contents)
         .map_err(|source| ReportError::File { path: path.to_path_buf(), source })
 }
 
-/// Writes `value` as JSON to be read by people too, as a whole or not at all.
+/// Writes `value` as indented JSON, atomically.
 ///
 /// # Errors
-/// When it cannot be written, or `wrong` where it is no JSON.
+/// When the file cannot be written, or `wrong` if `value` cannot be serialized.
 pub fn write_json(
     path: &Path,
     value: &impl Serialize,
@@ -444,7 +447,7 @@ fn summarize(
     })
 }
 
-/// The histogram of each action dimension in these episodes.
+/// The histogram of each action dimension over these episodes.
 fn histograms_in(found: &ActionHistograms, episodes: Range<usize>) -> Option<Vec<ActionHistogram>> {
     let shares = found.shares(episodes)?;
     let bounds = found.low.iter().zip(&found.high);
@@ -452,8 +455,8 @@ fn histograms_in(found: &ActionHistograms, episodes: Range<usize>) -> Option<Vec
     Some(shares.into_iter().zip(bounds).map(of).collect())
 }
 
-/// Smoothness and mean of the distributions that were played from in these episodes.
-fn played_in(
+/// Smoothness and mean of the action distributions in these episodes.
+fn distributions_in(
     played: &PlayedDistributions,
     episodes: Range<usize>,
 ) -> (Option<SmoothnessResult>, Option<Vec<ActionShare>>) {

@@ -1,4 +1,4 @@
-//! The discrete Fourier transform of any length, for lengths of a few thousand.
+//! The discrete Fourier transform for any length up to a few thousand.
 
 use std::f64::consts::TAU;
 
@@ -7,9 +7,9 @@ pub type Complex = [f64; 2];
 
 /// The transform of one length: `X_k = Σ_j x_j e^{-2πijk/n}`.
 ///
-/// Even lengths are halved as often as they can be (Cooley and Tukey 1965); the odd factor
-/// that is left is summed as the definition says. 4096 takes 12 · 4096 steps, 50 takes
-/// 50 · 25 and a prime `n` takes `n²`.
+/// Even lengths are halved as often as possible (Cooley and Tukey 1965). The remaining odd factor
+/// is summed by the definition. Length 4096 takes 12 · 4096 steps, length 50 takes 50 · 25 steps,
+/// and a prime `n` takes `n²` steps.
 #[derive(Clone, Debug)]
 pub struct FourierTransform {
     /// `e^{-2πik/n}`
@@ -17,7 +17,7 @@ pub struct FourierTransform {
 }
 
 impl FourierTransform {
-    /// For sequences of `n` numbers.
+    /// A transform for sequences of `n` numbers.
     pub fn new(n: usize) -> Self {
         let root = |k| {
             let (sin, cos) = (TAU * k as f64 / n as f64).sin_cos();
@@ -34,7 +34,7 @@ impl FourierTransform {
     /// The transform of `x`.
     ///
     /// # Panics
-    /// When the length is another.
+    /// When the length is not `n`.
     pub fn forward(&self, x: &[Complex]) -> Vec<Complex> {
         assert_eq!(x.len(), self.n(), "a transform of {} numbers", self.n());
         let mut out = vec![[0.0; 2]; self.n()];
@@ -52,7 +52,7 @@ impl FourierTransform {
     /// ```
     ///
     /// # Panics
-    /// When the length is another.
+    /// When the length is not `n`.
     pub fn real(&self, x: &[f64]) -> Vec<Complex> {
         self.forward(&x.iter().map(|&x| [x, 0.0]).collect::<Vec<_>>())
     }
@@ -60,7 +60,7 @@ impl FourierTransform {
     /// The real sequence with this transform: `x_j = (1/n) Re Σ_k X_k e^{2πijk/n}`.
     ///
     /// # Panics
-    /// When the length is another.
+    /// When the length is not `n`.
     pub fn inverse_real(&self, spectrum: &[Complex]) -> Vec<f64> {
         let conjugate: Vec<Complex> = spectrum.iter().map(|&[re, im]| [re, -im]).collect();
         self.forward(&conjugate).iter().map(|[re, _]| re / self.n() as f64).collect()
@@ -100,14 +100,14 @@ fn times([a, b]: Complex, [c, d]: Complex) -> Complex {
 mod tests {
     use super::*;
 
-    /// Numbers without a pattern.
+    /// Some irregular numbers.
     fn numbers(n: usize) -> Vec<f64> {
         (0..n).map(|j| ((j * j + 3) as f64).sin()).collect()
     }
 
     #[test]
-    fn it_is_the_sum_it_says() {
-        // A power of two, twice and four times an odd number, odd, one.
+    fn the_transform_equals_its_definition() {
+        // A power of two, two and four times an odd number, an odd number, and one.
         for n in [16, 18, 36, 15, 1] {
             let x = numbers(n);
             let spectrum = FourierTransform::new(n).real(&x);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_inverse_undoes_it() {
+    fn the_inverse_recovers_the_sequence() {
         for n in [64, 50, 21] {
             let (x, transform) = (numbers(n), FourierTransform::new(n));
             for (got, x) in transform.inverse_real(&transform.real(&x)).iter().zip(&x) {

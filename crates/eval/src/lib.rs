@@ -1,9 +1,9 @@
-//! Playing: rollouts of any `Policy` in any `VectorEnv`, and what came of them.
+//! Evaluation: rollouts of any `Policy` in any `VectorEnv`, and their results.
 //!
-//! Also statistics over episodes and runs, the smoothness of distributions among them. The pages,
-//! plots and videos made of all this are the crate `report`'s.
+//! The crate also computes statistics over episodes and runs, and the smoothness of action
+//! distributions. The crate `report` makes pages, plots and videos from them.
 //!
-//! This crate does not know the model: its own tests play hand-written policies.
+//! This crate does not depend on the model. Its tests use hand-written policies.
 
 pub mod ablation;
 pub mod choice;

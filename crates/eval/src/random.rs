@@ -1,11 +1,11 @@
-//! Uniform random actions: the honest baseline.
+//! Uniform random actions: the random baseline.
 
 use overtone_core::seed::Generator;
 use overtone_core::{Actions, Observations, Policy, PolicyError, Turn};
 use overtone_env::ActionSpace;
 use rand::{RngExt, SeedableRng};
 
-/// Agents that draw each action uniformly, from their episode's seed.
+/// Agents that sample each action uniformly, with their episode's seed.
 #[derive(Debug)]
 pub struct RandomPolicy {
     space: ActionSpace,
@@ -23,10 +23,9 @@ impl Policy for RandomPolicy {
     fn act(&mut self, turns: &[Turn], _: Observations<'_>) -> Result<Actions, PolicyError> {
         for turn in turns {
             let n_agents = self.generators.len();
-            let generator = self
-                .generators
-                .get_mut(turn.agent)
-                .ok_or_else(|| format!("there is no agent {}: there are {n_agents}", turn.agent))?;
+            let generator = self.generators.get_mut(turn.agent).ok_or_else(|| {
+                format!("unknown agent {}: there are {n_agents} agents", turn.agent)
+            })?;
             if let Some(start) = turn.start {
                 *generator = Some(Generator::seed_from_u64(start.seed));
             }

@@ -1,8 +1,7 @@
-//! One episode played again, step by step, in front of someone who looks.
+//! Replay of one episode, step by step, with a callback.
 //!
-//! An episode is determined by its seed, its policy and its protocol, so it comes out as it
-//! did in the rollout. This is the simplest form of playing; the rollout's tests compare it
-//! with batches.
+//! Seed, policy and protocol determine an episode, so a replay gives the same episode as the
+//! rollout. This is the simplest rollout loop; tests compare batched rollouts with it.
 
 use std::ops::ControlFlow;
 
@@ -14,26 +13,27 @@ use overtone_env::VectorEnv;
 use crate::rollout::role_seeds;
 use crate::{PlayedEpisode, RolloutError};
 
-/// A step, before its action is taken.
+/// The state of an episode before an action is taken.
 #[derive(Clone, Debug)]
 pub struct Moment<'a> {
     /// Actions taken before.
     pub step: u64,
     /// Sum of the raw rewards before.
     pub raw_return: f64,
-    /// What is still asked for, in the protocol's return units.
+    /// The return-to-go, in the protocol's return units.
     pub return_to_go: f32,
-    /// What the agent sees.
+    /// The current observation.
     pub observation: Observations<'a>,
-    /// What it does.
+    /// The agent's action.
     pub actions: &'a Actions,
-    /// What it drew from, if it says so.
+    /// The action distribution, if the policy reports it.
     pub played: Option<Played<'a>>,
 }
 
-/// Plays `episode` again in the first environment of `env`, and says how it went. `look` is
-/// called before each action is taken; breaking ends the episode where it is. `play` is how the
-/// policy plays: what its rewards are told in, and how its return-to-go falls.
+/// Plays `episode` again in the first environment of `env` and returns the new record of it.
+///
+/// `look` is called before each action; a break ends the episode there. `play` sets the units of
+/// the rewards for the policy and how the return-to-go decreases.
 ///
 /// # Errors
 /// When the environment or the policy fails.

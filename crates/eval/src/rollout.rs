@@ -1,19 +1,21 @@
-//! Rollouts: a fixed set of episodes, played as batches.
+//! Rollouts: a fixed set of episodes, played in batches.
 //!
-//! The episodes are a queue, and every slot (an environment with its agent) that becomes free
-//! takes the next: the batch stays full until the queue is empty. All episodes of the queue
-//! are played to their end, so their order decides nothing. (To stop when enough have
-//! finished would prefer short ones.) Every episode has its own seed, derived from the
-//! evaluation's seed and its number, so an episode is the same whatever its slot, the number
-//! of slots, and what else is played, where the policy's actions are ([`Policy`]: on a CPU).
+//! The episodes form a queue. Each slot (an environment with its agent) that becomes free takes the
+//! next episode, so the batch stays full until the queue is empty. All episodes of the queue are
+//! played to their end, so their order does not bias the result. Stopping after a number of finished
+//! episodes would favour short ones.
 //!
-//! The environments come in groups, each stepped in a thread of its own: while one group
-//! steps and resets, the policies act for another. The groups take turns in a fixed order, so
-//! nothing depends on which thread is faster.
+//! Each episode has its own seed, derived from the evaluation's seed and its number. An episode is
+//! therefore the same for every slot, number of slots, and set of other episodes. This requires that
+//! the policy's actions do not depend on the batch ([`Policy`]: true on a CPU).
 //!
-//! An environment that fails takes its episode with it and nothing else: the episode is
-//! reported as failed, in no statistic, and the environment is reset for the next, also where
-//! it could not begin: each episode of the queue is tried once, whatever the others did.
+//! The environments are split into groups, each stepped in its own thread. While one group steps
+//! and resets, the policies act for another. The groups take turns in a fixed order, so the speed of
+//! the threads does not affect the result.
+//!
+//! A failing environment loses only its current episode. That episode is reported as failed and is
+//! not in any statistic, and the environment is reset for the next episode. If the episode could not
+//! begin, the same applies. Each episode of the queue is tried exactly once.
 
 mod group;
 mod histograms;
@@ -38,28 +40,28 @@ pub use pace::Pace;
 use slot::Queue;
 use tally::Tally;
 
-/// Which episodes to play.
+/// The episodes of a rollout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Episodes for each target return.
     pub episodes: usize,
-    /// The returns asked for, in `return_units`.
+    /// The target returns, in `return_units`.
     pub targets: Vec<f32>,
-    /// The evaluation's seed. Episode number `e` of every target is played with the same
-    /// seed, so that targets are compared on the same episodes.
+    /// The evaluation's seed. Episode `e` has the same seed for every target, so targets are
+    /// compared on the same episodes.
     pub seed: u64,
-    /// Units of the rewards the policy is told.
+    /// Units of the rewards that the policy receives.
     pub return_units: ReturnUnits,
 }
 
 impl Plan {
-    /// So many episodes for each of these targets, from the first on.
+    /// A plan with `episodes` episodes for each target.
     pub fn new(episodes: usize, targets: Vec<f32>, seed: u64, return_units: ReturnUnits) -> Self {
         Self { episodes, targets, seed, return_units }
     }
 
-    /// Number of episodes, all targets together.
+    /// Number of episodes of all targets.
     pub fn n_episodes(&self) -> usize {
         self.episodes * self.targets.len()
     }
@@ -70,23 +72,22 @@ impl Plan {
     }
 }
 
-/// The seeds of the two that draw numbers in the episode with this seed: the environment,
-/// and the agent.
+/// The seeds of the environment and of the agent in the episode with this seed.
 pub fn role_seeds(episode_seed: u64) -> (u64, u64) {
     (derive(episode_seed, "environment"), derive(episode_seed, "agent"))
 }
 
-/// One episode that was played.
+/// A finished episode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlayedEpisode {
-    /// The return asked for, in the protocol's return units.
+    /// The target return, in the protocol's return units.
     pub target_return: f32,
-    /// Its number under that target, from 0.
+    /// Number of the episode within its target, from 0.
     pub episode: usize,
-    /// Its seed, which determines it (with the policy and the protocol).
+    /// Seed of the episode. Together with policy and protocol it determines the episode.
     pub seed: u64,
-    /// What the environment was seeded with, derived from `seed`.
+    /// Seed of the environment, derived from `seed`.
     pub environment_seed: u64,
     /// Actions taken.
     pub length: u64,
@@ -94,92 +95,93 @@ pub struct PlayedEpisode {
     pub raw_return: f64,
     /// Sum of rewards clipped to [-1, 1].
     pub clipped_return: f64,
-    /// Whether the task ended or a limit cut it.
+    /// Whether the episode terminated or was truncated.
     pub outcome: Outcome,
 }
 
-/// An episode that was not played to its end, because its environment failed.
+/// An episode that did not finish because its environment failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailedEpisode {
-    /// The return asked for, in the protocol's return units.
+    /// The target return, in the protocol's return units.
     pub target_return: f32,
-    /// Its number under that target, from 0.
+    /// Number of the episode within its target, from 0.
     pub episode: usize,
-    /// Its seed.
+    /// Seed of the episode.
     pub seed: u64,
-    /// Actions taken until then.
+    /// Actions taken before the failure.
     pub length: u64,
-    /// What failed, in a line.
+    /// The failure in one line.
     pub reason: String,
 }
 
-/// How far a rollout has come.
+/// Progress of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Actions taken so far, all episodes together.
+    /// Actions taken so far in all episodes.
     pub steps: u64,
-    /// Episodes finished or failed.
+    /// Finished or failed episodes.
     pub episodes_done: usize,
-    /// Episodes planned.
+    /// Planned episodes.
     pub episodes: usize,
-    /// Episodes under way.
+    /// Running episodes.
     pub live: usize,
     /// Actions of the longest episode so far.
     pub longest: u64,
 }
 
-/// Every distribution that was played from, summed up for each episode.
+/// The action distributions of a rollout, summarized for each episode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlayedDistributions {
-    /// The environment's name of each bin's action.
+    /// The environment's action name for each bin.
     pub actions: Vec<String>,
-    /// Which bins are neighbours.
+    /// Order of the bins.
     pub order: BinOrder,
-    /// Smoothness, one for each episode of [`Rollout::episodes`].
+    /// Smoothness of each episode of [`Rollout::episodes`].
     pub smoothness: Vec<Pooled>,
     /// Sums of the distributions, `[episodes, n_bins]`.
     pub sums: Vec<Vec<f64>>,
 }
 
-/// What a rollout gave.
+/// The result of a rollout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rollout {
-    /// Every episode that came to its end, target by target, in order of their numbers.
+    /// All finished episodes, sorted by target and number.
     pub episodes: Vec<PlayedEpisode>,
-    /// How many of them are of each target.
+    /// Number of finished episodes of each target.
     pub finished: Vec<usize>,
-    /// The episodes whose environment failed, in the same order.
+    /// The failed episodes, in the same order.
     pub failed: Vec<FailedEpisode>,
-    /// Absent when the policy does not say what it draws from.
+    /// The action distributions; absent if the policy does not report them.
     pub played: Option<PlayedDistributions>,
-    /// Absent for discrete actions and for those without bounds.
+    /// Histograms of continuous actions. Absent for discrete actions and for actions without
+    /// bounds.
     pub histograms: Option<ActionHistograms>,
-    /// Actions taken, all episodes of `episodes` together.
+    /// Actions taken in all episodes of `episodes`.
     pub steps: u64,
-    /// Environments used at once, at most.
+    /// Maximum number of environments used in parallel.
     pub slots: usize,
-    /// Seconds from the first reset to the last step of the whole call, other players'
-    /// episodes included.
+    /// Seconds from the first reset to the last step of the whole call, including the episodes of
+    /// other players.
     pub wall_seconds: f64,
-    /// Where the time of the whole call went.
+    /// Breakdown of the time of the whole call.
     pub pace: Pace,
 }
 
-/// Who plays, and what.
+/// A policy and its episodes.
 pub struct Player<'a> {
-    /// Acts in all episodes of the plan.
+    /// The policy that acts in all episodes of the plan.
     pub policy: &'a mut dyn Policy,
     /// The episodes.
     pub plan: &'a Plan,
 }
 
-/// Why a rollout could not be finished.
+/// Errors of a rollout.
 #[derive(Debug, thiserror::Error)]
 pub enum RolloutError {
-    /// Nothing to play.
+    /// The plan has no episodes.
     #[error("nothing to play: {episodes} episodes for each of {targets} target returns")]
     Empty {
         /// Episodes per target.
@@ -187,10 +189,10 @@ pub enum RolloutError {
         /// Number of targets.
         targets: usize,
     },
-    /// A target return that is not a number.
-    #[error("a target return of {0} cannot be asked for")]
+    /// A target return is not finite.
+    #[error("invalid target return {0}: expected a finite number")]
     Target(f32),
-    /// A batch of no environments.
+    /// The batch has no environments.
     #[error("the batch has no environment")]
     NoEnvironment,
     /// A group of environments failed as a whole, or was misused.
@@ -199,42 +201,43 @@ pub enum RolloutError {
     /// The policy failed.
     #[error("the policy failed")]
     Policy(#[source] PolicyError),
-    /// The policy says it drew from what is no distribution.
+    /// The policy reported invalid action distributions.
     #[error(
-        "the policy says it drew {turns} actions from {numbers} numbers in rows of {n_bins}, \
-         which are no distributions over the environment's {n_actions} actions"
+        "the policy reported invalid action distributions: {numbers} probabilities in rows of \
+         {n_bins} for {turns} agents, expected one row for each agent over bins of the \
+         environment's {n_actions} actions"
     )]
     Played {
-        /// Agents that acted.
+        /// Number of agents that acted.
         turns: usize,
-        /// Numbers in all rows.
+        /// Number of probabilities in all rows.
         numbers: usize,
         /// Bins of each row.
         n_bins: usize,
-        /// What the environment takes.
+        /// Number of the environment's actions.
         n_actions: usize,
     },
-    /// The policy says it drew from a distribution with a number that is none.
-    #[error("the policy says it drew an action with a probability that is not a number")]
+    /// The policy reported a probability that is not a finite number.
+    #[error("the policy reported an action probability that is not a finite number")]
     Probability,
-    /// A thread that steps environments ended before its work.
+    /// A thread that steps environments ended too early.
     #[error("a thread that steps environments ended early")]
     Thread,
-    /// The caller's callback asked to stop; what was played until then is a biased sample
-    /// and is dropped.
+    /// The caller's callback stopped the rollout. The finished episodes are dropped, because they
+    /// are a biased sample.
     #[error("stopped after {done} of {episodes} episodes")]
     Stopped {
-        /// Episodes finished.
+        /// Finished episodes.
         done: usize,
-        /// Episodes planned.
+        /// Planned episodes.
         episodes: usize,
     },
 }
 
-/// Plays every episode of `plan`, as many at once as `env` has environments.
+/// Plays all episodes of `plan`, with one slot for each environment of `env`.
 ///
-/// Agent `i` of `policy` plays in environment `i`. `progress` is called after each step of
-/// the batch; breaking ends the rollout.
+/// Agent `i` of `policy` acts in environment `i`. `progress` is called after each step of the batch;
+/// a break ends the rollout.
 ///
 /// # Errors
 /// When the plan is empty, the environment or the policy fails, or `progress` breaks.
@@ -248,16 +251,16 @@ pub fn rollout(
     Ok(rollouts.swap_remove(0))
 }
 
-/// Plays every episode of every player in all environments of all `groups`, and returns one
-/// rollout for each player: what playing them apart gives, in less time.
+/// Plays all episodes of all players in the environments of all `groups`, and returns a rollout for
+/// each player. The results equal separate rollouts, but take less time.
 ///
-/// A policy acts at once for all its agents of a group. Environment `i` of group `g` is agent
-/// `i + n` of every policy, for the `n` environments of the groups before `g`. With one group
-/// policies and environments take turns; from two on, they work side by side. `progress` is
-/// called after each step of a group; breaking ends the rollout.
+/// A policy acts in one call for all its agents of a group. Environment `i` of group `g` is agent
+/// `i + n` of every policy, where `n` is the number of environments in the groups before `g`. With
+/// one group, policies and environments take turns. With several groups they work in parallel.
+/// `progress` is called after each step of a group; a break ends the rollout.
 ///
-/// Episodes whose environment failed alone ([`EnvError::Partly`]) are in
-/// [`Rollout::failed`]; the others are played to their end.
+/// Episodes whose environment failed alone ([`EnvError::Partly`]) are in [`Rollout::failed`]. The
+/// other episodes are played to their end.
 ///
 /// # Errors
 /// When a plan or a group is empty, a whole group or a policy fails, or `progress` breaks.
@@ -328,19 +331,19 @@ fn check(plan: &Plan) -> Result<(), RolloutError> {
     }
 }
 
-/// How a rollout stands, beside the groups and the policies.
+/// State of a rollout, without the groups and the policies.
 struct Game<'a> {
-    /// Empty for actions without names.
+    /// Names of discrete actions; empty for continuous actions.
     action_names: Vec<String>,
     queue: Queue<'a>,
-    /// One for each player.
+    /// The record of each player.
     records: Vec<Record<'a>>,
     clock: Clock,
     progress: Progress,
 }
 
 impl Game<'_> {
-    /// Begins the first episodes, spread evenly over the groups.
+    /// Starts the first episodes, spread evenly over the groups.
     fn begin(&mut self, groups: &mut [Group]) -> Result<(), RolloutError> {
         let most = groups.iter().map(Group::n_envs).max().unwrap_or(0);
         for env in 0..most {
@@ -351,8 +354,8 @@ impl Game<'_> {
         groups.iter_mut().try_for_each(|group| group.send(Vec::new()))
     }
 
-    /// Counts the steps of a group, and gives the slots whose episodes ended or failed their
-    /// next.
+    /// Counts the steps of a group, and assigns the next episodes to slots whose episodes finished
+    /// or failed.
     fn count(&mut self, group: &mut Group, seen: &Seen) {
         self.clock.stepping += seen.seconds;
         self.clock.live(self.progress.live);
@@ -365,24 +368,24 @@ impl Game<'_> {
             let Some(outcome) = step.outcome else { continue };
             slot.episode.outcome = outcome;
             record.played[slot.number] = Some(Ok(slot.episode.clone()));
-            self.go_on(group, env);
+            self.start_next(group, env);
         }
         for Failed { env, reason } in &seen.failed {
             let Some(slot) = group.slot(*env) else { continue };
             self.records[slot.player].played[slot.number] = Some(Err(slot.failed(reason.clone())));
-            self.go_on(group, *env);
+            self.start_next(group, *env);
         }
     }
 
-    /// Counts the episode in `env` as done, and begins the next there.
-    fn go_on(&mut self, group: &mut Group, env: usize) {
+    /// Counts the episode in `env` as done and starts the next one there.
+    fn start_next(&mut self, group: &mut Group, env: usize) {
         let next = self.queue.next();
         self.progress.episodes_done += 1;
         self.progress.live -= usize::from(next.is_none());
         group.begin(env, next);
     }
 
-    /// Lets each player act in the environments of a group that wait for an action.
+    /// Asks each player's policy for actions in the environments of a group that need one.
     fn act(
         &mut self,
         group: &Group,
@@ -422,10 +425,10 @@ impl Game<'_> {
     }
 }
 
-/// What one player has played.
+/// The episodes of one player so far.
 struct Record<'a> {
     plan: &'a Plan,
-    /// By number in the plan.
+    /// Results by number in the plan.
     played: Vec<Option<Result<PlayedEpisode, FailedEpisode>>>,
     tally: Option<Tally>,
     histograms: Option<ActionHistograms>,
@@ -473,7 +476,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Those of `all` that `keep` says.
+/// The elements of `all` whose `keep` is `true`.
 fn kept<T>(all: Vec<T>, keep: &[bool]) -> Vec<T> {
     all.into_iter().zip(keep).filter_map(|(one, keep)| keep.then_some(one)).collect()
 }

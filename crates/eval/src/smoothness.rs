@@ -1,21 +1,20 @@
-//! How smooth a categorical distribution is over ordered bins (Fourier head, eq. 3.1, 3.2).
+//! Smoothness of a categorical distribution over ordered bins (Fourier head, eq. 3.1, 3.2).
 //!
 //! `s(y) = Σ_{σ=1}^{100} 6/(π²σ²) · ‖y − g_σ ∗ y‖`: the distance to the distribution's own
-//! blurred copies, for blurs of 1 to 100 bins. Lower is smoother, and the uniform
-//! distribution's is 0. Only numbers for the same count of bins can be compared: the same
-//! shape in more bins has smaller ones.
+//! blurred copies, for blurs of 1 to 100 bins. Lower is smoother, and the uniform distribution has
+//! smoothness 0. Only values for the same number of bins can be compared, because the same shape
+//! has smaller values with more bins.
 //!
-//! The details are those of the released code, which the paper leaves open:
+//! The paper leaves some details open. They follow the released code:
 //! - the sum ends at σ = 100 and the weights are not renormalized: they sum to 0.99395;
 //! - `g_σ` is the Gaussian `exp(−x²/2σ²)` sampled at `x = −(m−1) ..= m−1` and divided by its
 //!   sum, for `m` bins;
-//! - bins lie on a ring: bin 0 and bin `m−1` are neighbours, and what the kernel has beyond
-//!   the ring is folded onto it;
-//! - the norm is L²; L¹ is what the paper compares it with;
-//! - over many distributions: the mean and the sample standard deviation of all of them
-//!   pooled, not of the means of seeds or episodes.
+//! - bins lie on a ring: bin 0 and bin `m−1` are neighbours, and the kernel's tails wrap around it;
+//! - the norm is L²; the paper compares it with L¹;
+//! - over many distributions: the mean and the sample standard deviation are computed over all of
+//!   them pooled, not over means of seeds or episodes.
 //!
-//! Here everything is computed in `f64`; the released code used the type of its input.
+//! All computations use `f64`. The released code uses the type of its input.
 
 use std::f64::consts::PI;
 
@@ -26,27 +25,26 @@ use crate::fourier_transform::{Complex, FourierTransform};
 /// The widest blur, in bins.
 pub const MAX_SIGMA: usize = 100;
 
-/// `6/(π²σ²)`: over all σ without end, these sum to 1.
+/// `6/(π²σ²)`. The infinite sum over σ is 1.
 pub fn weight(sigma: usize) -> f64 {
     6.0 / (PI * PI * (sigma * sigma) as f64)
 }
 
-/// The metric for distributions over `m` bins, with everything computed that depends on `m`
-/// alone.
+/// The metric for distributions over `m` bins, with precomputed factors.
 ///
-/// A blur on the ring is a circulant matrix, so it is diagonal in Fourier space: what is kept
-/// is, for each σ, the factor `1 − ĝ_σ(k)` that `y − g_σ ∗ y` puts on frequency `k`. By
-/// Parseval the L² norm is then a sum over frequencies.
+/// A blur on the ring is a circulant matrix, so it is diagonal in Fourier space. The factor
+/// `1 − ĝ_σ(k)` that `y − g_σ ∗ y` applies to frequency `k` is stored for each σ. By Parseval's
+/// theorem the L² norm is then a sum over frequencies.
 #[derive(Clone, Debug)]
 pub struct Smoothness {
     transform: FourierTransform,
-    /// `1 − ĝ_σ(k)` for `k = 0 ..= m/2`, σ by σ; real, and the same for `m − k`, because the
-    /// kernel is symmetric.
+    /// `1 − ĝ_σ(k)` for each σ and `k = 0 ..= m/2`. The kernel is symmetric, so the factors are real
+    /// and equal for `k` and `m − k`.
     removed: Vec<Vec<f64>>,
 }
 
 impl Smoothness {
-    /// For distributions over `m` bins.
+    /// The metric for distributions over `m` bins.
     ///
     /// # Panics
     /// When `m` is 0.
@@ -77,7 +75,7 @@ impl Smoothness {
     /// ```
     ///
     /// # Panics
-    /// When `pmf` has another number of bins.
+    /// When `pmf` does not have `m` bins.
     pub fn l2(&self, pmf: &[f64]) -> f64 {
         self.total(|sigma, spectrum| self.l2_of(sigma, spectrum), pmf)
     }
@@ -85,7 +83,7 @@ impl Smoothness {
     /// `s(y)` with the L¹ norm.
     ///
     /// # Panics
-    /// When `pmf` has another number of bins.
+    /// When `pmf` does not have `m` bins.
     pub fn l1(&self, pmf: &[f64]) -> f64 {
         self.total(|sigma, spectrum| self.l1_of(sigma, spectrum), pmf)
     }
@@ -93,7 +91,7 @@ impl Smoothness {
     /// `‖y − g_σ ∗ y‖₂` for one σ, without its weight.
     ///
     /// # Panics
-    /// When `pmf` has another number of bins, or `sigma` is not in `1 ..= 100`.
+    /// When `pmf` does not have `m` bins, or `sigma` is not in `1 ..= 100`.
     pub fn l2_at(&self, sigma: usize, pmf: &[f64]) -> f64 {
         self.l2_of(sigma, &self.transform.real(pmf))
     }
@@ -110,7 +108,7 @@ impl Smoothness {
             .zip(spectrum)
             .enumerate()
             .map(|(k, (removed, [re, im]))| {
-                // Frequencies k and m − k are as strong as each other.
+                // Frequencies k and m − k have equal magnitudes.
                 let copies = if k == 0 || 2 * k == m { 1.0 } else { 2.0 };
                 copies * removed * removed * (re * re + im * im)
             })
@@ -147,14 +145,14 @@ fn kernel_on_ring(m: usize, sigma: usize) -> Vec<f64> {
 /// Spectral entropy in bits (Inouye et al. 1991; Fourier head, eq. B.2): the Shannon entropy
 /// of the power spectrum `S_k`, divided by its sum, over the frequencies `k = 0 ..= m/2`.
 ///
-/// Frequency 0 is among them, and for a distribution it is by far the strongest. That, and
-/// the natural logarithm in place of the `log₂` which the paper writes, gives the numbers of
-/// its Table 4: multiply by `ln 2` to compare with them.
+/// Frequency 0 is included, and for a distribution it is by far the strongest. Including it
+/// reproduces Table 4 of the paper, with one difference: that table uses the natural logarithm,
+/// although the paper writes `log₂`. Multiply by `ln 2` to compare with it.
 ///
 /// ```
 /// use overtone_eval::smoothness::spectral_entropy;
 /// assert!(spectral_entropy(&[0.25; 4]).abs() < 1e-12); // frequency 0 alone
-/// // All of the frequencies 0, 1, 2 with equal power: log₂ 3.
+/// // The frequencies 0, 1 and 2 have equal power: log₂ 3.
 /// assert!((spectral_entropy(&[1.0, 0.0, 0.0, 0.0]) - 3f64.log2()).abs() < 1e-12);
 /// ```
 pub fn spectral_entropy(signal: &[f64]) -> f64 {
@@ -167,15 +165,15 @@ pub fn spectral_entropy(signal: &[f64]) -> f64 {
     shares.map(|share| share * share.recip().log2()).sum()
 }
 
-/// Mean and sample standard deviation of many numbers that are not kept.
+/// Running mean and sample standard deviation of many numbers.
 ///
-/// Joining the parts of a list gives what the whole list gives, up to rounding.
+/// Joining the parts of a list gives the same result as the whole list, up to rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pooled {
-    /// How many numbers.
+    /// Count of the numbers.
     pub n: u64,
-    /// Their mean; 0 when there is none.
+    /// Their mean; 0 if there are none.
     pub mean: f64,
     /// Sum of the squared deviations from the mean.
     pub squares: f64,
@@ -218,14 +216,14 @@ impl FromIterator<f64> for Pooled {
 mod tests {
     use super::*;
 
-    /// A distribution without a pattern.
+    /// Some irregular distribution.
     fn pmf(m: usize) -> Vec<f64> {
         let raw: Vec<f64> = (0..m).map(|j| ((j * j + 7) as f64).sin().abs()).collect();
         let sum: f64 = raw.iter().sum();
         raw.iter().map(|x| x / sum).collect()
     }
 
-    /// `y − g_σ ∗ y` as the definition says, tap by tap.
+    /// `y − g_σ ∗ y` by its definition, tap by tap.
     fn left_by_blur(pmf: &[f64], sigma: f64) -> Vec<f64> {
         let m = pmf.len() as i64;
         let tap = |x: i64| (-(x * x) as f64 / (2.0 * sigma * sigma)).exp();
@@ -236,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_norms_are_those_of_the_definition() {
+    fn the_norms_equal_their_definition() {
         for m in [1, 2, 5, 18, 32] {
             let (metric, pmf) = (Smoothness::new(m), pmf(m));
             let (mut l2, mut l1) = (0.0, 0.0);
@@ -253,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn turning_or_mirroring_the_ring_changes_nothing_and_scaling_scales() {
+    fn rotation_and_reflection_change_nothing_and_scaling_scales() {
         let (metric, mut pmf) = (Smoothness::new(18), pmf(18));
         let (l2, l1) = (metric.l2(&pmf), metric.l1(&pmf));
         let check = |pmf: &[f64], factor: f64| {
@@ -298,8 +296,8 @@ mod tests {
     }
 
     #[test]
-    fn spectral_entropy_is_that_of_its_tones() {
-        // 1 + cos at frequency 1 of 8: powers 64 and 16, that is 4/5 and 1/5.
+    fn spectral_entropy_of_two_frequencies() {
+        // 1 + cos at frequency 1 of 8 has powers 64 and 16, or 4/5 and 1/5 of the total.
         let signal: Vec<f64> = (0..8).map(|j| 1.0 + (PI * f64::from(j) / 4.0).cos()).collect();
         let expected = -(0.8 * 0.8f64.log2() + 0.2 * 0.2f64.log2());
         assert!((spectral_entropy(&signal) - expected).abs() < 1e-12);

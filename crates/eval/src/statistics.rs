@@ -1,12 +1,11 @@
-//! Statistics over runs and tasks: point estimates that few runs do not mislead, and intervals
-//! that say how far they can be trusted.
+//! Statistics over runs and tasks: robust point estimates and their confidence intervals.
 //!
-//! After Agarwal et al. 2021, *Deep Reinforcement Learning at the Edge of the Statistical
-//! Precipice*; the numbers are those of its library `rliable` (1.2.0). Scores are `x[m][n]`:
-//! run `n` (a training seed) of task `m`, with `N` runs of each of `M` tasks. Scores of several
-//! tasks must be in common units to be put together: normalized ones.
+//! They follow Agarwal et al. 2021, *Deep Reinforcement Learning at the Edge of the Statistical
+//! Precipice*, and equal the numbers of its library `rliable` (1.2.0). Scores are `x[m][n]`: run `n`
+//! (a training seed) of task `m`, with `N` runs of each of `M` tasks. Aggregates over tasks need
+//! normalized scores, so that all tasks have the same units.
 //!
-//! | what | formula |
+//! | statistic | formula |
 //! | --- | --- |
 //! | [`mean`] | `1/M Σ_m x̄_m` with `x̄_m = 1/N Σ_n x[m][n]` |
 //! | [`median`] | the median of the task means `x̄_m` |
@@ -15,8 +14,8 @@
 //! | [`profile`](performance_profile) | `F̂(τ) = 1/(MN) Σ 1[x[m][n] > τ]` |
 //! | [`improvement`](probability_of_improvement) | `P(X > Y) = 1/M Σ_m 1/(NK) Σ_{n,k} S(x[m][n], y[m][k])`, `S` 1, ½, 0 for greater, equal, less |
 //!
-//! Intervals are percentiles of a stratified bootstrap ([`Bootstrap`]). With one run of each
-//! task nothing is known about other runs: there is no interval then.
+//! Intervals are percentiles of a stratified bootstrap ([`Bootstrap`]). With one run of each task
+//! there is no interval, because the variation between runs is unknown.
 
 mod aggregate;
 mod bootstrap;
@@ -30,36 +29,36 @@ pub use improvement::{improvement, probability_of_improvement};
 pub use matrix::ScoreMatrix;
 pub use profile::{ProfilePoint, performance_profile};
 
-/// Why scores have no statistics.
+/// Errors of statistics.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum StatisticsError {
-    /// There is no task.
-    #[error("there are no scores")]
+    /// There are no tasks.
+    #[error("expected the scores of at least one task")]
     NoTask,
-    /// A task without a run.
-    #[error("there is no run of `{task}`")]
+    /// A task has no runs.
+    #[error("expected at least one run of `{task}`")]
     NoRun {
         /// The task.
         task: String,
     },
-    /// A task that is there twice.
-    #[error("`{task}` is there twice")]
+    /// A task appears twice.
+    #[error("`{task}` appears twice")]
     Twice {
         /// The task.
         task: String,
     },
-    /// Tasks of unequal numbers of runs: pooled, those with more would count more.
-    #[error("`{task}` has {got} runs, the tasks before it {expected}")]
+    /// Tasks have different numbers of runs. In a pool, tasks with more runs would count more.
+    #[error("`{task}` has {got} runs, expected {expected} like the tasks before it")]
     Unequal {
         /// The first task that differs.
         task: String,
-        /// Runs of the first task.
+        /// Number of runs of the first task.
         expected: usize,
-        /// Its runs.
+        /// Number of runs of this task.
         got: usize,
     },
-    /// A score that is no finite number.
-    #[error("run {run} of `{task}` has the score {score}")]
+    /// A score is not finite.
+    #[error("run {run} of `{task}` has the score {score}, expected a finite number")]
     NotFinite {
         /// The task.
         task: String,
@@ -68,26 +67,26 @@ pub enum StatisticsError {
         /// The score.
         score: f64,
     },
-    /// A threshold that is no number.
-    #[error("a threshold is {0}")]
+    /// A threshold is not a valid number.
+    #[error("invalid threshold {0}: expected a number")]
     Threshold(f64),
-    /// Two sets of scores that are not of the same tasks in the same order.
+    /// Two sets of scores have different tasks, or another order of tasks.
     #[error("tasks differ: {x:?} and {y:?}")]
     OtherTasks {
-        /// Tasks of the one.
+        /// Tasks of the first set.
         x: Vec<String>,
-        /// Tasks of the other.
+        /// Tasks of the second set.
         y: Vec<String>,
     },
-    /// A bootstrap of too few replications, or too many.
-    #[error("{got} bootstrap replications: there must be 1 to {most}")]
+    /// The number of bootstrap replications is out of range.
+    #[error("invalid number of bootstrap replications {got}: expected 1 to {most}")]
     Replications {
-        /// How many were asked for.
+        /// The given number.
         got: usize,
-        /// How many there may be.
+        /// The maximum.
         most: usize,
     },
-    /// A bootstrap of no share.
-    #[error("a bootstrap for a level of {0}: it must lie between 0 and 1")]
+    /// The confidence level is out of range.
+    #[error("invalid confidence level {0}: expected a number between 0 and 1")]
     Level(f64),
 }

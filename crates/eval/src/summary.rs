@@ -2,20 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is said about a list of numbers, such as the returns of all episodes.
+/// Summary statistics of a list of numbers, such as the returns of all episodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
-    /// How many numbers.
+    /// Count of the numbers.
     pub n: usize,
-    /// Their mean.
+    /// Mean.
     pub mean: f64,
     /// Sample standard deviation (`ddof` 1: divided by `n - 1`); absent for fewer than two.
     pub sd: Option<f64>,
-    /// Median; between the middle two for an even count.
+    /// Median; the mean of the middle two for an even count.
     pub median: f64,
-    /// Interquartile mean: the mean without the `⌊n/4⌋` smallest and as many largest (Agarwal
-    /// et al. 2021).
+    /// Interquartile mean: the mean without the `⌊n/4⌋` smallest and the `⌊n/4⌋` largest numbers
+    /// (Agarwal et al. 2021).
     pub iqm: f64,
     /// Smallest.
     pub min: f64,
@@ -24,7 +24,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarizes `values`; `None` when there is none, or one is not finite.
+    /// The summary of `values`; `None` if `values` is empty or contains a non-finite number.
     ///
     /// ```
     /// use overtone_eval::Summary;
@@ -51,15 +51,14 @@ impl Summary {
         })
     }
 
-    /// `mean ± sd` with as many [`digits`] as its largest number asks for; the mean alone for one
-    /// number.
+    /// `mean ± sd` with [`digits`] decimals; the mean alone for one number.
     pub fn with_spread(&self) -> String {
         spread(self.mean, self.sd, digits([self]))
     }
 }
 
-/// Digits after the point with which numbers of a table are written: three of the largest one, and
-/// at least one after the point.
+/// Decimals for a table's numbers: three significant digits of the largest number, and at least one
+/// decimal.
 pub fn digits<'a>(summaries: impl IntoIterator<Item = &'a Summary>) -> usize {
     let ends = summaries.into_iter().flat_map(|summary| [summary.min.abs(), summary.max.abs()]);
     let largest = ends.fold(0.0, f64::max);
@@ -67,7 +66,7 @@ pub fn digits<'a>(summaries: impl IntoIterator<Item = &'a Summary>) -> usize {
     (2.0 - before).clamp(1.0, 9.0) as usize
 }
 
-/// A number with `digits` after the point, without the sign of what is rounded to zero.
+/// A number with `digits` decimals. Numbers that round to zero have no sign.
 pub fn fixed(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
     match text.strip_prefix('-') {
@@ -76,7 +75,7 @@ pub fn fixed(value: f64, digits: usize) -> String {
     }
 }
 
-/// `mean ± sd`, the mean alone where there is no deviation.
+/// `mean ± sd`, or the mean alone without a deviation.
 pub fn spread(mean: f64, sd: Option<f64>, digits: usize) -> String {
     match sd {
         Some(sd) => format!("{} ± {sd:.digits$}", fixed(mean, digits)),
@@ -84,16 +83,16 @@ pub fn spread(mean: f64, sd: Option<f64>, digits: usize) -> String {
     }
 }
 
-/// The median of numbers in ascending order, of which there is at least one.
+/// The median of a non-empty list in ascending order.
 pub(crate) fn middle(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
 }
 
-/// Interquartile mean, the 25 % trimmed mean: of `n` numbers the `⌊n/4⌋` smallest and as many
-/// largest are left out (Agarwal et al. 2021; `scipy.stats.trim_mean(x, 0.25)`).
+/// Interquartile mean: the mean without the `⌊n/4⌋` smallest and the `⌊n/4⌋` largest of `n` numbers
+/// (Agarwal et al. 2021). It is the 25 % trimmed mean, `scipy.stats.trim_mean(x, 0.25)`.
 ///
-/// `sorted` is in ascending order and not empty.
+/// `sorted` must be in ascending order and not empty.
 pub(crate) fn interquartile_mean(sorted: &[f64]) -> f64 {
     let cut = sorted.len() / 4;
     let middle = &sorted[cut..sorted.len() - cut];
@@ -113,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn small_numbers_have_more_digits() {
-        let told = |values: &[f64]| Summary::of(values).unwrap().with_spread();
-        assert_eq!(told(&[480.0, 520.0]), "500.0 ± 28.3");
-        assert_eq!(told(&[1.0, 0.5]), "0.75 ± 0.35");
-        assert_eq!(told(&[-0.012, -0.008]), "-0.0100 ± 0.0028");
-        assert_eq!(told(&[0.0]), "0.0");
+    fn small_numbers_have_more_decimals() {
+        let text = |values: &[f64]| Summary::of(values).unwrap().with_spread();
+        assert_eq!(text(&[480.0, 520.0]), "500.0 ± 28.3");
+        assert_eq!(text(&[1.0, 0.5]), "0.75 ± 0.35");
+        assert_eq!(text(&[-0.012, -0.008]), "-0.0100 ± 0.0028");
+        assert_eq!(text(&[0.0]), "0.0");
         let of = |value: f64| Summary::of(&[value]).unwrap();
-        assert_eq!(digits([&of(0.1), &of(-30.0)]), 1, "one number of digits for a table");
+        assert_eq!(digits([&of(0.1), &of(-30.0)]), 1, "all numbers of a table share the decimals");
     }
 
     #[test]
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deviation_is_the_samples() {
+    fn the_deviation_is_the_sample_deviation() {
         // Deviations from 4: -2, -1, 0, 3; squares sum to 14; 14 / 3.
         let summary = Summary::of(&[2.0, 3.0, 4.0, 7.0]).unwrap();
         assert!((summary.sd.unwrap() - (14.0f64 / 3.0).sqrt()).abs() < 1e-12);
@@ -142,8 +141,8 @@ mod tests {
     }
 
     #[test]
-    fn the_interquartile_mean_leaves_out_whole_numbers_at_both_ends() {
-        // n = 6: one at each end; (2 + 3 + 4 + 50) / 4. n = 3: none.
+    fn the_interquartile_mean_omits_whole_numbers_at_both_ends() {
+        // n = 6 omits one number at each end: (2 + 3 + 4 + 50) / 4. n = 3 omits none.
         let iqm = |values: &[f64]| Summary::of(values).unwrap().iqm;
         assert!((iqm(&[50.0, 4.0, 3.0, 2.0, 1.0, 60.0]) - 14.75).abs() < 1e-12);
         assert!((iqm(&[9.0, 1.0, 2.0]) - 4.0).abs() < 1e-12);

@@ -1,7 +1,7 @@
-//! Plain tables: for a terminal, as Markdown, as CSV.
+//! Plain tables as terminal text, Markdown and CSV.
 //!
-//! For a terminal, columns are aligned to the right, two spaces between them; elsewhere those of
-//! numbers are, and words begin at the left.
+//! In a terminal all columns are right-aligned, with two spaces between them. In Markdown, columns
+//! of numbers are right-aligned and other columns are left-aligned.
 
 use std::fmt;
 
@@ -12,36 +12,35 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these column names.
+    /// An empty table with these column names.
     pub fn new(header: &[&str]) -> Self {
         Self { rows: vec![header.iter().map(|name| name.to_string()).collect()] }
     }
 
-    /// Adds a row; missing cells are empty, those past the last column are dropped.
+    /// Adds a row. Missing cells are empty, and extra cells are dropped.
     pub fn row(&mut self, mut cells: Vec<String>) {
         cells.resize(self.rows[0].len(), String::new());
         self.rows.push(cells);
     }
 
-    /// Whether there is no row under the header.
+    /// Whether the table has only a header.
     pub fn is_empty(&self) -> bool {
         self.rows.len() < 2
     }
 
-    /// The header, and the rows under it.
+    /// The header and the rows below it.
     pub fn rows(&self) -> &[Vec<String>] {
         &self.rows
     }
 
-    /// Whether most of a column's cells that hold something are numbers, with their intervals
-    /// and spreads.
+    /// Whether most non-empty cells of a column are numbers, including intervals and spreads.
     pub fn is_of_numbers(&self, column: usize) -> bool {
         let cells = self.rows.iter().skip(1).map(|row| row[column].as_str());
-        let told: Vec<&str> = cells.filter(|cell| !matches!(*cell, "" | "-")).collect();
-        2 * told.iter().filter(|cell| is_number(cell)).count() > told.len()
+        let filled: Vec<&str> = cells.filter(|cell| !matches!(*cell, "" | "-")).collect();
+        2 * filled.iter().filter(|cell| is_number(cell)).count() > filled.len()
     }
 
-    /// The table in Markdown.
+    /// The table as Markdown.
     pub fn to_markdown(&self) -> String {
         let mut text = String::new();
         for (index, row) in self.rows.iter().enumerate() {
@@ -68,9 +67,9 @@ impl Table {
     }
 }
 
-/// Whether a cell is a number, or several: `-12.0 [-85.0, +62.0]`, `1 ± 2`, `3 to 5`, `90 %`.
+/// Whether a cell contains only numbers: `-12.0 [-85.0, +62.0]`, `1 ± 2`, `3 to 5`, `90 %`.
 fn is_number(cell: &str) -> bool {
-    // Markdown puts a backslash before a bracket.
+    // Brackets are escaped with a backslash in Markdown.
     let apart = [' ', ',', '[', ']', '(', ')', '\\'];
     let mut words = cell.split(apart).filter(|word| !matches!(*word, "" | "±" | "to" | "-" | "%"));
     cell.contains(|c: char| c.is_ascii_digit()) && words.all(|word| word.parse::<f64>().is_ok())
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_numbers_are_told_from_words() {
+    fn columns_of_numbers_are_recognized() {
         #[track_caller]
         fn check(cells: &[&str], of_numbers: bool) {
             let mut table = Table::new(&["c"]);
@@ -116,7 +115,7 @@ mod tests {
         check(&["3 to 5"], true);
         check(&["1.0 \\[0.5, 2.0\\]"], true);
         check(&["1e-6 (18)", "-"], true);
-        // A run's name begins with its day.
+        // The name of a run begins with a date.
         check(&["2026-11-20-hopper-s1"], false);
         check(&["0.25", "max_then_area", "false"], false);
         check(&["-", ""], false);
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_and_csv_keep_cells_apart() {
+    fn markdown_and_csv_escape_separators() {
         let mut table = Table::new(&["a|b", "c"]);
         table.row(vec!["1,5".into(), "say \"x\"".into()]);
         assert_eq!(table.to_markdown(), "| a\\|b | c |\n| ---: | --- |\n| 1,5 | say \"x\" |\n");

@@ -1,4 +1,4 @@
-//! The ablation of a protocol: pairs, what is the same, and the page.
+//! The ablation of a protocol: paired differences, identical episodes, and the page.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -20,7 +20,7 @@ fn game(name: &str) -> Task {
 
 const QUICK: Bootstrap = Bootstrap { replications: 2000, level: 0.95, seed: 1 };
 
-/// Random play in a corridor, with these returns in place of its own.
+/// An evaluation of random actions in a corridor, with its returns replaced by `returns`.
 fn evaluation(returns: &[f64]) -> Evaluation {
     let plan = Plan::new(returns.len(), vec![32.0], 1, ReturnUnits::Clipped);
     let mut env = Corridor::new(4, 6, 12, 0.2);
@@ -51,14 +51,14 @@ fn compare(matched: &Evaluation, other: &Evaluation) -> AblationResult {
 }
 
 #[test]
-fn differences_are_of_the_same_episodes() {
-    // Far apart from each other, and each 10 or 20 more: a small interval around 15.
+fn differences_are_paired_by_episode() {
+    // The returns vary widely, but each is higher by 10 or 20: a small interval around 15.
     let matched = evaluation(&[0.0, 1000.0, 500.0, 9000.0]);
     let other = evaluation(&[10.0, 1020.0, 510.0, 9020.0]);
     let AblationResult::Played { raw_return, difference, pairs, identical, failed } =
         compare(&matched, &other)
     else {
-        panic!("it was played")
+        panic!("expected a result with scores")
     };
     assert_eq!((raw_return.mean, difference.value, pairs), (2640.0, 15.0, 4));
     let interval = difference.interval.unwrap();
@@ -66,26 +66,26 @@ fn differences_are_of_the_same_episodes() {
     assert!(interval.low < 15.0 && 15.0 < interval.high, "{interval:?}");
     assert_eq!((identical, failed), (false, 0));
 
-    // An episode that ended under one of them alone is in no pair.
+    // An episode that finished under only one protocol is not in a pair.
     let mut cut = other;
     cut.episodes.remove(3);
     let AblationResult::Played { difference, pairs, .. } = compare(&matched, &cut) else {
-        panic!("it was played")
+        panic!("expected a result with scores")
     };
     assert_eq!(pairs, 3);
     assert!((difference.value - 40.0 / 3.0).abs() < 1e-9, "{difference:?}");
-    // None that ended under both: no number, and no error that takes the other rows along.
+    // If no episode finished under both protocols, there is a reason instead of an error.
     cut.episodes.retain(|episode| episode.episode == 0);
     let mut rest = matched;
     rest.episodes.remove(0);
     let AblationResult::NotPlayed { reason } = compare(&rest, &cut) else {
-        panic!("there is nothing to compare")
+        panic!("expected no comparison")
     };
     sentences::check(&reason);
 }
 
 #[test]
-fn the_same_episodes_are_said_to_be_the_same() {
+fn identical_episodes_are_recognized() {
     let matched = evaluation(&[20.0, 40.0, 0.0]);
     let same = compare(&matched, &matched);
     assert!(matches!(same, AblationResult::Played { identical: true, .. }), "{same:?}");
@@ -96,7 +96,7 @@ fn the_same_episodes_are_said_to_be_the_same() {
 }
 
 #[test]
-fn the_page_tells_every_row() {
+fn the_page_has_every_row() {
     let matched = evaluation(&[20.0, 40.0, 0.0]);
     let mut ablation = Ablation::new(&matched, QUICK).unwrap();
     let reason = |words: &str| words.to_owned();
@@ -119,21 +119,21 @@ fn the_page_tells_every_row() {
     ablation.write(&path).unwrap();
     let page = std::fs::read_to_string(&path).unwrap();
     for part in [
-        "# What the protocol is worth: Seaquest",
+        "# Effect of the protocol's settings: Seaquest",
         "difference [95 % interval]",
         "| matched |  |  | 3 | 20.0 ± 20.0 |  |",
         "| sticky | a | b | 3 | 30.0 ± 20.0 | +10.0 [+10.0, +10.0] |",
         "| integer | a | b | 3 | 20.0 ± 20.0 | 0: the same episodes |",
-        "| fed_back | a | b |  |  | same, not played |",
+        "| fed_back | a | b |  |  | same, not evaluated |",
         "- fed_back: same, because the head has no order.",
-        "- reset: not played, because the emulator cannot.",
+        "- reset: not evaluated, because the emulator cannot.",
         "- sticky: sticky matters.",
-        "the same 3 episodes (seed 1) and asks for 32",
+        "the same 3 episodes (seed 1) and target 32",
     ] {
         assert!(page.contains(part), "no {part:?} in\n{page}");
     }
     let json = std::fs::read_to_string(path.with_extension("json")).unwrap();
     assert_eq!(serde_json::from_str::<Ablation>(&json).unwrap(), ablation);
     let files = std::fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(files, 2, "nothing is left beside them");
+    assert_eq!(files, 2, "there are no other files");
 }

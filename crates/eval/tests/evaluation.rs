@@ -1,4 +1,4 @@
-//! The report: its numbers, its file, its text.
+//! The report of an evaluation: statistics, file and text.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,7 +32,7 @@ fn plan() -> Plan {
     Plan {
         episodes: 6,
         targets: vec![1.0, 2.5],
-        seed: u64::MAX - 1, // does not fit a 64-bit float: must survive the file
+        seed: u64::MAX - 1, // a 64-bit float cannot represent it, but the file must preserve it
         return_units: ReturnUnits::Clipped,
     }
 }
@@ -43,7 +43,7 @@ fn played() -> Rollout {
     rollout(&mut env, &mut policy, &plan(), &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
-/// As if the environments of these episodes, by number in the plan, had died.
+/// A report in which the episodes with these numbers in the plan have failed.
 fn with_failed(numbers: &[usize]) -> Result<Evaluation, ReportError> {
     let mut played = played();
     for &number in numbers.iter().rev() {
@@ -73,7 +73,7 @@ fn setting() -> Setting {
 }
 
 #[test]
-fn statistics_are_those_of_the_episodes_listed() {
+fn statistics_match_the_listed_episodes() {
     let report = evaluation();
     assert_eq!(report.episodes.len(), 12);
     for (target, episodes) in report.targets.iter().zip(report.episodes.chunks(6)) {
@@ -92,13 +92,13 @@ fn statistics_are_those_of_the_episodes_listed() {
 }
 
 #[test]
-fn a_report_reads_back_and_leaves_nothing_beside_it() {
+fn a_report_round_trips_without_leftover_files() {
     let folder = std::env::temp_dir().join(format!("overtone-report-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("evaluation.json");
     let report = evaluation();
     report.write(&path).unwrap();
-    report.write(&path).unwrap(); // over an older one
+    report.write(&path).unwrap(); // replaces the older file
     let read = Evaluation::read(&path).unwrap();
     assert_eq!(read, report);
     let names: Vec<_> =
@@ -125,20 +125,20 @@ fn the_text_names_the_convention_and_every_target() {
 }
 
 #[test]
-fn smoothness_and_actions_of_a_target_are_those_of_all_its_steps() {
+fn smoothness_and_actions_are_pooled_over_all_steps_of_a_target() {
     let sums = |first: f64, last: f64| {
         let mut sums = vec![0.0; 18];
         (sums[0], sums[17]) = (first, last);
         sums
     };
-    // Six episodes a target. The first target's steps: 1, 2 and 6, in two episodes; mean 3,
-    // squared deviations 4 + 1 + 9. The second's: 5.
+    // Six episodes for each target. The steps of the first target are 1, 2 and 6, in two episodes:
+    // mean 3, squared deviations 4 + 1 + 9. The second target has one step: 5.
     let episodes = [&[1.0, 2.0][..], &[], &[6.0], &[], &[], &[], &[5.0], &[], &[], &[], &[], &[]];
     let report = with_distributions(Some(PlayedDistributions {
         actions: (0..18).map(|action| format!("action {action}")).collect(),
         order: BinOrder::Compass,
         smoothness: episodes.map(|steps| steps.iter().copied().collect::<Pooled>()).to_vec(),
-        // A step of action 0 and two of action 17; a step between them.
+        // First target: one step of action 0 and two of action 17. Second: both with probability ½.
         sums: (0..12)
             .map(|episode| match episode {
                 0 => sums(1.0, 1.0),
@@ -165,9 +165,9 @@ fn smoothness_and_actions_of_a_target_are_those_of_all_its_steps() {
     {
         assert!(text.contains(part), "no {part:?} in\n{text}");
     }
-    assert!(!evaluation().to_text().contains("smoothness"), "nothing to say");
+    assert!(!evaluation().to_text().contains("smoothness"), "the report has no distributions");
 
-    // It survives the file, and a report from before reads as one that does not say.
+    // The file preserves both. A report without these keys is read as one without distributions.
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(serde_json::from_value::<Evaluation>(json.clone()).unwrap(), report);
     let mut before = json;
@@ -182,7 +182,7 @@ fn smoothness_and_actions_of_a_target_are_those_of_all_its_steps() {
 }
 
 #[test]
-fn failed_episodes_are_told_and_in_no_number() {
+fn failed_episodes_are_reported_but_not_in_the_statistics() {
     let (sound, report) = (evaluation(), with_failed(&[1, 4, 7]).unwrap());
     assert_eq!((report.targets[0].raw_return.n, report.targets[1].raw_return.n), (4, 5));
     let kept = [0, 2, 3, 5].map(|number| sound.episodes[number].raw_return);
@@ -195,16 +195,16 @@ fn failed_episodes_are_told_and_in_no_number() {
     assert!(report.to_text().contains(&format!("WARNING: {warning}")));
     assert!(sound.warning().is_none() && !sound.to_text().contains("WARNING"));
 
-    // They survive the file, which says nothing of them where there is none.
+    // The file preserves them, and omits the key if no episode failed.
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(serde_json::from_str::<Evaluation>(&json).unwrap(), report);
     assert!(!serde_json::to_string(&sound).unwrap().contains("failed"));
 
-    // A target without an episode is left out, and nothing at all is an error.
+    // A target without a finished episode is omitted. A report without any is an error.
     let half = with_failed(&[6, 7, 8, 9, 10, 11]).unwrap();
     assert_eq!((half.targets.len(), half.targets[0].target_return), (1, 1.0));
-    // The first target return is known whichever failed.
-    let first = |report: &Evaluation| report.first_target().map(|told| told.target_return);
+    // The first target is known even if its episodes or other episodes failed.
+    let first = |report: &Evaluation| report.first_target().map(|result| result.target_return);
     let other = with_failed(&[0, 1, 2, 3, 4, 5]).unwrap();
     assert_eq!([first(&sound), first(&half), first(&other)], [Some(1.0), Some(1.0), None]);
     assert_eq!(other.targets[0].target_return, 2.5);
@@ -214,7 +214,7 @@ fn failed_episodes_are_told_and_in_no_number() {
 }
 
 #[test]
-fn differences_are_told_with_their_consequences() {
+fn differences_are_listed_with_their_consequences() {
     let difference = Difference {
         setting: "simulation.sticky_probability".into(),
         trained: "0.25".into(),
@@ -222,15 +222,15 @@ fn differences_are_told_with_their_consequences() {
         consequence: "scores are not comparable".into(),
     };
     let line = "  simulation.sticky_probability 0, trained with 0.25: scores are not comparable\n";
-    let told = |differences: Vec<Difference>| {
+    let text_of = |differences: Vec<Difference>| {
         let mut report = evaluation();
         report.setting.differences = differences;
         let json = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<Evaluation>(&json).unwrap(), report);
         report.to_text()
     };
-    let text = told(vec![difference]);
-    assert!(text.contains("otherwise than recorded") && text.contains(line), "{text}");
-    let text = told(Vec::new());
+    let text = text_of(vec![difference]);
+    assert!(text.contains("differences from the recorded data") && text.contains(line), "{text}");
+    let text = text_of(Vec::new());
     assert!(text.contains("no setting differs"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! The reference's smoothness of single distributions; see `crates/testkit/golden`.
+//! Smoothness of single distributions compared with the reference (`crates/testkit/golden`).
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -6,7 +6,7 @@ use overtone_eval::{Pooled, Smoothness};
 use overtone_testkit::{Golden, golden};
 use serde_json::Value;
 
-/// Absolute; a distribution's smoothness is at most about 1.4 (L¹).
+/// Absolute tolerance. The smoothness of a distribution is at most about 1.4 (L¹).
 const TOLERANCE: f64 = 1e-12;
 
 #[test]
@@ -19,9 +19,10 @@ fn smoothness_of_distributions() {
         let expected: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
         let mut largest: f64 = 0.0;
         let mut check = |what: String, got: f64, expected: &Value| {
-            let expected = expected.as_f64().unwrap_or_else(|| panic!("{what}: no number"));
-            assert!((got - expected).abs() < TOLERANCE, "{what}: got {got:e}, not {expected:e}");
-            largest = largest.max((got - expected).abs());
+            let expected = expected.as_f64().unwrap_or_else(|| panic!("{what}: expected a number"));
+            let off = (got - expected).abs();
+            assert!(off < TOLERANCE, "{what}: expected {expected:e}, got {got:e}");
+            largest = largest.max(off);
         };
 
         let cases = expected["cases"].as_object().unwrap();

@@ -1,5 +1,5 @@
-//! The statistics of `rliable` 1.2.0 on the same scores; `scripts/peers/rliable_golden.py` makes
-//! the file.
+//! Statistics compared with `rliable` 1.2.0 on the same scores. `scripts/peers/rliable_golden.py`
+//! writes the golden file.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -8,11 +8,12 @@ use overtone_eval::statistics::{
 };
 use serde_json::Value;
 
-/// Relative to the larger of 1 and the number, for what is not random. Largest seen: 3e-16.
+/// Tolerance of deterministic values, relative to the larger of 1 and the number. Largest seen:
+/// 3e-16.
 const EXACT: f64 = 1e-12;
 
-/// Of the ends of intervals, beyond the range of rliable's seeds, relative to that range: ours
-/// of 50,000 replications still spread, by a seventh of what theirs of 1,000 do.
+/// Tolerance of interval ends outside the range over rliable's seeds, relative to that range. Our
+/// 50,000 replications still vary, by a seventh of the variation of rliable's 1,000.
 const BEYOND: f64 = 0.1;
 
 fn golden() -> Value {
@@ -29,8 +30,8 @@ fn matrix(value: &Value) -> ScoreMatrix {
     ScoreMatrix::new(tasks.map(|(task, runs)| (task.to_string(), numbers(runs)))).unwrap()
 }
 
-/// Compares estimates with rliable's values, and with the range that its ends of intervals have
-/// over bootstrap seeds.
+/// Compares estimates with rliable's values, and interval ends with their range over rliable's
+/// bootstrap seeds.
 #[derive(Default)]
 struct Check {
     largest: f64,
@@ -42,7 +43,7 @@ impl Check {
         assert_eq!(got.len(), expected.len(), "{what}");
         for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
             let off = (got.value - expected).abs() / expected.abs().max(1.0);
-            assert!(off < EXACT, "{what} {i}: {} for {expected}", got.value);
+            assert!(off < EXACT, "{what} {i}: expected {expected}, got {}", got.value);
             self.largest = self.largest.max(off);
             let Some(interval) = got.interval else {
                 assert!(ends.is_null(), "{what}: rliable has an interval");
@@ -50,7 +51,7 @@ impl Check {
             };
             for (end, got) in [("low", interval.low), ("high", interval.high)] {
                 let range = numbers(&ends[end][i]);
-                // Where all of rliable's seeds agree, rounding alone is left.
+                // If all of rliable's seeds agree, only rounding differs.
                 let slack = BEYOND * (range[1] - range[0]) + 1e-9;
                 let inside = range[0] - slack..=range[1] + slack;
                 assert!(inside.contains(&got), "{what} {i} {end}: {got} is not in {range:?}");

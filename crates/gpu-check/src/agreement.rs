@@ -1,4 +1,4 @@
-//! The same training, dropout included, on the device and on the CPU.
+//! Comparison of the same training, including dropout, on the device and on the CPU.
 
 use anyhow::Result;
 use overtone_model::{
@@ -17,25 +17,27 @@ use super::{
     synthetic::{ADAM, batch, config, model},
 };
 
-/// Losses of the first steps, relative. Between the two forms on the CPU 2e-6 was seen.
+/// Relative tolerance of the first losses. The two forms on the CPU differ by 2e-6.
 const LOSSES: f64 = 1e-2;
 const FIRST: usize = 10;
-/// The mean loss of all steps, relative: training carries rounding on, and single losses of a
-/// Fourier head are far apart, at actions whose density is near zero.
+/// Relative tolerance of the mean loss of all steps. Rounding errors accumulate in training, and
+/// single losses of a Fourier head differ much for actions with a density near zero.
 const MEAN: f64 = 2e-2;
-/// The mean loss of training in `bf16`, relative to `f32`.
+/// Relative tolerance of the mean loss in `bf16` compared with `f32`.
 const MEAN_BF16: f64 = 5e-2;
-/// How far weights have moved apart, relative to how far they have moved.
+/// Tolerance of the distance between the final weights, relative to the distance from start to end.
 const WEIGHTS: f64 = 0.2;
 const BATCH: usize = 2;
 const CONTEXT: usize = 6;
 const LEARNING_RATE: f64 = 1e-4;
 
+/// Compares training on `device` with the CPU.
+///
 /// # Errors
 /// When a model cannot be made.
 pub fn check(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
     let cpu = Device::flex();
-    // On the CPU itself the plain operations are the other side.
+    // On the CPU, fused operations are compared with plain operations.
     let form = if is_cpu(device) { Form::Reference } else { Form::Auto };
     let steps = scale.compared_steps;
     let mut rows = Vec::new();
@@ -68,13 +70,13 @@ struct Trained {
 }
 
 impl Trained {
-    /// The relative difference of the mean losses.
+    /// Relative difference of the mean losses.
     fn mean_apart(&self, other: &Self) -> f64 {
         let [own, other] = [self, other].map(|trained| [trained.losses.iter().sum::<f64>()]);
         relative(&own, &other)
     }
 
-    /// The distance of both ends, relative to that from start to end.
+    /// Distance between the final weights, relative to the distance from start to end.
     fn apart(&self, other: &Self) -> f64 {
         let distance = |a: &NamedTensors, b: &NamedTensors| {
             let squares = a.iter().map(|(name, a)| {
@@ -95,7 +97,7 @@ fn train(fourier: bool, device: &Device, form: Form, n_steps: usize) -> Result<T
     let mut adam = AdamW::new(ADAM);
     let mut losses = Vec::new();
     for step in 0..n_steps as u64 {
-        // A few batches again and again, so that there is something to learn.
+        // A few batches are repeated, so that the model can learn something.
         let contexts = batch(step % 4, BATCH, CONTEXT, device);
         let loss = model.loss(&contexts, Some(DropoutSeed(step))).total;
         losses.push(loss.clone().inner());

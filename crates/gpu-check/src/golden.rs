@@ -1,4 +1,4 @@
-//! The reference's recorded numbers on the device: logits, and the losses of ten steps.
+//! Comparison with the reference's recorded numbers: logits, and the losses of ten steps.
 
 use std::{fs, path::Path};
 
@@ -20,20 +20,22 @@ use serde_json::Value;
 
 use super::{report::Row, synthetic::frames};
 
-/// Logits on the CPU, absolute: the golden tests' tolerances, linear and Fourier head.
+/// Absolute tolerances of logits on the CPU for linear and Fourier head, as in the golden tests.
 const CPU_LOGITS: [f64; 2] = [2e-5, 2e-4];
-/// Logits on a GPU, which may round the factors of `f32` products to 11 bits.
+/// Absolute tolerances of logits on a GPU, which can round the factors of `f32` products to 11 bits.
 const GPU_LOGITS: [f64; 2] = [5e-3, 5e-2];
-/// Losses of ten steps, relative, on the CPU and on a GPU.
+/// Relative tolerances of the losses of ten steps, on the CPU and on a GPU.
 const LOSSES: [f64; 2] = [1e-4, 5e-3];
 const N_STEPS: usize = 10;
 
+/// Compares the device with the golden files in `folder`.
+///
 /// # Errors
-/// When a file is there and cannot be read.
+/// When a golden file exists but cannot be read.
 pub fn check(folder: &Path, device: &Device) -> Result<Vec<Row>> {
     let file = |name: &str| folder.join(format!("dt_atari_{name}"));
     if !file("weights.safetensors").is_file() {
-        return Ok(Row::skipped(format!("there is no golden file in {}", folder.display())));
+        return Ok(Row::skipped(format!("no golden files in {}", folder.display())));
     }
     let read = |name: &str| {
         let path = file(name);
@@ -66,7 +68,7 @@ pub fn check(folder: &Path, device: &Device) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The largest, or no number if one of them is none.
+/// The largest number; NaN if one of them is NaN.
 pub fn largest(numbers: impl Iterator<Item = f64>) -> f64 {
     numbers.fold(0.0, |largest, x| if x > largest || x.is_nan() { x } else { largest })
 }
@@ -118,7 +120,7 @@ impl Case<'_> {
         Ok(weights::import(model, &ours)?)
     }
 
-    /// The batch of step `step` of the file's training run.
+    /// The batch of step `step` in the file's training run.
     fn batch(&self, step: usize) -> Result<Contexts> {
         let bytes = |name: &str| Ok::<_, anyhow::Error>(self.inputs.tensor(name)?.data().to_vec());
         let words = |name: &str| {
@@ -151,7 +153,7 @@ impl Case<'_> {
         })
     }
 
-    /// The reference's logits are by bin; ours by environment action.
+    /// The reference's logits, reordered from bins to environment actions.
     fn by_action(&self, head: &str, logits: &TensorData) -> Result<Vec<f64>> {
         let logits: Vec<f64> = logits.iter().collect();
         Ok(match self.config(head)?.head {
@@ -166,7 +168,7 @@ impl Case<'_> {
         })
     }
 
-    /// The largest relative difference of a loss in the file's training run.
+    /// The largest relative difference from the losses of the file's training run.
     fn train(&self, head: &str) -> Result<f64> {
         let betas = &self.expected["config"]["betas"];
         let beta = |i: usize| betas[i].as_f64().context("no golden betas");
@@ -207,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_number_is_the_largest() {
+    fn nan_is_the_largest() {
         assert_eq!(largest([0.5, 2.0, 1.0].into_iter()), 2.0);
         assert!(largest([5.0, f64::NAN, 1e-6].into_iter()).is_nan());
     }

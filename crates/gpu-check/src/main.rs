@@ -1,7 +1,8 @@
-//! `overtone-gpu-check`: whether a GPU computes what the CPU computes, and how fast.
+//! `overtone-gpu-check`: compares the results of a GPU with the CPU, and measures its speed.
 //!
-//! It needs no cargo: the program, the project's `scripts/` and `crates/testkit/golden/`, and
-//! for parts of it the data and a Python. What is not there is skipped, with a sentence.
+//! The program runs without cargo. It needs the project's `scripts/` and `crates/testkit/golden/`;
+//! some parts need the data and a Python. Parts whose requirements are missing are skipped with a
+//! sentence.
 
 #[macro_use]
 extern crate overtone_console;
@@ -26,40 +27,40 @@ use report::{Report, Row};
 
 /// Every option with its default and reason.
 const OPTIONS: &str = r#"
-# What to check: auto (the first GPU; where there is none a dry run on the CPU), cuda, cuda:N or cpu.
+# Device to check: auto (the first GPU, or a dry run on the CPU without a GPU), cuda, cuda:N or cpu.
 device = "auto"
-# full: the paper's model and batches. tiny: small ones, to see that everything runs; its times mean nothing. auto: full on a GPU, tiny on the CPU.
+# full: the paper's model and batches. tiny: a small model for a functional test; ignore its times. auto: full on a GPU, tiny on the CPU.
 size = "auto"
-# Folder of the reference's recorded numbers.
+# Directory of the reference's recorded numbers.
 golden = "crates/testkit/golden"
-# A Python with torch, for the same step in PyTorch; empty: .venv-peers/bin/python, else python3.
+# Python with torch, for the same step in PyTorch; empty: .venv-peers/bin/python, otherwise python3.
 python = ""
-# Folder of the PyTorch programs.
+# Directory of the PyTorch programs.
 peers = "scripts/peers"
-# Training steps, with dropout, in which device and CPU are compared; 0: by the size.
+# Number of training steps with dropout for comparing device and CPU; 0: depends on the size.
 steps = 0
-# What is done, of golden, steps, time, pytorch, paper, playing; all: everything.
+# Comma-separated parts to run: golden, steps, time, pytorch, paper, playing; all: all parts.
 parts = "all"
-# The game whose data the paper's profile is timed on.
+# Game whose data is used to time the paper's profile.
 game = "seaquest"
-# Updates of the paper's profile that are timed, at least 3: the first two readings are warm-up; 0: by the size.
+# Timed updates of the paper's profile, at least 3: the first two readings are warm-up; 0: depends on the size.
 updates = 0
-# Seconds of playing that are timed; 0: none.
+# Seconds of timed rollouts; 0: none.
 playing = 20
-# Where to write the numbers, as JSON.
+# Output file for the numbers, as JSON.
 out = "gpu-check.json"
 "#;
 
-/// How much is done.
+/// Size of the checks.
 struct Scale {
     is_full: bool,
-    /// Training steps in which both sides are compared.
+    /// Training steps for comparing device and CPU.
     compared_steps: usize,
-    /// Contexts of a timed step.
+    /// Contexts in a timed step.
     batch: usize,
     layers: usize,
     rounds: usize,
-    /// Seconds that a round lasts, about.
+    /// Approximate seconds of a round.
     round_seconds: f64,
     /// Updates of the paper's profile, and contexts in each.
     paper: (u64, usize),
@@ -100,10 +101,10 @@ struct Cli {
     options: Vec<String>,
 }
 
-/// The words of `parts=`, in the order in which they are done.
+/// The words of `parts=`, in execution order.
 const PARTS: [&str; 6] = ["golden", "steps", "time", "pytorch", "paper", "playing"];
 
-/// The parts that are asked for.
+/// The selected parts.
 struct Parts(Vec<String>);
 
 impl Parts {
@@ -113,12 +114,12 @@ impl Parts {
             words => words.split(',').map(|word| word.trim().to_owned()).collect(),
         };
         if let Some(other) = words.iter().find(|word| !PARTS.contains(&word.as_str())) {
-            bail!("parts={other}: there are all, {}", PARTS.join(", "));
+            bail!("parts={other}: expected all, {}", PARTS.join(", "));
         }
         Ok(Self(words))
     }
 
-    /// Does a part if it is asked for.
+    /// Runs a part if it is selected.
     fn run(
         &self,
         report: &mut Report,
@@ -126,7 +127,7 @@ impl Parts {
         name: &'static str,
         work: impl FnOnce() -> Result<Vec<Row>>,
     ) -> Result<()> {
-        if self.0.iter().any(|asked| asked == word) { report.part(name, work) } else { Ok(()) }
+        if self.0.iter().any(|part| part == word) { report.part(name, work) } else { Ok(()) }
     }
 }
 
@@ -140,7 +141,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Checks, measures and writes what was found.
+/// Runs all selected parts and writes the report.
 fn run(options: &[String]) -> Result<()> {
     let keys = keys::given(OPTIONS, options)?;
     let text = |key: &str| keys::text(&keys, key);
@@ -149,7 +150,7 @@ fn run(options: &[String]) -> Result<()> {
     let mut scale = match (text("size").as_str(), chosen.is_gpu) {
         ("full", _) | ("auto", true) => Scale::full(),
         ("tiny", _) | ("auto", false) => Scale::tiny(),
-        (other, _) => bail!("size={other}: there are auto, full and tiny"),
+        (other, _) => bail!("size={other}: expected auto, full or tiny"),
     };
     if let updates @ 1.. = whole("updates")? {
         let warm_up = paper::WARM_UP as u64;
@@ -169,8 +170,8 @@ fn run(options: &[String]) -> Result<()> {
     let out = PathBuf::from(text("out"));
     if !chosen.is_gpu {
         say!(
-            "no GPU is used: this is a dry run on the CPU, in which the fused operations are \
-             compared with the plain ones; its times say nothing about a GPU"
+            "no GPU is used: this is a dry run on the CPU, which compares the fused operations with \
+             the plain operations; its times are not representative of a GPU"
         );
     }
     let size = if scale.is_full { "full" } else { "tiny" };
@@ -192,7 +193,7 @@ fn run(options: &[String]) -> Result<()> {
     parts.run(&mut report, "playing", "playing", || {
         playing::measure(trained.as_ref(), device, seconds)
     })?;
-    // There is none where nothing was trained.
+    // The directory does not exist if nothing was trained.
     let _ = std::fs::remove_dir_all(&folder);
     report.finish()
 }

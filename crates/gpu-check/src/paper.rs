@@ -1,4 +1,4 @@
-//! Some updates of the paper's profile, and how long all of them would take.
+//! Time of some updates of the paper's profile, and the estimated time of all of them.
 
 use std::{path::Path, sync::atomic::AtomicBool, time::Instant};
 
@@ -11,23 +11,24 @@ use overtone_train::{Checkpoint, Job, Observer, Precision, RunDir, StepReport, T
 
 use crate::{Scale, report::Row};
 
-/// What the paper trains for: 5 epochs of 500,000 transitions in batches of 128.
+/// Number of updates in the paper: 5 epochs of 500,000 transitions in batches of 128.
 const UPDATES: f64 = 5.0 * 500_000.0 / 128.0;
-/// Readings of losses before the clock starts: kernels are compiled and tuned, the queue fills.
+/// Number of loss readings before the clock starts. Kernels are compiled and tuned, and the queue
+/// fills.
 pub const WARM_UP: usize = 2;
 
-/// Trains in each precision, with the runs in `folder`. The first one's last checkpoint is there
-/// to be played.
+/// Trains in each precision, with the runs in `folder`. Also returns the first run's last
+/// checkpoint, for the rollouts.
 ///
 /// # Errors
-/// When data is there and cannot be trained on.
+/// When the data exists but training fails.
 pub fn train(
     scale: &Scale,
     game: &str,
     device: &str,
     folder: &Path,
 ) -> Result<(Vec<Row>, Option<Checkpoint>)> {
-    // Names of the CPU say more than `device::choose` takes.
+    // The name of a CPU contains more than `device::choose` accepts.
     let device = if device.starts_with("cpu") { "cpu" } else { device };
     let (updates, batch_size) = scale.paper;
     let words = [format!("game={game}"), "profile=paper".into(), format!("device={device}")];
@@ -43,7 +44,7 @@ pub fn train(
             updates,
             batch_size,
             precision,
-            // Several readings, so that there is something to time between.
+            // Several readings are needed to measure the time between them.
             log_every: (updates / 6).max(1),
             checkpoint_every: updates,
             ..settings.train.clone()
@@ -97,12 +98,12 @@ fn timed(
     Ok((row, finished.checkpoint))
 }
 
-/// When the losses of which step were read.
+/// Times of the loss readings by step.
 #[derive(Default)]
 struct Clock(Vec<(u64, Instant)>);
 
 impl Clock {
-    /// Between the first reading after the warm-up and the last.
+    /// Seconds per update, from the end of the warm-up to the last reading.
     fn seconds_per_update(&self) -> Option<f64> {
         let (&(first, started), &(last, ended)) = (self.0.get(WARM_UP - 1)?, self.0.last()?);
         (last > first).then(|| (ended - started).as_secs_f64() / (last - first) as f64)

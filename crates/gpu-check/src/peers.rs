@@ -1,4 +1,4 @@
-//! The same step in PyTorch on the same device, where there is a Python with torch.
+//! Time of the same step in PyTorch on the same device, if a Python with torch is installed.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -11,25 +11,27 @@ use overtone_console::errors;
 
 use crate::{Scale, report::Row};
 
-/// The program that takes the steps.
+/// The PyTorch program.
 const PROGRAM: &str = "gpu_step.py";
-/// The model that it needs beside itself.
+/// The model, which must be in the same directory.
 const MODEL: &str = "atari_dt.py";
 
 pub struct Peers {
-    /// A Python; empty: one that is found.
+    /// Path of a Python; empty: search for one.
     pub python: String,
     pub folder: PathBuf,
 }
 
 impl Peers {
+    /// Measures the step time of several PyTorch variants.
+    ///
     /// # Errors
-    /// When a program fails that is there and has torch.
+    /// When the program and torch are installed but the program fails.
     pub fn measure(&self, scale: &Scale, on_gpu: bool) -> Result<Vec<Row>> {
         for file in [PROGRAM, MODEL] {
             if !self.folder.join(file).is_file() {
                 let folder = self.folder.display();
-                return Ok(Row::skipped(format!("there is no {file} in {folder}")));
+                return Ok(Row::skipped(format!("{file} is missing in {folder}")));
             }
         }
         let venv = Path::new(".venv-peers/bin/python");
@@ -45,7 +47,9 @@ impl Peers {
             .is_ok_and(|status| status.success());
         if !has_torch {
             let python = python.display();
-            return Ok(Row::skipped(format!("{python} has no torch; python=… names another")));
+            return Ok(Row::skipped(format!(
+                "{python} has no torch: set python= to another Python"
+            )));
         }
         let fastest = "bf16+channels_last+sdpa+fused+compile";
         let variants: &[&str] = match scale.is_full {
@@ -57,14 +61,14 @@ impl Peers {
             let what = format!("{variant}, batch {}", scale.batch);
             rows.push(match self.time(&python, variant, scale, on_gpu) {
                 Ok(times) => Row::measured(what, "ms", &times, String::new()),
-                // Another program's trouble is no failure of this one.
+                // A failure of the other program does not fail this check.
                 Err(error) => Row { what, note: errors::sentence(&error), ..Row::default() },
             });
         }
         Ok(rows)
     }
 
-    /// Milliseconds a step, round by round.
+    /// Milliseconds per step of each round.
     fn time(&self, python: &Path, variant: &str, scale: &Scale, on_gpu: bool) -> Result<Vec<f64>> {
         let steps = if scale.is_full { "10" } else { "1" };
         let mut process = Command::new(python)
@@ -78,7 +82,7 @@ impl Peers {
         let mut answers = BufReader::new(process.stdout.take().context("no pipe")?).lines();
         let mut answer = || -> Result<f64> {
             let line = answers.next().context("it ended early")??;
-            line.trim().parse().with_context(|| format!("it said {line:?}"))
+            line.trim().parse().with_context(|| format!("expected a number, got {line:?}"))
         };
         let mut times = Vec::new();
         let ready = answer();

@@ -1,4 +1,4 @@
-//! How many steps of playing there are in a second, emulator included.
+//! Speed of rollouts in steps per second, including the emulator.
 
 use anyhow::Result;
 use overtone_agents::Agent;
@@ -7,13 +7,13 @@ use overtone_train::Checkpoint;
 
 use crate::report::Row;
 
-/// Episodes played at once, as many as the reference's evaluation has in all.
+/// Number of parallel episodes: all episodes of the reference's evaluation.
 const EPISODES: usize = 100;
 
-/// Plays the agent of `trained` for about so many seconds.
+/// Runs the agent of `trained` for about `seconds` seconds.
 ///
 /// # Errors
-/// When playing fails.
+/// When the rollout fails.
 pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> Result<Vec<Row>> {
     use std::{
         ops::ControlFlow,
@@ -29,7 +29,7 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
         return Ok(Row::skipped("playing=0"));
     }
     let Some(trained) = trained else {
-        return Ok(Row::skipped("no agent was trained; parts=paper,playing trains one"));
+        return Ok(Row::skipped("no agent was trained: use parts=paper,playing"));
     };
     let agent = Agent::of(trained)?;
     let task = &agent.task;
@@ -59,14 +59,14 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
             false => ControlFlow::Continue(()),
         }
     });
-    // Being stopped is an error of a rollout, and here the plan.
+    // A stopped rollout is an error, but here the stop is intended.
     if let (Err(error), false) = (played, is_over) {
         return Err(error.into());
     }
-    // The first fifth is warming up.
+    // The first fifth is warm-up.
     let rate = marks.get(marks.len() / 5).zip(marks.last()).map(|(first, last)| {
         (last.1 - first.1) as f64 / (last.0 - first.0).as_secs_f64().max(1e-9)
     });
-    let what = format!("{episodes} episodes at once");
+    let what = format!("{episodes} parallel episodes");
     Ok(vec![Row { what, value: rate, unit: "steps/s", ..Row::default() }])
 }

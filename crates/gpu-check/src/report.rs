@@ -1,4 +1,4 @@
-//! What was found: a table for people, and JSON.
+//! The report: a table for people, and JSON.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -14,13 +14,13 @@ use serde::Serialize;
 #[derive(Debug, Default, Serialize)]
 pub struct Row {
     pub what: String,
-    /// Whether it is as it must be; absent where nothing can be wrong.
+    /// Whether the check passed; absent for measurements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
-    /// The median where there are several.
+    /// The value, or the median of several values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// The least and the largest.
+    /// The smallest and the largest value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -30,16 +30,16 @@ pub struct Row {
 }
 
 impl Row {
-    /// A part that could not be done here.
+    /// The row of a part that cannot run here.
     pub fn skipped(why: impl Into<String>) -> Vec<Self> {
         vec![Self { what: "skipped".into(), note: why.into(), ..Self::default() }]
     }
 
-    /// A difference and what it may be.
+    /// A difference and its tolerance.
     pub fn compared(what: String, difference: f64, tolerance: f64) -> Self {
         Self {
             what,
-            // A difference that is no number has not passed.
+            // NaN does not pass.
             passed: Some(difference <= tolerance),
             value: Some(difference),
             note: format!("at most {tolerance:.0e}"),
@@ -47,7 +47,7 @@ impl Row {
         }
     }
 
-    /// Several measurements of one thing.
+    /// Several measurements of the same quantity.
     pub fn measured(what: String, unit: &'static str, values: &[f64], note: String) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -69,7 +69,7 @@ struct Part {
     rows: Vec<Row>,
 }
 
-/// The findings so far, which are on disk after every part.
+/// The results so far. They are written to disk after every part.
 #[derive(Debug, Serialize)]
 pub struct Report {
     version: &'static str,
@@ -81,6 +81,8 @@ pub struct Report {
 }
 
 impl Report {
+    /// An empty report.
+    ///
     /// # Errors
     /// When `out` cannot be written.
     pub fn new(out: PathBuf, device: &str, size: &'static str) -> Result<Self> {
@@ -90,8 +92,8 @@ impl Report {
         Ok(report)
     }
 
-    /// Does one part. Its errors are findings; so are panics, which is how GPU libraries report
-    /// a missing compiler or a kernel that cannot run.
+    /// Runs one part. Errors and panics become failed rows. GPU libraries panic if a compiler is
+    /// missing or a kernel cannot run.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -127,7 +129,7 @@ impl Report {
     /// Prints the table.
     ///
     /// # Errors
-    /// When anything is not as it must be.
+    /// When a check failed.
     pub fn finish(&self) -> Result<()> {
         say!("\n{}, size {}\n", self.device, self.size);
         say!("| part | | | | |\n| --- | --- | ---: | --- | --- |");
@@ -153,7 +155,7 @@ impl Report {
             n if n_failed > 0 => {
                 bail!("{n_failed} of {n} checks on {} failed; see the table", self.device)
             }
-            0 => say!("nothing was compared: each part was skipped or timed alone"),
+            0 => say!("no checks were run: each part was skipped or only measured"),
             n => say!("all {n} checks passed"),
         }
         Ok(())
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_an_error_and_on_disk() {
+    fn failures_are_errors_and_on_disk() {
         let (ends, json) = report(|| Ok(vec![Row::compared("far".into(), 2.0, 1.0)]));
         assert!(ends.unwrap_err().to_string().contains("1 of 1 checks on cpu failed"));
         assert_eq!(json["parts"][0]["rows"][0]["passed"], false);
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_or_is_skipped_is_none() {
+    fn passed_and_skipped_parts_are_not_errors() {
         let (ends, json) = report(|| {
             let mut rows = Row::skipped("no data");
             rows.push(Row::measured("time".into(), "ms", &[3.0, 1.0, 2.0], String::new()));

@@ -1,5 +1,5 @@
-//! How long a training step takes: forward, backward, clipping and AdamW, with dropout, on a
-//! batch that is on the device.
+//! Time of a training step: forward, backward, clipping and AdamW, with dropout, on a batch that is
+//! already on the device.
 
 use std::time::Instant;
 
@@ -18,12 +18,14 @@ use super::{
     synthetic::{ADAM, batch, config, model},
 };
 
-/// The reference's timesteps of context.
+/// The reference's context length in timesteps.
 const CONTEXT: usize = 30;
-/// Steps before anything is timed: kernels are compiled and tuned.
+/// Number of untimed steps, in which kernels are compiled and tuned.
 const WARM_UP: usize = 5;
 const MOST_STEPS: f64 = 20.0;
 
+/// Measures the step time of several models and precisions.
+///
 /// # Errors
 /// When a model cannot be made.
 pub fn measure(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
@@ -52,7 +54,7 @@ pub fn measure(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
         let seconds = trainer.round(1);
         n_steps.push((scale.round_seconds / seconds).clamp(1.0, MOST_STEPS) as usize);
     }
-    // Variants take turns, so that what else the machine does meets all of them.
+    // Variants take turns, so that other load on the machine affects all of them.
     let mut times = vec![Vec::new(); trainers.len()];
     for _ in 0..scale.rounds {
         for ((trainer, &n), times) in trainers.iter_mut().zip(&n_steps).zip(&mut times) {
@@ -77,7 +79,7 @@ struct Trainer {
 }
 
 impl Trainer {
-    /// Takes `n` steps; seconds of each. Nothing is read but the last loss.
+    /// Takes `n` steps and returns the seconds per step. Only the last loss is read.
     fn round(&mut self, n: usize) -> f64 {
         let started = Instant::now();
         let mut last: Option<Tensor<1>> = None;

@@ -1,4 +1,4 @@
-//! Models and batches of random numbers, which need no data.
+//! Models and batches with random numbers, for checks without data.
 
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
@@ -10,10 +10,10 @@ use overtone_model::{
 };
 use overtone_train::{AdamWConfig, Decayed};
 
-/// Actions of every game.
+/// Number of actions.
 const N_ACTIONS: usize = 18;
 
-/// A model, with the paper's Fourier head or attention or without.
+/// The configuration of a model, optionally with the paper's Fourier attention or Fourier head.
 pub fn config(
     n_layers: usize,
     context_length: usize,
@@ -44,15 +44,15 @@ pub fn config(
     }
 }
 
-/// What an Atari model sees.
+/// The observation space of an Atari model.
 pub fn frames() -> ObservationSpace {
     ObservationSpace::Pixels { shape: vec![STACK, FRAME, FRAME] }
 }
 
-/// The same initial weights on every device.
+/// A model with the same initial weights on every device.
 ///
 /// # Errors
-/// When `config` describes no model.
+/// When `config` is invalid.
 pub fn model(
     config: &DecisionTransformerConfig,
     device: &Device,
@@ -72,7 +72,7 @@ pub const ADAM: AdamWConfig = AdamWConfig {
     clip_norm: 1.0,
 };
 
-/// The `nth` batch of contexts; the second context of it, if there is one, has padding.
+/// The `nth` batch of contexts. Its second context, if any, has padding.
 pub fn batch(nth: u64, batch: usize, time: usize, device: &Device) -> Contexts {
     let numbers = |of: &str, n: usize| {
         let of = seed::derive(nth, of);

@@ -1,4 +1,4 @@
-//! `overtone-gpu-check`, as a dry run on the CPU.
+//! A dry run of `overtone-gpu-check` on the CPU.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -11,7 +11,7 @@ fn desk() -> Desk {
 }
 
 #[test]
-fn a_dry_run_checks_everything_that_is_there() {
+fn a_dry_run_checks_everything_available() {
     let desk = desk();
     let golden = project().join("crates/testkit/golden");
     let line = format!(
@@ -19,7 +19,7 @@ fn a_dry_run_checks_everything_that_is_there() {
         golden.display(),
         project().join("scripts/peers").display()
     );
-    let said = desk.succeeds(&line);
+    let output = desk.succeeds(&line);
     for part in [
         "dry run",
         "losses of ten steps",
@@ -28,7 +28,7 @@ fn a_dry_run_checks_everything_that_is_there() {
         "paper profile",
         "passed",
     ] {
-        assert!(said.contains(part), "no {part:?} in {said}");
+        assert!(output.contains(part), "no {part:?} in {output}");
     }
     let text = fs::read_to_string(desk.path("gpu-check.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -38,7 +38,7 @@ fn a_dry_run_checks_everything_that_is_there() {
         ["golden files", "training steps", "step time", "PyTorch", "paper profile", "playing"];
     assert_eq!(names, expected);
     assert_eq!(parts[3]["rows"][0]["what"], "skipped");
-    // Each of these was measured.
+    // All of these rows have measurements.
     for (part, rows) in [(2, 5), (4, 2)] {
         let measured = parts[part]["rows"].as_array().unwrap();
         assert_eq!(measured.len(), rows);
@@ -47,10 +47,10 @@ fn a_dry_run_checks_everything_that_is_there() {
 }
 
 #[test]
-fn what_is_wrong_is_a_failure() {
+fn wrong_results_are_failures() {
     let desk = desk();
     let golden = project().join("crates/testkit/golden");
-    // Golden numbers that are not the reference's.
+    // Golden files with changed numbers.
     for entry in fs::read_dir(golden).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -64,18 +64,18 @@ fn what_is_wrong_is_a_failure() {
     let n = bytes.len();
     bytes[n / 2..].iter_mut().for_each(|byte| *byte ^= 0x10);
     fs::write(&outputs, bytes).unwrap();
-    let said = desk.run("device=cpu playing=0 updates=4 python=absent golden=golden");
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stdout.contains("FAILED"), "{said:?}");
-    assert!(said.stderr.starts_with("error: ") && said.stderr.contains("failed"), "{said:?}");
+    let output = desk.run("device=cpu playing=0 updates=4 python=absent golden=golden");
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stdout.contains("FAILED"), "{output:?}");
+    assert!(output.stderr.starts_with("error: ") && output.stderr.contains("failed"), "{output:?}");
 }
 
 #[test]
-fn parts_are_done_alone() {
+fn single_parts_can_run() {
     let desk = desk();
     let golden = project().join("crates/testkit/golden");
-    let said = desk.run(&format!("device=cpu parts=golden golden={}", golden.display()));
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let output = desk.run(&format!("device=cpu parts=golden golden={}", golden.display()));
+    assert_eq!(output.code, Some(0), "{output:?}");
     let text = fs::read_to_string(desk.path("gpu-check.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["parts"].as_array().unwrap().len(), 1);
@@ -83,7 +83,7 @@ fn parts_are_done_alone() {
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn invalid_options_are_rejected() {
     let desk = desk();
     desk.refuses("device=cuda:99", &["device"]);
     desk.refuses("size=huge", &["size=huge", "tiny"]);

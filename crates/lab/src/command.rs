@@ -192,7 +192,7 @@ fn told(error: &clap::Error) -> anyhow::Error {
             nearest if nearest.is_empty() => nearest,
             nearest => format!("; the nearest is `{nearest}`"),
         };
-        return anyhow!("there is no option `{arg}`{nearest} (--help lists all)");
+        return anyhow!("unknown option `{arg}`{nearest} (--help lists all)");
     }
     let reason = std::error::Error::source(error).map(ToString::to_string);
     let valid = || format!("expected one of {}", context(ContextKind::ValidValue));

@@ -1,4 +1,5 @@
-//! Which episode a video shows: a small file beside it, `video.gif.json` beside `video.gif`.
+//! Description of a video: a small file next to it (`video.gif.json` for `video.gif`) that names
+//! the episode.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,26 +10,26 @@ use serde::{Deserialize, Serialize};
 use overtone_eval::evaluation::{CheckpointRef, write_json};
 use overtone_eval::{Evaluation, PlayedEpisode, ReportError, Setting, Summary};
 
-/// The episode of a video, and whose it is.
+/// The episode that a video shows, and the agent that played it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filmed {
-    /// File name of the evaluation it is from.
+    /// File name of the evaluation that contains the episode.
     pub evaluation: String,
-    /// How the episode was chosen: `median`, `best`, `worst` or its number.
+    /// Selection rule of the episode: `median`, `best`, `worst` or its number.
     pub chosen: String,
     /// The task.
     pub task: String,
-    /// The weights that were played.
+    /// The evaluated weights.
     pub checkpoint: Option<CheckpointRef>,
     /// The protocol.
     pub protocol: Play,
-    /// The episode, as the evaluation lists it.
+    /// The episode as listed in the evaluation.
     pub episode: PlayedEpisode,
 }
 
 impl Filmed {
-    /// `episode` of `evaluation`, which is in a file of this name.
+    /// Description of `episode` of `evaluation`, which is stored in `file`.
     pub fn new(evaluation: &Evaluation, file: &str, chosen: &str, episode: &PlayedEpisode) -> Self {
         let setting = &evaluation.setting;
         Self {
@@ -41,14 +42,14 @@ impl Filmed {
         }
     }
 
-    /// Where it stands, of a video at `video`.
+    /// Path of the description for the video at `video`.
     pub fn path(video: &Path) -> PathBuf {
         let mut path = video.as_os_str().to_owned();
         path.push(".json");
         PathBuf::from(path)
     }
 
-    /// Writes it for a video at `video`.
+    /// Writes the description next to the video at `video`.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -57,10 +58,10 @@ impl Filmed {
         write_json(&path, self, |source| ReportError::Filmed { path: path.clone(), source })
     }
 
-    /// What a video at `video` shows; `None` where no file tells.
+    /// Reads the description of the video at `video`; `None` if that file does not exist.
     ///
     /// # Errors
-    /// When there is one that cannot be read or understood.
+    /// When the file exists but cannot be read or parsed.
     pub fn read(video: &Path) -> Result<Option<Self>, ReportError> {
         let path = Self::path(video);
         let json = match fs::read(&path) {
@@ -73,23 +74,24 @@ impl Filmed {
             .map_err(|source| ReportError::Filmed { path, source })
     }
 
-    /// In words: `update 300, matched protocol, target 3600, episode 4 (median), raw return
-    /// 512.3`. What the agent was told, `played` says, the setting of the evaluation.
-    pub fn describe(&self, played: Option<&Setting>) -> String {
+    /// One line for people: `update 300, matched protocol, target 3600, episode 4 (median), raw
+    /// return 512.3`. `evaluated` is the setting of the evaluation; it says what the agent was
+    /// conditioned on.
+    pub fn describe(&self, evaluated: Option<&Setting>) -> String {
         let PlayedEpisode { target_return, episode, raw_return, .. } = self.episode;
-        let update = self.checkpoint.as_ref().map(|played| format!("update {}, ", played.step));
-        let told = match played.filter(|setting| setting.protocol == self.protocol) {
+        let update = self.checkpoint.as_ref().map(|weights| format!("update {}, ", weights.step));
+        let target = match evaluated.filter(|setting| setting.protocol == self.protocol) {
             Some(setting) => setting.told(target_return),
             None => Some(target_return.to_string()),
         };
-        let told = told.map_or_else(String::new, |told| format!(" target {told},"));
+        let target = target.map_or_else(String::new, |target| format!(" target {target},"));
         let score = Summary::of(&[raw_return]).map(|summary| summary.with_spread());
         let chosen = match self.chosen.parse::<usize>() {
             Ok(_) => String::new(),
             Err(_) => format!(" ({})", self.chosen),
         };
         format!(
-            "{}{} protocol,{told} episode {episode}{chosen}, raw return {}",
+            "{}{} protocol,{target} episode {episode}{chosen}, raw return {}",
             update.unwrap_or_default(),
             self.protocol.name,
             score.unwrap_or_else(|| raw_return.to_string())

@@ -1,4 +1,4 @@
-//! What people look at: the page about one or several runs, and videos of episodes.
+//! Reports for people: the page about one or several runs, and videos of episodes.
 
 pub mod filmed;
 pub mod page;

@@ -1,14 +1,14 @@
-//! One page about one or several training runs: what was learned, how it was played, what it
-//! scored and how far the numbers can be trusted.
+//! One page about one or several training runs: training, evaluation protocols, scores, and the
+//! uncertainty of the scores.
 //!
-//! It is made of the files in the runs' folders alone, and comes as one HTML file that needs
-//! nothing else (no script, no picture beside it), and as Markdown. The two are rendered from the
-//! same blocks. The tables of scores are CSV too, with every digit. Text from files is shown as
-//! text, whatever it holds.
+//! The page is made from the files in the run directories. It is rendered from the same blocks as
+//! one HTML file and as Markdown. The HTML file is self-contained: no scripts and no other files.
+//! The tables of scores are also written as CSV with all digits. Text from files is escaped,
+//! whatever it contains.
 //!
-//! What was measured differently is kept apart: last checkpoints, those selected by the loss on
-//! held-out episodes, and chosen ones have tables of their own, and so has the best of several,
-//! which is picked by the very scores it then shows.
+//! Scores that were measured differently have separate tables. Last checkpoints, checkpoints
+//! selected by the held-out loss, and chosen checkpoints are kept apart. The best checkpoint also
+//! has its own table, because it is selected by the same scores that the table shows.
 
 mod agent_names;
 mod agents;
@@ -45,22 +45,22 @@ use scores::{Role, Row};
 use seeds::Groups;
 pub use study::StudyCell;
 
-/// A page, and the tables on it.
+/// A page and its tables.
 #[derive(Clone, Debug)]
 pub struct Page {
     document: Document,
-    /// Name without ending, contents.
+    /// File name without ending, and contents.
     csv: Vec<(&'static str, Table)>,
 }
 
 impl Page {
-    /// Lays a page about these runs out. Intervals are made as `bootstrap` says.
+    /// A page about these runs, with intervals from `bootstrap`.
     ///
     /// # Errors
-    /// When there is no run, an evaluation has a target without a finite score, or the
-    /// bootstrap cannot be made.
+    /// When `runs` is empty, an evaluation has a target without a finite score, or `bootstrap` is
+    /// invalid.
     pub fn new(runs: &[RunFiles], bootstrap: &Bootstrap) -> Result<Self, PageError> {
-        let runs = told_apart(runs.to_vec());
+        let runs = with_labels(runs.to_vec());
         let title = match &runs[..] {
             [] => return Err(PageError::NoRun),
             [run] => first::title(run),
@@ -69,7 +69,7 @@ impl Page {
         Self::laid_out(title, &runs, &[], bootstrap)
     }
 
-    /// Lays the page of a study out: its cells against each other first.
+    /// The page of a study, which starts with the comparison of its cells.
     ///
     /// # Errors
     /// As [`Page::new`].
@@ -78,7 +78,7 @@ impl Page {
         cells: &[StudyCell],
         bootstrap: &Bootstrap,
     ) -> Result<Self, PageError> {
-        let runs = told_apart(cells.iter().flat_map(|cell| &cell.runs).cloned().collect());
+        let runs = with_labels(cells.iter().flat_map(|cell| &cell.runs).cloned().collect());
         if runs.is_empty() {
             return Err(PageError::NoRun);
         }
@@ -86,7 +86,8 @@ impl Page {
         Self::laid_out(title, &runs, cells, bootstrap)
     }
 
-    /// `cells` are those of a study, whose runs are `runs` in this order; without a study none.
+    /// Builds the blocks. `cells` are the cells of a study, and `runs` are their runs in this
+    /// order. Without a study `cells` is empty.
     fn laid_out(
         title: String,
         runs: &[RunFiles],
@@ -97,7 +98,7 @@ impl Page {
         let rows = Row::all(runs, &protocols, bootstrap)?;
         let groups = Groups::of(&rows, bootstrap)?;
         let mut blocks = Vec::new();
-        // What says how the numbers are made is read once, if ever.
+        // Explanations of the numbers. Readers need them once at most, so they are folded away.
         let mut notes = Vec::new();
         let mut csv = Vec::new();
         if !cells.is_empty() {
@@ -132,10 +133,10 @@ impl Page {
             checkpoints_section(&rows, &mut blocks);
             fold("Protocol and modes", played, &mut blocks);
             fold("How the numbers are made", notes, &mut blocks);
-            fold("Learning rate and gradient norm", slow_curves(runs), &mut blocks);
+            fold("Learning rate and gradient norm", diagnostic_curves(runs), &mut blocks);
             runs_section(runs, &mut blocks);
         } else {
-            // What a study is for comes first, and what one reads of single runs last.
+            // The comparison of cells comes first, and details of single runs come last.
             blocks.extend(agents);
             study_curves_section(cells, &mut blocks);
             fold("Protocol and modes", played, &mut blocks);
@@ -144,7 +145,7 @@ impl Page {
             let (mut single, mut of_single) = (Vec::new(), Vec::new());
             scores_section(runs, &rows, bootstrap, &mut single, &mut of_single);
             single.extend(of_single);
-            // The cells are what is put together over seeds.
+            // The cells already aggregate over seeds.
             single.extend(groups.notes.iter().map(text));
             checkpoints_section(&rows, &mut single);
             single.extend(returns_plot(&rows));
@@ -170,14 +171,16 @@ impl Page {
         html::render(&self.document.title, &self.document.blocks)
     }
 
-    /// The page in Markdown; its pictures are the files `<stem>-<name>.svg` and `.gif`.
+    /// The page as Markdown. Its pictures are the files `<stem>-<name>.svg` and `.gif`.
     pub fn to_markdown(&self, stem: &str) -> String {
         markdown::render(&self.document.title, &self.document.blocks, stem)
     }
 
-    /// Every file: `<stem>.html`, `<stem>.md`, the pictures that the latter shows, and the tables
-    /// `scores`, `episodes`, `seeds`, `protocols` and, where there are any, `cells`, `agents` and
-    /// `improvement` as `<stem>-<name>.csv`.
+    /// All files of the page, by name.
+    ///
+    /// These are `<stem>.html`, `<stem>.md`, the pictures of the Markdown page, and the tables as
+    /// `<stem>-<name>.csv`. Every page has the tables `scores`, `episodes`, `seeds` and
+    /// `protocols`. The tables `cells`, `agents` and `improvement` exist only if they have rows.
     pub fn files(&self, stem: &str) -> Vec<(String, Vec<u8>)> {
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         for (name, table) in &self.csv {
@@ -191,9 +194,10 @@ impl Page {
         files
     }
 
-    /// Writes every file into `folder`, each as a whole or not at all, the HTML page last, and
-    /// says where that is. Files of an earlier page of this name that this one does not have are
-    /// removed.
+    /// Writes all files into `folder` and returns the path of the HTML page.
+    ///
+    /// Each file is written atomically, the HTML page last. Leftover files of an earlier page
+    /// with this name are removed.
     ///
     /// # Errors
     /// When a file cannot be written or removed.
@@ -212,15 +216,15 @@ impl Page {
     }
 }
 
-/// Adds what is shown on demand, where there is any.
+/// Adds a folded section, unless it is empty.
 fn fold(summary: &str, inside: Vec<Block>, blocks: &mut Vec<Block>) {
     if !inside.is_empty() {
         blocks.push(Block::Fold(summary.to_owned(), inside));
     }
 }
 
-/// The runs, those of the same name numbered, each with a label of its own.
-fn told_apart(mut runs: Vec<RunFiles>) -> Vec<RunFiles> {
+/// The runs with unique labels. Runs with the same name are numbered.
+fn with_labels(mut runs: Vec<RunFiles>) -> Vec<RunFiles> {
     let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
     for (i, run) in runs.iter_mut().enumerate() {
         let before = names[..i].iter().filter(|other| **other == run.name).count();
@@ -233,14 +237,14 @@ fn told_apart(mut runs: Vec<RunFiles>) -> Vec<RunFiles> {
     runs
 }
 
-/// A sentence for each evaluation of which episodes failed.
+/// A sentence for each evaluation with failed episodes.
 fn warnings(runs: &[RunFiles]) -> Vec<Block> {
     let sources = runs.iter().flat_map(|run| std::iter::repeat(run).zip(&run.evaluations));
-    let told = |(run, source): (&RunFiles, &EvaluationFile)| {
+    let sentence = |(run, source): (&RunFiles, &EvaluationFile)| {
         let warning = source.evaluation.warning()?;
         Some(text(format!("Warning: {} of {}: {warning}.", source.file, run.name)))
     };
-    sources.filter_map(told).collect()
+    sources.filter_map(sentence).collect()
 }
 
 fn heading(words: &str) -> Block {
@@ -272,7 +276,7 @@ fn scores_section(
 ) {
     blocks.push(heading("Scores"));
     if rows.is_empty() {
-        blocks.push(text("No evaluation was found: the agent has not been played."));
+        blocks.push(text("No evaluation found: this agent has not been evaluated."));
         return;
     }
     for role in Role::ALL {
@@ -280,7 +284,7 @@ fn scores_section(
         if rows.is_empty() {
             continue;
         }
-        // Files are in the order of their names, in which 1000 comes before 500.
+        // Files are sorted by name, so 1000 comes before 500.
         for own in rows.chunk_by_mut(|a, b| std::ptr::eq(a.run, b.run)) {
             own.sort_by_key(|row| row.step());
         }
@@ -293,17 +297,18 @@ fn scores_section(
         blocks.push(Block::Table(scores::readable(&rows)));
     }
     notes.push(text(format!(
-        "Scores: each row is one target return, over its n episodes. raw: the sum of raw rewards, a \
-         game's score. ±: the sample standard deviation (ddof 1) of episodes. IQM: interquartile \
-         mean, without the lowest and the highest quarter. Intervals are over episodes of one \
-         trained agent and say nothing about other training seeds: {}.",
+        "Scores: each row shows one target return over n episodes. raw: the sum of raw rewards (the \
+         score of a game). ±: sample standard deviation (ddof 1) over episodes. IQM: interquartile \
+         mean, without the lowest and the highest quarter. Intervals are over the episodes of one \
+         trained agent, not over training seeds: {}.",
         how_made(bootstrap)
     )));
-    let is_played = |run: &&RunFiles| rows.iter().any(|row| std::ptr::eq(row.run, *run));
-    let unplayed: Vec<&str> =
-        runs.iter().filter(|run| !is_played(run)).map(|run| run.name.as_str()).collect();
-    if !unplayed.is_empty() {
-        blocks.push(text(format!("Not played, so in no table: {}.", unplayed.join(", "))));
+    let is_evaluated = |run: &&RunFiles| rows.iter().any(|row| std::ptr::eq(row.run, *run));
+    let not_evaluated: Vec<&str> =
+        runs.iter().filter(|run| !is_evaluated(run)).map(|run| run.name.as_str()).collect();
+    if !not_evaluated.is_empty() {
+        let names = not_evaluated.join(", ");
+        blocks.push(text(format!("Not evaluated, and therefore not in the tables: {names}.")));
     }
     let mut described = Vec::new();
     for setting in rows.iter().map(|row| &row.evaluation().setting) {
@@ -324,11 +329,13 @@ fn scores_section(
     let bins: Vec<_> = rows.iter().filter_map(|row| row.target.smoothness).collect();
     if let Some(first) = bins.first() {
         notes.push(text(
-            "Smoothness: of every distribution an action was drawn from, all steps of a target \
-             pooled; the L² metric of the Fourier head's paper, lower is smoother.",
+            "Smoothness: the L² metric of the Fourier head paper, pooled over the action \
+             distributions of all steps of a target. Lower is smoother.",
         ));
         if bins.iter().any(|other| (other.n_bins, other.order) != (first.n_bins, first.order)) {
-            notes.push(text("Its numbers for different bins cannot be compared."));
+            notes.push(text(
+                "Smoothness values for different numbers or orders of bins cannot be compared.",
+            ));
         }
     }
 }
@@ -339,7 +346,7 @@ fn seeds_section(
     blocks: &mut Vec<Block>,
     how: &mut Vec<Block>,
 ) {
-    if groups.groups.is_empty() && groups.notes.is_empty() && groups.apart.is_empty() {
+    if groups.groups.is_empty() && groups.notes.is_empty() && groups.ungrouped.is_empty() {
         return;
     }
     blocks.push(heading("Over training seeds"));
@@ -356,14 +363,14 @@ fn seeds_section(
     }
     if !groups.groups.is_empty() {
         how.push(text(format!(
-            "Over training seeds: runs of one configuration that differ in their seed alone, played by the same \
-             protocol; each row is named by its first. A run's score is the mean of its episodes; ±: the sample \
-             standard deviation (ddof 1) of runs; intervals are over runs: {}. With few runs \
-             such intervals are too narrow (Agarwal et al. 2021).",
+            "Over training seeds: runs that differ only in their seed and use the same protocol. \
+             Each row is named after its first run. The score of a run is the mean of its \
+             episodes. ±: sample standard deviation (ddof 1) over runs. Intervals are over runs: \
+             {}. With few runs these intervals are too narrow (Agarwal et al. 2021).",
             how_made(bootstrap)
         )));
     }
-    blocks.extend(groups.notes.iter().chain(&groups.apart).map(text));
+    blocks.extend(groups.notes.iter().chain(&groups.ungrouped).map(text));
 }
 
 fn checkpoints_section(rows: &[Row<'_>], blocks: &mut Vec<Block>) {
@@ -371,11 +378,11 @@ fn checkpoints_section(rows: &[Row<'_>], blocks: &mut Vec<Block>) {
         blocks.push(heading("Last, held-out-selected and best checkpoint"));
         blocks.push(Block::Table(table));
         blocks.push(text(
-            "raw mean ± sd. The held-out-selected one has the lowest loss on episodes of the data \
-             that were kept out of training, and was picked without playing; like the last one's, \
-             its score is an honest one. The best was picked by the very episodes shown, so its \
-             score is too high on average, the more so the more checkpoints were played. The \
-             three may not be compared across runs.",
+            "raw mean ± sd. The held-out-selected checkpoint has the lowest loss on episodes that \
+             were kept out of training. It was selected without any evaluation, so its score is \
+             unbiased, like the score of the last checkpoint. The best checkpoint was selected by \
+             the episodes shown, so its score is too high on average. This bias grows with the \
+             number of evaluated checkpoints. Do not compare the three across runs.",
         ));
     }
 }
@@ -386,14 +393,14 @@ fn protocol_section(protocols: &Protocols, runs: &[RunFiles], blocks: &mut Vec<B
     }
     blocks.push(heading("Protocol"));
     if protocols.len() > 1 {
-        blocks.push(text("Scores by different protocols may not be compared."));
+        blocks.push(text("Scores with different protocols cannot be compared."));
     }
     blocks.push(Block::Table(protocols.table()));
     let differences = protocols.differences(runs);
     if differences.is_empty() {
-        blocks.push(text("Everything was played as the data was recorded and the agents trained."));
+        blocks.push(text("All evaluations use the settings of the recorded data and of training."));
     } else {
-        blocks.push(subheading("Played otherwise than recorded and trained"));
+        blocks.push(subheading("Differences from the recorded data and training"));
         blocks.push(Block::Table(differences));
     }
 }
@@ -404,23 +411,23 @@ fn playing_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>)
         blocks.push(heading("Video"));
         blocks.extend(videos);
         blocks.push(text(
-            "One episode. Beside the screen: the probability of each action, and in orange the \
-             action that was drawn; for a robot, its action.",
+            "One episode. Next to the screen: the probability of each action, with the sampled \
+             action in orange. For a robot: its action.",
         ));
     }
     if !actions.is_empty() {
         blocks.push(heading("Actions"));
         blocks.extend(actions);
         blocks.push(text(
-            "Discrete actions: the mean probability of each, over all steps of all episodes of a \
-             target. The order is that of the Fourier head's bins. Continuous actions: how often \
-             each dimension took which values.",
+            "Discrete actions: the mean probability of each action, over all steps of all episodes \
+             of a target, in the order of the Fourier head's bins. Continuous actions: a histogram \
+             of the values of each dimension.",
         ));
     }
 }
 
-/// A column of the metrics of all runs against updates, and sentences about those some of whose
-/// numbers are none.
+/// Plots of one column of the metrics of all runs against updates, and a sentence about each run
+/// whose column contains non-finite values.
 fn curve(runs: &[RunFiles], name: &str, column: &str, title: &str) -> Vec<Block> {
     let line = |run: &RunFiles| {
         let points = run.metrics.as_ref()?.against_steps(column)?;
@@ -432,8 +439,8 @@ fn curve(runs: &[RunFiles], name: &str, column: &str, title: &str) -> Vec<Block>
     plots
 }
 
-/// Curves that are looked at when something went wrong.
-fn slow_curves(runs: &[RunFiles]) -> Vec<Block> {
+/// Curves for diagnosing problems.
+fn diagnostic_curves(runs: &[RunFiles]) -> Vec<Block> {
     let mut plots = curve(runs, "learning-rate", "learning_rate", "learning rate");
     plots.extend(curve(runs, "grad-norm", "grad_norm", "gradient norm before clipping"));
     plots
@@ -441,10 +448,10 @@ fn slow_curves(runs: &[RunFiles]) -> Vec<Block> {
 
 fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) {
     let mut plots = curve(runs, "loss", "loss", "training loss");
-    for column in run_files::own_figures(runs) {
+    for column in run_files::algorithm_figures(runs) {
         let name = format!("figure-{}", column.replace('_', "-"));
         let title = column.replace('_', " ");
-        // A figure that some steps do not have is no gap.
+        // Some steps have no value for such a figure, so no sentence about missing values.
         let line = |run: &RunFiles| {
             let points = run.metrics.as_ref()?.against_steps(&column)?;
             Some(Line::new(run.label.clone(), points))
@@ -456,13 +463,13 @@ fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) 
     if !plots.is_empty() {
         blocks.push(heading("Curves"));
         blocks.extend(plots);
-        blocks.push(text("Against updates. Of many points, neighbours are averaged."));
+        blocks.push(text("x axis: updates. Neighbouring points of long curves are averaged."));
     }
 }
 
-/// Of runs of which several checkpoints were played.
+/// Curves of the mean return, for runs with several evaluated checkpoints.
 fn returns_plot(rows: &[Row<'_>]) -> Vec<Block> {
-    let title = "mean raw return of the checkpoints played";
+    let title = "mean raw return of the evaluated checkpoints";
     pictures::curves("return", title, "updates", best::curves(rows))
 }
 
@@ -473,8 +480,8 @@ fn study_curves_section(cells: &[StudyCell], blocks: &mut Vec<Block>) {
         blocks.push(heading("Curves"));
         blocks.extend(plots);
         blocks.push(text(
-            "Against updates. Of many points, neighbours are averaged. A line is the mean over the \
-             runs of a cell; its band reaches one sample standard deviation (ddof 1) up and down.",
+            "x axis: updates. Neighbouring points of long curves are averaged. A line is the mean \
+             over the runs of a cell. Its band is ± one sample standard deviation (ddof 1).",
         ));
     }
 }
@@ -509,15 +516,16 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
         }
     }
     words += &format!(
-        "; evaluation seed {}; {} steps of up to {} at once. To play it again:",
+        "; evaluation seed {}; {} steps, up to {} in parallel. To repeat this evaluation:",
         evaluation.seed,
         evaluation.steps,
         n_episodes(evaluation.parallel_episodes)
     );
     let failed = evaluation.warning().map(|warning| text(format!("Warning: {warning}.")));
     let mut table = Table::new(&["target", "episode", "seed", "length", "raw", "clipped", "ended"]);
-    let told = |of: fn(&TargetResult) -> &Summary| digits(evaluation.targets.iter().map(of));
-    let [raw, clipped] = [told(|target| &target.raw_return), told(|target| &target.clipped_return)];
+    let digits = |of: fn(&TargetResult) -> &Summary| digits(evaluation.targets.iter().map(of));
+    let raw = digits(|target| &target.raw_return);
+    let clipped = digits(|target| &target.clipped_return);
     for episode in &evaluation.episodes {
         table.row(vec![
             setting.told(episode.target_return).unwrap_or_else(|| "-".to_owned()),
@@ -555,10 +563,10 @@ fn episodes_csv(rows: &[Row<'_>]) -> Table {
         "clipped_return",
         "ended",
     ]);
-    // Weights that are last and held-out-selected have two rows, and were played once.
+    // A checkpoint that is both last and held-out-selected has two rows but one evaluation.
     let again = |row: &&Row<'_>| row.role == Role::HeldOut && row.step() == row.run.last_step;
     for row in rows.iter().filter(|row| !again(row)) {
-        let told = row.told().unwrap_or_default();
+        let target = row.condition().unwrap_or_default();
         for episode in row.source.episodes(row.target) {
             table.row(vec![
                 row.run.name.clone(),
@@ -567,7 +575,7 @@ fn episodes_csv(rows: &[Row<'_>]) -> Table {
                 row.protocol.clone(),
                 row.role.name().to_owned(),
                 row.step().map_or_else(String::new, |step| step.to_string()),
-                told.clone(),
+                target.clone(),
                 episode.episode.to_string(),
                 episode.seed.to_string(),
                 episode.length.to_string(),

@@ -1,4 +1,5 @@
-//! A video under way: what is seen of an episode, and beside it what the agent draws from.
+//! A video being recorded: the screen of an episode, and next to it the agent's action
+//! distribution.
 
 use std::io::Write;
 
@@ -6,23 +7,23 @@ use overtone_core::{ActionScale, Actions};
 use overtone_eval::Moment;
 use overtone_plot::{Animation, AnimationError, Bars, Caption, Image};
 
-/// The pictures on their way into a file.
+/// Writer of a video's pictures.
 pub struct Reel<W: Write> {
-    /// Begun with the first picture, which says how large all are.
+    /// Started with the first picture, which sets the size of all pictures.
     animation: Option<Animation<W>>,
     file: Option<W>,
     title: String,
     names: Vec<String>,
     hundredths: u16,
-    /// Whether the agent is told the return that is still asked for.
+    /// Whether the agent is conditioned on a return-to-go.
     pub is_asked: bool,
-    /// Between the bounds of real-valued actions and [-1, 1], where these are others.
+    /// Map from the bounds of continuous actions to [-1, 1]; `None` if these are the bounds.
     pub scale: Option<ActionScale>,
 }
 
 impl<W: Write> Reel<W> {
-    /// A video into `file`: its title, a name for each action or motor, and the hundredths of a
-    /// second that a picture is seen.
+    /// A video written to `file`, with a title and a name for each action or motor. Each picture
+    /// is visible for `hundredths` of a second.
     pub fn new(file: W, title: String, names: Vec<String>, hundredths: u16) -> Self {
         let (animation, file) = (None, Some(file));
         Self { animation, file, title, names, hundredths, is_asked: true, scale: None }
@@ -31,7 +32,7 @@ impl<W: Write> Reel<W> {
     /// Adds a picture of this moment.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the picture cannot be written.
     pub fn show(&mut self, screen: &Image, moment: &Moment<'_>) -> Result<(), AnimationError> {
         let mut lines = vec![
             self.title.clone(),
@@ -39,7 +40,7 @@ impl<W: Write> Reel<W> {
             format!("return so far {:.1}", moment.raw_return),
         ];
         if self.is_asked {
-            lines.push(format!("return still asked for {:.1}", moment.return_to_go));
+            lines.push(format!("return-to-go {:.1}", moment.return_to_go));
         }
         let caption = Caption { width: 320, lines };
         let caption = Image::of_svg(&caption.to_svg(), 1.0);
@@ -55,20 +56,20 @@ impl<W: Write> Reel<W> {
         }
         match &mut self.animation {
             Some(animation) => animation.push(&picture, self.hundredths),
-            // The file could not be begun, which was said then.
+            // The file could not be started; that call returned the error.
             None => Ok(()),
         }
     }
 
-    /// The whole file; `None` if no picture was added.
+    /// The finished file; `None` if no picture was added.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub fn finish(self) -> Result<Option<W>, AnimationError> {
         self.animation.map(Animation::finish).transpose()
     }
 
-    /// What the agent draws from and what it drew, or its action.
+    /// The action distribution with the sampled action marked, or the action alone.
     fn bars(&self, moment: &Moment<'_>) -> Bars {
         match (moment.actions, &moment.played) {
             (Actions::Discrete(actions), Some(played)) => Bars {
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_action_has_a_bar_and_the_one_that_is_taken_is_marked() {
+    fn every_action_has_a_bar_and_the_taken_action_is_marked() {
         let names = vec!["left".to_owned(), "stay".to_owned(), "right".to_owned()];
         let reel = Reel::new(Vec::new(), "a task".into(), names, 5);
         let bars = reel.bars(&Moment {

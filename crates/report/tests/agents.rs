@@ -1,5 +1,4 @@
-//! Agents on the page about runs: what tells them apart, what they are called, and which of
-//! their runs count.
+//! Agents on the page about runs: how they are distinguished and named, and which runs count.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -24,7 +23,7 @@ fn game(name: &str) -> Task {
 
 const QUICK: Bootstrap = Bootstrap { replications: 200, level: 0.95, seed: 1 };
 
-/// Random play of four episodes for each target, each of which returned `score`.
+/// An evaluation with four episodes for each target, each with return `score`.
 fn evaluation(targets: &[f32], score: f64) -> Evaluation {
     let return_units = ReturnUnits::Clipped;
     let plan = Plan::new(4, targets.to_vec(), 5, return_units);
@@ -49,11 +48,11 @@ fn evaluation(targets: &[f32], score: f64) -> Evaluation {
     Evaluation::new(setting, &plan, played).unwrap()
 }
 
-/// As if every episode for `target` had failed.
+/// The evaluation with all episodes for `target` marked as failed.
 fn without(mut evaluation: Evaluation, target: f32) -> Evaluation {
     let (lost, kept) = evaluation.episodes.into_iter().partition(|e| e.target_return == target);
     evaluation.episodes = kept;
-    evaluation.targets.retain(|told| told.target_return != target);
+    evaluation.targets.retain(|result| result.target_return != target);
     let lost: Vec<overtone_eval::PlayedEpisode> = lost;
     let failed = lost.into_iter().map(|e| FailedEpisode {
         target_return: target,
@@ -66,7 +65,7 @@ fn without(mut evaluation: Evaluation, target: f32) -> Evaluation {
     evaluation
 }
 
-/// The folders of runs.
+/// A temporary directory and the run directories in it.
 struct Runs(TempDir, Vec<PathBuf>);
 
 impl Runs {
@@ -90,12 +89,12 @@ impl Runs {
     }
 }
 
-/// Of Seaquest, with this seed and these lines under `[data]`.
+/// A configuration for Seaquest with this seed and these lines under `[data]`.
 fn config(seed: u64, data: &str) -> String {
     format!("game = \"seaquest\"\nseed = {seed}\n\n[data]\n{data}\n")
 }
 
-/// The cells of the table of agents: name, tasks, runs of each.
+/// The first cells of the table of agents: name, tasks, runs of each.
 fn agents(markdown: &str) -> Vec<[String; 3]> {
     let Some((_, section)) = markdown.split_once("| optimality gap |") else { return Vec::new() };
     let rows = section.lines().skip(2).take_while(|line| line.starts_with('|'));
@@ -107,7 +106,7 @@ fn agents(markdown: &str) -> Vec<[String; 3]> {
 }
 
 #[test]
-fn agents_that_learned_from_different_data_are_different_agents() {
+fn agents_with_different_data_are_different_agents() {
     let mut runs = Runs::new();
     for (name, percent, score) in [("all", "100.0", 500.0), ("best", "10.0", 900.0)] {
         let data = format!("path = \"/data/{name}\"\ntop_percent = {percent}");
@@ -119,19 +118,19 @@ fn agents_that_learned_from_different_data_are_different_agents() {
     let markdown = runs.markdown();
     let expected = ["transformer (data.top_percent 100.0)", "transformer (data.top_percent 10.0)"];
     assert_eq!(agents(&markdown), expected.map(|name| [name, "Seaquest", "2"].map(String::from)));
-    // The second scores higher: its score was not dropped.
+    // The second agent scores higher, so its score was not dropped.
     let compared = "(data.top\\_percent 10.0) | 1 | 0.00 \\[0.00, 0.00\\] |";
     assert!(markdown.contains(compared), "{markdown}");
 }
 
 #[test]
-fn where_the_data_lie_makes_no_other_agent() {
+fn the_location_of_the_data_does_not_make_another_agent() {
     let mut runs = Runs::new();
     let folders = ["path = \"/a\"\nrun = \"1\"\ncache = \"/c\"", "path = \"/b\"\nrun = \"2\""];
     for (seed, folder) in [(1, folders[0]), (2, folders[1])] {
         runs.add(&format!("s{seed}"), &config(seed, folder), &evaluation(&[16.0], 500.0));
     }
-    // Another agent, so that there is a table.
+    // A table needs a second agent.
     for seed in [1, 2] {
         let wide = config(seed, folders[0]) + "\n[model]\nd_model = 9\n";
         runs.add(&format!("w{seed}"), &wide, &evaluation(&[16.0], 500.0));
@@ -139,17 +138,17 @@ fn where_the_data_lie_makes_no_other_agent() {
     let expected = ["transformer (model.d_model -)", "transformer (model.d_model 9)"];
     let expected = expected.map(|name| [name, "Seaquest", "2"].map(String::from));
     assert_eq!(agents(&runs.markdown()), expected);
-    // The same seed on data from elsewhere is left out, and that is said.
+    // The same seed with data from another directory is not included, and the page has a note.
     runs.add("again", &config(1, folders[1]), &evaluation(&[16.0], 900.0));
     let markdown = runs.markdown();
     assert_eq!(agents(&markdown), expected);
-    let note = "evaluation.json of again is left out of what is put together: seed 1 of this \
-                agent and task is there already, from s1.";
+    let note = "evaluation.json of again is not included in the aggregates: seed 1 of this agent \
+                and task is already included, from s1.";
     assert!(markdown.contains(note), "{markdown}");
 }
 
 #[test]
-fn an_agent_is_the_same_whatever_its_task() {
+fn an_agent_is_the_same_for_every_task() {
     let mut runs = Runs::new();
     for (name, score) in [("seaquest", 500.0), ("gravitar", 900.0)] {
         let mut played = evaluation(&[16.0], score);
@@ -162,12 +161,12 @@ fn an_agent_is_the_same_whatever_its_task() {
 }
 
 #[test]
-fn an_agent_that_is_left_out_shares_its_name_with_none() {
+fn an_agent_that_is_not_included_still_has_a_unique_name() {
     let mut runs = Runs::new();
     let played = evaluation(&[16.0], 500.0);
     let mut other_game = played.clone();
     other_game.setting.task = game("gravitar");
-    // Two seeds of one game and one of another: left out.
+    // Two seeds of one game and one of another are not included.
     runs.add("a1", &config(1, "top_percent = 10.0"), &played);
     runs.add("a2", &config(2, "top_percent = 10.0"), &played);
     runs.add("a3", &config(1, "top_percent = 10.0"), &other_game);
@@ -177,70 +176,70 @@ fn an_agent_that_is_left_out_shares_its_name_with_none() {
     let shown = agents(&markdown);
     assert_eq!(shown.len(), 1, "{markdown}");
     assert_eq!(shown[0][0], "transformer (data.top_percent 50.0)");
-    let left_out = "transformer (data.top\\_percent 10.0) has unequally many runs";
-    assert!(markdown.contains(left_out), "{markdown}");
+    let note = "transformer (data.top\\_percent 10.0) has different numbers of runs";
+    assert!(markdown.contains(note), "{markdown}");
 }
 
 #[test]
-fn a_run_counts_by_the_first_return_it_was_asked_for_or_not_at_all() {
+fn a_run_is_scored_by_its_first_target_only() {
     let mut runs = Runs::new();
     let sound = evaluation(&[16.0, 32.0], 500.0);
     runs.add("a", &config(1, "top_percent = 10.0"), &sound);
     runs.add("b", &config(1, "top_percent = 50.0"), &sound);
-    // Its second target's episodes all failed: the first still counts.
+    // All episodes for the second target failed. The first target still counts.
     runs.add("c", &config(1, "top_percent = 60.0"), &without(sound.clone(), 32.0));
     assert_eq!(agents(&runs.markdown()).len(), 3);
-    assert!(!runs.markdown().contains("left out of what is put together"));
+    assert!(!runs.markdown().contains("not included in the aggregates"));
     runs.add("d", &config(1, "top_percent = 70.0"), &without(sound.clone(), 16.0));
     let markdown = runs.markdown();
     assert_eq!(agents(&markdown).len(), 3, "{markdown}");
-    let note = "evaluation.json of d is left out of what is put together: no episode for the \
-                first return asked for came to its end.";
+    let note = "evaluation.json of d is not included in the aggregates: no episode for its first \
+                target return finished.";
     assert_eq!(markdown.matches(note).count(), 1, "{markdown}");
 }
 
 #[test]
-fn agents_asked_for_different_returns_are_said_to_be() {
+fn agents_with_different_targets_are_noted() {
     let mut runs = Runs::new();
     runs.add("a", &config(1, "top_percent = 10.0"), &evaluation(&[16.0, 32.0], 500.0));
     runs.add("b", &config(1, "top_percent = 50.0"), &evaluation(&[16.0], 500.0));
-    assert!(!runs.markdown().contains("not all runs were asked"));
+    assert!(!runs.markdown().contains("different first target returns"));
     runs.add("c", &config(1, "top_percent = 60.0"), &evaluation(&[32.0, 16.0], 500.0));
     let markdown = runs.markdown().replace('\\', "");
-    let note = "In Seaquest, not all runs were asked for the same return first, so part of a \
-                difference may come from that (transformer (data.top_percent 10.0): 16; \
+    let note = "In Seaquest, the runs have different first target returns, which may explain part \
+                of a difference (transformer (data.top_percent 10.0): 16; \
                 transformer (data.top_percent 50.0): 16; transformer (data.top_percent 60.0): \
                 32).";
     assert!(markdown.contains(note), "{markdown}");
 }
 
 #[test]
-fn what_an_agent_does_not_heed_keeps_it_apart_from_none() {
+fn unused_settings_do_not_separate_agents() {
     let mut runs = Runs::new();
-    // One is asked for another return, by a temperature that changes nothing: it heeds neither.
+    // One agent has another target and temperature, but uses neither.
     let mut cloning = evaluation(&[8.0], 500.0);
     cloning.setting.policy = "perceptron".into();
     cloning.setting.protocol.acting.temperature = 0.5;
     cloning.setting.protocol.acting.top_percent = 10.0;
     cloning.setting.protocol.return_scale = 1000.0;
-    let asked = evaluation(&[16.0], 900.0);
-    runs.add("asked", &config(1, ""), &asked);
+    let conditioned = evaluation(&[16.0], 900.0);
+    runs.add("conditioned", &config(1, ""), &conditioned);
     runs.add("cloning", &(config(1, "") + "\n[model]\nd_model = 9\n"), &cloning);
     let markdown = runs.markdown();
-    assert!(agents(&markdown).is_empty(), "of different protocols, until it is known: {markdown}");
+    assert!(agents(&markdown).is_empty(), "the protocols differ if all settings count: {markdown}");
 
     cloning.setting.heeds =
         Heeds { target: false, temperature: false, return_quantile: false, top_percent: false };
     cloning.write(&runs.1[1].join("evaluation.json")).unwrap();
     let markdown = runs.markdown();
     assert_eq!(agents(&markdown).len(), 2, "{markdown}");
-    assert!(!markdown.contains("not all runs were asked for the same"), "{markdown}");
+    assert!(!markdown.contains("different first target returns"), "{markdown}");
     let row = markdown.lines().find(|line| line.contains("| model.d\\_model=9 |")).unwrap();
     assert!(row.starts_with("| model.d\\_model=9 | Seaquest | matched | 200 | - | 4 |"), "{row}");
 }
 
 #[test]
-fn weights_from_elsewhere_are_not_the_runs_last() {
+fn weights_of_another_run_are_not_the_last_checkpoint() {
     let mut played = evaluation(&[16.0], 500.0);
     for elsewhere in ["other/checkpoints/step-00000200", "/other/checkpoints/step-00000200"] {
         let mut runs = Runs::new();
@@ -253,7 +252,7 @@ fn weights_from_elsewhere_are_not_the_runs_last() {
 }
 
 #[test]
-fn a_video_says_which_episode_it_shows() {
+fn a_video_caption_names_the_episode() {
     let mut runs = Runs::new();
     let played = evaluation(&[16.0], 500.0);
     runs.add("a", &config(1, ""), &played);
@@ -263,15 +262,15 @@ fn a_video_says_which_episode_it_shows() {
         let line = markdown.lines().find(|line| line.contains("](report-video-1.gif)")).unwrap();
         line.to_owned()
     };
-    assert!(!caption(&runs.markdown()).contains("update"), "nothing is known of it");
+    assert!(!caption(&runs.markdown()).contains("update"), "the video has no description yet");
     let filmed = Filmed::new(&played, "evaluation.json", "median", &played.episodes[2]);
     filmed.write(&video).unwrap();
     assert_eq!(Filmed::read(&video).unwrap(), Some(filmed));
     let words = "a: video.gif (update 200, matched protocol, target 16, episode 2 (median), raw \
                  return 500.0)";
-    let told = caption(&runs.markdown());
-    assert!(told.contains(words), "{told}");
-    // Not taken for an evaluation, whatever the video is called.
+    let caption = caption(&runs.markdown());
+    assert!(caption.contains(words), "{caption}");
+    // A description is not read as an evaluation, whatever the name of the video.
     fs::copy(Filmed::path(&video), runs.1[0].join("evaluation.gif.json")).unwrap();
     RunFiles::read(&runs.1[0]).unwrap();
     fs::write(Filmed::path(&video), "{}").unwrap();
@@ -279,9 +278,9 @@ fn a_video_says_which_episode_it_shows() {
     assert!(matches!(error, PageError::Filmed(_)), "{error}");
 }
 
-/// The same options are the same agent whatever the seed; others make another one.
+/// Runs with the same options are the same agent for every seed. Other options make another agent.
 #[test]
-fn options_of_the_algorithm_make_the_agent() {
+fn options_of_the_algorithm_identify_the_agent() {
     let mut runs = Runs::new();
     let of = |seed: u64, others: &str| {
         config(seed, "top_percent = 10.0").replace("game", "algorithm = \"iql\"\ngame") + others
@@ -295,8 +294,8 @@ fn options_of_the_algorithm_make_the_agent() {
     assert_eq!(agents(&runs.markdown()).len(), 2, "{}", runs.markdown());
 }
 
-/// Two seeds of this game, which returned `score` in each episode, learned from so many per cent of
-/// the data.
+/// Adds two seeds of this game, with return `score` in each episode and the top `percent` % of the
+/// data.
 fn add(runs: &mut Runs, percent: u64, name: &str, score: f64) {
     let mut played = evaluation(&[16.0], score);
     played.setting.task = game(name);
@@ -308,7 +307,7 @@ fn add(runs: &mut Runs, percent: u64, name: &str, score: f64) {
 }
 
 #[test]
-fn agents_are_put_together_over_the_tasks_that_all_of_them_have() {
+fn aggregates_include_the_tasks_that_all_agents_have() {
     let mut runs = Runs::new();
     for (percent, name) in
         [(10, "seaquest"), (10, "gravitar"), (50, "seaquest"), (50, "bank_heist")]
@@ -319,10 +318,10 @@ fn agents_are_put_together_over_the_tasks_that_all_of_them_have() {
     let names = [10, 50].map(|percent| format!("transformer (data.top_percent {percent})"));
     let expected = names.map(|name| [name, "Seaquest".into(), "2".into()]);
     assert_eq!(agents(&markdown), expected);
-    let note =
-        "Not put together over tasks, because not all agents have them: BankHeist, Gravitar.";
+    let note = "Tasks not included in the aggregates, because not all agents have them: \
+                BankHeist, Gravitar.";
     assert!(markdown.contains(note), "{markdown}");
-    // One more has nothing in common with one of the others.
+    // The third agent does not share a task with one of the others.
     add(&mut runs, 60, "gravitar", 500.0);
     let markdown = runs.markdown();
     assert!(!markdown.contains("optimality gap"), "{markdown}");
@@ -331,7 +330,7 @@ fn agents_are_put_together_over_the_tasks_that_all_of_them_have() {
 }
 
 #[test]
-fn a_task_without_reference_scores_is_compared_by_its_raw_ones() {
+fn a_task_without_reference_scores_is_compared_by_raw_scores() {
     let mut runs = Runs::new();
     for (percent, score) in [(10, 500.0), (50, 900.0)] {
         let mut played = evaluation(&[16.0], score);
@@ -346,12 +345,13 @@ fn a_task_without_reference_scores_is_compared_by_its_raw_ones() {
         markdown.contains("(data.top\\_percent 50) | 1 | 0.00 \\[0.00, 0.00\\] |"),
         "{markdown}"
     );
-    let note = "Not put together over tasks, for want of reference scores: Seaquest.";
+    let note = "Tasks not included in the aggregates, because they have no reference scores: \
+                Seaquest.";
     assert!(markdown.contains(note) && !markdown.contains("optimality gap"), "{markdown}");
 }
 
 #[test]
-fn a_task_without_a_dataset_is_called_by_its_title_alone() {
+fn a_task_without_a_dataset_is_named_by_its_title() {
     let mut runs = Runs::new();
     let played = evaluation(&[16.0], 500.0);
     for percent in [10, 50] {

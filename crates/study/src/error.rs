@@ -1,131 +1,133 @@
-//! What can be wrong with a study.
+//! Errors of studies.
 
 use std::path::{Path, PathBuf};
 
-/// Why a study cannot be read or carried out.
+/// Errors of reading and running a study.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// A file or folder that cannot be read or written.
+    /// A file or directory cannot be read or written.
     #[error("{path}")]
     File {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A document that is no study.
-    #[error("{path} is no study: {what}")]
+    /// A document is not a valid study.
+    #[error("{path} is not a valid study: {what}")]
     Document {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
-    /// A value that a key cannot have.
+    /// A key has an invalid value.
     #[error("{key}={value}: {what}")]
     Value {
         /// The key.
         key: String,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What is expected.
+        /// The expected form.
         what: &'static str,
     },
-    /// A study without a run.
-    #[error("the study has no cell: name values, such as head=linear,fourier seed=1..5")]
+    /// The study has no cells.
+    #[error("the study has no cell: add values, such as head=linear,fourier seed=1..5")]
     Empty,
-    /// More runs than a study may have.
-    #[error("the study has {n} cells, more than {most}: make several of it")]
+    /// The study has too many cells.
+    #[error(
+        "the study has {n} cells, but at most {most} are allowed: split it into several studies"
+    )]
     Large {
-        /// How many.
+        /// The number of cells.
         n: usize,
-        /// How many there may be.
+        /// The maximum.
         most: usize,
     },
-    /// Two cells that are the same.
-    #[error("the cell `{label}` is there twice: leave one of them out")]
+    /// Two cells are equal.
+    #[error("the cell `{label}` appears twice: remove one of them")]
     Twice {
         /// The cell.
         label: String,
     },
-    /// Two processes would do one cell.
-    #[error("another process works on the cell `{cell}`; wait for it, or stop it")]
+    /// Another process is working on the cell.
+    #[error("another process is working on the cell `{cell}`: wait for it, or stop it")]
     Locked {
         /// The cell.
         cell: String,
     },
-    /// Nothing keeps two processes from doing one cell.
+    /// The file system does not support locks.
     #[error(
-        "the file system of {path} has no locks, which keep two processes off one cell; choose a \
-         folder on another with runs="
+        "the file system of {path} does not support locks, so two processes could work on the \
+         same cell: use runs= to choose a directory on another file system"
     )]
     NoLocks {
-        /// What cannot be locked.
+        /// The file that cannot be locked.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// No study at all.
+    /// No study was started yet.
     #[error(
-        "there is no study in {folder} yet: `overtone study run FILE.toml` starts one, and \
-         `overtone study init FILE.toml` writes a file to begin with"
+        "there are no studies in {folder} yet: start one with `overtone study run FILE.toml`, or \
+         write a template with `overtone study init FILE.toml`"
     )]
     None {
-        /// Where it was looked for.
+        /// The directory of studies.
         folder: PathBuf,
     },
-    /// A word for a key that stands among others in an axis, or in a cell, of the document.
+    /// A word sets a key to a value that is not among the study's own values of that key.
     #[error(
-        "{key}={value}: the study's {place} says {key} itself ({known}), of which a word can \
-         choose; for another value edit the file"
+        "{key}={value}: the study sets {key} in its {place}, so expected one of {known}; to use \
+         another value, edit the study's file"
     )]
     Fixed {
         /// The key.
         key: String,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// Where the key stands.
+        /// The place of the key in the study.
         place: String,
-        /// The values there.
+        /// The values of the key in the study.
         known: String,
     },
-    /// No study of a name.
+    /// The named study does not exist.
     #[error(
-        "there is no study `{name}`: neither a file nor a folder in {folder} \
-         (`overtone study init {}` writes one)",
+        "unknown study `{name}`: expected a file, or a directory in {folder}; to write a new file: \
+         `overtone study init {}`",
         file_of(.name)
     )]
     NoStudy {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// Where it was looked for.
+        /// The directory of studies.
         folder: PathBuf,
     },
-    /// Slurm is not there.
-    #[error("{program}: {source}; is Slurm on this machine? (engine=local needs none)")]
+    /// Slurm is not installed.
+    #[error("cannot start {program}: {source}; install Slurm, or use engine=local")]
     NoSlurm {
         /// The command.
         program: &'static str,
-        /// Why it cannot be started.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// Slurm refused.
+    /// A Slurm command failed.
     #[error("{program}: {what}")]
     Slurm {
         /// The command.
         program: &'static str,
-        /// What it said.
+        /// Its error message.
         what: String,
     },
 }
 
-/// The file that a study of this name, or in it, would have.
+/// The file name of the study `name`, which can include the ending.
 fn file_of(name: &str) -> String {
     format!("{}.toml", name.strip_suffix(".toml").unwrap_or(name))
 }
 
 impl StudyError {
-    /// An error of the file at `path`.
+    /// A function that makes an error about the file at `path`.
     pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         |source| Self::File { path, source }

@@ -1,14 +1,14 @@
-//! A study's own folder. What its runs learned is in the runs' folders; here is what no run can
-//! hold: the study itself, why a cell failed, what was handed to Slurm.
+//! The directory of a study. Training results are in the run directories. The study's directory
+//! holds the study itself, errors of cells, and submitted Slurm jobs.
 //!
 //! ```text
 //! runs/studies/<name>/
-//!   study.toml          the study, with the words it was started with
-//!   cells/<cell>.log    what the cell's last process printed; <cell>.2-of-4.log where several play
-//!   cells/<cell>.failed why it failed, until it is started again
-//!   job.sh, report.sh   Slurm: what a node runs; yours to edit
-//!   cells-1.txt, …      Slurm: the cells of each array of jobs, a line each
-//!   jobs                Slurm: the number of each array, and its list
+//!   study.toml          the study, including the words of its command
+//!   cells/<cell>.log    output of the cell's last process; <cell>.2-of-4.log for parallel parts
+//!   cells/<cell>.failed the cell's error, until the cell is started again
+//!   job.sh, report.sh   Slurm: scripts for a node, which you can edit
+//!   cells-1.txt, …      Slurm: the cells of each job array, one on each line
+//!   jobs                Slurm: the id of each job array and its list of cells
 //!   report.html, …      the page
 //! ```
 
@@ -19,26 +19,26 @@ use std::{
 
 use crate::{error::StudyError, grid::Study};
 
-/// The folder of studies, beside the runs.
+/// The directory of studies inside the directory of runs.
 const STUDIES: &str = "studies";
 const DOCUMENT: &str = "study.toml";
-/// The setting that says where runs lie.
+/// The setting of the directory of runs.
 const RUNS: &str = "runs";
 
-/// A study's own folder.
+/// The directory of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StudyFolder(PathBuf);
 
 impl StudyFolder {
-    /// Where a study of this name has its folder.
+    /// The directory of the study `name`.
     pub fn of(runs: &Path, name: &str) -> Self {
         Self(runs.join(STUDIES).join(name))
     }
 
-    /// The study that was started under a name or in a folder; the newest where the name is empty.
+    /// Finds a started study by its name or its directory. An empty name finds the newest study.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such study.
     pub fn find(runs: &Path, name: &str) -> Result<Self, StudyError> {
         let all = runs.join(STUDIES);
         let no_study = || StudyError::NoStudy { name: name.to_owned(), folder: all.clone() };
@@ -56,15 +56,16 @@ impl StudyFolder {
         found.map(Self).ok_or_else(no_study)
     }
 
-    /// The folder.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The study in it, whose runs lie beside its folder, wherever that is now.
+    /// Reads the study. Its directory of runs is the current location of this directory, even if it
+    /// was moved.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the study cannot be read.
     pub fn study(&self) -> Result<Study, StudyError> {
         let mut study = Study::read(&self.0.join(DOCUMENT))?;
         if let Some(runs) = self.runs() {
@@ -73,9 +74,9 @@ impl StudyFolder {
         Ok(study)
     }
 
-    /// The folder of the runs, in which the folder of studies is.
+    /// The directory of runs that contains the directory of studies.
     fn runs(&self) -> Option<PathBuf> {
-        // `.`, `..` and a bare name do not say what they are in.
+        // The parents of `.`, `..` and a bare name are unknown without `canonicalize`.
         let is_plain =
             |part: Component<'_>| !matches!(part, Component::CurDir | Component::ParentDir);
         let place = match self.0.components().all(is_plain) && self.0.components().count() > 1 {
@@ -86,39 +87,39 @@ impl StudyFolder {
         Some(if runs == Path::new("") { PathBuf::from(".") } else { runs.to_owned() })
     }
 
-    /// Makes the folder and writes the study into it.
+    /// Creates the directory and writes the study into it.
     ///
     /// # Errors
-    /// When that fails.
+    /// When the directory or a file cannot be written.
     pub fn write(&self, study: &Study) -> Result<(), StudyError> {
         let cells = self.0.join("cells");
         fs::create_dir_all(&cells).map_err(StudyError::file(&cells))?;
         self.write_file(DOCUMENT, &study.to_toml()?).map(drop)
     }
 
-    /// Writes a file of the folder, as a whole or not at all.
+    /// Writes a file into the directory atomically.
     ///
     /// # Errors
-    /// When that fails.
+    /// When the file cannot be written.
     pub fn write_file(&self, name: &str, text: &str) -> Result<PathBuf, StudyError> {
         let path = self.0.join(name);
         overtone_files::replace(&path, text.as_bytes()).map_err(StudyError::file(&path))?;
         Ok(path)
     }
 
-    /// The file that a cell's process prints into.
+    /// Log file of a cell's process.
     pub fn log(&self, cell: &str) -> PathBuf {
         self.file(cell, "log")
     }
 
-    /// Why a cell failed when it was last started; none if it did not.
+    /// The error of a cell's last process; `None` if it did not fail.
     pub fn failure(&self, cell: &str) -> Option<String> {
         let text = fs::read_to_string(self.file(cell, "failed")).ok()?;
         Some(text.trim().to_owned())
     }
 
-    /// Notes why a process failed, or that it did not. A disk that is full takes no note: whoever
-    /// watches the process says it too.
+    /// Stores the error of a process, or removes it for `None`. Errors of writing are ignored, such
+    /// as a full disk: the parent process also reports the failure.
     pub fn note_failure(&self, cell: &str, why: Option<&str>) {
         let path = self.file(cell, "failed");
         let _ = match why {
@@ -127,28 +128,28 @@ impl StudyFolder {
         };
     }
 
-    /// Keeps other processes off the same cell, as long as the answer lives.
+    /// Locks a cell against other processes while the returned file lives.
     ///
     /// # Errors
-    /// When another process does it, or the file system has no locks.
+    /// When another process holds the lock, or the file system does not support locks.
     pub fn lock(&self, cell: &str) -> Result<fs::File, StudyError> {
         let locked = locked(&self.file(cell, "lock"))?;
         locked.ok_or_else(|| StudyError::Locked { cell: cell.to_owned() })
     }
 
-    /// Whether cells can be kept apart here: known before the first of them begins.
+    /// Checks that cells can be locked, before the first one starts.
     ///
     /// # Errors
-    /// When the file system has no locks, or nothing can be written.
+    /// When the file system does not support locks, or the directory is not writable.
     pub fn check_locks(&self) -> Result<(), StudyError> {
         let path = self.0.join("cells").join(".lock");
         locked(&path)?;
-        // Another process may have asked at the same time, and removed it.
+        // Another process can have removed the file during its own check.
         let _ = fs::remove_file(&path);
         Ok(())
     }
 
-    /// Whether a process does this cell. Without locks, none is known of.
+    /// Whether a process is working on this cell. Without locks this is unknown, and `false`.
     pub fn is_worked_on(&self, cell: &str) -> bool {
         overtone_files::is_locked(&self.file(cell, "lock"))
     }
@@ -157,10 +158,10 @@ impl StudyFolder {
         self.0.join("cells").join(format!("{cell}.{ending}"))
     }
 
-    /// Writes the list of what an array of jobs does: its name.
+    /// Writes the list of cells of a job array and returns its file name.
     ///
     /// # Errors
-    /// When that fails.
+    /// When the file cannot be written.
     pub fn list(&self, cells: &[&str]) -> Result<String, StudyError> {
         let mut n = 1;
         while self.0.join(format!("cells-{n}.txt")).exists() {
@@ -172,17 +173,17 @@ impl StudyFolder {
         Ok(name)
     }
 
-    /// Notes that what is in a list was handed to Slurm as the array `job`.
+    /// Records that the cells in `list` were submitted to Slurm as the array `job`.
     ///
     /// # Errors
-    /// When that fails.
+    /// When the file cannot be written.
     pub fn add_job(&self, job: u64, list: &str) -> Result<(), StudyError> {
         let path = self.0.join("jobs");
         let before = fs::read_to_string(&path).unwrap_or_default();
         self.write_file("jobs", &format!("{before}{job} {list}\n")).map(drop)
     }
 
-    /// The arrays of jobs that were handed to Slurm, each with the ids of its tasks' cells.
+    /// The submitted job arrays, each with the cell ids of its tasks.
     pub fn jobs(&self) -> Vec<(u64, Vec<String>)> {
         let text = fs::read_to_string(self.0.join("jobs")).unwrap_or_default();
         let array = |line: &str| {
@@ -194,7 +195,7 @@ impl StudyFolder {
     }
 }
 
-/// Makes a file and locks it; none where another process has it locked.
+/// Creates a file and locks it; `None` if another process holds the lock.
 fn locked(path: &Path) -> Result<Option<fs::File>, StudyError> {
     let file = fs::File::create(path).map_err(StudyError::file(path))?;
     match overtone_files::lock(&file) {
@@ -212,14 +213,14 @@ mod tests {
     use overtone_testkit::sentences;
 
     #[test]
-    fn a_study_is_found_by_name_by_folder_and_as_the_newest() {
+    fn a_study_is_found_by_name_by_directory_and_as_the_newest() {
         let runs = tempfile::tempdir().unwrap();
         let study: Study =
             toml::from_str("name = \"a\"\nseeds = [1]\n[settings]\nx = 1\n").unwrap();
         let folder = StudyFolder::of(runs.path(), "a");
         assert!(StudyFolder::find(runs.path(), "").is_err());
         folder.write(&study).unwrap();
-        // Its runs are where it is found.
+        // The directory of runs is where the study was found.
         let mut study = study;
         study.settings.insert("runs".into(), runs.path().display().to_string().into());
         for name in ["", "a", &folder.path().display().to_string()] {
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_and_jobs_are_kept() {
+    fn failures_and_jobs_are_stored() {
         let runs = tempfile::tempdir().unwrap();
         let study: Study =
             toml::from_str("name = \"a\"\nseeds = [1, 2]\n[settings]\nx = 1\n").unwrap();
@@ -247,15 +248,15 @@ mod tests {
         sentences::check(&folder.lock(first).unwrap_err().to_string());
         assert!(folder.is_worked_on(first));
         assert!(!folder.is_worked_on(second));
-        // Who only looks is waited for.
-        let looked_at = fs::File::create(folder.file(second, "lock")).unwrap();
-        looked_at.try_lock_shared().unwrap();
-        let looking = std::thread::spawn(move || {
+        // A lock waits for a short shared lock, which a status check takes.
+        let checked = fs::File::create(folder.file(second, "lock")).unwrap();
+        checked.try_lock_shared().unwrap();
+        let checking = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(50));
-            drop(looked_at);
+            drop(checked);
         });
         folder.lock(second).unwrap();
-        looking.join().unwrap();
+        checking.join().unwrap();
         drop(held);
         folder.lock(first).unwrap();
         folder.note_failure(first, None);

@@ -1,5 +1,5 @@
-//! A study as a document, and its cells: every combination of the values of a grid, cells
-//! beside it, and each of them with every seed.
+//! A study as a document, and its cells: all combinations of a grid's values and additional cells,
+//! each with every seed.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -9,38 +9,39 @@ use toml::{Table, Value};
 
 use crate::{error::StudyError, label};
 
-/// Cells that a study may have: each is checked before anything starts, and has files of its own.
+/// Maximum number of cells of a study. Each cell is checked before the study starts and has its own
+/// files.
 const MOST_CELLS: usize = 10_000;
 
-/// A study. Its document has these keys.
+/// A study. The fields are the keys of its document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
-    /// What it is called; empty: as its file.
+    /// Name of the study; empty: the name of its file.
     #[serde(default)]
     pub name: String,
-    /// Training seeds: every cell has a run for each. None: the seed that the settings say.
+    /// Training seeds. Every cell has a run for each seed. Empty: the seed of the settings.
     #[serde(default)]
     pub seeds: Vec<u64>,
-    /// Words about `evaluation.…`: each run is played again so, after it was played as its
-    /// settings say.
+    /// Additional evaluations of each run, after the evaluation by its settings. Each entry has
+    /// `evaluation.…` words.
     #[serde(default)]
     pub evaluations: Vec<String>,
-    /// Settings of every cell.
+    /// Settings of all cells.
     #[serde(default)]
     pub settings: Table,
-    /// Values by axis. An axis is a key, or any name where each value is a table of keys.
+    /// Values by axis. An axis is a key, or any name if its values are tables of keys.
     #[serde(default)]
     pub grid: Table,
-    /// Cells beside the grid, each by its keys.
+    /// Additional cells outside the grid, each with its keys.
     #[serde(default)]
     pub cells: Vec<Table>,
-    /// What carries it out.
+    /// How the study is run.
     #[serde(default)]
     pub executor: Executor,
 }
 
-/// Who carries a study out.
+/// Engine that runs a study.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
@@ -51,19 +52,19 @@ pub enum Engine {
     Slurm,
 }
 
-/// How a study is carried out.
+/// Execution settings of a study.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Executor {
-    /// Who does it.
+    /// The engine.
     pub engine: Engine,
-    /// Cells at once; 0: here one for each core, on Slurm as many as it starts.
+    /// Maximum number of cells in parallel. 0: one for each core (local), or no limit (Slurm).
     pub jobs: usize,
     /// Slurm: `--partition`.
     pub partition: String,
-    /// Slurm: `--time` of a cell; at its end a run goes on in a new job.
+    /// Slurm: `--time` of a cell. A run that needs more time resumes in a new job.
     pub time: String,
-    /// Slurm: `--cpus-per-task`; 0: Slurm's default. Here: cores for all cells together, 0: all.
+    /// Slurm: `--cpus-per-task`; 0: Slurm's default. Local: cores of all cells together; 0: all.
     pub cpus: usize,
     /// Slurm: `--gpus` of a cell, such as `1`.
     pub gpus: String,
@@ -74,22 +75,22 @@ pub struct Executor {
 /// A run of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// What tells it from the other cells, whatever its seed: `head=fourier game=seaquest`.
+    /// The settings that distinguish the cell, without the seed: `head=fourier game=seaquest`.
     pub label: String,
-    /// The same with the seed, as a file's name; no other cell has it.
+    /// Unique id: label and seed as a file name.
     pub id: String,
-    /// Its settings, each `key=value`.
+    /// Settings of the cell, each as `key=value`.
     pub words: Vec<String>,
 }
 
-/// Settings in their order, each key once.
+/// Ordered settings without duplicate keys.
 type Words = Vec<(String, String)>;
 
 impl Study {
-    /// Reads a study; one without a name is called as its file.
+    /// Reads a study. Without a name it is named after its file.
     ///
     /// # Errors
-    /// When the file cannot be read or is no study.
+    /// When the file cannot be read or is not a valid study.
     pub fn read(path: &Path) -> Result<Self, StudyError> {
         let text = std::fs::read_to_string(path).map_err(StudyError::file(path))?;
         let wrong = |what: String| StudyError::Document { path: path.to_path_buf(), what };
@@ -105,10 +106,10 @@ impl Study {
         Ok(study)
     }
 
-    /// Checks that a study may be called so, as its folder is.
+    /// Checks the name of a study, which is also the name of its directory.
     ///
     /// # Errors
-    /// When it has other characters, too many, or begins with `.`.
+    /// When the name is empty or too long, contains other characters, or starts with `.`.
     pub fn check_name(name: &str) -> Result<(), StudyError> {
         if name.is_empty() || name.starts_with('.') || name != label::file_name(name) {
             return Err(StudyError::Value {
@@ -120,10 +121,11 @@ impl Study {
         Ok(())
     }
 
-    /// The study as a document.
+    /// The study as a TOML document.
     ///
     /// # Errors
-    /// Never for one that was read or made of words.
+    /// When the study cannot be written as TOML. This does not happen for studies from a document
+    /// or from words.
     pub fn to_toml(&self) -> Result<String, StudyError> {
         toml::to_string(self).map_err(|error| StudyError::Document {
             path: format!("{}.toml", self.name).into(),
@@ -131,10 +133,10 @@ impl Study {
         })
     }
 
-    /// Its cells, those of one label together.
+    /// The cells, grouped by label.
     ///
     /// # Errors
-    /// When there is none, too many, or one twice.
+    /// When there are no cells, too many cells, or a cell appears twice.
     pub fn cells(&self) -> Result<Vec<Cell>, StudyError> {
         let common = words_of(&self.settings);
         let mut variants: Vec<Words> = Vec::new();
@@ -176,7 +178,7 @@ impl Study {
                     .collect();
                 let name = seed.map_or(label.clone(), |seed| format!("{label} s{seed}"));
                 let mut id = label::file_name(&name);
-                // Another cell, whose name differs in what a file's name cannot have.
+                // Another cell's name differs only in characters that file names cannot contain.
                 if known.get(&id).is_some_and(|other| other != label) {
                     id = format!("{id}-{:08x}", label::fingerprint(&name));
                 }
@@ -189,7 +191,7 @@ impl Study {
         Ok(cells)
     }
 
-    /// Every combination of the grid's values, the last axis (by name) changing first.
+    /// All combinations of the grid's values. The last axis by name changes fastest.
     fn combinations(&self) -> Result<Vec<Words>, StudyError> {
         let mut found = vec![Words::new()];
         for (axis, values) in &self.grid {
@@ -210,22 +212,23 @@ impl Study {
     }
 }
 
-/// A seed where it would name a cell, and not be its run's.
+/// The error for a seed in the grid or in a cell.
 fn seed_below(key: &str, text: &str) -> StudyError {
     StudyError::Value {
         key: key.into(),
         value: text.into(),
-        what: "seeds stand above the grid: write seeds = [1, 2, 3, 4]",
+        what: "seeds must not be in the grid or in a cell: use the top-level key, such as \
+               seeds = [1, 2, 3, 4]",
     }
 }
 
-/// What each value of an axis sets.
+/// The settings of each value of an axis.
 fn axis_values(axis: &str, values: &Value) -> Result<Vec<Words>, StudyError> {
     match values {
         Value::Array(values) if values.is_empty() => Err(StudyError::Value {
             key: format!("grid.{axis}"),
             value: "[]".into(),
-            what: "an axis needs a value",
+            what: "expected at least one value",
         }),
         Value::Array(values) => Ok(values
             .iter()
@@ -240,7 +243,7 @@ fn axis_values(axis: &str, values: &Value) -> Result<Vec<Words>, StudyError> {
                 return Err(StudyError::Value {
                     key: format!("grid.{axis}"),
                     value: inner.to_string().trim().replace('\n', ", "),
-                    what: "of one section two keys are two axes: write each key in quotes, such as \
+                    what: "two keys of one section are two axes: write each key in quotes, such as \
                            \"head.kind\" = [\"linear\"]",
                 });
             };
@@ -254,7 +257,7 @@ fn word(key: &str, value: &Value) -> (String, String) {
     (full(key), keys::plain(value))
 }
 
-/// A key as a configuration has it: `head` is `head.kind`.
+/// The full form of a key, as in a configuration: `head` becomes `head.kind`.
 pub(crate) fn full(key: &str) -> String {
     keys::split(&format!("{key}=")).map_or_else(|_| key.to_owned(), |(key, _)| key)
 }
@@ -264,7 +267,7 @@ fn words_of(settings: &Table) -> Words {
     keys.iter().map(|(key, value)| word(key, value)).collect()
 }
 
-/// All of them; of a key that is said twice the later value.
+/// The union of several settings. Later values replace earlier values of the same key.
 fn together(parts: &[&Words]) -> Words {
     let mut all = Words::new();
     for (key, text) in parts.iter().copied().flatten() {
@@ -292,7 +295,7 @@ mod tests {
             "seeds = [1, 2]\n[settings]\ntrain.updates = 7\ntask = \"ale/seaquest\"\n\
              [grid]\nagent = [{ head = \"linear\" }, { head = \"fourier\", head.frequencies = 14 }]\n",
         );
-        // `head` cannot be a word and a section of one table: TOML refuses it.
+        // TOML rejects `head` as both a value and a section of one table.
         assert!(found.is_err());
         let found = cells(
             "seeds = [1, 2]\n[settings]\ntrain.updates = 7\ntask = \"ale/seaquest\"\n\
@@ -313,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_stand_beside_the_grid_and_settings_give_way() {
+    fn cells_are_added_to_the_grid_and_override_settings() {
         let found = cells(
             "[settings]\na = 1\nb = 2\n[grid]\nb = [3, 4]\n[[cells]]\nc = 5\n[[cells]]\na = 9\n",
         )
@@ -325,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_whose_names_differ_in_a_sign_have_files_of_their_own() {
+    fn cells_whose_names_differ_in_one_character_have_separate_files() {
         let found = cells("seeds = [1]\n[grid]\na = [\"x_y\", \"x y\", \"x/y\"]\n").unwrap();
         let ids: Vec<&str> = found.iter().map(|cell| &*cell.id).collect();
         assert_eq!(ids[0], "a=x_y_s1");
@@ -336,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_what_a_folder_takes() {
+    fn names_are_checked() {
         let longest = "x".repeat(100);
         for name in ["a", "lr=3", "heads-2.1_b", &longest] {
             Study::check_name(name).unwrap();
@@ -350,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_told_in_one_line() {
+    fn an_invalid_file_is_reported_in_one_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.toml");
         std::fs::write(&path, "seeds = [1]\nsedes = [2]\n").unwrap();
@@ -360,15 +363,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_study_is_refused() {
+    fn invalid_studies_are_rejected() {
         for (text, expected) in [
             ("", "no cell"),
-            ("[grid]\na = []\n", "grid.a=[]: an axis needs a value"),
+            ("[grid]\na = []\n", "grid.a=[]: expected at least one value"),
             ("[grid]\nhead.a = [1]\nhead.b = [2]\n", "in quotes"),
-            ("[grid]\nseed = [1]\n", "seeds stand above the grid"),
-            ("seeds = [1]\n[[cells]]\nseed = 9\n", "seed=9: seeds stand above the grid"),
-            ("seeds = [1]\n[grid]\na = [{ b = 1, seed = 9 }]\n", "seed=9: seeds stand above"),
-            ("[grid]\na = [1, 1]\n", "`a=1` is there twice"),
+            ("[grid]\nseed = [1]\n", "seeds must not be in the grid"),
+            ("seeds = [1]\n[[cells]]\nseed = 9\n", "seed=9: seeds must not be in the grid"),
+            ("seeds = [1]\n[grid]\na = [{ b = 1, seed = 9 }]\n", "seed=9: seeds must not be"),
+            ("[grid]\na = [1, 1]\n", "`a=1` appears twice"),
             ("sedes = [1]\n", "unknown field"),
             ("seeds = [-1]\n", "invalid value"),
         ] {

@@ -1,11 +1,11 @@
-//! What cells are called: by the settings that are not the same in all of them.
+//! Labels and file names of cells, made from the settings that differ between cells.
 
 use overtone_console::keys;
 
-/// A name's length; longer ones end with a number made of all of it.
+/// Maximum length of a file name. Longer names are cut and end with a hash of the whole name.
 const LONGEST: usize = 100;
 
-/// What tells each variant from the others, as words; `all` for one that is alone.
+/// The differing settings of each variant as words; `all` for a single variant.
 pub(crate) fn labels(variants: &[Vec<(String, String)>]) -> Vec<String> {
     let value = |variant: &[(String, String)], key: &str| {
         variant.iter().find(|(known, _)| known == key).map(|(_, text)| text.clone())
@@ -15,12 +15,12 @@ pub(crate) fn labels(variants: &[Vec<(String, String)>]) -> Vec<String> {
     variants
         .iter()
         .map(|variant| {
-            let told = variant.iter().filter(|(key, _)| variants.len() > 1 && differs(key));
+            let differing = variant.iter().filter(|(key, _)| variants.len() > 1 && differs(key));
             let words: Vec<String> =
-                told.map(|(key, text)| format!("{}={text}", keys::short(key))).collect();
+                differing.map(|(key, text)| format!("{}={text}", keys::short(key))).collect();
             match (&words[..], variants.len()) {
                 ([], 1) => "all".to_owned(),
-                // What all the others change, this one leaves as it is; or it is there twice.
+                // This variant does not set the keys that differ, or it is a duplicate.
                 ([], _) => variant
                     .iter()
                     .map(|(key, text)| format!("{}={text}", keys::short(key)))
@@ -32,11 +32,11 @@ pub(crate) fn labels(variants: &[Vec<(String, String)>]) -> Vec<String> {
         .collect()
 }
 
-/// What a study's name has.
+/// The rule for names of studies.
 pub(crate) const NAME: &str =
-    "a name has letters, digits and `-_.=` alone, 100 at most, and begins with no `.`";
+    "a name may contain only letters, digits and `-_.=`, at most 100, and must not start with `.`";
 
-/// A name that any folder takes: letters, digits and `-_.=` alone.
+/// A valid file name for any file system: only letters, digits and `-_.=`.
 pub(crate) fn file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.=".contains(c) { c } else { '_' };
     let short: String = name.chars().map(plain).collect();
@@ -46,7 +46,7 @@ pub(crate) fn file_name(name: &str) -> String {
     format!("{}-{:08x}", &short[..LONGEST - 9], fingerprint(name))
 }
 
-/// FNV-1a, folded to 32 bits.
+/// FNV-1a hash, folded to 32 bits.
 pub(crate) fn fingerprint(text: &str) -> u32 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_files_names() {
+    fn names_become_file_names() {
         assert_eq!(file_name("task=ale/seaquest s1"), "task=ale_seaquest_s1");
         let (one, other) = (file_name(&"a".repeat(200)), file_name(&"a".repeat(201)));
         assert_eq!((one.len(), other.len()), (100, 100));
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_alone_and_one_without_words_have_names() {
+    fn a_single_variant_and_a_variant_without_words_have_labels() {
         let word = |text: &str| ("a".to_owned(), text.to_owned());
         assert_eq!(labels(&[vec![word("1")]]), ["all"]);
         assert_eq!(labels(&[vec![word("1")], vec![]]), ["a=1", ""]);

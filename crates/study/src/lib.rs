@@ -1,7 +1,7 @@
-//! Studies: a grid of runs, where each of them stands, and what carries them out.
+//! Studies: grids of runs, their status, and their execution.
 //!
-//! A [`Study`] is a document; its [`Cell`]s are words for a run. Nothing here knows what a run
-//! learns or how: whoever uses this says what a word means, and where a cell's run is.
+//! A [`Study`] is a document, and each of its [`Cell`]s is a list of words for a run. This crate does
+//! not depend on training: its caller interprets the words and locates the run of a cell.
 
 mod error;
 mod folder;

@@ -1,7 +1,7 @@
-//! Processes on this machine, several at once.
+//! Parallel processes on this machine.
 //!
-//! A process is asked to end by closing its standard input: that reaches it also when this one
-//! is killed, and needs no signals.
+//! Closing its standard input stops a process. This works without signals, and also when the parent
+//! process is killed.
 
 use std::{
     collections::VecDeque,
@@ -18,51 +18,52 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often processes are looked at.
+/// Interval between checks of the processes.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long what a process said last is waited for after its end.
+/// Maximum time to wait for the last output of a process after its end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// What is to be done by one process.
+/// The work of one process.
 #[derive(Debug)]
 pub struct Job {
-    /// What it is called.
+    /// Id of the job.
     pub id: String,
-    /// The process. Its streams are set here.
+    /// The command. [`run`] sets its streams.
     pub command: Command,
-    /// Where what it prints goes; what was there before goes.
+    /// File for its output. An existing file is replaced.
     pub log: PathBuf,
 }
 
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// With exit code 0.
+    /// The exit code was 0.
     Done,
-    /// Otherwise, although it was not asked to: with this sentence.
+    /// The process failed with this error.
     Failed(String),
-    /// As it was asked to.
+    /// The process was stopped.
     Stopped,
 }
 
-/// What happens to a job.
+/// An event of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// It begins.
+    /// The job starts.
     Started(&'a str),
-    /// It ended.
+    /// The job ended.
     Ended(&'a str, &'a Ended),
 }
 
-/// Does all jobs, at most `at_once` at a time; those that fail do not hinder the others. Once
-/// `stop` is set none is begun, and those under way are asked to end. Gives the jobs that were
-/// begun with how they ended, in the order in which they did.
+/// Runs all jobs, at most `at_once` in parallel. A failing job does not affect the others.
+///
+/// When `stop` is set, no further job starts and the running jobs are stopped. Returns the started
+/// jobs and how they ended, in the order of their ends.
 pub fn run(
     jobs: Vec<Job>,
     at_once: usize,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(&Event<'_>),
+    notify: &mut dyn FnMut(&Event<'_>),
 ) -> Vec<(String, Ended)> {
     let mut waiting = VecDeque::from(jobs);
     let mut working: Vec<Working> = Vec::new();
@@ -71,13 +72,13 @@ pub fn run(
         let stopping = stop.load(Ordering::Relaxed);
         while !stopping && working.len() < at_once.max(1) {
             let Some(job) = waiting.pop_front() else { break };
-            tell(&Event::Started(&job.id));
+            notify(&Event::Started(&job.id));
             let id = job.id.clone();
             match Working::start(job) {
                 Ok(process) => working.push(process),
                 Err(error) => {
-                    let how = Ended::Failed(format!("it cannot be started: {error}"));
-                    tell(&Event::Ended(&id, &how));
+                    let how = Ended::Failed(format!("cannot start the process: {error}"));
+                    notify(&Event::Ended(&id, &how));
                     ended.push((id, how));
                 }
             }
@@ -96,9 +97,9 @@ pub fn run(
                 result => {
                     let process = working.remove(i);
                     let id = process.id.clone();
-                    // Ctrl-C reaches it as well as this one, maybe since the last look.
+                    // Ctrl-C reaches both processes, possibly after `stop` was last read.
                     let how = process.ended(result, stop.load(Ordering::Relaxed));
-                    tell(&Event::Ended(&id, &how));
+                    notify(&Event::Ended(&id, &how));
                     ended.push((id, how));
                 }
             }
@@ -109,16 +110,16 @@ pub fn run(
 struct Working {
     id: String,
     child: Child,
-    /// Reads standard error until no process has it open.
+    /// Thread that reads standard error until all processes have closed it.
     reader: Option<JoinHandle<()>>,
-    /// The last error that it read.
+    /// The last error that the thread has read.
     error: Arc<Mutex<Option<String>>>,
 }
 
 impl Working {
     fn start(mut job: Job) -> io::Result<Self> {
         File::create(&job.log)?;
-        // Both of its streams go to the log's end, each through a handle of its own.
+        // Both output streams append to the log, each with its own handle.
         let log = OpenOptions::new().append(true).open(&job.log)?;
         job.command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::piped());
         let mut child = job.command.spawn()?;
@@ -130,36 +131,36 @@ impl Working {
         Ok(Self { id: job.id, child, reader, error })
     }
 
-    fn ended(self, status: io::Result<Option<ExitStatus>>, asked: bool) -> Ended {
-        // A process that the job has left behind may have standard error open for long.
+    fn ended(self, status: io::Result<Option<ExitStatus>>, stopping: bool) -> Ended {
+        // A process left behind by the job can keep standard error open for a long time.
         let ended = Instant::now();
         while self.reader.as_ref().is_some_and(|reader| !reader.is_finished())
             && ended.elapsed() < LAST_WORDS
         {
             thread::sleep(PAUSE);
         }
-        let said = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let last_error = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
         match status {
             Ok(Some(status)) if status.success() => Ended::Done,
-            Ok(Some(status)) if asked || is_interrupted(&status) => Ended::Stopped,
-            Ok(None) if asked => Ended::Stopped,
+            Ok(Some(status)) if stopping || is_interrupted(&status) => Ended::Stopped,
+            Ok(None) if stopping => Ended::Stopped,
             Ok(status) => {
                 let how = status.map_or_else(String::new, |status| status.to_string());
-                Ended::Failed(said.unwrap_or_else(|| format!("it ended with {how}")))
+                Ended::Failed(last_error.unwrap_or_else(|| format!("the process ended with {how}")))
             }
             Err(error) => Ended::Failed(error.to_string()),
         }
     }
 }
 
-/// Whether a process that does not listen yet was ended by a person's Ctrl-C.
+/// Whether Ctrl-C ended a process that does not handle it yet.
 fn is_interrupted(status: &ExitStatus) -> bool {
     const SIGINT: i32 = 2;
     status.signal() == Some(SIGINT)
 }
 
-/// Copies what a process says of errors to the end of its log, which a full disk may refuse,
-/// and keeps the last.
+/// Appends the standard error of a process to its log and keeps the last error. Write errors, such
+/// as a full disk, are ignored.
 fn read_errors(stderr: ChildStderr, log: &Path, last: &Mutex<Option<String>>) {
     let mut log = OpenOptions::new().append(true).open(log).ok();
     for line in BufReader::new(stderr).split(b'\n') {
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_job_does_not_hinder_the_others() {
+    fn a_failing_job_does_not_affect_the_others() {
         let folder = tempfile::tempdir().unwrap();
         let scripts = [
             ("a", "echo fine; exit 0"),
@@ -204,7 +205,8 @@ mod tests {
         let how: Vec<&Ended> = ended.iter().map(|(_, how)| how).collect();
         assert_eq!(how[0], &Ended::Done);
         assert_eq!(how[1], &Ended::Failed("no data".into()));
-        assert_eq!(how[2], &Ended::Failed("it ended with signal: 9 (SIGKILL)".into()));
+        let killed = "the process ended with signal: 9 (SIGKILL)";
+        assert_eq!(how[2], &Ended::Failed(killed.into()));
         assert_eq!(how[3], &Ended::Done);
         assert_eq!((most, now), (2, 0));
         let log = |id: &str| std::fs::read_to_string(folder.path().join(id)).unwrap();
@@ -216,9 +218,9 @@ mod tests {
     }
 
     #[test]
-    fn a_process_left_behind_holds_nothing_up() {
+    fn a_process_left_behind_does_not_delay_other_jobs() {
         let folder = tempfile::tempdir().unwrap();
-        // It has the job's standard error, until the test's end.
+        // It keeps the job's standard error open until the end of the test.
         let script = "sleep 20 & echo $! > \"$0.pid\"; echo 'error: gone' >&2; exit 1";
         let mut first = job(folder.path(), "a", script);
         first.command.arg(folder.path().join("a"));
@@ -234,9 +236,9 @@ mod tests {
     }
 
     #[test]
-    fn stopping_asks_the_jobs_to_end_and_begins_no_other() {
+    fn stop_ends_running_jobs_and_starts_no_others() {
         let folder = tempfile::tempdir().unwrap();
-        // Ends when its input does, as a cell does.
+        // The job ends when its input is closed, like a cell.
         let jobs = vec![
             job(folder.path(), "a", "cat > /dev/null; exit 130"),
             job(folder.path(), "b", "true"),
@@ -253,25 +255,25 @@ mod tests {
         assert!(started.elapsed() >= Duration::from_millis(200));
     }
 
-    /// A terminal's Ctrl-C reaches every process, also one that listens to no signal yet.
+    /// Ctrl-C in a terminal reaches every process, including those that do not handle it yet.
     #[test]
-    fn an_interrupted_job_is_stopped_and_has_not_failed() {
+    fn an_interrupted_job_counts_as_stopped() {
         let folder = tempfile::tempdir().unwrap();
-        // Where the tests themselves run in a shell's background, the signal is ignored.
-        let script = "heed='env --default-signal=INT'; $heed true || heed=
-                      exec $heed sh -c 'kill -INT $$'";
+        // A shell that runs the tests in the background makes them ignore the signal.
+        let script = "default='env --default-signal=INT'; $default true || default=
+                      exec $default sh -c 'kill -INT $$'";
         let jobs = vec![job(folder.path(), "a", script)];
         let ended = run(jobs, 1, &AtomicBool::new(false), &mut |_| {});
         assert_eq!(ended, [("a".to_owned(), Ended::Stopped)]);
     }
 
     #[test]
-    fn a_job_that_cannot_be_started_is_told() {
+    fn a_job_that_cannot_start_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let command = Command::new("/no/such/program");
         let nothing = Job { id: "a".into(), command, log: folder.path().join("a.log") };
         let ended = run(vec![nothing], 1, &AtomicBool::new(false), &mut |_| {});
         let Ended::Failed(why) = &ended[0].1 else { panic!("{ended:?}") };
-        assert!(why.starts_with("it cannot be started: "), "{why}");
+        assert!(why.starts_with("cannot start the process: "), "{why}");
     }
 }

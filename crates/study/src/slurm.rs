@@ -1,7 +1,7 @@
-//! A Slurm cluster: arrays of jobs for a study, a job for its page, and what is queued.
+//! Slurm clusters: job arrays for the cells of a study, a job for its page, and the queue.
 //!
-//! The engine is Slurm itself: nothing stays behind here, and what a node runs is a script that
-//! its user may edit.
+//! Slurm runs everything, and no process stays on this machine. A node runs a script that the user
+//! can edit.
 
 use std::{collections::BTreeMap, path::Path, process::Command};
 
@@ -9,11 +9,11 @@ use overtone_console::quoted;
 
 use crate::{error::StudyError, grid::Executor};
 
-/// Seconds before a job's time is over at which its run is told to save and end.
+/// Seconds before the end of a job's time at which Slurm signals the run to save and stop.
 const WARNING_S: u32 = 120;
 
-/// Most tasks of an array. Slurm's `MaxArraySize` is 1001 where nobody set it, and an index, which
-/// begins at 0, is below it.
+/// Maximum number of tasks of an array. The default of Slurm's `MaxArraySize` is 1001, and indices
+/// from 0 must be smaller.
 pub const MOST_TASKS: usize = 1000;
 
 /// The script of one cell. `program` and the study's `folder` are absolute paths.
@@ -32,8 +32,8 @@ pub fn job_script(name: &str, executor: &Executor, program: &Path, folder: &Path
     }
     format!(
         r#"#!/usr/bin/env bash
-# What a node runs for one cell of the study `{name}`. It is yours to edit: modules to load,
-# partition, memory; `overtone study run` and `resume` leave it as it is.
+# Script for one cell of the study `{name}`. You can edit it, for example to load modules or to set
+# partition and memory. `overtone study run` and `resume` do not change it.
 #SBATCH --job-name={name}
 #SBATCH --requeue
 #SBATCH --open-mode=append
@@ -42,19 +42,19 @@ pub fn job_script(name: &str, executor: &Executor, program: &Path, folder: &Path
 program={program}
 folder={folder}
 
-# What this array does is in the list that is the script's first word: a line for each task.
+# The first argument is the list of this array's cells, with a line for each task.
 cell=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" "$folder/$1")
 export RAYON_NUM_THREADS=${{RAYON_NUM_THREADS:-${{SLURM_CPUS_PER_TASK:-1}}}}
 
-# {WARNING_S} s before its time is over the run saves and ends with 130, and the job queues
-# again: it goes on from there. Anything else that ends the job, ends it.
+# {WARNING_S} s before the time limit, the run saves and ends with 130. The job is then queued again
+# and resumes the run. After any other end, the job is not queued again.
 time_is_over=
 end() {{ kill -TERM "$child" 2>/dev/null; }}
 trap 'time_is_over=yes; end' USR1
 trap end TERM INT
 "$program" study cell "$folder" "$cell" &
 child=$!
-# A signal ends `wait`: what it says then is not how the run ended.
+# A signal interrupts `wait`, and then its status is not the status of the run.
 while kill -0 "$child" 2>/dev/null; do wait "$child"; done
 wait "$child"
 code=$?
@@ -70,7 +70,7 @@ exit "$code"
     )
 }
 
-/// The script of the page that is written when all cells ended.
+/// The script that writes the page after all cells have ended.
 pub fn report_script(name: &str, executor: &Executor, program: &Path, folder: &Path) -> String {
     let mut options = String::new();
     for (option, value) in [("partition", &executor.partition), ("account", &executor.account)] {
@@ -79,8 +79,8 @@ pub fn report_script(name: &str, executor: &Executor, program: &Path, folder: &P
         }
     }
     format!(
-        "#!/usr/bin/env bash\n# Writes the page of the study `{name}` once its cells have ended. \
-         It is yours to edit.\n#SBATCH --job-name={name}-report\n{options}\n\
+        "#!/usr/bin/env bash\n# Writes the page of the study `{name}` after its cells have ended. \
+         You can edit it.\n#SBATCH --job-name={name}-report\n{options}\n\
          {} study report {}\n",
         quoted(program),
         quoted(folder)
@@ -91,12 +91,14 @@ fn positive(n: usize) -> String {
     if n == 0 { String::new() } else { n.to_string() }
 }
 
-/// Hands an array of `n` tasks to Slurm, those of `list`, at most `at_once` (0: as Slurm likes)
-/// at a time, to be begun when all of the arrays `after` ended, however they did; and returns at
-/// once: its job. There are at most [`MOST_TASKS`].
+/// Submits an array of `n` tasks to Slurm, for the cells in `list`, and returns its job id without
+/// waiting.
+///
+/// At most `at_once` tasks run in parallel (0: no limit). The array starts after the array `after`
+/// has ended, with any result. `n` must be at most [`MOST_TASKS`].
 ///
 /// # Errors
-/// When Slurm is not there or refuses.
+/// When Slurm is not installed or rejects the array.
 pub fn submit(
     folder: &Path,
     list: &str,
@@ -117,11 +119,11 @@ pub fn submit(
     sbatch(&words.collect::<Vec<_>>())
 }
 
-/// Hands the job of the page to Slurm, to be done when all of the arrays `after` ended, however
-/// they did.
+/// Submits the job of the page to Slurm. It starts after all arrays in `after` have ended, with any
+/// result.
 ///
 /// # Errors
-/// When Slurm is not there or refuses.
+/// When Slurm is not installed or rejects the job.
 pub fn submit_report(folder: &Path, after: &[u64]) -> Result<u64, StudyError> {
     let output = format!("--output={}", folder.join("report.log").display());
     let script = folder.join("report.sh").display().to_string();
@@ -129,7 +131,7 @@ pub fn submit_report(folder: &Path, after: &[u64]) -> Result<u64, StudyError> {
     sbatch(&words)
 }
 
-/// `--dependency=afterany:1:2`; none where there is nothing to wait for.
+/// The option `--dependency=afterany:1:2`; `None` if `after` is empty.
 fn dependency(after: &[u64]) -> Option<String> {
     let arrays: Vec<String> = after.iter().map(u64::to_string).collect();
     (!arrays.is_empty()).then(|| format!("--dependency=afterany:{}", arrays.join(":")))
@@ -138,26 +140,26 @@ fn dependency(after: &[u64]) -> Option<String> {
 fn sbatch(words: &[String]) -> Result<u64, StudyError> {
     let words: Vec<&str> =
         std::iter::once("--parsable").chain(words.iter().map(|w| &**w)).collect();
-    let said = ask("sbatch", &words)?;
-    // `--parsable` gives `job` or `job;cluster`.
-    let job = said.trim().split(';').next().unwrap_or_default();
+    let output = output_of("sbatch", &words)?;
+    // `--parsable` prints `job` or `job;cluster`.
+    let job = output.trim().split(';').next().unwrap_or_default();
     job.parse().map_err(|_| StudyError::Slurm {
         program: "sbatch",
-        what: format!("expected a job's number, got `{}`", said.trim()),
+        what: format!("expected a job's number, got `{}`", output.trim()),
     })
 }
 
-/// The tasks of these arrays that Slurm has not ended yet, each with its state (`PENDING`,
-/// `RUNNING`, …), by array and task. None where there is no Slurm or it forgot the arrays.
+/// The unfinished tasks of these arrays by array and task, each with its state (`PENDING`,
+/// `RUNNING`, …). Empty if Slurm is not installed or no longer knows the arrays.
 ///
 /// # Errors
-/// When Slurm is there and does not say: what waits must not be taken for ended.
+/// When Slurm is installed but the query fails. Waiting tasks must not count as ended.
 pub fn live(arrays: &[u64]) -> Result<BTreeMap<(u64, usize), String>, StudyError> {
     let mut found = BTreeMap::new();
     for array in arrays {
-        // One by one: `squeue` refuses a list in which one job is not known any more.
+        // One query for each array, because `squeue` rejects a list with one unknown job.
         let job = format!("--jobs={array}");
-        match ask("squeue", &["--noheader", "--array", "--format=%F %K %T", &job]) {
+        match output_of("squeue", &["--noheader", "--array", "--format=%F %K %T", &job]) {
             Ok(text) => found.extend(text.lines().filter_map(task)),
             Err(StudyError::NoSlurm { .. }) => {}
             Err(StudyError::Slurm { what, .. }) if what.contains(FORGOTTEN) => {}
@@ -167,22 +169,22 @@ pub fn live(arrays: &[u64]) -> Result<BTreeMap<(u64, usize), String>, StudyError
     Ok(found)
 }
 
-/// What `squeue` says of a job that ended some minutes ago.
+/// Error of `squeue` for a job that ended some minutes ago.
 const FORGOTTEN: &str = "Invalid job id";
 
-/// `12 3 RUNNING`.
+/// Parses a line of `squeue`, such as `12 3 RUNNING`.
 fn task(line: &str) -> Option<((u64, usize), String)> {
     let mut words = line.split_whitespace();
     let (array, task, state) = (words.next()?, words.next()?, words.next()?);
     Some(((array.parse().ok()?, task.parse().ok()?), state.to_owned()))
 }
 
-fn ask(program: &'static str, words: &[&str]) -> Result<String, StudyError> {
+fn output_of(program: &'static str, words: &[&str]) -> Result<String, StudyError> {
     let output = Command::new(program).args(words).output();
     let output = output.map_err(|source| StudyError::NoSlurm { program, source })?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(StudyError::Slurm { program, what: said.trim().replace('\n', "; ") });
+        let error = String::from_utf8_lossy(&output.stderr);
+        return Err(StudyError::Slurm { program, what: error.trim().replace('\n', "; ") });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -192,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_passed_through_and_the_rest_left_out() {
+    fn set_options_are_passed_and_other_options_are_omitted() {
         let executor = Executor {
             partition: "gpu".into(),
             time: "04:00:00".into(),
@@ -217,8 +219,8 @@ mod tests {
         assert!(report.contains("--partition=gpu") && !report.contains("--time"), "{report}");
     }
 
-    /// The script with a program that ends with `code` when it is told to, once the job's time is
-    /// nearly over: its own code, and whether the job queues again.
+    /// Runs the script near its time limit, with a program that ends with `code` on a signal. Returns
+    /// the script's exit code and whether the job is queued again.
     fn time_is_over(code: u8) -> (Option<i32>, bool) {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
@@ -232,11 +234,11 @@ mod tests {
             ),
         );
         write("list", "a\n");
-        // Neither is waited for: a `scontrol` that fails.
+        // `scontrol` fails here, so the script does not wait after it.
         let script = job_script("a", &Executor::default(), Path::new("sh"), folder.path());
         let script = script.replace(
             "\"$program\" study cell",
-            "scontrol() { echo \"asked to $*\"; return 1; }\n\"$program\" \"$folder/program\"",
+            "scontrol() { echo \"called with $*\"; return 1; }\n\"$program\" \"$folder/program\"",
         );
         write("job.sh", &script);
         let job = Command::new("bash")
@@ -248,33 +250,33 @@ mod tests {
             .unwrap();
         let started = std::time::Instant::now();
         while !folder.path().join("ready").exists() {
-            assert!(started.elapsed().as_secs() < 30, "the program does not begin:\n{script}");
+            assert!(started.elapsed().as_secs() < 30, "the program does not start:\n{script}");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let signal = format!("kill -USR1 {}", job.id());
         assert!(Command::new("sh").args(["-c", &signal]).status().unwrap().success());
         let ended = job.wait_with_output().unwrap();
-        let said = String::from_utf8(ended.stdout).unwrap();
-        (ended.status.code(), said.contains("asked to requeue 12_0"))
+        let output = String::from_utf8(ended.stdout).unwrap();
+        (ended.status.code(), output.contains("called with requeue 12_0"))
     }
 
     #[test]
-    fn only_what_was_stopped_queues_again() {
+    fn only_stopped_jobs_are_queued_again() {
         assert_eq!(time_is_over(130), (Some(130), true));
-        // It failed, was done after all, or did not even begin before its time was over.
+        // The run failed, finished, or did not start before the time limit.
         for code in [1, 0, 143] {
             assert_eq!(time_is_over(code), (Some(i32::from(code)), false));
         }
     }
 
     #[test]
-    fn what_is_waited_for_is_told() {
+    fn dependencies_are_passed_as_an_option() {
         assert_eq!(dependency(&[]), None);
         assert_eq!(dependency(&[7, 9]).as_deref(), Some("--dependency=afterany:7:9"));
     }
 
     #[test]
-    fn tasks_are_read() {
+    fn tasks_are_parsed() {
         assert_eq!(task("12 3 RUNNING"), Some(((12, 3), "RUNNING".into())));
         assert_eq!(task("12 [0-3] PENDING"), None);
     }

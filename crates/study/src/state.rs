@@ -1,75 +1,75 @@
-//! Where each cell of a study stands.
+//! Status of a study and of its cells.
 
 use std::{collections::BTreeMap, fmt, path::Path};
 
 use serde::Serialize;
 
-/// Where a cell stands.
+/// State of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum State {
-    /// Not begun.
+    /// Not started.
     Waiting,
     /// In a Slurm queue.
     Queued {
-        /// Its job, such as `12_3`.
+        /// The job, such as `12_3`.
         job: String,
     },
-    /// A process works on it.
+    /// A process is working on it.
     Running {
         /// The last step in its metrics.
         step: u64,
-        /// Steps of the whole run, where that is known.
+        /// Steps of the whole run, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         of: Option<u64>,
     },
-    /// Begun, not at its end, and no process works on it.
+    /// Started but unfinished, and no process is working on it.
     Stopped {
         /// The last step in its metrics.
         step: u64,
-        /// Steps of the whole run, where that is known.
+        /// Steps of the whole run, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         of: Option<u64>,
     },
-    /// At its end; it was not to be played.
+    /// Trained, and no evaluation was requested.
     Trained,
-    /// At its end, and played.
+    /// Trained and evaluated.
     Played,
-    /// Ended with an error when it was last started.
+    /// The last process ended with an error.
     Failed {
         /// The error.
         error: String,
     },
 }
 
-/// A cell and where it stands.
+/// A cell and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CellStatus {
     /// The cell's id.
     pub cell: String,
-    /// What tells it from the others, without the seed.
+    /// The settings that distinguish the cell, without the seed.
     pub label: String,
-    /// Where it stands.
+    /// The state.
     #[serde(flatten)]
     pub state: State,
-    /// Its run, where it has begun.
+    /// The run, if it has started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
 }
 
-/// Where a study stands.
+/// Status of a study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// What the study is called.
+    /// Name of the study.
     pub study: String,
-    /// Cells by the name of their state.
+    /// Number of cells by the name of their state.
     pub counts: BTreeMap<&'static str, usize>,
-    /// All of its cells.
+    /// All cells.
     pub cells: Vec<CellStatus>,
 }
 
 impl State {
-    /// Its name, as in JSON.
+    /// Name of the state, as in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -82,12 +82,12 @@ impl State {
         }
     }
 
-    /// Whether there is nothing left to do.
+    /// Whether the cell is finished.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Trained | Self::Played)
     }
 
-    /// Whether something works on it, or will.
+    /// Whether the cell is running or queued.
     pub fn is_under_way(&self) -> bool {
         matches!(self, Self::Running { .. } | Self::Queued { .. })
     }
@@ -111,7 +111,7 @@ impl fmt::Display for State {
 }
 
 impl Status {
-    /// Of a study of this name.
+    /// The status of the study `study` with these cells.
     pub fn new(study: &str, cells: Vec<CellStatus>) -> Self {
         let mut counts = BTreeMap::new();
         for cell in &cells {
@@ -120,7 +120,7 @@ impl Status {
         Self { study: study.to_owned(), counts, cells }
     }
 
-    /// How many cells are in which state: `3 cells: 1 failed, 2 played`.
+    /// Number of cells in each state: `3 cells: 1 failed, 2 played`.
     pub fn summary(&self) -> String {
         let counts: Vec<String> =
             self.counts.iter().map(|(name, n)| format!("{n} {name}")).collect();
@@ -128,10 +128,10 @@ impl Status {
         format!("{} {cells}: {}", self.cells.len(), counts.join(", "))
     }
 
-    /// As JSON, in lines.
+    /// The status as indented JSON.
     ///
     /// # Errors
-    /// Never: every state can be written.
+    /// When serialization fails, which does not happen for any state.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
     }
@@ -151,10 +151,10 @@ impl fmt::Display for Status {
     }
 }
 
-/// The last step in the metrics of the run in a folder; 0 where there is none.
+/// The last step in a run's metrics; 0 without metrics.
 pub fn last_step(run: &Path) -> u64 {
     let text = std::fs::read_to_string(run.join("metrics.csv")).unwrap_or_default();
-    // A last line without its end is being written.
+    // A last line without a line break is incomplete.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let step = |line: &str| line.split(',').next().and_then(|cell| cell.parse().ok());
     whole.lines().next_back().and_then(step).unwrap_or(0)
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_told_and_counted() {
+    fn states_are_shown_and_counted() {
         let cell = |id: &str, state| CellStatus {
             cell: id.into(),
             label: "all".into(),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_whole_row_says_the_step() {
+    fn the_last_complete_row_has_the_step() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(last_step(folder.path()), 0);
         let metrics = folder.path().join("metrics.csv");

@@ -1,4 +1,4 @@
-//! A study in words: `head=linear,fourier seed=1..5 game=seaquest`.
+//! A study as words of a command: `head=linear,fourier seed=1..5 game=seaquest`.
 
 use overtone_console::keys;
 use toml::{Table, Value};
@@ -9,28 +9,27 @@ use crate::{
     label,
 };
 
-/// What words say: one value, or several.
+/// A parsed word: a key with one or several values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The key.
     pub key: String,
-    /// Its values.
+    /// The values.
     pub values: Vec<String>,
 }
 
 impl Asked {
-    /// Reads `key=value`, `key=value,value` or `key=1..5`. A comma belongs to the value itself
-    /// where it is written `\,`, or where `takes_several` says so of the key.
+    /// Parses `key=value`, `key=value,value` or `key=1..5`. A comma is part of the value if it is
+    /// written `\,`, or if `takes_several` is true for the key.
     ///
     /// # Errors
-    /// When there is no `=`, no value, or a range that is none.
+    /// When `=` or a value is missing, or a range is invalid.
     pub fn new(word: &str, takes_several: impl Fn(&str) -> bool) -> Result<Self, StudyError> {
         let wrong = |what| {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             StudyError::Value { key: key.into(), value: value.into(), what }
         };
-        let (key, text) =
-            word.split_once('=').ok_or_else(|| wrong("options are written key=value"))?;
+        let (key, text) = word.split_once('=').ok_or_else(|| wrong("expected key=value"))?;
         let mut values: Vec<String> = Vec::new();
         let parts = match takes_several(key) {
             true => vec![text.to_owned()],
@@ -46,10 +45,10 @@ impl Asked {
                     _ => values.push(part.to_owned()),
                 },
                 Some((first, last)) if first > last => {
-                    return Err(wrong("a range goes up: 1..5 is 1, 2, 3, 4 and 5"));
+                    return Err(wrong("a range must increase, such as 1..5 for 1, 2, 3, 4 and 5"));
                 }
                 Some((first, last)) if last - first >= 10_000 => {
-                    return Err(wrong("a range has at most 10,000 numbers"));
+                    return Err(wrong("a range may have at most 10,000 numbers"));
                 }
                 Some((first, last)) => values.extend((first..=last).map(|n| n.to_string())),
             }
@@ -61,7 +60,7 @@ impl Asked {
     }
 }
 
-/// The parts of a text between its commas. `\,` is a comma of a part.
+/// Splits a text at commas. `\,` is a comma inside a part.
 fn at_commas(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut characters = text.chars().peekable();
@@ -76,50 +75,50 @@ fn at_commas(text: &str) -> Vec<String> {
     parts
 }
 
-/// Whether a part of what `key` says belongs to the task before it: a keyword argument, or the rest
-/// of the value of one.
+/// Whether `part` belongs to the task before it: a keyword argument, or the rest of its value.
 fn is_of_task(key: &str, task: &str, part: &str) -> bool {
-    let goes_on = part.contains('=') || (task.contains('=') && !part.contains('/'));
-    ["task", "gymnasium"].contains(&key) && goes_on
+    let continues = part.contains('=') || (task.contains('=') && !part.contains('/'));
+    ["task", "gymnasium"].contains(&key) && continues
 }
 
-/// `1..5`, both ends among them.
+/// The first and last number of a range such as `1..5`, both included.
 fn range(text: &str) -> Option<(u64, u64)> {
     let (first, last) = text.split_once("..")?;
     Some((first.parse().ok()?, last.parse().ok()?))
 }
 
-/// Seeds as words say them.
+/// Parses seeds.
 ///
 /// # Errors
-/// When one is no whole number.
+/// When a value is not a whole number.
 pub fn seeds(values: &[String]) -> Result<Vec<u64>, StudyError> {
     let seed = |text: &String| {
         text.parse().map_err(|_| StudyError::Value {
             key: "seed".into(),
             value: text.clone(),
-            what: "expected a whole number, or several, such as seed=1..5",
+            what: "expected a whole number or several, such as seed=1..5",
         })
     };
     values.iter().map(seed).collect()
 }
 
 impl Study {
-    /// Adds what was asked for: one value to the settings, several as an axis of the grid. Among
-    /// values of a key that stand with others, in an axis of tables or in cells, it chooses.
+    /// Applies a word to the study. One value is added to the settings, and several values become an
+    /// axis of the grid. If tables of an axis, or cells, already set the key, the word selects among
+    /// them.
     ///
     /// # Errors
-    /// When a seed is no number, or none of those tables has a value.
-    pub fn add(&mut self, asked: &Asked) -> Result<(), StudyError> {
-        let Asked { key, values } = asked;
+    /// When a seed is not a number, or no table has a given value.
+    pub fn add(&mut self, word: &Asked) -> Result<(), StudyError> {
+        let Asked { key, values } = word;
         if key == "seed" {
             self.seeds = seeds(values)?;
             return Ok(());
         }
-        if self.choose(asked)? {
+        if self.choose(word)? {
             return Ok(());
         }
-        // The grid and the cells would win over the settings.
+        // The grid and the cells would override the settings.
         remove(&mut self.grid, "", key);
         remove(&mut self.settings, "", key);
         let texts: Vec<Value> = values.iter().cloned().map(Value::String).collect();
@@ -130,47 +129,49 @@ impl Study {
         Ok(())
     }
 
-    /// Leaves of the tables that say a key only those that say it as asked; whether there were any.
-    fn choose(&mut self, asked: &Asked) -> Result<bool, StudyError> {
-        let Asked { key, values } = asked;
-        let said = |axis: &str, entry: &Value| match entry {
+    /// Selects the tables whose value of a key is among the given values. Returns whether any table
+    /// sets the key.
+    fn choose(&mut self, word: &Asked) -> Result<bool, StudyError> {
+        let Asked { key, values } = word;
+        let value_in = |axis: &str, entry: &Value| match entry {
             Value::Table(settings) => value_of(settings, key),
-            // The axis of the key itself may have tables and words: of `head`, `"linear"`.
+            // The key's own axis can contain tables and plain values, such as `"linear"` for `head`.
             value => (full(axis) == full(key)).then(|| keys::plain(value)),
         };
         for (axis, entries) in &mut self.grid {
             let Some(entries) = entries.as_array_mut() else { continue };
-            let in_tables = |entry: &Value| entry.is_table() && said(axis, entry).is_some();
+            let in_tables = |entry: &Value| entry.is_table() && value_in(axis, entry).is_some();
             if !entries.iter().any(in_tables) {
                 continue;
             }
-            let known: Vec<String> = entries.iter().filter_map(|entry| said(axis, entry)).collect();
+            let known: Vec<String> =
+                entries.iter().filter_map(|entry| value_in(axis, entry)).collect();
             match values.iter().all(|value| known.contains(value)) {
                 true => {
                     entries.retain(|entry| {
-                        said(axis, entry).is_some_and(|value| values.contains(&value))
+                        value_in(axis, entry).is_some_and(|value| values.contains(&value))
                     });
                     return Ok(true);
                 }
-                // The whole axis goes.
+                // The caller replaces the whole axis.
                 false if full(axis) == full(key) => return Ok(false),
-                false => return Err(fixed(asked, format!("axis `{axis}`"), known)),
+                false => return Err(fixed(word, format!("axis `{axis}`"), known)),
             }
         }
         let known: Vec<String> = self.cells.iter().filter_map(|cell| value_of(cell, key)).collect();
         if known.is_empty() {
             return Ok(false);
         }
-        let is_asked =
+        let is_selected =
             |cell: &Table| value_of(cell, key).is_some_and(|value| values.contains(&value));
         match self.grid.is_empty() && values.iter().all(|value| known.contains(value)) {
-            true => self.cells.retain(is_asked),
-            false => return Err(fixed(asked, "[[cells]]".into(), known)),
+            true => self.cells.retain(is_selected),
+            false => return Err(fixed(word, "[[cells]]".into(), known)),
         }
         Ok(true)
     }
 
-    /// A name for a study of words, the same for the same words.
+    /// A name for a study given by words. Equal words give equal names.
     pub fn name_of(words: &[String]) -> String {
         let varied: Vec<&str> = words
             .iter()
@@ -183,21 +184,21 @@ impl Study {
     }
 }
 
-/// What settings say of a key, as it is written.
+/// The value of a key in settings, as text.
 fn value_of(settings: &Table, key: &str) -> Option<String> {
-    let said = keys::flatten(settings);
-    said.iter().find(|(name, _)| full(name) == full(key)).map(|(_, value)| keys::plain(value))
+    let flat = keys::flatten(settings);
+    flat.iter().find(|(name, _)| full(name) == full(key)).map(|(_, value)| keys::plain(value))
 }
 
-fn fixed(asked: &Asked, place: String, mut known: Vec<String>) -> StudyError {
+fn fixed(word: &Asked, place: String, mut known: Vec<String>) -> StudyError {
     known.dedup();
-    let Asked { key, values } = asked;
+    let Asked { key, values } = word;
     StudyError::Fixed { key: key.clone(), value: values.join(","), place, known: known.join(", ") }
 }
 
-/// Takes a key out of a table that is the section `section` of a document, or all of it where
-/// that is empty. `data.transitions = 5` is a table in a table; of the section `head`, the key
-/// `head` is `kind` alone.
+/// Removes a key from a table, which is the section `section` of a document (empty: the whole
+/// document). `data.transitions = 5` is a nested table. The key `head` means only `kind` of the
+/// section `head`.
 fn remove(table: &mut Table, section: &str, key: &str) {
     table.retain(|name, value| {
         let path = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
@@ -212,8 +213,8 @@ fn remove(table: &mut Table, section: &str, key: &str) {
     });
 }
 
-/// Sets a dotted key, in the place of what is there: of the section `head`, the key `head` is
-/// `kind` alone.
+/// Sets a dotted key and replaces its old value. The key `head` means only `kind` of the section
+/// `head`.
 fn insert(table: &mut Table, key: &str, value: Value) -> Option<Value> {
     let Some((section, rest)) = key.split_once('.') else {
         return match table.get_mut(key) {
@@ -238,16 +239,16 @@ mod tests {
     fn study(line: &str) -> Result<Study, String> {
         let mut study = Study::default();
         for word in line.split_whitespace() {
-            let asked = Asked::new(word, |key| key == "evaluation.target");
+            let word = Asked::new(word, |key| key == "evaluation.target");
             study
-                .add(&asked.map_err(|error| error.to_string())?)
+                .add(&word.map_err(|error| error.to_string())?)
                 .map_err(|error| error.to_string())?;
         }
         Ok(study)
     }
 
     #[test]
-    fn words_are_a_grid() {
+    fn several_values_make_a_grid() {
         let study = study(
             "head=linear,fourier seed=1..3,7 game=seaquest evaluation.target=p50,p90 head.bins=9",
         )
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_takes_the_place_of_what_a_document_says() {
+    fn a_word_replaces_the_values_of_a_document() {
         let mut study: Study = toml::from_str(
             "seeds = [1]\n[settings]\nhead = \"linear\"\n[grid]\na = [1, 2]\nb.c = [1, 2]\n",
         )
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_for_a_variant_leaves_the_other_keys_of_its_section() {
+    fn a_word_for_a_variant_keeps_the_other_keys_of_its_section() {
         for document in [
             "[settings]\nhead.kind = \"linear\"\nhead.bins = 9\n",
             "[settings]\n\"head.kind\" = \"linear\"\nhead.bins = 9\n",
@@ -285,7 +286,7 @@ mod tests {
             let with = |word: &str| -> Vec<String> {
                 let mut study: Study = toml::from_str(document).unwrap();
                 study.add(&Asked::new(word, |_| false).unwrap()).unwrap();
-                // As it is written and read again.
+                // The written document is read again.
                 let study: Study = toml::from_str(&study.to_toml().unwrap()).unwrap();
                 study.cells().unwrap().into_iter().map(|cell| cell.words.join(" ")).collect()
             };
@@ -299,14 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn a_comma_of_a_value_is_written_with_a_backslash() {
+    fn an_escaped_comma_is_part_of_a_value() {
         let of = |word: &str| Asked::new(word, |key| key == "b").unwrap().values;
         assert_eq!(of(r"dataset=folder/a\,b/own.npz"), ["folder/a,b/own.npz"]);
         assert_eq!(of(r"dataset=a\,b.npz,c\d.npz"), ["a,b.npz", r"c\d.npz"]);
         assert_eq!(of("b=p50,p90"), ["p50,p90"]);
     }
 
-    /// As a task is written for one run.
+    /// A task is written in the same way as for one run.
     #[test]
     fn a_keyword_argument_belongs_to_its_task() {
         let of = |word: &str| Asked::new(word, |_| false).unwrap().values;
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_chooses_among_what_tables_say() {
+    fn a_word_selects_among_tables() {
         let document = "[grid]\nagent = [{ algorithm = \"iql\" }, { algorithm = \"rvs\", a = 1 }]\n\
                         head = [\"linear\", { head.kind = \"fourier\", b = 2 }, \
                         { head.kind = \"fourier\", b = 3 }]\n";
@@ -338,7 +339,7 @@ mod tests {
                 "a=1 algorithm=rvs b=3 head=fourier"
             ]
         );
-        // What the key's own axis does not have takes its place; elsewhere it cannot.
+        // A new value replaces the key's own axis. Other axes reject it.
         assert_eq!(with("head=gmm").unwrap().len(), 2);
         let error = with("algorithm=td3_bc").unwrap_err();
         sentences::check(&error);
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_chooses_among_cells() {
+    fn a_word_selects_among_cells() {
         let mut study: Study =
             toml::from_str("[[cells]]\na = 1\nb = 1\n[[cells]]\na = 2\n").unwrap();
         let error = study.add(&Asked::new("a=3", |_| false).unwrap()).unwrap_err().to_string();
@@ -356,10 +357,10 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_are_refused() {
+    fn invalid_words_are_rejected() {
         for (line, expected) in [
             ("seed=x", "seed=x: expected a whole number"),
-            ("seed=5..1", "a range goes up"),
+            ("seed=5..1", "a range must increase"),
             ("seed=0..10000", "at most 10,000 numbers"),
             ("a=1,,2", "between two commas"),
             ("a", "key=value"),

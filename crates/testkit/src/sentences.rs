@@ -8,7 +8,7 @@ use std::{
     cell::Cell,
     collections::BTreeMap,
     env, fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{LazyLock, Mutex},
     thread,
 };
@@ -54,6 +54,20 @@ pub fn check(sentence: &str) {
         "sentence {} of {test}\nexpected: {}\n     got: {sentence}\n(UPDATE_SENTENCES=1 writes {})",
         n + 1,
         expected.as_deref().unwrap_or("none"),
+        path.display()
+    );
+}
+
+/// Compares a text with the file that holds it, or writes the file in an update.
+#[track_caller]
+pub fn check_file(text: &str, path: &Path) {
+    if env::var_os("UPDATE_SENTENCES").is_some() {
+        let _ = fs::write(path, text);
+    }
+    let expected = fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        expected == text,
+        "{} is not current (UPDATE_SENTENCES=1 writes it):\n{text}",
         path.display()
     );
 }

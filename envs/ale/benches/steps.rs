@@ -1,9 +1,9 @@
-//! Actions per second of the emulator: 1, 16 and 100 environments of Seaquest as the data was
-//! recorded, with random actions and the resets they lead to; and from raw screens.
+//! Actions per second of the emulator: 1, 16 and 100 environments of Seaquest with the settings of
+//! the recorded data, with random actions and their resets. Also measured: raw screens.
 //!
 //!     cargo bench -p overtone-ale --bench steps
 //!
-//! `item/s` is actions per second, all environments together; four raw frames each.
+//! `item/s` is actions per second of all environments together, with four raw frames per action.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;

@@ -1,4 +1,4 @@
-//! [`ColourScreens`]: one emulator's screens as a person sees them, for videos.
+//! [`ColourScreens`]: the colour screens of one emulator, for videos.
 
 use overtone_core::Actions;
 use overtone_env::{Camera, EnvError, Picture, Step};
@@ -10,12 +10,11 @@ use crate::seed::ale_seed;
 use crate::vector::{Lane, View, check};
 use crate::{AleError, Emulation, Game};
 
-/// An emulator that goes through the same episode as an
-/// [`AleVectorEnv`](crate::AleVectorEnv) given the same seed and actions, and shows whole
-/// screens in colour.
+/// An emulator with full-size colour screens. With the same seed and actions it plays the same
+/// episode as an [`AleVectorEnv`](crate::AleVectorEnv).
 ///
-/// A screen is the pixel-wise maximum of an action's last two raw ones, as the agent's is:
-/// what flickers is seen.
+/// A screen is the pixel-wise maximum of an action's last two raw screens, like the agent's
+/// observation. Flickering objects are therefore visible.
 pub struct ColourScreens {
     lane: Lane,
     screen: Vec<u8>,
@@ -29,7 +28,7 @@ impl ColourScreens {
     /// Starts an emulator.
     ///
     /// # Errors
-    /// As [`AleVectorEnv::new`](crate::AleVectorEnv::new).
+    /// The same as [`AleVectorEnv::new`](crate::AleVectorEnv::new).
     pub fn new(game: &'static Game, emulation: &Emulation) -> Result<Self, AleError> {
         check(emulation)?;
         let rom = Rom::find(game)?;
@@ -40,7 +39,7 @@ impl ColourScreens {
         Ok(Self { lane, screen, n_actions })
     }
 
-    /// Begins the episode with this seed.
+    /// Starts the episode with this seed.
     ///
     /// # Errors
     /// When the emulator fails.
@@ -51,10 +50,10 @@ impl ColourScreens {
     /// Takes an action.
     ///
     /// # Errors
-    /// When the emulator fails, or there is no such action.
+    /// When the emulator fails or the action does not exist.
     pub fn step(&mut self, action: usize) -> Result<Step, EnvError> {
         if action >= self.n_actions {
-            // The emulator would wait for another, and never answer.
+            // The emulator would wait for a valid action and never answer.
             return Err(EnvError::ActionOutOfRange { env: 0, action, n_actions: self.n_actions });
         }
         let stepped = Python::attach(|py| {
@@ -64,7 +63,7 @@ impl ColourScreens {
         Ok(stepped?)
     }
 
-    /// The last screen, `[rows, columns, 3]`, red, green and blue.
+    /// The last screen in RGB, `[rows, columns, 3]`.
     pub fn screen(&self) -> &[u8] {
         &self.screen
     }

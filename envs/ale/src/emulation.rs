@@ -1,26 +1,26 @@
-//! [`Emulation`]: how the Arcade Learning Environment is run.
+//! [`Emulation`]: settings of the Arcade Learning Environment.
 
 use overtone_core::protocol::{Setting, other_length};
 use overtone_core::simulation::Value;
 use overtone_core::{Simulation, SimulationError};
 
-/// How two raw screens become one 84 × 84 observation.
+/// Conversion of two raw screens to one 84 × 84 observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resize {
-    /// Pixel-wise maximum of the last two raw grey screens, then area interpolation
-    /// (Dopamine; how the DQN Replay Dataset was recorded).
+    /// Pixel-wise maximum of the last two raw grey screens, then area interpolation (Dopamine and
+    /// the DQN Replay Dataset).
     MaxThenArea,
-    /// Each of the two screens resized bilinearly, then their maximum (the Decision
+    /// Bilinear resizing of each of the two screens, then their maximum (the Decision
     /// Transformer's evaluation).
     BilinearThenMax,
 }
 
 impl Resize {
-    /// Both with their names in files.
+    /// Both variants with their names in files.
     const NAMES: [(&str, Self); 2] =
         [("max_then_area", Self::MaxThenArea), ("bilinear_then_max", Self::BilinearThenMax)];
 
-    /// Its name in files.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::MaxThenArea => "max_then_area",
@@ -29,28 +29,28 @@ impl Resize {
     }
 }
 
-/// How the Arcade Learning Environment is run.
+/// Settings of the Arcade Learning Environment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emulation {
     /// Probability that the emulator repeats the previous action on a raw frame.
     pub sticky_probability: f32,
     /// Raw frames per action.
     pub frame_skip: u32,
-    /// How raw screens become an observation.
+    /// Conversion of raw screens to an observation.
     pub resize: Resize,
-    /// At most so many no-op raw frames at an episode's start, uniform from 0.
+    /// Maximum number of no-op raw frames at the start of an episode. The number is uniform from 0.
     pub max_noops: u32,
-    /// Raw frames after which an episode is truncated.
+    /// Number of raw frames after which an episode is truncated.
     pub max_frames: u32,
     /// Whether losing a life ends the episode.
     pub terminal_on_life_loss: bool,
-    /// Whether each episode is reset twice, with the first observation taken from the first
-    /// reset (an accident of the Decision Transformer's evaluation).
+    /// Whether each episode is reset twice and its first observation comes from the first reset (an
+    /// accident of the Decision Transformer's evaluation).
     pub double_reset: bool,
 }
 
 impl Emulation {
-    /// How the DQN Replay Dataset was recorded (Agarwal et al. 2020; Dopamine's defaults).
+    /// Settings of the DQN Replay Dataset (Agarwal et al. 2020; Dopamine's defaults).
     pub fn dqn_replay() -> Self {
         Self {
             sticky_probability: 0.25,
@@ -63,7 +63,7 @@ impl Emulation {
         }
     }
 
-    /// How the released Decision Transformer and Fourier-head evaluations ran it.
+    /// Settings of the released Decision Transformer and Fourier-head evaluations.
     pub fn released() -> Self {
         Self {
             sticky_probability: 0.0,
@@ -79,7 +79,7 @@ impl Emulation {
     /// Reads the settings of a simulation.
     ///
     /// # Errors
-    /// When one is missing, unknown or of another type.
+    /// When a setting is missing, unknown or has another type.
     pub fn of(simulation: &Simulation) -> Result<Self, SimulationError> {
         let mut fields = simulation.fields();
         let emulation = Self {
@@ -95,8 +95,10 @@ impl Emulation {
         Ok(emulation)
     }
 
+    /// Checks the ranges of the settings.
+    ///
     /// # Errors
-    /// Names the setting that no emulator takes.
+    /// When a setting is out of range.
     #[cfg(feature = "python")]
     pub(crate) fn check(&self) -> Result<(), crate::AleError> {
         let most = i32::MAX as u32;
@@ -104,7 +106,7 @@ impl Emulation {
             Self { frame_skip: n, .. } if !(1..=most).contains(n) => {
                 format!("{n} raw frames per action")
             }
-            // It would take 0 as no limit.
+            // The emulator would interpret 0 as no limit.
             Self { max_frames: n, .. } if !(1..=most).contains(n) => {
                 format!("a limit of {n} raw frames")
             }
@@ -117,7 +119,7 @@ impl Emulation {
         Err(crate::AleError::Unsupported { what })
     }
 
-    /// The settings of a simulation.
+    /// The settings as a simulation.
     pub fn to_simulation(&self) -> Simulation {
         Simulation::new([
             ("sticky_probability", self.sticky_probability.into()),
@@ -131,46 +133,43 @@ impl Emulation {
     }
 }
 
-/// The settings, and what follows from playing with another value than that of the data. Where
-/// the values of the released evaluations are known from is in `docs/protocols.md`.
+/// The settings, with the consequences of values that differ from the data. `docs/protocols.md` has
+/// the sources of the released evaluations' values.
 pub const SETTINGS: &[Setting] = &[
     Setting::new("sticky_probability", |before, now| {
         let delay = if now.number() < before.number() { "less" } else { "more" };
         format!(
-            "the emulator repeats the action before {delay} often than in the data; scores with \
-             other sticky actions are not comparable (Machado et al. 2018)"
+            "the emulator repeats the previous action {delay} often than in the data; scores with \
+             different sticky actions are not comparable (Machado et al. 2018)"
         )
     }),
     Setting::new("frame_skip", |_, _| {
-        "each action lasts another time than in the data: the model sees everything move at \
-         another speed"
+        "each action has another duration than in the data, so all objects move at another speed"
             .into()
     }),
     Setting::new("resize", |_, _| {
-        "the encoder sees screens filtered otherwise than in training: bilinear resizing skips \
-         pixels that area resizing averages"
+        "screens are filtered differently than in training: bilinear resizing skips pixels that \
+         area resizing averages"
             .into()
     }),
     Setting::new("max_noops", |before, now| {
         format!(
-            "play begins up to {now} raw frames into the game, in the data up to {before}: other \
-             first situations"
+            "episodes start up to {now} raw frames into the game, in the data up to {before}: the \
+             initial states differ"
         )
     }),
     Setting::new("max_frames", other_length),
     Setting::new("terminal_on_life_loss", |_, now| {
         match now {
-            Value::Bool(true) => {
-                "a score is that of one life, and in the data that of a whole game"
-            }
-            _ => "a score is that of a whole game, and in the data that of one life",
+            Value::Bool(true) => "a score covers one life, but in the data a whole game",
+            _ => "a score covers a whole game, but in the data one life",
         }
         .into()
     }),
     Setting::new("double_reset", |_, now| {
         match now {
-            Value::Bool(true) => "the first observation is of a game that is then thrown away",
-            _ => "the first observation is of the game that is played, unlike in the data",
+            Value::Bool(true) => "the first observation comes from a game that is then discarded",
+            _ => "the first observation comes from the played game, unlike in the data",
         }
         .into()
     }),
@@ -182,7 +181,7 @@ mod tests {
     use overtone_testkit::sentences;
 
     #[test]
-    fn every_setting_is_read_as_it_was_written_and_explained() {
+    fn every_setting_round_trips_and_is_described() {
         for emulation in [Emulation::dqn_replay(), Emulation::released()] {
             let simulation = emulation.to_simulation();
             assert_eq!(Emulation::of(&simulation), Ok(emulation));
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_none_are_refused_in_a_sentence() {
+    fn invalid_settings_are_rejected_with_a_sentence() {
         let simulation = || Emulation::dqn_replay().to_simulation();
         let error = Emulation::of(&simulation().with("resize", "nearest")).unwrap_err();
         let expected = "simulation.resize=nearest: expected max_then_area or bilinear_then_max";

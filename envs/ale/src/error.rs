@@ -1,4 +1,4 @@
-//! What can be missing or wrong between us and the Arcade Learning Environment.
+//! Errors of the Arcade Learning Environment.
 
 use std::path::PathBuf;
 
@@ -7,30 +7,30 @@ use overtone_env::EnvError;
 
 use crate::ALE_PY_VERSION;
 
-/// Why an Atari game cannot be played.
+/// Errors of Atari environments.
 #[derive(Debug, thiserror::Error)]
 pub enum AleError {
-    /// Not one of the games.
-    #[error("there is no game `{name}` in this program's table of games")]
+    /// The game is not in the table.
+    #[error("unknown game `{name}`: it is not in this program's table of games")]
     NoGame {
-        /// What was asked for.
+        /// The given name.
         name: String,
     },
-    /// Settings that are not those of the emulator.
+    /// The simulation has invalid settings.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
-    /// The program has no Python in it.
-    #[error("this program was built without the feature `python`: it cannot play {game}")]
+    /// The program was built without Python.
+    #[error("cannot run {game}: this program was built without the feature `python`")]
     NoPython {
         /// The game's name.
         game: &'static str,
     },
-    /// No folder with Python packages was found.
+    /// No directory with Python packages was found.
     #[error(
-        "no `.venv` here nor in a folder above, so ale-py is missing: run `just setup`, or pip install 'overtone-rl[atari]'"
+        "no `.venv` in this directory or above, so ale-py is missing: run `just setup`, or pip install 'overtone-rl[atari]'"
     )]
     NoPackages,
-    /// A virtual environment without ale-py.
+    /// ale-py is not installed in the virtual environment.
     #[error(
         "ale-py is not installed in `{venv}`: run `just setup`, or pip install 'overtone-rl[atari]'"
     )]
@@ -42,35 +42,35 @@ pub enum AleError {
     #[cfg(feature = "python")]
     #[error(transparent)]
     Packages(#[from] overtone_interpreter::PackagesError),
-    /// Another ale-py.
+    /// ale-py has another version.
     #[error(
         "ale-py {got} is installed, {ALE_PY_VERSION} is needed: run `just setup`, or pip install 'overtone-rl[atari]'"
     )]
     AleVersion {
-        /// The version found.
+        /// The installed version.
         got: String,
     },
-    /// ale-py could not load all of itself.
+    /// ale-py's vector interface could not be loaded.
     #[error(
         "ale-py's vector interface does not load ({message}): run `just setup`, or pip install 'overtone-rl[atari]'"
     )]
     NoVectorInterface {
-        /// What Python said.
+        /// Python's error.
         message: String,
     },
-    /// No ROM.
+    /// The ROM is missing.
     #[error(
         "the ROM of {game} is missing (`{path}`): run `just setup`, or pip install 'overtone-rl[atari]'"
     )]
     NoRom {
         /// The game's name.
         game: &'static str,
-        /// Where it should lie.
+        /// Expected path of the file.
         path: PathBuf,
     },
-    /// Another ROM.
+    /// The ROM has another hash.
     #[error(
-        "`{path}` has MD5 {got}, the ROM of {game} has {expected}: run `just setup`, or pip install 'overtone-rl[atari]'"
+        "`{path}` has MD5 {got}, but the ROM of {game} has {expected}: run `just setup`, or pip install 'overtone-rl[atari]'"
     )]
     OtherRom {
         /// The game's name.
@@ -79,12 +79,12 @@ pub enum AleError {
         path: PathBuf,
         /// Its hash.
         got: String,
-        /// The hash of the game the data was recorded from.
+        /// Hash of the ROM that the data was recorded with.
         expected: &'static str,
     },
-    /// The ROM is no longer the one that play began with.
+    /// The ROM has changed since the start.
     #[error(
-        "the ROM of {game} changed while it was played (`{path}`): run `just setup`, or pip install 'overtone-rl[atari]'"
+        "the ROM of {game} changed while it was in use (`{path}`): run `just setup`, or pip install 'overtone-rl[atari]'"
     )]
     ChangedRom {
         /// The game's name.
@@ -92,8 +92,8 @@ pub enum AleError {
         /// The file.
         path: PathBuf,
     },
-    /// The game's actions are others than in the data.
-    #[error("{game} has the actions {got} in this emulator, {expected} were expected")]
+    /// The game's actions differ from those in the data.
+    #[error("{game} has the actions {got} in this emulator, expected {expected}")]
     OtherActions {
         /// The game's name.
         game: &'static str,
@@ -102,18 +102,18 @@ pub enum AleError {
         /// The ids in the table of games.
         expected: String,
     },
-    /// Settings that no implementation plays by.
-    #[error("the emulator cannot be run with {what}")]
+    /// No implementation supports the setting.
+    #[error("the emulator does not support {what}")]
     Unsupported {
-        /// The setting, in words.
+        /// Description of the setting.
         what: String,
     },
-    /// The emulator, or the Python between, failed.
+    /// The emulator or its Python interface failed.
     #[error("the emulator failed while {doing}: {message}")]
     Emulator {
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
-        /// What Python said.
+        /// Python's error.
         message: String,
     },
 }

@@ -33,22 +33,22 @@ pub const ACTIONS: [&str; 18] = [
     "DOWNLEFTFIRE",
 ];
 
-/// The games of ale-py's wheel that it cannot play: it ships their ROMs and has no rules for them,
-/// and an emulator that is told to load one ends the process.
+/// Games that ale-py cannot play. Its wheel contains their ROMs but no rules for them, and loading
+/// one ends the process.
 pub const UNPLAYABLE: [&str; 4] = ["combat", "joust", "maze_craze", "warlords"];
 
 /// An Atari 2600 game.
 #[derive(Debug)]
 pub struct Game {
-    /// What is learned and played.
+    /// The task.
     pub task: Task,
-    /// MD5 of the ROM that comes with ale-py.
+    /// MD5 of the ROM in ale-py.
     pub rom_md5: String,
-    /// The emulator's id of each of the task's actions: Breakout's are 0, 1, 3 and 4.
+    /// The emulator's id of each of the task's actions, such as 0, 1, 3 and 4 for Breakout.
     pub action_ids: Vec<usize>,
 }
 
-/// A game as the table has it.
+/// A game's row of the table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -61,7 +61,7 @@ struct Row {
 }
 
 impl Game {
-    /// All of them, in the table's order.
+    /// All games, in the table's order.
     pub fn all() -> &'static [Self] {
         static GAMES: LazyLock<Vec<Game>> = LazyLock::new(|| {
             let table = TaskTable::<Row>::of(include_str!("../tasks.toml"));
@@ -70,16 +70,16 @@ impl Game {
         &GAMES
     }
 
-    /// The game with this name in the emulator.
+    /// The game with this emulator name.
     ///
     /// # Errors
-    /// When it is not in the table.
+    /// When the game is not in the table.
     pub fn named(name: &str) -> Result<&'static Self, AleError> {
         let found = Self::all().iter().find(|game| game.task.name == name);
         found.ok_or_else(|| AleError::NoGame { name: name.to_owned() })
     }
 
-    /// Its name for people, and in the data's folders: `BankHeist`.
+    /// Display name, which is also the directory name of its data: `BankHeist`.
     pub fn title(&self) -> &str {
         &self.task.title
     }
@@ -96,7 +96,7 @@ fn game(table: &TaskTable<Row>, row: &Row) -> Game {
     let names = row.actions.clone().unwrap_or_else(all);
     let id = |name: &String| {
         let id = ACTIONS.iter().position(|action| action == name);
-        id.unwrap_or_else(|| panic!("{}: `{name}` is no action of the emulator", row.name))
+        id.unwrap_or_else(|| panic!("{}: `{name}` is not an action of the emulator", row.name))
     };
     Game {
         rom_md5: row.rom_md5.clone(),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn all_games_but_the_unplayable_are_there_and_57_have_scores() {
+    fn the_table_has_all_playable_games_and_57_have_scores() {
         let games = Game::all();
         let scored = games.iter().filter(|game| game.task.reference.is_some()).count();
         assert_eq!((games.len(), scored), (104, 57));

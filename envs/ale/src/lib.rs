@@ -1,16 +1,16 @@
 //! Atari 2600 games through the Arcade Learning Environment (ale-py's C++ vector interface),
 //! as a suite of `overtone_env::VectorEnv` environments.
 //!
-//! The games are the rows of `tasks.toml`: all of ale-py's but [`UNPLAYABLE`]. [`open`] picks the implementation an [`Emulation`]
-//! asks for: `AleVectorEnv` plays as the DQN Replay Dataset was recorded, to the bit;
-//! `ReleasedAle` as the Decision Transformer's released evaluation did, from raw screens.
+//! The games are the rows of `tasks.toml`: all games of ale-py except [`UNPLAYABLE`]. [`open`]
+//! selects the implementation for an [`Emulation`]. `AleVectorEnv` reproduces the DQN Replay Dataset
+//! bit by bit. `ReleasedAle` reproduces the Decision Transformer's released evaluation from raw
+//! screens.
 //!
-//! An emulator that fails ends its own episode alone, and is started anew for its next. What
-//! cannot be helped: an emulator that never answers is waited for.
+//! A failing emulator ends only its own episode, and is restarted for the next one. There is no
+//! timeout: a call waits for an emulator that never answers.
 //!
-//! The Python packages are looked for in `VIRTUAL_ENV`, then in `.venv` under the current
-//! folder and its parents. Without the feature `python` the games are known and cannot be
-//! played.
+//! The Python packages are found in `VIRTUAL_ENV`, otherwise in `.venv` in the current directory or
+//! above. Without the feature `python` the games are listed but cannot run.
 
 #[cfg(feature = "python")]
 pub mod colour;
@@ -43,14 +43,14 @@ use overtone_env::{Camera, VectorEnv};
 /// The suite's name.
 pub const SUITE: &str = "ale";
 
-/// Version of ale-py that is known to record and play as described here.
+/// The supported version of ale-py.
 pub const ALE_PY_VERSION: &str = "0.12.1";
 
-/// `n_envs` environments of `game`, run as `emulation` says.
+/// `n_envs` environments of `game` with the settings `emulation`.
 ///
 /// # Errors
-/// When the Python packages or the game's ROM are missing or others, or `emulation` is a
-/// combination nobody plays by.
+/// When the Python packages or the game's ROM are missing or have another version, or the
+/// combination of settings is not supported.
 #[cfg(feature = "python")]
 pub fn open(
     game: &'static Game,
@@ -63,20 +63,20 @@ pub fn open(
     })
 }
 
-/// Checks that Python, ale-py and the game's ROM are there, without starting an emulator.
+/// Checks that Python, ale-py and the game's ROM are installed, without starting an emulator.
 ///
 /// # Errors
-/// When one is missing, or another version than expected.
+/// When one of them is missing or has another version.
 #[cfg(feature = "python")]
 pub fn check(game: &'static Game) -> Result<(), AleError> {
     python::Rom::find(game).map(drop)
 }
 
-/// The emulator's screens in colour; `None` where the emulation shows nothing but what the agent
-/// sees.
+/// A camera for the emulator's colour screens; `None` if the emulation only has the agent's
+/// observations.
 ///
 /// # Errors
-/// As [`open`].
+/// The same as [`open`].
 #[cfg(feature = "python")]
 pub fn camera(
     game: &'static Game,
@@ -88,7 +88,7 @@ pub fn camera(
     Ok(Some(Box::new(ColourScreens::new(game, emulation)?)))
 }
 
-/// Refuses: built without Python.
+/// Returns an error, because the program was built without Python.
 ///
 /// # Errors
 /// Always.
@@ -97,7 +97,7 @@ pub fn open(game: &'static Game, _: &Emulation, _: usize) -> Result<Box<dyn Vect
     Err(AleError::NoPython { game: game.title() })
 }
 
-/// Refuses: built without Python.
+/// Returns an error, because the program was built without Python.
 ///
 /// # Errors
 /// Always.
@@ -106,7 +106,7 @@ pub fn check(game: &'static Game) -> Result<(), AleError> {
     Err(AleError::NoPython { game: game.title() })
 }
 
-/// Refuses: built without Python.
+/// Returns an error, because the program was built without Python.
 ///
 /// # Errors
 /// Always.

@@ -9,15 +9,15 @@ use pyo3::types::PyBytes;
 
 use crate::{ALE_PY_VERSION, AleError, Game};
 
-/// A [`PyErr`] as our error.
+/// A function that converts a [`PyErr`].
 pub(crate) fn failed(doing: &'static str) -> impl FnOnce(PyErr) -> AleError {
     move |error| AleError::Emulator { doing, message: error.to_string() }
 }
 
-/// ale-py, imported and checked.
+/// Imports and checks ale-py.
 ///
 /// # Errors
-/// When it is missing or another version.
+/// When ale-py is missing or has another version.
 pub(crate) fn ale_py(py: Python<'_>) -> Result<Bound<'_, PyModule>, AleError> {
     let venv = add_packages(py, "ale_py")?;
     let module = importing(py, || py.import("ale_py")).map_err(|error| {
@@ -36,18 +36,18 @@ pub(crate) fn ale_py(py: Python<'_>) -> Result<Bound<'_, PyModule>, AleError> {
     if got != ALE_PY_VERSION {
         return Err(AleError::AleVersion { got });
     }
-    // ale-py swallows the reason when gymnasium is missing and leaves the class out.
+    // If gymnasium is missing, ale-py omits the class and hides the reason.
     if !module.hasattr("ALEVectorInterface").map_err(failed("looking into ale-py"))? {
         let message = match py.import("gymnasium") {
             Err(error) => error.to_string(),
-            Ok(_) => "built without it".into(),
+            Ok(_) => "ale-py was built without it".into(),
         };
         return Err(AleError::NoVectorInterface { message });
     }
     Ok(module)
 }
 
-/// A game's ROM, which is known to be the right one.
+/// A verified ROM of a game.
 pub(crate) struct Rom {
     game: &'static Game,
     pub(crate) path: PathBuf,
@@ -55,10 +55,10 @@ pub(crate) struct Rom {
 }
 
 impl Rom {
-    /// Finds the ROM of `game`.
+    /// Finds and verifies the ROM of `game`.
     ///
     /// # Errors
-    /// When ale-py or the ROM is missing, or is another.
+    /// When ale-py or the ROM is missing or has another version.
     pub(crate) fn find(game: &'static Game) -> Result<Self, AleError> {
         Python::attach(|py| {
             let module = ale_py(py)?;
@@ -90,11 +90,11 @@ impl Rom {
         })
     }
 
-    /// Checks that the ROM is still there. An emulator that is told to load one that is not, or
-    /// is none, ends the whole process.
+    /// Checks that the ROM file has not changed. Loading a missing or invalid ROM would end the
+    /// whole process.
     ///
     /// # Errors
-    /// When it is gone, or has changed.
+    /// When the file is missing or has changed.
     pub(crate) fn check(&self) -> Result<(), AleError> {
         let (game, path) = (self.game.title(), self.path.clone());
         match std::fs::read(&self.path) {
@@ -105,8 +105,7 @@ impl Rom {
     }
 }
 
-/// Checks an emulator's action set against the game's: an index must mean what it means in the
-/// data.
+/// Checks an emulator's action set: an action index must have the same meaning as in the data.
 pub(crate) fn check_actions(
     game: &'static Game,
     actions: &Bound<'_, PyAny>,

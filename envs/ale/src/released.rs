@@ -1,11 +1,13 @@
 //! [`ReleasedAle`]: the Decision Transformer's released evaluation, from raw screens.
 //!
-//! What it does otherwise than the recording: each of the last two screens is resized
-//! bilinearly, then the maximum is taken; an episode begins with 0 to 29 no-ops; and every
-//! episode is reset twice, where the first observation shown comes from the first reset and
-//! play goes on after the second. It exists to compare with published scores. The emulators
-//! are driven one raw frame at a time, through Python's lock, one after another: slower than
-//! [`AleVectorEnv`](crate::AleVectorEnv).
+//! It differs from the recording in three ways:
+//! - Each of the last two screens is resized bilinearly before their maximum is taken.
+//! - An episode starts with 0 to 29 no-ops.
+//! - Every episode is reset twice. The first observation comes from the first reset, and the episode
+//!   continues after the second.
+//!
+//! It is meant for comparison with published scores. The emulators run sequentially, one raw frame
+//! at a time, under Python's lock. This is slower than [`AleVectorEnv`](crate::AleVectorEnv).
 
 use numpy::{PyArray2, PyArrayMethods};
 use overtone_core::seed::{Generator, derive};
@@ -25,7 +27,7 @@ const OBSERVATION: usize = STACK * FRAME;
 
 /// Environments of one game, driven by raw frames.
 ///
-/// Observations are `[4, 84, 84]` grey, oldest frame first, zero before the episode's first.
+/// Observations are `[4, 84, 84]` grey, oldest frame first. Frames before the episode are zero.
 pub struct ReleasedAle {
     game: &'static Game,
     emulation: Emulation,
@@ -42,10 +44,10 @@ pub struct ReleasedAle {
 struct ReleasedLane {
     ale: Py<PyAny>,
     screen: Py<PyArray2<u8>>,
-    /// The last frames, which after a double reset differ from those shown.
+    /// The last frames. After a double reset they differ from the shown observation.
     stack: Vec<u8>,
     lives: i32,
-    /// Whether the emulator failed: it is started anew before its next episode.
+    /// Whether the emulator failed. It is then restarted before its next episode.
     broken: bool,
 }
 
@@ -53,7 +55,7 @@ impl ReleasedAle {
     /// Starts `n_envs` emulators.
     ///
     /// # Errors
-    /// When ale-py or the ROM is missing or another, or `emulation` asks for area resizing.
+    /// When ale-py or the ROM is missing or has another version, or `emulation` has area resizing.
     pub fn new(
         game: &'static Game,
         emulation: &Emulation,
@@ -92,7 +94,7 @@ impl ReleasedAle {
         })
     }
 
-    /// Makes sure that environment `env` has an emulator that can load its ROM.
+    /// Checks the ROM and restarts a failed emulator of environment `env`.
     fn make_ready(&mut self, py: Python<'_>, env: usize) -> Result<(), AleError> {
         self.rom.check()?;
         if self.lanes[env].broken {
@@ -114,7 +116,7 @@ impl ReleasedAle {
             lane.stack.fill(0);
             let newest = &mut lane.stack[OBSERVATION - FRAME..];
             observe(py, &lane.ale, &lane.screen, &mut self.resize, newest)?;
-            // Of two resets, the first is shown and the second is played.
+            // The first of two resets is shown, and the second is played.
             if reset == 0 {
                 shown.copy_from_slice(&lane.stack);
             }
@@ -126,14 +128,14 @@ impl ReleasedAle {
     fn step_one(&mut self, py: Python<'_>, env: usize, action: usize) -> PyResult<Step> {
         let lane = &mut self.lanes[env];
         let mut frames = vec![0; 2 * FRAME];
-        // The interface of raw frames takes the emulator's ids, not indices.
+        // The raw-frame interface expects the emulator's ids, not indices.
         let action = self.game.action_ids[action];
         let mut reward = 0;
         let mut outcome = None;
         let skip = self.emulation.frame_skip;
         for frame in 0..skip {
             reward += lane.act(py, action)?;
-            // The last two screens, taken before it is known whether the game is over.
+            // The last two screens are read before the check for the end of the game.
             if frame + 2 >= skip {
                 let place = (frame + 2 - skip) as usize * FRAME;
                 let out = &mut frames[place..place + FRAME];
@@ -182,7 +184,7 @@ impl ReleasedLane {
         })
     }
 
-    /// Starts a new game and plays `noops` raw frames without input.
+    /// Starts a new game and runs `noops` raw frames without input.
     fn begin(&self, py: Python<'_>, noops: u32) -> PyResult<()> {
         let ale = self.ale.bind(py);
         ale.call_method0(intern!(py, "reset_game"))?;
@@ -195,7 +197,7 @@ impl ReleasedLane {
         Ok(())
     }
 
-    /// One raw frame; its raw reward.
+    /// Runs one raw frame and returns its raw reward.
     fn act(&self, py: Python<'_>, action: usize) -> PyResult<i64> {
         self.ale.bind(py).call_method1(intern!(py, "act"), (action,))?.extract()
     }
@@ -214,7 +216,7 @@ impl ReleasedLane {
     }
 }
 
-/// The emulator's screen, resized into `out`.
+/// Writes the emulator's resized screen to `out`.
 fn observe(
     py: Python<'_>,
     ale: &Py<PyAny>,

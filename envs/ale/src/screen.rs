@@ -1,4 +1,4 @@
-//! Screens: sizes, and OpenCV's bilinear resizing to the bit.
+//! Screens: sizes, and bilinear resizing that equals OpenCV's bit by bit.
 
 /// Height and width of an observed frame.
 pub const SIDE: usize = 84;
@@ -7,23 +7,23 @@ pub const STACK: usize = 4;
 /// Height and width of a raw screen.
 pub const RAW: [usize; 2] = [210, 160];
 
-/// Weights are fixed-point numbers with 11 fractional bits.
+/// The weight 1 as a fixed-point number with 11 fractional bits.
 const ONE: f32 = 2048.0;
 
-/// Resizes grey pictures as OpenCV's `resize` with `INTER_LINEAR` does for bytes.
+/// Bilinear resizing of grey pictures, equal to OpenCV's `resize` with `INTER_LINEAR` for bytes.
 ///
-/// Pixel centres are aligned, borders repeated, and the weights rounded to 1/2048; the
-/// vertical pass drops bits as OpenCV's vector code does, so results are equal to the bit.
+/// Pixel centres are aligned, borders are repeated, and weights are rounded to 1/2048. The vertical
+/// pass drops the same bits as OpenCV's vector code, so results are equal bit by bit.
 #[derive(Clone, Debug)]
 pub struct Bilinear {
     width: usize,
     rows: Vec<Tap>,
     columns: Vec<Tap>,
-    /// Two source rows, resized horizontally, and which they are.
+    /// Two horizontally resized source rows, with their indices.
     lines: [(Option<usize>, Vec<i32>); 2],
 }
 
-/// A target pixel between two source pixels.
+/// Two source pixels of a target pixel, with their weights.
 #[derive(Clone, Copy, Debug)]
 struct Tap {
     at: [usize; 2],
@@ -53,7 +53,7 @@ fn taps(source: usize, target: usize) -> Vec<Tap> {
 }
 
 impl Bilinear {
-    /// From `source` to `target`, both `[height, width]` and not empty.
+    /// Resizing from `source` to `target`, both `[height, width]` and not empty.
     pub fn new(source: [usize; 2], target: [usize; 2]) -> Self {
         Self {
             width: source[1],
@@ -104,7 +104,7 @@ mod tests {
         assert!(out.iter().all(|&pixel| pixel == 255));
         let ramp: Vec<u8> = (0..RAW[0] * RAW[1]).map(|i| (i / RAW[1]) as u8).collect();
         resize.resize(&ramp, &mut out);
-        // Row i of the result lies at 2.5 i + 0.75 of the source, rounded.
+        // Row i of the result is at 2.5 i + 0.75 of the source, rounded.
         for (i, row) in out.chunks(SIDE).enumerate() {
             let centre = 2.5 * i as f32 + 0.75;
             assert!(row.iter().all(|&pixel| (f32::from(pixel) - centre).abs() <= 0.5), "{i}");

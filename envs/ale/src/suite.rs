@@ -1,4 +1,4 @@
-//! [`Ale`]: the games as a suite.
+//! [`Ale`]: the suite of Atari games.
 
 use std::sync::LazyLock;
 
@@ -43,7 +43,7 @@ impl Suite for Ale {
                 noun,
                 name: name.to_owned(),
                 reason: format!(
-                    "ale-py {ALE_PY_VERSION} has its ROM and no rules for it, and loading it \
+                    "ale-py {ALE_PY_VERSION} has no rules for this game, and loading its ROM \
                      would end this program; choose another game"
                 ),
             }),
@@ -121,7 +121,7 @@ impl Suite for Ale {
 
     fn horizon(&self, _: &Task, simulation: &Simulation) -> Option<usize> {
         let emulation = emulation(simulation).ok()?;
-        // An action that the limit cuts short is one all the same.
+        // An action that is cut short by the limit also counts.
         Some(emulation.max_frames.div_ceil(emulation.frame_skip.max(1)) as usize)
     }
 
@@ -131,7 +131,7 @@ impl Suite for Ale {
         Some(Emulation { max_frames, ..emulation }.to_simulation())
     }
 
-    /// Most of it in loading the ROM.
+    /// Mostly the time to load the ROM.
     fn seconds_to_start(&self) -> f64 {
         0.1
     }

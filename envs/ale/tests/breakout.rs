@@ -1,5 +1,4 @@
-//! Breakout: a game whose four actions are not the emulator's first four, and which is one entry
-//! of `tasks.toml`.
+//! Breakout: a game whose four actions are not the emulator's first four.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,9 +18,9 @@ fn screen(env: &dyn VectorEnv) -> Vec<u8> {
     pixels[3 * 84 * 84..].to_vec()
 }
 
-/// Mean column of what is brighter than the background in the paddle's row.
+/// Mean column of the pixels in the paddle's row that are brighter than the background.
 fn paddle(screen: &[u8]) -> f64 {
-    // The paddle is in raw rows 189 to 192 of 210; between the walls.
+    // The paddle is in raw rows 189 to 192 of 210, between the walls.
     let row = &screen[76 * 84..77 * 84];
     let bright: Vec<f64> = (6..78).filter(|&x| row[x] > 40).map(|x| x as f64).collect();
     assert!(!bright.is_empty(), "no paddle in {row:?}");
@@ -29,7 +28,7 @@ fn paddle(screen: &[u8]) -> f64 {
 }
 
 #[test]
-fn four_actions_mean_what_they_are_called() {
+fn the_four_actions_match_their_names() {
     assert_eq!(breakout().action_ids, [0, 1, 3, 4]);
     let ActionSpace::Discrete { names } = &breakout().task.actions else { panic!("discrete") };
     assert_eq!(names, &["NOOP", "FIRE", "RIGHT", "LEFT"]);
@@ -46,17 +45,17 @@ fn four_actions_mean_what_they_are_called() {
             *place = paddle(&screen(&*env));
         }
         let [left, still, right] = places;
-        let told = format!("{left} {still} {right}, {:?}", emulation.resize);
-        assert!(left + 5.0 < still && still + 5.0 < right, "{told}");
+        let shown = format!("{left} {still} {right}, {:?}", emulation.resize);
+        assert!(left + 5.0 < still && still + 5.0 < right, "{shown}");
         let mut env = open(breakout(), &emulation, 1).unwrap();
         env.reset(&[0], &[1]).unwrap();
-        let refused = env.step(&[0], &Actions::Discrete(vec![4])).unwrap_err();
-        assert!(matches!(refused, EnvError::ActionOutOfRange { n_actions: 4, .. }), "{refused}");
+        let error = env.step(&[0], &Actions::Discrete(vec![4])).unwrap_err();
+        assert!(matches!(error, EnvError::ActionOutOfRange { n_actions: 4, .. }), "{error}");
     }
 }
 
 #[test]
-fn random_play_scores_about_what_others_report() {
+fn random_play_scores_are_near_the_published_score() {
     let task = Ale.task("BreakOut").unwrap();
     let mut env = Ale.open(task, &task.simulation, 10).unwrap();
     env.reset(&[0], &[1]).unwrap();

@@ -26,12 +26,12 @@ fn observation(env: &dyn VectorEnv, slot: usize) -> Vec<u8> {
     pixels[slot * OBSERVATION..(slot + 1) * OBSERVATION].to_vec()
 }
 
-/// Some actions, the same at each call: 0, 7, 14, 3, …
+/// A fixed sequence of actions: 0, 7, 14, 3, …
 fn action(step_idx: usize) -> usize {
     step_idx * 7 % 18
 }
 
-/// An episode in `slot`, at most `steps` long.
+/// Plays an episode of at most `steps` steps in `slot`.
 fn play(env: &mut dyn VectorEnv, slot: usize, seed: u64, steps: usize) -> Vec<Seen> {
     env.reset(&[slot], &[seed]).unwrap();
     let mut seen = vec![(0.0, None, observation(env, slot))];
@@ -52,7 +52,7 @@ fn check_seeds(emulation: &Emulation) {
     assert_eq!(play(&mut *one, 0, 9, 60), alone, "again in the same environment");
     assert_ne!(play(&mut *one, 0, 10, 60), alone, "another seed is another episode");
 
-    // Among others that start at other times, act otherwise and are reset in between.
+    // Other environments start at other times, use other actions, and are reset in between.
     let mut many = open(game("seaquest"), emulation, 4).unwrap();
     many.reset(&[0, 1, 2, 3], &[1, 2, 3, 4]).unwrap();
     many.step(&[0, 1, 2, 3], &Actions::Discrete(vec![1, 2, 3, 4])).unwrap();
@@ -72,18 +72,18 @@ fn check_seeds(emulation: &Emulation) {
 }
 
 #[test]
-fn an_episode_is_its_seed_and_its_actions() {
+fn seed_and_actions_determine_an_episode() {
     check_seeds(&Emulation::dqn_replay());
     check_seeds(&Emulation { max_noops: 30, ..Emulation::dqn_replay() });
 }
 
 #[test]
-fn an_episode_is_its_seed_and_its_actions_from_raw_screens_too() {
+fn seed_and_actions_determine_an_episode_from_raw_screens() {
     check_seeds(&Emulation::released());
 }
 
 #[test]
-fn the_frame_limit_truncates_and_a_reset_is_due() {
+fn the_frame_limit_truncates_and_then_a_reset_is_needed() {
     for emulation in [Emulation::dqn_replay(), Emulation::released()] {
         let emulation = Emulation { max_frames: 40, max_noops: 0, ..emulation };
         let mut env = open(game("bank_heist"), &emulation, 1).unwrap();
@@ -95,7 +95,7 @@ fn the_frame_limit_truncates_and_a_reset_is_due() {
     }
 }
 
-/// The different first observations of many seeds.
+/// The distinct first observations of many seeds.
 fn starts(emulation: &Emulation, max_noops: u32) -> BTreeSet<Vec<u8>> {
     let emulation = Emulation { max_noops, ..emulation.clone() };
     let mut env = open(game("seaquest"), &emulation, 1).unwrap();
@@ -106,19 +106,19 @@ fn starts(emulation: &Emulation, max_noops: u32) -> BTreeSet<Vec<u8>> {
     (0..16).map(start).collect()
 }
 
-/// Of 16 draws from three numbers, one is missed with a probability of 0.005; the seeds are fixed.
+/// 16 samples miss one of three numbers with a probability of 0.005. The seeds are fixed.
 #[test]
-fn no_ops_are_any_number_up_to_the_largest() {
+fn the_number_of_no_ops_ranges_up_to_the_maximum() {
     for emulation in [Emulation::dqn_replay(), Emulation::released()] {
         let [none, one, two] = [0, 1, 2].map(|max_noops| starts(&emulation, max_noops));
-        // Each frame looks otherwise than those before it: one start for each number.
+        // Each frame differs from the previous frames, so each number has its own start.
         assert_eq!([none.len(), one.len(), two.len()], [1, 2, 3], "{:?}", emulation.resize);
         assert!(none.is_subset(&one) && one.is_subset(&two));
     }
 }
 
 #[test]
-fn losing_a_life_ends_the_episode_only_when_asked() {
+fn losing_a_life_ends_the_episode_only_if_set() {
     let emulation = Emulation { terminal_on_life_loss: true, ..Emulation::dqn_replay() };
     let mut short = AleVectorEnv::new(game("seaquest"), &emulation, 1).unwrap();
     let life = play(&mut short, 0, 3, 3000);
@@ -132,7 +132,7 @@ fn losing_a_life_ends_the_episode_only_when_asked() {
 }
 
 #[test]
-fn combinations_nobody_plays_by_are_refused() {
+fn unsupported_combinations_are_rejected() {
     let double = Emulation { double_reset: true, ..Emulation::dqn_replay() };
     let message = open(game("seaquest"), &double, 1).err().unwrap().to_string();
     sentences::check(&message);
@@ -143,7 +143,7 @@ fn combinations_nobody_plays_by_are_refused() {
     assert!(open(game("seaquest"), &still, 1).is_err());
 }
 
-/// Plays in groups of so many environments.
+/// Plays random actions in groups of environments with these sizes.
 fn random_play(emulation: &Emulation, groups: &[usize], episodes: usize) -> Vec<PlayedEpisode> {
     let mut envs: Vec<_> =
         groups.iter().map(|&n| open(game("seaquest"), emulation, n).unwrap()).collect();
@@ -159,7 +159,7 @@ fn random_play(emulation: &Emulation, groups: &[usize], episodes: usize) -> Vec<
 fn random_play_of_seaquest_scores_about_a_hundred() {
     let episodes = random_play(&Emulation::dqn_replay(), &[20], 40);
     let mean = episodes.iter().map(|e| e.raw_return).sum::<f64>() / 40.0;
-    // 20 points for each of the first fish: raw scores, not clipped ones.
+    // Each of the first fish gives 20 points: scores are raw, not clipped.
     assert!(episodes.iter().all(|e| e.raw_return % 20.0 == 0.0), "{episodes:?}");
     // 240 episodes gave 79 ± 4 (standard error); these 40 have a standard error of 10.
     assert!((50.0..120.0).contains(&mean), "a mean of {mean}");
@@ -168,16 +168,16 @@ fn random_play_of_seaquest_scores_about_a_hundred() {
 }
 
 #[test]
-fn random_play_is_the_same_whatever_the_number_of_environments() {
+fn random_play_does_not_depend_on_the_number_of_environments() {
     let emulation = Emulation { max_frames: 800, ..Emulation::dqn_replay() };
     let expected = random_play(&emulation, &[2], 5);
-    // Two and three groups step side by side.
+    // Two and three groups step in parallel.
     for groups in [&[7][..], &[2, 3], &[1, 1, 2]] {
         assert_eq!(random_play(&emulation, groups, 5), expected, "{groups:?}");
     }
 }
 
-/// The colour twin goes through the same episode, and what it shows is what the agent sees.
+/// The colour screens show the same episode as the agent's observations.
 #[test]
 fn colour_screens_follow_the_same_episode() {
     let emulation = Emulation::dqn_replay();
@@ -195,7 +195,7 @@ fn colour_screens_follow_the_same_episode() {
             let mean = |bytes: &[u8]| {
                 bytes.iter().map(|&byte| f64::from(byte)).sum::<f64>() / bytes.len() as f64
             };
-            // Luminance of the whole screen, against the grey frame: two ways to one picture.
+            // The luminance of the whole screen is compared with the grey frame.
             let luminance: Vec<u8> = screens
                 .screen()
                 .chunks_exact(3)
@@ -210,34 +210,31 @@ fn colour_screens_follow_the_same_episode() {
         assert!(furthest < 3.0, "{furthest}");
     }
     assert!(rewards > 0.0, "something happened");
-    // The emulator would never answer.
-    let refused = screens.step(18);
-    assert!(
-        matches!(refused, Err(EnvError::ActionOutOfRange { n_actions: 18, .. })),
-        "{refused:?}"
-    );
+    // With an invalid action the emulator would never answer.
+    let result = screens.step(18);
+    assert!(matches!(result, Err(EnvError::ActionOutOfRange { n_actions: 18, .. })), "{result:?}");
 }
 
-/// As a checkpoint's file may say them, whatever plays by them.
+/// The file of a checkpoint can contain such settings.
 #[test]
-fn simulations_that_no_emulator_takes() {
+fn settings_out_of_range_are_errors() {
     let game = game("seaquest");
     for base in [Emulation::dqn_replay(), Emulation::released()] {
-        for (wrong, said) in [
+        for (wrong, expected) in [
             (Emulation { max_frames: 0, ..base.clone() }, "a limit of 0 raw frames"),
             (Emulation { frame_skip: 0, ..base.clone() }, "0 raw frames per action"),
             (Emulation { max_noops: u32::MAX, ..base.clone() }, "4294967295 no-ops"),
             (Emulation { sticky_probability: 1.5, ..base.clone() }, "a sticky probability of 1.5"),
         ] {
             let error = open(game, &wrong, 1).err().unwrap().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }
 
-/// The last action of a limit that is no whole number of them is cut short, and is one.
+/// If the limit is not a multiple of the frame skip, the last action is cut short but still counts.
 #[test]
-fn a_horizon_counts_the_action_that_the_limit_cuts() {
+fn the_horizon_includes_the_action_that_the_limit_cuts_short() {
     let game = game("seaquest");
     for max_frames in [8, 10, 13] {
         let emulation = Emulation { max_frames, ..Emulation::dqn_replay() };

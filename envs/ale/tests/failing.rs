@@ -1,5 +1,5 @@
-//! A ROM that goes away while it is played: told to load it, an emulator would end the whole
-//! process. In a child process, since the ROMs' folder is a variable of the process.
+//! A ROM that disappears during a rollout. Loading it would end the whole process. The test uses a
+//! child process, because the directory of ROMs is an environment variable.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,10 +18,10 @@ fn game(name: &str) -> &'static Game {
     Game::named(name).unwrap()
 }
 
-/// Set in the child: the folder with the ROM that goes away.
+/// Variable of the child process: the directory of the ROM that disappears.
 const CHILD: &str = "OVERTONE_FAILING_CHILD";
 
-/// The ROM that comes with ale-py.
+/// The ROM in ale-py.
 fn rom() -> PathBuf {
     let libraries = virtual_envs().into_iter().flat_map(|venv| fs::read_dir(venv.join("lib")));
     let pythons = libraries.flatten().map(|entry| entry.unwrap().path());
@@ -29,9 +29,9 @@ fn rom() -> PathBuf {
     roms.into_iter().find(|rom| rom.is_file()).unwrap()
 }
 
-/// Six episodes in groups of two environments and one; where it `goes`, the ROM does so amid
-/// the first three.
-fn play(emulation: &Emulation, rom: &Path, goes: bool) -> Rollout {
+/// Plays six episodes in groups of two environments and one. With `remove_rom` the ROM disappears
+/// during the first three.
+fn play(emulation: &Emulation, rom: &Path, remove_rom: bool) -> Rollout {
     let mut envs: Vec<_> =
         [2, 1].map(|n| open(game("seaquest"), emulation, n).unwrap()).into_iter().collect();
     let mut policy = RandomPolicy::new(envs[0].action_space().clone(), 3);
@@ -41,8 +41,8 @@ fn play(emulation: &Emulation, rom: &Path, goes: bool) -> Rollout {
     envs.iter_mut().for_each(|env| groups.push(&mut **env));
     let mut players = [Player { policy: &mut policy, plan: &plan }];
     let rollouts = rollout_together(&mut groups, &mut players, &mut |progress| {
-        // An episode has about 100 steps, and no emulator starts before one ends.
-        if goes && progress.steps >= 150 && rom.exists() {
+        // An episode has about 100 steps, and no further emulator starts before one ends.
+        if remove_rom && progress.steps >= 150 && rom.exists() {
             assert_eq!(progress.episodes_done, 0);
             fs::remove_file(rom).unwrap();
         }
@@ -51,9 +51,9 @@ fn play(emulation: &Emulation, rom: &Path, goes: bool) -> Rollout {
     rollouts.unwrap().swap_remove(0)
 }
 
-/// What the child does; alone it does nothing.
+/// The code of the child process.
 #[test]
-#[ignore = "the other process of a test; alone it does nothing"]
+#[ignore = "the child process of another test"]
 fn child() {
     let Some(folder) = std::env::var_os(CHILD) else { return };
     let copy = Path::new(&folder).join("seaquest.bin");
@@ -64,13 +64,13 @@ fn child() {
         assert_eq!((sound.episodes.len(), sound.failed.len()), (6, 0));
 
         let played = play(&emulation, &copy, true);
-        // The three that had begun are played on; the others cannot begin.
+        // The three running episodes continue. The others cannot start.
         assert_eq!((played.episodes.len(), played.failed.len()), (3, 3), "{played:?}");
         assert_eq!(played.episodes, sound.episodes[..3]);
         let reason = &played.failed[0].reason;
         assert!(reason.starts_with("the ROM of Seaquest is missing"), "{reason}");
 
-        // When it is there again, the emulator is started anew and plays as ever.
+        // After the file is restored, the emulator is restarted and works again.
         fs::copy(rom(), &copy).unwrap();
         let mut env = open(game("seaquest"), &emulation, 2).unwrap();
         env.reset(&[0, 1], &[3, 4]).unwrap();
@@ -79,18 +79,18 @@ fn child() {
         assert!(error.to_string().contains("the ROM of Seaquest changed"), "{error}");
         assert!(matches!(&error, EnvError::Partly { failures, .. } if failures[0].env == 0));
         let action = |n| Actions::Discrete(vec![2; n]);
-        let refused = env.step(&[0], &action(1)).unwrap_err();
-        assert!(matches!(refused, EnvError::NoEpisode { env: 0 }));
+        let error = env.step(&[0], &action(1)).unwrap_err();
+        assert!(matches!(error, EnvError::NoEpisode { env: 0 }));
         env.step(&[1], &action(1)).unwrap();
         fs::copy(rom(), &copy).unwrap();
         env.reset(&[0], &[5]).unwrap();
         env.step(&[1, 0], &action(2)).unwrap();
     }
-    println!("said: done");
+    println!("result: done");
 }
 
 #[test]
-fn a_rom_that_goes_away_fails_the_episodes_that_have_not_begun() {
+fn a_missing_rom_fails_only_the_episodes_that_have_not_started() {
     let folder = std::env::temp_dir().join(format!("overtone-failing-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     fs::copy(rom(), folder.join("seaquest.bin")).unwrap();
@@ -100,7 +100,7 @@ fn a_rom_that_goes_away_fails_the_episodes_that_have_not_begun() {
         .env(CHILD, &folder)
         .output()
         .unwrap();
-    let told = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-    assert!(output.status.success() && told[0].contains("said: done"), "{told:?}");
+    let printed = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success() && printed[0].contains("result: done"), "{printed:?}");
     fs::remove_dir_all(folder).unwrap();
 }

@@ -1,5 +1,5 @@
-//! Recorded episodes, played again in the real emulator: observations, rewards and the end
-//! must be the recording's to the bit.
+//! Replay of recorded episodes in the real emulator: observations, rewards and outcomes must equal
+//! the recording bit by bit.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,16 +16,16 @@ fn game(name: &str) -> &'static Game {
     Game::named(name).unwrap()
 }
 
-/// One episode; `recorded/make.py` wrote it.
+/// An episode written by `recorded/make.py`.
 #[derive(Deserialize)]
 struct Recorded {
     ale_seed: i32,
     actions: Vec<usize>,
     /// Clipped to [-1, 1].
     rewards: Vec<f32>,
-    /// Sum of the pixels of the frame each action was chosen on.
+    /// Sum of the pixels of each frame before an action.
     frame_sums: Vec<u64>,
-    /// Of all those frames.
+    /// Hash of all these frames.
     frames_sha256: String,
 }
 
@@ -37,7 +37,7 @@ fn check(game: &'static Game) {
     let file = folder.join(game.title()).with_extension("json");
     let recorded: Recorded = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
 
-    // In the middle of three environments; the others stand still.
+    // The episode is in the middle of three environments. The others are not stepped.
     let mut env = AleVectorEnv::new(game, &Emulation::dqn_replay(), 3).unwrap();
     env.reset_with_ale_seeds(&[1], &[recorded.ale_seed]).unwrap();
     let mut hash = Sha256::new();
@@ -47,7 +47,7 @@ fn check(game: &'static Game) {
         assert_eq!(outcome, None, "the episode ended early, before step {step_idx}");
         let Observations::Pixels(pixels) = env.observations() else { unreachable!() };
         let stack = &pixels[4 * FRAME..8 * FRAME];
-        // Frames of the episode so far, zeros before its first.
+        // Frames of the episode so far, with zeros before its first frame.
         assert_eq!(&stack[..3 * FRAME], before, "older frames at step {step_idx}");
         let frame = &stack[3 * FRAME..];
         let sum: u64 = frame.iter().map(|&pixel| u64::from(pixel)).sum();
@@ -66,21 +66,21 @@ fn check(game: &'static Game) {
 }
 
 #[test]
-fn seaquest_plays_as_recorded() {
+fn seaquest_equals_the_recording() {
     check(game("seaquest"));
 }
 
 #[test]
-fn gravitar_plays_as_recorded() {
+fn gravitar_equals_the_recording() {
     check(game("gravitar"));
 }
 
 #[test]
-fn bank_heist_plays_as_recorded() {
+fn bank_heist_equals_the_recording() {
     check(game("bank_heist"));
 }
 
 #[test]
-fn double_dunk_plays_as_recorded() {
+fn double_dunk_equals_the_recording() {
     check(game("double_dunk"));
 }

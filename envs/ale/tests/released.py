@@ -1,4 +1,4 @@
-"""The released evaluation, with OpenCV: what tests/released.rs compares with."""
+"""The released evaluation with OpenCV: the reference of tests/released.rs."""
 
 from collections import deque
 

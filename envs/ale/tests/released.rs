@@ -1,4 +1,4 @@
-//! The released evaluation's observations against OpenCV's, in the real emulator.
+//! Observations of the released evaluation compared with OpenCV, in the real emulator.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ fn game(name: &str) -> &'static Game {
     Game::named(name).unwrap()
 }
 
-/// Observations, rewards and whether the game ended, as `released.py` plays.
+/// Observations, rewards and whether the game ended, from `released.py`.
 fn with_opencv(game: &'static Game, seed: u64, actions: &[usize]) -> (Vec<u8>, Vec<f32>, bool) {
     check(game).unwrap(); // makes ale-py importable
     let mut noops = Generator::seed_from_u64(derive(seed, "noops"));
@@ -57,17 +57,17 @@ fn compare(game: &'static Game, seed: u64, steps: usize) -> bool {
 }
 
 #[test]
-fn observations_are_opencvs_to_the_bit() {
+fn observations_equal_opencv_bit_by_bit() {
     for game in Game::all().iter().take(5) {
         compare(game, 17, 150);
     }
-    // Games with few actions, and one without a no-op.
+    // Games with few actions, including one without a no-op.
     for name in ["pong", "skiing", "backgammon"] {
         compare(game(name), 17, 150);
     }
 }
 
 #[test]
-fn a_whole_game_is_the_references() {
-    assert!(compare(game("seaquest"), 5, 3000), "the game must end for this test to say much");
+fn a_whole_game_equals_the_reference() {
+    assert!(compare(game("seaquest"), 5, 3000), "the game must end within the test");
 }

@@ -1,4 +1,4 @@
-//! The table of games against ale-py itself, and twenty games played.
+//! Comparison of the table of games with ale-py, and short rollouts of twenty games.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use overtone_core::{ActionSpace, Actions, Observations};
 use overtone_env::VectorEnv;
 use pyo3::prelude::*;
 
-/// The hash of every ROM that ale-py ships, by the game's name.
+/// The hashes of all ROMs in ale-py, by the game's name.
 fn shipped() -> BTreeMap<String, String> {
     check(Game::named("seaquest").unwrap()).unwrap(); // makes ale-py importable
     Python::attach(|py| {
@@ -22,7 +22,7 @@ hashes = {name.removesuffix('.bin'): md5 for name, md5 in json.loads(text).items
 }
 
 #[test]
-fn the_table_has_every_game_of_ale_py_that_can_be_played() {
+fn the_table_has_all_playable_games_of_ale_py() {
     let mut shipped = shipped();
     assert_eq!(shipped.len(), 108);
     for game in Game::all() {
@@ -32,7 +32,7 @@ fn the_table_has_every_game_of_ale_py_that_can_be_played() {
 }
 
 #[test]
-fn titles_are_ale_pys() {
+fn titles_equal_ale_py() {
     check(Game::named("seaquest").unwrap()).unwrap();
     let registered: Vec<String> = Python::attach(|py| {
         let code = c"import ale_py, gymnasium
@@ -51,7 +51,7 @@ ids = [spec.id for spec in gymnasium.registry.values() if spec.id.startswith('AL
 
 /// Starting an emulator compares its minimal action set with the table's.
 #[track_caller]
-fn action_sets_are_the_emulators(games: impl Iterator<Item = &'static Game>) {
+fn check_action_sets(games: impl Iterator<Item = &'static Game>) {
     for game in games {
         let started = AleVectorEnv::new(game, &Emulation::dqn_replay(), 1);
         assert!(started.is_ok(), "{game}: {}", started.err().unwrap());
@@ -60,16 +60,16 @@ fn action_sets_are_the_emulators(games: impl Iterator<Item = &'static Game>) {
 
 #[test]
 fn action_sets_of_the_first_half() {
-    action_sets_are_the_emulators(Game::all().iter().take(52));
+    check_action_sets(Game::all().iter().take(52));
 }
 
 #[test]
 fn action_sets_of_the_second_half() {
-    action_sets_are_the_emulators(Game::all().iter().skip(52));
+    check_action_sets(Game::all().iter().skip(52));
 }
 
 #[test]
-fn names_stand_for_the_emulators_ids() {
+fn action_names_map_to_the_emulators_ids() {
     let ids = |name| Game::named(name).unwrap().action_ids.clone();
     assert_eq!(ids("pong"), [0, 1, 3, 4, 11, 12]);
     assert_eq!(ids("freeway"), [0, 2, 5]);
@@ -83,10 +83,10 @@ fn names_stand_for_the_emulators_ids() {
     }
 }
 
-/// Twenty games of all kinds of action sets, two environments each: fifty steps give the same
-/// screens and rewards from the same seed, and the screen changes.
+/// Twenty games with different action sets, with two environments each. Fifty steps with the same
+/// seed give the same screens and rewards, and the screen changes.
 #[test]
-fn twenty_games_are_played() {
+fn twenty_games_run() {
     let games = Game::all().iter().step_by(5).take(20);
     let mut sizes = Vec::new();
     for game in games {

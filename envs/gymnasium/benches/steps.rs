@@ -1,10 +1,9 @@
-//! Actions per second of Gymnasium's environments, 16 of them, with random actions and the resets
-//! they lead to; beside them a plain Python loop and Gymnasium's own `SyncVectorEnv`, with the same
-//! actions.
+//! Actions per second of 16 Gymnasium environments with random actions and their resets, compared
+//! with a plain Python loop and Gymnasium's `SyncVectorEnv` with the same actions.
 //!
 //!     cargo bench -p overtone-gymnasium --bench steps
 //!
-//! `item/s` is actions per second, all environments together.
+//! `item/s` is actions per second of all environments together.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -22,7 +21,7 @@ fn main() {
 
 const TASKS: [&str; 3] = ["CartPole-v1", "Pendulum-v1", "Hopper-v5"];
 
-/// Random actions for all environments, a hundred times.
+/// A hundred batches of random actions for all environments.
 fn actions(space: &ActionSpace) -> Vec<Actions> {
     let mut policy = RandomPolicy::new(space.clone(), N);
     let act = |time: usize| {
@@ -37,9 +36,9 @@ fn actions(space: &ActionSpace) -> Vec<Actions> {
 #[divan::bench(args = TASKS, sample_count = 20, sample_size = 100)]
 fn ours(bencher: Bencher<'_, '_>, name: &str) {
     let task = Gymnasium.task(name).expect("`just setup` was run");
-    let mut env = Gymnasium.open(task, &task.simulation, N).expect("it is made");
+    let mut env = Gymnasium.open(task, &task.simulation, N).expect("the environments are created");
     let envs: Vec<usize> = (0..N).collect();
-    env.reset(&envs, &[1; N]).expect("it begins");
+    env.reset(&envs, &[1; N]).expect("the episodes start");
     let actions = actions(&task.actions);
     let mut time = 0;
     bencher.counter(ItemsCount::new(N)).bench_local(move || {
@@ -47,11 +46,11 @@ fn ours(bencher: Bencher<'_, '_>, name: &str) {
         time += 1;
         let ended: Vec<usize> =
             envs.iter().zip(&steps).filter_map(|(&env, step)| step.outcome.map(|_| env)).collect();
-        env.reset(&ended, &vec![time as u64; ended.len()]).expect("it begins");
+        env.reset(&ended, &vec![time as u64; ended.len()]).expect("the episodes start");
     });
 }
 
-/// The loop that anybody writes: environments in a list, each stepped and, at its end, begun anew.
+/// A plain loop: a list of environments, each stepped and reset at its end.
 #[divan::bench(args = TASKS, sample_count = 20, sample_size = 100)]
 fn plain_loop(bencher: Bencher<'_, '_>, name: &str) {
     let task = Gymnasium.task(name).expect("`just setup` was run");
@@ -78,7 +77,7 @@ def make(name, n):
     });
 }
 
-/// Random actions as NumPy's arrays.
+/// Random actions as NumPy arrays.
 fn arrays<'py>(py: Python<'py>, space: &ActionSpace) -> Vec<Bound<'py, PyAny>> {
     let array = |actions| match actions {
         Actions::Discrete(indices) => {

@@ -1,16 +1,15 @@
-//! An environment's own pictures, for videos.
+//! Rendered pictures of an environment, for videos.
 
 use numpy::{PyReadonlyArray3, PyUntypedArrayMethods};
 use overtone_core::Actions;
 use overtone_env::{Camera, EnvError, Picture};
 use pyo3::prelude::*;
 
-use crate::python::{failed, helper, made, options, raised};
+use crate::python::{creation_error, failed, helper, options, raised};
 use crate::{GymnasiumError, TaskName};
 
-/// An environment that goes through the same episode as one of
-/// [`GymnasiumVectorEnv`](crate::GymnasiumVectorEnv)'s given the same seed and actions, and
-/// renders it.
+/// An environment with rendering. With the same seed and actions it plays the same episode as an
+/// environment of [`GymnasiumVectorEnv`](crate::GymnasiumVectorEnv).
 pub struct Rendered {
     camera: Py<PyAny>,
     name: TaskName,
@@ -19,29 +18,31 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// Makes the environment.
+    /// Creates the environment.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the environment cannot be created.
     pub fn open(name: &TaskName, max_steps: Option<u32>) -> Result<Self, GymnasiumError> {
         let camera = Python::attach(|py| {
             let class = helper(py)?.getattr("Camera").map_err(failed("making a camera"))?;
             let camera = class.call1((&name.id, options(py, name)?, max_steps));
-            Ok::<_, GymnasiumError>(camera.map_err(|error| made(py, name, &error))?.unbind())
+            Ok::<_, GymnasiumError>(
+                camera.map_err(|error| creation_error(py, name, &error))?.unbind(),
+            )
         })?;
         Ok(Self { camera, name: name.clone(), size: [0, 0], rgb: Vec::new() })
     }
 
-    fn look(&mut self, py: Python<'_>, image: PyResult<Bound<'_, PyAny>>) -> Result<(), EnvError> {
+    fn store(&mut self, py: Python<'_>, image: PyResult<Bound<'_, PyAny>>) -> Result<(), EnvError> {
         let image = image.map_err(|error| {
             let [kind, message] = raised(py, &error);
             GymnasiumError::Environment(format!(
-                "{} cannot be filmed: {kind}: {message}",
+                "{} cannot be rendered: {kind}: {message}",
                 self.name
             ))
         })?;
         let image: PyReadonlyArray3<'_, u8> = image.extract().map_err(|_| {
-            GymnasiumError::Environment(format!("{} renders no picture", self.name))
+            GymnasiumError::Environment(format!("{} does not render a picture", self.name))
         })?;
         let &[height, width, channels] = image.shape() else { unreachable!("of three axes") };
         let pixels = image.as_slice().map_err(|error| failed("rendering")(error.into()))?;
@@ -56,7 +57,7 @@ impl Camera for Rendered {
     fn reset(&mut self, seed: u64) -> Result<(), EnvError> {
         Python::attach(|py| {
             let image = self.camera.bind(py).call_method1("reset", (seed,));
-            self.look(py, image)
+            self.store(py, image)
         })
     }
 
@@ -71,7 +72,7 @@ impl Camera for Rendered {
                     camera.call_method1("step", (numpy::PyArray1::from_slice(py, values),))
                 }
             };
-            self.look(py, image)
+            self.store(py, image)
         })
     }
 
@@ -81,10 +82,10 @@ impl Camera for Rendered {
 }
 
 impl Drop for Rendered {
-    /// The environment is closed here and now.
+    /// Closes the environment immediately.
     fn drop(&mut self) {
         Python::attach(|py| {
-            // Nothing is to be done about one that does not close.
+            // An error of `close` is ignored.
             let _ = self.camera.bind(py).call_method0("close");
         });
     }

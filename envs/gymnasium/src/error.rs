@@ -1,4 +1,4 @@
-//! What can be missing or wrong between us and Gymnasium.
+//! Errors of Gymnasium environments.
 
 use std::path::PathBuf;
 
@@ -7,24 +7,24 @@ use overtone_env::EnvError;
 
 use crate::GYMNASIUM_VERSION;
 
-/// Why an environment cannot be played.
+/// Errors of Gymnasium environments.
 #[derive(Debug, thiserror::Error)]
 pub enum GymnasiumError {
-    /// A name that `gymnasium.make` cannot be told.
+    /// The name of an environment is invalid.
     #[error(
-        "`{name}`: {reason}; say it as in CartPole-v1, my_module:MyEnv-v0 or Pendulum-v1,g=9.8"
+        "`{name}`: {reason}; use a form such as CartPole-v1, my_module:MyEnv-v0 or Pendulum-v1,g=9.8"
     )]
     Name {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// Settings that are not those of an environment.
+    /// The simulation has invalid settings.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
-    /// The program has no Python in it.
-    #[error("this program was built without the feature `python`: it cannot play {task}")]
+    /// The program was built without Python.
+    #[error("cannot run {task}: this program was built without the feature `python`")]
     NoPython {
         /// The task's name.
         task: String,
@@ -33,55 +33,55 @@ pub enum GymnasiumError {
     #[cfg(feature = "python")]
     #[error(transparent)]
     Packages(#[from] overtone_interpreter::PackagesError),
-    /// No folder with Python packages was found.
+    /// No directory with Python packages was found.
     #[error(
-        "no `.venv` here nor in a folder above, so Gymnasium is missing: run `just setup`, or pip install gymnasium"
+        "no `.venv` in this directory or above, so Gymnasium is missing: run `just setup`, or pip install gymnasium"
     )]
     NoPackages,
-    /// A virtual environment without Gymnasium.
+    /// Gymnasium is not installed in the virtual environment.
     #[error("Gymnasium is not installed in `{venv}`: run `just setup`, or pip install gymnasium")]
     NoGymnasium {
         /// The virtual environment.
         venv: PathBuf,
     },
-    /// Another Gymnasium.
+    /// Gymnasium has another version.
     #[error(
         "Gymnasium {got} is installed, version {GYMNASIUM_VERSION} is needed: run `just setup`, or pip install gymnasium"
     )]
     Version {
-        /// The version found.
+        /// The installed version.
         got: String,
     },
-    /// Gymnasium, or the module of an environment, cannot make it.
-    #[error("{task} cannot be made: {message}")]
+    /// Gymnasium or the environment's module cannot create the environment.
+    #[error("cannot create {task}: {message}")]
     Make {
         /// The task's name.
         task: String,
-        /// What Python said.
+        /// Python's error.
         message: String,
     },
-    /// A package that the environment needs.
-    #[error("{task} needs a package that is not there: {message}; install it into `{venv}`")]
+    /// A package that the environment needs is missing.
+    #[error("{task} needs a package that is not installed: {message}; install it into `{venv}`")]
     Package {
         /// The task's name.
         task: String,
-        /// What Gymnasium said, which names the package.
+        /// Gymnasium's error, which names the package.
         message: String,
         /// The virtual environment.
         venv: PathBuf,
     },
-    /// A space that has no counterpart here.
-    #[error("{task} cannot be played: {reason}")]
+    /// A space of the environment is not supported.
+    #[error("{task} is not supported: {reason}")]
     Unsuitable {
         /// The task's name.
         task: String,
-        /// Which space, and what to do.
+        /// The space and possible fixes.
         reason: String,
     },
-    /// The environment shows or takes something else than the agent learned.
+    /// The environment's spaces differ from those in training.
     #[error(
-        "{task} has other {what} here than the agent learned: another version of its package, or \
-         other keyword arguments"
+        "the {what} of {task} differ from those in training: use the same version of its package \
+         and the same keyword arguments as in training"
     )]
     Changed {
         /// The task's name.
@@ -89,15 +89,15 @@ pub enum GymnasiumError {
         /// `observations` or `actions`.
         what: &'static str,
     },
-    /// An environment raised something, or showed what is no observation.
+    /// An environment raised an exception or returned an invalid observation.
     #[error("{0}")]
     Environment(String),
-    /// Python between us and the environments failed.
+    /// The Python interface failed.
     #[error("Gymnasium failed while {doing}: {message}")]
     Failed {
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
-        /// What Python said.
+        /// Python's error.
         message: String,
     },
 }

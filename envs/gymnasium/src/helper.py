@@ -1,7 +1,7 @@
-"""Gymnasium's environments as the suite steps them: one after the other, in this interpreter.
+"""Gymnasium environments for the suite, stepped one after the other in this interpreter.
 
-Observations are written into the rows of one array, which the suite copies from. Whatever an
-environment raises is its own failure and stops no other.
+Observations are written to the rows of one array, which the suite copies. An exception fails only
+its own environment and does not stop the others.
 """
 
 import importlib
@@ -20,14 +20,14 @@ from gymnasium import spaces
 
 
 class Unsuitable(Exception):
-    """A space that this program does not play."""
+    """An unsupported space."""
 
 
-# What an environment has.
+# Required attributes of an environment.
 PARTS = ["reset", "step", "close", "observation_space", "action_space"]
 
-# Environments import their modules when they are made, which two threads must not do at once:
-# each would see modules that the other has half imported.
+# Environments import their modules when they are created. Two threads must not do this in parallel,
+# because each would see partially imported modules of the other.
 IMPORTING = threading.RLock()
 
 
@@ -35,9 +35,9 @@ IMPORTING = threading.RLock()
 
 
 def resolve(name):
-    """The name as Gymnasium has it, in any spelling, without or with the version; or all names.
+    """Gymnasium's id for a name in any spelling, with or without version; otherwise all known ids.
 
-    A module before a colon is imported first, which registers its environments.
+    A module before a colon is imported first, so that it registers its environments.
     """
     module, colon, id = name.rpartition(":")
     if module:
@@ -48,18 +48,18 @@ def resolve(name):
     known = list(gymnasium.registry)
     if id in known:
         return json.dumps({"name": name})
-    alike = [other for other in known if plain(other) == plain(id)]
-    # Without a version the newest is meant.
+    same_spelling = [other for other in known if plain(other) == plain(id)]
+    # A name without a version means the newest version.
     unversioned = [other for other in known if plain(other.rpartition("-v")[0]) == plain(id)]
     unversioned.sort(key=lambda other: gymnasium.registry[other].version or 0)
-    for found in (alike, unversioned):
+    for found in (same_spelling, unversioned):
         if found:
             return json.dumps({"name": module + colon + found[-1]})
     return json.dumps({"known": (within(found_in) if module else []) or known})
 
 
 def within(module):
-    """What of a module may be named: what it defines that can be called, what it registered."""
+    """The names available in a module: its callables, and its registered ids."""
     own = [
         name
         for name, value in vars(module).items()
@@ -75,24 +75,24 @@ def plain(name):
 
 
 def make(name, options, max_steps):
-    """One environment; `max_steps` is what limits its episodes, where it is not None; 0 is none.
+    """Creates an environment. `max_steps` sets the limit of its episodes; 0 means no limit.
 
-    Raises Unsuitable where the environment has a shorter limit of its own.
+    Raises Unsuitable if the environment has another limit of its own.
     """
     with IMPORTING:
-        env = made(name, options, max_steps)
+        env = create(name, options, max_steps)
     own = step_limit(env)
     if max_steps is not None and own != (max_steps or None):
         env.close()
         raise Unsuitable(
-            f"it ends its episodes after {own} actions, and max_episode_steps is "
-            f"{max_steps or '0, no limit'}: make it without a limit of its own"
+            f"it ends its episodes after {own} actions, but max_episode_steps is "
+            f"{max_steps or '0, no limit'}: remove the environment's own limit"
         )
     return env
 
 
 def step_limit(env):
-    """Actions after which the wrappers of an environment cut its episodes; None where none does."""
+    """The limit of actions set by the wrappers of an environment; None without a limit."""
     limits = []
     while isinstance(env, gymnasium.Wrapper):
         if isinstance(env, gymnasium.wrappers.TimeLimit):
@@ -101,7 +101,7 @@ def step_limit(env):
     return min(limits, default=None)
 
 
-def made(name, options, max_steps):
+def create(name, options, max_steps):
     module, _, id = name.rpartition(":")
     if module and id not in gymnasium.registry:
         function = getattr(importlib.import_module(module), id, None)
@@ -110,13 +110,13 @@ def made(name, options, max_steps):
             lacks = [part for part in PARTS if not hasattr(env, part)]
             if lacks:
                 kind = type(env).__name__
-                raise Unsuitable(f"`{id}` of {module} makes a {kind}, which has no {lacks[0]}")
+                raise Unsuitable(f"`{id}` of {module} returns a {kind}, which has no {lacks[0]}")
             if max_steps:
                 env = gymnasium.wrappers.TimeLimit(env, max_episode_steps=max_steps)
             return env
     if max_steps is not None:
         options = {**options, "max_episode_steps": max_steps or -1}
-    # The checker only warns, at first steps: here the size of every observation is checked.
+    # The checker only warns in the first steps. This module checks the size of every observation.
     return gymnasium.make(name, disable_env_checker=True, **options)
 
 
@@ -124,28 +124,28 @@ def made(name, options, max_steps):
 
 
 def describe(name, options):
-    """What an environment shows and takes, as JSON."""
+    """The spaces and other properties of an environment, as JSON."""
     env = make(name, options, None)
     try:
         spec = env.spec
         width, images = flat(env.observation_space, "observation")
-        told = {
+        described = {
             "observations": {"width": width},
-            "actions": acted(env.action_space)[0],
+            "actions": convert_actions(env.action_space)[0],
             "max_steps": spec.max_episode_steps if spec else None,
             "render_modes": list(env.metadata.get("render_modes") or []),
             "fps": float(env.metadata.get("render_fps") or 30),
             "spec": spec_json(spec),
         }
         if images:
-            told["observations"] = {"shape": images}
-        return json.dumps(told)
+            described["observations"] = {"shape": images}
+        return json.dumps(described)
     finally:
         env.close()
 
 
 def spec_json(spec):
-    """What `gymnasium.make` was told, as JSON; None where it cannot be written so."""
+    """The environment's specification as JSON; None if it cannot be serialized."""
     try:
         return spec.to_json() if spec else None
     except Exception:
@@ -153,7 +153,7 @@ def spec_json(spec):
 
 
 def flat(space, path):
-    """Numbers of an observation, and the shape of an image that is all of it."""
+    """The number of values of an observation, and its shape if all of it is one image."""
     if isinstance(space, spaces.Box):
         if space.dtype == numpy.uint8 and 2 <= len(space.shape) <= 4:
             return math.prod(space.shape), list(space.shape)
@@ -169,32 +169,32 @@ def flat(space, path):
         for (_, image), part in parts:
             if image and len(parts) > 1:
                 raise Unsuitable(
-                    f"its {part} is an image beside other parts: choose one of them, with "
-                    "gymnasium.wrappers.FilterObservation in an environment of your own"
+                    f"its {part} is an image among other parts: select one of them with "
+                    "gymnasium.wrappers.FilterObservation in your own environment"
                 )
         return sum(width for (width, _), _ in parts), parts[0][0][1] if len(parts) == 1 else None
     raise Unsuitable(f"its {path} is a {type(space).__name__} space, which has no fixed size")
 
 
 def parts_of(space):
-    """The parts of a space and their names, sorted by name where they are named."""
+    """The parts of a space with their names; the parts of a Dict are sorted by name."""
     if isinstance(space, spaces.Dict):
         return sorted(space.spaces.items())
     return list(enumerate(space.spaces))
 
 
 def misshapen(value, row):
-    """The exception for an observation of another shape than the row that it belongs in."""
+    """The exception for an observation whose shape differs from its row."""
     return ValueError(
         f"observed an array of shape {numpy.shape(value)}, its space has the shape {row.shape}"
     )
 
 
 def numbers(row, value):
-    """Writes an observation of one axis, of as many numbers as the row."""
+    """Writes an observation with one axis and the size of the row."""
     if type(value) is not numpy.ndarray:
         value = array(value)
-    # Assignment alone would repeat one number along the row.
+    # Without this check, assignment would broadcast a single number.
     if value.shape != row.shape:
         raise misshapen(value, row)
     if value.dtype.kind not in "fiub":
@@ -214,7 +214,7 @@ def array(value):
 
 
 def fitted(value, shape):
-    """The numbers of an observation that has as many as its space."""
+    """The flat values of an observation, checked against the size of its space."""
     value = array(value)
     if value.size != math.prod(shape):
         raise ValueError(
@@ -224,14 +224,14 @@ def fitted(value, shape):
 
 
 def no_numbers(value):
-    """The exception for an observation that does not hold real numbers."""
+    """The exception for an observation that does not contain real numbers."""
     given = "None" if value.shape == () and value[()] is None else f"values of {value.dtype}"
     return TypeError(f"observed {given}, expected numbers")
 
 
 def begun(answer):
-    """The observation of what `reset` gave."""
-    # An observation alone, as Gym's `reset` gave, may have two parts as well.
+    """The observation in the result of `reset`."""
+    # A bare observation, as in Gym's old `reset`, can also be a tuple of two parts.
     if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict):
         return answer[0]
     if isinstance(answer, tuple):
@@ -239,22 +239,22 @@ def begun(answer):
         given = f"a tuple of {len(answer)} ({given})"
     else:
         given = f"1 value, a {type(answer).__name__}: Gym's form before 0.26"
-    raise TypeError(f"reset gave {given}; expected a tuple of an observation and a dict")
+    raise TypeError(f"reset returned {given}; expected a tuple of an observation and a dict")
 
 
 FIVE = "expected observation, reward, terminated, truncated, info"
 
 
 def stepped(answer):
-    """The exception for what `step` gave where it is not five values."""
+    """The exception for a result of `step` without five values."""
     if not isinstance(answer, (tuple, list)):
-        return TypeError(f"step gave a {type(answer).__name__}; {FIVE}")
+        return TypeError(f"step returned a {type(answer).__name__}; {FIVE}")
     form = ": Gym's form before 0.26" if len(answer) == 4 else ""
-    return TypeError(f"step gave {len(answer)} values{form}; {FIVE}")
+    return TypeError(f"step returned {len(answer)} values{form}; {FIVE}")
 
 
 def unpacked(error):
-    """The exception for what `step` gave, where a wrapper of Gymnasium was the first to see it."""
+    """The exception for a result of `step` that one of Gymnasium's wrappers failed to unpack."""
     frames = traceback.extract_tb(error.__traceback__)
     wrappers = os.path.dirname(gymnasium.wrappers.__file__)
     if "unpack" not in str(error) or not frames[-1].filename.startswith(wrappers):
@@ -262,12 +262,12 @@ def unpacked(error):
     if found := re.search(r"expected 5, got (\d+)", str(error)):
         return stepped((None,) * int(found[1]))
     if found := re.search(r"non-iterable (\w+) object", str(error)):
-        return TypeError(f"step gave a {found[1]}; {FIVE}")
-    return TypeError(f"step gave more than 5 values; {FIVE}")
+        return TypeError(f"step returned a {found[1]}; {FIVE}")
+    return TypeError(f"step returned more than 5 values; {FIVE}")
 
 
-def paid(reward):
-    """A reward of any type as a number; one number in an array is that number."""
+def reward_of(reward):
+    """A reward of any type as a float. An array with one number is also valid."""
     expected = "expected one number"
     if reward is None or isinstance(reward, (str, bytes, dict)):
         given = "None" if reward is None else f"a {type(reward).__name__}"
@@ -279,7 +279,7 @@ def paid(reward):
     if value.size != 1:
         raise TypeError(f"the reward is an array of shape {value.shape}; {expected}")
     if value.dtype.kind not in "fiub":
-        # Such as Decimal and Fraction, which are numbers.
+        # Other numeric types, such as Decimal and Fraction.
         try:
             return float(value.reshape(-1)[0])
         except (TypeError, ValueError):
@@ -289,7 +289,7 @@ def paid(reward):
 
 
 def flag(name, value):
-    """Whether an episode ended, of any type that is one boolean."""
+    """The boolean value of a flag of any type."""
     try:
         held = numpy.asarray(value)
     except ValueError:
@@ -297,19 +297,19 @@ def flag(name, value):
     if held.size != 1:
         raise TypeError(f"{name} is an array of shape {held.shape}; expected True or False")
     held = held.reshape(-1)[0]
-    # A dict in place of `truncated` is Gym's info, one place too early.
+    # A dict in place of `truncated` is an `info`, one position too early.
     if isinstance(held, (numpy.bool_, bool)) or held in (0, 1):
         return bool(held)
     raise TypeError(f"{name} is a {type(value).__name__} ({value!r:.40}); expected True or False")
 
 
 def writer(space):
-    """What writes an observation into a row of numbers, and raises where its size is another.
+    """A function that writes an observation to a row, and raises if its size is wrong.
 
-    None is for `numbers`.
+    None stands for `numbers`.
     """
     if isinstance(space, spaces.Box):
-        # One number may also be shown without an axis.
+        # A single number can be observed without an axis.
         if len(space.shape) == 1 and space.shape != (1,):
             return None
 
@@ -368,25 +368,25 @@ def writer(space):
             try:
                 part = value[key]
             except (KeyError, IndexError):
-                raise ValueError(f"observed no part {key!r}, which its space has") from None
+                raise ValueError(f"part {key!r} of the observation is missing") from None
             write(row[place], part)
 
     return all_parts
 
 
-# As many combinations as a list has names for.
+# Maximum number of combinations that become discrete actions.
 MOST_COMBINATIONS = 4096
 
-# Recordings number the actions of a list with 16 bits, and 65535 is none of them.
+# Recordings number discrete actions with 16 bits, and 65535 is reserved.
 MOST_ACTIONS = 65535
 
 
-def acted(space):
-    """What an environment takes, as a document, and what makes its own actions of ours."""
+def convert_actions(space):
+    """A description of an environment's actions, and a function that converts ours to its own."""
     if isinstance(space, spaces.Discrete):
         if space.n > MOST_ACTIONS:
             raise Unsuitable(
-                f"its actions are a list of {space.n}, and at most {MOST_ACTIONS} are taken"
+                f"it has {space.n} discrete actions, but at most {MOST_ACTIONS} are supported"
             )
         actions = [numpy.int64(space.start + i) for i in range(int(space.n))]
         return {"names": [str(action) for action in actions]}, actions.__getitem__
@@ -398,42 +398,43 @@ def acted(space):
         n = math.prod(int(size) for size in sizes.reshape(-1))
         if n > MOST_COMBINATIONS:
             raise Unsuitable(
-                f"its actions are {n} combinations, and at most {MOST_COMBINATIONS} are taken as "
-                "a list"
+                f"it has {n} combinations of actions, but at most {MOST_COMBINATIONS} are supported"
             )
         # The last component changes fastest.
         actions = numpy.stack(numpy.unravel_index(numpy.arange(n), sizes.reshape(-1)), axis=1)
         actions = (actions.reshape(n, *sizes.shape) + starts).astype(space.dtype)
         names = ["|".join(str(part) for part in action.reshape(-1)) for action in actions]
-        # A copy: an environment may change its action in place.
+        # A copy, because an environment can change its action in place.
         return {"names": names}, lambda index: actions[index].copy()
     if isinstance(space, spaces.Box):
         if not numpy.issubdtype(space.dtype, numpy.floating):
-            raise Unsuitable(f"its actions are a Box of {space.dtype}: only real numbers are taken")
+            raise Unsuitable(f"its actions are a Box of {space.dtype}, expected a floating-point type")
         low, high = (numpy.float32(side).reshape(-1) for side in (space.low, space.high))
         shape, dtype = space.shape, space.dtype
 
         def reshaped(values):
-            # A bound of 64 bits may lie inside of its 32 bits, in which actions come.
+            # A 64-bit bound can be inside its rounded 32-bit value, and actions have 32 bits.
             return numpy.clip(values.reshape(shape), space.low, space.high).astype(dtype)
 
         plain = len(shape) == 1 and dtype == numpy.float32
         bounds = {"low": [str(x) for x in low.tolist()], "high": [str(x) for x in high.tolist()]}
         return bounds, None if plain else reshaped
-    raise Unsuitable(f"its actions are a {type(space).__name__} space: a list or numbers are taken")
+    raise Unsuitable(
+        f"its actions are a {type(space).__name__} space, expected discrete or continuous actions"
+    )
 
 
-# Playing
+# Stepping
 
-# Observations that are looked at for what rounding takes from them.
-LOOKED_AT = 2000
+# Number of observations that are checked for rounding errors.
+CHECKED = 2000
 
 
 class Rounded:
-    """Writes observations of 64 bits, and says once where float32 makes successive ones equal."""
+    """Writes 64-bit observations, and warns once if float32 makes successive values equal."""
 
     def __init__(self, write):
-        self.write, self.left, self.last = write or numbers, LOOKED_AT, {}
+        self.write, self.left, self.last = write or numbers, CHECKED, {}
         self.changes = self.lost = 0
 
     def __call__(self, row, value):
@@ -477,17 +478,17 @@ class Batch:
         first = self.envs[0]
         width, image = flat(first.observation_space, "observation")
         self.write = writer(first.observation_space)
-        self.decode = acted(first.action_space)[1]
+        self.decode = convert_actions(first.action_space)[1]
         is_image = image and not numbers
         space = first.observation_space
         if isinstance(space, spaces.Box) and space.dtype.itemsize > 2 and space.dtype != "float32":
             self.write = Rounded(self.write)
         self.rows = numpy.zeros((n, width), numpy.uint8 if is_image else numpy.float32)
-        # Assigning to a row that exists costs half of finding it in the array as well.
+        # Assigning to an existing row takes half the time of indexing the array first.
         self.row = list(self.rows)
 
     def reset(self, indices, seeds):
-        """Begins episodes; what failed, by position in the call."""
+        """Starts episodes and returns failures by position in the call."""
         failures = []
         for position, index in enumerate(indices):
             try:
@@ -497,14 +498,14 @@ class Batch:
                 self.show(index, begun(answer))
             except BaseException as error:
                 self.give_up(index)
-                failures.append((position, told(error)))
+                failures.append((position, one_line(error)))
         return failures
 
     def show(self, index, observation):
         (self.write or numbers)(self.row[index], observation)
 
     def step(self, indices, actions):
-        """Rewards, endings (0 none, 1 the task's, 2 a limit's) and what failed."""
+        """Rewards, endings (0: none, 1: terminated, 2: truncated) and failures."""
         envs, row, write = self.envs, self.row, self.write
         rewards, endings, failures = [], [], []
         if self.decode is not None:
@@ -520,10 +521,10 @@ class Batch:
                     write(row[index], observation)
                 else:
                     numbers(row[index], observation)
-                # The usual types first: a step of a small environment takes a microsecond.
+                # Common types come first, because a step of a small environment takes a microsecond.
                 kind = type(reward)
                 if kind is not float and kind is not int and kind is not numpy.float64:
-                    reward = paid(reward)
+                    reward = reward_of(reward)
                 if terminated is not True and terminated is not False:
                     terminated = flag("terminated", terminated)
                 if truncated is not True and truncated is not False:
@@ -532,14 +533,14 @@ class Batch:
                 endings.append(1 if terminated else 2 if truncated else 0)
             except BaseException as error:
                 del rewards[len(endings) :]
-                failures.append((len(endings), told(unpacked(error))))
+                failures.append((len(endings), one_line(unpacked(error))))
                 rewards.append(0.0)
                 endings.append(0)
                 self.give_up(index)
         return rewards, endings, failures
 
     def give_up(self, index):
-        """An environment that failed is made anew for its next episode. Twice is as once."""
+        """Closes a failed environment, which is created again for its next episode. Idempotent."""
         env, self.envs[index] = self.envs[index], None
         try:
             if env is not None:
@@ -552,8 +553,8 @@ class Batch:
             self.give_up(index)
 
 
-def told(error):
-    """An exception in a line: what it says, and where it was raised."""
+def one_line(error):
+    """An exception on one line: its message and its position."""
     message = " ".join(str(error).split())
     frames = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in frames if frame.filename != "overtone_gymnasium.py"]
@@ -562,11 +563,11 @@ def told(error):
 
 
 class Camera:
-    """One environment, and a picture of it."""
+    """One environment with rendering."""
 
     def __init__(self, name, options, max_steps):
         self.env = make(name, {**options, "render_mode": "rgb_array"}, max_steps)
-        self.decode = acted(self.env.action_space)[1]
+        self.decode = convert_actions(self.env.action_space)[1]
 
     def reset(self, seed):
         begun(self.env.reset(seed=seed))

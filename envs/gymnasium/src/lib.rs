@@ -1,20 +1,21 @@
-//! Gymnasium's environments, and those of any module that registers with it, as a suite of
+//! Environments of Gymnasium and of any module that registers with it, as a suite of
 //! `overtone_env::VectorEnv` environments.
 //!
-//! A task is what `gymnasium.make` is told: `CartPole-v1`, `my_module:MyEnv-v0`, or
-//! `Pendulum-v1,g=9.81` with keyword arguments ([`TaskName`]). What it shows and takes is asked of
-//! Gymnasium when it is named. `helper.py` steps a list of environments, each alone: what one
-//! raises is its own failure, and it is made anew for its next episode.
+//! A task is an argument of `gymnasium.make`: `CartPole-v1`, `my_module:MyEnv-v0`, or
+//! `Pendulum-v1,g=9.81` with keyword arguments ([`TaskName`]). Its spaces are queried from Gymnasium
+//! at first use. `helper.py` steps several environments independently: an exception fails only its own
+//! environment, which is created again for its next episode.
 //!
-//! Spaces become ours so:
-//! - a Box is its numbers in a row; of bytes with two to four axes it is a picture, shown as
-//!   Atari's are: four grey frames of 84 × 84 pixels ([`overtone_core::picture`])
-//! - Discrete, MultiDiscrete and MultiBinary observations are ones and zeros
-//! - Dict and Tuple are their parts one after the other, those of a Dict sorted by key
-//! - Discrete actions are a list; MultiDiscrete and MultiBinary are the list of all combinations
-//! - a Box of actions keeps its bounds, number by number
+//! Spaces are converted in this way:
+//! - A Box is a vector of its numbers. A Box of bytes with two to four axes is an image, which is
+//!   converted to four grey frames of 84 × 84 pixels like Atari ([`overtone_core::picture`]).
+//! - Discrete, MultiDiscrete and MultiBinary observations are one-hot vectors or bits.
+//! - Dict and Tuple are concatenations of their parts. The parts of a Dict are sorted by key.
+//! - Discrete actions are discrete. MultiDiscrete and MultiBinary actions become discrete actions for
+//!   all combinations.
+//! - A Box of actions keeps the bounds of each number.
 //!
-//! Everything else is refused by name.
+//! All other spaces are errors.
 
 mod error;
 mod name;
@@ -43,5 +44,5 @@ pub use vector::GymnasiumVectorEnv;
 /// The suite's name.
 pub const SUITE: &str = "gymnasium";
 
-/// The version of Gymnasium whose interface this is; set-up installs 1.4.0.
+/// The required major version of Gymnasium. The set-up installs 1.4.0.
 pub const GYMNASIUM_VERSION: &str = "1";

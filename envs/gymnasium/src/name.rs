@@ -1,4 +1,4 @@
-//! [`TaskName`]: what `gymnasium.make` is told, as one word.
+//! [`TaskName`]: the arguments of `gymnasium.make` as one word.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,31 +7,30 @@ use serde_json::Value;
 
 use crate::GymnasiumError;
 
-/// An environment's id, with its module before a colon where it has one, and keyword arguments
-/// after commas: `my_module:MyEnv-v0,size=5,shape=[2,3],mode=hard`.
+/// An environment's id, optionally with a module before a colon and keyword arguments after commas:
+/// `my_module:MyEnv-v0,size=5,shape=[2,3],mode=hard`.
 ///
-/// A value is read as JSON where it is some, as Python's where it is `True`, `False` or `None`,
-/// else as a text.
+/// A value is parsed as Python's `True`, `False` or `None`, or as JSON. Any other value is a string.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskName {
     /// `CartPole-v1`, or `my_module:MyEnv-v0`.
     pub id: String,
-    /// By name.
+    /// Keyword arguments by name.
     pub options: BTreeMap<String, Value>,
 }
 
 impl TaskName {
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// When there is no id, or a keyword argument is given twice.
+    /// When the id is missing or a keyword argument appears twice.
     pub fn parse(name: &str) -> Result<Self, GymnasiumError> {
         let wrong =
             |reason: &str| GymnasiumError::Name { name: name.into(), reason: reason.into() };
         let mut parts: Vec<String> = Vec::new();
         for part in name.split(',') {
             match parts.last_mut() {
-                // A comma within a value.
+                // The comma is inside a value.
                 Some(last) if split(part).is_none() => {
                     last.push(',');
                     last.push_str(part);
@@ -42,20 +41,20 @@ impl TaskName {
         let mut parts = parts.into_iter();
         let id = parts.next().unwrap_or_default();
         if id.trim().is_empty() || id.contains([',', '=', '"']) {
-            return Err(wrong("no environment is named before the keyword arguments"));
+            return Err(wrong("the environment's id is missing before the keyword arguments"));
         }
         let mut options = BTreeMap::new();
         for part in parts {
             let Some((key, text)) = split(&part) else { continue };
             let value = value_of(text).unwrap_or_else(|| Value::String(text.to_owned()));
             if options.insert(key.to_owned(), value).is_some() {
-                return Err(wrong(&format!("the keyword argument {key} is given twice")));
+                return Err(wrong(&format!("the keyword argument {key} appears twice")));
             }
         }
         Ok(Self { id, options })
     }
 
-    /// The id without module, namespace and version: `Ant` of `gym_robots:robots/Ant-v5`.
+    /// The id without module, namespace and version: `Ant` for `gym_robots:robots/Ant-v5`.
     pub fn environment(&self) -> &str {
         let id = self.id.rsplit([':', '/']).next().unwrap_or(&self.id);
         match id.rsplit_once("-v") {
@@ -70,14 +69,14 @@ impl TaskName {
     }
 }
 
-/// `size=5`: a keyword argument and its value.
+/// Splits a keyword argument such as `size=5` into key and value.
 fn split(part: &str) -> Option<(&str, &str)> {
     let (key, value) = part.split_once('=')?;
     let word = |c: char| c.is_alphanumeric() || c == '_';
     (!key.is_empty() && key.chars().all(word)).then_some((key, value))
 }
 
-/// What `text` says as JSON or as a word of Python's; `None` where it is a text.
+/// The value of `text` as a Python constant or as JSON; `None` for other strings.
 fn value_of(text: &str) -> Option<Value> {
     match text {
         "True" => Some(Value::Bool(true)),
@@ -88,12 +87,12 @@ fn value_of(text: &str) -> Option<Value> {
 }
 
 impl fmt::Display for TaskName {
-    /// Equal tasks have equal names: keyword arguments are sorted.
+    /// Equal tasks have equal names, because keyword arguments are sorted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.id)?;
         for (key, value) in &self.options {
             match value {
-                // A text that is nothing else is read back as it is.
+                // A plain string does not need quotes.
                 Value::String(text) if value_of(text).is_none() => {
                     write!(f, ",{key}={text}")?;
                 }
@@ -147,10 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
-        let refused = |name| TaskName::parse(name).unwrap_err().to_string();
-        sentences::check(&refused("g=9.8"));
-        sentences::check(&refused(""));
-        sentences::check(&refused("A-v0,g=1,g=2"));
+    fn invalid_names_are_rejected() {
+        let error = |name| TaskName::parse(name).unwrap_err().to_string();
+        sentences::check(&error("g=9.8"));
+        sentences::check(&error(""));
+        sentences::check(&error("A-v0,g=1,g=2"));
     }
 }

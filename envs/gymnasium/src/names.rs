@@ -1,7 +1,6 @@
-//! The environments that come with Gymnasium 1.4, for whoever misspells one: naming them needs no
-//! Python.
+//! The environments of Gymnasium 1.4, for suggestions about misspelled names without Python.
 
-/// Each in its newest version.
+/// The newest version of each environment.
 pub const OWN: [&str; 27] = [
     "Acrobot-v1",
     "Ant-v5",
@@ -39,7 +38,7 @@ mod tests {
     use crate::python::{Resolved, resolve};
 
     #[test]
-    fn each_is_the_newest_that_is_installed() {
+    fn each_is_the_newest_installed_version() {
         for name in OWN {
             let bare = name.rsplit_once("-v").unwrap().0;
             match resolve(&TaskName::parse(bare).unwrap()).unwrap() {

@@ -1,4 +1,4 @@
-//! In place of `tasks.rs` in a program without Python: nothing can be asked of Gymnasium.
+//! Replacement of `tasks.rs` for a program without Python: every function returns an error.
 
 use overtone_core::Task;
 use overtone_env::{Camera, TaskError, VectorEnv};

@@ -1,4 +1,4 @@
-//! The embedded Python: Gymnasium, and the helper that makes and steps its environments.
+//! The embedded Python: Gymnasium, and the helper that creates and steps its environments.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -12,15 +12,15 @@ use serde::Deserialize;
 
 use crate::{GYMNASIUM_VERSION, GymnasiumError, TaskName};
 
-/// A [`PyErr`] as our error.
+/// A function that converts a [`PyErr`].
 pub(crate) fn failed(doing: &'static str) -> impl FnOnce(PyErr) -> GymnasiumError {
     move |error| GymnasiumError::Failed { doing, message: error.to_string() }
 }
 
-/// The helper, with Gymnasium imported and checked.
+/// Imports and checks Gymnasium, and loads the helper.
 ///
 /// # Errors
-/// When Gymnasium is missing or another version.
+/// When Gymnasium is missing or has another version.
 pub(crate) fn helper(py: Python<'_>) -> Result<Bound<'_, PyModule>, GymnasiumError> {
     static HELPER: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     if let Some(helper) = HELPER.get(py) {
@@ -45,7 +45,7 @@ pub(crate) fn helper(py: Python<'_>) -> Result<Bound<'_, PyModule>, GymnasiumErr
         message: error.to_string(),
     })?;
     let name = c"overtone_gymnasium";
-    // Once: loaded again, it would be the same module with another lock for its imports.
+    // The helper is loaded only once, because a second copy would have another import lock.
     let load = || match HELPER.get(py) {
         Some(helper) => Ok(helper.bind(py).clone()),
         None => {
@@ -72,40 +72,40 @@ pub(crate) fn gymnasium_version() -> Result<String, GymnasiumError> {
     })
 }
 
-/// What a name was found to be.
+/// Result of the search for a name.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Resolved {
-    /// The environment's id as Gymnasium has it.
+    /// The environment's id in Gymnasium.
     Name(String),
-    /// It is none of these.
+    /// The known ids, if the name is not found.
     Known(Vec<String>),
 }
 
-/// The environment's id as Gymnasium has it, in any spelling and without the version.
+/// Finds the environment's id in Gymnasium, for any spelling and without the version.
 ///
 /// # Errors
 /// When Gymnasium is missing, or the module before a colon cannot be imported.
 pub(crate) fn resolve(name: &TaskName) -> Result<Resolved, GymnasiumError> {
     Python::attach(|py| {
         let answer = helper(py)?.call_method1("resolve", (&name.id,));
-        let answer = answer.map_err(|error| made(py, name, &error))?;
+        let answer = answer.map_err(|error| creation_error(py, name, &error))?;
         read(&answer, "looking a name up")
     })
 }
 
-/// What an environment shows and takes, as the helper says it.
+/// The spaces and other properties of an environment, as reported by the helper.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Described {
     pub observations: Shown,
     pub actions: Taken,
-    /// Gymnasium's limit of an episode's actions.
+    /// Gymnasium's limit of actions in an episode.
     pub max_steps: Option<u32>,
     pub render_modes: Vec<String>,
-    /// Actions a second.
+    /// Actions per second.
     pub fps: f64,
-    /// Gymnasium's `EnvSpec` as JSON, where it can be written so.
+    /// Gymnasium's `EnvSpec` as JSON, if serializable.
     pub spec: Option<String>,
 }
 
@@ -122,30 +122,30 @@ pub(crate) enum Taken {
     List {
         names: Vec<String>,
     },
-    /// As texts: JSON has no infinity.
+    /// Continuous actions. The bounds are strings, because JSON does not support infinity.
     Numbers {
         low: Vec<String>,
         high: Vec<String>,
     },
 }
 
-/// Makes an environment and describes it.
+/// Creates an environment and describes it.
 ///
 /// # Errors
-/// When it cannot be made, or has a space that is not played.
+/// When the environment cannot be created or a space is not supported.
 pub(crate) fn describe(name: &TaskName) -> Result<Described, GymnasiumError> {
     Python::attach(|py| {
         let options = options(py, name)?;
         let answer = helper(py)?.call_method1("describe", (&name.id, options));
-        let answer = answer.map_err(|error| made(py, name, &error))?;
+        let answer = answer.map_err(|error| creation_error(py, name, &error))?;
         read(&answer, "describing an environment")
     })
 }
 
-/// The keyword arguments, as Python's.
+/// The keyword arguments as a Python dict.
 ///
 /// # Errors
-/// When Python itself fails.
+/// When Python fails.
 pub(crate) fn options<'py>(
     py: Python<'py>,
     name: &TaskName,
@@ -156,8 +156,8 @@ pub(crate) fn options<'py>(
     json.map_err(failed("reading keyword arguments"))
 }
 
-/// Why an environment could not be made.
-pub(crate) fn made(py: Python<'_>, name: &TaskName, error: &PyErr) -> GymnasiumError {
+/// The error for an exception during the creation of an environment.
+pub(crate) fn creation_error(py: Python<'_>, name: &TaskName, error: &PyErr) -> GymnasiumError {
     let task = name.to_string();
     let [kind, message] = raised(py, error);
     match kind.as_str() {
@@ -171,13 +171,13 @@ pub(crate) fn made(py: Python<'_>, name: &TaskName, error: &PyErr) -> GymnasiumE
     }
 }
 
-/// The class of an exception and what it says, without line breaks.
+/// The class and the message of an exception, without line breaks.
 pub(crate) fn raised(py: Python<'_>, error: &PyErr) -> [String; 2] {
     let kind = error.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string());
     [kind, one_line(&error.value(py).to_string())]
 }
 
-/// What Python said, without line breaks.
+/// A text without line breaks.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

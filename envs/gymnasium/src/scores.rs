@@ -1,4 +1,4 @@
-//! Reference scores of environments that are known for them.
+//! Reference scores of environments.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use crate::TaskName;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
-    /// What 0 and 100 mean under each convention.
+    /// Description of 0 and 100 for each convention.
     conventions: BTreeMap<String, String>,
     scores: Vec<Row>,
 }
@@ -32,8 +32,8 @@ struct Scores {
     high: f64,
 }
 
-/// The scores that become 0 and 100 in an environment; `None` where no convention has it, or
-/// where keyword arguments or another module than those that scores are of make another of it.
+/// The scores that become 0 and 100 in an environment. `None` if no convention includes it, or if
+/// keyword arguments or another module change the environment.
 pub fn reference(name: &TaskName) -> Option<Reference> {
     static TABLE: LazyLock<Table> = LazyLock::new(|| {
         let table = include_str!("../scores.toml");
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_are_of_an_environment_in_any_version() {
+    fn scores_apply_to_every_version_of_an_environment() {
         let of = |name| reference(&TaskName::parse(name).unwrap());
         let ant = of("Ant-v5").unwrap();
         assert_eq!((ant.convention.as_str(), ant.low, ant.high), ("d4rl", -325.6, 3879.7));

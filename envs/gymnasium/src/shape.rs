@@ -1,4 +1,4 @@
-//! The task of an environment whose spaces are known.
+//! The task of an environment with known spaces.
 
 use overtone_core::protocol::ReturnUnits;
 use overtone_core::{ActionSpace, ObservationSpace, Targets, Task};
@@ -6,7 +6,7 @@ use overtone_core::{ActionSpace, ObservationSpace, Targets, Task};
 use crate::scores::reference;
 use crate::{GymnasiumSimulation, SUITE, TaskName};
 
-/// The task called `name`, whose episodes end after `max_steps` actions where there is a limit.
+/// The task `name`. Its episodes are truncated after `max_steps` actions, if set.
 pub fn task_of(
     name: &TaskName,
     observations: ObservationSpace,

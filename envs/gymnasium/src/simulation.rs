@@ -1,26 +1,26 @@
-//! [`GymnasiumSimulation`]: how an environment is run beyond its keyword arguments.
+//! [`GymnasiumSimulation`]: settings of an environment apart from its keyword arguments.
 
 use overtone_core::protocol::{Setting, other_length};
 use overtone_core::{Simulation, SimulationError};
 
-/// How an environment is run.
+/// Settings of an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GymnasiumSimulation {
-    /// Actions after which an episode is truncated; 0 for no limit.
+    /// Number of actions after which an episode is truncated; 0: no limit.
     pub max_steps: u32,
 }
 
-/// Its name among the settings.
+/// Name of the setting.
 const MAX_STEPS: &str = "max_episode_steps";
 
-/// The settings, and what follows from playing with another value than that of the data.
+/// The settings, with the consequences of values that differ from the data.
 pub const SETTINGS: &[Setting] = &[Setting::new(MAX_STEPS, other_length)];
 
 impl GymnasiumSimulation {
     /// Reads the settings of a simulation.
     ///
     /// # Errors
-    /// When one is missing, unknown or of another type.
+    /// When a setting is missing, unknown or has another type.
     pub fn of(simulation: &Simulation) -> Result<Self, SimulationError> {
         let mut fields = simulation.fields();
         let read = Self { max_steps: fields.count(MAX_STEPS)? };
@@ -28,12 +28,12 @@ impl GymnasiumSimulation {
         Ok(read)
     }
 
-    /// The settings of a simulation.
+    /// The settings as a simulation.
     pub fn to_simulation(self) -> Simulation {
         Simulation::new([(MAX_STEPS, self.max_steps.into())])
     }
 
-    /// Most actions of an episode, where there is a limit.
+    /// Maximum number of actions of an episode, if limited.
     pub fn horizon(self) -> Option<usize> {
         (self.max_steps > 0).then_some(self.max_steps as usize)
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_setting_is_read_as_it_was_written_and_explained() {
+    fn every_setting_round_trips_and_is_described() {
         let limited = GymnasiumSimulation { max_steps: 500 };
         let simulation = limited.to_simulation();
         assert_eq!(GymnasiumSimulation::of(&simulation), Ok(limited));

@@ -1,4 +1,4 @@
-//! [`Gymnasium`]: its environments as a suite. Which tasks there are only Gymnasium knows.
+//! [`Gymnasium`]: the suite of Gymnasium environments. Its list of tasks is only known to Gymnasium.
 
 use overtone_core::names::plain;
 use overtone_core::protocol::Setting;
@@ -99,8 +99,8 @@ impl Suite for Gymnasium {
         Some(GymnasiumSimulation { max_steps: steps }.to_simulation())
     }
 
-    /// Its own tasks alone, with a limit within the task's: one beyond it is of who recorded, to go
-    /// on after an episode would have ended.
+    /// Only for this suite's tasks, with a limit up to the task's limit. A recorder sets a larger
+    /// limit to continue after the end of an episode, so larger limits are ignored.
     fn simulation_in(&self, task: &Task, env: &str, max_steps: Option<u32>) -> Option<Simulation> {
         let steps = max_steps.filter(|_| plain(env) == plain(&task.name))?;
         let is_within = steps as usize <= task.horizon.unwrap_or(usize::MAX);
@@ -111,7 +111,7 @@ impl Suite for Gymnasium {
         tasks::env_spec(task)
     }
 
-    /// A robot's.
+    /// Time of a MuJoCo robot.
     fn seconds_to_start(&self) -> f64 {
         0.02
     }

@@ -1,4 +1,4 @@
-//! What there is under a task's name: asked of Gymnasium, once for each.
+//! Tasks by name. Each is queried from Gymnasium once.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::shape::task_of;
 use crate::{GymnasiumError, GymnasiumSimulation, GymnasiumVectorEnv, TaskName};
 use overtone_core::picture::{Picture, SIDE, STACK};
 
-/// An environment that was asked for, and what Gymnasium said of it.
+/// A queried environment and its description by Gymnasium.
 pub struct Known {
     name: TaskName,
     task: Task,
@@ -20,50 +20,49 @@ pub struct Known {
     described: Described,
 }
 
-/// Everything that was asked for in this process; a task is what a person names, so there
-/// are few.
+/// All queried environments of this process. Users name tasks, so there are few.
 static KNOWN: Mutex<BTreeMap<String, &'static Known>> = Mutex::new(BTreeMap::new());
 
 /// The task with this name, in any spelling.
 pub fn named(noun: &'static str, name: &str) -> Result<&'static Task, TaskError> {
     let failed = |error| failed(noun, name, error);
-    let asked = TaskName::parse(name).map_err(failed)?;
-    if let Some(known) = known(&asked.to_string()) {
+    let parsed = TaskName::parse(name).map_err(failed)?;
+    if let Some(known) = known(&parsed.to_string()) {
         return Ok(&known.task);
     }
-    Ok(&ask(resolved(noun, name)?, false).map_err(failed)?.task)
+    Ok(&query(resolved(noun, name)?, false).map_err(failed)?.task)
 }
 
-/// The same task, of whose images the bytes are numbers.
+/// The same task with the bytes of images as numbers.
 pub fn as_numbers(noun: &'static str, name: &str) -> Result<&'static Task, TaskError> {
     let failed = |error| failed(noun, name, error);
-    Ok(&ask(resolved(noun, name)?, true).map_err(failed)?.task)
+    Ok(&query(resolved(noun, name)?, true).map_err(failed)?.task)
 }
 
 fn failed(noun: &'static str, name: &str, error: GymnasiumError) -> TaskError {
     TaskError::Failed { noun, name: name.to_owned(), source: error.into() }
 }
 
-/// The name of an environment, as Gymnasium has it.
+/// The name of an environment with its id in Gymnasium.
 fn resolved(noun: &'static str, name: &str) -> Result<TaskName, TaskError> {
     let failed = |error| failed(noun, name, error);
-    let mut asked = TaskName::parse(name).map_err(failed)?;
-    match resolve(&asked).map_err(failed)? {
-        Resolved::Name(id) => asked.id = id,
+    let mut parsed = TaskName::parse(name).map_err(failed)?;
+    match resolve(&parsed).map_err(failed)? {
+        Resolved::Name(id) => parsed.id = id,
         Resolved::Known(ids) => {
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
             return Err(UnknownTask::among(noun, name, &ids).into());
         }
     }
-    Ok(asked)
+    Ok(parsed)
 }
 
 fn known(name: &str) -> Option<&'static Known> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
 }
 
-/// Asks Gymnasium for an environment, once; `numbers`: the bytes of its images are numbers.
-fn ask(name: TaskName, numbers: bool) -> Result<&'static Known, GymnasiumError> {
+/// Queries an environment from Gymnasium once. With `numbers` the bytes of its images are numbers.
+fn query(name: TaskName, numbers: bool) -> Result<&'static Known, GymnasiumError> {
     let text = name.to_string();
     let as_numbers = format!("{text} as numbers");
     let found = known(&text).filter(|known| known.image.is_none() || !numbers);
@@ -73,15 +72,15 @@ fn ask(name: TaskName, numbers: bool) -> Result<&'static Known, GymnasiumError> 
     let described = describe(&name)?;
     let is_image = matches!(described.observations, Shown::Shape(_));
     let text = if numbers && is_image { as_numbers } else { text };
-    let made: &'static Known = Box::leak(Box::new(made_of(name, described, numbers)?));
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(text, made);
-    Ok(made)
+    let known: &'static Known = Box::leak(Box::new(known_of(name, described, numbers)?));
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(text, known);
+    Ok(known)
 }
 
-fn made_of(name: TaskName, described: Described, numbers: bool) -> Result<Known, GymnasiumError> {
+fn known_of(name: TaskName, described: Described, numbers: bool) -> Result<Known, GymnasiumError> {
     let unsuitable = |reason: String| GymnasiumError::Unsuitable { task: name.to_string(), reason };
     let (observations, image) = match &described.observations {
-        Shown::Width(0) => return Err(unsuitable("its observations hold no number".into())),
+        Shown::Width(0) => return Err(unsuitable("its observations are empty".into())),
         Shown::Width(width) => (ObservationSpace::Vectors { width: *width }, None),
         Shown::Shape(shape) if numbers => {
             (ObservationSpace::Vectors { width: shape.iter().product() }, None)
@@ -92,14 +91,14 @@ fn made_of(name: TaskName, described: Described, numbers: bool) -> Result<Known,
             }
             Err(expected) => {
                 return Err(unsuitable(format!(
-                    "its images are of shape {shape:?}, expected {expected}"
+                    "its images have shape {shape:?}, expected {expected}"
                 )));
             }
         },
     };
     let actions = match &described.actions {
         Taken::List { names } if names.is_empty() => {
-            return Err(unsuitable("it has no action".into()));
+            return Err(unsuitable("it has no actions".into()));
         }
         Taken::List { names } => ActionSpace::Discrete { names: names.clone() },
         Taken::Numbers { low, high } => {
@@ -111,7 +110,7 @@ fn made_of(name: TaskName, described: Described, numbers: bool) -> Result<Known,
                 !low.is_empty() && low.iter().zip(high).all(|(low, high)| low <= high)
             });
             let Some((low, high)) = sound else {
-                let bounds = format!("its actions have the bounds {low:?} and {high:?}");
+                let bounds = format!("its actions have invalid bounds {low:?} and {high:?}");
                 return Err(unsuitable(bounds));
             };
             ActionSpace::Continuous { low, high }
@@ -121,13 +120,13 @@ fn made_of(name: TaskName, described: Described, numbers: bool) -> Result<Known,
     Ok(Known { name, task, image, described })
 }
 
-/// What Gymnasium has under a task's name.
+/// The environment of a task.
 fn of(task: &Task) -> Result<&'static Known, GymnasiumError> {
     let numbers = matches!(task.observations, ObservationSpace::Vectors { .. });
-    ask(TaskName::parse(&task.name)?, numbers)
+    query(TaskName::parse(&task.name)?, numbers)
 }
 
-/// What Gymnasium has under the name of a task, which must show and take what the task says.
+/// The environment of a task, checked for the same spaces as the task.
 fn same(task: &Task) -> Result<&'static Known, GymnasiumError> {
     let known = of(task)?;
     let parts = [
@@ -140,9 +139,9 @@ fn same(task: &Task) -> Result<&'static Known, GymnasiumError> {
     }
 }
 
-/// Whether an agent that learned the actions `learned` can take those that there are `here`.
+/// Whether an agent trained on the actions `learned` can use the actions `here`.
 ///
-/// A recording of ours numbers a list from 0, whatever the environment calls its actions.
+/// Our recordings number discrete actions from 0, whatever their names in the environment.
 fn same_actions(here: &ActionSpace, learned: &ActionSpace) -> bool {
     let is_list = matches!(here, ActionSpace::Discrete { .. });
     here == learned || (is_list && *learned == ActionSpace::numbered(here.size()))
@@ -163,7 +162,7 @@ pub fn open(
     Ok(Box::new(GymnasiumVectorEnv::new(task, &known.name, image, limit, n_envs)?))
 }
 
-/// The limit of an episode's actions, where it is not the environment's own.
+/// The limit of an episode's actions; `None` if it equals the environment's limit.
 fn limit(known: &Known, simulation: GymnasiumSimulation) -> Option<u32> {
     let own = known.described.max_steps.unwrap_or(0);
     (simulation.max_steps != own).then_some(simulation.max_steps)

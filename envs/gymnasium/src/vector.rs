@@ -1,7 +1,7 @@
-//! [`GymnasiumVectorEnv`]: a list of environments in one interpreter, each with its own episode.
+//! [`GymnasiumVectorEnv`]: several environments in one interpreter, each with its own episode.
 //!
-//! A call into Python steps all environments named, one after the other. Gymnasium's own vector
-//! environments are not used: they step all or none, and reset by themselves.
+//! One call into Python steps the selected environments, one after the other. Gymnasium's vector
+//! environments are not used, because they step all environments or none and reset automatically.
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Outcome, Task};
@@ -9,11 +9,11 @@ use overtone_env::{EnvError, Slots, Step, VectorEnv};
 use pyo3::prelude::*;
 use pyo3::{Py, intern};
 
-use crate::python::{failed, helper, made, options};
+use crate::python::{creation_error, failed, helper, options};
 use crate::{GymnasiumError, TaskName};
 use overtone_core::picture::{Picture, SIDE, STACK};
 
-/// Bytes of an observation that is a picture.
+/// Bytes of an image observation.
 const PICTURE: usize = STACK * SIDE * SIDE;
 
 /// Environments of one task.
@@ -35,11 +35,13 @@ enum Shown {
 }
 
 impl GymnasiumVectorEnv {
-    /// Makes `n_envs` environments of `task`, whose images, if it shows any, are of `image`'s
-    /// shape; without one, bytes of an image are numbers. `max_steps` limits their episodes where it is not Gymnasium's own limit; 0 is none.
+    /// Creates `n_envs` environments of `task`.
+    ///
+    /// `image` is the shape of image observations; without it the bytes of an image are numbers.
+    /// `max_steps` replaces Gymnasium's limit of an episode's actions; 0 removes it.
     ///
     /// # Errors
-    /// When one cannot be made.
+    /// When an environment cannot be created.
     pub fn new(
         task: &Task,
         name: &TaskName,
@@ -51,7 +53,9 @@ impl GymnasiumVectorEnv {
             let class = helper(py)?.getattr("Batch").map_err(failed("making environments"))?;
             let batch =
                 class.call1((&name.id, options(py, name)?, max_steps, n_envs, image.is_none()));
-            Ok::<_, GymnasiumError>(batch.map_err(|error| made(py, name, &error))?.unbind())
+            Ok::<_, GymnasiumError>(
+                batch.map_err(|error| creation_error(py, name, &error))?.unbind(),
+            )
         })?;
         let shown = match image {
             Some(picture) => Shown::Pictures { picture, frames: vec![0; n_envs * PICTURE] },
@@ -69,7 +73,7 @@ impl GymnasiumVectorEnv {
         })
     }
 
-    /// Copies what environment `env` shows; `first`: its episode begins.
+    /// Copies the observation of environment `env`. `first` marks the first step of an episode.
     fn show(&mut self, rows: &Rows<'_>, env: usize, first: bool) -> Result<(), GymnasiumError> {
         match (&mut self.shown, rows) {
             (Shown::Numbers { width, values }, Rows::Numbers(rows)) => {
@@ -95,8 +99,8 @@ impl GymnasiumVectorEnv {
         Ok(())
     }
 
-    /// The results of `envs`, whose observations are in the helper's rows, with `failures` by
-    /// position in the call.
+    /// The results of `envs`. Their observations are in the helper's rows, and `failures` has the
+    /// errors by position in the call.
     fn collect(
         &mut self,
         py: Python<'_>,
@@ -127,21 +131,21 @@ impl GymnasiumVectorEnv {
         Ok(results)
     }
 
-    /// Closes environment `env`, which failed: it is made anew for its next episode.
+    /// Closes the failed environment `env`. It is created again for its next episode.
     fn give_up(&self, py: Python<'_>, env: usize) -> Result<(), GymnasiumError> {
         let given_up = self.batch.bind(py).call_method1(intern!(py, "give_up"), (env,));
         given_up.map(drop).map_err(failed("closing an environment"))
     }
 }
 
-/// The helper's rows.
+/// The helper's array of observations.
 enum Rows<'py> {
     Numbers(PyReadonlyArray2<'py, f32>),
     Images(PyReadonlyArray2<'py, u8>),
 }
 
 fn misshapen() -> GymnasiumError {
-    GymnasiumError::Environment("its observations are not those of its space".into())
+    GymnasiumError::Environment("the observations do not match the observation space".into())
 }
 
 impl VectorEnv for GymnasiumVectorEnv {
@@ -196,10 +200,10 @@ impl VectorEnv for GymnasiumVectorEnv {
             let answer: PyResult<Answer> = answer.and_then(|answer| answer.extract());
             let (rewards, endings, failures) = answer.map_err(failed("playing"))?;
             let results = self.collect(py, envs, failures, false)?;
-            let paid = rewards.into_iter().zip(endings);
+            let rewards = rewards.into_iter().zip(endings);
             let steps: Vec<_> = results
                 .into_iter()
-                .zip(paid)
+                .zip(rewards)
                 .map(|(seen, (reward, ending))| seen.and_then(|()| step(reward, ending)))
                 .collect();
             for (&env, step) in envs.iter().zip(&steps) {
@@ -220,10 +224,10 @@ impl VectorEnv for GymnasiumVectorEnv {
     }
 }
 
-/// One environment's step.
+/// The step of one environment.
 fn step(reward: f64, ending: u8) -> Result<Step, GymnasiumError> {
     if !(reward as f32).is_finite() {
-        return Err(GymnasiumError::Environment(format!("gave a reward of {reward}")));
+        return Err(GymnasiumError::Environment(format!("returned a reward of {reward}")));
     }
     let outcome = match ending {
         0 => None,
@@ -234,10 +238,10 @@ fn step(reward: f64, ending: u8) -> Result<Step, GymnasiumError> {
 }
 
 impl Drop for GymnasiumVectorEnv {
-    /// The environments are closed here and now.
+    /// Closes the environments immediately.
     fn drop(&mut self) {
         Python::attach(|py| {
-            // Nothing is to be done about one that does not close.
+            // An error of `close` is ignored.
             let _ = self.batch.bind(py).call_method0("close");
         });
     }

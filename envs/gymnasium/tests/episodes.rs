@@ -1,5 +1,5 @@
-//! Episodes through the suite are Gymnasium's own, to the bit; each is its seed's alone; and a
-//! policy written by hand plays CartPole.
+//! Episodes of the suite equal Gymnasium bit by bit and depend only on their seeds. A hand-written
+//! policy solves CartPole.
 
 #![cfg(feature = "python")]
 #![allow(clippy::unwrap_used)]
@@ -19,7 +19,7 @@ use overtone_eval::{Plan, Player, RandomPolicy, rollout_together};
 use overtone_gymnasium::{Gymnasium, GymnasiumSimulation};
 use pyo3::prelude::*;
 
-/// Random actions of one environment, one after the other.
+/// A sequence of random actions for one environment.
 fn actions(task: &Task, n: usize) -> Vec<Actions> {
     let mut policy = RandomPolicy::new(task.actions.clone(), 1);
     let act = |time: usize| {
@@ -30,7 +30,7 @@ fn actions(task: &Task, n: usize) -> Vec<Actions> {
     (0..n).map(act).collect()
 }
 
-/// Observations, rewards and endings as `gymnasium.make` gives them.
+/// Observations, rewards and endings of an environment from `gymnasium.make`.
 fn by_gymnasium(task: &Task, seed: u64, actions: &[Actions]) -> (Vec<Vec<f32>>, Vec<f64>, Vec<u8>) {
     Python::attach(|py| {
         let code = c"import gymnasium, numpy
@@ -65,7 +65,7 @@ def play(name, seed, actions):
 fn compare(name: &str, steps: usize) -> u8 {
     let task = Gymnasium.task(name).unwrap();
     let actions = actions(task, steps);
-    // All 64 bits of a seed count.
+    // All 64 bits of a seed are used.
     let seed = 0xFEDC_BA98_7654_3210;
     let (expected, rewards, endings) = by_gymnasium(task, seed, &actions);
     let mut env = open(task, 3);
@@ -82,16 +82,16 @@ fn compare(name: &str, steps: usize) -> u8 {
 }
 
 #[test]
-fn episodes_are_gymnasiums_to_the_bit() {
-    assert_eq!(compare("CartPole-v1", 500), 1, "a random cart falls");
-    assert_eq!(compare("Pendulum-v1", 300), 2, "a pendulum is only cut");
+fn episodes_equal_gymnasium_bit_by_bit() {
+    assert_eq!(compare("CartPole-v1", 500), 1, "a random episode terminates");
+    assert_eq!(compare("Pendulum-v1", 300), 2, "an episode is only truncated");
     assert_eq!(compare("MountainCarContinuous-v0", 60), 0);
     compare("Ant-v5", 40);
     compare("Humanoid-v5", 20);
 }
 
 #[test]
-fn tasks_say_what_gymnasium_says() {
+fn tasks_have_gymnasiums_properties() {
     let pendulum = Gymnasium.task("Pendulum-v1").unwrap();
     let bounds = ActionSpace::Continuous { low: vec![-2.0], high: vec![2.0] };
     assert_eq!((pendulum.horizon, &pendulum.actions), (Some(200), &bounds));
@@ -109,35 +109,35 @@ fn tasks_say_what_gymnasium_says() {
 }
 
 #[test]
-fn unknown_names_are_refused_with_the_nearest() {
-    let refused = |name: &str| {
+fn unknown_names_are_errors_with_a_suggestion() {
+    let error = |name: &str| {
         own_module();
         let error = Gymnasium.task(name).unwrap_err();
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         cause.unwrap_or_else(|| error.to_string())
     };
     assert_eq!(
-        refused("CartPoole-v1"),
+        error("CartPoole-v1"),
         "unknown environment `CartPoole-v1`: did you mean `CartPole-v1`?"
     );
-    let known = refused("zzz");
+    let known = error("zzz");
     assert!(known.starts_with("unknown environment `zzz`; known are CartPole-v0, "), "{known}");
-    let module = refused("no_such_module:Mine-v0");
+    let module = error("no_such_module:Mine-v0");
     assert!(module.contains("No module named 'no_such_module'"), "{module}");
-    let function = refused("overtone_own:mak");
+    let function = error("overtone_own:mak");
     assert!(function.starts_with("unknown environment `overtone_own:mak`"), "{function}");
-    assert!(!function.contains("CartPole"), "what other modules have: {function}");
-    let number = refused("overtone_own:number");
-    assert!(number.ends_with("makes a int, which has no reset"), "{number}");
-    let option = refused("CartPole-v1,gravitation=3");
-    assert!(option.contains("cannot be made") && option.contains("gravitation"), "{option}");
-    let lander = refused("LunarLander-v3");
+    assert!(!function.contains("CartPole"), "only names of its module: {function}");
+    let number = error("overtone_own:number");
+    assert!(number.ends_with("returns a int, which has no reset"), "{number}");
+    let option = error("CartPole-v1,gravitation=3");
+    assert!(option.contains("cannot create") && option.contains("gravitation"), "{option}");
+    let lander = error("LunarLander-v3");
     assert!(lander.contains("needs a package") && lander.contains("gymnasium[box2d]"), "{lander}");
 }
 
 #[test]
 fn keyword_arguments_and_limits_reach_the_environment() {
-    // Without gravity the pendulum that hangs stays where it is: its cost is of the angle alone.
+    // Without gravity the pendulum does not move, so its cost depends only on the angle.
     let reward = |name| {
         let mut env = open(Gymnasium.task(name).unwrap(), 1);
         env.reset(&[0], &[9]).unwrap();
@@ -165,7 +165,7 @@ fn keyword_arguments_and_limits_reach_the_environment() {
     let shorter = GymnasiumSimulation { max_steps: 2 }.to_simulation();
     assert_eq!(steps(task, &shorter), (2, Outcome::Truncated));
     assert_eq!(Gymnasium.horizon(task, &shorter), Some(2));
-    // What makes an environment need not be registered.
+    // A function that returns an environment does not need to be registered.
     own_module();
     let made = Gymnasium.task("overtone_own:endless,length=7").unwrap();
     assert_eq!((made.horizon, made.name.as_str()), (None, "overtone_own:endless,length=7"));
@@ -178,31 +178,31 @@ fn keyword_arguments_and_limits_reach_the_environment() {
     for (name, own, max_steps) in [("limited", 7, 0), ("limited", 7, 20), ("capped", 3, 20)] {
         let made = Gymnasium.task(&format!("overtone_own:{name}")).unwrap();
         let longer = GymnasiumSimulation { max_steps }.to_simulation();
-        let refused = Gymnasium.open(made, &longer, 1).err().unwrap().to_string();
-        let expected = format!("after {own} actions, and max_episode_steps is {max_steps}");
-        assert!(refused.contains(&expected), "{refused}");
+        let error = Gymnasium.open(made, &longer, 1).err().unwrap().to_string();
+        let expected = format!("after {own} actions, but max_episode_steps is {max_steps}");
+        assert!(error.contains(&expected), "{error}");
     }
 }
 
 #[test]
-fn what_changed_since_training_is_refused() {
+fn changes_since_training_are_errors() {
     let task = Gymnasium.task("CartPole-v1").unwrap();
     let other = Task { actions: ActionSpace::numbered(3), ..task.clone() };
-    let refused = Gymnasium.check(&other).unwrap_err().to_string();
-    assert!(refused.starts_with("CartPole-v1 has other actions here"), "{refused}");
+    let error = Gymnasium.check(&other).unwrap_err().to_string();
+    assert!(error.starts_with("the actions of CartPole-v1 differ"), "{error}");
     Gymnasium.check(task).unwrap();
-    // A recording of ours numbers from 0 what is named `0|10` to `1|12` here.
+    // Our recordings number the actions `0|10` to `1|12` from 0.
     let numbered = |n| Task { actions: ActionSpace::numbered(n), ..own("AllSpaces").clone() };
     Gymnasium.check(&numbered(6)).unwrap();
     assert!(Gymnasium.check(&numbered(5)).is_err());
 }
 
-/// Pushes the cart to where the pole falls.
+/// A policy that pushes the cart in the direction of the falling pole.
 struct Balance;
 
 impl Policy for Balance {
     fn act(&mut self, _: &[Turn], seen: Observations<'_>) -> Result<Actions, PolicyError> {
-        let Observations::Vectors(rows) = seen else { return Err("no numbers".into()) };
+        let Observations::Vectors(rows) = seen else { return Err("expected vectors".into()) };
         // Position, velocity, angle, angular velocity.
         let push = |row: &[f32]| usize::from(row[2] + 0.3 * row[3] + 0.02 * row[1] > 0.0);
         Ok(Actions::Discrete(rows.chunks(4).map(push).collect()))
@@ -210,7 +210,7 @@ impl Policy for Balance {
 }
 
 #[test]
-fn a_policy_written_by_hand_balances_the_pole() {
+fn a_hand_written_policy_balances_the_pole() {
     let task = Gymnasium.task("CartPole-v1").unwrap();
     let plan = Plan::new(20, vec![500.0], 1, ReturnUnits::Raw);
     let mut go = |_: &overtone_eval::Progress| ControlFlow::Continue(());
@@ -226,16 +226,16 @@ fn a_policy_written_by_hand_balances_the_pole() {
         }
     }
     assert!(means[0] < 40.0 && means[1] > 400.0, "{means:?}");
-    assert_eq!(means[..2], means[2..], "an episode is its seed's, whatever the number at once");
+    assert_eq!(means[..2], means[2..], "episodes do not depend on the number of environments");
 }
 
-/// Acts at random, and notes what it did in each episode.
-struct Noted {
+/// A random policy that records its actions by episode.
+struct Recording {
     random: RandomPolicy,
     actions: Vec<Vec<Actions>>,
 }
 
-impl Policy for Noted {
+impl Policy for Recording {
     fn act(&mut self, turns: &[Turn], seen: Observations<'_>) -> Result<Actions, PolicyError> {
         if turns[0].start.is_some() {
             self.actions.push(Vec::new());
@@ -246,16 +246,16 @@ impl Policy for Noted {
     }
 }
 
-/// With the seed that an evaluation tells of an episode (`environment_seed` in `evaluation.json`)
-/// `gymnasium.make` and the episode's actions repeat it.
+/// `gymnasium.make` repeats an evaluated episode with its `environment_seed` from `evaluation.json`
+/// and its actions.
 #[test]
-fn an_evaluated_episode_is_repeated_in_python_from_its_seed_and_actions() {
+fn python_repeats_an_evaluated_episode_from_its_seed_and_actions() {
     for name in ["CartPole-v1", "Pendulum-v1"] {
         let task = Gymnasium.task(name).unwrap();
         let plan = Plan::new(3, vec![1.0], 7, ReturnUnits::Raw);
         let random = RandomPolicy::new(task.actions.clone(), 3);
-        let mut policy = Noted { random, actions: Vec::new() };
-        // One after the other, so that actions are noted in the order of the episodes.
+        let mut policy = Recording { random, actions: Vec::new() };
+        // One environment, so that actions are recorded in the order of the episodes.
         let mut env = open(task, 1);
         let mut go = |_: &overtone_eval::Progress| ControlFlow::Continue(());
         let mut players = [Player { policy: &mut policy, plan: &plan }];

@@ -1,4 +1,4 @@
-//! An environment that raises, or shows or pays what is no number, fails alone.
+//! Failures of single environments: exceptions, and invalid observations or rewards.
 
 #![cfg(feature = "python")]
 #![allow(clippy::unwrap_used)]
@@ -10,7 +10,8 @@ use overtone_core::Actions;
 use overtone_env::{EnvError, Suite};
 use overtone_gymnasium::Gymnasium;
 
-/// Steps three environments of a kind until one fails; what it failed of, and at which step.
+/// Steps three environments of a kind until one fails. Returns the step, the failed environments and
+/// the first error.
 fn failure(name: &str, actions: &[usize; 3]) -> (usize, Vec<usize>, String) {
     let mut env = open(own(name), 3);
     env.reset(&[0, 1, 2], &[1, 2, 3]).unwrap();
@@ -28,29 +29,29 @@ fn failure(name: &str, actions: &[usize; 3]) -> (usize, Vec<usize>, String) {
 }
 
 #[test]
-fn what_raises_fails_alone_and_is_made_anew() {
+fn an_exception_fails_one_environment_and_it_is_created_again() {
     let mut env = open(own("Raising"), 3);
     env.reset(&[0, 1, 2], &[1, 2, 3]).unwrap();
-    let mut beside = open(own("Raising"), 1);
-    beside.reset(&[0], &[3]).unwrap();
+    let mut alone = open(own("Raising"), 1);
+    alone.reset(&[0], &[3]).unwrap();
     for _ in 0..2 {
         env.step(&[0, 1, 2], &discrete(&[0, 2, 1])).unwrap();
-        beside.step(&[0], &discrete(&[1])).unwrap();
+        alone.step(&[0], &discrete(&[1])).unwrap();
     }
     let error = env.step(&[2, 1, 0], &discrete(&[1, 2, 0])).unwrap_err();
     let EnvError::Partly { failures, steps } = &error else { panic!("{error}") };
     assert_eq!((failures.len(), failures[0].env), (1, 1));
     let message = failures[0].cause.to_string();
     assert!(message.starts_with("RuntimeError: the motor broke at 2 ("), "{message}");
-    assert!(message.contains("overtone_own.py:"), "where it was raised is said: {message}");
-    // The others went on, as if alone.
+    assert!(message.contains("overtone_own.py:"), "the message has the position: {message}");
+    // The other environments continued independently.
     assert_eq!(
         steps.iter().map(|(env, step)| (*env, step.reward)).collect::<Vec<_>>(),
         [(2, 3.0), (0, 3.0)]
     );
-    beside.step(&[0], &discrete(&[1])).unwrap();
-    assert_eq!(shown(&*env, 2), shown(&*beside, 0));
-    // It has no episode any more, and can have another.
+    alone.step(&[0], &discrete(&[1])).unwrap();
+    assert_eq!(shown(&*env, 2), shown(&*alone, 0));
+    // Its episode has ended, and a reset starts another.
     let none = env.step(&[1], &discrete(&[0]));
     assert!(matches!(none, Err(EnvError::NoEpisode { env: 1 })));
     env.reset(&[1], &[2]).unwrap();
@@ -58,15 +59,15 @@ fn what_raises_fails_alone_and_is_made_anew() {
 }
 
 #[test]
-fn what_is_no_number_is_a_failure() {
+fn non_finite_observations_and_rewards_are_failures() {
     let (time, envs, message) = failure("NotFinite", &[0, 1, 2]);
     assert_eq!((time, envs.as_slice()), (1, &[0, 1, 2][..]));
     assert_eq!(message, "observed NaN as number 1, from 0");
-    assert_eq!(failure("BadReward", &[0; 3]).2, "gave a reward of inf");
+    assert_eq!(failure("BadReward", &[0; 3]).2, "returned a reward of inf");
 }
 
 #[test]
-fn what_paid_no_number_is_made_anew() {
+fn an_environment_with_an_invalid_reward_is_created_again() {
     let mut env = open(own("StickyNan"), 2);
     env.reset(&[0, 1], &[1, 2]).unwrap();
     let error = env.step(&[1, 0], &discrete(&[0, 2])).unwrap_err();
@@ -85,7 +86,7 @@ fn an_environment_that_exits_does_not_end_the_program() {
 
 #[test]
 fn observations_of_another_shape_fail_the_reset() {
-    let refused = |name: &str, expected: &str| {
+    let fails = |name: &str, expected: &str| {
         let mut env = open(own(name), 2);
         let error = env.reset(&[0, 1], &[1, 2]).unwrap_err();
         let EnvError::Partly { failures, .. } = &error else { panic!("{name}: {error}") };
@@ -93,44 +94,43 @@ fn observations_of_another_shape_fail_the_reset() {
         let message = failures[0].cause.to_string();
         assert!(message.contains(expected), "{name}: {message}");
     };
-    refused("OneWide", "observed an array of shape (3,), its space has the shape (2,)");
+    fails("OneWide", "observed an array of shape (3,), its space has the shape (2,)");
     for kind in ["numbers", "part"] {
         let shapes = "observed an array of shape (1,), its space has the shape (2,)";
-        refused(&format!("OneShort,kind={kind}"), shapes);
+        fails(&format!("OneShort,kind={kind}"), shapes);
     }
     for (kind, shape) in [("square", "(2, 2)"), ("bits", "(2,)"), ("places", "(2,)")] {
         let shapes = format!("observed an array of shape (1,), its space has the shape {shape}");
-        refused(&format!("OneShort,kind={kind}"), &shapes);
+        fails(&format!("OneShort,kind={kind}"), &shapes);
     }
     let old =
-        "TypeError: reset gave 1 value, a ndarray: Gym's form before 0.26; expected a tuple of";
-    refused("OldReset", old);
+        "TypeError: reset returned 1 value, a ndarray: Gym's form before 0.26; expected a tuple of";
+    fails("OldReset", old);
 }
 
 #[test]
-fn a_reward_is_one_number_of_any_type() {
+fn a_reward_can_have_any_numeric_type() {
     for kind in ["array", "scalar"] {
         let mut env = open(own(&format!("Pays,kind={kind}")), 1);
         env.reset(&[0], &[1]).unwrap();
         assert_eq!(env.step(&[0], &discrete(&[0])).unwrap()[0].reward, 1.5, "{kind}");
     }
-    let refused = |kind: &str| failure(&format!("Pays,kind={kind}"), &[0; 3]).2;
     let says = |kind: &str, expected: &str| {
-        let message = refused(kind);
+        let message = failure(&format!("Pays,kind={kind}"), &[0; 3]).2;
         assert!(message.starts_with(expected), "{kind}: {message}");
     };
     says("several", "TypeError: the reward is an array of shape (2,); expected one number");
     says("none", "TypeError: the reward is None; expected one number");
     says("text", "TypeError: the reward is a str; expected one number");
     says("list", "TypeError: the reward is a list; expected one number");
-    says("nan", "gave a reward of NaN");
+    says("nan", "returned a reward of NaN");
 }
 
 #[test]
-fn what_step_gives_is_named_where_it_is_another_form() {
+fn errors_about_the_result_of_step_name_its_form() {
     let mut env = open(own("Answers,kind=arrays"), 1);
     env.reset(&[0], &[1]).unwrap();
-    // The task's limit of four steps ends it, one before the task would.
+    // The limit of four steps truncates the episode one step before its end.
     for _ in 0..4 {
         assert!(!env.step(&[0], &discrete(&[0])).unwrap()[0].terminated());
     }
@@ -140,12 +140,12 @@ fn what_step_gives_is_named_where_it_is_another_form() {
         assert_eq!(time, 0, "{kind}");
         assert!(message.starts_with(&format!("TypeError: {expected}")), "{kind}: {message}");
     };
-    says("four", "step gave 4 values: Gym's form before 0.26; expected observation, reward,");
-    // Gymnasium's wrappers, which unpack it first, do not say how many.
-    says("six", "step gave more than 5 values; expected observation, reward, terminated,");
+    says("four", "step returned 4 values: Gym's form before 0.26; expected observation, reward,");
+    // Gymnasium's wrappers unpack the result first and do not report its length.
+    says("six", "step returned more than 5 values; expected observation, reward, terminated,");
     // An observation of two numbers is unpacked as two values.
-    says("one", "step gave 2 values; expected observation, reward,");
-    says("none", "step gave a NoneType; expected observation, reward,");
+    says("one", "step returned 2 values; expected observation, reward,");
+    says("none", "step returned a NoneType; expected observation, reward,");
     says("two_flags", "terminated is an array of shape (2,); expected True or False");
     says("info_first", "truncated is a dict");
     says("text", "observed values of <U4, expected numbers");
@@ -153,28 +153,28 @@ fn what_step_gives_is_named_where_it_is_another_form() {
 }
 
 #[test]
-fn environments_are_closed_when_another_cannot_be_made() {
+fn environments_are_closed_if_another_cannot_be_created() {
     let task = own("Licensed");
-    let refused = Gymnasium.open(task, &task.simulation, 3).err().unwrap().to_string();
-    assert!(refused.contains("no licence is left"), "{refused}");
+    let error = Gymnasium.open(task, &task.simulation, 3).err().unwrap().to_string();
+    assert!(error.contains("no licence is left"), "{error}");
     drop(Gymnasium.camera(task, &task.simulation).unwrap().unwrap());
     open(task, 2);
 }
 
 #[test]
-fn misuse_is_refused_before_python_is_asked() {
+fn invalid_calls_are_errors_without_a_call_of_python() {
     let mut env = open(own("Own"), 2);
     assert!(matches!(env.step(&[0], &discrete(&[0])), Err(EnvError::NoEpisode { env: 0 })));
     env.reset(&[0], &[1]).unwrap();
-    let refused = env.step(&[0], &discrete(&[3]));
-    assert!(matches!(refused, Err(EnvError::ActionOutOfRange { n_actions: 3, .. })));
+    let result = env.step(&[0], &discrete(&[3]));
+    assert!(matches!(result, Err(EnvError::ActionOutOfRange { n_actions: 3, .. })));
     let numbers = Actions::Continuous { width: 1, values: vec![0.0] };
     assert!(matches!(env.step(&[0], &numbers), Err(EnvError::ActionKind { .. })));
     assert!(matches!(env.reset(&[2], &[1]), Err(EnvError::NoSuchEnv { env: 2, .. })));
 }
 
 #[test]
-fn an_environment_is_filmed() {
+fn an_environment_is_rendered() {
     let task = own("Own");
     let mut camera = Gymnasium.camera(task, &task.simulation).unwrap().unwrap();
     camera.reset(1).unwrap();
@@ -186,18 +186,18 @@ fn an_environment_is_filmed() {
     let mut camera = Gymnasium.camera(unlit, &unlit.simulation).unwrap().unwrap();
     camera.reset(1).unwrap();
     let message = camera.step(&discrete(&[1])).unwrap_err().to_string();
-    let expected = "cannot be filmed: RuntimeError: the window is gone";
+    let expected = "cannot be rendered: RuntimeError: the window is gone";
     assert_eq!(message, format!("overtone_own:OvertoneUnlit-v0 {expected}"));
 }
 
 #[test]
-fn threads_may_ask_for_environments_at_once() {
-    // Each of another module of Gymnasium's, that imports the others.
+fn threads_can_query_environments_in_parallel() {
+    // The environments are in different modules of Gymnasium that import each other.
     let names = ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCar-v0", "Hopper-v5"];
     std::thread::scope(|scope| {
-        let asked = names.map(|name| scope.spawn(move || Gymnasium.task(name)));
-        for (name, asked) in names.iter().zip(asked) {
-            let task = asked.join().unwrap();
+        let threads = names.map(|name| scope.spawn(move || Gymnasium.task(name)));
+        for (name, thread) in names.iter().zip(threads) {
+            let task = thread.join().unwrap();
             assert_eq!(
                 task.map(|task| task.name.as_str()).map_err(|e| format!("{e:?}")),
                 Ok(*name)

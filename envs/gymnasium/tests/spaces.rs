@@ -1,5 +1,4 @@
-//! Every space of Gymnasium's, as the suite shows and takes it; what has no counterpart is
-//! refused by name.
+//! Conversion of Gymnasium's spaces, and errors for unsupported spaces.
 
 #![cfg(feature = "python")]
 #![allow(clippy::unwrap_used)]
@@ -15,23 +14,23 @@ use overtone_gymnasium::Gymnasium;
 use pyo3::prelude::*;
 
 #[test]
-fn a_dict_is_its_parts_in_order_and_combinations_are_a_list() {
+fn a_dict_is_concatenated_and_combinations_are_discrete_actions() {
     let task = own("AllSpaces");
     assert_eq!(task.observations, ObservationSpace::Vectors { width: 14 });
     let ActionSpace::Discrete { names } = &task.actions else { panic!("{:?}", task.actions) };
     assert_eq!(names, &["0|10", "0|11", "0|12", "1|10", "1|11", "1|12"]);
     let mut env = open(task, 2);
     env.reset(&[1], &[3]).unwrap();
-    // a, four numbers; m, two bits, one of 2 and one of 3; z, one of 5, 6 and 7.
+    // a: four numbers; m: two bits, one-hot of 2 and one-hot of 3; z: one-hot of 5, 6 and 7.
     let expected = [0.25, 0.5, 0.75, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0];
     assert_eq!(shown(&*env, 1), expected);
-    assert_eq!(shown(&*env, 0), [0.0; 14], "no episode has begun there");
+    assert_eq!(shown(&*env, 0), [0.0; 14], "no episode has started there");
     assert_eq!(env.step(&[1], &discrete(&[2])).unwrap()[0].reward, 12.0);
     assert_eq!(env.step(&[1], &discrete(&[3])).unwrap()[0].reward, 110.0);
 }
 
 #[test]
-fn an_action_is_the_same_after_an_environment_changed_it_in_place() {
+fn an_action_stays_the_same_if_an_environment_changes_it_in_place() {
     let mut env = open(own("Greedy"), 1);
     env.reset(&[0], &[1]).unwrap();
     // The third of 2 times 3 combinations is (0, 2).
@@ -40,7 +39,7 @@ fn an_action_is_the_same_after_an_environment_changed_it_in_place() {
 }
 
 #[test]
-fn a_list_of_actions_may_begin_anywhere() {
+fn discrete_actions_can_start_at_any_number() {
     let task = own("Started");
     let ActionSpace::Discrete { names } = &task.actions else { panic!("{:?}", task.actions) };
     assert_eq!(names, &["-1", "0", "1"]);
@@ -63,7 +62,7 @@ fn each_number_of_an_action_has_its_own_bounds() {
 }
 
 #[test]
-fn actions_stay_within_bounds_that_32_bits_round_outwards() {
+fn actions_are_clipped_to_64_bit_bounds() {
     let mut env = open(own("Tight"), 1);
     env.reset(&[0], &[1]).unwrap();
     let actions = Actions::Continuous { width: 2, values: vec![-0.1, 0.1] };
@@ -71,7 +70,7 @@ fn actions_stay_within_bounds_that_32_bits_round_outwards() {
 }
 
 #[test]
-fn one_number_may_be_shown_without_an_axis() {
+fn one_number_can_be_observed_without_an_axis() {
     let mut env = open(own("Bare"), 1);
     env.reset(&[0], &[1]).unwrap();
     env.step(&[0], &discrete(&[0])).unwrap();
@@ -79,7 +78,7 @@ fn one_number_may_be_shown_without_an_axis() {
 }
 
 #[test]
-fn observations_of_one_of_many_are_ones_and_zeros() {
+fn discrete_observations_are_one_hot() {
     let task = Gymnasium.task("Taxi-v4").or_else(|_| Gymnasium.task("Taxi")).unwrap();
     assert_eq!(task.observations, ObservationSpace::Vectors { width: 500 });
     let mut env = open(task, 1);
@@ -89,7 +88,7 @@ fn observations_of_one_of_many_are_ones_and_zeros() {
     assert!(first.iter().all(|&number| number == 0.0 || number == 1.0));
 }
 
-/// What OpenCV makes of an image: grey, then resized by area.
+/// OpenCV's conversion of an image: grey, then resized by area.
 fn by_opencv(time: u8) -> Vec<u8> {
     own_module();
     Python::attach(|py| {
@@ -117,7 +116,7 @@ fn images_are_four_grey_frames() {
     assert!(frames[0].iter().all(|&pixel| pixel == 0));
     for time in [0, 1, 2] {
         let expected = by_opencv(time);
-        // Where a pixel covers parts of several, sums are rounded otherwise: by one at most.
+        // If a pixel covers parts of several pixels, rounding can differ by at most one.
         let apart = frames[usize::from(time) + 1].iter().zip(&expected);
         let far = apart.filter(|(one, other)| one.abs_diff(**other) > 1).count();
         assert_eq!(far, 0, "the frame at {time}");
@@ -126,7 +125,7 @@ fn images_are_four_grey_frames() {
 }
 
 #[track_caller]
-fn refused(name: &str, expected: &str) {
+fn rejected(name: &str, expected: &str) {
     own_module();
     let error = Gymnasium.task(&format!("overtone_own:Overtone{name}-v0")).unwrap_err();
     let message = error.source().map(ToString::to_string).unwrap_or_default();
@@ -134,10 +133,10 @@ fn refused(name: &str, expected: &str) {
 }
 
 #[test]
-fn what_has_no_counterpart_is_refused_by_name() {
-    refused("Worded", "its observation is a Text space");
-    refused("Beside", "its observation.image is an image beside other parts");
-    refused("Ordered", "its actions are a Dict space");
-    refused("Whole", "its actions are a Box of int64");
-    refused("Listed", "its actions are a list of 65536, and at most 65535 are taken");
+fn unsupported_spaces_are_errors() {
+    rejected("Worded", "its observation is a Text space");
+    rejected("Mixed", "its observation.image is an image among other parts");
+    rejected("Ordered", "its actions are a Dict space");
+    rejected("Whole", "its actions are a Box of int64");
+    rejected("Listed", "it has 65536 discrete actions, but at most 65535 are supported");
 }

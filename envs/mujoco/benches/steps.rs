@@ -1,12 +1,12 @@
-//! Actions per second of the robots, here and in Gymnasium: 1 and 100 environments with uniform
-//! actions and the resets they lead to.
+//! Actions per second of the robots compared with Gymnasium: 1 and 100 environments with uniform
+//! actions and their resets.
 //!
 //!     cargo bench -p overtone-mujoco --bench steps
 //!
-//! `item/s` is actions per second, all environments together; a sample is 1,000 actions of one
-//! environment or 50 of each of 100. `<0>` is HalfCheetah, `<1>` Hopper, `<2>` Walker2d.
-//! Gymnasium runs in a process of its own and is told once a sample; its batch of 100 is its
-//! `SyncVectorEnv`, whose resets take a step of their own.
+//! `item/s` is actions per second of all environments together. A sample is 1,000 actions of one
+//! environment, or 50 actions of each of 100 environments. `<0>` is HalfCheetah, `<1>` Hopper, `<2>`
+//! Walker2d. Gymnasium runs in its own process and receives one command per sample. Its batch of 100
+//! is a `SyncVectorEnv`, whose resets take a separate step.
 
 #[path = "../tests/peer/mod.rs"]
 mod peer;
@@ -65,7 +65,7 @@ fn gymnasium<const TASK: usize>(bencher: Bencher<'_, '_>, n_envs: usize) {
         .bench_local(move || theirs.ask(&format!("play {steps}")));
 }
 
-/// Actions of each environment in a sample.
+/// Number of actions of each environment in a sample.
 fn steps(n_envs: usize) -> usize {
     if n_envs == 1 { 1000 } else { 50 }
 }

@@ -1,4 +1,4 @@
-//! What can be missing or wrong between us and MuJoCo.
+//! Errors of MuJoCo environments.
 
 use std::path::PathBuf;
 
@@ -7,109 +7,109 @@ use overtone_env::EnvError;
 
 use crate::{MUJOCO_VERSION, SITE_PACKAGES};
 
-/// Why a robot cannot be simulated.
+/// Errors of simulated robots.
 #[derive(Debug, thiserror::Error)]
 pub enum MujocoError {
-    /// Not one of the robots.
-    #[error("there is no robot `{name}` in this program's table of robots")]
+    /// The robot is not in the table.
+    #[error("unknown robot `{name}`: it is not in this program's table of robots")]
     NoRobot {
-        /// What was asked for.
+        /// The given name.
         name: String,
     },
-    /// Settings that are not those of a robot's simulation.
+    /// The simulation has invalid settings.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
-    /// No folder with Python packages was found.
+    /// No directory with Python packages was found.
     #[error(
-        "no `.venv` with packages here nor in a folder above, so MuJoCo is missing: run \
-         `just setup` for `mujoco`, or set {SITE_PACKAGES} to the folder that `mujoco` is installed in"
+        "no `.venv` with packages in this directory or above, so MuJoCo is missing: run \
+         `just setup` for `mujoco`, or set {SITE_PACKAGES} to the directory where `mujoco` is installed"
     )]
     NoPackages,
-    /// Packages without MuJoCo's library.
+    /// MuJoCo's library is missing.
     #[error(
         "MuJoCo's library is missing (`{path}`): run `just setup`, or pip install 'overtone-rl[mujoco]'"
     )]
     NoLibrary {
-        /// Where it should lie.
+        /// Expected path of the library.
         path: PathBuf,
     },
-    /// Another MuJoCo.
+    /// MuJoCo has another version.
     #[error(
         "`{path}` is not MuJoCo {MUJOCO_VERSION}, which is needed: run `just setup`, or pip install 'overtone-rl[mujoco]'"
     )]
     OtherLibrary {
-        /// The library found.
+        /// The installed library.
         path: PathBuf,
     },
-    /// The library cannot be loaded, or lacks a function.
+    /// The library cannot be loaded or has missing functions.
     #[error("`{path}` does not load: run `just setup`, or pip install 'overtone-rl[mujoco]'")]
     Unloadable {
         /// The library.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: libloading::Error,
     },
-    /// Packages without Gymnasium's model.
+    /// Gymnasium's model is missing.
     #[error(
         "Gymnasium's model of the robot is missing (`{path}`): run `just setup`, or pip install 'overtone-rl[mujoco]'"
     )]
     NoModel {
-        /// Where it should lie.
+        /// Expected path of the model.
         path: PathBuf,
     },
-    /// MuJoCo does not read the model.
-    #[error("MuJoCo does not read `{path}`: {message}")]
+    /// MuJoCo cannot read the model.
+    #[error("MuJoCo cannot read `{path}`: {message}")]
     BadModel {
         /// The model.
         path: PathBuf,
-        /// What MuJoCo said.
+        /// MuJoCo's error.
         message: String,
     },
-    /// The model is of another robot.
+    /// The model belongs to another robot.
     #[error(
-        "the robot in `{path}` has {got}, {expected} were expected: run `just setup`, or pip install 'overtone-rl[mujoco]'"
+        "the robot in `{path}` has {got}, expected {expected}: run `just setup`, or pip install 'overtone-rl[mujoco]'"
     )]
     OtherModel {
         /// The model.
         path: PathBuf,
-        /// What it has, in words.
+        /// Property of the model.
         got: String,
-        /// What the task has, in words.
+        /// Expected value.
         expected: String,
     },
     /// MuJoCo could not allocate a simulation.
-    #[error("MuJoCo has no memory for another simulation")]
+    #[error("MuJoCo cannot allocate memory for another simulation")]
     NoMemory,
-    /// An episode of no steps.
-    #[error("an episode cannot be limited to 0 steps")]
+    /// The step limit is 0.
+    #[error("invalid step limit 0: expected at least 1")]
     NoSteps,
-    /// An action with a number that is not finite.
+    /// An action contains a non-finite number.
     #[error("the action for environment {env} has a number that is not finite")]
     NonFiniteAction {
         /// The environment's index.
         env: usize,
     },
-    /// A state of another robot, or one that is not finite.
+    /// An initial state has the wrong size or is not finite.
     #[error(
-        "a start needs {n_positions} positions and {n_velocities} velocities, all finite; \
-         environment {env} was given {got}"
+        "invalid initial state for environment {env}: expected {n_positions} finite positions and \
+         {n_velocities} finite velocities, got {got}"
     )]
     BadState {
         /// The environment's index.
         env: usize,
-        /// Positions of the task.
+        /// Number of positions of the task.
         n_positions: usize,
-        /// Velocities of the task.
+        /// Number of velocities of the task.
         n_velocities: usize,
-        /// What was given, in words.
+        /// Description of the given state.
         got: String,
     },
-    /// The simulation is no longer physics.
+    /// The simulation has diverged.
     #[error("the simulation of environment {env} diverged: {message}")]
     Diverged {
         /// The environment's index.
         env: usize,
-        /// What MuJoCo said, or what is not finite.
+        /// MuJoCo's warning, or the value that is not finite.
         message: String,
     },
 }

@@ -1,8 +1,8 @@
-//! [`Figure`]: where a robot's limbs are, to be drawn.
+//! [`Figure`]: the positions of a robot's limbs, for drawing.
 //!
-//! The robots move in a plane, and their limbs are capsules. Bodies, joints and capsules are
-//! read from Gymnasium's model file, and positions put through the same chain of turns and
-//! shifts as in MuJoCo's `mj_kinematics` (`tests/figure.rs` compares them).
+//! The robots move in a plane, and their limbs are capsules. Bodies, joints and capsules are read
+//! from Gymnasium's model file. Positions go through the same chain of rotations and translations as
+//! in MuJoCo's `mj_kinematics` (`tests/figure.rs` compares them).
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use crate::{MujocoError, Revision, Robot, packages};
 /// The limbs of a robot and the joints between them.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// From the torso outwards: a parent is before its children.
+    /// Bodies from the torso outwards; a parent comes before its children.
     bodies: Vec<Body>,
     motors: Vec<String>,
     n_positions: usize,
@@ -23,22 +23,22 @@ pub struct Figure {
 #[derive(Clone, Debug)]
 struct Body {
     parent: Option<usize>,
-    /// In the parent's frame, `[x, z]`.
+    /// Position in the parent's frame, `[x, z]`.
     place: [f64; 2],
     joints: Vec<Joint>,
-    /// In the body's frame.
+    /// Capsules in the body's frame.
     capsules: Vec<Capsule>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Joint {
-    /// Along `[x, z]`, from this position on.
+    /// Translation along `[x, z]`, relative to the position `from`.
     Slide { along: [f64; 2], from: f64 },
-    /// Around a point in the body's frame; `sign` 1 turns z towards x.
+    /// Rotation around a point in the body's frame. `sign` 1 turns z towards x.
     Hinge { around: [f64; 2], sign: f64 },
 }
 
-/// A frame in the plane: where its origin is, and how far it is turned, z towards x.
+/// A frame in the plane: its origin and its rotation (z towards x).
 #[derive(Clone, Copy)]
 struct Frame {
     origin: [f64; 2],
@@ -46,13 +46,13 @@ struct Frame {
 }
 
 impl Frame {
-    /// A direction of the frame in the world.
+    /// Converts a direction from the frame to the world.
     fn turned(&self, [x, z]: [f64; 2]) -> [f64; 2] {
         let (sin, cos) = self.turn.sin_cos();
         [x * cos + z * sin, z * cos - x * sin]
     }
 
-    /// A point of the frame in the world.
+    /// Converts a point from the frame to the world.
     fn place(&self, point: [f64; 2]) -> [f64; 2] {
         let [x, z] = self.turned(point);
         [self.origin[0] + x, self.origin[1] + z]
@@ -63,7 +63,8 @@ impl Figure {
     /// Reads the model of `robot`.
     ///
     /// # Errors
-    /// When it is missing, or not the flat robot of capsules that it should be.
+    /// When the model is missing, or is not a planar robot of capsules with the expected joints and
+    /// motors.
     pub fn load(robot: &Robot, revision: Revision) -> Result<Self, MujocoError> {
         let path = packages::model(robot, revision)?;
         let wrong = |message: String| MujocoError::BadModel { path: path.clone(), message };
@@ -87,15 +88,15 @@ impl Figure {
         Ok(figure)
     }
 
-    /// The joint that each motor turns, in the order of an action's numbers.
+    /// The name of each motor's joint, in the order of an action's numbers.
     pub fn motors(&self) -> &[String] {
         &self.motors
     }
 
-    /// Where the capsules are.
+    /// The capsules for these positions.
     ///
     /// # Panics
-    /// When there are not `Robot::n_positions` positions.
+    /// When the number of positions is not `Robot::n_positions`.
     pub fn capsules(&self, positions: &[f64]) -> Vec<Capsule> {
         assert_eq!(positions.len(), self.n_positions, "positions of this robot");
         let mut positions = positions.iter();
@@ -133,7 +134,7 @@ impl Figure {
         capsules
     }
 
-    /// The bodies inside `node`, which is the body `parent` or the world.
+    /// Adds the bodies inside `node`, which is the body `parent` or the world.
     fn add(&mut self, node: Node<'_, '_>, parent: Option<usize>) -> Result<(), String> {
         for child in node.children().filter(|child| child.has_tag_name("body")) {
             let joints = child.children().filter(|node| node.has_tag_name("joint"));
@@ -150,7 +151,7 @@ impl Figure {
     }
 }
 
-/// A joint's name without the word.
+/// A joint's name without the suffix `_joint`.
 fn plain(name: &str) -> String {
     name.trim_end_matches("_joint").replace('_', " ")
 }
@@ -160,7 +161,7 @@ fn flat(point: &[f64]) -> [f64; 2] {
     [point[0], point[2]]
 }
 
-/// The numbers of an attribute, as many as its default has.
+/// The numbers of an attribute. Their count must equal the count of the default.
 fn numbers(node: Node<'_, '_>, name: &str, default: &[f64]) -> Result<Vec<f64>, String> {
     let Some(text) = node.attribute(name) else { return Ok(default.to_vec()) };
     let numbers: Result<Vec<f64>, _> = text.split_whitespace().map(str::parse).collect();
@@ -194,7 +195,7 @@ fn capsule(node: Node<'_, '_>) -> Result<Capsule, String> {
     let size = numbers(node, "size", &[0.0; 2])?;
     let turn = match (node.has_attribute("axisangle"), node.has_attribute("quat")) {
         (true, _) => {
-            // In radians: the model that has these says so.
+            // The models with this attribute use radians.
             let axis = numbers(node, "axisangle", &[0.0; 4])?;
             axis[1] * axis[3]
         }

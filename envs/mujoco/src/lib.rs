@@ -1,33 +1,32 @@
-//! The simulated robots HalfCheetah, Hopper and Walker2d as Gymnasium's `-v4` and `-v5`
-//! environments have them, stepped natively: a suite of `overtone_env::VectorEnv` environments.
+//! The simulated robots HalfCheetah, Hopper and Walker2d of Gymnasium's `-v4` and `-v5`
+//! environments, stepped natively: a suite of `overtone_env::VectorEnv` environments.
 //!
-//! The physics is MuJoCo's own C library, the one in the `mujoco` Python package, loaded when
-//! [`open`] is called: without it everything else of the program works. The robots are
-//! Gymnasium's own model files. Observations, rewards, ends of episodes and the drawn starts
-//! follow Gymnasium 1.4.0, and equal it to the last bit (`tests/gymnasium.rs`).
+//! The physics is MuJoCo's C library from the `mujoco` Python package. [`open`] loads it, and the
+//! rest of the program works without it. The robots are Gymnasium's model files. Observations,
+//! rewards, ends of episodes and random starts equal Gymnasium 1.4.0 bit by bit
+//! (`tests/gymnasium.rs`).
 //!
-//! The packages are looked for in the folder that `OVERTONE_SITE_PACKAGES` names; where that is
-//! not set, in `VIRTUAL_ENV`, then in `.venv` under the current folder and its parents.
-//! `just setup` puts them there. No Python runs.
+//! The packages are found in the directory `OVERTONE_SITE_PACKAGES`. If it is not set, they are found
+//! in `VIRTUAL_ENV`, then in `.venv` in the current directory or above. `just setup` installs them.
+//! No Python runs.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! | --- | --- |
 //! | `robot.rs` | a robot: a row of `tasks.toml` |
-//! | `simulation.rs` | how it is run: the revision, and the longest episode |
-//! | `suite.rs` | all robots as a suite |
+//! | `simulation.rs` | settings: the revision and the step limit |
+//! | `suite.rs` | the suite of robots |
 //! | `rules.rs` | observation, reward and health of a robot |
-//! | `start.rs` | the drawn start of an episode |
-//! | `packages.rs` | where library and models lie |
-//! | `library.rs` | the C functions we use, and what happens when MuJoCo complains |
-//! | `simulator.rs` | one model, and one simulation of it |
-//! | `vector.rs` | many at once |
-//! | `figure.rs` | where a robot's limbs are, to be drawn |
+//! | `start.rs` | the random start of an episode |
+//! | `packages.rs` | locations of library and models |
+//! | `library.rs` | the C functions, and MuJoCo's warnings and errors |
+//! | `simulator.rs` | a model and a simulation of it |
+//! | `vector.rs` | many environments in parallel |
+//! | `figure.rs` | positions of a robot's limbs, for drawing |
 //!
-//! # Where we differ from Gymnasium
-//! - MuJoCo puts a robot whose numbers grow beyond all bounds back to its start and warns;
-//!   Gymnasium goes on as if nothing had happened. Here each warning is
-//!   [`MujocoError::Diverged`], and ends that environment's episode.
-//! - An action that is not finite is refused, where MuJoCo would replace it by zeros.
+//! # Differences from Gymnasium
+//! - If a simulation diverges, MuJoCo resets the robot and warns, and Gymnasium ignores the warning.
+//!   Here each warning is [`MujocoError::Diverged`] and ends that environment's episode.
+//! - A non-finite action is an error. MuJoCo replaces it by zeros.
 
 mod error;
 mod figure;
@@ -52,14 +51,13 @@ pub use vector::MujocoVectorEnv;
 /// The suite's name.
 pub const SUITE: &str = "mujoco";
 
-/// Version of MuJoCo that is loaded; another is refused.
+/// The required version of MuJoCo. Other versions are rejected.
 pub const MUJOCO_VERSION: &str = "3.17.0";
 
-/// `n_envs` environments of `robot`, run as `simulation` says.
+/// `n_envs` environments of `robot` with the settings `simulation`.
 ///
 /// # Errors
-/// When the library or the model is missing or another than expected, or `simulation` has a
-/// limit of zero steps.
+/// When the library or the model is missing or has another version, or the step limit is 0.
 pub fn open(
     robot: &'static Robot,
     simulation: &RobotSimulation,
@@ -68,10 +66,10 @@ pub fn open(
     MujocoVectorEnv::new(robot, simulation, n_envs)
 }
 
-/// Checks that MuJoCo and the robot's model are there, without simulating anything.
+/// Checks that MuJoCo and the robot's model are installed, without a simulation.
 ///
 /// # Errors
-/// When one is missing, or another than expected.
+/// When one of them is missing or has another version.
 pub fn check(robot: &'static Robot, revision: Revision) -> Result<(), MujocoError> {
     library::load()?;
     packages::model(robot, revision).map(drop)

@@ -1,22 +1,23 @@
-//! MuJoCo's C library, loaded at run time: the functions we use, and what happens when MuJoCo
-//! complains.
+//! MuJoCo's C library, loaded at run time: its functions, and the handling of its warnings and
+//! errors.
 //!
-//! Models and simulations are opaque pointers here, and states go in and out through
-//! `mj_getState` and `mj_setState`, so no layout of a C structure is relied on.
+//! Models and simulations are opaque pointers, and states are copied with `mj_getState` and
+//! `mj_setState`. The code therefore does not depend on the layout of C structures.
 //!
 //! # Warnings
-//! MuJoCo writes warnings to the terminal and to `MUJOCO_LOG.TXT` in the current folder, unless
-//! `mju_user_warning` is set. It is: the last warning of each thread is kept, and [`watch`]
-//! says whether a call gave one.
+//! By default MuJoCo writes warnings to the terminal and to `MUJOCO_LOG.TXT` in the current
+//! directory. We set `mju_user_warning` instead: it stores the last warning of each thread, and
+//! [`watch`] returns it.
 //!
 //! # Fatal errors
-//! `mju_error` must not return: MuJoCo goes on as if it did not. It is called for what a caller
-//! cannot mend, such as memory that has run out in the midst of a step (errors in a model file
-//! come back from `mj_loadXML` instead). To unwind or jump out of C code whose locks and memory
-//! we do not know is not safe, and other threads are inside MuJoCo too, so the process ends:
-//! the message goes to the standard error stream, then `abort`. Without a handler MuJoCo would
-//! write `MUJOCO_LOG.TXT` and call `exit`, which runs destructors under those threads.
-//! Everything that a run keeps is in files by then.
+//! `mju_error` must not return, because MuJoCo relies on that. MuJoCo calls it for errors that a
+//! caller cannot fix, such as running out of memory during a step. Errors in a model file are
+//! returned by `mj_loadXML` instead.
+//!
+//! Unwinding out of C code with unknown locks and memory is not safe, and other threads can be inside
+//! MuJoCo. The process therefore prints the message to standard error and calls `abort`. Without a
+//! handler, MuJoCo would write `MUJOCO_LOG.TXT` and call `exit`, which runs destructors while those
+//! threads still run. All results of a run are already in files at that point.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -29,16 +30,16 @@ use libloading::Symbol;
 
 use crate::{MujocoError, packages};
 
-/// What `mj_version` says for [`crate::MUJOCO_VERSION`]: 3, 017, 000.
+/// Return value of `mj_version` for [`crate::MUJOCO_VERSION`]: 3, 017, 000.
 const VERSION: c_int = 3_017_000;
 
-/// `mjtState`, the parts of a state: `1 << 0`.
+/// `mjtState`: the time part of a state.
 pub(crate) const TIME: c_int = 1;
-/// `1 << 1`.
+/// `mjtState`: the positions of a state.
 pub(crate) const POSITIONS: c_int = 1 << 1;
-/// `1 << 2`.
+/// `mjtState`: the velocities of a state.
 pub(crate) const VELOCITIES: c_int = 1 << 2;
-/// `1 << 6`.
+/// `mjtState`: the controls of a state.
 pub(crate) const CONTROLS: c_int = 1 << 6;
 
 /// C's `mjModel`.
@@ -53,7 +54,7 @@ pub(crate) struct RawData {
     _opaque: [u8; 0],
 }
 
-/// The functions we use, with their names and types in C.
+/// The C functions, with their types.
 pub(crate) struct Library {
     pub(crate) load_xml: unsafe extern "C" fn(
         file: *const c_char,
@@ -72,14 +73,14 @@ pub(crate) struct Library {
         unsafe extern "C" fn(*const RawModel, *const RawData, state: *mut f64, parts: c_int),
     pub(crate) set_state:
         unsafe extern "C" fn(*const RawModel, *mut RawData, state: *const f64, parts: c_int),
-    /// Keeps the functions where they are.
+    /// Keeps the library loaded, so that the functions stay valid.
     _library: libloading::Library,
 }
 
-/// MuJoCo, loaded once for the process and never unloaded.
+/// Loads MuJoCo once for the process. It is never unloaded.
 ///
 /// # Errors
-/// When it is missing, does not load, or is another version.
+/// When the library is missing, does not load, or has another version.
 pub(crate) fn load() -> Result<&'static Library, MujocoError> {
     static LOADED: OnceLock<Library> = OnceLock::new();
     if let Some(library) = LOADED.get() {
@@ -89,7 +90,7 @@ pub(crate) fn load() -> Result<&'static Library, MujocoError> {
     Ok(LOADED.get_or_init(|| library))
 }
 
-/// Calls MuJoCo; the error is the last warning that it gave meanwhile.
+/// Calls MuJoCo. The error is MuJoCo's last warning during the call.
 pub(crate) fn watch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     WARNING.take();
     let answer = call();
@@ -104,12 +105,12 @@ type Handler = extern "C" fn(*const c_char);
 
 extern "C" fn note_warning(message: *const c_char) {
     let message = text(message);
-    // A thread that is ending has nobody left to tell.
+    // The storage of an ending thread can already be gone.
     let _ = WARNING.try_with(|warning| warning.replace(Some(message)));
 }
 
 extern "C" fn end_process(message: *const c_char) {
-    let _ = writeln!(std::io::stderr(), "MuJoCo cannot go on: {}", text(message));
+    let _ = writeln!(std::io::stderr(), "MuJoCo cannot continue: {}", text(message));
     std::process::abort();
 }
 
@@ -117,7 +118,7 @@ fn text(message: *const c_char) -> String {
     if message.is_null() {
         return "(no message)".into();
     }
-    // SAFETY: MuJoCo hands its handlers a string that ends in zero, valid during the call.
+    // SAFETY: MuJoCo passes its handlers a string that ends in zero and is valid during the call.
     unsafe { CStr::from_ptr(message) }.to_string_lossy().trim_end().to_owned()
 }
 
@@ -176,33 +177,33 @@ mod tests {
 
     const CHILD: &str = "OVERTONE_MUJOCO_ERROR_CHILD";
 
-    /// What the child does; alone it does nothing.
+    /// The code of the child process.
     #[test]
-    #[ignore = "the other process of a test; alone it does nothing"]
+    #[ignore = "the child process of another test"]
     fn child() {
         if std::env::var_os(CHILD).is_none() {
             return;
         }
         let library = load().unwrap();
-        type Complain = unsafe extern "C" fn(*const c_char, ...);
-        // SAFETY: the types of MuJoCo's headers; the messages have nothing to format.
+        type Report = unsafe extern "C" fn(*const c_char, ...);
+        // SAFETY: the types of MuJoCo's headers; the messages contain no format specifiers.
         unsafe {
-            let warn: Symbol<'_, Complain> = library._library.get(c"mju_warning").unwrap();
+            let warn: Symbol<'_, Report> = library._library.get(c"mju_warning").unwrap();
             warn(c"before".as_ptr());
-            let heard = watch(|| {
+            let warned = watch(|| {
                 warn(c"first".as_ptr());
                 warn(c"last".as_ptr());
                 std::thread::scope(|scope| scope.spawn(|| watch(|| 7)).join().unwrap())
             });
-            eprintln!("heard {heard:?} {:?}", watch(|| 8));
-            let fail: Symbol<'_, Complain> = library._library.get(c"mju_error").unwrap();
+            eprintln!("warned {warned:?} {:?}", watch(|| 8));
+            let fail: Symbol<'_, Report> = library._library.get(c"mju_error").unwrap();
             fail(c"out of everything".as_ptr());
         }
         unreachable!("a fatal error does not return");
     }
 
     #[test]
-    fn warnings_are_kept_and_fatal_errors_end_the_process_with_a_sentence() {
+    fn warnings_are_stored_and_fatal_errors_end_the_process_with_a_message() {
         let folder = tempfile::tempdir().unwrap();
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "library::tests::child", "--nocapture", "--ignored"])
@@ -211,10 +212,10 @@ mod tests {
             .env(CHILD, "1")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("heard Err(\"last\") Ok(8)"), "{said}");
-        assert!(said.contains("MuJoCo cannot go on: out of everything\n"), "{said}");
-        assert!(!output.status.success() && !said.contains("does not return"), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(printed.contains("warned Err(\"last\") Ok(8)"), "{printed}");
+        assert!(printed.contains("MuJoCo cannot continue: out of everything\n"), "{printed}");
+        assert!(!output.status.success() && !printed.contains("does not return"), "{printed}");
         assert!(!folder.path().join("MUJOCO_LOG.TXT").exists());
     }
 }

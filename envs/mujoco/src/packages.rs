@@ -1,5 +1,5 @@
-//! Where MuJoCo's library and Gymnasium's models lie: in the Python packages that set-up
-//! installs. Files are found, and no Python runs.
+//! Locations of MuJoCo's library and Gymnasium's models in the installed Python packages. No Python
+//! runs.
 
 use std::env;
 use std::fs;
@@ -9,17 +9,17 @@ use overtone_env::virtual_envs;
 
 use crate::{MujocoError, Revision, Robot};
 
-/// The variable that names the folder of Python packages, instead of a virtual environment.
+/// Environment variable with the directory of Python packages, instead of a virtual environment.
 pub const SITE_PACKAGES: &str = "OVERTONE_SITE_PACKAGES";
 
 /// The library's file name in the `mujoco` package of version [`crate::MUJOCO_VERSION`].
 const LIBRARY: &str =
     if cfg!(target_os = "macos") { "libmujoco.3.17.0.dylib" } else { "libmujoco.so.3.17.0" };
 
-/// The folder of Python packages that library and models come from.
+/// The directory of Python packages with library and models.
 ///
 /// # Errors
-/// When there is none.
+/// When no such directory is found.
 pub fn packages() -> Result<PathBuf, MujocoError> {
     if let Some(folder) = env::var_os(SITE_PACKAGES) {
         return Ok(folder.into());
@@ -30,10 +30,10 @@ pub fn packages() -> Result<PathBuf, MujocoError> {
     with_mujoco.or(folders.first()).cloned().ok_or(MujocoError::NoPackages)
 }
 
-/// MuJoCo's library.
+/// Path of MuJoCo's library.
 ///
 /// # Errors
-/// When it is missing, or another version is there.
+/// When the library is missing or has another version.
 pub(crate) fn library() -> Result<PathBuf, MujocoError> {
     let folder = packages()?.join("mujoco");
     let path = folder.join(LIBRARY);
@@ -49,23 +49,23 @@ pub(crate) fn library() -> Result<PathBuf, MujocoError> {
     }
 }
 
-/// Gymnasium's model of `robot`.
+/// Path of Gymnasium's model of `robot`.
 ///
 /// # Errors
-/// When it is missing.
+/// When the model is missing.
 pub(crate) fn model(robot: &Robot, revision: Revision) -> Result<PathBuf, MujocoError> {
     let assets = packages()?.join("gymnasium/envs/mujoco/assets");
     let path = assets.join(robot.model_file(revision));
     if path.is_file() { Ok(path) } else { Err(MujocoError::NoModel { path }) }
 }
 
-/// The folders of packages in a virtual environment, whatever its Python.
+/// The package directories of a virtual environment, for any version of Python.
 fn site_packages(venv: &Path) -> Vec<PathBuf> {
     let folders = entries(&venv.join("lib")).into_iter().map(|python| python.join("site-packages"));
     folders.filter(|folder| folder.is_dir()).collect()
 }
 
-/// What is in `folder`, by name; nothing when it cannot be read.
+/// The sorted entries of `folder`; empty if it cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

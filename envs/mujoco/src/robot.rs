@@ -10,15 +10,15 @@ use serde::Deserialize;
 
 use crate::{MujocoError, Revision, RobotSimulation};
 
-/// A robot that is to move forward.
+/// A robot with the task to move forward.
 #[derive(Debug)]
 pub struct Robot {
-    /// What is learned and played.
+    /// The task.
     pub task: Task,
     facts: Facts,
 }
 
-/// A robot as the table has it; `tasks.toml` says what each key is.
+/// A robot's row of the table. `tasks.toml` describes each key.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Facts {
@@ -45,7 +45,7 @@ struct ModelFacts {
     motors: usize,
 }
 
-/// How velocities are noisy at an episode's start.
+/// Distribution of the velocities' noise at the start of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum VelocityNoise {
@@ -53,7 +53,7 @@ pub(crate) enum VelocityNoise {
     Normal,
 }
 
-/// The open bounds between which a robot has not fallen.
+/// Open bounds outside which a robot has fallen.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Healthy {
@@ -63,7 +63,7 @@ pub(crate) struct Healthy {
 }
 
 impl Robot {
-    /// All of them, in the table's order.
+    /// All robots, in the table's order.
     pub fn all() -> &'static [Self] {
         static ROBOTS: LazyLock<Vec<Robot>> = LazyLock::new(|| {
             let table = TaskTable::<Facts>::of(include_str!("../tasks.toml"));
@@ -75,7 +75,7 @@ impl Robot {
     /// The robot with this name in the table.
     ///
     /// # Errors
-    /// When there is none.
+    /// When the robot is not in the table.
     pub fn named(name: &str) -> Result<&'static Self, MujocoError> {
         let found = Self::all().iter().find(|robot| robot.task.name == name);
         found.ok_or_else(|| MujocoError::NoRobot { name: name.to_owned() })
@@ -85,24 +85,24 @@ impl Robot {
         &self.facts
     }
 
-    /// Gymnasium's name of the environment: `HalfCheetah-v4`.
+    /// Gymnasium's id of the environment, such as `HalfCheetah-v4`.
     pub fn gymnasium_id(&self, revision: Revision) -> String {
         format!("{}-{}", self.facts.title, revision.name())
     }
 
-    /// Whether `-v4` and `-v5` differ in this task: in observations, rewards, ends of episodes
-    /// or physics. A robot that cannot fall and has one model is the same in both.
+    /// Whether `-v4` and `-v5` differ in observations, rewards, ends of episodes or physics. They are
+    /// equal for a robot that cannot fall and has one model.
     pub fn revisions_differ(&self) -> bool {
         self.facts.healthy.is_some() || self.facts.model.v4 != self.facts.model.v5
     }
 
-    /// Numbers in an observation: positions but the first, then velocities.
+    /// Numbers in an observation: all positions except the first, then velocities.
     pub fn observation_width(&self) -> usize {
         self.n_positions() - 1 + self.n_velocities()
     }
 
-    /// Numbers in an action, one for each motor; each is a torque as a share of the motor's
-    /// largest.
+    /// Numbers in an action, one for each motor. Each is a torque as a fraction of the motor's
+    /// maximum.
     pub fn action_width(&self) -> usize {
         self.facts.model.motors
     }
@@ -117,22 +117,22 @@ impl Robot {
         self.n_positions()
     }
 
-    /// Steps of the simulator for each action.
+    /// Simulator steps per action.
     pub(crate) fn action_steps(&self) -> usize {
         self.facts.action_steps
     }
 
-    /// Seconds in one step of the simulator, as the model file says.
+    /// Seconds per simulator step, as set in the model file.
     pub(crate) fn step_seconds(&self) -> f64 {
         self.facts.step_seconds
     }
 
-    /// Seconds that an action lasts.
+    /// Seconds per action.
     pub fn seconds_per_action(&self) -> f64 {
         self.action_steps() as f64 * self.step_seconds()
     }
 
-    /// Gymnasium's model file.
+    /// Name of Gymnasium's model file.
     pub(crate) fn model_file(&self, revision: Revision) -> &str {
         match revision {
             Revision::V4 => &self.facts.model.v4,
@@ -185,9 +185,9 @@ mod tests {
         assert!(Robot::named("Hopper").is_err(), "names are the table's");
     }
 
-    /// 32 and 64 bits as the numbers of Gymnasium's code.
+    /// Precision (32 or 64 bits) equals Gymnasium's code.
     #[test]
-    fn numbers_of_the_table_are_those_of_the_code() {
+    fn numbers_of_the_table_equal_gymnasiums_code() {
         let [cheetah, hopper, walker] = Robot::all() else { panic!("three robots") };
         assert_eq!(cheetah.facts.cost_weight, 0.1f32);
         assert_eq!((hopper.facts.cost_weight, walker.facts.cost_weight), (1e-3, 1e-3));

@@ -1,15 +1,15 @@
-//! Observation, reward and health of a robot, as Gymnasium 1.4.0 computes them.
+//! Observation, reward and health of a robot, computed as in Gymnasium 1.4.0.
 //!
-//! A state is the positions, then the velocities. Position 0 is where the robot is along the
-//! track, 1 its height, 2 its torso's angle.
+//! A state contains the positions, then the velocities. Position 0 is the position along the track,
+//! 1 the height, and 2 the angle of the torso.
 
 use crate::robot::Healthy;
 use crate::{Revision, Robot};
 
-/// What being healthy earns in each step.
+/// Reward of each healthy step.
 const HEALTHY_REWARD: f64 = 1.0;
 
-/// Writes the observation of `state`: the positions but the first, then the velocities.
+/// Writes the observation of `state`: all positions except the first, then the velocities.
 ///
 /// # Shapes
 /// - `state`: `[n_positions + n_velocities]`
@@ -23,8 +23,7 @@ pub(crate) fn observe(robot: &Robot, state: &[f64], row: &mut [f64]) {
     }
 }
 
-/// Whether the robot has not fallen. Comparisons with a number that is not finite fail, as in
-/// Gymnasium.
+/// Whether the robot has not fallen. A non-finite number is not healthy, as in Gymnasium.
 pub(crate) fn is_healthy(robot: &Robot, state: &[f64]) -> bool {
     let Some(Healthy { height, angle, others }) = robot.facts().healthy else { return true };
     let within = |[low, high]: [f64; 2], value: f64| low < value && value < high;
@@ -33,11 +32,11 @@ pub(crate) fn is_healthy(robot: &Robot, state: &[f64]) -> bool {
         && others.is_none_or(|bounds| state[2..].iter().all(|&value| within(bounds, value)))
 }
 
-/// The reward of one action: the forward speed in m/s, plus 1 for being healthy, minus what
-/// the torques cost.
+/// The reward of one action: the forward speed in m/s, plus 1 if healthy, minus the cost of the
+/// torques.
 ///
-/// The cost is of the action as given, even where the motors cut it to [-1, 1]. It is computed
-/// in 32 bits: so does Gymnasium, given actions of 32 bits and NumPy 2.
+/// The cost uses the given action, although the motors clip it to [-1, 1]. It is computed in 32 bits,
+/// like Gymnasium with 32-bit actions and NumPy 2.
 ///
 /// # Shapes
 /// - `before`, `after`: position 0 before and after the action
@@ -55,8 +54,8 @@ pub(crate) fn reward(
     forward + healthy_reward(robot, revision, healthy) - f64::from(cost)
 }
 
-/// `-v4` rewards every step of a robot that can fall, the one that ends in a fall too; `-v5`
-/// healthy ones.
+/// The reward for health. `-v4` rewards every step of a robot that can fall, including the step of
+/// the fall. `-v5` rewards only healthy steps.
 fn healthy_reward(robot: &Robot, revision: Revision, healthy: bool) -> f64 {
     let rewarded = robot.facts().healthy.is_some() && (revision == Revision::V4 || healthy);
     if rewarded { HEALTHY_REWARD } else { 0.0 }
@@ -70,7 +69,7 @@ mod tests {
         Robot::named(name).unwrap()
     }
 
-    /// Hopper, upright at 1.25 m, with these numbers changed.
+    /// The state of an upright Hopper at 1.25 m, with these numbers changed.
     fn hopper(changes: &[(usize, f64)]) -> Vec<f64> {
         let mut state = vec![0.0; 12];
         state[1] = 1.25;
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_position_is_hidden_and_velocities_are_cut() {
+    fn the_first_position_is_hidden_and_velocities_are_clipped() {
         let state = hopper(&[(0, 7.0), (5, 3.0), (6, -12.0), (11, 10.5)]);
         let mut row = vec![0.0; 11];
         observe(robot("hopper"), &state, &mut row);
@@ -89,7 +88,7 @@ mod tests {
         let state: Vec<f64> = (0..18).map(|i| f64::from(i) * 2.0).collect();
         let mut row = vec![0.0; 17];
         observe(robot("halfcheetah"), &state, &mut row);
-        assert_eq!(row, state[1..], "HalfCheetah's are shown as they are");
+        assert_eq!(row, state[1..], "HalfCheetah's velocities are not clipped");
     }
 
     #[track_caller]
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_health_are_open() {
+    fn health_bounds_are_open() {
         check_health(robot("hopper"), &[], true);
         check_health(robot("hopper"), &[(1, 0.7)], false);
         check_health(robot("hopper"), &[(2, 0.2)], false);
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_is_not_finite_is_not_healthy() {
+    fn a_non_finite_state_is_not_healthy() {
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             check_health(robot("hopper"), &[(1, bad)], false);
             check_health(robot("hopper"), &[(9, bad)], false);

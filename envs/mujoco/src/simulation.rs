@@ -1,24 +1,24 @@
-//! [`RobotSimulation`]: how a simulated robot is run.
+//! [`RobotSimulation`]: settings of a simulated robot.
 
 use overtone_core::protocol::{Setting, other_length};
 use overtone_core::{Simulation, SimulationError};
 
 use crate::Robot;
 
-/// Which revision of Gymnasium's locomotion environments.
+/// Revision of Gymnasium's locomotion environments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Revision {
-    /// `-v4`: the tasks as D4RL's `-v2` has them.
+    /// `-v4`, which equals the tasks of D4RL's `-v2`.
     V4,
-    /// `-v5`: a fall is not rewarded for being upright, and Walker2d's feet are alike.
+    /// `-v5`: the step of a fall has no reward for health, and Walker2d's feet have equal friction.
     V5,
 }
 
 impl Revision {
-    /// Both with their names.
+    /// Both revisions with their names.
     const NAMES: [(&str, Self); 2] = [("v4", Self::V4), ("v5", Self::V5)];
 
-    /// As it ends an environment's name: `v4`.
+    /// Suffix of an environment's id, such as `v4`.
     pub fn name(self) -> &'static str {
         match self {
             Self::V4 => "v4",
@@ -26,7 +26,7 @@ impl Revision {
         }
     }
 
-    /// The other one.
+    /// The other revision.
     pub fn other(self) -> Self {
         match self {
             Self::V4 => Self::V5,
@@ -35,17 +35,17 @@ impl Revision {
     }
 }
 
-/// How a simulated robot is run.
+/// Settings of a simulated robot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RobotSimulation {
-    /// Which revision of the environment.
+    /// The revision of the environment.
     pub revision: Revision,
-    /// Steps after which an episode is truncated.
+    /// Number of steps after which an episode is truncated.
     pub max_steps: u32,
 }
 
 impl RobotSimulation {
-    /// The nearest to how D4RL's locomotion data was recorded (Fu et al. 2020).
+    /// The settings closest to D4RL's locomotion data (Fu et al. 2020).
     pub fn d4rl() -> Self {
         Self { revision: Revision::V4, max_steps: 1000 }
     }
@@ -53,7 +53,7 @@ impl RobotSimulation {
     /// Reads the settings of a simulation.
     ///
     /// # Errors
-    /// When one is missing, unknown or of another type.
+    /// When a setting is missing, unknown or has another type.
     pub fn of(simulation: &Simulation) -> Result<Self, SimulationError> {
         let mut fields = simulation.fields();
         let robots = Self {
@@ -64,7 +64,7 @@ impl RobotSimulation {
         Ok(robots)
     }
 
-    /// The settings of a simulation.
+    /// The settings as a simulation.
     pub fn to_simulation(self) -> Simulation {
         Simulation::new([
             ("revision", self.revision.name().into()),
@@ -73,13 +73,13 @@ impl RobotSimulation {
     }
 }
 
-/// The settings, and what follows from playing with another value than that of the data.
+/// The settings, with the consequences of values that differ from the data.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         key: "revision",
         consequence: |_, _| {
-            "the step of a fall earns no reward for being upright in v5, in v4 it does, and \
-             Walker2d's feet have equal friction in v5 alone"
+            "the step of a fall includes the reward for health only in v4, and Walker2d's feet \
+             have equal friction only in v5"
                 .into()
         },
         idle: |task| {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_setting_is_read_as_it_was_written_and_explained() {
+    fn every_setting_round_trips_and_is_described() {
         for revision in [Revision::V4, Revision::V5] {
             let robots = RobotSimulation { revision, max_steps: 10 };
             let simulation = robots.to_simulation();

@@ -1,12 +1,12 @@
-//! The drawn start of an episode: the same as Gymnasium's `reset(seed=…)`.
+//! The random start of an episode, equal to Gymnasium's `reset(seed=…)`.
 
 use overtone_numpy_random::{Pcg64, Ziggurats};
 
 use crate::Robot;
 use crate::robot::VelocityNoise;
 
-/// The start of the episode with seed `seed`: the model's own state, `initial`, with noise on
-/// each number. Positions come first, then velocities.
+/// The start of the episode with seed `seed`: the model's initial state with noise on each number.
+/// Positions come first, then velocities.
 pub(crate) fn draw(robot: &Robot, seed: u64, initial: &[f64], ziggurats: &Ziggurats) -> Vec<f64> {
     let mut generator = Pcg64::new(seed);
     let (positions, velocities) = initial.split_at(robot.n_positions());

@@ -1,4 +1,4 @@
-//! [`Mujoco`]: the robots as a suite.
+//! [`Mujoco`]: the suite of robots.
 
 use std::sync::LazyLock;
 
@@ -42,7 +42,7 @@ impl Suite for Mujoco {
         "D4RL"
     }
 
-    /// Which revision is known with the data; whatever is missing is missing for both.
+    /// Checks one revision, because both need the same packages.
     fn check(&self, task: &Task) -> Result<(), EnvError> {
         Ok(crate::check(Robot::named(&task.name)?, Revision::V4)?)
     }
@@ -66,7 +66,7 @@ impl Suite for Mujoco {
         &["v4", "v5"]
     }
 
-    /// As trained, in a revision of the environment.
+    /// The training protocol with the named revision of the environment.
     fn protocol(&self, name: &str, matched: &Play) -> Option<Play> {
         self.protocols().contains(&name).then(|| {
             let mut play = matched.clone();
@@ -78,7 +78,7 @@ impl Suite for Mujoco {
         })
     }
 
-    /// The other revision, and drawn actions.
+    /// The other revision, with sampled actions.
     fn contrast(&self, matched: &Play) -> Play {
         let revision = read(&matched.simulation).map_or(Revision::V4, |robots| robots.revision);
         let other = revision.other().name();
@@ -140,7 +140,7 @@ impl Camera for Side {
     fn picture(&self) -> Picture {
         let (positions, _) = self.env.state(0);
         Picture::Limbs {
-            // The robot runs through the picture's middle.
+            // The camera follows the robot.
             centre: [positions[0], 0.75],
             height: 2.6,
             capsules: self.figure.capsules(positions),

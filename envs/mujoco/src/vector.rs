@@ -1,4 +1,4 @@
-//! [`MujocoVectorEnv`]: many robots of one robot, stepped side by side.
+//! [`MujocoVectorEnv`]: many environments of one robot, stepped in parallel.
 
 use std::sync::Arc;
 
@@ -12,19 +12,18 @@ use crate::{MujocoError, Revision, Robot, RobotSimulation, rules, start};
 
 /// Environments of one robot.
 ///
-/// They share one model; each has a simulation of its own, and several are stepped at once.
-/// The episode with seed `s` starts as Gymnasium's `reset(seed=s)` does. Actions beyond
-/// [-1, 1] are let through, as Gymnasium does: the motors cut them, and the reward pays for
-/// them whole.
+/// They share one model. Each environment has its own simulation, and several are stepped in
+/// parallel. The episode with seed `s` has the same start as Gymnasium's `reset(seed=s)`. Actions
+/// outside [-1, 1] are allowed, as in Gymnasium: the motors clip them, but the cost in the reward uses
+/// the given action.
 ///
-/// When a simulation diverges, that environment's episode is over and the call answers
-/// [`EnvError::Partly`]; the other environments took their step. A reset makes the simulation
-/// new.
+/// If a simulation diverges, its episode ends and the call returns [`EnvError::Partly`]. The other
+/// environments have taken their step. A reset clears the diverged simulation.
 pub struct MujocoVectorEnv {
     robot: &'static Robot,
     revision: Revision,
     max_steps: u32,
-    /// The model's own state, `[n_positions + n_velocities]`.
+    /// The model's initial state, `[n_positions + n_velocities]`.
     initial: Vec<f64>,
     ziggurats: Ziggurats,
     lanes: Vec<RobotLane>,
@@ -35,17 +34,17 @@ pub struct MujocoVectorEnv {
 /// One environment.
 struct RobotLane {
     data: Data,
-    /// After the last step or reset, `[n_positions + n_velocities]`.
+    /// State after the last step or reset, `[n_positions + n_velocities]`.
     state: Vec<f64>,
-    /// What the state looks like, `[observation_width]`.
+    /// Observation of the state, `[observation_width]`.
     observation: Vec<f64>,
-    /// Of the last step.
+    /// Reward of the last step.
     reward: f64,
     /// Steps taken in this episode.
     n_steps: u32,
 }
 
-/// One environment's part in a call: itself, where its observation goes, and what it is to do.
+/// The work of one environment in a call: its lane, the row of its observation, and its order.
 struct Job<'a, Order> {
     env: usize,
     lane: &'a mut RobotLane,
@@ -54,11 +53,10 @@ struct Job<'a, Order> {
 }
 
 impl MujocoVectorEnv {
-    /// Loads the model and makes `n_envs` simulations of it.
+    /// Loads the model and creates `n_envs` simulations of it.
     ///
     /// # Errors
-    /// When the library or the model is missing or another than expected, or `simulation` has
-    /// a limit of zero steps.
+    /// When the library or the model is missing or has another version, or the step limit is 0.
     pub fn new(
         robot: &'static Robot,
         simulation: &RobotSimulation,
@@ -89,15 +87,15 @@ impl MujocoVectorEnv {
         self.robot
     }
 
-    /// Begins an episode in `env` in a state of the caller's choice instead of a drawn one.
-    /// An episode under way there is abandoned.
+    /// Starts an episode in `env` in the given state instead of a random one. A running episode there
+    /// is dropped.
     ///
     /// # Shapes
     /// - `positions`: `[n_positions]`, metres and radians
     /// - `velocities`: `[n_velocities]`, the same per second
     ///
     /// # Errors
-    /// For an unknown environment, or a state of other sizes or that is not finite.
+    /// When the environment is unknown, or the state has the wrong size or is not finite.
     pub fn reset_to(
         &mut self,
         env: usize,
@@ -113,42 +111,42 @@ impl MujocoVectorEnv {
             let got = if fits {
                 "a number that is not finite".into()
             } else {
-                format!("{positions} and {velocities}")
+                format!("{positions} and {velocities} numbers")
             };
             return Err(MujocoError::BadState { env, n_positions, n_velocities, got }.into());
         }
         self.begin(&[env], vec![state])
     }
 
-    /// Positions (metres and radians) and velocities of environment `env`; zeros before its
+    /// Positions (metres and radians) and velocities of environment `env`. They are zero before the
     /// first reset.
     ///
     /// # Panics
-    /// When there is no environment `env`: a caller's bug.
+    /// When environment `env` does not exist.
     pub fn state(&self, env: usize) -> (&[f64], &[f64]) {
         self.lanes[env].state.split_at(self.robot.n_positions())
     }
 
-    /// The observation of environment `env` in the simulator's own 64 bits.
+    /// The observation of environment `env` in the simulator's 64 bits.
     ///
     /// # Panics
-    /// When there is no environment `env`: a caller's bug.
+    /// When environment `env` does not exist.
     pub fn observation(&self, env: usize) -> &[f64] {
         &self.lanes[env].observation
     }
 
-    /// The reward of the last step of environment `env` in the simulator's own 64 bits.
+    /// The reward of the last step of environment `env` in the simulator's 64 bits.
     ///
     /// # Panics
-    /// When there is no environment `env`: a caller's bug.
+    /// When environment `env` does not exist.
     pub fn reward(&self, env: usize) -> f64 {
         self.lanes[env].reward
     }
 
-    /// Begins an episode in each of `envs` (distinct and known), in these states.
+    /// Starts an episode in each of the distinct, valid `envs`, in these states.
     fn begin(&mut self, envs: &[usize], states: Vec<Vec<f64>>) -> Result<(), EnvError> {
         let robot = self.robot;
-        let results = side_by_side(self.jobs(envs, states), |job| {
+        let results = in_parallel(self.jobs(envs, states), |job| {
             let begun = job.lane.begin(robot, &job.order);
             job.lane.show(job.row);
             begun.map_err(|message| MujocoError::Diverged { env: job.env, message })
@@ -156,7 +154,7 @@ impl MujocoVectorEnv {
         self.slots.begun(envs, results)
     }
 
-    /// A job for each of `envs` (distinct and known), in that order.
+    /// A job for each of the distinct, valid `envs`, in their order.
     fn jobs<Order>(
         &mut self,
         envs: &[usize],
@@ -203,7 +201,7 @@ impl VectorEnv for MujocoVectorEnv {
             return Err(MujocoError::NonFiniteAction { env }.into());
         }
         let (robot, revision, max_steps) = (self.robot, self.revision, self.max_steps);
-        let results = side_by_side(self.jobs(envs, rows()), |job| {
+        let results = in_parallel(self.jobs(envs, rows()), |job| {
             let stepped = job.lane.step(robot, revision, job.order);
             job.lane.show(job.row);
             let fallen =
@@ -234,8 +232,7 @@ impl RobotLane {
         })
     }
 
-    /// Begins an episode in `state`. The error, here and in `step`, says why the simulation is
-    /// no physics.
+    /// Starts an episode in `state`. The error is the reason of a divergence, here and in `step`.
     fn begin(&mut self, robot: &Robot, state: &[f64]) -> Result<(), String> {
         let begun = self.data.reset(state);
         (self.reward, self.n_steps) = (0.0, 0);
@@ -243,10 +240,10 @@ impl RobotLane {
         begun
     }
 
-    /// Takes an action; the answer is whether the robot has fallen.
+    /// Takes an action and returns whether the robot has fallen.
     ///
-    /// A fallen robot's state may be anything, as in Gymnasium. Its reward, and the state of one
-    /// that has not fallen, must be finite.
+    /// The reward must be finite. The state must be finite unless the robot has fallen, as in
+    /// Gymnasium.
     fn step(&mut self, robot: &Robot, revision: Revision, action: &[f32]) -> Result<bool, String> {
         let before = self.state[0];
         let controls: Vec<f64> = action.iter().copied().map(f64::from).collect();
@@ -257,10 +254,10 @@ impl RobotLane {
         self.reward = rules::reward(robot, revision, (before, self.state[0]), action, healthy);
         stepped?;
         if !self.reward.is_finite() {
-            return Err("its reward is not finite".into());
+            return Err("the reward is not finite".into());
         }
         if healthy && self.state.iter().any(|value| !value.is_finite()) {
-            return Err("its state is not finite".into());
+            return Err("the state is not finite".into());
         }
         Ok(!healthy)
     }
@@ -275,9 +272,9 @@ impl RobotLane {
     }
 }
 
-/// Does all jobs, several at once where there are several. A step takes tens of microseconds,
-/// far more than handing it to another thread.
-fn side_by_side<Order: Send, T: Send>(
+/// Runs all jobs, in parallel if there are several. A step takes tens of microseconds, much more than
+/// moving it to another thread.
+fn in_parallel<Order: Send, T: Send>(
     jobs: Vec<Job<'_, Order>>,
     work: impl Fn(Job<'_, Order>) -> Result<T, MujocoError> + Send + Sync,
 ) -> Vec<Result<T, MujocoError>> {

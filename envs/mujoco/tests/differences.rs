@@ -1,6 +1,8 @@
-//! Every sentence about what is played otherwise than trained, as users read it, of a robot.
+//! All sentences about differences from training for a robot.
 
 #![allow(clippy::unwrap_used)]
+
+use std::path::Path;
 
 use overtone_core::Task;
 use overtone_core::protocol::{ActionChoice, Play, Trained};
@@ -11,7 +13,7 @@ fn task(name: &str) -> Task {
     Robot::named(name).unwrap().task.clone()
 }
 
-/// Two protocols that have no setting in common.
+/// Two protocols that differ in every setting.
 fn protocols() -> [Play; 2] {
     let matched = Play { return_scale: 1000.0, ..task("hopper").matched(None) };
     let simulation = RobotSimulation { revision: Revision::V5, max_steps: 10 };
@@ -26,12 +28,12 @@ fn protocols() -> [Play; 2] {
     [matched, other]
 }
 
-/// What is said of an agent that every setting matters to, or of one that only those matter to
-/// which matter to all.
-fn told(trained: &Play, played: &Play, all_matter: bool, targets: &[f32]) -> String {
+/// The sentences for an agent that uses every setting (`all_matter`), or only the settings that all
+/// agents use.
+fn sentences(trained: &Play, played: &Play, all_matter: bool, targets: &[f32]) -> String {
     let agent = Trained {
         play: trained.clone(),
-        // HalfCheetah cannot fall: its revisions are the same.
+        // HalfCheetah cannot fall, so its revisions are equal.
         task: task(if all_matter { "hopper" } else { "halfcheetah" }),
         settings: SETTINGS,
         returns: Some([0.0, 40.5]),
@@ -40,27 +42,27 @@ fn told(trained: &Play, played: &Play, all_matter: bool, targets: &[f32]) -> Str
         has_density: all_matter,
         reads_global_timestep: all_matter,
     };
-    let told = agent.deviations(played, targets).into_iter().map(|deviation| {
+    let deviations = agent.deviations(played, targets).into_iter().map(|deviation| {
         let idle = deviation.idle.map(|idle| format!("  changes nothing: {idle}\n"));
         format!("{}\n{}", deviation.difference, idle.unwrap_or_default())
     });
     let targets = agent.differences(trained, targets).into_iter().map(|found| format!("{found}\n"));
-    told.chain(targets).collect()
+    deviations.chain(targets).collect()
 }
 
 #[test]
-fn sentences_stay_what_they_are() {
+fn all_sentences_match_the_file() {
     let [one, other] = protocols();
-    let mut sentences = format!("{} to {}\n", one.name, other.name);
-    sentences += &told(&one, &other, true, &[32.5, 41.0, -1.0]);
-    sentences += &format!("\n{} to {}\n", other.name, one.name);
-    sentences += &told(&other, &one, true, &[32.5]);
-    sentences += "\nwhole numbers\n";
-    sentences += &told(&one, &other, true, &[32.0]);
-    sentences += "\nan agent that few settings matter to\n";
-    sentences += &told(&one, &other, false, &[32.0, 41.0]);
-    sentences += "\n";
-    assert!(sentences == include_str!("differences.txt"), "now:\n{sentences}");
+    let mut text = format!("{} to {}\n", one.name, other.name);
+    text += &sentences(&one, &other, true, &[32.5, 41.0, -1.0]);
+    text += &format!("\n{} to {}\n", other.name, one.name);
+    text += &sentences(&other, &one, true, &[32.5]);
+    text += "\nwhole numbers\n";
+    text += &sentences(&one, &other, true, &[32.0]);
+    text += "\nan agent that few settings matter to\n";
+    text += &sentences(&one, &other, false, &[32.0, 41.0]);
+    text += "\n";
+    assert!(text == include_str!("differences.txt"), "now:\n{text}");
 }
 
 #[test]

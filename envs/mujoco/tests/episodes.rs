@@ -1,4 +1,4 @@
-//! Episodes here, without Python: batches, limits, falls, and what is refused.
+//! Episodes without Python: batches, limits, falls and errors.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ fn observation(env: &MujocoVectorEnv, slot: usize) -> Vec<f32> {
     rows[slot * width..(slot + 1) * width].to_vec()
 }
 
-/// Some action, the same at each call.
+/// A fixed action for each step.
 fn action(robot: &'static Robot, step_idx: usize) -> Vec<f32> {
     (0..robot.action_width()).map(|i| ((step_idx * 7 + i * 3) as f32).sin()).collect()
 }
@@ -33,7 +33,7 @@ fn actions(robot: &'static Robot, rows: &[Vec<f32>]) -> Actions {
     Actions::Continuous { width: robot.action_width(), values: rows.concat() }
 }
 
-/// An episode in `slot`, at most `steps` long.
+/// Plays an episode of at most `steps` steps in `slot`.
 fn play(env: &mut MujocoVectorEnv, slot: usize, seed: u64, steps: usize) -> Vec<Seen> {
     let robot = env.robot();
     env.reset(&[slot], &[seed]).unwrap();
@@ -49,7 +49,7 @@ fn play(env: &mut MujocoVectorEnv, slot: usize, seed: u64, steps: usize) -> Vec<
 }
 
 #[test]
-fn an_episode_is_its_seed_and_its_actions() {
+fn seed_and_actions_determine_an_episode() {
     for robot in Robot::all() {
         let mut one = open(robot, &simulation(1000), 1).unwrap();
         let alone = play(&mut one, 0, 9, 60);
@@ -57,7 +57,7 @@ fn an_episode_is_its_seed_and_its_actions() {
         assert_eq!(play(&mut one, 0, 9, 60), alone, "again in the same environment");
         assert_ne!(play(&mut one, 0, 10, 60), alone, "another seed is another episode");
 
-        // Among others that start at other times, act otherwise and fall in between.
+        // Other environments start at other times, use other actions, and fall in between.
         let mut many = open(robot, &simulation(1000), 7).unwrap();
         many.reset(&[0, 1, 2, 3, 4, 5, 6], &[1, 2, 3, 4, 5, 6, 7]).unwrap();
         many.step(&[0, 2], &actions(robot, &[action(robot, 50), action(robot, 60)])).unwrap();
@@ -77,7 +77,7 @@ fn an_episode_is_its_seed_and_its_actions() {
 }
 
 #[test]
-fn the_limit_truncates_and_a_reset_is_due() {
+fn the_limit_truncates_and_then_a_reset_is_needed() {
     let mut env = open(robot("halfcheetah"), &simulation(12), 1).unwrap();
     for seed in [1, 2] {
         let seen = play(&mut env, 0, seed, 100);
@@ -100,7 +100,7 @@ fn a_fall_terminates_even_at_the_limit() {
 }
 
 #[test]
-fn spaces_fit_the_task() {
+fn spaces_match_the_task() {
     for (robot, observation, action) in
         [(robot("halfcheetah"), 17, 6), (robot("hopper"), 11, 3), (robot("walker2d"), 17, 6)]
     {
@@ -114,54 +114,54 @@ fn spaces_fit_the_task() {
 }
 
 #[track_caller]
-fn refused<T>(result: Result<T, EnvError>, message: &str) {
+fn rejected<T>(result: Result<T, EnvError>, message: &str) {
     let error = result.map(drop).unwrap_err().to_string();
     assert!(error.contains(message), "{error}");
 }
 
 #[test]
-fn misuse_is_named_and_changes_nothing() {
+fn invalid_calls_are_errors_and_change_nothing() {
     let mut env = open(robot("hopper"), &simulation(10), 3).unwrap();
     let still = |n: usize| actions(robot("hopper"), &vec![vec![0.0; 3]; n]);
-    refused(env.step(&[0], &still(1)), "environment 0 has no active episode");
-    refused(env.reset(&[0, 3], &[1, 2]), "environment 3 does not exist");
-    refused(env.reset(&[0, 0], &[1, 2]), "environment 0 is named twice");
-    refused(env.reset(&[0], &[1, 2]), "2 seeds for 1 environments");
+    rejected(env.step(&[0], &still(1)), "environment 0 has no active episode");
+    rejected(env.reset(&[0, 3], &[1, 2]), "environment 3 does not exist");
+    rejected(env.reset(&[0, 0], &[1, 2]), "environment 0 is named twice");
+    rejected(env.reset(&[0], &[1, 2]), "2 seeds for 1 environments");
     env.reset(&[0, 1], &[1, 2]).unwrap();
     let before = env.state(0).0.to_vec();
-    refused(env.step(&[0, 1], &still(1)), "1 actions for 2 environments");
-    refused(env.step(&[0], &Actions::Discrete(vec![1])), "the environment takes vectors of 3");
+    rejected(env.step(&[0, 1], &still(1)), "1 actions for 2 environments");
+    rejected(env.step(&[0], &Actions::Discrete(vec![1])), "the environment takes vectors of 3");
     let wide = Actions::Continuous { width: 6, values: vec![0.0; 6] };
-    refused(env.step(&[0], &wide), "the actions are vectors of 6 numbers");
+    rejected(env.step(&[0], &wide), "the actions are vectors of 6 numbers");
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let rows = [vec![0.0; 3], vec![0.0, bad, 0.0]];
         let result = env.step(&[0, 1], &actions(robot("hopper"), &rows));
-        refused(result, "the action for environment 1 has a number that is not finite");
+        rejected(result, "the action for environment 1 has a number that is not finite");
     }
     assert_eq!(env.state(0).0, before);
     env.step(&[0, 1], &still(2)).unwrap();
 }
 
 #[test]
-fn an_episode_begins_in_a_given_state() {
+fn an_episode_starts_in_a_given_state() {
     let mut env = open(robot("walker2d"), &simulation(10), 2).unwrap();
     let positions = [3.0, 1.3, 0.1, -0.2, -0.3, 0.4, -0.5, -0.6, 0.7];
     let velocities = [1.0, 0.0, 0.0, 0.0, 20.0, 0.0, 0.0, 0.0, -0.5];
     env.reset_to(1, &positions, &velocities).unwrap();
     assert_eq!(env.state(1), (&positions[..], &velocities[..]));
     assert_eq!(env.observation(1)[..2], [1.3, 0.1]);
-    assert_eq!(env.observation(1)[12], 10.0, "shown velocities are cut");
+    assert_eq!(env.observation(1)[12], 10.0, "velocities are clipped in observations");
     env.step(&[1], &actions(robot("walker2d"), &[vec![0.0; 6]])).unwrap();
     assert!(env.state(1).0[0] > 3.0);
 
-    refused(env.reset_to(2, &positions, &velocities), "environment 2 does not exist");
-    refused(env.reset_to(0, &positions[1..], &velocities), "was given 8 and 9");
-    refused(env.reset_to(0, &[f64::NAN; 9], &velocities), "a number that is not finite");
+    rejected(env.reset_to(2, &positions, &velocities), "environment 2");
+    rejected(env.reset_to(0, &positions[1..], &velocities), "got 8 and 9 numbers");
+    rejected(env.reset_to(0, &[f64::NAN; 9], &velocities), "a number that is not finite");
 }
 
-/// MuJoCo puts such a robot back to its start, and Gymnasium goes on.
+/// MuJoCo resets such a robot, and Gymnasium continues.
 #[test]
-fn a_simulation_that_diverges_ends_alone() {
+fn a_diverging_simulation_ends_only_its_own_episode() {
     for robot in Robot::all() {
         let mut env = open(robot, &simulation(100), 3).unwrap();
         let mut alone = open(robot, &simulation(100), 1).unwrap();
@@ -177,16 +177,16 @@ fn a_simulation_that_diverges_ends_alone() {
         let EnvError::Partly { failures, steps } = error else { panic!("{error}") };
         assert_eq!(failures.iter().map(|failure| failure.env).collect::<Vec<_>>(), [1]);
 
-        // The others took their step, and are told what it led to.
+        // The other environments took their step and return its result.
         let step = alone.step(&[0], &all(1)).unwrap()[0];
         assert_eq!(steps.iter().map(|(env, _)| *env).collect::<Vec<_>>(), [0, 2]);
         assert_eq!(steps[1].1, step);
         assert_eq!(env.reward(2) as f32, step.reward);
         assert_eq!(observation(&env, 2), observation(&alone, 0));
-        refused(env.step(&[0, 1], &all(2)), "environment 1 has no active episode");
+        rejected(env.step(&[0, 1], &all(2)), "environment 1 has no active episode");
         env.step(&[0, 2], &all(2)).unwrap();
         env.reset(&[1], &[2]).unwrap();
         env.step(&[1], &all(1)).unwrap();
-        assert_eq!(observation(&env, 1), observation(&alone, 0), "nothing is left of it");
+        assert_eq!(observation(&env, 1), observation(&alone, 0), "no state of it remains");
     }
 }

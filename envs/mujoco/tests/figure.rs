@@ -1,4 +1,4 @@
-//! A figure's capsules against those of MuJoCo's own kinematics.
+//! Comparison of a figure's capsules with MuJoCo's kinematics.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ fn robot(name: &str) -> &'static Robot {
     Robot::named(name).unwrap()
 }
 
-/// MuJoCo turns by quaternions, we by angles. The largest difference seen is 2e-15.
+/// MuJoCo rotates by quaternions, and our code by angles. The largest difference seen is 2e-15.
 const TOLERANCE: f64 = 1e-12;
 
 #[track_caller]
@@ -34,7 +34,7 @@ fn check(robot: &'static Robot, revision: Revision) {
         assert_eq!(ours.len() * 5, theirs.len());
         for (capsule, theirs) in ours.iter().zip(theirs.chunks_exact(5)) {
             let mut ends = capsule.ends;
-            // Which end is the first is left to MuJoCo.
+            // The order of the two ends is up to MuJoCo.
             if (ends[0][0] - theirs[0]).abs() + (ends[0][1] - theirs[1]).abs() > TOLERANCE {
                 ends.reverse();
             }
@@ -49,7 +49,7 @@ fn check(robot: &'static Robot, revision: Revision) {
 }
 
 #[test]
-fn limbs_are_where_mujoco_has_them() {
+fn limb_positions_equal_mujoco() {
     for robot in [robot("halfcheetah"), robot("hopper"), robot("walker2d")] {
         check(robot, Revision::V4);
     }

@@ -1,7 +1,7 @@
-//! Step by step against Gymnasium: the same starts, observations, rewards and ends.
+//! Step-by-step comparison with Gymnasium: starts, observations, rewards and ends of episodes.
 //!
-//! Gymnasium runs in a process of its own, with the same library file. The tolerance is zero:
-//! the largest difference of all numbers compared is printed, and it is 0.
+//! Gymnasium runs in its own process, with the same library file. The tolerance is zero. The tests
+//! print the largest difference of all numbers, which is 0.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,7 @@ fn robot(name: &str) -> &'static Robot {
 /// Gymnasium's own limit.
 const MAX_STEPS: u32 = 1000;
 
-/// An environment here, and the same in Gymnasium.
+/// An environment of this crate and the same environment in Gymnasium.
 struct Pair {
     ours: MujocoVectorEnv,
     theirs: Gymnasium,
@@ -49,7 +49,7 @@ impl Pair {
         self.compare(&theirs);
     }
 
-    /// Takes an action here and there; the answer is how it ended.
+    /// Takes an action in both environments and returns the outcome.
     #[track_caller]
     fn step(&mut self, action: &[f32]) -> Option<Outcome> {
         let actions = Actions::Continuous { width: action.len(), values: action.to_vec() };
@@ -67,7 +67,7 @@ impl Pair {
         outcome
     }
 
-    /// Compares the observation, and after a step the reward.
+    /// Compares the observation, and the reward after a step.
     #[track_caller]
     fn compare(&mut self, theirs: &[f64]) {
         let ours = [self.ours.observation(0), &[self.ours.reward(0)]].concat();
@@ -79,12 +79,13 @@ impl Pair {
     }
 }
 
-/// A command with these numbers, in the fewest digits that are read back to the bit.
+/// A command with these numbers, in the fewest digits that round-trip.
 fn line(command: &str, numbers: impl IntoIterator<Item = f64>) -> String {
     numbers.into_iter().fold(command.into(), |line, number| format!("{line} {number:?}"))
 }
 
-/// Some beyond the motors' bound, where the reward pays for more than the motor does.
+/// A random action. Some numbers exceed the motors' bounds, where the cost is still for the given
+/// number.
 fn action(robot: &'static Robot, generator: &mut Generator) -> Vec<f32> {
     (0..robot.action_width()).map(|_| generator.random_range(-1.5..1.5)).collect()
 }
@@ -113,38 +114,39 @@ fn check_play(robot: &'static Robot, revision: Revision) {
 }
 
 #[test]
-fn half_cheetah_v4_plays_as_gymnasiums() {
+fn half_cheetah_v4_equals_gymnasium() {
     check_play(robot("halfcheetah"), Revision::V4);
 }
 
 #[test]
-fn half_cheetah_v5_plays_as_gymnasiums() {
+fn half_cheetah_v5_equals_gymnasium() {
     check_play(robot("halfcheetah"), Revision::V5);
 }
 
 #[test]
-fn hopper_v4_plays_as_gymnasiums() {
+fn hopper_v4_equals_gymnasium() {
     check_play(robot("hopper"), Revision::V4);
 }
 
 #[test]
-fn hopper_v5_plays_as_gymnasiums() {
+fn hopper_v5_equals_gymnasium() {
     check_play(robot("hopper"), Revision::V5);
 }
 
 #[test]
-fn walker2d_v4_plays_as_gymnasiums() {
+fn walker2d_v4_equals_gymnasium() {
     check_play(robot("walker2d"), Revision::V4);
 }
 
 #[test]
-fn walker2d_v5_plays_as_gymnasiums() {
+fn walker2d_v5_equals_gymnasium() {
     check_play(robot("walker2d"), Revision::V5);
 }
 
-/// 300 seeds of each: HalfCheetah's draw 2,700 normal numbers, from nearly every layer.
+/// 300 seeds for each robot. HalfCheetah samples 2,700 normal numbers, which cover nearly every layer
+/// of the ziggurat.
 #[test]
-fn a_seed_is_gymnasiums_episode() {
+fn episodes_of_equal_seeds_start_like_gymnasium() {
     for robot in Robot::all() {
         let mut pair = Pair::new(robot, Revision::V5);
         (0..298).for_each(|seed| pair.reset(seed));
@@ -153,9 +155,9 @@ fn a_seed_is_gymnasiums_episode() {
     }
 }
 
-/// In the air, at speed and turned, so that landings, falls and cut velocities come.
+/// The states are in the air, rotated and fast, so landings, falls and clipped velocities occur.
 #[test]
-fn any_state_goes_on_as_gymnasiums() {
+fn random_states_evolve_like_gymnasium() {
     let mut generator = generator(6, "states");
     for (robot, revision) in [
         (robot("halfcheetah"), Revision::V4),
@@ -179,6 +181,6 @@ fn any_state_goes_on_as_gymnasiums() {
                 }
             }
         }
-        assert!(cut > 0, "{robot}: some velocities are beyond what is shown");
+        assert!(cut > 0, "{robot}: some velocities are clipped in observations");
     }
 }

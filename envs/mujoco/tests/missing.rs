@@ -1,5 +1,5 @@
-//! What is said when something is missing: each case in a child process, since the loaded
-//! library and the current folder belong to the process.
+//! Errors about missing requirements. Each case uses a child process, because the loaded library and
+//! the current directory are global to a process.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,25 +15,26 @@ fn robot(name: &str) -> &'static Robot {
     Robot::named(name).unwrap()
 }
 
-/// Set in the child.
+/// Variable that is set in the child process.
 const CHILD: &str = "OVERTONE_MISSING_CHILD";
 const LIBRARY: &str =
     if cfg!(target_os = "macos") { "libmujoco.3.17.0.dylib" } else { "libmujoco.so.3.17.0" };
 
-/// What the child does; alone it does nothing.
+/// The code of the child process.
 #[test]
-#[ignore = "the other process of a test; alone it does nothing"]
+#[ignore = "the child process of another test"]
 fn child() {
     if std::env::var_os(CHILD).is_some() {
         match open(robot("halfcheetah"), &RobotSimulation::d4rl(), 1) {
-            Ok(_) => println!("said: all there"),
-            Err(error) => println!("said: {error}"),
+            Ok(_) => println!("result: complete"),
+            Err(error) => println!("result: {error}"),
         }
     }
 }
 
-/// What is said in `folder`, with these packages instead of a virtual environment's.
-fn said(folder: &Path, site_packages: Option<&Path>) -> String {
+/// The result of opening an environment in `folder`, with these packages instead of a virtual
+/// environment.
+fn result(folder: &Path, site_packages: Option<&Path>) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "child", "--nocapture", "--ignored"])
@@ -46,11 +47,11 @@ fn said(folder: &Path, site_packages: Option<&Path>) -> String {
     }
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().find_map(|line| line.split_once("said: ")).map(|(_, said)| said);
-    line.unwrap_or_else(|| panic!("the child said nothing: {text}")).to_owned()
+    let line = text.lines().find_map(|line| line.split_once("result: ")).map(|(_, result)| result);
+    line.unwrap_or_else(|| panic!("the child printed no result: {text}")).to_owned()
 }
 
-/// Packages with `mujoco/NAME`.
+/// A directory of packages with the file `mujoco/NAME`.
 fn packages_with(name: &str, bytes: &[u8]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("mujoco")).unwrap();
@@ -60,41 +61,41 @@ fn packages_with(name: &str, bytes: &[u8]) -> TempDir {
 
 #[track_caller]
 fn check(site_packages: &Path, expected: &str) {
-    let said = said(site_packages, Some(site_packages));
-    assert!(said.contains(expected) && said.contains("`just setup`"), "{said}");
+    let error = result(site_packages, Some(site_packages));
+    assert!(error.contains(expected) && error.contains("`just setup`"), "{error}");
 }
 
 #[test]
-fn here_nothing_is_missing_and_nothing_is_written() {
-    assert_eq!(said(Path::new(env!("CARGO_MANIFEST_DIR")), None), "all there");
-    // HalfCheetah's model makes MuJoCo warn, and a warning could leave a file behind.
+fn in_the_project_nothing_is_missing_and_nothing_is_written() {
+    assert_eq!(result(Path::new(env!("CARGO_MANIFEST_DIR")), None), "complete");
+    // HalfCheetah's model causes a warning of MuJoCo, which could write a file.
     let empty = tempfile::tempdir().unwrap();
-    assert_eq!(said(empty.path(), Some(&packages().unwrap())), "all there");
+    assert_eq!(result(empty.path(), Some(&packages().unwrap())), "complete");
     assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0);
 }
 
 #[test]
-fn without_packages_the_setup_is_named() {
+fn without_packages_the_error_names_the_setup() {
     let folder = tempfile::tempdir().unwrap();
-    let said = said(folder.path(), None);
-    assert!(said.starts_with("no `.venv`") && said.contains("`just setup`"), "{said}");
+    let error = result(folder.path(), None);
+    assert!(error.starts_with("no `.venv`") && error.contains("`just setup`"), "{error}");
 }
 
 #[test]
-fn a_virtual_environment_without_mujoco_is_named() {
+fn the_error_names_a_virtual_environment_without_mujoco() {
     let folder = tempfile::tempdir().unwrap();
     let site_packages = folder.path().join(".venv/lib/python3.10/site-packages");
     fs::create_dir_all(&site_packages).unwrap();
     fs::write(folder.path().join(".venv/pyvenv.cfg"), "").unwrap();
     let below = folder.path().join("below");
     fs::create_dir(&below).unwrap();
-    let said = said(&below, None);
-    assert!(said.starts_with("MuJoCo's library is missing (`"), "{said}");
-    assert!(said.contains("python3.10/site-packages/mujoco"), "{said}");
+    let error = result(&below, None);
+    assert!(error.starts_with("MuJoCo's library is missing (`"), "{error}");
+    assert!(error.contains("python3.10/site-packages/mujoco"), "{error}");
 }
 
 #[test]
-fn missing_and_other_libraries_are_named() {
+fn the_error_names_missing_and_other_libraries() {
     let none = packages_with("__init__.py", b"");
     check(none.path(), &format!("mujoco/{LIBRARY}"));
     let other = packages_with("libmujoco.so.3.3.0", b"");
@@ -104,7 +105,7 @@ fn missing_and_other_libraries_are_named() {
 }
 
 #[test]
-fn missing_and_other_models_are_named() {
+fn the_error_names_missing_and_other_models() {
     let folder = tempfile::tempdir().unwrap();
     let real = packages().unwrap();
     symlink(real.join("mujoco"), folder.path().join("mujoco")).unwrap();
@@ -114,5 +115,5 @@ fn missing_and_other_models_are_named() {
     let (hopper, cheetah) =
         (real.join(assets).join("hopper.xml"), folder.path().join(assets).join("half_cheetah.xml"));
     fs::copy(hopper, cheetah).unwrap();
-    check(folder.path(), "half_cheetah.xml` has 6 positions, 9 were expected");
+    check(folder.path(), "half_cheetah.xml` has 6 positions, expected 9");
 }

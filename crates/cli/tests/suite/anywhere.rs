@@ -90,8 +90,8 @@ fn starter_sets_come_with_an_installed_package() {
     let trained = run(line);
     succeeds(&trained);
     let path = package.join("starter/mujoco/hopper_switching.hdf5");
-    let line = format!("the starter set in {}", path.display());
-    assert!(trained.stdout.contains(&line), "{}", trained.stdout);
+    let announced = format!("the starter set in {}", path.display());
+    assert!(trained.stdout.contains(&announced), "{}", trained.stdout);
 
     // Downloads go to the user's cache, and have priority over starter sets.
     let published = desk.path("home/.cache/overtone/published/d4rl");

@@ -147,7 +147,7 @@ fn a_protocol_other_than_training_has_its_own_report() {
     let scores = fs::read_to_string(run.join("report-scores.csv")).unwrap();
     assert_eq!(scores.lines().count(), 8, "every one of them is on the page: {scores}");
     let page = fs::read_to_string(run.join("report.md")).unwrap();
-    let largest = "This is the largest evaluation, evaluation-n2.json; others are evaluation.json \
+    let largest = "This is the largest evaluation, evaluation-n2.json. Others: evaluation.json \
                    (1 episodes), evaluation-seed2.json (1 episodes).";
     assert!(page.contains(largest), "{page}");
 }
@@ -288,7 +288,7 @@ fn a_temperature_is_chosen_after_training() {
     desk.succeeds("report video=false");
     let page = fs::read_to_string(run.join("report.md")).unwrap();
     let headings =
-        ["## Chosen ways to play", "matched (temperature chosen)", "matched (temperature 2.0)"];
+        ["## Chosen acting modes", "matched (temperature chosen)", "matched (temperature 2.0)"];
     headings.iter().for_each(|part| assert!(page.contains(part), "no {part} in {page}"));
 
     fs::write(acting_of(&run), "{}").unwrap();
@@ -520,7 +520,7 @@ fn a_quantile_is_chosen_after_training() {
     desk.refuses("evaluate rollouts return_quantile=high");
     desk.succeeds("report video=false");
     let page = fs::read_to_string(run.join("report.md")).unwrap();
-    let headings = ["## Chosen ways to play", "return quantile 0.9", "return quantile 0.5"];
+    let headings = ["## Chosen acting modes", "return quantile 0.9", "return quantile 0.5"];
     headings.iter().for_each(|part| assert!(page.contains(part), "no {part} in {page}"));
 }
 

@@ -79,7 +79,7 @@ fn a_run_without_an_evaluation_has_a_page_and_no_video() {
     let run = desk.only_run("runs");
     desk.succeeds("report out=pages name=page replications=200");
     let html = fs::read_to_string(desk.path("pages/page.html")).unwrap();
-    assert!(html.contains("No evaluation was found"), "{html}");
+    assert!(html.contains("No evaluation found"), "{html}");
     assert!(!names(&run).contains(&"video.gif".to_owned()));
 }
 

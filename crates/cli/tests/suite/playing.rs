@@ -165,7 +165,7 @@ fn both_protocols_stand_side_by_side() {
     ];
     assert_eq!(settings(&released["differences"]), expected);
     for part in [
-        "played as recorded and trained: no setting differs",
+        "no setting differs from the recorded data and training",
         "  simulation.sticky_probability 0, trained with 0.25: the emulator repeats",
         "  target_return 90, trained with ",
         "All protocols",
@@ -227,7 +227,7 @@ fn the_ablation_of_a_protocol_has_the_effect_of_each_setting() {
     assert!((difference - (mean(&nine) - mean(&played))).abs() < 1e-9, "{row}");
     let page = fs::read_to_string(run.join("protocol-ablation.md")).unwrap();
     for text in [&page, &stdout] {
-        for part in ["same, not played", "double reset together", "95 % percentile interval"] {
+        for part in ["same, not evaluated", "double reset together", "95 % percentile interval"] {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
     }

@@ -2,19 +2,9 @@
 //!
 //! `UPDATE_SENTENCES=1 cargo test … reference_pages` writes them again.
 
-use std::{env, fs, path::Path};
+use overtone_testkit::sentences;
 
 use crate::desk::{Desk, project};
-
-/// Compares a page with the file, or writes it in an update.
-#[track_caller]
-fn check(page: &str, path: &Path) {
-    if env::var_os("UPDATE_SENTENCES").is_some() {
-        fs::write(path, page).unwrap();
-    }
-    let there = fs::read_to_string(path).unwrap_or_default();
-    assert!(there == page, "{} is not current: UPDATE_SENTENCES=1 writes it", path.display());
-}
 
 /// The commands below `command`, by its help.
 fn subcommands(help: &str) -> Vec<String> {
@@ -44,7 +34,7 @@ fn the_page_of_commands_is_current() {
                     The settings of `overtone train` are in [settings.md](settings.md).\n"
         .to_owned();
     describe(&Desk::new(), "", &mut page);
-    check(&page, &project().join("docs/commands.md"));
+    sentences::check_file(&page, &project().join("docs/commands.md"));
 }
 
 #[test]
@@ -79,7 +69,7 @@ fn the_page_of_settings_is_current() {
         let words: Vec<String> = words.split(' ').map(|word| format!("`{word}`")).collect();
         page += &format!("| `{}` | {} |\n", choice.trim_end_matches(':'), words.join(" "));
     }
-    check(&page, &project().join("docs/settings.md"));
+    sentences::check_file(&page, &project().join("docs/settings.md"));
 }
 
 /// The lines that begin with two spaces, each with the lines that are indented below it.

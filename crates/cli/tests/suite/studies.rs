@@ -69,7 +69,10 @@ fn a_study_is_carried_out_compared_and_grows() {
     let page = fs::read_to_string(desk.path("runs/studies/heads/report.md")).unwrap();
     assert!(page.starts_with("# Study heads: 2 seeds, no comparison\n"), "{page}");
     assert!(page.contains("### Last checkpoints: 2 seeds, no comparison"), "{page}");
-    assert!(page.contains("### Played by the matched protocol: 2 seeds, no comparison"), "{page}");
+    assert!(
+        page.contains("### Evaluated with the matched protocol: 2 seeds, no comparison"),
+        "{page}"
+    );
 
     // Finished runs are not repeated, and more seeds are more runs.
     let again = desk.succeeds(&format!("study run {words} seed=1..2"));
@@ -260,7 +263,7 @@ fn a_failing_cell_does_not_stop_the_others() {
     assert_eq!((&states[0]["state"], &states[1]["state"]), (&"failed".into(), &"played".into()));
     assert!(states[0]["error"].as_str().unwrap().contains("p900"), "{current}");
     let page = fs::read_to_string(desk.path("runs/studies/two/report.md")).unwrap();
-    assert!(page.contains("1 of the study's runs were not played yet"), "{page}");
+    assert!(page.contains("1 runs of this study have not been evaluated yet"), "{page}");
 }
 
 #[test]
@@ -335,7 +338,7 @@ fn a_cell_with_other_settings_is_reported() {
     let ended = child.wait_with_output_of();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stdout.contains("2 cells: 1 trained, 1 waiting"), "{ended:?}");
-    assert!(ended.stderr.contains("error: the cell `all_s2` is not done"), "{ended:?}");
+    assert!(ended.stderr.contains("error: the cell `all_s2` is unfinished"), "{ended:?}");
 }
 
 /// As Slurm stops and restarts it.

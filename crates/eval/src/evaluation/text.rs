@@ -10,8 +10,7 @@ use crate::summary::{fixed, spread};
 use crate::table::Table;
 
 impl Evaluation {
-    /// The report for the terminal: a headline, a row for each target, and what the columns
-    /// mean.
+    /// The report as text: a headline, a row for each target, and an explanation of the columns.
     pub fn to_text(&self) -> String {
         let setting = &self.setting;
         let mut text = format!(
@@ -33,7 +32,7 @@ impl Evaluation {
         }
         text += match self.clips() {
             true => {
-                "\nraw: the game's score; clipped: rewards cut to [-1, 1], as the data stores them; "
+                "\nraw: the game's score; clipped: rewards clipped to [-1, 1], as stored in the data; "
             }
             false => "\nraw: the sum of rewards; ",
         };
@@ -46,15 +45,14 @@ impl Evaluation {
         }
         if let Some(smoothness) = self.targets.iter().find_map(|target| target.smoothness) {
             text += &format!(
-                "smoothness: of every distribution played from, {} bins in {} on a ring, all \
-                 steps of a target pooled; the L² metric of the Fourier head's paper (σ = 1 to \
-                 100), lower is smoother\n",
+                "smoothness: the L² metric of the Fourier head paper (σ = 1 to 100) for {} bins in \
+                 {} on a ring, pooled over all steps of a target; lower is smoother\n",
                 smoothness.n_bins,
                 smoothness.order.describe()
             );
         }
         text += &format!(
-            "{} steps of up to {} at once in {:.1} s: {:.0} steps/s; seed {}\n",
+            "{} steps, up to {} in parallel, in {:.1} s: {:.0} steps/s; seed {}\n",
             self.steps,
             n_episodes(self.parallel_episodes),
             self.wall_seconds,
@@ -62,15 +60,15 @@ impl Evaluation {
             self.seed
         );
         text + &format!(
-            "of that time a policy acted {:.0} % and waited for environments {:.0} %; on average \
-             {:.0} % of the places in the batch were taken\n",
+            "time: {:.0} % policy, {:.0} % waiting for environments; average batch occupancy \
+             {:.0} %\n",
             100.0 * self.pace.acting,
             100.0 * self.pace.waiting,
             100.0 * self.pace.full
         )
     }
 
-    /// Whether rewards cut to [-1, 1] mean anything here.
+    /// Whether the task uses clipped rewards.
     fn clips(&self) -> bool {
         self.setting.task.return_units == ReturnUnits::Clipped
     }
@@ -103,7 +101,7 @@ impl Evaluation {
             row.extend([
                 with_spread(&target.length, 0),
                 target.normalized.as_ref().map_or("-".into(), |summary| with_spread(summary, 2)),
-                target.smoothness.map_or("-".into(), |played| spread(played.mean, played.sd, 4)),
+                target.smoothness.map_or("-".into(), |found| spread(found.mean, found.sd, 4)),
             ]);
             table.row(row);
         }
@@ -111,18 +109,21 @@ impl Evaluation {
     }
 }
 
-/// Which settings are played otherwise than trained, and what follows: a line for each.
+/// A line for each setting that differs from training, with its consequence.
 pub fn describe_differences(differences: &[Difference]) -> String {
     match differences {
-        [] => "played as recorded and trained: no setting differs\n".into(),
+        [] => "no setting differs from the recorded data and training\n".into(),
         differences => {
             let lines = differences.iter().map(|difference| format!("  {difference}\n"));
-            format!("played otherwise than recorded and trained:\n{}", lines.collect::<String>())
+            format!(
+                "differences from the recorded data and training:\n{}",
+                lines.collect::<String>()
+            )
         }
     }
 }
 
-/// How an episode ended, in a word.
+/// The outcome of an episode as a word.
 pub fn ended(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Terminated => "terminated",

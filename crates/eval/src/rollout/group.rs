@@ -1,4 +1,4 @@
-//! A group of environments in a thread of its own, and the slots that play in it.
+//! A group of environments with its own thread, and the slots of the group.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
@@ -17,49 +17,49 @@ pub(super) struct Work {
     pub actions: Actions,
 }
 
-/// What a group's thread is asked to do.
+/// Work for the thread of a group: environments to reset and actions to take.
 struct Order {
     reset: Vec<usize>,
     seeds: Vec<u64>,
     work: Vec<Work>,
 }
 
-/// What came of an order.
+/// The result of an order.
 pub(super) struct Seen {
-    /// Each environment that took an action, and what it led to.
+    /// Each environment that took an action, and its step.
     pub steps: Vec<(usize, Step)>,
     /// The environments that failed.
     pub failed: Vec<Failed>,
-    /// The environments that wait for an action, ascending.
+    /// The environments that need an action, in ascending order.
     pub acting: Vec<usize>,
     /// Observations of `acting`.
     pub rows: Rows,
-    /// How long it took.
+    /// Duration of the order.
     pub seconds: f64,
 }
 
 /// An environment that failed.
 pub(super) struct Failed {
     pub env: usize,
-    /// What its simulator said.
+    /// The simulator's error in one line.
     pub reason: String,
 }
 
-/// One group: its thread owns the environments until the rollout ends.
+/// A group of environments. Its thread owns the environments until the rollout ends.
 pub(super) struct Group {
     slots: Vec<Option<Slot>>,
     /// Number of environments in the groups before this one.
     first_agent: usize,
-    /// Environments whose next episode has not begun.
+    /// Environments whose next episode has not started.
     to_reset: Vec<usize>,
     orders: Sender<Order>,
     answers: Receiver<Result<Seen, EnvError>>,
-    /// Whether an order is under way.
+    /// Whether an order is in progress.
     busy: bool,
 }
 
 impl Group {
-    /// Starts the thread; it ends when the group is dropped.
+    /// Starts the thread, which ends when the group is dropped.
     pub fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         env: &'scope mut dyn VectorEnv,
@@ -83,7 +83,7 @@ impl Group {
         self.slots.len()
     }
 
-    /// Gives `env` its next episode, or none.
+    /// Assigns the next episode to `env`; `None` if the queue is empty.
     pub fn begin(&mut self, env: usize, slot: Option<Slot>) {
         if slot.is_some() {
             self.to_reset.push(env);
@@ -96,13 +96,13 @@ impl Group {
         self.slots[env].as_mut()
     }
 
-    /// Those of `envs` in which `player` plays.
+    /// The environments in `envs` whose episodes belong to `player`.
     pub fn envs_of(&self, player: usize, envs: &[usize]) -> Vec<usize> {
         let plays = |&env: &usize| self.slots[env].as_ref().is_some_and(|s| s.player == player);
         envs.iter().copied().filter(plays).collect()
     }
 
-    /// What the agents in `envs` are told, and the numbers of their episodes.
+    /// The turns of the agents in `envs`, and the numbers of their episodes.
     pub fn turns(&self, envs: &[usize]) -> (Vec<Turn>, Vec<usize>) {
         let slot = |&env: &usize| self.slots[env].as_ref().map(|slot| (env, slot));
         let of_slot =
@@ -110,10 +110,10 @@ impl Group {
         envs.iter().filter_map(slot).map(of_slot).unzip()
     }
 
-    /// Lets the thread begin the episodes that are due and take these actions.
+    /// Sends the assigned resets and these actions to the thread.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread has ended.
     pub fn send(&mut self, work: Vec<Work>) -> Result<(), RolloutError> {
         let reset = std::mem::take(&mut self.to_reset);
         let of_slot = |&env: &usize| self.slots[env].as_ref().map(|slot| slot.episode.seed);
@@ -125,7 +125,7 @@ impl Group {
         Ok(())
     }
 
-    /// Waits for what came of the last order; `None` when there was none.
+    /// Waits for the result of the last order; `None` if there was no order.
     ///
     /// # Errors
     /// When the environments failed.
@@ -161,10 +161,10 @@ fn carry_out(env: &mut dyn VectorEnv, order: Order) -> Result<Seen, EnvError> {
     Ok(Seen { steps, failed, acting, rows, seconds: start.elapsed().as_secs_f64() })
 }
 
-/// Where single environments failed, notes them and keeps the steps of the others.
+/// Records the failures of single environments and keeps the steps of the others.
 ///
 /// # Errors
-/// With `error`, where it is another.
+/// Returns `error` if it is not [`EnvError::Partly`].
 fn keep_others(
     error: EnvError,
     steps: &mut Vec<(usize, Step)>,
@@ -179,14 +179,14 @@ fn keep_others(
     Ok(())
 }
 
-/// An error and its causes, in one line.
+/// An error and its causes on one line.
 fn one_line(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let words: Vec<String> = causes.map(|cause| cause.to_string().replace('\n', " ")).collect();
     words.join(": ")
 }
 
-/// Observations, row by row.
+/// Rows of observations.
 #[derive(Clone, Debug)]
 pub struct Rows {
     /// Numbers in a row.
@@ -201,7 +201,7 @@ enum Values {
 }
 
 impl Rows {
-    /// These rows of `all`, each of `size` numbers.
+    /// A copy of these rows of `all`, each with `size` values.
     pub fn gather(all: Observations<'_>, size: usize, rows: &[usize]) -> Self {
         let values = match all {
             Observations::Pixels(all) => Values::Pixels(gather(all, size, rows)),
@@ -210,14 +210,14 @@ impl Rows {
         Self { size, values }
     }
 
-    /// Of rows that belong to `envs` (ascending) those that belong to `some` of them.
+    /// The rows for `some` environments, where the rows of `self` belong to `envs` (ascending).
     pub(super) fn of(&self, envs: &[usize], some: &[usize]) -> Self {
         let place = |env: &usize| envs.binary_search(env).ok();
         let places: Vec<usize> = some.iter().filter_map(place).collect();
         Self::gather(self.view(), self.size, &places)
     }
 
-    /// All of them, in this order.
+    /// A view of all rows.
     pub fn view(&self) -> Observations<'_> {
         match &self.values {
             Values::Pixels(rows) => Observations::Pixels(rows),

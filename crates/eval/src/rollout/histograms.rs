@@ -1,12 +1,12 @@
-//! Histograms of the continuous actions that were taken.
+//! Histograms of continuous actions.
 
 use overtone_core::{ActionSpace, Actions};
 use serde::{Deserialize, Serialize};
 
-/// Bins of each action dimension, equally wide from its lower to its upper bound.
+/// Number of bins of each action dimension. They have equal width between the two bounds.
 pub const BINS: usize = 20;
 
-/// How often each action dimension took which values, counted for each episode.
+/// Histograms of each action dimension for each episode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActionHistograms {
@@ -14,13 +14,13 @@ pub struct ActionHistograms {
     pub low: Vec<f32>,
     /// Upper bound of each dimension.
     pub high: Vec<f32>,
-    /// Counts, `[episodes, dimensions · BINS]`, one row for each episode of
+    /// Counts, `[episodes, dimensions · BINS]`, with a row for each episode of
     /// [`Rollout::episodes`](super::Rollout::episodes).
     pub counts: Vec<Vec<u64>>,
 }
 
 impl ActionHistograms {
-    /// Empty histograms; `None` for discrete actions and for those without finite bounds.
+    /// Empty histograms; `None` for discrete actions and for actions without finite bounds.
     pub(super) fn new(space: &ActionSpace, episodes: usize) -> Option<Self> {
         let ActionSpace::Continuous { low, high } = space else { return None };
         let bounded =
@@ -32,8 +32,8 @@ impl ActionHistograms {
         })
     }
 
-    /// Counts one batch; row `i` of `actions` belongs to episode `episodes[i]`. A value beyond a
-    /// bound counts in the outermost bin, since the environment clips it.
+    /// Counts one batch. Row `i` of `actions` belongs to episode `episodes[i]`. A value outside the
+    /// bounds counts in the outermost bin, because the environment clips it.
     pub(super) fn add(&mut self, actions: &Actions, episodes: &[usize]) {
         let Actions::Continuous { width, values } = actions else { return };
         if *width != self.low.len() {
@@ -50,8 +50,8 @@ impl ActionHistograms {
         }
     }
 
-    /// The share of each bin in all actions of some episodes, `[dimensions, BINS]`; `None`
-    /// without an action.
+    /// The fraction of actions in each bin over some episodes, `[dimensions, BINS]`; `None` if there
+    /// are no actions.
     pub fn shares(&self, episodes: std::ops::Range<usize>) -> Option<Vec<Vec<f64>>> {
         let mut sums = vec![0_u64; self.low.len() * BINS];
         for counts in &self.counts[episodes] {
@@ -71,7 +71,8 @@ mod tests {
     fn values_are_counted_in_their_bins_and_episodes() {
         let space = ActionSpace::Continuous { low: vec![-1.0, 0.0], high: vec![1.0, 4.0] };
         let mut histograms = ActionHistograms::new(&space, 3).unwrap();
-        // Bins of 0.1 and of 0.2: 0.05 is in bin 10 of the first, 4 in the last of the second.
+        // Bin widths are 0.1 and 0.2: 0.05 is in bin 10 of the first dimension, and 4 is in the last
+        // bin of the second.
         let values = vec![0.05, 4.0, -1.0, 0.3, -7.0, 9.0];
         histograms.add(&Actions::Continuous { width: 2, values }, &[2, 0, 2]);
         let shares = histograms.shares(0..3).unwrap();

@@ -1,33 +1,33 @@
-//! Where the time of a rollout went.
+//! Breakdown of a rollout's time.
 
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-/// Where the time of a rollout went, all players together.
+/// Breakdown of a rollout's time over all players.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
     /// Actions per second.
     pub steps_per_second: f64,
-    /// Share of the time in which a policy acted.
+    /// Fraction of the time in which a policy acted.
     pub acting: f64,
-    /// Share of the time in which no policy acted because it waited for environments.
+    /// Fraction of the time in which all policies waited for environments.
     pub waiting: f64,
-    /// Time in which a group of environments stepped or reset, summed over groups, as a
-    /// share of the whole; where it overlaps with `acting`, they add up to more than 1.
+    /// Time in which groups of environments stepped or reset, summed over groups, as a fraction of
+    /// the total. It can overlap with `acting`, so their sum can exceed 1.
     pub stepping: f64,
-    /// Share of the slots that had an episode under way, averaged over the time.
+    /// Fraction of slots with a running episode, averaged over time.
     pub full: f64,
 }
 
-/// Measures a [`Pace`]; all in seconds.
+/// Measures a [`Pace`]. All values are in seconds.
 pub(super) struct Clock {
     began: Instant,
     acting: f64,
     waiting: f64,
     pub stepping: f64,
-    /// Seconds times episodes under way, until `live_since`.
+    /// Integral of running episodes over seconds, until `live_since`.
     live: f64,
     live_since: Instant,
 }
@@ -38,24 +38,24 @@ impl Clock {
         Self { began, acting: 0.0, waiting: 0.0, stepping: 0.0, live: 0.0, live_since: began }
     }
 
-    /// Times a policy.
+    /// Measures the time of a policy.
     pub fn acting<T>(&mut self, act: impl FnOnce() -> T) -> T {
         timed(&mut self.acting, act)
     }
 
-    /// Times waiting for environments.
+    /// Measures the time of waiting for environments.
     pub fn waiting<T>(&mut self, wait: impl FnOnce() -> T) -> T {
         timed(&mut self.waiting, wait)
     }
 
-    /// Notes that `live` episodes were under way since the last call.
+    /// Records that `live` episodes were running since the last call.
     pub fn live(&mut self, live: usize) {
         let now = Instant::now();
         self.live += live as f64 * (now - self.live_since).as_secs_f64();
         self.live_since = now;
     }
 
-    /// Seconds since the start, and what they went into.
+    /// Seconds since the start, and their breakdown.
     pub fn stop(self, n_slots: usize, steps: u64) -> (f64, Pace) {
         let seconds = self.began.elapsed().as_secs_f64();
         let share = |part: f64| part / seconds.max(1e-9);

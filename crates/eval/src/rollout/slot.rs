@@ -1,4 +1,4 @@
-//! The queue of episodes, and the slots that play them.
+//! The queue of episodes and the slots that run them.
 
 use overtone_core::policy::EpisodeStart;
 use overtone_core::protocol::ReturnUnits;
@@ -6,7 +6,7 @@ use overtone_core::{Outcome, Turn};
 
 use super::{FailedEpisode, Plan, PlayedEpisode, role_seeds};
 
-/// The episodes that no slot plays yet: player by player, target by target.
+/// The episodes that are not assigned to a slot yet, sorted by player and target.
 pub(super) struct Queue<'a> {
     plans: &'a [&'a Plan],
     player: usize,
@@ -34,11 +34,11 @@ impl Iterator for Queue<'_> {
     }
 }
 
-/// One episode under way.
+/// A running episode.
 pub(super) struct Slot {
-    /// Whose episode it is.
+    /// Index of its player.
     pub player: usize,
-    /// Its number in the player's plan: `target_idx · episodes + episode`.
+    /// Number in the player's plan: `target_idx · episodes + episode`.
     pub number: usize,
     pub episode: PlayedEpisode,
     /// The last reward, in the plan's return units.
@@ -73,7 +73,7 @@ impl Slot {
         Turn { agent, reward: self.reward, start }
     }
 
-    /// The episode as one that failed.
+    /// The record of a failed episode.
     pub fn failed(&self, reason: String) -> FailedEpisode {
         let PlayedEpisode { target_return, episode, seed, length, .. } = self.episode;
         FailedEpisode { target_return, episode, seed, length, reason }

@@ -1,11 +1,11 @@
-//! What was played from so far.
+//! Accumulated action distributions.
 
 use overtone_core::Played;
 
 use super::{PlayedDistributions, RolloutError};
 use crate::{Pooled, Smoothness};
 
-/// The distributions that one player played from.
+/// Accumulated action distributions of one player.
 pub(super) struct Tally {
     metric: Smoothness,
     n_actions: usize,
@@ -13,8 +13,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet of distributions such as `played` of so many turns, in `episodes` episodes of an environment
-    /// with actions of these names.
+    /// An empty tally for `episodes` episodes, with the bins of `played` and the environment's
+    /// action names. `turns` is the number of agents, for the error.
     pub fn new(
         played: &Played<'_>,
         turns: usize,
@@ -38,8 +38,7 @@ impl Tally {
         Ok(Self { metric: Smoothness::new(n_bins), n_actions, found })
     }
 
-    /// Adds the distributions of one batch; row `i` belongs to the `i`-th of `numbers`, an
-    /// episode of the plan.
+    /// Adds the distributions of one batch. Row `i` belongs to episode `numbers[i]` of the plan.
     pub fn add(&mut self, played: &Played<'_>, numbers: &[usize]) -> Result<(), RolloutError> {
         let (probs, n_bins) = (played.probs, played.actions.len());
         if n_bins != self.found.actions.len() || probs.len() != numbers.len() * n_bins {

@@ -1,29 +1,29 @@
-//! Scores of all runs and tasks as one number.
+//! Aggregate statistics over all runs and tasks.
 
 use super::{Bootstrap, Estimate, ScoreMatrix, StatisticsError};
 use crate::summary::{interquartile_mean, middle};
 
-/// The four numbers that the paper compares, with their intervals.
+/// The four aggregates of the paper, with their intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aggregates {
-    /// See [`mean()`]: moved by single high tasks.
+    /// [`mean()`], which is sensitive to single tasks with high scores.
     pub mean: Estimate,
-    /// See [`median()`]: blind to half of the tasks.
+    /// [`median()`], which ignores the scores of half of the tasks.
     pub median: Estimate,
-    /// See [`iqm`]: what the paper recommends.
+    /// [`iqm`], which the paper recommends.
     pub iqm: Estimate,
-    /// See [`optimality_gap`]: lower is better.
+    /// [`optimality_gap`]; lower is better.
     pub optimality_gap: Estimate,
-    /// The score from which on more counts no more, in the optimality gap.
+    /// Reference score of the optimality gap. Higher scores do not reduce the gap further.
     pub gamma: f64,
 }
 
 impl Aggregates {
-    /// All four, their intervals from the same draws. `gamma` is in the scores' units: 1, or
-    /// 100 where normalized scores are per cent.
+    /// All four aggregates, with intervals from the same bootstrap samples. `gamma` has the units of
+    /// the scores: 1, or 100 if normalized scores are percentages.
     ///
     /// # Errors
-    /// When the bootstrap cannot be made, or `gamma` is no number.
+    /// When `bootstrap` is invalid or `gamma` is not finite.
     pub fn of(
         scores: &ScoreMatrix,
         gamma: f64,
@@ -49,16 +49,16 @@ pub fn mean(scores: &ScoreMatrix) -> f64 {
     task_means(scores).sum::<f64>() / scores.tasks().len() as f64
 }
 
-/// Median of the task means `x̄_m`, between the middle two for an even number of tasks. Of one
-/// task that is its mean; the median of its runs is in [`Summary`](crate::Summary).
+/// Median of the task means `x̄_m`; the mean of the middle two for an even number of tasks. For one
+/// task this is the mean of its runs. [`Summary`](crate::Summary) has the median of the runs.
 pub fn median(scores: &ScoreMatrix) -> f64 {
     let mut means: Vec<f64> = task_means(scores).collect();
     means.sort_unstable_by(f64::total_cmp);
     middle(&means)
 }
 
-/// Interquartile mean: of all `M·N` scores, pooled and sorted, the `⌊MN/4⌋` lowest and as many
-/// highest are left out, and the mean of the others is taken.
+/// Interquartile mean: the mean of all `M·N` pooled scores without the `⌊MN/4⌋` lowest and the
+/// `⌊MN/4⌋` highest.
 ///
 /// ```
 /// use overtone_eval::statistics::{ScoreMatrix, iqm};
@@ -71,8 +71,8 @@ pub fn iqm(scores: &ScoreMatrix) -> f64 {
     interquartile_mean(&sorted)
 }
 
-/// How far scores fall short of `gamma` on average, `γ − 1/(MN) Σ min(x, γ)`; what is above
-/// `gamma` makes up for nothing.
+/// Average distance of the scores below `gamma`: `γ − 1/(MN) Σ min(x, γ)`. Scores above `gamma` do
+/// not compensate for lower scores.
 pub fn optimality_gap(scores: &ScoreMatrix, gamma: f64) -> f64 {
     let pooled = scores.pooled();
     gamma - pooled.iter().map(|score| score.min(gamma)).sum::<f64>() / pooled.len() as f64
@@ -96,7 +96,7 @@ mod tests {
         // Task means 3, 0, 40.
         assert!((mean(&scores()) - 43.0 / 3.0).abs() < 1e-12);
         assert_eq!(median(&scores()), 3.0);
-        // -2 0 | 1 2 3 5 10 | 20 90: ⌊9/4⌋ = 2 left out at each end; 21 / 5.
+        // -2 0 | 1 2 3 5 10 | 20 90: ⌊9/4⌋ = 2 scores are omitted at each end; 21 / 5.
         assert!((iqm(&scores()) - 4.2).abs() < 1e-12);
         // γ = 4: 1 + 3 + 4 - 2 + 0 + 2 + 4 + 4 + 4 = 20; 4 - 20/9.
         assert!((optimality_gap(&scores(), 4.0) - 16.0 / 9.0).abs() < 1e-12);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn moving_every_score_moves_the_aggregates_alike() {
+    fn aggregates_are_equivariant_to_shift_and_scale() {
         let moved = scores();
         let tasks = moved.tasks().iter().zip(moved.rows());
         let moved = ScoreMatrix::new(

@@ -1,4 +1,4 @@
-//! The stratified bootstrap: how much an estimate would move with other runs.
+//! The stratified bootstrap: the variation of an estimate over other samples of runs.
 
 use overtone_core::seed::{Generator, derive, derive_nth};
 use rand::SeedableRng;
@@ -7,17 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::{ScoreMatrix, StatisticsError};
 
-/// How intervals are made: runs are drawn with replacement within each task, as many as there
-/// are, the estimate is made of what was drawn, and that again and again; the interval lies
-/// between two percentiles of these estimates (Agarwal et al. 2021, section 4.1).
+/// Parameters of the stratified bootstrap (Agarwal et al. 2021, section 4.1).
+///
+/// In each replication, runs are sampled with replacement within each task, and the estimate is
+/// computed for the sample. The number of runs stays the same. The interval lies between two
+/// percentiles of these estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bootstrap {
-    /// How often.
+    /// Number of replications.
     pub replications: usize,
-    /// Share of the estimates inside the interval, such as 0.95.
+    /// Fraction of the estimates inside the interval, such as 0.95.
     pub level: f64,
-    /// Determines what is drawn, on any number of cores.
+    /// Seed of the sampling. The result does not depend on the number of cores.
     pub seed: u64,
 }
 
@@ -35,17 +37,17 @@ pub struct Interval {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
-    /// Its value for the runs there are.
+    /// The value for the given runs.
     pub value: f64,
-    /// Absent where a task has only one run: nothing is known about others.
+    /// The interval. Absent if a task has only one run.
     pub interval: Option<Interval>,
 }
 
-/// What can be drawn again.
+/// Data that the bootstrap can resample.
 pub(super) trait Sample: Clone + Sync {
-    /// Fills `other`, of the same size, with a new draw.
+    /// Fills `other`, which has the same size, with a new sample.
     fn draw(&self, generator: &mut Generator, other: &mut Self);
-    /// Fewest runs of a task.
+    /// Minimum number of runs of a task.
     fn fewest_runs(&self) -> usize;
 }
 
@@ -59,26 +61,27 @@ impl Sample for ScoreMatrix {
     }
 }
 
-/// More would tell no more, and take a computer's memory: a profile has 101 numbers of each.
+/// Maximum number of replications. More would not be more precise but need too much memory: a
+/// profile stores 101 numbers for each.
 const MOST_REPLICATIONS: usize = 1_000_000;
 
 impl Default for Bootstrap {
-    /// 50,000 replications and 95 %, as the paper.
+    /// 50,000 replications and level 95 %, as in the paper.
     fn default() -> Self {
         Self { replications: 50_000, level: 0.95, seed: 0 }
     }
 }
 
 impl Bootstrap {
-    /// The level in per cent, to be read: of 0.57, 57 and not 56.99999999999999.
+    /// The level in percent, rounded for display: 57 for 0.57, not 56.99999999999999.
     pub fn percent(&self) -> f64 {
         (1e8 * self.level).round() / 1e6
     }
 
-    /// Whether intervals can be made so.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// When there are no replications or too many, or `level` is not between 0 and 1.
+    /// When `replications` is 0 or too large, or `level` is not between 0 and 1.
     pub fn check(&self) -> Result<(), StatisticsError> {
         let &Self { replications, level, .. } = self;
         if !(1..=MOST_REPLICATIONS).contains(&replications) {
@@ -93,10 +96,10 @@ impl Bootstrap {
         Ok(())
     }
 
-    /// `statistic` of `scores`, with its interval.
+    /// The value of `statistic` for `scores`, with its interval.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// The same as [`check`](Self::check).
     pub fn estimate(
         &self,
         scores: &ScoreMatrix,
@@ -105,10 +108,10 @@ impl Bootstrap {
         self.estimates(scores, |scores| [statistic(scores)]).map(|[estimate]| estimate)
     }
 
-    /// Several statistics of the same draws, each with its interval.
+    /// Several statistics with intervals from the same samples.
     ///
     /// # Errors
-    /// As [`estimate`](Self::estimate).
+    /// The same as [`estimate`](Self::estimate).
     pub fn estimates<const N: usize>(
         &self,
         scores: &ScoreMatrix,
@@ -121,8 +124,8 @@ impl Bootstrap {
         Ok(std::array::from_fn(|i| Estimate { value: values[i], interval: interval(i) }))
     }
 
-    /// Intervals of the `n` numbers that `statistics` makes of a sample; `None` where a task
-    /// has only one run.
+    /// Intervals of the `n` numbers that `statistics` computes from a sample; `None` if a task has
+    /// only one run.
     pub(super) fn intervals<S: Sample + Send>(
         &self,
         sample: &S,
@@ -135,8 +138,8 @@ impl Bootstrap {
             return Ok(None);
         }
         let seed = derive(seed, "bootstrap");
-        // [replication, statistic]. Each replication has its own seed: the order of the
-        // threads decides nothing.
+        // [replication, statistic]. Each replication has its own seed, so the order of the threads
+        // does not affect the result.
         let mut drawn = vec![0.0; replications * n];
         drawn.par_chunks_mut(n).with_min_len(256).enumerate().for_each_init(
             || sample.clone(),
@@ -156,7 +159,7 @@ impl Bootstrap {
     }
 }
 
-/// The quantile `q` of sorted numbers, on a line between the two nearest.
+/// The quantile `q` of sorted numbers, with linear interpolation.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
     let place = q * (sorted.len() - 1) as f64;
     let below = place.floor() as usize;
@@ -170,7 +173,7 @@ mod tests {
     use crate::statistics::mean;
 
     fn runs(n: usize) -> ScoreMatrix {
-        // 0, 1, 2, 3, 4 again and again: the spread does not depend on n.
+        // 0, 1, 2, 3, 4 repeated, so the spread does not depend on n.
         let scores: Vec<f64> = (0..n).map(|i| (i % 5) as f64).collect();
         ScoreMatrix::one_task("a", &scores).unwrap()
     }
@@ -180,15 +183,15 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_lie_on_lines() {
-        // 0.25 of the way from the first to the last of 3 is half-way to the second.
+    fn quantiles_are_interpolated_linearly() {
+        // The quantile 0.25 of 3 numbers is half-way between the first and the second.
         assert_eq!(quantile(&[1.0, 3.0, 10.0], 0.25), 2.0);
         assert_eq!([0.0, 0.5, 1.0].map(|q| quantile(&[1.0, 3.0, 10.0], q)), [1.0, 3.0, 10.0]);
         assert_eq!(quantile(&[7.0], 0.3), 7.0);
     }
 
     #[test]
-    fn the_interval_of_a_mean_is_that_of_theory() {
+    fn the_interval_of_a_mean_agrees_with_theory() {
         // A mean of 100 scores of variance 2 (0, 1, 2, 3, 4): nearly normal with a standard
         // deviation of √(2/100) = 0.1414, so 2 ± 1.96 · 0.1414.
         let Interval { low, high } = interval(100, Bootstrap::default());
@@ -199,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn more_runs_make_it_narrower() {
+    fn more_runs_make_the_interval_narrower() {
         let width = |n| {
             let Interval { low, high } = interval(n, Bootstrap::default());
             assert!(low <= 2.0 && 2.0 <= high, "the estimate lies inside");
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_alone_decides() {
+    fn the_interval_depends_only_on_the_seed() {
         let seeded = |seed| Bootstrap { replications: 1000, seed, ..Bootstrap::default() };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let alone = pool.install(|| interval(7, seeded(3)));
@@ -228,23 +231,23 @@ mod tests {
     }
 
     #[test]
-    fn impossible_bootstraps_are_refused() {
-        let refused = |replications, level| {
+    fn invalid_parameters_are_rejected() {
+        let error = |replications, level| {
             let bootstrap = Bootstrap { replications, level, seed: 0 };
             bootstrap.estimate(&runs(5), mean).unwrap_err()
         };
         for replications in [0, 1_000_001, usize::MAX] {
-            let error = refused(replications, 0.95);
+            let error = error(replications, 0.95);
             assert!(matches!(error, StatisticsError::Replications { .. }), "{error}");
         }
         for level in [0.0, 1.0, f64::NAN] {
-            let error = refused(10, level);
+            let error = error(10, level);
             assert!(matches!(error, StatisticsError::Level(_)), "{error}");
         }
     }
 
     #[test]
-    fn a_level_is_read_in_per_cent() {
+    fn a_level_is_shown_in_percent() {
         let percent = |level| Bootstrap { level, ..Bootstrap::default() }.percent().to_string();
         assert_eq!([0.57, 0.95, 0.999].map(percent), ["57", "95", "99.9"]);
     }

@@ -1,17 +1,19 @@
-//! How probably one agent's run beats another's.
+//! Probability of improvement of one agent over another.
 
 use overtone_core::seed::Generator;
 
 use super::bootstrap::Sample;
 use super::{Bootstrap, Estimate, ScoreMatrix, StatisticsError};
 
-/// The probability that a run of `x` scores higher than a run of `y` on the same task, averaged
-/// over tasks: `1/M Σ_m U_m/(NK)` with Mann and Whitney's `U_m`, the number of the `N·K` pairs
-/// of runs in which `x` is higher, ties counting half (Agarwal et al. 2021, appendix A.4).
-/// The two may have different numbers of runs.
+/// Probability of improvement: the probability that a run of `x` scores higher than a run of `y` on
+/// the same task, averaged over tasks (Agarwal et al. 2021, appendix A.4).
+///
+/// The formula is `1/M Σ_m U_m/(NK)` with Mann and Whitney's `U_m`: the number of the `N·K` pairs of
+/// runs in which `x` is higher. Ties count as half. The two agents can have different numbers of
+/// runs.
 ///
 /// # Errors
-/// When the tasks are not the same in the same order.
+/// When the tasks or their order differ.
 ///
 /// ```
 /// use overtone_eval::statistics::{ScoreMatrix, probability_of_improvement};
@@ -30,11 +32,11 @@ pub fn probability_of_improvement(
     Ok(of_same_tasks(x, y))
 }
 
-/// [`probability_of_improvement`] with its interval, for which runs of `x` and of `y` are drawn
-/// independently. There is none when either has one run only.
+/// [`probability_of_improvement`] with its interval. Runs of `x` and `y` are resampled independently.
+/// There is no interval if either agent has only one run.
 ///
 /// # Errors
-/// When the tasks differ, or the bootstrap cannot be made.
+/// When the tasks differ or `bootstrap` is invalid.
 pub fn improvement(
     x: &ScoreMatrix,
     y: &ScoreMatrix,
@@ -58,12 +60,12 @@ impl Sample for (ScoreMatrix, ScoreMatrix) {
 }
 
 fn of_same_tasks(x: &ScoreMatrix, y: &ScoreMatrix) -> f64 {
-    let sum: f64 = x.rows().zip(y.rows()).map(|(x, y)| share_of_pairs(x, y)).sum();
+    let sum: f64 = x.rows().zip(y.rows()).map(|(x, y)| fraction_of_pairs(x, y)).sum();
     sum / x.tasks().len() as f64
 }
 
-/// The share of pairs in which `x` is higher, ties as half.
-fn share_of_pairs(x: &[f64], y: &[f64]) -> f64 {
+/// The fraction of pairs in which `x` is higher. Ties count as half.
+fn fraction_of_pairs(x: &[f64], y: &[f64]) -> f64 {
     let mut sorted = y.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let u: f64 = x
@@ -86,18 +88,19 @@ mod tests {
     }
 
     #[test]
-    fn tasks_count_alike() {
-        // a: all 2 · 3 pairs; b: 0 against -0 is a tie, 0 > -1 twice, so (0.5 + 1 + 1) · 2 / 6.
+    fn tasks_have_equal_weights() {
+        // Task a: all 2 · 3 pairs. Task b: 0 and -0 are a tie and 0 > -1 twice, so
+        // (0.5 + 1 + 1) · 2 / 6.
         let x = matrix(&[("a", &[5.0, 6.0]), ("b", &[0.0, 0.0])]);
         let y = matrix(&[("a", &[1.0, 2.0, 3.0]), ("b", &[-0.0, -1.0, -1.0])]);
         let p = probability_of_improvement(&x, &y).unwrap();
         assert!((p - (1.0 + 5.0 / 6.0) / 2.0).abs() < 1e-12, "{p}");
         let other = probability_of_improvement(&y, &x).unwrap();
-        assert!((p + other - 1.0).abs() < 1e-12, "either is higher, or both are by half");
+        assert!((p + other - 1.0).abs() < 1e-12, "the two probabilities sum to 1");
     }
 
     #[test]
-    fn nothing_improves_on_itself() {
+    fn an_agent_does_not_improve_on_itself() {
         let x = matrix(&[("a", &[3.0, 1.0, 1.0, 9.0]), ("b", &[-4.0, 0.0, 2.0, 2.5])]);
         assert_eq!(probability_of_improvement(&x, &x), Ok(0.5));
         let found = improvement(&x, &x, &Bootstrap::default()).unwrap();
@@ -107,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_needs_two_runs_of_either() {
+    fn an_interval_needs_two_runs_of_each_agent() {
         let [one, two] = [&[1.0][..], &[1.0, 2.0]].map(|runs| matrix(&[("a", runs)]));
         let interval = |x, y| improvement(x, y, &Bootstrap::default()).unwrap().interval;
         assert_eq!((interval(&one, &two), interval(&two, &one)), (None, None));
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn other_tasks_are_refused() {
+    fn different_tasks_are_rejected() {
         let [x, y] = ["a", "b"].map(|task| matrix(&[(task, &[1.0, 2.0])]));
         let error = improvement(&x, &y, &Bootstrap::default()).unwrap_err();
         assert_eq!(error.to_string(), "tasks differ: [\"a\"] and [\"b\"]");

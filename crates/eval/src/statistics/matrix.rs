@@ -1,11 +1,11 @@
-//! Scores of runs of tasks.
+//! Scores by task and run.
 
 use overtone_core::seed::Generator;
 use rand::RngExt;
 
 use super::StatisticsError;
 
-/// Finite scores of equally many runs of each of several tasks.
+/// Finite scores of several tasks with the same number of runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoreMatrix {
     tasks: Vec<String>,
@@ -15,11 +15,11 @@ pub struct ScoreMatrix {
 }
 
 impl ScoreMatrix {
-    /// The scores of each task's runs.
+    /// A matrix of the scores of each task's runs.
     ///
     /// # Errors
-    /// When there is no task, a task has no run or other than the first's number of runs, is
-    /// there twice, or a score is not finite.
+    /// When there are no tasks, a task has no runs, the tasks have different numbers of runs, a task
+    /// appears twice, or a score is not finite.
     ///
     /// ```
     /// use overtone_eval::statistics::{ScoreMatrix, mean};
@@ -39,10 +39,10 @@ impl ScoreMatrix {
         Ok(matrix)
     }
 
-    /// The scores of one task's runs.
+    /// A matrix of the scores of one task's runs.
     ///
     /// # Errors
-    /// When there is none, or one is not finite.
+    /// When `runs` is empty or contains a non-finite score.
     pub fn one_task(task: &str, runs: &[f64]) -> Result<Self, StatisticsError> {
         Self::new([(task, runs.to_vec())])
     }
@@ -73,22 +73,22 @@ impl ScoreMatrix {
         &self.tasks
     }
 
-    /// Runs of each task.
+    /// Number of runs of each task.
     pub fn n_runs(&self) -> usize {
         self.n_runs
     }
 
-    /// Each task's runs.
+    /// The scores of each task.
     pub fn rows(&self) -> impl Iterator<Item = &[f64]> {
         self.scores.chunks(self.n_runs)
     }
 
-    /// All scores, task after task.
+    /// All scores, sorted by task.
     pub fn pooled(&self) -> &[f64] {
         &self.scores
     }
 
-    /// Fills `other`, a matrix of the same size, with runs drawn with replacement within each
+    /// Fills `other`, a matrix of the same size, with runs sampled with replacement within each
     /// task.
     pub(super) fn resample(&self, generator: &mut Generator, other: &mut Self) {
         for (from, to) in self.rows().zip(other.scores.chunks_mut(self.n_runs)) {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_matrix_is_refused() {
+    fn invalid_scores_are_rejected() {
         let task = || "b".to_owned();
         let good: (&str, &[f64]) = ("a", &[1.0, 2.0, 3.0]);
         rejected(&[], StatisticsError::NoTask);
@@ -122,7 +122,8 @@ mod tests {
             StatisticsError::NotFinite { task: task(), run: 1, score: f64::NEG_INFINITY };
         rejected(&[good, ("b", &[1.0, f64::NEG_INFINITY, 2.0])], infinite);
         let nan = ScoreMatrix::one_task("b", &[f64::NAN]).unwrap_err();
-        assert_eq!(nan.to_string(), "run 0 of `b` has the score NaN");
+        let expected = "run 0 of `b` has the score NaN, expected a finite number";
+        assert_eq!(nan.to_string(), expected);
     }
 
     #[test]
@@ -138,7 +139,7 @@ mod tests {
             assert!(drawn.scores[3..].iter().all(|score| scores.scores[3..].contains(score)));
             seen.insert(drawn.scores.iter().map(|score| *score as u64).collect::<Vec<_>>());
         }
-        // 27 · 27 equally likely matrices: few of 100 draws meet.
+        // There are 27 · 27 equally likely matrices, so few of 100 samples are equal.
         assert!(seen.len() > 80, "{}", seen.len());
     }
 }

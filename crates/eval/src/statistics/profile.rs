@@ -1,23 +1,23 @@
-//! Performance profiles: the whole distribution of scores, not one number of it.
+//! Performance profiles: the distribution of scores.
 
 use super::{Bootstrap, Estimate, ScoreMatrix, StatisticsError};
 
-/// A point of a profile.
+/// A point of a performance profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProfilePoint {
     /// The threshold.
     pub tau: f64,
-    /// The fraction of runs that score higher, all tasks together; its interval is that of
-    /// this point alone, not of the whole curve.
+    /// The fraction of runs of all tasks with a higher score. The interval is pointwise, not
+    /// simultaneous for the whole curve.
     pub fraction: Estimate,
 }
 
-/// For each threshold the fraction of runs with a higher score,
+/// Performance profile: for each threshold the fraction of runs with a higher score,
 /// `F̂(τ) = 1/(MN) Σ_m Σ_n 1[x[m][n] > τ]` (Agarwal et al. 2021, section 4.2).
-/// Thresholds may come in any order.
+/// Thresholds can be in any order.
 ///
 /// # Errors
-/// When a threshold is no number, or the bootstrap cannot be made.
+/// When a threshold is NaN or `bootstrap` is invalid.
 pub fn performance_profile(
     scores: &ScoreMatrix,
     thresholds: &[f64],
@@ -53,7 +53,7 @@ mod tests {
         let thresholds = [f64::NEG_INFINITY, 0.0, 1.0, 2.0, 3.0, 4.0];
         let profile = performance_profile(&scores, &thresholds, &Bootstrap::default()).unwrap();
         let fractions: Vec<f64> = profile.iter().map(|point| point.fraction.value).collect();
-        // Higher, not equal: none of 1, 2, 2, 4 is above 4.
+        // Strictly higher: none of 1, 2, 2, 4 is above 4.
         assert_eq!(fractions, [1.0, 1.0, 0.75, 0.25, 0.25, 0.0]);
         for point in profile {
             let interval = point.fraction.interval.unwrap();
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn edges() {
+    fn no_thresholds_one_run_and_nan() {
         let one = ScoreMatrix::one_task("a", &[1.0]).unwrap();
         let bootstrap = Bootstrap::default();
         assert_eq!(performance_profile(&one, &[], &bootstrap), Ok(Vec::new()));

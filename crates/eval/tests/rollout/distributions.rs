@@ -1,17 +1,17 @@
-//! The distributions that actions were drawn from.
+//! Action distributions in rollouts.
 
 use overtone_core::{Actions, BinOrder, Observations, Played, Policy, PolicyError, Turn};
 use overtone_env::Corridor;
 use overtone_eval::{Pooled, RolloutError, Smoothness, rollout};
 
-use super::{Sayer, go, plan, random_play};
+use super::{Reporting, go, plan, random_play};
 
 #[test]
-fn what_was_played_from_is_counted_by_episode() {
+fn distributions_are_accumulated_by_episode() {
     let plan = plan(5, &[1.0, 2.0]);
     let play = |n_envs| {
         let mut env = Corridor::new(n_envs, 6, 40, 0.3);
-        let mut policy = Sayer { probs: Vec::new() };
+        let mut policy = Reporting { probs: Vec::new() };
         rollout(&mut env, &mut policy, &plan, &mut go).unwrap()
     };
     let (alone, together) = (play(1), play(3));
@@ -24,10 +24,10 @@ fn what_was_played_from_is_counted_by_episode() {
     let each = played.smoothness.iter().zip(&played.sums);
     for (episode, (pooled, sums)) in alone.episodes.iter().zip(each) {
         assert!((sums.iter().sum::<f64>() - episode.length as f64).abs() < 1e-9);
-        let pmfs = (0..episode.length as usize).map(|step| Sayer::pmf(4, step)[2]);
+        let pmfs = (0..episode.length as usize).map(|step| Reporting::pmf(4, step)[2]);
         assert!((sums[2] - pmfs.sum::<f64>()).abs() < 1e-9);
         assert!(episode.length > 2);
-        // Two steps of 0, the others alike: a turned ring is as smooth.
+        // Two steps have smoothness 0. The others are equal, because rotation does not change it.
         let steps = (0..episode.length).map(|step| if step < 2 { 0.0 } else { sharp });
         let expected: Pooled = steps.collect();
         assert_eq!(pooled.n, episode.length);
@@ -35,12 +35,12 @@ fn what_was_played_from_is_counted_by_episode() {
         assert!((pooled.sd().unwrap() - expected.sd().unwrap()).abs() < 1e-12);
     }
     let quiet = random_play(2, &plan);
-    assert_eq!(quiet.played, None, "this policy does not say");
+    assert_eq!(quiet.played, None, "this policy does not report distributions");
 }
 
 #[test]
-fn what_is_no_distribution_ends_the_rollout() {
-    /// Says the same row for every turn.
+fn invalid_distributions_end_the_rollout() {
+    /// A policy that reports the same row for every turn.
     struct Wrong<'a> {
         row: &'a [f64],
         actions: &'a [usize],
@@ -63,7 +63,7 @@ fn what_is_no_distribution_ends_the_rollout() {
     };
     assert!(play(&[0.5; 2], &[1, 0]).is_ok());
     let rows = [(&[0.5; 2][..], &[0, 1, 0, 1][..]), (&[0.5; 3], &[0, 1]), (&[], &[])];
-    // The environment has no action 2.
+    // Action 2 does not exist in the environment.
     for (row, actions) in rows.into_iter().chain([(&[0.5; 2][..], &[0, 2][..])]) {
         let error = play(row, actions).unwrap_err();
         assert!(matches!(error, RolloutError::Played { turns: 2, .. }), "{error}");

@@ -1,4 +1,4 @@
-//! Environments that fail: their episodes alone are lost.
+//! Failing environments lose only their own episodes.
 
 use std::ops::ControlFlow;
 
@@ -9,15 +9,15 @@ use overtone_eval::{
     Plan, PlayedEpisode, Player, Progress, RandomPolicy, Rollout, rollout, rollout_together,
 };
 
-use super::{Sayer, go, plan, random_play};
+use super::{Reporting, go, plan, random_play};
 
-/// A corridor whose environments die when the corridor's own seed says so.
+/// A corridor whose environments fail in chosen episodes, identified by seed.
 struct Dying {
     corridor: Corridor,
-    /// The environment's seed of each episode that dies, and after how many steps; 0: it does
-    /// not begin.
+    /// Environment seed of each failing episode, and the step of the failure; 0: it fails at its
+    /// reset.
     deaths: Vec<(u64, u64)>,
-    /// Of each environment: its seed, and the steps it took.
+    /// Current seed and number of steps of each environment.
     under_way: Vec<(u64, u64)>,
 }
 
@@ -61,8 +61,8 @@ impl VectorEnv for Dying {
     }
 }
 
-/// Random play of `plan` in groups of so many environments that die in these episodes, by
-/// number, after so many steps.
+/// Random play of `plan` in groups of these sizes. `deaths` lists the failing episodes by number,
+/// with the step of the failure.
 fn dying_play(groups: &[usize], plan: &Plan, deaths: &[(usize, u64)]) -> Rollout {
     let of_seed = |&(episode, steps)| (role_seeds(plan.episode_seed(episode)).0, steps);
     let deaths: Vec<(u64, u64)> = deaths.iter().map(of_seed).collect();
@@ -83,11 +83,11 @@ fn dying_play(groups: &[usize], plan: &Plan, deaths: &[(usize, u64)]) -> Rollout
 }
 
 #[test]
-fn an_episode_whose_environment_dies_fails_and_the_rest_is_played() {
+fn an_episode_with_a_failing_environment_fails_and_the_others_are_played() {
     let plan = plan(9, &[1.0, 3.0]);
     let sound = random_play(1, &plan);
     let lasts = |episode: usize| sound.episodes[episode].length;
-    // Episodes 2, 4 and 7 of both targets: at the first step, in the middle, at the last step.
+    // Episodes 2, 4 and 7 of both targets fail at the first, at a middle and at the last step.
     let deaths = [(2, 1), (4, lasts(4) / 2), (7, lasts(7))];
     assert!(lasts(4) > 3, "{}", lasts(4));
     let fails = |episode: &PlayedEpisode| [2, 4, 7].contains(&episode.episode);
@@ -100,7 +100,7 @@ fn an_episode_whose_environment_dies_fails_and_the_rest_is_played() {
         assert_eq!(played.steps, kept.iter().map(|episode| episode.length).sum::<u64>());
         let failed: Vec<_> =
             played.failed.iter().map(|f| (f.target_return, f.episode, f.length)).collect();
-        // The step that fails is none: what it led to is not known.
+        // A failing step does not count, because its result is unknown.
         let of_target = |target| deaths.map(|(episode, steps)| (target, episode, steps - 1));
         assert_eq!(failed, [1.0, 3.0].map(of_target).concat(), "{groups:?}");
         for episode in &played.failed {
@@ -111,7 +111,7 @@ fn an_episode_whose_environment_dies_fails_and_the_rest_is_played() {
 }
 
 #[test]
-fn an_episode_that_cannot_begin_is_lost_alone() {
+fn only_the_episode_that_cannot_start_is_lost() {
     let plan = plan(9, &[1.0]);
     let mut expected = random_play(1, &plan).episodes;
     expected.retain(|episode| ![1, 4, 8].contains(&episode.episode));
@@ -121,7 +121,7 @@ fn an_episode_that_cannot_begin_is_lost_alone() {
         let failed: Vec<_> = played.failed.iter().map(|f| (f.episode, f.length)).collect();
         assert_eq!(failed, [(1, 0), (4, 0), (8, 0)]);
     }
-    // Where none can begin, each has failed by itself.
+    // If no episode can start, each is reported as failed.
     let all: Vec<_> = (0..9).map(|episode| (episode, 0)).collect();
     let played = dying_play(&[2], &plan, &all);
     assert_eq!(played.failed.len(), 9);
@@ -129,12 +129,12 @@ fn an_episode_that_cannot_begin_is_lost_alone() {
 }
 
 #[test]
-fn distributions_of_failed_episodes_are_in_no_number() {
+fn distributions_of_failed_episodes_are_not_included() {
     let plan = plan(4, &[1.0]);
     let seed = role_seeds(plan.episode_seed(2)).0;
     let play = |deaths: &[(u64, u64)]| {
         let mut env = Dying::new(2, deaths);
-        let mut policy = Sayer { probs: Vec::new() };
+        let mut policy = Reporting { probs: Vec::new() };
         rollout(&mut env, &mut policy, &plan, &mut go).unwrap()
     };
     let (sound, failing) = (play(&[]), play(&[(seed, 1)]));

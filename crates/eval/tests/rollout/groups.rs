@@ -1,4 +1,4 @@
-//! Several groups of environments, and several policies, played together.
+//! Rollouts of several groups of environments and several policies together.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use overtone_eval::{Plan, Player, RandomPolicy, Rollout, RolloutError, rollout_t
 
 use super::{Recorder, go, plan, random_play};
 
-/// Plays these plans together by policies of their own, in groups of so many environments.
+/// Plays these plans together, each with its own policy, in groups of these sizes.
 fn together(groups: &[usize], plans: &[Plan]) -> Vec<Rollout> {
     let mut envs: Vec<Corridor> = groups.iter().map(|&n| Corridor::new(n, 6, 40, 0.2)).collect();
     let space = envs[0].action_space().clone();
@@ -27,7 +27,7 @@ fn together(groups: &[usize], plans: &[Plan]) -> Vec<Rollout> {
 }
 
 #[test]
-fn players_in_any_groups_play_what_they_play_alone() {
+fn players_in_any_groups_get_the_same_episodes_as_alone() {
     let plans = [plan(7, &[1.0, 3.0]), Plan { seed: 9, ..plan(5, &[2.0]) }, plan(3, &[1.0])];
     let alone: Vec<Rollout> = plans.iter().map(|plan| random_play(1, plan)).collect();
     for groups in [&[1][..], &[4], &[2, 2], &[1, 3], &[5, 4, 3], &[20, 20]] {
@@ -41,18 +41,18 @@ fn players_in_any_groups_play_what_they_play_alone() {
     assert_ne!(alone[0].episodes[..5], alone[1].episodes, "the players differ");
 }
 
-/// How often a policy has acted.
+/// Number of calls of a policy.
 #[derive(Default)]
 struct Acts {
     n: Mutex<usize>,
     changed: Condvar,
 }
 
-/// Steps only when the policy has acted once more, for another group, since the action came.
+/// An environment that steps only after the policy has acted again, for another group.
 struct Waits {
     corridor: Corridor,
     acts: Arc<Acts>,
-    /// Acts in the whole rollout.
+    /// Number of calls in the whole rollout.
     last: usize,
 }
 
@@ -70,7 +70,7 @@ impl VectorEnv for Waits {
         self.corridor.reset(envs, seeds)
     }
     fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
-        // The policy writes its number beside the action it gives.
+        // The action is the number of calls so far.
         let Actions::Continuous { values, .. } = actions else { unreachable!() };
         let due = (values[0] as usize + 1).min(self.last);
         let acts = self.acts.n.lock().unwrap();
@@ -85,7 +85,7 @@ impl VectorEnv for Waits {
     }
 }
 
-/// Counts its acts, and gives the count as the action.
+/// A policy whose action is the number of its calls.
 struct Counts(Arc<Acts>);
 
 impl Policy for Counts {
@@ -99,7 +99,7 @@ impl Policy for Counts {
 
 #[test]
 fn one_group_steps_while_the_policy_acts_for_another() {
-    // Three steps in each of two groups: six acts.
+    // Three steps in each of two groups need six calls.
     let acts = Arc::new(Acts::default());
     let mut envs: Vec<Waits> = (0..2)
         .map(|_| Waits { corridor: Corridor::new(1, 40, 3, 0.0), acts: acts.clone(), last: 6 })

@@ -29,7 +29,7 @@ fn random_play(n_envs: usize, plan: &Plan) -> Rollout {
     rollout(&mut env, &mut policy, plan, &mut go).unwrap()
 }
 
-/// Goes right, and writes down what it was told.
+/// A policy that goes right and records its turns and observations.
 #[derive(Default)]
 struct Recorder {
     batches: Vec<Vec<Turn>>,
@@ -46,17 +46,16 @@ impl Policy for Recorder {
     }
 }
 
-/// Goes right; the distribution it says it drew from depends on the step of the episode.
-struct Sayer {
+/// A policy that goes right and reports a distribution that depends on the step of the episode.
+struct Reporting {
     probs: Vec<f64>,
 }
 
-impl Sayer {
-    /// The action of each bin: twice right, and left in between.
+impl Reporting {
+    /// The action of each bin: right, left, right, left.
     const ACTIONS: [usize; 4] = [1, 0, 1, 0];
 
-    /// `[0.75, 0.25, 0, …]`, turned by one bin a step from the third on: the first two steps
-    /// are uniform.
+    /// Uniform in the first two steps, then `[0.75, 0.25, 0, …]`, rotated by one bin in each step.
     fn pmf(n_bins: usize, step: usize) -> Vec<f64> {
         let mut pmf = vec![1.0 / n_bins as f64; n_bins];
         if step >= 2 {
@@ -68,10 +67,10 @@ impl Sayer {
     }
 }
 
-impl Policy for Sayer {
+impl Policy for Reporting {
     fn act(&mut self, turns: &[Turn], seen: Observations<'_>) -> Result<Actions, PolicyError> {
         let Observations::Vectors(rows) = seen else { return Err("vectors expected".into()) };
-        // The second number of an observation counts the steps of that agent's episode.
+        // The second number of an observation is the step of the agent's episode.
         let pmfs = rows.chunks(2).map(|row| Self::pmf(4, row[1] as usize));
         self.probs = pmfs.flatten().collect();
         Ok(Actions::Discrete(vec![1; turns.len()]))

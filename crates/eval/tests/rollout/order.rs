@@ -1,4 +1,4 @@
-//! Which episode is played when and where, by which seed; and an episode played again.
+//! Order, slots and seeds of episodes, and replay of an episode.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use overtone_eval::{Moment, Plan, PlayedEpisode, RandomPolicy, replay, rollout};
 use super::{Recorder, plan, random_play};
 
 #[test]
-fn an_episode_is_the_same_whatever_the_number_of_slots() {
+fn an_episode_is_the_same_for_any_number_of_slots() {
     let plan = plan(11, &[1.0, 3.0]);
     let alone = random_play(1, &plan);
     for n_envs in [2, 5, 22, 40] {
@@ -20,12 +20,12 @@ fn an_episode_is_the_same_whatever_the_number_of_slots() {
         assert_eq!(together.slots, n_envs.min(22));
         assert_eq!(together.steps, alone.steps);
     }
-    // The episodes differ from each other, so the comparison says something.
+    // The episodes differ from each other, so the comparison is meaningful.
     let mut lengths: Vec<u64> = alone.episodes.iter().map(|episode| episode.length).collect();
     lengths.sort_unstable();
     lengths.dedup();
     assert!(lengths.len() > 4, "{lengths:?}");
-    // And with another seed.
+    // Another seed gives other episodes.
     let other = random_play(5, &Plan { seed: 6, ..plan });
     assert_ne!(other.episodes, alone.episodes);
 }
@@ -53,13 +53,13 @@ fn the_next_episode_goes_to_the_first_free_slot() {
         ControlFlow::Continue(())
     })
     .unwrap();
-    // An agent that begins an episode has the next number: no slot waits while one is left.
+    // Episodes start in the order of their numbers: a free slot does not wait while one is left.
     let starts = policy.batches.iter().flatten().filter(|turn| turn.start.is_some());
     let seeds: Vec<u64> = starts.map(|turn| turn.start.unwrap().seed).collect();
     let expected = played.episodes.iter().map(|episode| role_seeds(episode.seed).1);
     assert_eq!(seeds, expected.collect::<Vec<_>>());
 
-    // A slot misses one turn while its environment is reset; at the end the batch shrinks.
+    // A slot misses one turn while its environment is reset. The batch shrinks at the end.
     let sizes: Vec<usize> = policy.batches.iter().map(Vec::len).collect();
     assert_eq!(sizes.iter().sum::<usize>() as u64, played.steps);
     assert!(seen.iter().all(|now| now.live == 3.min(7 - now.episodes_done)), "{seen:?}");
@@ -68,7 +68,7 @@ fn the_next_episode_goes_to_the_first_free_slot() {
     assert_eq!(last.steps, played.steps);
     let pace = played.pace;
     assert!(0.0 < pace.full && pace.full <= 1.0, "{pace:?}");
-    assert!(pace.acting + pace.waiting <= 1.0, "one after the other in one thread: {pace:?}");
+    assert!(pace.acting + pace.waiting <= 1.0, "one thread does both in turn: {pace:?}");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn an_episode_played_again_is_the_same() {
         assert_eq!(again, *episode);
         assert_eq!(steps, (0..episode.length).collect::<Vec<_>>());
         assert_eq!(to_go[0], episode.target_return);
-        let mut asked = |play: &Play| {
+        let mut returns_to_go = |play: &Play| {
             let mut to_go = Vec::new();
             let look = &mut |moment: &Moment<'_>| {
                 to_go.push(moment.return_to_go);
@@ -101,11 +101,11 @@ fn an_episode_played_again_is_the_same() {
             replay(&mut env, &mut policy, episode, play, look).unwrap();
             to_go
         };
-        // A policy whose reward comes at the end is told the target until then.
-        let to_go = asked(&Play { delayed_reward: true, ..play.clone() });
+        // With delayed rewards the return-to-go stays at the target.
+        let to_go = returns_to_go(&Play { delayed_reward: true, ..play.clone() });
         assert!(to_go.iter().all(|&left| left == episode.target_return));
     }
-    // It ends where the one who looks has seen enough.
+    // A break of the callback ends the replay.
     let mut env = Corridor::new(1, 6, 40, 0.2);
     let mut policy = RandomPolicy::new(env.action_space().clone(), 1);
     let mut look = |moment: &Moment<'_>| match moment.step {

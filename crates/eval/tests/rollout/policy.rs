@@ -1,4 +1,4 @@
-//! What a policy is told, and what ends a rollout.
+//! Inputs of a policy, and errors that end a rollout.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ fn an_agent_sees_its_own_environment_after_others_dropped_out() {
     let mut policy = Recorder::default();
     let mut env = Corridor::new(4, 9, 40, 0.3);
     rollout(&mut env, &mut policy, &plan(4, &[1.0]), &mut go).unwrap();
-    // The second number of an observation counts the steps of that agent's episode.
+    // The second number of an observation is the step of the agent's episode.
     let mut taken = [0.0; 4];
     for (turns, rows) in policy.batches.iter().zip(&policy.observations) {
         for (turn, row) in turns.iter().zip(rows.chunks(2)) {
@@ -27,7 +27,7 @@ fn an_agent_sees_its_own_environment_after_others_dropped_out() {
 
 #[track_caller]
 fn check_units(units: ReturnUnits, last_reward: f32) {
-    // Two episodes in a row on one slot, without slipping: a reward of 20 ends the first.
+    // Two successive episodes on one slot, without random steps: a reward of 20 ends the first.
     let mut policy = Recorder::default();
     let mut env = Corridor::new(1, 5, 40, 0.0);
     let plan = Plan { return_units: units, ..plan(2, &[7.0]) };
@@ -43,21 +43,21 @@ fn check_units(units: ReturnUnits, last_reward: f32) {
     assert!(turns.iter().all(|turn| turn.reward == 0.0), "the last reward ends an episode");
 
     // A reward inside an episode reaches the policy in the plan's units.
-    let mut told = Told(Vec::new());
-    rollout(&mut Payday(0), &mut told, &plan, &mut go).unwrap();
-    assert_eq!(told.0, [0.0, last_reward, 0.0, last_reward]);
+    let mut rewards = RecordedRewards(Vec::new());
+    rollout(&mut Payday(0), &mut rewards, &plan, &mut go).unwrap();
+    assert_eq!(rewards.0, [0.0, last_reward, 0.0, last_reward]);
 }
 
-struct Told(Vec<f32>);
+struct RecordedRewards(Vec<f32>);
 
-impl Policy for Told {
+impl Policy for RecordedRewards {
     fn act(&mut self, turns: &[Turn], _: Observations<'_>) -> Result<Actions, PolicyError> {
         self.0.extend(turns.iter().map(|turn| turn.reward));
         Ok(Actions::Discrete(vec![0; turns.len()]))
     }
 }
 
-/// Two steps: -20 for the first, then it is cut.
+/// An environment of two steps with reward -20, truncated after the second.
 struct Payday(u32);
 
 impl VectorEnv for Payday {
@@ -93,16 +93,16 @@ fn rewards_reach_the_policy_in_the_protocols_units() {
 }
 
 #[test]
-fn nothing_to_play_bad_targets_and_a_stop_are_errors() {
+fn empty_plans_invalid_targets_and_a_stop_are_errors() {
     let mut env = Corridor::new(2, 5, 40, 0.0);
     let mut policy = Recorder::default();
     let mut play = |plan: Plan, flow: ControlFlow<()>| {
         rollout(&mut env, &mut policy, &plan, &mut |_| flow).unwrap_err()
     };
-    let go_on = ControlFlow::Continue(());
-    assert!(matches!(play(plan(0, &[1.0]), go_on), RolloutError::Empty { .. }));
-    assert!(matches!(play(plan(3, &[]), go_on), RolloutError::Empty { .. }));
-    assert!(matches!(play(plan(3, &[f32::NAN]), go_on), RolloutError::Target(_)));
+    let run = ControlFlow::Continue(());
+    assert!(matches!(play(plan(0, &[1.0]), run), RolloutError::Empty { .. }));
+    assert!(matches!(play(plan(3, &[]), run), RolloutError::Empty { .. }));
+    assert!(matches!(play(plan(3, &[f32::NAN]), run), RolloutError::Target(_)));
     let stopped = play(plan(30, &[1.0]), ControlFlow::Break(()));
     assert!(matches!(stopped, RolloutError::Stopped { episodes: 30, .. }));
     let mut failing = Failing;

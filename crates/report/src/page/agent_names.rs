@@ -1,15 +1,15 @@
-//! Names of agents: what their policies are called, and where several are called the same, the
-//! settings in which they differ.
+//! Names of agents: the policy's name, followed by the differing settings if several agents share
+//! that name.
 
 use super::scores::Configuration;
 
-/// Settings that a name tells of; more would be no name.
+/// Maximum number of settings in a name.
 const MOST_SETTINGS: usize = 3;
 
-/// A name of its own for each agent: `names[i]` is what the policy of `configurations[i]` is
-/// called, and no two configurations are the same.
+/// A unique name for each agent. `names[i]` is the policy name of `configurations[i]`, and all
+/// configurations are different.
 pub(super) fn distinct(names: &[String], configurations: &[Configuration]) -> Vec<String> {
-    let mut told: Vec<String> = Vec::with_capacity(names.len());
+    let mut unique: Vec<String> = Vec::with_capacity(names.len());
     for (name, configuration) in names.iter().zip(configurations) {
         let others: Vec<&Configuration> = names
             .iter()
@@ -21,18 +21,18 @@ pub(super) fn distinct(names: &[String], configurations: &[Configuration]) -> Ve
             [] => name.clone(),
             others => format!("{name} ({})", differing(configuration, others)),
         };
-        // Those that differ only in what the names leave out.
-        let alike = |told: &&String| {
-            told.strip_prefix(&full).is_some_and(|rest| rest.is_empty() || rest.starts_with(" #"))
+        // These agents differ only in settings that their names omit.
+        let has_same_name = |other: &&String| {
+            other.strip_prefix(&full).is_some_and(|rest| rest.is_empty() || rest.starts_with(" #"))
         };
-        let before = told.iter().filter(alike).count();
-        told.push(if before == 0 { full } else { format!("{full} #{}", before + 1) });
+        let before = unique.iter().filter(has_same_name).count();
+        unique.push(if before == 0 { full } else { format!("{full} #{}", before + 1) });
     }
-    told
+    unique
 }
 
-/// `data.top_percent 10.0, head.bins -`: the settings that are not the same in all others; a
-/// dash where there is none of that name.
+/// The settings that differ from some other agent, such as `data.top_percent 10.0, head.bins -`.
+/// A dash marks a setting that this agent does not have.
 fn differing(configuration: &Configuration, others: &[&Configuration]) -> String {
     let mut keys: Vec<&String> =
         others.iter().flat_map(|other| other.keys()).chain(configuration.keys()).collect();
@@ -67,13 +67,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_its_own_stays_as_it_is() {
+    fn unique_names_are_unchanged() {
         // One name begins with the other.
         check(&[("DT", &[("n", "1")]), ("DT, wide", &[("n", "2")])], &["DT", "DT, wide"]);
     }
 
     #[test]
-    fn the_same_name_is_followed_by_what_differs() {
+    fn equal_names_are_followed_by_the_differing_settings() {
         check(
             &[
                 ("DT", &[("data.top_percent", "10.0"), ("seed_like", "7")]),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_beyond_the_settings_told_is_numbered() {
+    fn agents_that_differ_only_in_omitted_settings_are_numbered() {
         check(
             &[
                 ("DT", &[("a", "1"), ("b", "1"), ("c", "1"), ("d", "1")]),

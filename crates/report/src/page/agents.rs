@@ -1,9 +1,9 @@
-//! Agents over tasks, and against each other: the statistics of Agarwal et al. 2021.
+//! Comparison of agents over tasks: the statistics of Agarwal et al. 2021.
 //!
-//! An agent is a configuration, whatever the task and the seed: what it learned by, the choice
-//! of its data included. In a study it is what tells the cells of a task apart. Its score in a run
-//! is the mean return of the run's last checkpoint for the first return that was asked for. Only
-//! what was played by one protocol is put together, and only over tasks that all agents have.
+//! An agent is a training configuration without task and seed; the selection of its data is part
+//! of it. In a study, an agent is the part of a cell that differs within a task. The score of a run
+//! is the mean return of its last checkpoint for the first target. Aggregates include one protocol
+//! only, and only the tasks that all agents have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,29 +19,28 @@ use overtone_eval::statistics::{
 };
 use overtone_eval::table::Table;
 
-/// Keys of a configuration that say what an agent is trained for and where its data lie, and
-/// not how it is trained.
+/// Configuration keys that name the task and the location of the data, not the training.
 const TASK: [&str; 8] =
     ["task", "game", "env", "dataset", "data.path", "data.run", "data.layout", "data.cache"];
-/// The score of an expert or a human, which the optimality gap is measured to.
+/// Normalized score of an expert or a human: the reference of the optimality gap.
 const EXPERT: f64 = 100.0;
-/// Points of a performance profile.
+/// Number of points of a performance profile.
 const THRESHOLDS: usize = 101;
 
-/// Which cell of a study a row is of; none where there is no study.
+/// Looks up a row's cell of a study; `None` without a study.
 type CellOf<'f, 'a> = &'f dyn Fn(&Row<'_>) -> Option<&'a StudyCell>;
 
-/// What there is to compare: the section, and its tables with all digits.
+/// The comparison: the section, and its tables with all digits.
 pub(super) struct Compared {
-    /// Empty where there is nothing: by each protocol one agent on one task.
+    /// Empty if each protocol has only one agent on one task.
     pub(super) blocks: Vec<Block>,
-    /// How its numbers are made.
+    /// Explanation of the numbers.
     pub(super) notes: Option<String>,
     pub(super) agents: Table,
     pub(super) improvement: Table,
 }
 
-/// The section.
+/// The section about agents and tasks.
 pub(super) fn section(
     rows: &[Row<'_>],
     cell_of: CellOf<'_, '_>,
@@ -77,66 +76,67 @@ pub(super) fn section(
         improvement: Table::new(&["protocol", "x", "y", "tasks", "probability", "low", "high"]),
     };
     for protocol in protocols {
-        compared.played_by(protocol, rows, cell_of, bootstrap)?;
+        compared.add_protocol(protocol, rows, cell_of, bootstrap)?;
     }
     let [over_tasks, in_pairs] =
         [&compared.agents, &compared.improvement].map(|table| !table.is_empty());
     let mut words = String::new();
     if over_tasks {
         words += &format!(
-            "Over tasks: of normalized scores, a run's the mean of its episodes for the first return \
-             asked for. IQM: interquartile mean over runs; optimality gap: how far runs fall short \
-             of {EXPERT} on average. "
+            "Over tasks: statistics of normalized scores. The score of a run is the mean of its \
+             episodes for the first target return. IQM: interquartile mean over runs. Optimality \
+             gap: average distance of runs below {EXPERT}. "
         );
     }
     if in_pairs {
-        words += "P(X > Y), the probability of improvement: that a run of X scores higher than a \
-                  run of Y on the same task, ties as half, averaged over the tasks that both have. \
-                  An interval that holds 0.5 leaves open which is better; one of no width says only \
-                  that all runs of one lie above all of the other. ";
+        words += "P(X > Y) is the probability of improvement: the probability that a run of X \
+                  scores higher than a run of Y on the same task. Ties count as half, and the \
+                  average is over the tasks that both agents have. If an interval contains 0.5, \
+                  either agent may be better. An interval of zero width means only that all runs \
+                  of one agent score higher than all runs of the other. ";
     }
     if over_tasks || in_pairs {
-        words += "Intervals are over runs, stratified by task; an agent with one run of each task \
-                  has none. With few runs they are too narrow.";
+        words += "Intervals are over runs, stratified by task. An agent with one run of each task \
+                  has no interval. With few runs the intervals are too narrow.";
         compared.notes = Some(words);
     }
     Ok(compared)
 }
 
 impl Compared {
-    /// Adds what is said of a protocol.
-    fn played_by(
+    /// Adds the comparison under one protocol.
+    fn add_protocol(
         &mut self,
         protocol: &str,
         rows: &[Row<'_>],
         cell_of: CellOf<'_, '_>,
         bootstrap: &Bootstrap,
     ) -> Result<(), PageError> {
-        let (found, mut notes) = found(protocol, rows, cell_of);
-        let asked = asked_differently(&found);
-        let trained_differently = trained_differently(&found);
-        let agents = of_equal_runs(found, &mut notes);
+        let (all_agents, mut notes) = agents_in(protocol, rows, cell_of);
+        let different_targets = different_targets(&all_agents);
+        let different_lengths = different_lengths(&all_agents);
+        let agents = with_equal_runs(all_agents, &mut notes);
         let mut blocks = Vec::new();
         if agents.len() > 1 || agents.iter().any(|agent| agent.scores.len() > 1) {
             let tasks = common_tasks(&agents, &mut notes);
             if tasks.len() > 1 || (agents.len() > 1 && !tasks.is_empty()) {
                 blocks.push(self.aggregates(protocol, &agents, &tasks, bootstrap)?);
             }
-            // One run each says nothing of the next: no probability, and no distribution.
+            // With one run each, neither a probability nor a distribution can be estimated.
             if agents.iter().any(|agent| agent.n_runs() > 1) {
                 if tasks.len() > 1 || (agents.len() > 1 && !tasks.is_empty()) {
                     blocks.extend(profiles(protocol, &agents, &tasks, bootstrap)?);
                 }
                 blocks.extend(self.improvements(protocol, &agents, bootstrap)?);
             }
-            notes.extend(asked);
-            notes.extend(trained_differently);
+            notes.extend(different_targets);
+            notes.extend(different_lengths);
         }
-        let fewest = agents.iter().map(Found::n_runs).min().filter(|_| !blocks.is_empty());
+        let fewest = agents.iter().map(Agent::n_runs).min().filter(|_| !blocks.is_empty());
         blocks.extend(notes.into_iter().map(Block::Text));
         if !blocks.is_empty() {
             let caveat = fewest.map_or_else(String::new, study::caveat);
-            let words = format!("Played by the {protocol} protocol{caveat}");
+            let words = format!("Evaluated with the {protocol} protocol{caveat}");
             self.blocks.push(Block::Subheading(words));
             self.blocks.extend(blocks);
         }
@@ -146,7 +146,7 @@ impl Compared {
     fn aggregates(
         &mut self,
         protocol: &str,
-        agents: &[Found],
+        agents: &[Agent],
         tasks: &[&str],
         bootstrap: &Bootstrap,
     ) -> Result<Block, PageError> {
@@ -156,19 +156,20 @@ impl Compared {
             let found = Aggregates::of(&agent.normalized(tasks)?, EXPERT, bootstrap)?;
             let numbers = [found.mean, found.median, found.iqm, found.optimality_gap];
             let cells = [agent.name.clone(), tasks.join(", "), agent.n_runs().to_string()];
-            let told = numbers.iter().map(|number| estimate(number, 2));
-            table.row(cells.iter().cloned().chain(told).collect());
-            let own = std::iter::once(protocol.to_owned()).chain(cells);
-            self.agents.row(own.chain(numbers.into_iter().map(Some).flat_map(ends)).collect());
+            let rounded = numbers.iter().map(|number| estimate(number, 2));
+            table.row(cells.iter().cloned().chain(rounded).collect());
+            let row = std::iter::once(protocol.to_owned()).chain(cells);
+            self.agents.row(row.chain(numbers.into_iter().map(Some).flat_map(ends)).collect());
         }
         Ok(Block::Table(table))
     }
 
-    /// Every pair of agents with tasks in common. Within a task returns need no reference scores.
+    /// The probability of improvement of every pair of agents with common tasks. It compares raw
+    /// returns within a task, so reference scores are not needed.
     fn improvements(
         &mut self,
         protocol: &str,
-        agents: &[Found],
+        agents: &[Agent],
         bootstrap: &Bootstrap,
     ) -> Result<Option<Block>, PageError> {
         let mut table = Table::new(&["X", "Y", "tasks in common", "P(X > Y)"]);
@@ -181,39 +182,39 @@ impl Compared {
                 }
                 let probability = improvement(&x.raw(&tasks)?, &y.raw(&tasks)?, bootstrap)?;
                 let cells = [x.name.clone(), y.name.clone(), tasks.len().to_string()];
-                let told = estimate(&probability, 2);
-                table.row(cells.iter().cloned().chain([told]).collect());
-                let own = std::iter::once(protocol.to_owned()).chain(cells);
-                self.improvement.row(own.chain(ends(Some(probability))).collect());
+                let rounded = estimate(&probability, 2);
+                table.row(cells.iter().cloned().chain([rounded]).collect());
+                let row = std::iter::once(protocol.to_owned()).chain(cells);
+                self.improvement.row(row.chain(ends(Some(probability))).collect());
             }
         }
         Ok((!table.is_empty()).then_some(Block::Table(table)))
     }
 }
 
-/// An agent as the rows tell of it.
-struct Found {
+/// An agent and its scores.
+struct Agent {
     name: String,
-    /// By task and seed.
+    /// Scores by task and seed.
     scores: BTreeMap<String, BTreeMap<String, Score>>,
 }
 
-impl Found {
+impl Agent {
     fn tasks(&self) -> impl Iterator<Item = &str> {
         self.scores.keys().map(String::as_str)
     }
 
-    /// Runs of its first task: of each, where it has equally many.
+    /// Number of runs of its first task. After [`with_equal_runs`] all tasks have this number.
     fn n_runs(&self) -> usize {
         self.scores.values().next().map_or(0, BTreeMap::len)
     }
 
-    /// Its raw scores in `tasks`, which it has.
+    /// Raw scores in `tasks`; the agent must have all of them.
     fn raw(&self, tasks: &[&str]) -> Result<ScoreMatrix, PageError> {
         self.matrix(tasks, |score| score.raw)
     }
 
-    /// Its normalized scores in `tasks`, which it has, and which have reference scores.
+    /// Normalized scores in `tasks`; the agent must have all of them, with reference scores.
     fn normalized(&self, tasks: &[&str]) -> Result<ScoreMatrix, PageError> {
         self.matrix(tasks, |score| score.normalized.unwrap_or(f64::NAN))
     }
@@ -224,30 +225,34 @@ impl Found {
     }
 }
 
-/// What one run scored.
+/// The score of one run.
 struct Score {
     run: String,
-    /// Everything the run learned by.
+    /// All settings of the run's training.
     configuration: Configuration,
-    /// What it was told first, where it heeds that.
-    told: Option<String>,
-    /// Updates of the weights that were played.
+    /// The first target, if the agent uses it.
+    target: Option<String>,
+    /// Updates of the evaluated weights.
     step: Option<u64>,
     raw: f64,
     normalized: Option<f64>,
 }
 
-/// The agents with a score, and sentences about runs that are left out.
-fn found(protocol: &str, rows: &[Row<'_>], cell_of: CellOf<'_, '_>) -> (Vec<Found>, Vec<String>) {
+/// The agents with a score under `protocol`, and sentences about the runs that are not included.
+fn agents_in(
+    protocol: &str,
+    rows: &[Row<'_>],
+    cell_of: CellOf<'_, '_>,
+) -> (Vec<Agent>, Vec<String>) {
     let mut configurations: Vec<Configuration> = Vec::new();
-    let (mut agents, mut notes): (Vec<Found>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut agents, mut notes): (Vec<Agent>, Vec<String>) = (Vec::new(), Vec::new());
     let several = rows.iter().any(|row| !std::ptr::eq(row.run, rows[0].run));
     let last = rows.iter().filter(|row| row.role == Role::Last && row.protocol == protocol);
     for row in last {
         let Some(first) = row.evaluation().first_target() else {
             let note = format!(
-                "{} of {} is left out of what is put together: no episode for the first return \
-                 asked for came to its end.",
+                "{} of {} is not included in the aggregates: no episode for its first target \
+                 return finished.",
                 row.source.file, row.run.name
             );
             if several && !notes.contains(&note) {
@@ -270,26 +275,26 @@ fn found(protocol: &str, rows: &[Row<'_>], cell_of: CellOf<'_, '_>) -> (Vec<Foun
         let known = configurations.iter().position(|other| *other == settings);
         let place = known.unwrap_or_else(|| {
             configurations.push(settings);
-            agents.push(Found { name, scores: BTreeMap::new() });
+            agents.push(Agent { name, scores: BTreeMap::new() });
             agents.len() - 1
         });
         let score = Score {
             run: row.run.name.clone(),
             configuration: row.configuration(&[]),
-            told: row.told(),
+            target: row.condition(),
             step: row.step(),
             raw: row.raw.mean,
             normalized: row.normalized.as_ref().map(|summary| summary.mean),
         };
-        // The same seed trains the same agent: it counts once.
+        // The same seed trains the same agent, so it counts once.
         let runs = agents[place].scores.entry(task).or_default();
         match runs.get(&row.seed()) {
             None => drop(runs.insert(row.seed(), score)),
-            // Told with the training seeds, where nothing but the seed may differ.
+            // The section about training seeds reports this case.
             Some(before) if before.configuration == score.configuration => {}
             Some(before) => notes.push(format!(
-                "{} of {} is left out of what is put together: seed {} of this agent and task is \
-                 there already, from {}.",
+                "{} of {} is not included in the aggregates: seed {} of this agent and task is \
+                 already included, from {}.",
                 row.source.file,
                 row.run.name,
                 row.seed(),
@@ -304,7 +309,7 @@ fn found(protocol: &str, rows: &[Row<'_>], cell_of: CellOf<'_, '_>) -> (Vec<Foun
     (agents, notes)
 }
 
-/// The task and, where there are several, the recording of it.
+/// The task, followed by the dataset if the configuration names one.
 fn task(row: &Row<'_>) -> String {
     let task = &row.evaluation().setting.task.title;
     match row.run.config.get("dataset").and_then(toml::Value::as_str) {
@@ -313,14 +318,14 @@ fn task(row: &Row<'_>) -> String {
     }
 }
 
-/// A sentence for each task of which runs were not all asked for the same return first.
-fn asked_differently(agents: &[Found]) -> Vec<String> {
+/// A sentence for each task whose runs have different first targets.
+fn different_targets(agents: &[Agent]) -> Vec<String> {
     let mut tasks: Vec<&String> = agents.iter().flat_map(|agent| agent.scores.keys()).collect();
     tasks.sort();
     tasks.dedup();
-    fn asked<'a>(agent: &'a Found, task: &str) -> Option<Vec<&'a str>> {
+    fn first_targets<'a>(agent: &'a Agent, task: &str) -> Option<Vec<&'a str>> {
         let mut targets: Vec<&str> =
-            agent.scores.get(task)?.values().filter_map(|score| score.told.as_deref()).collect();
+            agent.scores.get(task)?.values().filter_map(|score| score.target.as_deref()).collect();
         targets.sort_unstable();
         targets.dedup();
         (!targets.is_empty()).then_some(targets)
@@ -329,52 +334,53 @@ fn asked_differently(agents: &[Found]) -> Vec<String> {
     for task in tasks {
         let found: Vec<(&str, Vec<&str>)> = agents
             .iter()
-            .filter_map(|agent| Some((agent.name.as_str(), asked(agent, task)?)))
+            .filter_map(|agent| Some((agent.name.as_str(), first_targets(agent, task)?)))
             .collect();
         let Some((_, first)) = found.first() else { continue };
         if first.len() == 1 && found.iter().all(|(_, targets)| targets == first) {
             continue;
         }
-        let told: Vec<String> =
+        let by_agent: Vec<String> =
             found.iter().map(|(name, targets)| format!("{name}: {}", targets.join(", "))).collect();
         notes.push(format!(
-            "In {task}, not all runs were asked for the same return first, so part of a \
-             difference may come from that ({}).",
-            told.join("; ")
+            "In {task}, the runs have different first target returns, which may explain part of a \
+             difference ({}).",
+            by_agent.join("; ")
         ));
     }
     notes
 }
 
-/// A sentence for each agent and task of which runs were played after different numbers of updates.
-fn trained_differently(agents: &[Found]) -> Vec<String> {
-    let told = |(agent, (task, scores)): (&Found, (&String, &BTreeMap<String, Score>))| {
+/// A sentence for each agent and task whose runs have different numbers of updates.
+fn different_lengths(agents: &[Agent]) -> Vec<String> {
+    let sentence = |(agent, (task, scores)): (&Agent, (&String, &BTreeMap<String, Score>))| {
         let mut steps: Vec<u64> = scores.values().filter_map(|score| score.step).collect();
         steps.sort_unstable();
         steps.dedup();
         let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
         (steps.len() > 1).then(|| {
             format!(
-                "{} in {task}: runs of different lengths are put together (updates: {}).",
+                "{} in {task}: the aggregates include runs of different lengths (updates: {}).",
                 agent.name,
                 steps.join(", ")
             )
         })
     };
     let all = agents.iter().flat_map(|agent| std::iter::repeat(agent).zip(&agent.scores));
-    all.filter_map(told).collect()
+    all.filter_map(sentence).collect()
 }
 
-/// The agents with equally many runs of each of their tasks; a note about each other one.
-fn of_equal_runs(mut agents: Vec<Found>, notes: &mut Vec<String>) -> Vec<Found> {
+/// The agents with the same number of runs for each of their tasks. Adds a note about each other
+/// agent.
+fn with_equal_runs(mut agents: Vec<Agent>, notes: &mut Vec<String>) -> Vec<Agent> {
     agents.retain(|agent| {
         let is_equal = agent.scores.values().all(|runs| runs.len() == agent.n_runs());
         if !is_equal {
             let count =
                 |(task, runs): (&String, &BTreeMap<_, _>)| format!("{task}: {}", runs.len());
             notes.push(format!(
-                "{} has unequally many runs of its tasks ({}), so it is left out of what is put \
-                 together over tasks: those with more would count more.",
+                "{} has different numbers of runs for its tasks ({}). It is not included in the \
+                 aggregates over tasks, because tasks with more runs would count more.",
                 agent.name,
                 agent.scores.iter().map(count).collect::<Vec<_>>().join(", ")
             ));
@@ -384,41 +390,43 @@ fn of_equal_runs(mut agents: Vec<Found>, notes: &mut Vec<String>) -> Vec<Found> 
     agents
 }
 
-/// The tasks that all agents have, and that have reference scores; a note about the others.
-fn common_tasks<'a>(agents: &'a [Found], notes: &mut Vec<String>) -> Vec<&'a str> {
-    let (mut common, mut apart, mut raw) = (Vec::new(), Vec::new(), Vec::new());
-    for task in agents.iter().flat_map(Found::tasks).collect::<BTreeSet<_>>() {
+/// The tasks that all agents have and that have reference scores. Adds a note about the others.
+fn common_tasks<'a>(agents: &'a [Agent], notes: &mut Vec<String>) -> Vec<&'a str> {
+    let (mut common, mut incomplete, mut unnormalized) = (Vec::new(), Vec::new(), Vec::new());
+    for task in agents.iter().flat_map(Agent::tasks).collect::<BTreeSet<_>>() {
         let found: Vec<_> = agents.iter().filter_map(|agent| agent.scores.get(task)).collect();
         let mut scores = found.iter().flat_map(|runs| runs.values());
         if !scores.all(|score| score.normalized.is_some()) {
-            raw.push(task);
+            unnormalized.push(task);
         } else if found.len() < agents.len() {
-            apart.push(task);
+            incomplete.push(task);
         } else {
             common.push(task);
         }
     }
-    for (left_out, why) in
-        [(apart, "because not all agents have them"), (raw, "for want of reference scores")]
-    {
-        if !left_out.is_empty() {
-            notes.push(format!("Not put together over tasks, {why}: {}.", left_out.join(", ")));
+    for (tasks, reason) in [
+        (incomplete, "because not all agents have them"),
+        (unnormalized, "because they have no reference scores"),
+    ] {
+        if !tasks.is_empty() {
+            let tasks = tasks.join(", ");
+            notes.push(format!("Tasks not included in the aggregates, {reason}: {tasks}."));
         }
     }
     common
 }
 
-/// The fraction of runs above each score.
+/// Performance profiles: the fraction of runs above each score.
 fn profiles(
     protocol: &str,
-    agents: &[Found],
+    agents: &[Agent],
     tasks: &[&str],
     bootstrap: &Bootstrap,
 ) -> Result<Vec<Block>, PageError> {
     let matrices =
         agents.iter().map(|agent| agent.normalized(tasks)).collect::<Result<Vec<_>, _>>()?;
     let all = || matrices.iter().flat_map(ScoreMatrix::pooled).copied();
-    // As far as there is something to see: past the highest score no run is left.
+    // Above the highest score the fraction is 0.
     let low = all().fold(0.0, f64::min);
     let high = 1.05 * all().fold(1.0, f64::max);
     let steps = (THRESHOLDS - 1) as f64;
@@ -448,7 +456,7 @@ fn profiles(
     Ok(pictures::plots(&format!("profile-{}", file_name(protocol)), title, plot))
 }
 
-/// Letters and `-` alone.
+/// The protocol's name with only lower-case letters, digits and `-`.
 fn file_name(protocol: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     protocol.chars().map(letter).collect()

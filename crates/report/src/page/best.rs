@@ -1,25 +1,25 @@
-//! Several checkpoints of one run: the last, the held-out-selected and the best, side by side.
+//! Comparison of a run's checkpoints: the last, the held-out-selected and the best.
 
 use overtone_plot::{Line, Stroke};
 
-use super::scores::{Role, Row, spread, told};
+use super::scores::{Role, Row, conditions, spread};
 use overtone_eval::summary::digits;
 use overtone_eval::table::Table;
 
-/// The rows of one run, protocol and target of which several of the run's checkpoints were played,
-/// by their updates.
+/// Rows grouped by run, protocol and target, sorted by updates. Only groups with several evaluated
+/// checkpoints are included.
 fn checkpoints<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
     let mut found: Vec<Vec<&Row<'_>>> = Vec::new();
     for row in rows.iter().filter(|row| row.is_own()) {
-        let alike = |other: &Row<'_>| {
+        let in_group = |other: &Row<'_>| {
             std::ptr::eq(row.run, other.run)
                 && row.protocol == other.protocol
                 && row.target.target_return == other.target.target_return
         };
-        let same = |other: &&Row<'_>| other.step() == row.step() && other.role == row.role;
-        match found.iter_mut().find(|group| alike(group[0])) {
-            // The same weights again: the first file of theirs stands for them.
-            Some(group) if group.iter().any(same) => {}
+        let same_weights = |other: &&Row<'_>| other.step() == row.step() && other.role == row.role;
+        match found.iter_mut().find(|group| in_group(group[0])) {
+            // For the same weights only the first file is used.
+            Some(group) if group.iter().any(same_weights) => {}
             Some(group) => group.push(row),
             None => found.push(vec![row]),
         }
@@ -29,25 +29,25 @@ fn checkpoints<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
     found
 }
 
-/// One row for each number of updates of a group, which is in their order.
+/// One row for each number of updates of a group that is sorted by updates.
 fn distinct<'r, 'a>(group: &[&'r Row<'a>]) -> Vec<&'r Row<'a>> {
     let mut rows = group.to_vec();
     rows.dedup_by_key(|row| row.step());
     rows
 }
 
-/// A row for each run, protocol and target of which several checkpoints were played; `None`
-/// if there is none.
+/// A row for each run, protocol and target with several evaluated checkpoints; `None` if there
+/// are none.
 pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
     let groups = checkpoints(rows);
     let mut table = Table::new(&[
         "run",
         "protocol",
         "target",
-        "checkpoints played",
+        "checkpoints evaluated",
         "last (updates)",
         "held-out-selected (updates)",
-        "best of those played (updates)",
+        "best evaluated (updates)",
     ]);
     groups.first()?;
     let digits = digits(groups.iter().flatten().map(|row| &row.raw));
@@ -57,7 +57,7 @@ pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
         };
         let of = |role: Role| group.iter().find(|row| row.role == role).map(score);
         let none = match group[0].run.held_out_step {
-            Some(_) => "not played",
+            Some(_) => "not evaluated",
             None => "none held out",
         };
         let best = group.iter().max_by(|a, b| a.raw.mean.total_cmp(&b.raw.mean));
@@ -66,7 +66,7 @@ pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
             group[0].protocol.clone(),
             target(&group),
             distinct(&group).len().to_string(),
-            of(Role::Last).unwrap_or_else(|| "not played".to_owned()),
+            of(Role::Last).unwrap_or_else(|| "not evaluated".to_owned()),
             of(Role::HeldOut).unwrap_or_else(|| none.to_owned()),
             best.map(score).unwrap_or_default(),
         ]);
@@ -74,10 +74,10 @@ pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
     Some(table)
 }
 
-/// What the agents of a group were told; a dash where nothing.
+/// The targets of a group; a dash if its agents do not use any.
 fn target(group: &[&Row<'_>]) -> String {
-    let told = told(group.iter().copied(), |target| target.to_string());
-    if told.is_empty() { "-".to_owned() } else { told }
+    let targets = conditions(group.iter().copied(), |target| target.to_string());
+    if targets.is_empty() { "-".to_owned() } else { targets }
 }
 
 /// The mean raw return against updates, for the same groups.

@@ -1,15 +1,15 @@
-//! What agents earned in the ways of playing among which theirs was chosen.
+//! Scores of the acting modes from which each agent's mode was chosen.
 
 use overtone_eval::{Choice, ChoicePoint, choice::Differing, summary::digits, table::Table};
 use overtone_plot::{Line, Stroke};
 
 use super::{document::Block, heading, pictures, run_files::RunFiles, scores::spread, text};
 
-/// Of more runs than these, the deviations hide one another; the table has them.
+/// Maximum number of runs in a plot. With more runs the bands overlap too much.
 const MOST_LINES: usize = 8;
 
-/// A section about all choices that evaluations of `runs` tell of, with a table for those among the
-/// same settings; empty where there is none.
+/// A section about the chosen acting modes of `runs`, with one table for each set of compared
+/// settings; empty if no mode was chosen.
 pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
     let mut choices: Vec<(&str, &Choice)> = Vec::new();
     for run in runs {
@@ -21,7 +21,7 @@ pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
         }
     }
     let Some((_, first)) = choices.first() else { return Vec::new() };
-    let mut blocks = vec![heading("Chosen ways to play")];
+    let mut blocks = vec![heading("Chosen acting modes")];
     let mut all: Vec<String> = choices.iter().map(|(_, choice)| choice.what()).collect();
     all.sort();
     all.dedup();
@@ -35,14 +35,14 @@ pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
         }
     }
     blocks.push(text(format!(
-        "raw mean ± sd of the episodes that chose. The rule: {}. The scores above are of other \
+        "raw mean ± sd of the episodes used for the choice. Rule: {}. The scores above use other \
          episodes.",
         first.rule
     )));
     blocks
 }
 
-/// A row for each run, a column for each way.
+/// A row for each run and a column for each acting mode.
 fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
     let mut labels: Vec<String> = Vec::new();
     for (_, choice) in choices {
@@ -52,11 +52,11 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
             }
         }
     }
-    let mut header = vec!["run".to_owned(), "asked".into()];
-    let asking = what.trim_end_matches(" or top percent");
+    let mut header = vec!["run".to_owned(), "target".into()];
+    let setting = what.trim_end_matches(" or top percent");
     header.extend(labels.iter().map(|label| match label.contains("top ") {
         true => label.clone(),
-        false => format!("{asking} {label}"),
+        false => format!("{setting} {label}"),
     }));
     header.push("chosen".into());
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
@@ -76,7 +76,7 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
     table
 }
 
-/// Returns against the one setting in which ways differ.
+/// Returns against the one setting in which the acting modes differ.
 fn curves((name, of): Differing, choices: &[(&str, &Choice)]) -> Vec<Block> {
     let line = |(run, choice): &(&str, &Choice)| {
         let mut curve: Vec<_> = choice.curve.iter().collect();

@@ -1,51 +1,50 @@
-//! A page as blocks, rendered as HTML and as Markdown: the two cannot tell different things.
+//! A page as blocks. HTML and Markdown are rendered from the same blocks, so their contents agree.
 
 use std::sync::Arc;
 
 use overtone_eval::table::Table;
 
-/// A part of a page. Words and cells are plain text in which nothing is markup: the renderers
-/// escape them.
+/// A part of a page. All text and all cells are plain text, which the renderers escape.
 #[derive(Clone, Debug)]
 pub(super) enum Block {
-    /// A section's heading.
+    /// The heading of a section.
     Heading(String),
-    /// A smaller one.
+    /// The heading of a subsection.
     Subheading(String),
     /// A paragraph.
     Text(String),
-    /// The sentence that a page is opened for.
+    /// The main result, shown in bold.
     Lead(String),
-    /// What a computer reads.
+    /// Preformatted text: a command or a configuration.
     Code(String),
     /// A table.
     Table(Table),
-    /// A table of which rows that are the same in so many first columns are a group.
+    /// A table whose rows are grouped by this number of first columns.
     Groups(Table, usize),
     /// A picture.
     Plot {
-        /// Its file's name beside a Markdown page, without the ending: of letters and `-`.
+        /// File name for the Markdown page, without ending. Contains only letters, digits and `-`.
         name: String,
-        /// What it shows.
+        /// The caption.
         title: String,
         /// The picture.
         svg: String,
     },
     /// A moving picture.
     Video {
-        /// Its file's name beside a Markdown page, without the ending: of letters and `-`.
+        /// File name for the Markdown page, without ending. Contains only letters, digits and `-`.
         name: String,
-        /// What it shows.
+        /// The caption.
         title: String,
-        /// The file.
+        /// The file's contents.
         gif: Arc<[u8]>,
     },
-    /// What is shown on demand.
+    /// A section that is shown on demand, with its summary.
     Fold(String, Vec<Block>),
 }
 
 impl Block {
-    /// Name and contents of the file that holds the block's picture beside a Markdown page.
+    /// Name and contents of the block's picture file for the Markdown page.
     pub(super) fn picture(&self, stem: &str) -> Option<(String, &[u8])> {
         match self {
             Self::Plot { name, svg, .. } => Some((format!("{stem}-{name}.svg"), svg.as_bytes())),
@@ -54,7 +53,7 @@ impl Block {
         }
     }
 
-    /// The same of all blocks in it, of it itself too.
+    /// The picture files of this block and of all blocks inside it.
     pub(super) fn pictures(&self, stem: &str) -> Vec<(String, &[u8])> {
         match self {
             Self::Fold(_, blocks) => blocks.iter().flat_map(|block| block.pictures(stem)).collect(),
@@ -63,7 +62,7 @@ impl Block {
     }
 }
 
-/// A title and what is below it.
+/// A title and the blocks below it.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     pub(super) title: String,

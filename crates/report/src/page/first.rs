@@ -1,5 +1,5 @@
-//! The first screen of a page: what was trained on what, one number next to what the data earned,
-//! and pictures of the episodes and of the curve of returns.
+//! The first screen of a page: the run, its mean return compared with the dataset, and plots of
+//! the episodes and of the returns during training.
 
 use overtone_core::protocol::ReturnUnits;
 use overtone_eval::statistics::{Bootstrap, ScoreMatrix, mean};
@@ -9,13 +9,13 @@ use overtone_plot::{Line, LinePlot, Strip, Strips, Stroke};
 use super::document::Block;
 use super::pictures;
 use super::run_files::{DataReturns, PageError, RunFiles};
-use super::scores::{Role, Row, estimate, told};
+use super::scores::{Role, Row, conditions, estimate};
 use super::study::short;
 
-/// Rows of one picture of episodes, at most.
+/// Maximum number of rows in a plot of episodes.
 const MOST_ROWS: usize = 24;
 
-/// A run in the words of a person: `Hopper: Decision Transformer on medium`.
+/// The title of a page about one run: `Hopper: Decision Transformer on medium`.
 pub(super) fn title(run: &RunFiles) -> String {
     let Some(task) = task(run) else { return format!("Run {}", run.name) };
     let what = run.algorithm.as_ref().map_or_else(String::new, |name| format!(": {name}"));
@@ -23,7 +23,7 @@ pub(super) fn title(run: &RunFiles) -> String {
     format!("{task}{what}{on}")
 }
 
-/// Several runs in words: `3 runs on Hopper`.
+/// The title of a page about several runs: `3 runs on Hopper`.
 pub(super) fn title_of(runs: &[RunFiles]) -> String {
     let tasks: Vec<Option<String>> = runs.iter().map(task).collect();
     match &tasks[0] {
@@ -34,42 +34,42 @@ pub(super) fn title_of(runs: &[RunFiles]) -> String {
     }
 }
 
-/// The task's title, as an evaluation says it; else its id.
+/// The task's title from an evaluation, otherwise the task's id.
 fn task(run: &RunFiles) -> Option<String> {
-    let played = run.evaluations.first().map(|source| source.evaluation.setting.task.title.clone());
+    let title = run.evaluations.first().map(|source| source.evaluation.setting.task.title.clone());
     let word = |key: &str| run.config.get(key).and_then(toml::Value::as_str).map(str::to_owned);
-    played.or_else(|| ["task", "game", "env"].into_iter().find_map(word))
+    title.or_else(|| ["task", "game", "env"].into_iter().find_map(word))
 }
 
-/// The evaluation that stands for a run: of its last checkpoint where that was played, by the
-/// protocol and for the target that come first; of those the one of most episodes.
+/// The row that represents a run: the last checkpoint if it was evaluated, with the first protocol
+/// and the first target. Among several such evaluations, the one with the most episodes.
 pub(super) fn headline<'r, 'a>(rows: &'r [Row<'a>], run: &RunFiles) -> Option<&'r Row<'a>> {
     let own = || rows.iter().filter(|row| std::ptr::eq(row.run, run));
     let first = own().find(|row| row.role == Role::Last).or_else(|| own().next())?;
     let mut largest = first;
     for row in own() {
-        let is_alike = row.role == first.role
+        let same_setting = row.role == first.role
             && row.protocol == first.protocol
             && row.step() == first.step()
             && row.target.target_return == first.target.target_return;
-        if is_alike && row.raw.n > largest.raw.n {
+        if same_setting && row.raw.n > largest.raw.n {
             largest = row;
         }
     }
     Some(largest)
 }
 
-/// What the data of a row's run earned, in the units of its score.
+/// The returns of the run's dataset; `None` if their units differ from the units of the score.
 fn data_of(row: &Row<'_>) -> Option<DataReturns> {
     let is_raw = row.evaluation().setting.task.return_units == ReturnUnits::Raw;
     row.run.data.filter(|_| is_raw)
 }
 
 fn marks(data: Option<DataReturns>) -> Vec<(String, f64)> {
-    let told = |data: DataReturns| {
+    let mean_and_best = |data: DataReturns| {
         [("data, mean".to_owned(), data.mean), ("data, best".to_owned(), data.best)]
     };
-    data.map(told).into_iter().flatten().collect()
+    data.map(mean_and_best).into_iter().flatten().collect()
 }
 
 /// The first screen of a page about one run.
@@ -80,7 +80,7 @@ pub(super) fn of_run(
 ) -> Result<Vec<Block>, PageError> {
     let mut blocks = vec![Block::Text(facts(run))];
     let Some(row) = headline(rows, run) else {
-        blocks.push(Block::Lead("The agent has not been played.".into()));
+        blocks.push(Block::Lead("This agent has not been evaluated.".into()));
         blocks.extend(curve(&[(run, None)]));
         return Ok(blocks);
     };
@@ -94,7 +94,7 @@ pub(super) fn of_run(
         estimate(&found, places),
         if n == 1 { "" } else { "s" }
     );
-    let target = told([row], short);
+    let target = conditions([row], short);
     if !target.is_empty() {
         let what = if target.starts_with("best") { "" } else { "target " };
         lead += &format!(", {what}{target}");
@@ -131,7 +131,7 @@ pub(super) fn of_run(
     Ok(blocks)
 }
 
-/// A sentence about evaluations of other sizes or seeds than the one that is shown.
+/// A sentence about evaluations with other sizes or seeds than the one shown.
 fn other_sizes(rows: &[Row<'_>], shown: &Row<'_>) -> Option<String> {
     let others = rows.iter().filter(|row| {
         std::ptr::eq(row.run, shown.run)
@@ -145,14 +145,14 @@ fn other_sizes(rows: &[Row<'_>], shown: &Row<'_>) -> Option<String> {
         others.map(|row| format!("{} ({} episodes)", row.source.file, row.raw.n)).collect();
     (!others.is_empty()).then(|| {
         format!(
-            "This is the largest evaluation, {}; others are {}.",
+            "This is the largest evaluation, {}. Others: {}.",
             shown.source.file,
             others.join(", ")
         )
     })
 }
 
-/// The first screen of a page about several runs, by their labels.
+/// The first screen of a page about several runs.
 pub(super) fn of_runs(runs: &[RunFiles], rows: &[Row<'_>]) -> Vec<Block> {
     let played: Vec<(&RunFiles, Option<&Row<'_>>)> =
         runs.iter().map(|run| (run, headline(rows, run))).collect();
@@ -190,7 +190,7 @@ pub(super) fn of_runs(runs: &[RunFiles], rows: &[Row<'_>]) -> Vec<Block> {
     blocks
 }
 
-/// Rows of dots as pictures, several where there are many rows.
+/// Rows of dots as plots; many rows are split into several plots.
 pub(super) fn strips(
     name: &str,
     title: &str,
@@ -211,7 +211,7 @@ pub(super) fn strips(
     rows.chunks(MOST_ROWS).enumerate().map(picture).collect()
 }
 
-/// Mean returns against updates, each run's last point the evaluation that stands for it.
+/// Mean returns against updates. The last point of each run is its [`headline`] evaluation.
 fn curve(runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
     let points = |run: &RunFiles, row: Option<&Row<'_>>| {
         let mut points = run.returns.clone();
@@ -224,7 +224,7 @@ fn curve(runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
     let mut lines: Vec<Line> = Vec::new();
     for (run, row) in runs {
         let points = points(run, *row);
-        // A point alone is no curve.
+        // A single point is not a curve.
         if points.len() > 1 {
             lines.push(Line::new(run.label.clone(), points).stroke(Stroke::Marked));
         }
@@ -248,7 +248,7 @@ fn curve(runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
     pictures::plots("returns", "Mean return during training", plot)
 }
 
-/// Task, algorithm, dataset, updates and minutes in a line.
+/// Task, algorithm, dataset, updates and minutes on one line.
 fn facts(run: &RunFiles) -> String {
     let mut facts = Vec::new();
     facts.extend(task(run).map(|task| format!("Task {task}")));

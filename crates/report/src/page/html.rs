@@ -1,4 +1,4 @@
-//! Blocks as one HTML file that needs no other and runs no script.
+//! Blocks as one self-contained HTML file without scripts.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use overtone_plot::escape;
@@ -6,17 +6,18 @@ use overtone_plot::escape;
 use super::document::Block;
 use overtone_eval::table::Table;
 
-/// The browser itself refuses to load or run anything, whatever a page may hold.
+/// Content security policy: the browser refuses to load or run anything, whatever the page
+/// contains.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
-/// Characters of a cell that is read as a sentence, and not as a number.
+/// Cells with more characters are shown as sentences.
 const SENTENCE: usize = 48;
 
 const STYLE: &str = "\
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --faint: #666; --line: #ddd; --code: #f4f4f4 }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e4e4; --paper: #16181c; --faint: #9a9a9a; --line: #3a3d42; --code: #23262b }
-  /* Black on white becomes the page's colours; those of curves stay what they are. */
+  /* Black on white becomes the page's colours. The hues of curves stay the same. */
   figure svg { filter: invert(.91) hue-rotate(180deg) }
 }
 * { overflow-wrap: anywhere }
@@ -24,7 +25,7 @@ body { color: var(--ink); background: var(--paper); font: 15px/1.5 system-ui, sa
 h1 { font-size: 1.6rem } h2, details h3 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line) } h3, h4 { font-size: 1.05rem }
 p { max-width: 50rem }
 p.lead { font-size: 1.15rem; font-weight: 600; max-width: 60rem }
-/* What a table has beyond its box is told by a shadow at that edge. */
+/* A shadow at an edge shows that the table continues there. */
 .wide { overflow-x: auto; max-width: 100%; background: linear-gradient(90deg, var(--paper) 30%, transparent) 0 0 / 3rem 100% local, linear-gradient(270deg, var(--paper) 30%, transparent) 100% 0 / 3rem 100% local, linear-gradient(90deg, var(--line), transparent) 0 0 / 1rem 100% scroll, linear-gradient(270deg, var(--line), transparent) 100% 0 / 1rem 100% scroll; background-repeat: no-repeat }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .82rem; margin: .5rem 0 }
 th, td { padding: .2rem .3rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
@@ -39,15 +40,15 @@ summary { cursor: pointer; color: var(--faint) }
 svg, img { max-width: 100%; height: auto }
 figcaption { color: var(--faint); font-size: .9rem; margin-bottom: .2rem }
 figure { min-width: 0; display: inline-block; vertical-align: top; margin: .5rem 1.5rem .8rem 0; max-width: 100% }
-/* Plots stand two a row where both can be read. */
+/* Two plots share a row if both are readable. */
 figure.plot { width: calc(50% - 1rem); margin-right: .6rem }
 figure.plot svg { width: 100% }
 @media (max-width: 60rem) { figure.plot { width: 100%; margin-right: 0 } figure.plot svg { max-width: 40rem } }
-/* On a narrow screen a plot shrinks, and its words with it: they are larger then. */
+/* A narrow screen shrinks plots with their text, so the text is larger there. */
 @media (max-width: 30rem) { figure.plot svg text:not(.key) { font-size: 16px } }
 ";
 
-/// The whole file.
+/// The complete HTML file.
 pub(super) fn render(title: &str, blocks: &[Block]) -> String {
     let title = escape(title);
     let mut page = format!(
@@ -60,7 +61,8 @@ pub(super) fn render(title: &str, blocks: &[Block]) -> String {
     page + "</body>\n</html>\n"
 }
 
-/// Sections have headings of this level, and those in a fold one of the next.
+/// Appends blocks. Section headings have level `level`; headings in a folded section are one level
+/// deeper.
 fn push(page: &mut String, blocks: &[Block], level: usize) {
     let heading = |level: usize, words: &str| format!("<h{level}>{}</h{level}>\n", escape(words));
     for block in blocks {
@@ -69,7 +71,7 @@ fn push(page: &mut String, blocks: &[Block], level: usize) {
             Block::Subheading(words) => *page += &heading(level + 1, words),
             Block::Text(words) => *page += &format!("<p>{}</p>\n", escape(words)),
             Block::Lead(words) => *page += &format!("<p class=\"lead\">{}</p>\n", escape(words)),
-            // A line end right after `<pre>` is not part of it.
+            // HTML ignores a line break directly after `<pre>`.
             Block::Code(words) => *page += &format!("<pre>\n{}</pre>\n", escape(words)),
             Block::Table(table) => push_table(page, table, 0),
             Block::Groups(table, n) => push_table(page, table, *n),
@@ -77,7 +79,7 @@ fn push(page: &mut String, blocks: &[Block], level: usize) {
                 let words = escape(title);
                 let label = format!("<svg role=\"img\" aria-label=\"{words}\" ");
                 let svg = svg.replacen("<svg ", &label, 1);
-                // Small ones stand as they are; the others two a row.
+                // Small plots keep their size. Two of the other plots share a row.
                 let class = if is_small(&svg) { "" } else { " class=\"plot\"" };
                 *page +=
                     &format!("<figure{class}>\n<figcaption>{words}</figcaption>\n{svg}</figure>\n");
@@ -106,7 +108,8 @@ fn is_small(svg: &str) -> bool {
     width.and_then(|(width, _)| width.parse::<f64>().ok()).is_some_and(|width| width < 400.0)
 }
 
-/// A table; what the first `grouped` columns say stands above the rows that have it in common.
+/// Appends a table. The values of the first `grouped` columns become a heading above the rows that
+/// share them.
 fn push_table(page: &mut String, table: &Table, grouped: usize) {
     *page += "<div class=\"wide\"><table>\n<thead>\n";
     let rows = table.rows();
@@ -121,9 +124,9 @@ fn push_table(page: &mut String, table: &Table, grouped: usize) {
             if i > 1 {
                 *page += "</tbody>\n<tbody>\n";
             }
-            let told = rows[0].iter().zip(row).take(grouped).filter(|(_, cell)| !cell.is_empty());
-            let words = told.map(|(name, cell)| match name.as_str() {
-                // It says itself what it is.
+            let shared = rows[0].iter().zip(row).take(grouped).filter(|(_, cell)| !cell.is_empty());
+            let words = shared.map(|(name, cell)| match name.as_str() {
+                // A task's title does not need the column's name.
                 "task" => cell.clone(),
                 _ => format!("{name} {cell}"),
             });
@@ -157,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_end_at_the_right_and_tables_scroll_in_their_boxes() {
+    fn numbers_are_right_aligned_and_tables_scroll_in_their_boxes() {
         let mut table = Table::new(&["task", "raw"]);
         table.row(vec!["Hopper".into(), "10.5 ± 0.1".into()]);
         let page = render("t", &[Block::Table(table)]);
@@ -171,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_says_what_its_values_are() {
+    fn group_headings_name_their_values() {
         let mut table = Table::new(&["target", "protocol", "cell", "raw"]);
         for (target, cell) in [("3543.9", "a"), ("3543.9", "b"), ("", "a")] {
             table.row([target, "matched", cell, "1"].map(str::to_owned).to_vec());
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_in_a_fold_and_pictures_have_their_place_and_name() {
+    fn folded_headings_are_one_level_deeper_and_pictures_have_labels() {
         let plot = Block::Plot { name: "a".into(), title: "a < b".into(), svg: "<svg />".into() };
         let inside = vec![Block::Heading("In".into()), Block::Subheading("Deep".into()), plot];
         let page = render("t", &[Block::Heading("Out".into()), Block::Fold("f".into(), inside)]);
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_text_is_markup() {
+    fn text_is_escaped() {
         let mut table = Table::new(&["<i>"]);
         table.row(vec!["</td><script>".into()]);
         let bad = || "</pre><script>x</script>".to_owned();

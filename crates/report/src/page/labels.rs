@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::run_files::RunFiles;
 use super::scores::flatten;
 
-/// Settings that a label tells of; more would be no label.
+/// Maximum number of settings in a label.
 const MOST: usize = 3;
 
-/// Settings that say nothing of what was learned.
-const BESIDE: [&str; 4] = ["runs", "resume", "device", "evaluation"];
+/// Settings that do not affect training.
+const IGNORED: [&str; 4] = ["runs", "resume", "device", "evaluation"];
 
-/// Settings that a reader knows a run by, the best known first.
+/// Settings by which readers identify a run, the most important first.
 const KNOWN: [&str; 8] =
     ["algorithm", "task", "game", "env", "dataset", "head.kind", "attention.kind", "seed"];
 
-/// A label for each run: what differs, or the name of its folder where that is too much or does
-/// not tell all of them apart.
+/// A label for each run: the differing settings. If these do not make all labels unique, the names
+/// of the run directories are used.
 pub(super) fn distinct(runs: &[RunFiles]) -> Vec<String> {
     let names = || runs.iter().map(|run| run.name.clone()).collect::<Vec<_>>();
     let all: Vec<BTreeMap<String, String>> = runs.iter().map(settings).collect();
@@ -25,16 +25,16 @@ pub(super) fn distinct(runs: &[RunFiles]) -> Vec<String> {
     let mut differing: Vec<&String> = keys.into_iter().filter(differs).collect();
     differing.sort_by_key(|key| KNOWN.iter().position(|known| known == key).unwrap_or(KNOWN.len()));
     if differing.len() > MOST {
-        // What follows from another setting, such as an algorithm's own, is left out.
+        // Settings that depend on another setting, such as options of an algorithm, are omitted.
         differing.retain(|key| KNOWN.contains(&key.as_str()));
     }
     differing.truncate(MOST);
     let label = |own: &BTreeMap<String, String>| {
-        let told = differing.iter().map(|key| {
+        let words = differing.iter().map(|key| {
             let value = own.get(*key).map_or("-", String::as_str);
             format!("{}={value}", key.trim_end_matches(".kind"))
         });
-        told.collect::<Vec<_>>().join(" ")
+        words.collect::<Vec<_>>().join(" ")
     };
     let labels: Vec<String> = all.iter().map(label).collect();
     let n_different = labels.iter().collect::<BTreeSet<_>>().len();
@@ -45,6 +45,6 @@ fn settings(run: &RunFiles) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     flatten("", &run.config, &mut settings);
     let table = |key: &str| key.split('.').next().unwrap_or_default().to_owned();
-    settings.retain(|key, _| !BESIDE.contains(&table(key).as_str()));
+    settings.retain(|key, _| !IGNORED.contains(&table(key).as_str()));
     settings
 }

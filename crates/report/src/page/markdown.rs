@@ -1,9 +1,9 @@
-//! Blocks as Markdown, with pictures beside it.
+//! Blocks as Markdown, with pictures in separate files.
 
 use super::document::Block;
 use overtone_eval::table::Table;
 
-/// Text in which nothing is markup, on one line. `|` is left to the table.
+/// Text with all markup escaped, on one line. The table escapes `|`.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -19,14 +19,15 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// The page; its pictures are the files `<stem>-<name>.svg` and `.gif`.
+/// The complete page. Its pictures are the files `<stem>-<name>.svg` and `.gif`.
 pub(super) fn render(title: &str, blocks: &[Block], stem: &str) -> String {
     let mut page = format!("# {}\n", escape(title));
     push(&mut page, blocks, stem, 2);
     page
 }
 
-/// Sections have headings of this level, and those in a fold one of the next.
+/// Appends blocks. Section headings have level `level`; headings in a folded section are one level
+/// deeper.
 fn push(page: &mut String, blocks: &[Block], stem: &str, level: usize) {
     let heading = |level: usize, words: &str| format!("{} {}\n", "#".repeat(level), escape(words));
     for block in blocks {
@@ -42,9 +43,9 @@ fn push(page: &mut String, blocks: &[Block], stem: &str, level: usize) {
                 let file = block.picture(stem).map(|(file, _)| file).unwrap_or_default();
                 *page += &format!("{0}\n\n![{0}]({file})\n", escape(title));
             }
-            // GitHub's Markdown shows this element, others its contents.
+            // GitHub's Markdown renders this element. Other renderers show its contents.
             Block::Fold(summary, blocks) => {
-                // Inside an element nothing is Markdown.
+                // Text inside an HTML element is not parsed as Markdown.
                 let summary = overtone_plot::escape(summary);
                 *page += &format!("<details>\n<summary>{summary}</summary>\n");
                 push(page, blocks, stem, level + 1);
@@ -54,7 +55,7 @@ fn push(page: &mut String, blocks: &[Block], stem: &str, level: usize) {
     }
 }
 
-/// Between fences longer than any row of backticks inside.
+/// A code block whose fences are longer than any row of backticks inside.
 fn code(words: &str) -> String {
     let runs = words.split(|character| character != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_text_is_markup() {
+    fn text_is_escaped() {
         let mut table = Table::new(&["a"]);
         table.row(vec!["x|y\n[z](w) \\".into()]);
         let blocks = [

@@ -1,4 +1,4 @@
-//! What runs scored that differ in their seed alone: of each run the mean of its episodes.
+//! Scores of runs that differ only in their seed. The score of a run is the mean of its episodes.
 
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 use overtone_eval::{ReportError, Summary};
@@ -8,7 +8,7 @@ use super::scores::{Row, cell, ends};
 
 /// Scores over training seeds.
 pub(super) struct OverSeeds {
-    /// Of the runs' mean raw returns.
+    /// Summary of the runs' mean raw returns.
     pub(super) raw: Summary,
     pub(super) iqm: Estimate,
     pub(super) normalized: Option<Summary>,
@@ -16,7 +16,7 @@ pub(super) struct OverSeeds {
 }
 
 impl OverSeeds {
-    /// Of these rows, of which there is at least one: all of one task.
+    /// Scores of these rows: at least one, all of the same task.
     pub(super) fn of(rows: &[&Row<'_>], bootstrap: &Bootstrap) -> Result<Self, PageError> {
         let means: Vec<f64> = rows.iter().map(|row| row.raw.mean).collect();
         let (task, target) = (&rows[0].evaluation().setting.task, rows[0].target.target_return);
@@ -26,7 +26,7 @@ impl OverSeeds {
         if let Some(reference) = &task.reference {
             let normalize = |score: f64| reference.normalize(score);
             normalized = Summary::of(&means.into_iter().map(normalize).collect::<Vec<_>>());
-            // Normalizing is a straight line: it takes the ends of an interval along.
+            // Normalization is linear, so it also maps the ends of an interval.
             let interval = iqm.interval.map(|mut interval| {
                 interval.low = normalize(interval.low);
                 interval.high = normalize(interval.high);
@@ -43,8 +43,8 @@ impl OverSeeds {
         ends(Some(self.iqm))
     }
 
-    /// Mean, deviation, interquartile mean and the ends of its interval of the normalized scores,
-    /// with all digits; empty where there are none.
+    /// The normalized scores with all digits: mean, deviation, interquartile mean and the ends of
+    /// its interval. Missing values are empty.
     pub(super) fn normalized_cells(&self) -> [String; 5] {
         let normalized = self.normalized.as_ref();
         let [iqm, low, high] = ends(self.normalized_iqm);

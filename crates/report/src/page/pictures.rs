@@ -1,4 +1,4 @@
-//! The pictures of a page: curves, how probable actions were, videos.
+//! The pictures of a page: curves, action distributions and videos.
 
 use overtone_eval::ActionHistogram;
 use overtone_plot::{Bars, Line, LinePlot, MOST_LINES, Stroke};
@@ -7,25 +7,26 @@ use super::document::Block;
 use super::run_files::{EvaluationFile, MOST_VIDEO, RunFiles};
 use super::scores::{Role, Row};
 
-/// Points of a line; of more, neighbours are averaged.
+/// Maximum number of points of a line. In longer lines, neighbouring points are averaged.
 const MOST_POINTS: usize = 400;
-/// What is larger is left out: differences of two of them must be numbers.
+/// Larger values are not drawn, because the difference of two values must be finite.
 const LARGEST: f64 = 1e100;
-/// Targets of an evaluation whose actions are shown.
+/// Maximum number of targets of an evaluation whose actions are shown.
 const MOST_TARGETS: usize = 4;
 
-/// Curves against what `against` names; nothing if no line has a finite point.
+/// Curves with `against` as the label of the x axis; empty if no line has a finite point.
 pub(super) fn curves(name: &str, title: &str, against: &str, lines: Vec<Line>) -> Vec<Block> {
     let mut lines: Vec<Line> = lines.into_iter().map(thinned).collect();
     lines.retain(|line| !line.points.is_empty());
     plots(name, title, LinePlot { x_label: against.into(), lines, ..LinePlot::default() })
 }
 
-/// A plot as a block; as several, if it has more lines than can be told apart.
+/// A plot as a block. More than [`MOST_LINES`] lines cannot be distinguished, so they are split
+/// into several plots.
 pub(super) fn plots(name: &str, title: &str, plot: LinePlot) -> Vec<Block> {
     let mut lines = plot.lines.clone();
     if let [line] = &mut lines[..] {
-        // There is nothing to tell it from.
+        // A single line does not need a name.
         line.name.clear();
     }
     let n_plots = lines.len().div_ceil(MOST_LINES);
@@ -45,24 +46,24 @@ pub(super) fn is_drawn(number: f64) -> bool {
     number.abs() < LARGEST
 }
 
-/// A sentence about each run some of whose numbers are none, so that no curve shows them. `title`
-/// says what is in `column`.
+/// A sentence about each run with non-finite values in `column`, which no curve shows. `title`
+/// describes the column.
 pub(super) fn broken(runs: &[RunFiles], column: &str, title: &str) -> Vec<Block> {
-    let told = |run: &RunFiles| {
+    let sentence = |run: &RunFiles| {
         let points = run.metrics.as_ref()?.against_steps(column)?;
         let broken: Vec<&[f64; 2]> = points.iter().filter(|point| !is_drawn(point[1])).collect();
         let first = broken.first()?[0];
         let since = points.iter().filter(|point| point[0] >= first).count();
         let when = match broken.len() {
-            n if n == since => format!("from update {first} on"),
+            n if n == since => format!("from update {first}"),
             n => format!("at {n} of {} updates, first at {first}", points.len()),
         };
-        Some(Block::Text(format!("The {title} of {} is no number {when}.", run.name)))
+        Some(Block::Text(format!("The {title} of {} is not a finite number {when}.", run.name)))
     };
-    runs.iter().filter_map(told).collect()
+    runs.iter().filter_map(sentence).collect()
 }
 
-/// The points that can be shown; if they are many, means of neighbours.
+/// The drawable points of a line. In long lines, neighbouring points are averaged.
 fn thinned(line: Line) -> Line {
     let band = line.band.iter().copied().chain(std::iter::repeat([0.0; 2]));
     let finite: Vec<[f64; 4]> = line
@@ -84,8 +85,8 @@ fn thinned(line: Line) -> Line {
     Line { points, band, ..line }
 }
 
-/// The actions of the first targets of each run's last checkpoint (or whichever was played): the
-/// mean probability of each discrete action, or a histogram of each dimension.
+/// The actions of each run for its first targets: the mean probability of each discrete action, or
+/// a histogram of each dimension. The last checkpoint is used if it was evaluated.
 pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut n_left_out = 0;
@@ -105,8 +106,9 @@ pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
             n_left_out += 1;
             continue;
         }
-        let told = row.told().map_or_else(String::new, |told| format!(", target {told}"));
-        let title = format!("{}, {}{told}", row.run.label, row.protocol);
+        let target =
+            row.condition().map_or_else(String::new, |target| format!(", target {target}"));
+        let title = format!("{}, {}{target}", row.run.label, row.protocol);
         let name = format!("actions-{}", blocks.len() + 1);
         if let Some(shares) = &row.target.actions {
             let bars = shares.iter().map(|share| (share.action.clone(), share.share)).collect();
@@ -116,7 +118,7 @@ pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
             let lines = histograms.iter().enumerate().map(|(i, one)| histogram(i, one)).collect();
             let plot = LinePlot {
                 x_label: "value".into(),
-                y_label: "share of steps".into(),
+                y_label: "fraction of steps".into(),
                 lines,
                 ..LinePlot::default()
             };
@@ -125,7 +127,7 @@ pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
     }
     if n_left_out > 0 {
         blocks.push(Block::Text(format!(
-            "Of an evaluation the first {MOST_TARGETS} targets are shown; {n_left_out} are left out."
+            "The first {MOST_TARGETS} targets of an evaluation are shown. {n_left_out} targets are omitted."
         )));
     }
     blocks
@@ -135,7 +137,7 @@ fn has_actions(row: &Row<'_>) -> bool {
     row.target.actions.is_some() || row.target.action_histograms.is_some()
 }
 
-/// A histogram as a curve through the middle of each bin.
+/// A histogram as a curve through the centre of each bin.
 fn histogram(dimension: usize, histogram: &ActionHistogram) -> Line {
     let [low, high] = [histogram.low, histogram.high].map(f64::from);
     let width = (high - low) / histogram.shares.len() as f64;
@@ -144,7 +146,7 @@ fn histogram(dimension: usize, histogram: &ActionHistogram) -> Line {
     Line::new(format!("action {}", dimension + 1), points).stroke(Stroke::Marked)
 }
 
-/// The videos in the runs' folders; those that would make the page too large are named.
+/// The videos in the run directories. Videos that would make the page too large are only listed.
 pub(super) fn videos(runs: &[RunFiles]) -> Vec<Block> {
     let (mut blocks, mut left_out): (Vec<Block>, Vec<String>) = (Vec::new(), Vec::new());
     let mut size = 0;
@@ -152,8 +154,8 @@ pub(super) fn videos(runs: &[RunFiles]) -> Vec<Block> {
         for video in &run.videos {
             let shown = match &video.filmed {
                 Some(filmed) => {
-                    let played = |source: &&EvaluationFile| source.file == filmed.evaluation;
-                    let source = run.evaluations.iter().find(played);
+                    let is_source = |source: &&EvaluationFile| source.file == filmed.evaluation;
+                    let source = run.evaluations.iter().find(is_source);
                     let setting = source.map(|source| &source.evaluation.setting);
                     format!(" ({})", filmed.describe(setting))
                 }
@@ -172,7 +174,7 @@ pub(super) fn videos(runs: &[RunFiles]) -> Vec<Block> {
     }
     if !left_out.is_empty() {
         blocks.push(Block::Text(format!(
-            "In the runs' folders, and too large for this page: {}.",
+            "Too large for this page, but available in the run directories: {}.",
             left_out.join("; ")
         )));
     }
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn many_points_are_averaged() {
+    fn neighbouring_points_of_long_lines_are_averaged() {
         let points: Vec<[f64; 2]> = (0..1000).map(|i| [f64::from(i), f64::from(i % 2)]).collect();
         let thin = thinned(line(&points)).points;
         // Three together: 334, the last of 999 alone.
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_is_left_out() {
+    fn non_finite_and_huge_points_are_not_drawn() {
         let far = line(&[[0.0, f64::INFINITY], [1.0, 1e300], [f64::NAN, 0.0]]);
         assert!(curves("loss", "loss", "updates", vec![far, line(&[])]).is_empty());
         let near = line(&[[0.0, 1.0], [1.0, f64::NAN], [2.0, 3.0]]);
@@ -205,7 +207,7 @@ mod tests {
         assert!(svg.contains("<polyline") && !svg.contains("NaN"), "{svg}");
     }
 
-    /// Names of the plots, and the plots.
+    /// Names and contents of the plots.
     fn drawn(lines: Vec<Line>) -> Vec<(String, String)> {
         let blocks = curves("loss", "loss", "updates", lines).into_iter();
         let plot = |block| match block {
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_cannot_be_told_apart_are_in_plots_of_their_own() {
+    fn too_many_lines_are_split_into_several_plots() {
         let lines = |n: usize| {
             let line = |i| Line::new(format!("run {i};"), vec![[0.0, 1.0], [1.0, 2.0]]);
             drawn((0..n).map(line).collect())
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_have_names_where_there_are_several() {
+    fn only_several_lines_have_names() {
         let of = |names: &[&str]| {
             let lines = names.iter().map(|name| Line::new(*name, vec![[0.0, 1.0], [1.0, 2.0]]));
             drawn(lines.collect()).remove(0).1

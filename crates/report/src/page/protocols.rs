@@ -1,4 +1,4 @@
-//! How agents were played, side by side.
+//! The evaluation protocols of several agents, side by side.
 
 use overtone_core::Play;
 use overtone_core::protocol::Difference;
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::run_files::RunFiles;
 use overtone_eval::{Choice, Heeds, Setting, table::Table};
 
-/// One way of playing, by the names and values of its settings.
+/// One evaluation protocol: the names and values of its settings.
 #[derive(Clone, Debug, PartialEq)]
 struct Protocol {
     name: String,
     settings: Vec<(String, String)>,
-    /// Settings that change nothing that the agent does, or that no agent has otherwise.
-    moot: Vec<&'static str>,
+    /// Settings that the agent does not use, or that cannot differ between evaluations of it.
+    unused: Vec<&'static str>,
 }
 
 impl Protocol {
@@ -21,56 +21,58 @@ impl Protocol {
         let names = setting.choice.as_ref().map(Choice::settings).unwrap_or_default();
         let chosen: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
         let Heeds { target, temperature, return_quantile, top_percent } = setting.heeds;
-        let is_told = target || setting.protocol.acting.top_percent > 0.0;
-        let heeded = [
+        let is_conditioned = target || setting.protocol.acting.top_percent > 0.0;
+        let uses = [
             ("temperature", temperature),
             ("return_quantile", return_quantile),
             ("top_percent", top_percent),
-            ("integer_returns", is_told),
-            ("delayed_reward", is_told),
-            // An agent's own unit: nobody plays it with another.
+            ("integer_returns", is_conditioned),
+            ("delayed_reward", is_conditioned),
+            // The agent's own unit, which an evaluation never changes.
             ("return_scale", false),
         ];
-        let moot = heeded.into_iter().filter(|(_, heeds)| !heeds).map(|(key, _)| key).collect();
-        Self { moot, ..Self::new(&setting.protocol, &chosen) }
+        let unused = uses.into_iter().filter(|(_, is_used)| !is_used).map(|(key, _)| key).collect();
+        Self { unused, ..Self::new(&setting.protocol, &chosen) }
     }
 
-    /// Where settings are `chosen` for each run by the same rule, one protocol is of all of them.
+    /// A protocol whose `chosen` settings were chosen for each run by the same rule. All values of
+    /// these settings are the same protocol.
     fn new(play: &Play, chosen: &[&str]) -> Self {
         let mut settings = flat(play);
         let chosen: Vec<String> = chosen.iter().map(|name| name.replace(' ', "_")).collect();
         settings.retain(|(name, _)| !chosen.contains(name));
         settings.extend(chosen.into_iter().map(|name| (name, CHOSEN.into())));
-        Self { name: play.name.clone(), settings, moot: Vec::new() }
+        Self { name: play.name.clone(), settings, unused: Vec::new() }
     }
 
     fn value(&self, key: &str) -> Option<&str> {
         self.settings.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str())
     }
 
-    /// Whether both agents would do the same by either.
+    /// Whether both agents would act the same under either protocol.
     fn agrees(&self, other: &Self) -> bool {
         let mut keys = self.settings.iter().chain(&other.settings).map(|(key, _)| key.as_str());
-        let is_moot = |key: &str| self.moot.contains(&key) || other.moot.contains(&key);
+        let is_unused = |key: &str| self.unused.contains(&key) || other.unused.contains(&key);
         self.name == other.name
-            && keys.all(|key| is_moot(key) || self.value(key) == other.value(key))
+            && keys.all(|key| is_unused(key) || self.value(key) == other.value(key))
     }
 }
 
-/// A setting that was chosen for each run.
+/// The value of a setting that was chosen for each run.
 const CHOSEN: &str = "chosen";
 
-/// A column for each protocol, a row for each of their settings.
+/// The distinct protocols of several runs.
 pub(super) struct Protocols(Vec<Protocol>);
 
 impl Protocols {
-    /// The different ones, in order of their first use.
+    /// The distinct protocols of `runs`, in order of first use.
     pub(super) fn of(runs: &[RunFiles]) -> Self {
         let evaluations = runs.iter().flat_map(|run| &run.evaluations);
         Self::different(evaluations.map(|source| Protocol::of(&source.evaluation.setting)))
     }
 
-    /// An agent for which a setting is moot is played by whichever protocol others are played by.
+    /// The distinct protocols of `all`. A protocol that differs from another only in settings that
+    /// one of the agents does not use counts as that other protocol.
     fn different(all: impl Iterator<Item = Protocol>) -> Self {
         let mut protocols: Vec<Protocol> = Vec::new();
         for protocol in all {
@@ -78,9 +80,9 @@ impl Protocols {
                 protocols.push(protocol);
             }
         }
-        // Those that heed most first, in order.
+        // Protocols with the fewest unused settings come first.
         let mut places: Vec<usize> = (0..protocols.len()).collect();
-        places.sort_by_key(|&place| protocols[place].moot.len());
+        places.sort_by_key(|&place| protocols[place].unused.len());
         let mut kept: Vec<usize> = Vec::new();
         for place in places {
             if !kept.iter().any(|&other| protocols[other].agrees(&protocols[place])) {
@@ -92,8 +94,8 @@ impl Protocols {
         Self(kept.map(|(_, protocol)| protocol).collect())
     }
 
-    /// The name of an evaluation's protocol; where there are different ones of that name, with the
-    /// settings in which they differ, or else its number.
+    /// The name of an evaluation's protocol. If several protocols share the name, the differing
+    /// settings or a number follow.
     pub(super) fn label(&self, setting: &Setting) -> String {
         self.name(&Protocol::of(setting))
     }
@@ -102,24 +104,24 @@ impl Protocols {
         let same = self.0.iter().find(|other| *other == protocol);
         let agreeing = || self.0.iter().find(|other| other.agrees(protocol));
         let protocol = same.or_else(agreeing).unwrap_or(protocol);
-        let alike: Vec<&Protocol> =
+        let same_name: Vec<&Protocol> =
             self.0.iter().filter(|other| other.name == protocol.name).collect();
         let (Some(place), [_, _, ..]) =
-            (alike.iter().position(|other| *other == protocol), &alike[..])
+            (same_name.iter().position(|other| *other == protocol), &same_name[..])
         else {
             return protocol.name.clone();
         };
         let mut words: Vec<String> = Vec::new();
-        for (key, _) in alike.iter().flat_map(|other| &other.settings) {
-            let own = protocol.value(key).filter(|_| !protocol.moot.contains(&key.as_str()));
+        for (key, _) in same_name.iter().flat_map(|other| &other.settings) {
+            let own = protocol.value(key).filter(|_| !protocol.unused.contains(&key.as_str()));
             let Some(own) = own else { continue };
-            let differs = alike.iter().any(|other| other.value(key) != Some(own));
+            let differs = same_name.iter().any(|other| other.value(key) != Some(own));
             let word = format!("{} {own}", key.rsplit('.').next().unwrap_or(key).replace('_', " "));
             if differs && !words.contains(&word) {
                 words.push(word);
             }
         }
-        // More would be no name; and one may lack what another has.
+        // More settings would make the name too long. A protocol may also lack all of them.
         match &words[..] {
             [] | [_, _, _, _, ..] => format!("{} ({})", protocol.name, place + 1),
             words => format!("{} ({})", protocol.name, words.join(", ")),
@@ -130,7 +132,8 @@ impl Protocols {
         self.0.len()
     }
 
-    /// The table; with several, its last column says which settings differ.
+    /// A table with a column for each protocol and a row for each setting. With several protocols,
+    /// the last column marks the settings that differ.
     pub(super) fn table(&self) -> Table {
         let names: Vec<String> = self.0.iter().map(|protocol| self.name(protocol)).collect();
         let mut header = vec!["setting"];
@@ -159,8 +162,8 @@ impl Protocols {
         table
     }
 
-    /// What was played otherwise than the agents were trained, and what follows: a row for each
-    /// protocol, setting and pair of values.
+    /// The settings that differ from training, and the consequences: a row for each protocol,
+    /// setting and pair of values.
     pub(super) fn differences(&self, runs: &[RunFiles]) -> Table {
         let mut rows: Vec<Vec<String>> = Vec::new();
         for setting in runs.iter().flat_map(|run| &run.evaluations).map(|s| &s.evaluation.setting) {
@@ -178,9 +181,9 @@ impl Protocols {
     }
 }
 
-/// The settings of a protocol, those of the simulation with both names.
+/// The settings of a protocol by dotted names, such as `simulation.frame_skip`.
 fn flat(play: &Play) -> Vec<(String, String)> {
-    // By way of text, in which 0.1 as `f32` is 0.1.
+    // Through JSON text, because there 0.1 as `f32` is still 0.1.
     let value = serde_json::to_string(play).and_then(|text| serde_json::from_str(&text));
     let mut found = Vec::new();
     flatten("", &value.unwrap_or(Value::Null), &mut found);
@@ -236,26 +239,26 @@ mod tests {
             [&released, &cold].map(|play| both.name(&Protocol::new(play, &[]))),
             ["released (temperature 1.0)", "released (temperature 0.1)"]
         );
-        // Whatever was chosen, it is one protocol, and another than any temperature that was said.
+        // All chosen values are one protocol, which differs from any fixed temperature.
         let [own, cold_own] = [&released, &cold].map(|play| Protocol::new(play, &["temperature"]));
         assert_eq!(own, cold_own);
         let chosen = Protocols(vec![own, Protocol::new(&cold, &[])]);
         assert_eq!(chosen.name(&cold_own), "released (temperature chosen)");
-        let asking = Play {
+        let other_quantile = Play {
             acting: ActingMode { return_quantile: 0.5, ..released.acting },
             ..released.clone()
         };
         let [own, other] =
-            [&released, &asking].map(|play| Protocol::new(play, &["return quantile"]));
+            [&released, &other_quantile].map(|play| Protocol::new(play, &["return quantile"]));
         assert_eq!(own, other);
-        let chosen = Protocols(vec![own, Protocol::new(&asking, &[])]);
+        let chosen = Protocols(vec![own, Protocol::new(&other_quantile, &[])]);
         assert_eq!(chosen.name(&other), "released (return quantile chosen)");
-        // An agent that heeds no quantile is played as whoever does.
-        let moot = Protocol { moot: vec!["return_quantile"], ..Protocol::new(&released, &[]) };
+        // An agent that does not use the quantile has the same protocol as agents that do.
+        let unused = Protocol { unused: vec!["return_quantile"], ..Protocol::new(&released, &[]) };
         let [chosen, fixed] =
-            [&["return quantile"][..], &[]].map(|chosen| Protocol::new(&asking, chosen));
-        let all = Protocols::different([&moot, &chosen, &fixed].into_iter().cloned());
-        let names = [&moot, &chosen, &fixed].map(|protocol| all.name(protocol));
+            [&["return quantile"][..], &[]].map(|chosen| Protocol::new(&other_quantile, chosen));
+        let all = Protocols::different([&unused, &chosen, &fixed].into_iter().cloned());
+        let names = [&unused, &chosen, &fixed].map(|protocol| all.name(protocol));
         let own = "released (return quantile chosen)";
         assert_eq!(
             (all.len(), names),
@@ -277,7 +280,7 @@ mod tests {
         assert_eq!(
             many.name(&Protocol::new(&far, &[])),
             "released (2)",
-            "four settings are no name"
+            "four settings are too many for a name"
         );
         let alone = of(&[&cold]).table().to_markdown();
         assert!(alone.contains("| temperature | 0.1 |\n"), "{alone}");

@@ -1,4 +1,4 @@
-//! What a run's folder holds, as far as a page tells of it.
+//! The files of a run directory that a page shows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,136 +14,139 @@ use crate::Filmed;
 /// The files of one training run.
 #[derive(Clone, Debug)]
 pub struct RunFiles {
-    /// The folder's name.
+    /// Name of the run directory.
     pub name: String,
-    /// What tells it from the other runs of a page, in words; its name where nothing does.
+    /// The settings that distinguish the run from the other runs of a page, otherwise its name.
     pub label: String,
-    /// `config.toml` as it stands.
+    /// Text of `config.toml`.
     pub config_text: String,
-    /// The same, parsed.
+    /// Parsed `config.toml`.
     pub config: toml::Table,
-    /// The algorithm, by its name in `config.toml` until the program has said its name in papers.
+    /// The algorithm. [`read`](Self::read) sets its name from `config.toml`; a caller can replace
+    /// it by the name used in papers.
     pub algorithm: Option<String>,
-    /// `metrics.csv`; absent if there is none.
+    /// Contents of `metrics.csv`, if it exists.
     pub metrics: Option<Metrics>,
     /// Mean returns of the evaluations during training, against updates.
     pub returns: Vec<[f64; 2]>,
-    /// What the whole episodes of its data earned, as the newest checkpoint tells.
+    /// Returns of the complete episodes of the dataset, from the newest checkpoint.
     pub data: Option<DataReturns>,
-    /// The highest step of a checkpoint in the folder; without any, of the metrics.
+    /// The highest checkpoint step. Without checkpoints, the last step of the metrics.
     pub last_step: Option<u64>,
-    /// The step of the lowest loss on held-out episodes, as the newest checkpoint tells; absent
-    /// where none were held out.
+    /// The step with the lowest loss on held-out episodes, from the newest checkpoint. Absent if no
+    /// episodes were held out.
     pub held_out_step: Option<u64>,
-    /// Its evaluations: every `evaluation*.json`, in order of names.
+    /// All evaluations (`evaluation*.json`), sorted by name.
     pub evaluations: Vec<EvaluationFile>,
-    /// Its videos: every `video*.gif`, in order of names.
+    /// All videos (`video*.gif`), sorted by name.
     pub videos: Vec<VideoFile>,
 }
 
-/// A video, and where it was read.
+/// A video and its file name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VideoFile {
     /// The file's name.
     pub file: String,
-    /// The episode it shows, where that is known.
+    /// The episode it shows, if known.
     pub filmed: Option<Filmed>,
-    /// What is in it; `None` of one that would make a page too large.
+    /// The file's contents; `None` if they would make a page too large.
     pub gif: Option<Arc<[u8]>>,
 }
 
-/// An evaluation, and where it was read.
+/// An evaluation and its file name.
 #[derive(Clone, Debug)]
 pub struct EvaluationFile {
     /// The file's name.
     pub file: String,
-    /// What is in it.
+    /// The evaluation.
     pub evaluation: Evaluation,
 }
 
-/// What the episodes of a run's data earned, in the units of its rewards.
+/// Returns of a dataset's episodes, in the units of its rewards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DataReturns {
-    /// How many there are.
+    /// Number of episodes.
     pub n: usize,
-    /// Of each episode once.
+    /// Mean over episodes, each counted once.
     pub mean: f64,
-    /// The highest.
+    /// The highest return.
     pub best: f64,
 }
 
 /// The rows of `metrics.csv`, by columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
-    /// Every column has as many rows; a loss may be no number.
+    /// Values by column name. All columns have the same length; values can be NaN.
     pub columns: BTreeMap<String, Vec<f64>>,
 }
 
-/// Why there is no page about a run.
+/// Errors of reading run directories and of making pages.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// A page about nothing.
-    #[error("there is no run to report on")]
+    /// No run was passed.
+    #[error("expected at least one run to report on")]
     NoRun,
-    /// A file or folder could not be read or written.
+    /// A file or directory could not be read or written.
     #[error("`{path}`")]
     File {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A configuration that is no TOML.
-    #[error("`{path}` is no configuration")]
+    /// The configuration is not valid TOML.
+    #[error("`{path}` is not a valid configuration")]
     Config {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parser's error.
         source: Box<toml::de::Error>,
     },
-    /// A checkpoint's state that is none.
-    #[error("`{path}` is no state of a checkpoint")]
+    /// The state of a checkpoint cannot be parsed.
+    #[error("`{path}` is not a valid checkpoint state")]
     State {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parser's error.
         source: serde_json::Error,
     },
-    /// A file of metrics that is none.
+    /// A file of metrics is invalid.
     #[error("`{path}`, line {line}: {what}")]
     Metrics {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
-    /// A file named as a video that is none.
-    #[error("`{path}` is no GIF: move it elsewhere")]
+    /// A file that is named like a video is not a GIF.
+    #[error("`{path}` is not a GIF: move it to another directory")]
     NoVideo {
         /// The file.
         path: PathBuf,
     },
-    /// What a video shows cannot be read.
-    #[error("what is beside a video cannot be read (without it, nothing is said of the video)")]
+    /// The description of a video cannot be read.
+    #[error("cannot read the description of a video: to show the video without it, delete it")]
     Filmed(#[source] ReportError),
-    /// An evaluation that cannot be read.
-    #[error("an evaluation cannot be read")]
+    /// An evaluation cannot be read.
+    #[error("cannot read an evaluation")]
     Evaluation(#[from] ReportError),
-    /// An evaluation whose statistics and episodes do not belong together.
-    #[error("`{path}`: {listed} episodes are listed for the target {target}, {told} are told of")]
+    /// The statistics of an evaluation do not match its episodes.
+    #[error(
+        "`{path}` lists {listed} episodes for target {target}, but its statistics count {counted}"
+    )]
     Contradiction {
         /// The file.
         path: PathBuf,
-        /// The return asked for.
+        /// The target return.
         target: f32,
         /// Episodes in the list.
         listed: usize,
         /// Episodes in the statistics.
-        told: usize,
+        counted: usize,
     },
-    /// Scores without statistics.
+    /// Statistics of the scores could not be computed.
     #[error(transparent)]
     Statistics(#[from] overtone_eval::statistics::StatisticsError),
 }
@@ -156,10 +159,11 @@ impl PageError {
 }
 
 impl RunFiles {
-    /// Reads `config.toml`, and `metrics.csv` and `evaluation*.json` where they are.
+    /// Reads a run directory: `config.toml` and, if they exist, `metrics.csv`, checkpoints,
+    /// evaluations and videos.
     ///
     /// # Errors
-    /// When the folder has no configuration, or a file cannot be read or understood.
+    /// When the configuration is missing, or a file cannot be read or parsed.
     pub fn read(folder: &Path) -> Result<Self, PageError> {
         let path = folder.join("config.toml");
         let config_text = fs::read_to_string(&path).map_err(PageError::file(&path))?;
@@ -175,12 +179,12 @@ impl RunFiles {
         let (evaluations, videos) = (evaluations(folder)?, videos(folder)?);
         let newest = newest_checkpoint(folder)?;
         let (held_out_step, data) = match &newest {
-            Some((_, checkpoint)) => told_by(&checkpoint.join("state.json"))?,
+            Some((_, checkpoint)) => checkpoint_facts(&checkpoint.join("state.json"))?,
             None => (None, None),
         };
         let returns = returns(&folder.join("checkpoints.csv"))?;
         let last_step = newest.map(|(step, _)| step).or_else(|| metrics.as_ref()?.last_step());
-        // Of `.`, too, the folder's own name.
+        // The real name of the directory, even for `.`.
         let real = fs::canonicalize(folder).map_err(PageError::file(folder))?;
         let name = real.file_name().unwrap_or(real.as_os_str()).to_string_lossy().into_owned();
         Ok(Self {
@@ -201,7 +205,7 @@ impl RunFiles {
 }
 
 impl RunFiles {
-    /// The recording it learned from, by the shortest name that its settings have.
+    /// The shortest name of its dataset in the settings.
     pub(super) fn dataset(&self) -> Option<String> {
         let word = |table: &toml::Table, key: &str| {
             let word = table.get(key).and_then(toml::Value::as_str).filter(|word| !word.is_empty());
@@ -223,10 +227,10 @@ impl EvaluationFile {
     fn read(path: &Path, file: String) -> Result<Self, PageError> {
         let found = Self { evaluation: Evaluation::read(path)?, file };
         for target in &found.evaluation.targets {
-            let (listed, told) = (found.episodes(target).count(), target.raw_return.n);
-            if listed != told {
+            let (listed, counted) = (found.episodes(target).count(), target.raw_return.n);
+            if listed != counted {
                 let (path, target) = (path.to_path_buf(), target.target_return);
-                return Err(PageError::Contradiction { path, target, listed, told });
+                return Err(PageError::Contradiction { path, target, listed, counted });
             }
         }
         Ok(found)
@@ -234,14 +238,15 @@ impl EvaluationFile {
 
     /// The episodes of a target.
     pub fn episodes(&self, target: &TargetResult) -> impl Iterator<Item = &PlayedEpisode> {
-        let asked = target.target_return;
-        self.evaluation.episodes.iter().filter(move |episode| episode.target_return == asked)
+        let target_return = target.target_return;
+        let has_target = move |episode: &&PlayedEpisode| episode.target_return == target_return;
+        self.evaluation.episodes.iter().filter(has_target)
     }
 }
 
 impl Metrics {
-    /// Rows with the right number of cells, all of them numbers. A last line without its end is
-    /// a row that was being written, and left out.
+    /// Parses rows with the expected number of cells, all of them numbers. A last line without a
+    /// line break is incomplete and ignored.
     fn parse(text: &str, path: &Path) -> Result<Self, PageError> {
         let error = |line: usize, what: String| {
             let path = path.to_path_buf();
@@ -260,7 +265,7 @@ impl Metrics {
             }
             for (column, cell) in columns.iter_mut().zip(cells) {
                 let number: f64 =
-                    cell.parse().map_err(|_| error(i + 1, format!("`{cell}` is no number")))?;
+                    cell.parse().map_err(|_| error(i + 1, format!("`{cell}` is not a number")))?;
                 column.push(number);
             }
         }
@@ -271,15 +276,15 @@ impl Metrics {
         self.columns.get("step")?.last().map(|step| *step as u64)
     }
 
-    /// A column against the steps.
+    /// Pairs of step and value of a column.
     pub fn against_steps(&self, column: &str) -> Option<Vec<[f64; 2]>> {
         let steps = self.columns.get("step")?;
         Some(steps.iter().zip(self.columns.get(column)?).map(|(x, y)| [*x, *y]).collect())
     }
 }
 
-/// Columns of every run's metrics.
-const OF_ALL: [&str; 8] = [
+/// Columns of the metrics of every algorithm.
+const COMMON_COLUMNS: [&str; 8] = [
     "step",
     "tokens",
     "loss",
@@ -290,13 +295,13 @@ const OF_ALL: [&str; 8] = [
     "seconds",
 ];
 
-/// Figures that the algorithms of these runs measure beside their loss: a TD loss, a mean value.
-pub(super) fn own_figures(runs: &[RunFiles]) -> Vec<String> {
+/// Additional figures of the runs' algorithms, such as a TD loss or a mean value.
+pub(super) fn algorithm_figures(runs: &[RunFiles]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for column in
         runs.iter().filter_map(|run| run.metrics.as_ref()).flat_map(|all| all.columns.keys())
     {
-        if !OF_ALL.contains(&column.as_str()) && !found.contains(column) {
+        if !COMMON_COLUMNS.contains(&column.as_str()) && !found.contains(column) {
             found.push(column.clone());
         }
     }
@@ -311,7 +316,7 @@ fn evaluations(folder: &Path) -> Result<Vec<EvaluationFile>, PageError> {
     Evaluation::files(folder)?.into_iter().map(read).collect()
 }
 
-/// Bytes of the videos on a page, at most: it must open.
+/// Maximum size of all videos on a page, in bytes, so that browsers can open it.
 pub(super) const MOST_VIDEO: u64 = 64 << 20;
 
 fn videos(folder: &Path) -> Result<Vec<VideoFile>, PageError> {
@@ -337,7 +342,7 @@ fn videos(folder: &Path) -> Result<Vec<VideoFile>, PageError> {
     Ok(videos)
 }
 
-/// The checkpoint of the highest step: that step, and its folder.
+/// The newest checkpoint: its step and directory.
 fn newest_checkpoint(folder: &Path) -> Result<Option<(u64, PathBuf)>, PageError> {
     let folder = folder.join("checkpoints");
     if !folder.is_dir() {
@@ -349,7 +354,7 @@ fn newest_checkpoint(folder: &Path) -> Result<Option<(u64, PathBuf)>, PageError>
     Ok(steps.max())
 }
 
-/// The curve of returns in `checkpoints.csv`; nothing without one.
+/// The curve of returns in `checkpoints.csv`; empty if the file does not exist.
 fn returns(path: &Path) -> Result<Vec<[f64; 2]>, PageError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -366,9 +371,9 @@ fn returns(path: &Path) -> Result<Vec<[f64; 2]>, PageError> {
     Ok(whole.lines().skip(1).filter_map(point).collect())
 }
 
-/// What a checkpoint's state says of the lowest held-out loss and of the data; nothing without a
-/// state.
-fn told_by(path: &Path) -> Result<(Option<u64>, Option<DataReturns>), PageError> {
+/// The step of the lowest held-out loss and the dataset's returns, from a checkpoint's state; `None`
+/// if the file does not exist.
+fn checkpoint_facts(path: &Path) -> Result<(Option<u64>, Option<DataReturns>), PageError> {
     #[derive(Deserialize)]
     struct State {
         best: Option<Best>,
@@ -385,13 +390,13 @@ fn told_by(path: &Path) -> Result<(Option<u64>, Option<DataReturns>), PageError>
     };
     let state: State = serde_json::from_slice(&text)
         .map_err(|source| PageError::State { path: path.to_path_buf(), source })?;
-    let earned: Vec<f64> = state.episode_returns.iter().map(|(earned, _)| *earned).collect();
-    let data = Summary::of(&earned);
+    let returns: Vec<f64> = state.episode_returns.iter().map(|(of_one, _)| *of_one).collect();
+    let data = Summary::of(&returns);
     let data = data.map(|all| DataReturns { n: all.n, mean: all.mean, best: all.max });
     Ok((state.best.map(|best| best.step), data))
 }
 
-/// The names in a folder, sorted.
+/// The file names in a directory, sorted.
 fn names(folder: &Path) -> Result<Vec<String>, PageError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(PageError::file(folder))? {
@@ -411,10 +416,10 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_columns_and_half_a_row_is_none() {
+    fn metrics_are_columns_and_an_incomplete_row_is_ignored() {
         let metrics = parse("step,loss\n10,0.5\n20,NaN\n30,0.2").unwrap();
         let points = metrics.against_steps("loss").unwrap();
-        assert_eq!(points.len(), 2, "the row that was being written is left out");
+        assert_eq!(points.len(), 2, "the incomplete row is ignored");
         assert_eq!(points[0], [10.0, 0.5]);
         assert!(points[1][1].is_nan());
         assert_eq!((metrics.last_step(), metrics.against_steps("return")), (Some(20), None));
@@ -422,10 +427,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_metric_is_refused() {
+    fn invalid_metrics_are_rejected() {
         for (text, expected) in [
             ("step,loss\n1,0.5\n2\n", "`metrics.csv`, line 3: 1 cells, expected 2"),
-            ("step,loss\n1,<b>\n", "`metrics.csv`, line 2: `<b>` is no number"),
+            ("step,loss\n1,<b>\n", "`metrics.csv`, line 2: `<b>` is not a number"),
         ] {
             assert_eq!(parse(text).unwrap_err().to_string(), expected);
         }

@@ -1,4 +1,4 @@
-//! The scores of every evaluation: a row for each target.
+//! Scores of all evaluations, with a row for each target.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use overtone_eval::summary::{self, digits, fixed};
 use overtone_eval::table::Table;
 use overtone_eval::{Evaluation, ReportError, Summary, TargetResult};
 
-/// Which of a run's weights were played.
+/// The role of the evaluated checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
     /// The run's last checkpoint.
     Last,
-    /// The one of lowest loss on held-out episodes.
+    /// The checkpoint with the lowest loss on held-out episodes.
     HeldOut,
-    /// Another, which someone named.
+    /// Another checkpoint that the user named.
     Chosen,
-    /// None: a policy without weights.
+    /// A policy without weights.
     NoWeights,
 }
 
@@ -35,42 +35,43 @@ impl Role {
         }
     }
 
-    /// Whichever it was; the last checkpoint may be the held-out-selected one as well.
+    /// All roles of an evaluation's checkpoint. The last checkpoint can also be the
+    /// held-out-selected one.
     fn all_of(run: &RunFiles, evaluation: &Evaluation) -> Vec<Self> {
-        let Some(played) = &evaluation.setting.checkpoint else { return vec![Self::NoWeights] };
-        if !is_own(played) {
+        let Some(weights) = &evaluation.setting.checkpoint else { return vec![Self::NoWeights] };
+        if !is_own(weights) {
             return vec![Self::Chosen];
         }
         let selected = [(run.last_step, Self::Last), (run.held_out_step, Self::HeldOut)];
-        let roles = selected.into_iter().filter(|(step, _)| *step == Some(played.step));
+        let roles = selected.into_iter().filter(|(step, _)| *step == Some(weights.step));
         let roles: Vec<Self> = roles.map(|(_, role)| role).collect();
         if roles.is_empty() { vec![Self::Chosen] } else { roles }
     }
 }
 
-/// Whether weights are the run's own. Those from elsewhere are not, whatever their number of
-/// updates.
-fn is_own(played: &CheckpointRef) -> bool {
-    played.path.starts_with("checkpoints")
+/// Whether the weights belong to the run. Weights from another directory do not, even with the same
+/// number of updates.
+fn is_own(weights: &CheckpointRef) -> bool {
+    weights.path.starts_with("checkpoints")
 }
 
 /// Settings by their dotted keys.
 pub(super) type Configuration = BTreeMap<String, String>;
 
-/// Keys of a configuration that do not change what is learned: the seed, where a run lies, how
-/// it is played, and what it was computed on.
-const BESIDE: [&str; 6] = ["format", "seed", "runs", "resume", "device", "evaluation"];
+/// Configuration keys that do not affect training, apart from the seed: directories, evaluation and
+/// hardware.
+const IGNORED: [&str; 6] = ["format", "seed", "runs", "resume", "device", "evaluation"];
 
-/// The episodes of one target, in numbers computed here from the episodes themselves.
+/// Statistics of one target, computed from its episodes.
 pub(super) struct Row<'a> {
     pub(super) run: &'a RunFiles,
     pub(super) source: &'a EvaluationFile,
     pub(super) target: &'a TargetResult,
     pub(super) role: Role,
-    /// What [`Protocols`] calls it: the same name, the same protocol.
+    /// The name in [`Protocols`]. Equal names mean equal protocols.
     pub(super) protocol: String,
     pub(super) raw: Summary,
-    /// Of the raw returns; its interval is over episodes.
+    /// IQM of the raw returns, with an interval over episodes.
     pub(super) iqm: Estimate,
     pub(super) normalized: Option<Summary>,
 }
@@ -98,8 +99,8 @@ impl<'a> Row<'a> {
         Ok(Self { run, source, target, role, protocol, raw, iqm, normalized })
     }
 
-    /// Every target of every evaluation of these runs; twice where the weights played were both
-    /// the last and the held-out-selected ones.
+    /// A row for every target of every evaluation of these runs. A checkpoint that is both last and
+    /// held-out-selected has two rows.
     pub(super) fn all(
         runs: &'a [RunFiles],
         protocols: &Protocols,
@@ -122,41 +123,41 @@ impl<'a> Row<'a> {
         &self.source.evaluation
     }
 
-    /// What the agent was told: a return, or a share of the best episodes; `None` where neither.
-    pub(super) fn told(&self) -> Option<String> {
+    /// The target return or top percent that the agent was conditioned on; `None` if neither.
+    pub(super) fn condition(&self) -> Option<String> {
         self.evaluation().setting.told(self.target.target_return)
     }
 
-    /// The place of what was asked for among all that was asked for in its evaluation.
+    /// Index of this target among the evaluation's targets.
     pub(super) fn place(&self) -> usize {
         let targets = &self.evaluation().targets;
         targets.iter().position(|target| std::ptr::eq(target, self.target)).unwrap_or_default()
     }
 
-    /// Updates of the weights that were played.
+    /// Updates of the evaluated weights.
     pub(super) fn step(&self) -> Option<u64> {
-        self.evaluation().setting.checkpoint.as_ref().map(|played| played.step)
+        self.evaluation().setting.checkpoint.as_ref().map(|weights| weights.step)
     }
 
-    /// Whether a checkpoint of the run was played.
+    /// Whether the evaluated weights belong to the run.
     pub(super) fn is_own(&self) -> bool {
         self.evaluation().setting.checkpoint.as_ref().is_some_and(is_own)
     }
 
-    /// The run's training seed, as it is written; a dash where its settings have none.
+    /// The run's training seed as text; a dash if its settings do not have one.
     pub(super) fn seed(&self) -> String {
         self.run.config.get("seed").map_or_else(|| "-".to_owned(), ToString::to_string)
     }
 
-    /// What the run learned by, whatever its seed: dotted keys and their values, without the
-    /// keys and tables of `without` (`env`, `data.path`).
+    /// The run's training settings without the seed, by dotted keys. Keys and tables in `without`,
+    /// such as `env` or `data.path`, are also excluded.
     pub(super) fn configuration(&self, without: &[&str]) -> Configuration {
         let mut settings = Configuration::new();
         flatten("", &self.run.config, &mut settings);
         let inside = |key: &str, table: &str| {
             key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        settings.retain(|key, _| !BESIDE.iter().chain(without).any(|table| inside(key, table)));
+        settings.retain(|key, _| !IGNORED.iter().chain(without).any(|table| inside(key, table)));
         settings
     }
 
@@ -166,29 +167,30 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What the agents of `rows` were told: returns, each written by `number` and with both ends where
-/// they differ, and the different shares (`4002.2; top 10 %; top 50 %`). Empty where nothing.
-pub(super) fn told<'a>(
+/// The conditions of `rows`, such as `4002.2; top 10 %; top 50 %`: the target returns, formatted by
+/// `number` and as a range if they differ, and the distinct top percents. Empty if the agents are
+/// not conditioned.
+pub(super) fn conditions<'a>(
     rows: impl IntoIterator<Item = &'a Row<'a>>,
     number: impl Fn(f32) -> String,
 ) -> String {
-    let (mut returns, mut told): (Vec<f32>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut returns, mut words): (Vec<f32>, Vec<String>) = (Vec::new(), Vec::new());
     for row in rows {
         if row.evaluation().setting.heeds.target {
             returns.push(row.target.target_return);
-        } else if let Some(share) = row.told().filter(|share| !told.contains(share)) {
-            told.push(share);
+        } else if let Some(top) = row.condition().filter(|top| !words.contains(top)) {
+            words.push(top);
         }
     }
     returns.sort_by(f32::total_cmp);
     match (returns.first(), returns.last()) {
         (Some(low), Some(high)) if low != high => {
-            told.insert(0, format!("{} to {}", number(*low), number(*high)));
+            words.insert(0, format!("{} to {}", number(*low), number(*high)));
         }
-        (Some(only), _) => told.insert(0, number(*only)),
+        (Some(only), _) => words.insert(0, number(*only)),
         _ => {}
     }
-    told.join("; ")
+    words.join("; ")
 }
 
 /// The values of a table, by dotted keys (`train.updates`).
@@ -203,7 +205,7 @@ pub(super) fn flatten(name: &str, table: &toml::Table, settings: &mut Configurat
     }
 }
 
-/// The rows to be read, all of the same role.
+/// A table for people of rows with the same role.
 pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
     let smoothness = rows.iter().any(|row| row.target.smoothness.is_some());
     let mut header = vec![
@@ -232,7 +234,7 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
             row.evaluation().setting.task.title.clone(),
             row.protocol.clone(),
             row.step().map_or_else(dash, |step| step.to_string()),
-            row.told().unwrap_or_else(dash),
+            row.condition().unwrap_or_else(dash),
             row.raw.n.to_string(),
             spread(&row.raw, digits),
             estimate(&row.iqm, digits),
@@ -241,8 +243,8 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
             format!("{} to {}", fixed(row.raw.min, digits), fixed(row.raw.max, digits)),
             spread(&row.target.length, 0),
         ];
-        cells.push(row.target.smoothness.map_or_else(dash, |played| {
-            format!("{} ({})", summary::spread(played.mean, played.sd, 4), played.n_bins)
+        cells.push(row.target.smoothness.map_or_else(dash, |found| {
+            format!("{} ({})", summary::spread(found.mean, found.sd, 4), found.n_bins)
         }));
         cells.truncate(header.len());
         table.row(cells);
@@ -250,7 +252,7 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
     table
 }
 
-/// Every row with all digits, for a program.
+/// All rows with all digits, for programs.
 pub(super) fn csv(rows: &[Row<'_>]) -> Table {
     let mut table = Table::new(&[
         "run",
@@ -294,7 +296,7 @@ pub(super) fn csv(rows: &[Row<'_>]) -> Table {
             row.protocol.clone(),
             row.role.name().to_owned(),
             row.step().map_or_else(String::new, |step| step.to_string()),
-            row.told().unwrap_or_default(),
+            row.condition().unwrap_or_default(),
             row.raw.n.to_string(),
             row.raw.mean.to_string(),
             cell(row.raw.sd),
@@ -311,21 +313,21 @@ pub(super) fn csv(rows: &[Row<'_>]) -> Table {
             row.target.clipped_return.mean.to_string(),
             row.target.length.mean.to_string(),
             row.target.truncated.to_string(),
-            cell(smoothness.map(|played| played.mean)),
-            cell(smoothness.and_then(|played| played.sd)),
-            smoothness.map_or_else(String::new, |played| played.n_bins.to_string()),
+            cell(smoothness.map(|found| found.mean)),
+            cell(smoothness.and_then(|found| found.sd)),
+            smoothness.map_or_else(String::new, |found| found.n_bins.to_string()),
             setting.dataset_hash.clone().unwrap_or_default(),
         ]);
     }
     table
 }
 
-/// A number with all its digits; empty where there is none.
+/// A number with all digits; empty for `None`.
 pub(super) fn cell(number: Option<f64>) -> String {
     number.map_or_else(String::new, |number| number.to_string())
 }
 
-/// An estimate and the ends of its interval, with all digits; empty where there are none.
+/// An estimate and the ends of its interval, with all digits. Missing values are empty.
 pub(super) fn ends(estimate: Option<Estimate>) -> [String; 3] {
     let interval = estimate.and_then(|estimate| estimate.interval);
     [
@@ -340,7 +342,7 @@ pub(super) fn spread(summary: &Summary, digits: usize) -> String {
     summary::spread(summary.mean, summary.sd, digits)
 }
 
-/// `value [low, high]`, the value alone where there is no interval.
+/// `value [low, high]`, or the value alone without an interval.
 pub(super) fn estimate(estimate: &Estimate, digits: usize) -> String {
     let value = fixed(estimate.value, digits);
     match estimate.interval {

@@ -1,4 +1,4 @@
-//! Runs that differ in their training seed alone, together.
+//! Aggregates of runs that differ only in their training seed.
 
 use std::collections::BTreeMap;
 
@@ -10,50 +10,50 @@ use overtone_eval::statistics::Bootstrap;
 use overtone_eval::summary::{digits, fixed};
 use overtone_eval::table::Table;
 
-/// The same agent trained with several seeds, played alike.
+/// One agent trained with several seeds and evaluated with one protocol.
 pub(super) struct Group<'a> {
     rows: Vec<&'a Row<'a>>,
     scores: OverSeeds,
 }
 
-/// What was put together, and what was not.
+/// Runs grouped over training seeds.
 pub(super) struct Groups<'a> {
     pub(super) groups: Vec<Group<'a>>,
     /// Sentences about rows that would have counted twice, and about data that differ.
     pub(super) notes: Vec<String>,
-    /// Sentences about runs that are in no group.
-    pub(super) apart: Vec<String>,
+    /// Sentences about runs that are not in any group.
+    pub(super) ungrouped: Vec<String>,
 }
 
-/// What rows have in common whose runs were configured and played alike.
-type Alike = (String, Configuration, String, Role, String);
+/// Key of rows with the same task, configuration, protocol and role.
+type SettingKey = (String, Configuration, String, Role, String);
 
-/// What rows of one group have in common beside that: updates, target, recording.
-type Together = (Option<u64>, u32, Option<String>);
+/// Key of the additional conditions for one group: updates, target and dataset.
+type DataKey = (Option<u64>, u32, Option<String>);
 
-fn key(row: &Row<'_>) -> (Alike, Together) {
+fn key(row: &Row<'_>) -> (SettingKey, DataKey) {
     let setting = &row.evaluation().setting;
-    let alike = (
+    let setting_key = (
         setting.task.title.clone(),
         row.configuration(&[]),
         row.protocol.clone(),
         row.role,
         format!("{:?} {}", setting.task.reference, setting.policy),
     );
-    // Where held-out episodes choose the checkpoint, each seed has its own. A run that was stopped
-    // has a last one too, of fewer updates.
+    // Each seed has its own held-out-selected checkpoint. A stopped run also has a last checkpoint,
+    // but with fewer updates.
     let step = row.step().filter(|_| row.role != Role::HeldOut);
-    // What an agent is told nothing of is a percentile of each seed's own transitions.
-    let target = match row.told() {
+    // A target that the agent does not use can be a different percentile value for each seed.
+    let target = match row.condition() {
         Some(_) => row.target.target_return.to_bits(),
         None => row.place() as u32,
     };
-    (alike, (step, target, recording(row)))
+    (setting_key, (step, target, shared_dataset(row)))
 }
 
-/// The hash of a recording that all seeds learn from; of a log of frames, from which each seed may
-/// draw its own transitions, `None`.
-pub(super) fn recording(row: &Row<'_>) -> Option<String> {
+/// The hash of a dataset that all seeds share. `None` for frame datasets, from which each seed can
+/// sample its own transitions.
+pub(super) fn shared_dataset(row: &Row<'_>) -> Option<String> {
     let setting = &row.evaluation().setting;
     match setting.task.observations {
         ObservationSpace::Vectors { .. } => setting.dataset_hash.clone(),
@@ -61,15 +61,15 @@ pub(super) fn recording(row: &Row<'_>) -> Option<String> {
     }
 }
 
-/// Sentences for runs that are alone in their groups, where runs of other seeds have the same
+/// Sentences about runs that are alone in their groups although runs of other seeds have the same
 /// configuration.
-fn apart(members: &[Vec<&Row<'_>>]) -> Vec<String> {
-    let mut alike: BTreeMap<Alike, Vec<&[&Row<'_>]>> = BTreeMap::new();
+fn ungrouped(members: &[Vec<&Row<'_>>]) -> Vec<String> {
+    let mut same_setting: BTreeMap<SettingKey, Vec<&[&Row<'_>]>> = BTreeMap::new();
     for rows in members {
-        alike.entry(key(rows[0]).0).or_default().push(rows);
+        same_setting.entry(key(rows[0]).0).or_default().push(rows);
     }
     let mut notes = Vec::new();
-    for groups in alike.into_values() {
+    for groups in same_setting.into_values() {
         let mut seeds = groups.iter().flat_map(|rows| rows.iter()).map(|row| row.seed());
         let first = seeds.next();
         let alone: Vec<&Row<'_>> =
@@ -81,17 +81,18 @@ fn apart(members: &[Vec<&Row<'_>>]) -> Vec<String> {
         for row in &alone {
             let updates = row.step().map(|step| format!("update {step}"));
             let mine = alone.iter().filter(|other| std::ptr::eq(other.run, row.run));
-            let told: Vec<String> = mine.filter_map(|row| row.told()).collect();
-            let told = (!told.is_empty()).then(|| format!("asked for {}", told.join(" and ")));
-            let how: Vec<String> = updates.into_iter().chain(told).collect();
-            let run = format!("{} ({})", row.run.name, how.join(", "));
+            let targets: Vec<String> = mine.filter_map(|row| row.condition()).collect();
+            let targets =
+                (!targets.is_empty()).then(|| format!("target {}", targets.join(" and ")));
+            let details: Vec<String> = updates.into_iter().chain(targets).collect();
+            let run = format!("{} ({})", row.run.name, details.join(", "));
             if !runs.contains(&run) {
                 runs.push(run);
             }
         }
         notes.push(format!(
-            "Alike in configuration, but not in updates, in the return asked for or in the \
-             recording, so not put together over seeds: {}.",
+            "Same configuration, but different updates, targets or datasets, and therefore not \
+             aggregated over seeds: {}.",
             runs.join("; ")
         ));
     }
@@ -99,10 +100,10 @@ fn apart(members: &[Vec<&Row<'_>>]) -> Vec<String> {
 }
 
 impl<'a> Groups<'a> {
-    /// Groups of rows, in the order of their first rows. A run counts once in a group, and so
-    /// does a seed: the same seed trains the same agent.
+    /// Groups of rows, in the order of their first rows. Each run and each seed counts once in a
+    /// group, because the same seed trains the same agent.
     pub(super) fn of(rows: &'a [Row<'a>], bootstrap: &Bootstrap) -> Result<Self, PageError> {
-        let mut places: BTreeMap<(Alike, Together), usize> = BTreeMap::new();
+        let mut places: BTreeMap<(SettingKey, DataKey), usize> = BTreeMap::new();
         let mut members: Vec<Vec<&Row<'_>>> = Vec::new();
         let mut notes = Vec::new();
         for row in rows {
@@ -113,12 +114,13 @@ impl<'a> Groups<'a> {
             let (seed, group) = (row.seed(), &mut members[place]);
             match group.iter().find(|other| other.seed() == seed) {
                 Some(first) => {
-                    let told = row.told().map(|told| format!(" (target {told})"));
+                    let target = row.condition().map(|target| format!(" (target {target})"));
                     notes.push(format!(
-                        "{} of {}{} is left out: seed {seed} is there already, from {} of {}.",
+                        "{} of {}{} is not included: seed {seed} is already included, from {} of \
+                         {}.",
                         row.source.file,
                         row.run.name,
-                        told.unwrap_or_default(),
+                        target.unwrap_or_default(),
                         first.source.file,
                         first.run.name
                     ));
@@ -130,38 +132,39 @@ impl<'a> Groups<'a> {
             let hash = |row: &Row<'_>| row.evaluation().setting.dataset_hash.clone();
             let first = rows[0];
             let note = format!(
-                "Each run like {} was trained on transitions of its own, drawn with its seed.",
+                "Each run in the group of {} was trained on its own transitions, sampled with its \
+                 seed.",
                 first.run.name
             );
             if rows.iter().any(|row| hash(row) != hash(first)) && !notes.contains(&note) {
                 notes.push(note);
             }
-            let played = |row: &Row<'_>| -> Vec<u64> {
+            let seeds = |row: &Row<'_>| -> Vec<u64> {
                 row.source.episodes(row.target).map(|episode| episode.seed).collect()
             };
-            let others = rows.iter().filter(|row| played(row) != played(first));
+            let others = rows.iter().filter(|row| seeds(row) != seeds(first));
             let others: Vec<String> = others
-                .map(|row| format!("{} ({} episodes)", row.run.name, played(row).len()))
+                .map(|row| format!("{} ({} episodes)", row.run.name, seeds(row).len()))
                 .collect();
             if !others.is_empty() {
                 notes.push(format!(
-                    "Not played by the same episodes as {} ({} episodes): {}.",
+                    "Evaluated on other episodes than {} ({} episodes): {}.",
                     first.run.name,
-                    played(first).len(),
+                    seeds(first).len(),
                     others.join("; ")
                 ));
             }
         }
-        let apart = apart(&members);
+        let ungrouped = ungrouped(&members);
         let groups = members.into_iter().filter(|rows| rows.len() > 1);
         let groups = groups.map(|rows| Group::new(rows, bootstrap)).collect::<Result<_, _>>()?;
-        Ok(Self { groups, notes, apart })
+        Ok(Self { groups, notes, ungrouped })
     }
 
-    /// To be read; the groups of one role.
+    /// A table for people of the groups with one role.
     pub(super) fn readable(&self, role: Role) -> Option<Table> {
         let mut table = Table::new(&[
-            "run and its like",
+            "first run",
             "task",
             "protocol",
             "target",
@@ -180,12 +183,12 @@ impl<'a> Groups<'a> {
         for group in groups {
             let (row, scores) = (group.rows[0], &group.scores);
             let dash = || "-".to_owned();
-            // The policy in words does not tell data sets apart: a run's name does.
+            // The policy's description does not distinguish datasets, but the run's name does.
             table.row(vec![
                 row.run.label.clone(),
                 row.evaluation().setting.task.title.clone(),
                 row.protocol.clone(),
-                Some(group.told()).filter(|told| !told.is_empty()).unwrap_or_else(dash),
+                Some(group.target()).filter(|target| !target.is_empty()).unwrap_or_else(dash),
                 group.rows.len().to_string(),
                 group.seeds(),
                 spread(&scores.raw, digits),
@@ -198,7 +201,7 @@ impl<'a> Groups<'a> {
         Some(table)
     }
 
-    /// Every group with all digits.
+    /// All groups with all digits.
     pub(super) fn csv(&self) -> Table {
         let mut table = Table::new(&[
             "agent",
@@ -230,7 +233,7 @@ impl<'a> Groups<'a> {
                 setting.task.title.clone(),
                 row.protocol.clone(),
                 row.role.name().to_owned(),
-                group.told(),
+                group.target(),
                 group.rows.len().to_string(),
                 group.seeds(),
                 raw.mean.to_string(),
@@ -258,7 +261,7 @@ impl<'a> Group<'a> {
         self.rows.iter().map(|row| row.seed()).collect::<Vec<_>>().join(" ")
     }
 
-    fn told(&self) -> String {
-        scores::told(self.rows.iter().copied(), |target| target.to_string())
+    fn target(&self) -> String {
+        scores::conditions(self.rows.iter().copied(), |target| target.to_string())
     }
 }

@@ -1,11 +1,11 @@
-//! What an earlier page of the same name left beside a new one.
+//! Leftover files of an earlier page with the same name.
 
 use std::fs;
 use std::path::Path;
 
 use super::run_files::PageError;
 
-/// Plots that a page may have, but for those of a protocol and of an algorithm's own figures.
+/// Plots that a page can have, apart from plots of a protocol or of an algorithm's figures.
 const PLOTS: [&str; 11] = [
     "loss",
     "episodes",
@@ -19,11 +19,11 @@ const PLOTS: [&str; 11] = [
     "return-quantile",
     "best-percent",
 ];
-/// Tables that not every page has.
+/// Tables that some pages do not have.
 const TABLES: [&str; 3] = ["cells", "agents", "improvement"];
 
-/// Names of files in `folder` that a page called `stem` may have written, and that are not among
-/// `files`. What another page there may have written is none of them.
+/// Names of files in `folder` that an earlier page called `stem` can have written and that are not
+/// in `files`. Files of other pages in the same directory are excluded.
 pub(super) fn files(
     folder: &Path,
     stem: &str,
@@ -51,7 +51,7 @@ pub(super) fn files(
     Ok(names)
 }
 
-/// Whether a page has files whose name is its own, `-` and `rest`.
+/// Whether a page can have a file named `<stem>-<rest>`.
 fn is_of_a_page(rest: &str) -> bool {
     // `loss-2`, `loss-part-2`.
     let is_number = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
@@ -77,7 +77,7 @@ mod tests {
     use super::is_of_a_page;
 
     #[test]
-    fn only_names_of_a_page_are_its_own() {
+    fn only_file_names_of_pages_are_recognized() {
         let own = [
             "loss.svg",
             "loss-2.svg",

@@ -1,5 +1,4 @@
-//! The cells of a study against each other: scores over training seeds, task by task, and curves
-//! with bands.
+//! Comparison of a study's cells: scores over training seeds for each task, and curves with bands.
 
 use overtone_eval::Summary;
 use overtone_eval::statistics::Bootstrap;
@@ -10,47 +9,47 @@ use overtone_plot::{Line, Strip, Stroke};
 use super::document::Block;
 use super::over_seeds::OverSeeds;
 use super::run_files::{PageError, RunFiles};
-use super::scores::{Role, Row, cell as all_digits, estimate, spread, told};
+use super::scores::{Role, Row, cell as all_digits, conditions, estimate, spread};
 use super::seeds;
 use super::{first, pictures};
 
-/// Runs without which nothing is said to be better than another.
+/// Minimum number of runs for comparing cells.
 const ENOUGH: usize = 4;
 
-/// How a checkpoint was played: which checkpoint, the protocol, the file, and the target's place
-/// among how many.
-type HowPlayed<'a> = (Role, &'a str, &'a str, usize, usize);
+/// Key of an evaluation: role of the checkpoint, protocol, file, index of the target, and number of
+/// targets.
+type EvaluationKey<'a> = (Role, &'a str, &'a str, usize, usize);
 
-/// How the weights of a row were played. Its target is known by its place: percentiles of the data
-/// may be other returns for another seed.
-fn how_played<'a>(row: &'a Row<'_>) -> HowPlayed<'a> {
+/// The evaluation key of a row. It identifies a target by its index, because a percentile of the
+/// data can be a different return for each seed.
+fn evaluation_key<'a>(row: &'a Row<'_>) -> EvaluationKey<'a> {
     let (evaluation, target) = (row.evaluation(), row.target.target_return);
-    let asked = &evaluation.asked;
-    let place = asked.iter().position(|other| *other == target).unwrap_or_default();
-    // Percentiles that are the same return for a seed are asked for once: of those after the first,
-    // nothing says which it is.
-    let n_asked = if place == 0 { 0 } else { asked.len() };
-    // Held-out-selected weights are of other updates for another seed, which is in the file's name.
+    let targets = &evaluation.asked;
+    let place = targets.iter().position(|other| *other == target).unwrap_or_default();
+    // Percentiles with equal returns are evaluated once. The later targets of such a seed are
+    // ambiguous, so their number is part of the key.
+    let n_targets = if place == 0 { 0 } else { targets.len() };
+    // Held-out-selected checkpoints have different updates, and these are part of the file name.
     let file = if row.role == Role::HeldOut { "" } else { &row.source.file };
-    (row.role, &row.protocol, file, place, n_asked)
+    (row.role, &row.protocol, file, place, n_targets)
 }
 
-/// A cell of a study: runs that differ in their seed alone.
+/// A cell of a study: runs that differ only in their seed.
 #[derive(Clone, Debug)]
 pub struct StudyCell {
-    /// What tells it from the others.
+    /// The settings that distinguish the cell from all others.
     pub label: String,
-    /// What its runs learn, such as `Hopper medium`: cells of one task stand beside each other.
+    /// The task and its data, such as `Hopper medium`. Cells of one task are compared.
     pub task: String,
-    /// What tells it from the others of its task; empty where a task has one cell alone.
+    /// The settings that distinguish the cell within its task; empty if the task has one cell.
     pub agent: String,
-    /// Those that were played.
+    /// The evaluated runs.
     pub runs: Vec<RunFiles>,
-    /// How many were not played yet.
+    /// Number of runs that have not been evaluated yet.
     pub missing: usize,
 }
 
-/// What a heading says where there are too few seeds to compare by.
+/// The note in a heading about too few seeds for a comparison.
 pub(super) fn caveat(seeds: usize) -> String {
     match seeds {
         1 => ": one seed, no comparison".into(),
@@ -59,14 +58,13 @@ pub(super) fn caveat(seeds: usize) -> String {
     }
 }
 
-/// What the title of a study says, some of which was played: how few seeds the cells have, and
-/// whether one has none yet.
+/// The note in the title of a study: too few seeds, or cells without an evaluation.
 pub(super) fn caveats(cells: &[StudyCell]) -> String {
     let seeds = cells.iter().map(|cell| cell.runs.len());
     let few = seeds.clone().filter(|n| *n > 0).min().map_or_else(String::new, caveat);
     match (seeds.min(), few.is_empty()) {
-        (Some(0), true) => ": some cells not played yet".into(),
-        (Some(0), false) => few + "; some cells not played yet",
+        (Some(0), true) => ": some cells not evaluated yet".into(),
+        (Some(0), false) => few + "; some cells not evaluated yet",
         _ => few,
     }
 }
@@ -82,44 +80,45 @@ fn tasks(cells: &[StudyCell]) -> Vec<&str> {
     tasks
 }
 
-/// A cell, by one protocol and asked for one return.
+/// A cell's scores for one protocol and one target.
 struct Scored<'a> {
     cell: &'a StudyCell,
     rows: Vec<&'a Row<'a>>,
     scores: OverSeeds,
-    /// Of the runs' mean smoothness, where their policies say what they draw from.
+    /// Summary of the runs' mean smoothness, if their policies report action distributions.
     smoothness: Option<Summary>,
 }
 
-/// All of a study's.
+/// The scores of all cells of a study.
 pub(super) struct Cells<'a> {
     scored: Vec<Scored<'a>>,
     missing: usize,
 }
 
 impl<'a> Cells<'a> {
-    /// Those of `cells`, whose runs are `runs`, in this order, with the `rows` of their scores.
+    /// The scores of `cells`. `runs` are the runs of the cells in this order, and `rows` are their
+    /// scores.
     pub(super) fn of(
         cells: &'a [StudyCell],
         runs: &'a [RunFiles],
         rows: &'a [Row<'a>],
         bootstrap: &Bootstrap,
     ) -> Result<Self, PageError> {
-        // Cells that are compared stand beside each other: of one task, played alike.
+        // Compared cells have the same task, protocol and target, and are adjacent.
         let mut scored: Vec<((usize, usize, usize), Scored<'a>)> = Vec::new();
         let (tasks, mut protocols) = (tasks(cells), Vec::<&str>::new());
         for cell in cells {
             let is_own = |row: &&Row<'_>| {
                 of_row(cells, runs, row).is_some_and(|other| std::ptr::eq(other, cell))
             };
-            let mut groups: Vec<(HowPlayed<'_>, Vec<&Row<'_>>)> = Vec::new();
+            let mut groups: Vec<(EvaluationKey<'_>, Vec<&Row<'_>>)> = Vec::new();
             for row in rows.iter().filter(is_own) {
-                let key = how_played(row);
-                let is_there =
+                let key = evaluation_key(row);
+                let has_run =
                     |group: &[&Row<'_>]| group.iter().any(|other| std::ptr::eq(other.run, row.run));
                 match groups.iter_mut().find(|(known, _)| *known == key) {
-                    // The same weights in another file: the first stands for them.
-                    Some((_, group)) if is_there(group) => {}
+                    // For the same weights only the first file is used.
+                    Some((_, group)) if has_run(group) => {}
                     Some((_, group)) => group.push(row),
                     None => groups.push((key, vec![row])),
                 }
@@ -140,14 +139,14 @@ impl<'a> Cells<'a> {
         Ok(Self { scored, missing })
     }
 
-    /// The runs of the last checkpoints as dots, a row for each cell, a picture for each task,
-    /// protocol and target.
+    /// Plots of the last checkpoints: a dot for each run, a row for each cell, and a plot for each
+    /// task, protocol and target.
     pub(super) fn strips(&self) -> Vec<Block> {
         let last = self.scored.iter().filter(|scored| scored.rows[0].role == Role::Last);
         let mut groups: Vec<([String; 3], Vec<Strip>)> = Vec::new();
         for scored in last {
-            let target = told(scored.rows.iter().copied(), short);
-            // Each cell may be told another percentile of its data.
+            let target = conditions(scored.rows.iter().copied(), short);
+            // A target can be a different percentile value for each cell.
             let place = scored.rows[0].place().to_string();
             let key = [scored.cell.task.clone(), scored.rows[0].protocol.clone(), place];
             let name = match scored.cell.agent.as_str() {
@@ -184,7 +183,8 @@ impl<'a> Cells<'a> {
         blocks
     }
 
-    /// To be read: the last checkpoints first. How its numbers are made goes to `notes`.
+    /// Tables for people, the last checkpoints first. Adds the explanation of the numbers to
+    /// `notes`.
     pub(super) fn blocks(&self, bootstrap: &Bootstrap, notes: &mut Vec<Block>) -> Vec<Block> {
         let mut blocks = vec![Block::Heading("Cells".into())];
         for role in [Role::Last, Role::HeldOut] {
@@ -202,45 +202,45 @@ impl<'a> Cells<'a> {
             blocks.extend(readable(&scored));
         }
         if self.scored.is_empty() {
-            blocks.push(Block::Text("No run of the study was played yet.".into()));
+            blocks.push(Block::Text("No run of this study has been evaluated yet.".into()));
         }
         if self.missing > 0 {
             blocks.push(Block::Text(format!(
-                "{} of the study's runs were not played yet, and are in no number here.",
+                "{} runs of this study have not been evaluated yet and are not included.",
                 self.missing
             )));
         }
-        blocks.extend(self.recordings().map(Block::Text));
+        blocks.extend(self.different_datasets().map(Block::Text));
         notes.push(Block::Text(format!(
-            "A cell is named by the settings that are not the same in all of them. A run's score is \
-             the mean of its episodes; ±: the sample standard deviation (ddof 1) of runs; IQM: \
-             interquartile mean over runs. Intervals are over training seeds: {}. With few runs such \
-             intervals are too narrow (Agarwal et al. 2021); with fewer than {ENOUGH} nothing here \
-             says that one cell is better than another.",
+            "A cell is named after the settings that differ between cells. The score of a run is \
+             the mean of its episodes. ±: sample standard deviation (ddof 1) over runs. IQM: \
+             interquartile mean over runs. Intervals are over training seeds: {}. With few runs \
+             these intervals are too narrow (Agarwal et al. 2021). With fewer than {ENOUGH} runs, \
+             the page does not show that one cell is better than another.",
             super::how_made(bootstrap)
         )));
         blocks
     }
 
-    /// A sentence for each cell whose runs did not learn from one recording.
-    fn recordings(&self) -> impl Iterator<Item = String> {
+    /// A sentence for each cell whose runs used different datasets.
+    fn different_datasets(&self) -> impl Iterator<Item = String> {
         let mut cells: Vec<&str> = Vec::new();
         for scored in &self.scored {
-            let first = seeds::recording(scored.rows[0]);
-            let differ = scored.rows.iter().any(|row| seeds::recording(row) != first);
+            let first = seeds::shared_dataset(scored.rows[0]);
+            let differ = scored.rows.iter().any(|row| seeds::shared_dataset(row) != first);
             if differ && !cells.contains(&scored.cell.label.as_str()) {
                 cells.push(&scored.cell.label);
             }
         }
         cells.into_iter().map(|label| {
             format!(
-                "Runs of {label} learned from different recordings, though their settings are the \
-                 same: the file was another one meanwhile. They are no seeds of one agent."
+                "Runs of {label} used different datasets although their settings are the same: \
+                 the file changed between the runs. Do not treat them as seeds of one agent."
             )
         })
     }
 
-    /// With all digits.
+    /// All cells with all digits.
     pub(super) fn csv(&self) -> Table {
         let mut table = Table::new(&[
             "cell",
@@ -272,7 +272,7 @@ impl<'a> Cells<'a> {
                 scored.cell.task.clone(),
                 row.protocol.clone(),
                 row.role.name().to_owned(),
-                told(scored.rows.iter().copied(), |target| target.to_string()),
+                conditions(scored.rows.iter().copied(), |target| target.to_string()),
                 scored.rows.len().to_string(),
                 scored.seeds(),
                 raw.mean.to_string(),
@@ -290,33 +290,33 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// A target to be read: a percentile of the data may have many digits.
+/// A target for people, with at most one decimal: a percentile of the data can have many digits.
 pub(super) fn short(target: f32) -> String {
     if target.fract() == 0.0 { target.to_string() } else { fixed(f64::from(target), 1) }
 }
 
-/// The table to be read, and a sentence about what is the same in all of its rows.
+/// The table for people, and a sentence about the columns that are equal in all rows.
 fn readable(scored: &[&Scored<'_>]) -> Vec<Block> {
-    type Told<'a> = (&'static str, Box<dyn Fn(&Scored<'_>) -> String + 'a>);
+    type Column<'a> = (&'static str, Box<dyn Fn(&Scored<'_>) -> String + 'a>);
     let dash = || "-".to_owned();
-    // What may be the same in all rows, and then is said once.
-    let names: [Told<'_>; 5] = [
+    // If such a column is equal in all rows, the sentence below the table replaces it.
+    let names: [Column<'_>; 5] = [
         ("task", Box::new(|scored| scored.cell.task.clone())),
         ("protocol", Box::new(|scored| scored.rows[0].protocol.clone())),
-        ("target", Box::new(|scored| told(scored.rows.iter().copied(), short))),
+        ("target", Box::new(|scored| conditions(scored.rows.iter().copied(), short))),
         ("cell", Box::new(|scored| scored.cell.agent.clone())),
         ("seeds", Box::new(|scored| scored.seeds())),
     ];
-    let (same, mut columns): (Vec<Told<'_>>, Vec<Told<'_>>) =
+    let (same, mut columns): (Vec<Column<'_>>, Vec<Column<'_>>) =
         names.into_iter().partition(|(_, of)| scored.iter().all(|row| of(row) == of(scored[0])));
-    // What is compared is a group: cells of one task, played alike.
+    // A group contains the compared cells: same task, protocol and target.
     let place = columns.iter().position(|(name, _)| *name == "cell").unwrap_or_default();
     let digits = digits(scored.iter().map(|scored| &scored.scores.raw));
     let each = move |scored: &Scored<'_>| {
         let means = scored.rows.iter().map(|row| fixed(row.raw.mean, digits));
         means.collect::<Vec<_>>().join(" ")
     };
-    let numbers: [Told<'_>; 6] = [
+    let numbers: [Column<'_>; 6] = [
         ("IQM [interval]", Box::new(move |scored| estimate(&scored.scores.iqm, digits))),
         (
             "normalized IQM [interval]",
@@ -337,8 +337,8 @@ fn readable(scored: &[&Scored<'_>]) -> Vec<Block> {
         ),
         ("each run", Box::new(each)),
     ];
-    let is_told = |(_, of): &Told<'_>| scored.iter().any(|row| of(row) != "-");
-    columns.extend(numbers.into_iter().filter(is_told));
+    let has_values = |(_, of): &Column<'_>| scored.iter().any(|row| of(row) != "-");
+    columns.extend(numbers.into_iter().filter(has_values));
     let mut table = Table::new(&columns.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     for row in scored {
         table.row(columns.iter().map(|(_, of)| of(row)).collect());
@@ -356,9 +356,9 @@ fn readable(scored: &[&Scored<'_>]) -> Vec<Block> {
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
-    let alike =
+    let sentence =
         (!same.is_empty()).then(|| Block::Text(format!("In every row: {}.", same.join("; "))));
-    std::iter::once(Block::Groups(table, grouped)).chain(alike).collect()
+    std::iter::once(Block::Groups(table, grouped)).chain(sentence).collect()
 }
 
 impl<'a> Scored<'a> {
@@ -368,7 +368,7 @@ impl<'a> Scored<'a> {
         bootstrap: &Bootstrap,
     ) -> Result<Self, PageError> {
         let smoothness: Option<Vec<f64>> =
-            rows.iter().map(|row| row.target.smoothness.map(|played| played.mean)).collect();
+            rows.iter().map(|row| row.target.smoothness.map(|found| found.mean)).collect();
         let smoothness = smoothness.and_then(|means| Summary::of(&means));
         Ok(Self { cell, scores: OverSeeds::of(&rows, bootstrap)?, rows, smoothness })
     }
@@ -378,7 +378,7 @@ impl<'a> Scored<'a> {
     }
 }
 
-/// The cell of a row's run; `runs` are those of `cells`, in this order.
+/// The cell of a row's run. `runs` are the runs of `cells` in this order.
 pub(super) fn of_row<'a>(
     cells: &'a [StudyCell],
     runs: &[RunFiles],
@@ -392,7 +392,7 @@ pub(super) fn of_row<'a>(
     })
 }
 
-/// Mean returns during training: for each task a plot with a line for each cell.
+/// Mean returns during training: a plot for each task with a line for each cell.
 pub(super) fn returns(cells: &[StudyCell]) -> Vec<Block> {
     let tasks = tasks(cells);
     let mut blocks = Vec::new();
@@ -416,17 +416,17 @@ pub(super) fn returns(cells: &[StudyCell]) -> Vec<Block> {
     blocks
 }
 
-/// A curve by the name of its file, its column of the metrics, and its title.
+/// A curve: its file name, its column of the metrics, and its title.
 pub(super) type Named = (&'static str, &'static str, &'static str);
 
-/// Curves that every reader of a study looks at.
+/// Curves on the open part of the page.
 pub(super) const OWN: [Named; 1] = [("loss", "loss", "training loss")];
 
-/// Curves that are looked at when something went wrong.
+/// Curves for diagnosing problems, in a folded section.
 pub(super) const SLOW: [Named; 1] = [("grad-norm", "grad_norm", "gradient norm before clipping")];
 
-/// Curves against updates: for each task a plot with a line for each cell, and sentences about runs
-/// some of whose numbers are none.
+/// Curves against updates: a plot for each task with a line for each cell, and sentences about runs
+/// with non-finite values.
 pub(super) fn curves(cells: &[StudyCell], named: &[Named]) -> Vec<Block> {
     let tasks = tasks(cells);
     let mut blocks = Vec::new();
@@ -445,16 +445,15 @@ pub(super) fn curves(cells: &[StudyCell], named: &[Named]) -> Vec<Block> {
     blocks
 }
 
-/// The mean of a column of the metrics over the runs of a cell, at the steps that all of them
-/// logged, with their standard deviation as its band. Where the number of a run is none, it is the
-/// mean of the others.
+/// The mean of a metrics column over the runs of a cell, with the standard deviation as its band.
+/// It has a point for each step that all runs logged. Non-finite values are ignored.
 fn band(cell: &StudyCell, column: &str) -> Option<Line> {
     let curves: Vec<Vec<[f64; 2]>> =
         cell.runs.iter().filter_map(|run| run.metrics.as_ref()?.against_steps(column)).collect();
     mean_of(cell, &curves)
 }
 
-/// The mean of curves at the steps that all of them have.
+/// The mean of several curves at their common steps.
 fn mean_of(cell: &StudyCell, curves: &[Vec<[f64; 2]>]) -> Option<Line> {
     let [first, others @ ..] = curves else { return None };
     let (mut points, mut spread) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The last, held-out-selected, chosen and best checkpoint of a run, each apart.
+//! Separate tables for the last, held-out-selected, chosen and best checkpoint of a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::{evaluation, file, matched, page, run};
 
 #[test]
-fn last_chosen_and_best_are_kept_apart() {
+fn last_chosen_and_best_checkpoints_have_separate_tables() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     let [first, last] = [(100, 5), (200, 6)].map(|(step, seed)| evaluation(step, seed, matched()));
@@ -42,7 +42,7 @@ fn last_chosen_and_best_are_kept_apart() {
     assert_eq!([",chosen,100,", ",last,200,"].map(|role| scores.matches(role).count()), [2, 2]);
 }
 
-/// What a run that held episodes out writes of itself, the lowest loss after `best` updates.
+/// Writes the state of a run with held-out episodes and the lowest loss after `best` updates.
 pub fn hold_out(folder: &Path, best: u64) {
     let best = format!("{{\"step\": {best}, \"loss\": 1.5}}");
     let state = format!("{{\"step\": 200, \"best\": {best}, \"episode_returns\": []}}");
@@ -50,7 +50,7 @@ pub fn hold_out(folder: &Path, best: u64) {
 }
 
 #[test]
-fn three_ways_to_pick_a_checkpoint_are_three_columns() {
+fn last_held_out_selected_and_best_checkpoints_have_columns() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     hold_out(&folder, 100);
@@ -65,14 +65,14 @@ fn three_ways_to_pick_a_checkpoint_are_three_columns() {
     let best = reports.iter().max_by(|a, b| mean(a).total_cmp(&mean(b))).unwrap();
     let row = markdown.lines().find(|row| row.contains("| matched | 16 | 3 |")).unwrap();
     let cells: Vec<&str> = row.trim_end_matches(" |").split(" | ").collect();
-    let told = |report: &Evaluation, step: u64| {
+    let cell = |report: &Evaluation, step: u64| {
         let summary = &report.targets[0].raw_return;
         format!("{:.1} ± {:.1} ({step})", summary.mean, summary.sd.unwrap())
     };
     let best_step = best.setting.checkpoint.as_ref().unwrap().step;
-    let expected = [told(&reports[2], 200), told(&reports[0], 100), told(best, best_step)];
+    let expected = [cell(&reports[2], 200), cell(&reports[0], 100), cell(best, best_step)];
     assert_eq!(cells[4..7], expected, "{row}");
-    // Each has its own table of scores, and none stands in another's.
+    // Each checkpoint is only in its own table of scores.
     let at = |heading: &str| markdown.find(heading).unwrap_or_else(|| panic!("no {heading}"));
     let held_out = at("### Held-out-selected checkpoint of each run");
     let chosen = at("### Chosen checkpoints");
@@ -102,20 +102,21 @@ fn the_last_checkpoint_may_be_the_held_out_selected_one() {
     // Both seeds are in both groups, whichever update was selected.
     let seeds = file(&page, "report-seeds.csv");
     for role in ["last", "held-out"] {
-        let told = seeds.lines().filter(|row| row.contains(&format!(",{role},")));
-        assert_eq!(told.filter(|row| row.contains(",2,1 2,")).count(), 2, "{role}: {seeds}");
+        let rows = seeds.lines().filter(|row| row.contains(&format!(",{role},")));
+        assert_eq!(rows.filter(|row| row.contains(",2,1 2,")).count(), 2, "{role}: {seeds}");
     }
-    // The episodes of each evaluation are told once: 2 runs of 2 with 2 targets of 8.
+    // Each evaluation's episodes are listed once: 2 runs with 2 evaluations of 2 targets with 8
+    // episodes.
     assert_eq!(file(&page, "report-episodes.csv").lines().count(), 1 + 64);
     let markdown = page.to_markdown("report");
     assert_eq!(markdown.matches("| seed=2 | matched | 16 | 2 |").count(), 1, "{markdown}");
-    // A state that cannot be read is told, not passed over.
+    // An unreadable state is an error.
     fs::write(folders[0].join("checkpoints/step-00000200/state.json"), "{").unwrap();
     assert!(matches!(RunFiles::read(&folders[0]), Err(PageError::State { .. })));
 }
 
 #[test]
-fn weights_from_elsewhere_are_no_checkpoints_of_the_run() {
+fn weights_of_another_run_are_not_among_the_checkpoints() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     evaluation(200, 5, matched()).write(&folder.join("evaluation.json")).unwrap();
@@ -129,7 +130,7 @@ fn weights_from_elsewhere_are_no_checkpoints_of_the_run() {
 }
 
 #[test]
-fn checkpoints_stand_in_the_order_of_their_updates() {
+fn checkpoints_are_sorted_by_updates() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     for step in [1000, 1500, 500] {

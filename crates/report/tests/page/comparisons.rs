@@ -1,4 +1,4 @@
-//! Protocols, seeds and agents: what stands side by side, and what is put together.
+//! Comparison of protocols, and aggregates over seeds and tasks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::{evaluation, file, game, matched, page, released, run};
 
 #[test]
-fn protocols_stand_side_by_side() {
+fn protocols_are_columns_of_one_table() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     evaluation(200, 5, matched()).write(&folder.join("evaluation.json")).unwrap();
@@ -19,11 +19,11 @@ fn protocols_stand_side_by_side() {
     let markdown = page(&[&folder]).to_markdown("report");
     assert!(markdown.contains("| setting | matched | released |  |"), "{markdown}");
     assert!(markdown.contains("| simulation.max\\_noops | 0 | 29 | differs |"), "{markdown}");
-    assert!(markdown.contains("Scores by different protocols may not be compared."));
+    assert!(markdown.contains("Scores with different protocols cannot be compared."));
 }
 
 #[test]
-fn runs_that_differ_in_their_seed_are_put_together() {
+fn runs_that_differ_only_in_their_seed_are_aggregated() {
     let root = TempDir::new().unwrap();
     let mut folders = Vec::new();
     let mut means = Vec::new();
@@ -37,7 +37,7 @@ fn runs_that_differ_in_their_seed_are_put_together() {
         report.write(&folder.join("evaluation.json")).unwrap();
         folders.push(folder);
     }
-    // Seed 3 again: the same agent. Another number of updates: another agent.
+    // The same seed trains the same agent. Another number of updates makes another agent.
     let again = run(&root, "again", 3);
     let other = run(&root, "other", 4);
     fs::write(other.join("config.toml"), "seed = 4\n[train]\nupdates = 900\n").unwrap();
@@ -57,17 +57,17 @@ fn runs_that_differ_in_their_seed_are_put_together() {
     let row = page.to_markdown("report");
     let row = row.lines().find(|row| row.contains("| s1 |") && row.contains("| 1 2 3 |"));
     assert!(row.unwrap().starts_with("| s1 | Seaquest | matched | 16 | 3 | 1 2 3 |"), "{row:?}");
-    let left_out = "evaluation.json of again (target 16) is left out: seed 3 is there already, \
-                    from evaluation.json of s3.";
-    assert!(page.to_html().contains(left_out));
-    assert!(page.to_html().contains("like s1 was trained on transitions of its own"));
+    let note = "evaluation.json of again (target 16) is not included: seed 3 is already included, \
+                from evaluation.json of s3.";
+    assert!(page.to_html().contains(note));
+    assert!(page.to_html().contains("in the group of s1 was trained on its own transitions"));
 }
 
-/// They count all the same, and the page says so.
+/// Such seeds are aggregated, with a note on the page.
 #[test]
-fn seeds_that_met_other_episodes_are_told() {
+fn seeds_with_other_episodes_are_noted() {
     let root = TempDir::new().unwrap();
-    let told = |other: u64| {
+    let has_note = |other: u64| {
         let folders = [1, 2].map(|seed| {
             let folder = run(&root, &format!("s{seed}"), seed);
             let report = evaluation(200, if seed == 1 { 5 } else { other }, matched());
@@ -76,22 +76,22 @@ fn seeds_that_met_other_episodes_are_told() {
         });
         let page = page(&[&folders[0], &folders[1]]);
         assert_eq!(file(&page, "report-seeds.csv").lines().count(), 3);
-        page.to_html().contains("Not played by the same episodes as s1")
+        page.to_html().contains("Evaluated on other episodes than s1")
     };
-    assert!(told(6));
-    assert!(!told(5));
+    assert!(has_note(6));
+    assert!(!has_note(5));
 }
 
-/// A run that was stopped has a last checkpoint too.
+/// A stopped run also has a last checkpoint.
 #[test]
-fn runs_of_other_updates_or_recordings_are_not_put_together() {
+fn runs_with_other_updates_or_datasets_are_not_aggregated() {
     let root = TempDir::new().unwrap();
-    let told = |of: [Evaluation; 3]| {
+    let reported = |of: [Evaluation; 3]| {
         let folders: Vec<PathBuf> =
             (1..=3).map(|seed| run(&root, &format!("s{seed}"), seed)).collect();
         for (folder, evaluation) in folders.iter().zip(of) {
             evaluation.write(&folder.join("evaluation.json")).unwrap();
-            // The last checkpoint is the one that was played.
+            // The evaluated checkpoint is the last one.
             let last = folder.join("checkpoints/step-00000200");
             if evaluation.setting.checkpoint.as_ref().unwrap().step == 100 {
                 fs::remove_dir(last).unwrap();
@@ -102,11 +102,11 @@ fn runs_of_other_updates_or_recordings_are_not_put_together() {
         (rows.lines().nth(1).unwrap_or_default().to_owned(), page.to_markdown("report"))
     };
     let of = |step| evaluation(step, 5, matched());
-    let (row, page) = told([of(200), of(200), of(100)]);
+    let (row, page) = reported([of(200), of(200), of(100)]);
     assert!(row.contains(",last,16,2,1 2,"), "{row}");
-    let apart = "not put together over seeds: s3 (update 100, asked for 16 and 32).";
-    assert!(page.contains(apart), "{page}");
-    let (row, page) = told([of(200), of(100), {
+    let note = "not aggregated over seeds: s3 (update 100, target 16 and 32).";
+    assert!(page.contains(note), "{page}");
+    let (row, page) = reported([of(200), of(100), {
         let mut other = of(200);
         other.targets.iter_mut().for_each(|target| target.target_return += 1.0);
         other.episodes.iter_mut().for_each(|episode| episode.target_return += 1.0);
@@ -114,7 +114,7 @@ fn runs_of_other_updates_or_recordings_are_not_put_together() {
     }]);
     assert_eq!(row, "", "{row}");
     assert!(
-        page.contains("seeds: s1 (update 200, asked for 16 and 32); s2 (update 100, asked for"),
+        page.contains("seeds: s1 (update 200, target 16 and 32); s2 (update 100, target 16"),
         "{page}"
     );
 
@@ -124,25 +124,25 @@ fn runs_of_other_updates_or_recordings_are_not_put_together() {
         evaluation.setting.dataset_hash = Some(hash.into());
         evaluation
     };
-    let (row, page) = told([of_vectors("beef"), of_vectors("f00d"), of_vectors("cafe")]);
+    let (row, page) = reported([of_vectors("beef"), of_vectors("f00d"), of_vectors("cafe")]);
     assert_eq!(row, "", "{row}");
-    assert!(page.contains("not put together over seeds: s1"), "{page}");
+    assert!(page.contains("not aggregated over seeds: s1"), "{page}");
 }
 
 #[test]
-fn what_agents_were_told_stands_for_a_target_they_were_not() {
+fn a_top_percent_replaces_the_target_of_agents_that_use_it() {
     let root = TempDir::new().unwrap();
     let mode = |top_percent| ActingMode { top_percent, ..ActingMode::default() };
-    let earned = Summary::of(&[1.0]).unwrap();
-    let point = |share| ChoicePoint { mode: mode(share), raw_return: earned.clone() };
-    let shares = [0.0, 10.0, 50.0];
+    let raw_return = Summary::of(&[1.0]).unwrap();
+    let point = |percent| ChoicePoint { mode: mode(percent), raw_return: raw_return.clone() };
+    let percents = [0.0, 10.0, 50.0];
     let folders: Vec<PathBuf> = (1..=3).map(|seed| run(&root, &format!("s{seed}"), seed)).collect();
-    for (folder, share) in folders.iter().zip(shares) {
+    for (folder, percent) in folders.iter().zip(percents) {
         let mut report = evaluation(200, 5, matched());
-        let told = share == 0.0;
-        report.setting.protocol.acting.top_percent = share;
-        report.setting.choice = Choice::of(200, 16.0, 9, shares.map(point).to_vec());
-        report.setting.heeds = Heeds { target: told, return_quantile: told, ..Heeds::ALL };
+        let target = percent == 0.0;
+        report.setting.protocol.acting.top_percent = percent;
+        report.setting.choice = Choice::of(200, 16.0, 9, percents.map(point).to_vec());
+        report.setting.heeds = Heeds { target, return_quantile: target, ..Heeds::ALL };
         report.write(&folder.join("evaluation.json")).unwrap();
     }
     let page = page(&folders.iter().map(PathBuf::as_path).collect::<Vec<_>>());
@@ -156,33 +156,34 @@ fn what_agents_were_told_stands_for_a_target_they_were_not() {
     }
 }
 
-/// Percentiles of the transitions that each seed drew are other returns, which it was not told.
+/// A percentile of each seed's sampled transitions is a different return. It does not matter for
+/// agents that do not use a target.
 #[test]
-fn seeds_that_were_told_no_return_are_put_together() {
+fn seeds_of_agents_without_a_target_are_aggregated() {
     let root = TempDir::new().unwrap();
     let folders: Vec<PathBuf> = (1..=3).map(|seed| run(&root, &format!("s{seed}"), seed)).collect();
-    let told = |target: bool| {
+    let groups = |target: bool| {
         for (seed, folder) in (1_u8..).zip(&folders) {
             let mut report = evaluation(200, 5, matched());
-            report.targets.iter_mut().for_each(|asked| asked.target_return += f32::from(seed));
-            report.episodes.iter_mut().for_each(|asked| asked.target_return += f32::from(seed));
+            report.targets.iter_mut().for_each(|result| result.target_return += f32::from(seed));
+            report.episodes.iter_mut().for_each(|played| played.target_return += f32::from(seed));
             report.setting.heeds = Heeds { target, top_percent: false, ..Heeds::ALL };
             report.write(&folder.join("evaluation.json")).unwrap();
         }
         let page = page(&folders.iter().map(PathBuf::as_path).collect::<Vec<_>>());
         file(&page, "report-seeds.csv").lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
-    let rows = told(false);
+    let rows = groups(false);
     assert_eq!(rows.len(), 2, "{rows:?}");
     assert!(rows.iter().all(|row| row.contains(",3,1 2 3,")), "{rows:?}");
-    assert_eq!(told(true), Vec::<String>::new());
+    assert_eq!(groups(true), Vec::<String>::new());
 }
 
 #[test]
 fn agents_are_compared_over_tasks() {
     let root = TempDir::new().unwrap();
     let mut folders = Vec::new();
-    // Two heads on two games, two seeds each; the second always scores 100 points more.
+    // Two heads on two games, with two seeds each. The second head always scores 100 points more.
     let mut scores = [0.0; 2];
     for (head, better) in [("linear", 0.0), ("fourier", 100.0)] {
         for name in ["seaquest", "bank_heist"] {
@@ -224,32 +225,32 @@ fn agents_are_compared_over_tasks() {
     assert!(row("| linear | fourier | 2 |").contains("| 0.00 \\[0.00, 0.00\\] |"));
     assert!(markdown.contains("](report-profile-matched.svg)"));
 
-    assert!(markdown.contains("### Played by the matched protocol"));
-    // Played by another protocol too: nothing that may not be compared is put together.
+    assert!(markdown.contains("### Evaluated with the matched protocol"));
+    // Scores with another protocol are not included in the aggregates.
     let released = evaluation(200, 11, released());
     released.write(&folders[0].join("evaluation-released.json")).unwrap();
     let both = page(&folders).to_markdown("report");
-    assert!(!both.contains("Played by the released protocol"), "{both}");
+    assert!(!both.contains("Evaluated with the released protocol"), "{both}");
     fs::remove_file(folders[0].join("evaluation-released.json")).unwrap();
 
-    // A run more of one game: the agent is left out, and it is said.
+    // An agent with more runs of one game is not included, and the page has a note.
     let markdown = page(&folders[1..]).to_markdown("report");
-    let unequal = "linear has unequally many runs of its tasks (BankHeist: 2, Seaquest: 1)";
+    let unequal = "linear has different numbers of runs for its tasks (BankHeist: 2, Seaquest: 1)";
     assert!(markdown.contains(unequal), "{markdown}");
-    // One agent, one task: nothing to put together.
+    // One agent on one task has nothing to aggregate.
     let alone = page(&folders[..2]).to_markdown("report");
     assert!(!alone.contains("Agents and tasks"), "{alone}");
 }
 
 #[test]
-fn differences_stand_under_the_protocols_and_failed_episodes_beside_the_others() {
+fn differences_and_failed_episodes_are_listed() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     let report = evaluation(200, 5, matched());
     let write = |report: &Evaluation, name: &str| report.write(&folder.join(name)).unwrap();
     write(&report, "evaluation.json");
     let plain = page(&[&folder]).to_html();
-    let words = "Everything was played as the data was recorded and the agents trained.";
+    let words = "All evaluations use the settings of the recorded data and of training.";
     assert!(plain.contains(words) && !plain.contains("failed"), "{plain}");
 
     let mut other = evaluation(200, 5, released());

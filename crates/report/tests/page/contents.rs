@@ -1,4 +1,4 @@
-//! What is on a run's page, in each of its forms, and which runs have none.
+//! Contents of a run's page in each format, and runs without a page.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::{QUICK, evaluation, file, matched, page, run, tags};
 
 #[test]
-fn a_played_run_has_scores_protocol_curves_and_every_episode() {
+fn the_page_of_an_evaluated_run_has_scores_protocol_curves_and_all_episodes() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     let report = evaluation(200, 5, matched());
@@ -50,7 +50,7 @@ fn a_played_run_has_scores_protocol_curves_and_every_episode() {
 }
 
 #[test]
-fn the_page_needs_nothing_else_and_is_well_formed() {
+fn the_page_is_self_contained_and_well_formed() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     evaluation(200, 5, matched()).write(&folder.join("evaluation.json")).unwrap();
@@ -83,8 +83,8 @@ fn markdown_and_csv_hold_the_same_tables() {
         assert_eq!((cell("protocol"), cell("updates"), cell("target")), ("matched", "200", target));
         let mean = format!("{:.1} ", cell("raw_mean").parse::<f64>().unwrap());
         let row = format!("matched | 200 | {target} |");
-        let told = markdown.lines().find(|line| line.contains(&row)).unwrap();
-        assert!(told.contains(&mean), "{mean}: {told}");
+        let found = markdown.lines().find(|line| line.contains(&row)).unwrap();
+        assert!(found.contains(&mean), "{mean}: {found}");
     }
     assert_eq!((lines.next(), csv.lines().count()), (None, 3), "{csv}");
     for plot in ["loss", "learning-rate", "grad-norm"] {
@@ -94,7 +94,7 @@ fn markdown_and_csv_hold_the_same_tables() {
     }
     let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with('.')));
-    // And the page is no evaluation: it can be made again.
+    // The page is not read as an evaluation, so it can be made again.
     RunFiles::read(&folder).unwrap();
 }
 
@@ -121,7 +121,7 @@ fn actions_and_videos_are_pictures_inside_the_page() {
     for picture in ["video-1.gif", "actions-1.svg"] {
         assert!(markdown.contains(&format!("](report-{picture})")), "{markdown}");
     }
-    // A page that has fewer removes them, and what someone else put there stays.
+    // A page with fewer pictures removes the leftover ones. Other files stay.
     page.write(&folder, "report").unwrap();
     let others = ["report-notes.svg", "report-loss.md", "report-loss-2.svg"];
     others.iter().for_each(|name| fs::write(folder.join(name), "mine").unwrap());
@@ -134,14 +134,14 @@ fn actions_and_videos_are_pictures_inside_the_page() {
     for name in others.into_iter().chain(["report-loss.svg"]) {
         assert!(folder.join(name).exists(), "{name}");
     }
-    // What makes no picture is refused, not shown broken.
+    // An invalid picture is an error.
     fs::write(folder.join("video.gif"), "<html>").unwrap();
     let error = RunFiles::read(&folder).unwrap_err();
     assert!(matches!(error, PageError::NoVideo { .. }), "{error}");
 }
 
 #[test]
-fn actions_that_are_left_out_are_counted() {
+fn omitted_action_plots_are_counted() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     let mut report = evaluation(200, 5, matched());
@@ -155,11 +155,12 @@ fn actions_that_are_left_out_are_counted() {
     report.write(&folder.join("evaluation.json")).unwrap();
     let html = page(&[&folder]).to_html();
     assert_eq!(html.matches(">LEFT</text>").count(), 4, "{html}");
-    assert!(html.contains("the first 4 targets are shown; 2 are left out."), "{html}");
+    let words = "The first 4 targets of an evaluation are shown. 2 targets are omitted.";
+    assert!(html.contains(words), "{html}");
 }
 
 #[test]
-fn videos_that_would_make_the_page_too_large_are_named() {
+fn too_large_videos_are_listed() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     fs::write(folder.join("video.gif"), "GIF89a").unwrap();
@@ -167,16 +168,17 @@ fn videos_that_would_make_the_page_too_large_are_named() {
     large.set_len((64 << 20) + 1).unwrap();
     let html = page(&[&folder]).to_html();
     assert_eq!(html.matches("<img ").count(), 1, "{html}");
-    let words = "In the runs&#39; folders, and too large for this page: one: video-large.gif.";
+    let words =
+        "Too large for this page, but available in the run directories: one: video-large.gif.";
     assert!(html.contains(words), "{html}");
 }
 
 #[test]
-fn small_returns_have_digits() {
+fn small_returns_have_more_decimals() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     let mut report = evaluation(200, 5, matched());
-    // Of 20 and 0.
+    // The returns were 20 and 0.
     report.episodes.iter_mut().for_each(|episode| episode.raw_return *= -6e-4);
     report.write(&folder.join("evaluation.json")).unwrap();
     let markdown = page(&[&folder]).to_markdown("report");
@@ -185,26 +187,27 @@ fn small_returns_have_digits() {
 }
 
 #[test]
-fn what_a_curve_does_not_show_is_said() {
+fn non_finite_values_of_curves_are_noted() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     let metrics = "step,loss,grad_norm\n100,2.5,inf\n200,NaN,0.5\n300,NaN,0.5\n";
     fs::write(folder.join("metrics.csv"), metrics).unwrap();
     let html = page(&[&folder]).to_html();
     for words in [
-        "The training loss of one is no number from update 200 on.",
-        "The gradient norm before clipping of one is no number at 1 of 3 updates, first at 100.",
+        "The training loss of one is not a finite number from update 200.",
+        "The gradient norm before clipping of one is not a finite number at 1 of 3 updates, first \
+         at 100.",
     ] {
         assert!(html.contains(words), "{html}");
     }
 }
 
 #[test]
-fn text_from_files_stays_text() {
+fn text_from_files_is_escaped() {
     let bad =
         "</pre></td></title></style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
     let root = TempDir::new().unwrap();
-    // A slash cannot be in a folder's name.
+    // The name of a directory cannot contain a slash.
     let folder = run(&root, "<script>alert(1)<img onerror='x' src=\"", 1);
     let config = format!("seed = 1\nname = '''{bad}'''\n");
     fs::write(folder.join("config.toml"), config).unwrap();
@@ -260,28 +263,28 @@ fn text_from_files_stays_text() {
     assert!(foreign.is_empty(), "{foreign:?}");
     for name in ["report-loss.svg", "report.md"] {
         let text = file(&page, name);
-        // In Markdown, only what stands between fences may look like markup.
+        // In Markdown, only fenced code may look like markup.
         let outside = text.split("\n```").step_by(2).collect::<String>();
         assert!(!outside.contains("<script") && !outside.contains("<img"), "{outside}");
     }
 }
 
 #[test]
-fn a_run_that_was_not_played_still_has_a_page() {
+fn a_run_without_an_evaluation_has_a_page() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     let html = page(&[&folder]).to_html();
-    assert!(html.contains("No evaluation was found") && html.contains("training loss"), "{html}");
+    assert!(html.contains("No evaluation found") && html.contains("training loss"), "{html}");
     let played = run(&root, "two", 2);
     evaluation(200, 5, matched()).write(&played.join("evaluation.json")).unwrap();
     let both = page(&[&folder, &played]).to_html();
-    assert!(both.contains("Not played, so in no table: one."), "{both}");
+    assert!(both.contains("Not evaluated, and therefore not in the tables: one."), "{both}");
     fs::remove_file(folder.join("metrics.csv")).unwrap();
     tags(&page(&[&folder]).to_html());
 }
 
 #[test]
-fn what_cannot_be_told_is_refused() {
+fn invalid_runs_are_rejected() {
     assert!(matches!(Page::new(&[], &QUICK), Err(PageError::NoRun)));
     let root = TempDir::new().unwrap();
     assert!(matches!(RunFiles::read(root.path()), Err(PageError::File { .. })));
@@ -293,7 +296,7 @@ fn what_cannot_be_told_is_refused() {
     report.episodes.pop();
     report.write(&path).unwrap();
     let error = read().unwrap_err();
-    assert!(matches!(error, PageError::Contradiction { listed: 7, told: 8, .. }), "{error}");
+    assert!(matches!(error, PageError::Contradiction { listed: 7, counted: 8, .. }), "{error}");
 
     fs::write(&path, "{}").unwrap();
     let format = |error| matches!(error, PageError::Evaluation(ReportError::Format { .. }));
@@ -307,9 +310,9 @@ fn what_cannot_be_told_is_refused() {
     assert!(matches!(read(), Err(PageError::Config { .. })));
 }
 
-/// What the run earned stands next to what its data did, before anything else.
+/// The mean return is compared with the dataset before anything else.
 #[test]
-fn the_first_screen_says_what_was_earned_next_to_the_data() {
+fn the_first_screen_compares_the_return_with_the_dataset() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     let config = "task = \"mujoco/Hopper\"\nalgorithm = \"iql\"\ndataset = \"medium\"\nseed = 1\n";
@@ -345,7 +348,7 @@ fn the_first_screen_says_what_was_earned_next_to_the_data() {
         "Task Hopper · algorithm iql · dataset medium · 200 updates · 1.5 minutes",
         " (16 episodes, target 16); normalized ",
         " The data: mean 20.0, best 30.0 (3 episodes).",
-        "the largest evaluation, evaluation-n16.json; others are evaluation.json (8 episodes).",
+        "the largest evaluation, evaluation-n16.json. Others: evaluation.json (8 episodes).",
         "](report-episodes.svg)",
         "](report-returns.svg)",
     ] {
@@ -354,11 +357,11 @@ fn the_first_screen_says_what_was_earned_next_to_the_data() {
     let episodes = file(&page, "report-episodes.svg");
     assert_eq!(episodes.matches("<circle").count(), 16, "{episodes}");
     assert!(episodes.contains(">data, mean</text>") && episodes.contains(">data, best</text>"));
-    // Two points of training and the evaluation after it; the data in dashes.
+    // Two points from training and the evaluation after it. Dashed lines mark the dataset.
     let returns = file(&page, "report-returns.svg");
     assert_eq!(returns.matches("<circle").count(), 3, "{returns}");
     assert_eq!(returns.matches("stroke-dasharray").count(), 4, "two lines and their names");
-    // What the algorithm measures is shown, and what is seldom looked at is folded away.
+    // Figures of the algorithm are shown. Rarely needed sections are folded.
     assert!(markdown.contains("](report-figure-td-loss.svg)"), "{markdown}");
     let html = page.to_html();
     let (open, folded) = html.split_once("<summary>Protocol and modes</summary>").unwrap();
@@ -366,7 +369,7 @@ fn the_first_screen_says_what_was_earned_next_to_the_data() {
     for part in ["bootstrap replications", "simulation.sticky_probability"] {
         assert!(!open.contains(part) && folded.contains(part), "{part}");
     }
-    // Games store clipped rewards, which are no scores.
+    // Game datasets store clipped rewards, which cannot be compared with scores.
     report.setting.task.return_units = ReturnUnits::Clipped;
     report.write(&folder.join("evaluation.json")).unwrap();
     fs::remove_file(folder.join("evaluation-n16.json")).unwrap();
@@ -374,7 +377,7 @@ fn the_first_screen_says_what_was_earned_next_to_the_data() {
 }
 
 #[test]
-fn plots_are_two_a_row_and_nothing_is_cut_on_a_narrow_screen() {
+fn two_plots_share_a_row_and_fit_a_narrow_screen() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     let mut report = evaluation(200, 5, matched());

@@ -1,4 +1,4 @@
-//! The page about runs: what is on it, what is kept apart, and that text from files stays text.
+//! The page about runs: its contents, its separate tables, and escaping of text from files.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -22,7 +22,7 @@ use tempfile::TempDir;
 
 const QUICK: Bootstrap = Bootstrap { replications: 500, level: 0.95, seed: 1 };
 
-/// Random play by the weights of `step` of a run.
+/// An evaluation of random actions, attributed to the run's checkpoint at `step`.
 fn evaluation(step: u64, seed: u64, protocol: Play) -> Evaluation {
     let return_units = ReturnUnits::Clipped;
     let plan = Plan::new(8, vec![16.0, 32.0], seed, return_units);
@@ -57,7 +57,7 @@ fn released() -> Play {
     Ale.contrast(&matched())
 }
 
-/// The folder of a run of 200 updates with two checkpoints, not played yet.
+/// The directory of a run of 200 updates with two checkpoints and without an evaluation.
 fn run(root: &TempDir, name: &str, seed: u64) -> PathBuf {
     let folder = root.path().join(name);
     for step in ["step-00000100", "step-00000200"] {
@@ -82,7 +82,7 @@ fn file(page: &Page, name: &str) -> String {
     String::from_utf8(found.unwrap_or_else(|| panic!("no {name}")).1).unwrap()
 }
 
-/// The names of all tags. Panics where one is not closed, or closed by another.
+/// The names of all tags. Panics if a tag is not closed or is closed by another tag.
 #[track_caller]
 fn tags(html: &str) -> Vec<String> {
     let (mut open, mut seen) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The page of a study: cells of one task beside each other, called by what differs.
+//! The page of a study: cells of one task are compared and named after their differing settings.
 
 use std::fs;
 
@@ -9,8 +9,8 @@ use tempfile::TempDir;
 
 use super::{QUICK, checkpoints::hold_out, evaluation, file, game, matched, run, tags};
 
-/// Two agents on two games with these seeds, at two temperatures; the second agent always scores
-/// 100 points more.
+/// Cells of two agents on two games with these seeds, evaluated at two temperatures. The second
+/// agent always scores 100 points more.
 fn cells(root: &TempDir, seeds: &[u64]) -> Vec<StudyCell> {
     let mut cells = Vec::new();
     for (agent, better) in [("head=linear", 0.0), ("head=fourier", 100.0)] {
@@ -40,7 +40,7 @@ fn cells(root: &TempDir, seeds: &[u64]) -> Vec<StudyCell> {
     cells
 }
 
-/// The first cells of the rows of the first table under a heading.
+/// The first `n` columns of the first table under a heading.
 fn rows(markdown: &str, heading: &str, n: usize) -> Vec<Vec<String>> {
     let (_, section) = markdown.split_once(heading).unwrap_or_else(|| panic!("no {heading}"));
     let rows = section.lines().skip_while(|line| !line.starts_with('|'));
@@ -53,7 +53,7 @@ fn rows(markdown: &str, heading: &str, n: usize) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn cells_of_one_task_stand_beside_each_other() {
+fn cells_of_one_task_are_adjacent() {
     let root = TempDir::new().unwrap();
     let cells = cells(&root, &[1, 2, 3, 4]);
     let page = Page::of_study("heads", &cells, &QUICK).unwrap();
@@ -73,14 +73,14 @@ fn cells_of_one_task_stand_beside_each_other() {
     }
     assert_eq!(table[1..], expected);
     assert!(markdown.contains("In every row: seeds 1 2 3 4."), "{markdown}");
-    // A section for each temperature, with the agents by the study's words.
+    // Each temperature has a section, and agents have the names from the study.
     for protocol in [warm, cold] {
-        let agents = rows(&markdown, &format!("### Played by the {protocol} protocol\n"), 3);
+        let agents = rows(&markdown, &format!("### Evaluated with the {protocol} protocol\n"), 3);
         let tasks = "BankHeist, Seaquest";
         assert_eq!(agents[1..], [["head=linear", tasks, "4"], ["head=fourier", tasks, "4"]]);
     }
     assert!(markdown.contains("| head=linear | head=fourier | 2 | 0.00 \\[0.00, 0.00\\] |"));
-    // Lines of one task in one plot.
+    // All lines of a task are in one plot.
     for (i, game) in ["Seaquest", "BankHeist"].iter().enumerate() {
         assert!(markdown.contains(&format!("{game}: training loss\n")), "{markdown}");
         let svg = file(&page, &format!("report-loss-{}.svg", i + 1));
@@ -91,7 +91,7 @@ fn cells_of_one_task_stand_beside_each_other() {
     tags(&html);
     let group = "<th class=\"group\" scope=\"rowgroup\" colspan=\"6\">BankHeist, protocol matched \
                  (temperature 0.5), target 32</th>";
-    // What is read of single runs is there, and does not stand in the way.
+    // Details of single runs are in a folded section.
     let (before, after) = html.split_once("<summary>Each of its 16 runs: ").unwrap();
     assert!(!before.contains("Last checkpoint of each run"), "{before}");
     assert!(before.contains(group), "{before}");
@@ -114,9 +114,10 @@ fn a_study_of_one_task_does_not_repeat_it() {
     let table = rows(&markdown, "### Last checkpoints: 2 seeds, no comparison\n", 3);
     assert_eq!(table[0], ["protocol", "target", "cell"]);
     assert!(markdown.contains("In every row: task Seaquest; seeds 1 2."), "{markdown}");
-    assert!(markdown.contains("2 of the study's runs were not played yet"), "{markdown}");
+    let words = "2 runs of this study have not been evaluated yet";
+    assert!(markdown.contains(words), "{markdown}");
     file(&page, "report-loss.svg");
-    // A cell alone is called by its policy.
+    // A single cell is named after its policy.
     cells.truncate(1);
     cells[0].agent.clear();
     fs::remove_dir_all(root.path()).unwrap();
@@ -128,8 +129,8 @@ fn a_study_of_one_task_does_not_repeat_it() {
 /// The reports of a run by file name, and its best checkpoint.
 type Played<'a> = (Vec<(&'a str, Evaluation)>, Option<u64>);
 
-/// A cell of these runs of Seaquest, the first of seed 1: of each its evaluations by file, and the
-/// update of the lowest held-out loss.
+/// A cell of Seaquest runs with seeds from 1. Each run has its evaluations by file and the update
+/// of its lowest held-out loss.
 fn cell(root: &TempDir, runs: &[Played<'_>]) -> StudyCell {
     let read = |(seed, (evaluations, best)): (u64, &Played<'_>)| {
         let folder = run(root, &format!("s{seed}"), seed);
@@ -150,7 +151,7 @@ fn cell(root: &TempDir, runs: &[Played<'_>]) -> StudyCell {
     }
 }
 
-/// Checkpoint, target and seeds of the rows of cells.
+/// Checkpoint, target and seeds of each row of the cells table.
 fn scored(page: &Page) -> Vec<[String; 3]> {
     let csv = file(page, "report-cells.csv");
     let rows = csv.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
@@ -158,7 +159,7 @@ fn scored(page: &Page) -> Vec<[String; 3]> {
 }
 
 #[test]
-fn a_target_of_which_every_episode_failed_keeps_its_place() {
+fn a_target_whose_episodes_all_failed_keeps_its_index() {
     let root = TempDir::new().unwrap();
     let whole = || evaluation(200, 5, matched());
     let mut failed = whole();
@@ -171,21 +172,21 @@ fn a_target_of_which_every_episode_failed_keeps_its_place() {
         length: 7,
         reason: "its emulator died".into(),
     }];
-    // Of three percentiles, two of which are one return for the others.
+    // Three percentiles; for the other runs two of them are the same return.
     let mut three = whole();
     three.asked = vec![16.0, 32.0, 48.0];
     let all = [whole(), failed, three].map(|report| (vec![("evaluation.json", report)], None));
     let page = Page::of_study("one", &[cell(&root, &all)], &QUICK).unwrap();
     let expected = [["last", "16", "1 3"], ["last", "32", "1 2"], ["last", "32", "3"]];
     assert_eq!(scored(&page), expected);
-    // It is said where it is seen.
+    // The warning is on the open part of the page.
     let html = page.to_html();
     let (before, _) = html.split_once("<details>").unwrap();
     assert!(before.contains("Warning: evaluation.json of s2: 1 of 9 episodes failed"), "{before}");
 }
 
 #[test]
-fn held_out_selected_checkpoints_of_other_updates_are_one_row() {
+fn held_out_selected_checkpoints_with_different_updates_share_a_row() {
     let root = TempDir::new().unwrap();
     let of = |step| (format!("evaluation-{step}.json"), evaluation(step, 5, matched()));
     let files = [100, 200].map(of);
@@ -200,30 +201,30 @@ fn held_out_selected_checkpoints_of_other_updates_are_one_row() {
 }
 
 #[test]
-fn a_study_says_one_thing_of_runs_that_were_stopped() {
+fn a_study_aggregates_stopped_runs_without_a_note() {
     let root = TempDir::new().unwrap();
     let of = |step| vec![("evaluation.json", evaluation(step, 5, matched()))];
     let mut all = cell(&root, &[(of(200), None), (of(100), None)]);
     all.runs[1].last_step = Some(100);
     let page = Page::of_study("one", &[all], &QUICK).unwrap();
     assert_eq!(scored(&page)[0], ["last", "16", "1 2"]);
-    assert!(!page.to_markdown("report").contains("not put together over seeds"));
+    assert!(!page.to_markdown("report").contains("not aggregated over seeds"));
 }
 
 #[test]
-fn cells_without_a_run_take_nothing_from_the_others() {
+fn cells_without_a_run_do_not_affect_other_cells() {
     let root = TempDir::new().unwrap();
     let mut cells = cells(&root, &[1, 2]);
     cells[1].runs.clear();
     cells[1].missing = 2;
     let markdown = Page::of_study("heads", &cells, &QUICK).unwrap().to_markdown("report");
-    let title = "# Study heads: 2 seeds, no comparison; some cells not played yet\n";
+    let title = "# Study heads: 2 seeds, no comparison; some cells not evaluated yet\n";
     assert!(markdown.starts_with(title), "{markdown}");
     assert!(markdown.contains("### Last checkpoints: 2 seeds, no comparison\n"), "{markdown}");
 }
 
 #[test]
-fn a_run_whose_loss_is_no_number_leaves_the_curve_of_the_others() {
+fn a_run_with_non_finite_loss_does_not_affect_the_curve_of_other_runs() {
     let root = TempDir::new().unwrap();
     let of = || vec![("evaluation.json", evaluation(200, 5, matched()))];
     let mut all = cell(&root, &[(of(), None), (of(), None)]);
@@ -231,15 +232,15 @@ fn a_run_whose_loss_is_no_number_leaves_the_curve_of_the_others() {
     broken.columns.get_mut("loss").unwrap()[1] = f64::NAN;
     let page = Page::of_study("one", &[all], &QUICK).unwrap();
     let svg = file(&page, "report-loss.svg");
-    // A point alone would be a dot.
+    // A single point would be a dot.
     assert!(!svg.contains("<circle"), "{svg}");
-    let words = "The training loss of s2 is no number from update 200 on.";
+    let words = "The training loss of s2 is not a finite number from update 200.";
     assert!(page.to_markdown("report").contains(words));
 }
 
-/// A picture of all runs comes before any table; one seed each is compared by nothing else.
+/// A plot of all runs comes before any table. With one seed each it is the only comparison.
 #[test]
-fn dots_of_all_runs_come_first() {
+fn the_plot_of_all_runs_comes_first() {
     let root = TempDir::new().unwrap();
     let page = Page::of_study("heads", &cells(&root, &[1, 2, 3, 4]), &QUICK).unwrap();
     let markdown = page.to_markdown("report");

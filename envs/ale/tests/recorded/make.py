@@ -1,12 +1,11 @@
-"""Writes the recorded episodes that tests/recorded.rs plays again.
+"""Writes the recorded episodes that tests/recorded.rs replays.
 
     python make.py DATA
 
-DATA holds GAME/1/replay_logs as the DQN Replay Dataset does, recorded with ale-py 0.12.1:
-sticky actions 0.25 on each of 4 frames, no no-ops, emulator seed 500 + i for game i. From
-the first file of each game the first episode is taken: its actions, its (clipped) rewards,
-the sum of each frame's pixels, and a SHA-256 of all its frames. The first three slots are
-zero padding.
+DATA contains GAME/1/replay_logs like the DQN Replay Dataset, recorded with ale-py 0.12.1: sticky
+actions 0.25 on each of 4 frames, no no-ops, emulator seed 500 + i for game i. The script takes the
+first episode of each game's first file: actions, clipped rewards, the sum of each frame's pixels,
+and a SHA-256 of all frames. The first three slots are zero padding.
 """
 
 import gzip

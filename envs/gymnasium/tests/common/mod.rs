@@ -1,4 +1,4 @@
-//! What the tests share: the module of own environments, importable.
+//! Shared code of the tests: the importable module of test environments.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -7,7 +7,7 @@ use overtone_env::{Suite, VectorEnv};
 use overtone_gymnasium::Gymnasium;
 use pyo3::prelude::*;
 
-/// Lets Python find `modules/overtone_own.py`.
+/// Adds `modules/overtone_own.py` to Python's path.
 pub fn own_module() {
     Python::attach(|py| {
         let path = py.import("sys").unwrap().getattr("path").unwrap();
@@ -18,7 +18,7 @@ pub fn own_module() {
     });
 }
 
-/// The task that one of the module's environments is.
+/// The task of one of the module's environments.
 pub fn own(name: &str) -> &'static Task {
     own_module();
     let (name, options) = name.split_once(',').unwrap_or((name, ""));
@@ -27,12 +27,12 @@ pub fn own(name: &str) -> &'static Task {
     task.unwrap_or_else(|error| panic!("{name}: {error:?}"))
 }
 
-/// `n` environments of a task, as it says.
+/// Opens `n` environments of a task with its default settings.
 pub fn open(task: &Task, n: usize) -> Box<dyn VectorEnv> {
     Gymnasium.open(task, &task.simulation, n).unwrap()
 }
 
-/// What environment `env` of `n` shows.
+/// The observation of the environment with this index.
 pub fn shown(env: &dyn VectorEnv, index: usize) -> Vec<f32> {
     let Observations::Vectors(rows) = env.observations() else { panic!("pictures") };
     let width = rows.len() / env.n_envs();

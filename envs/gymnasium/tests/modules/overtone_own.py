@@ -1,4 +1,4 @@
-"""Environments of one's own, for tests: every space, and everything that can go wrong."""
+"""Test environments: all spaces, and all kinds of failures."""
 
 import gymnasium
 import numpy
@@ -6,7 +6,7 @@ from gymnasium import spaces
 
 
 class Own(gymnasium.Env):
-    """Shows what `see` gives at each step; ends after `length` steps."""
+    """Observes the result of `see` at each step; ends after `length` steps."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
     observation_space = spaces.Box(-numpy.inf, numpy.inf, (2,))
@@ -35,7 +35,7 @@ class Own(gymnasium.Env):
 
 
 class Raising(Own):
-    """Raises at the step `at`, in episodes of odd first draws."""
+    """Raises for action 2 at the step `at`."""
 
     def __init__(self, at=2, **options):
         super().__init__(**options)
@@ -56,7 +56,7 @@ class NotFinite(Own):
 
 
 class Pays(Own):
-    """Pays what `kind` says, in place of a number."""
+    """Returns a reward of another type or shape, selected by `kind`."""
 
     KINDS = {
         "array": lambda: numpy.array([1.5]),
@@ -78,7 +78,7 @@ class Pays(Own):
 
 
 class Answers(Own):
-    """Gives of `step` what `kind` says, in place of five values."""
+    """Returns an invalid result of `step`, selected by `kind`."""
 
     def __init__(self, kind, **options):
         super().__init__(**options)
@@ -106,7 +106,7 @@ class BadReward(Own):
 
 
 class StickyNan(Own):
-    """Pays NaN from action 2 on, in later episodes too."""
+    """Returns NaN rewards after action 2, also in later episodes."""
 
     def __init__(self, **options):
         super().__init__(**options)
@@ -125,14 +125,14 @@ class Exiting(Own):
 
 
 class OneWide(Own):
-    """Shows three numbers where its space says two."""
+    """Observes three numbers although its space has two."""
 
     def see(self):
         return numpy.zeros((3,), numpy.float32)
 
 
 class OneShort(Own):
-    """Shows one number where its space says more."""
+    """Observes one number although its space has more."""
 
     KINDS = {
         "numbers": spaces.Box(-1, 1, (2,)),
@@ -152,14 +152,14 @@ class OneShort(Own):
 
 
 class OldReset(Own):
-    """Begins episodes as Gym did: with the observation alone."""
+    """`reset` returns only the observation, like Gym before 0.26."""
 
     def reset(self, **options):
         return super().reset(**options)[0]
 
 
 class Bare(Own):
-    """Shows its one number without an axis."""
+    """Observes its one number without an axis."""
 
     observation_space = spaces.Box(0, 9, (1,))
 
@@ -168,7 +168,7 @@ class Bare(Own):
 
 
 class AllSpaces(Own):
-    """A Dict of everything, out of order; actions of two parts."""
+    """A Dict of all kinds of spaces, unsorted; actions with two parts."""
 
     observation_space = spaces.Dict(
         {
@@ -204,7 +204,7 @@ class Greedy(Own):
 
 
 class Started(Own):
-    """Actions that begin at -1."""
+    """Actions that start at -1."""
 
     action_space = spaces.Discrete(3, start=-1)
 
@@ -214,7 +214,7 @@ class Started(Own):
 
 
 class Bounded(Own):
-    """A square of real-valued actions, each with bounds of its own."""
+    """A square of continuous actions, each with its own bounds."""
 
     action_space = spaces.Box(
         numpy.array([[-2, 0], [-1, -numpy.inf]]), numpy.array([[2, 4], [1, numpy.inf]]), dtype=float
@@ -252,7 +252,7 @@ class Unlit(Own):
 
 
 class Licensed(Own):
-    """Of which two may be open at once."""
+    """At most two instances can be open."""
 
     free = 2
 
@@ -270,8 +270,8 @@ class Worded(Own):
     observation_space = spaces.Text(5)
 
 
-class Beside(Own):
-    """An image beside a number."""
+class Mixed(Own):
+    """An image and a number."""
 
     observation_space = spaces.Dict(
         {"image": spaces.Box(0, 255, (8, 8), numpy.uint8), "speed": spaces.Box(0, 1, (1,))}
@@ -291,24 +291,24 @@ class Listed(Own):
 
 
 def endless(length=1000):
-    """No id: something that makes an environment."""
+    """A function that returns an environment, without a registered id."""
     env = Own()
     env.length = length
     return env
 
 
 def limited():
-    """An environment with a limit of its own."""
+    """An environment with its own limit."""
     return gymnasium.make("CartPole-v1", max_episode_steps=7)
 
 
 def capped():
-    """The same, which has no specification to say so."""
+    """An environment with its own limit, but without a specification."""
     return gymnasium.wrappers.TimeLimit(Own(), 3)
 
 
 NAMES = "Own Raising NotFinite BadReward StickyNan Exiting OneWide OneShort OldReset Bare \
-AllSpaces Greedy Started Bounded Tight Painted Unlit Licensed Worded Beside Ordered Whole Listed Pays Answers"
+AllSpaces Greedy Started Bounded Tight Painted Unlit Licensed Worded Mixed Ordered Whole Listed Pays Answers"
 for name in NAMES.split():
     id = f"Overtone{name}-v0"
     if id not in gymnasium.registry:
@@ -316,5 +316,5 @@ for name in NAMES.split():
 
 
 def number():
-    """No environment."""
+    """A function that does not return an environment."""
     return 3

@@ -1,23 +1,23 @@
-"""Steps one of Gymnasium's environments as it is told, for this crate's tests and benches.
+"""Runs a Gymnasium environment by commands, for this crate's tests and benches.
 
     gymnasium.py NAME N_ENVS
 
-Reads a command a line and answers with a line of numbers, written so that they are read back
-to the bit. `play` is for benches; with more than one environment it is the only command.
+Reads one command per line and answers with a line of numbers that round-trip bit by bit. `play` is
+for benches. With more than one environment only `reset` and `play` are available.
 """
 
 import pathlib
 import sys
 import warnings
 
-# This file's own folder comes first on the path, and this file is called as the package is.
+# This file's directory comes first on the path, and this file has the name of the package.
 sys.path = [path for path in sys.path if path != str(pathlib.Path(__file__).resolve().parent)]
 
 import gymnasium
 import mujoco
 import numpy as np
 
-# `-v4` is called out of date; it is what D4RL's data is nearest to.
+# Gymnasium warns that `-v4` is outdated, but it is the closest to D4RL's data.
 warnings.filterwarnings("ignore")
 gymnasium.logger.min_level = gymnasium.logger.ERROR
 mujoco.set_mju_user_warning(lambda message: None)
@@ -35,7 +35,7 @@ class One:
         return self.env.reset(seed=int(seed))[0]
 
     def reset_to(self, *state):
-        """Begins an episode in a given state, as `reset` does in a drawn one."""
+        """Starts an episode in a given state instead of a random one."""
         self.env.reset(seed=0)
         robot = self.env.unwrapped
         mujoco.mj_resetData(robot.model, robot.data)
@@ -65,7 +65,7 @@ class One:
         return numbers
 
     def play(self, n_steps):
-        """Takes uniform actions, with the resets they lead to."""
+        """Takes uniform actions, with their resets."""
         for action in uniform(int(n_steps), self.env.action_space.shape):
             _, _, terminated, truncated, _ = self.env.step(action)
             if terminated or truncated:
@@ -75,7 +75,7 @@ class One:
 
 
 class Many:
-    """A batch, which resets by itself in a step of its own."""
+    """A batch that resets automatically, in a separate step."""
 
     def __init__(self, name, n_envs):
         make = lambda: gymnasium.make(name, disable_env_checker=True)

@@ -1,4 +1,4 @@
-//! Gymnasium in a process of its own, told what to do line by line.
+//! Gymnasium in its own process, controlled by one command per line.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use overtone_mujoco::{Revision, Robot, packages};
 
-/// `gymnasium.py`, running.
+/// A running `gymnasium.py`.
 pub struct Gymnasium {
     process: Child,
     orders: Option<ChildStdin>,
@@ -32,7 +32,7 @@ impl Gymnasium {
         Self { process, orders, answers }
     }
 
-    /// The numbers that answer a command.
+    /// Sends a command and returns the numbers of its answer.
     pub fn ask(&mut self, line: &str) -> Vec<f64> {
         let orders = self.orders.as_mut().expect("open until the end");
         writeln!(orders, "{line}").expect("Gymnasium listens");
@@ -44,7 +44,7 @@ impl Gymnasium {
 }
 
 impl Drop for Gymnasium {
-    /// It ends when nothing more can be told.
+    /// Closing its standard input ends the process.
     fn drop(&mut self) {
         self.orders = None;
         let _ = self.process.wait();
