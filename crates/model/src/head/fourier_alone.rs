@@ -19,7 +19,7 @@
 //! assert!((loss - 5f32.ln()).abs() < 1e-6);
 //! assert!((head.densities(hidden)[0].pdf(0.3) - 0.5).abs() < 1e-9);
 //!
-//! With so few frequencies, the probability of a bin cannot exceed 4/5.
+//! // With so few frequencies, the probability of a bin cannot exceed 4/5.
 //! assert_eq!(config.largest_probability(5), 0.8);
 //! ```
 
