@@ -4,9 +4,9 @@
 //! values depend on the agent:
 //! - Softmax temperature. A lower temperature helps an agent that was trained on near-random
 //!   policies. Another agent then repeats one action forever.
-//! - Return quantile: the upper bound of the target as a quantile of the predicted return. It fails
-//!   on data from agents that were still learning. On data from good policies it keeps the agent
-//!   close to the data.
+//! - Return quantile: the upper bound of the target as a quantile of the predicted return. On data
+//!   from agents that were still learning, a lower quantile corresponds to failures. On data from
+//!   good policies it keeps the agent close to the data.
 //!
 //! No single value suits all agents, so the mode is chosen for each run. A choice by the scored
 //! episodes would bias the score, so the choice uses episodes with another seed.

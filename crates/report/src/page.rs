@@ -451,7 +451,7 @@ fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) 
     for column in run_files::algorithm_figures(runs) {
         let name = format!("figure-{}", column.replace('_', "-"));
         let title = column.replace('_', " ");
-        // Some steps have no value for such a figure, so no sentence about missing values.
+        // Some steps do not have this figure, so missing values are not reported.
         let line = |run: &RunFiles| {
             let points = run.metrics.as_ref()?.against_steps(&column)?;
             Some(Line::new(run.label.clone(), points))

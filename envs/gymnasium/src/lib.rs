@@ -7,8 +7,8 @@
 //! environment, which is created again for its next episode.
 //!
 //! Spaces are converted in this way:
-//! - A Box is a vector of its numbers. A Box of bytes with two to four axes is an image, which is
-//!   converted to four grey frames of 84 × 84 pixels like Atari ([`overtone_core::picture`]).
+//! - A Box is a vector of its numbers. A Box of bytes with two to four axes is an image. It becomes
+//!   four grey frames of 84 × 84 pixels, as for Atari ([`overtone_core::picture`]).
 //! - Discrete, MultiDiscrete and MultiBinary observations are one-hot vectors or bits.
 //! - Dict and Tuple are concatenations of their parts. The parts of a Dict are sorted by key.
 //! - Discrete actions are discrete. MultiDiscrete and MultiBinary actions become discrete actions for

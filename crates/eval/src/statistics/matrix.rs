@@ -18,8 +18,8 @@ impl ScoreMatrix {
     /// A matrix of the scores of each task's runs.
     ///
     /// # Errors
-    /// When there are no tasks, a task has no runs, the tasks have different numbers of runs, a task
-    /// appears twice, or a score is not finite.
+    /// When `tasks` is empty, a task has no runs, the numbers of runs differ, a task appears twice, or
+    /// a score is not finite.
     ///
     /// ```
     /// use overtone_eval::statistics::{ScoreMatrix, mean};

@@ -58,8 +58,8 @@ fn is_own(weights: &CheckpointRef) -> bool {
 /// Settings by their dotted keys.
 pub(super) type Configuration = BTreeMap<String, String>;
 
-/// Configuration keys that do not affect training, apart from the seed: directories, evaluation and
-/// hardware.
+/// Configuration keys that do not identify an agent: seed, format version, directories, evaluation
+/// and hardware.
 const IGNORED: [&str; 6] = ["format", "seed", "runs", "resume", "device", "evaluation"];
 
 /// Statistics of one target, computed from its episodes.
