@@ -28,5 +28,5 @@ fn refuses(name: &str, words: &str, parts: &[&str]) {
 #[test]
 fn wrong_words_are_refused_in_one_sentence() {
     refuses("kills.py", "n=abc", &["n=abc", "whole number"]);
-    refuses("kills.py", "bogus=3", &["no option `bogus`", "n, seed"]);
+    refuses("kills.py", "bogus=3", &["unknown option `bogus`", "n, seed"]);
 }
