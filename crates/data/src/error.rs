@@ -9,24 +9,24 @@ use std::path::{Path, PathBuf};
 
 use overtone_core::names::suggestion;
 
-/// What is wrong with a dataset, its files, or a request for them.
+/// An error in a dataset, in its files, or in a request for them.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// A file or folder that should be there is not.
     #[error("{} does not exist: {hint}", path.display())]
     Missing {
-        /// What was looked for.
+        /// The expected path.
         path: PathBuf,
-        /// What to do about it.
+        /// Advice to the user.
         hint: String,
     },
-    /// A name that is no id of Minari's hub.
-    #[error("{name} is no id of Minari's: write it as minari:mujoco/hopper/medium-v0")]
+    /// A name that is not a valid id of Minari's hub.
+    #[error("{name} is not a Minari dataset id: write it as minari:mujoco/hopper/medium-v0")]
     MinariId {
         /// As given.
         name: String,
     },
-    /// Data of which a part is still to be fetched.
+    /// A dataset with an unfinished download.
     #[error(
         "{}: its download is not finished; give the same download command again, or delete \
          the .partial files beside it to do without",
@@ -41,7 +41,7 @@ pub enum DataError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was attempted, as a verb.
+        /// The attempted operation, as a verb.
         doing: &'static str,
         /// The reason given.
         source: io::Error,
@@ -51,7 +51,7 @@ pub enum DataError {
     NoLog {
         /// The folder.
         path: PathBuf,
-        /// What was expected there.
+        /// The reason: what was expected there.
         reason: String,
     },
     /// The gzip stream ends before the array does.
@@ -73,7 +73,7 @@ pub enum DataError {
     Gzip {
         /// The file.
         path: PathBuf,
-        /// What the decoder says.
+        /// The decoder's message.
         reason: String,
     },
     /// The array's header is not one this reader accepts.
@@ -81,7 +81,7 @@ pub enum DataError {
     NpyHeader {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// A pickled (object) array: reading it would run code from the file.
@@ -147,7 +147,7 @@ pub enum DataError {
     Inconsistent {
         /// The file or folder.
         path: PathBuf,
-        /// What does not agree.
+        /// The disagreement.
         reason: String,
     },
     /// Not an HDF5 file.
@@ -173,7 +173,7 @@ pub enum DataError {
     Npz {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// A recording in a form that is not read, and the way out.
@@ -181,9 +181,9 @@ pub enum DataError {
     Unread {
         /// The file or folder.
         path: PathBuf,
-        /// What in it.
+        /// The unreadable part.
         what: String,
-        /// What to do.
+        /// Advice to the user.
         way_out: String,
     },
     /// The HDF5 library cannot write a file.
@@ -191,10 +191,10 @@ pub enum DataError {
     Unwritten {
         /// The file or folder.
         path: PathBuf,
-        /// What the library says.
+        /// The library's message.
         reason: String,
     },
-    /// What was written cannot have its name.
+    /// A finished file that cannot be renamed to its final name.
     #[error(
         "{}: cannot be given its name ({source}); what was to be there is whole under the name {}: \
          rename it",
@@ -213,9 +213,9 @@ pub enum DataError {
     Hdf5 {
         /// The file.
         path: PathBuf,
-        /// What in it.
+        /// The unreadable part.
         what: String,
-        /// What the library says.
+        /// The library's message.
         reason: String,
     },
     /// A D4RL file of a version that does not say where a step limit ended an episode.
@@ -236,9 +236,9 @@ pub enum DataError {
         path: PathBuf,
         /// The array's name in the file.
         dataset: String,
-        /// What there is instead.
+        /// A hint: what the file has instead.
         hint: String,
-        /// What to do.
+        /// Advice to the user.
         way_out: String,
     },
     /// An array in an HDF5 file with elements of another type.
@@ -251,9 +251,9 @@ pub enum DataError {
         path: PathBuf,
         /// The array's name in the file.
         dataset: String,
-        /// What it holds.
+        /// The element type in the file.
         got: String,
-        /// What is read.
+        /// The element type that the reader accepts.
         expected: &'static str,
     },
     /// An array in an HDF5 file of another shape.
@@ -287,7 +287,7 @@ pub enum DataError {
         expected: usize,
         /// The array that says so.
         other: String,
-        /// What to do.
+        /// Advice to the user.
         way_out: String,
     },
     /// An array in an HDF5 file whose header claims far more than is stored.
@@ -346,7 +346,7 @@ pub enum DataError {
         path.display(), needed.div_ceil(1_000_000), free / 1_000_000
     )]
     DiskFull {
-        /// Where it would be written.
+        /// The destination.
         path: PathBuf,
         /// Bytes needed.
         needed: u64,
@@ -358,7 +358,7 @@ pub enum DataError {
     Store {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// A dataset's description that cannot be read.
@@ -366,13 +366,13 @@ pub enum DataError {
     Card {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// A kind of data that no description knows.
     #[error("unknown {what} `{name}`{}", suggestion(nearest.as_deref(), known))]
     UnknownName {
-        /// What it was to be: `dataset`.
+        /// The kind of name: `dataset`.
         what: &'static str,
         /// As asked.
         name: String,
@@ -387,7 +387,7 @@ pub enum DataError {
         /// Why not.
         reason: String,
     },
-    /// Work that was asked to end before it was done.
+    /// Work that the caller stopped before it was done.
     #[error("stopped")]
     Stopped,
     /// The thread that assembles batches died.

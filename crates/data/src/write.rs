@@ -1,8 +1,8 @@
 //! [`MinariWriter`]: a recording as one file of our own, which Minari opens.
 //!
-//! The file is Minari's HDF5, a group for each episode. What its description (`metadata.json`) says
-//! beside Minari's own keys is under `overtone`: the task, how it was simulated, and the SHA-256 of
-//! the contents. The same is in the file, so that it can go alone.
+//! The file is Minari's HDF5, a group for each episode. Its description (`metadata.json`) keeps
+//! everything except Minari's own keys under `overtone`: the task, the simulation settings, and the
+//! SHA-256 of the contents. The file holds the same, so that it can be used alone.
 
 mod metadata;
 
@@ -30,11 +30,11 @@ use crate::read::minari_spaces::METADATA;
 const DEFLATE: u32 = 4;
 /// Pictures of a piece: 450 kB before they are compressed.
 const PIECE: usize = 64;
-/// Bytes of episodes that are held until they are written together: each time, the list of all
-/// episodes is written anew.
+/// Bytes of episodes that are held until they are written together: each write replaces the list of
+/// all episodes.
 const HELD: usize = 64 << 20;
 
-/// What a recording is of.
+/// The task and settings of a recording.
 #[derive(Clone, Debug)]
 pub struct About<'a> {
     /// The task.
@@ -52,19 +52,19 @@ pub struct About<'a> {
 /// One episode to be written.
 #[derive(Clone, Debug)]
 pub struct WrittenEpisode {
-    /// What each action was chosen on and, in a row more, where the last one led.
+    /// The observation before each action and, in one more row, the one after the last action.
     pub observations: ObservationColumn,
-    /// What was done.
+    /// The actions.
     pub actions: ActionColumn,
     /// `[steps]`, raw.
     pub rewards: Vec<f32>,
     /// How it ended; `None` where the recording's end cut it.
     pub outcome: Option<Outcome>,
-    /// What its environment was seeded with, where that is known.
+    /// The seed of its environment, if known.
     pub seed: Option<u64>,
 }
 
-/// What was written.
+/// The finished recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The folder, or the file.
@@ -95,10 +95,10 @@ pub struct MinariWriter<'a> {
     held: usize,
 }
 
-/// Where `to` leads: the folder of an id of Minari's, else a path.
+/// The path that `to` means: the folder of a Minari id, else a path.
 ///
 /// # Errors
-/// When it is no id although it begins like one.
+/// If it begins like a Minari id but is not valid.
 pub fn place_of(to: &str) -> Result<PathBuf, DataError> {
     match MinariId::of(to)? {
         Some(id) => id.folder(),
@@ -138,8 +138,8 @@ impl<'a> MinariWriter<'a> {
             let folder = beside.join("data");
             fs::create_dir_all(&folder).map_err(DataError::io(&folder, "make"))?;
         }
-        // Under this name nobody else looks for it, so no lock is needed; a program started
-        // meanwhile would keep one longer than the file is open.
+        // Other programs do not use this name, so a lock is not needed; a program started meanwhile
+        // would keep a lock longer than the file is open.
         let access = FileAccessProperties::new()
             .with_locking(FileLocking::Disabled)
             .with_sync_policy(SyncPolicy::OnClose);
@@ -261,8 +261,8 @@ impl Drop for MinariWriter<'_> {
 /// led, `[episodes]`; where that is not known, the last observation stands there again.
 ///
 /// # Errors
-/// As [`MinariWriter`], [`DataError::Inconsistent`] where `last` is not of this recording, and
-/// [`DataError::Stopped`] where `progress`, which is told the steps written, breaks.
+/// As [`MinariWriter`], [`DataError::Inconsistent`] if `last` does not fit this recording, and
+/// [`DataError::Stopped`] if `progress`, which receives the number of steps written, breaks.
 pub fn write_columns(
     log: &Columns,
     last: Option<&ObservationColumn>,
@@ -306,7 +306,7 @@ pub fn write_columns(
     writer.finish()
 }
 
-/// Where a recording is written first: beside what one of the same name was kept as.
+/// The temporary path of a recording: next to the kept copy of one with the same name.
 fn free_beside(to: &Path) -> PathBuf {
     let beside = overtone_files::beside(to);
     let numbered = |n: u32| {

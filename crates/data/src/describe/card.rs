@@ -23,10 +23,9 @@ pub struct DatasetCard {
     pub suite: String,
     /// One sentence.
     pub title: String,
-    /// What it is, in the words with which the program says which data it uses; with `{task}`
-    /// and `{dataset}`.
+    /// A short text that names the data in the program's output; with `{task}` and `{dataset}`.
     pub told: String,
-    /// What kind of data it is.
+    /// The kind of data.
     pub kind: Kind,
     /// Name of its files' format, such as `D4RL`.
     pub format: String,
@@ -37,7 +36,7 @@ pub struct DatasetCard {
     pub tasks: Vec<String>,
     /// Recordings it has of each: named for the policy that was recorded, or numbered.
     pub datasets: Vec<String>,
-    /// Where it can be had.
+    /// A hint: how to get it.
     pub source: String,
     /// The terms it comes under.
     pub licence: String,
@@ -51,7 +50,7 @@ pub struct DatasetCard {
     pub counts: BTreeMap<String, CardCounts>,
     /// How the simulator was run when it was recorded.
     pub recording: Simulation,
-    /// Where its files can be fetched.
+    /// Addresses of its files.
     pub download: Option<Download>,
 }
 
@@ -63,7 +62,7 @@ pub struct CardCounts {
     pub files: Option<u64>,
     /// Slots of each file.
     pub slots_per_file: Option<u64>,
-    /// Steps: padding not counted, those of an unfinished episode counted.
+    /// Steps: padding is not counted, steps of an unfinished episode are.
     pub transitions: Option<u64>,
     /// Finished episodes.
     pub episodes: Option<u64>,
@@ -71,21 +70,21 @@ pub struct CardCounts {
     pub bytes: Option<u64>,
 }
 
-/// Where a dataset's files can be fetched.
+/// Addresses of a dataset's files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Download {
     /// The address of a file, `http` or `https`, with `{task}`, `{dataset}` and, for a log of
     /// several files, `{file}` to be filled in.
     pub address: String,
-    /// Hosts that may be asked, also where one sends on to another; `host`, or `host:port`.
+    /// Allowed hosts, also as targets of redirects; `host`, or `host:port`.
     pub hosts: Vec<String>,
     /// Sizes and hashes of files, where they are public; by the file's path.
     #[serde(default)]
     pub files: BTreeMap<String, Published>,
 }
 
-/// What is public about a file.
+/// Public facts about a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
@@ -110,7 +109,7 @@ impl DatasetCard {
         fill(&self.path, task, dataset).into()
     }
 
-    /// What a recording is, in words.
+    /// A description of a recording, in words.
     pub fn told(&self, task: &str, dataset: &str) -> String {
         fill(&self.told, task, &dataset.replace('_', "-"))
     }
@@ -175,7 +174,7 @@ impl DatasetCard {
         recording.and_then(own).or_else(|| self.counts.get("each"))
     }
 
-    /// What a recording of this dataset is known to be.
+    /// The known facts about a recording of this dataset.
     pub fn origin(&self) -> Origin {
         Origin {
             kind: self.kind,
@@ -243,5 +242,5 @@ fn fill(pattern: &str, task: &str, dataset: &str) -> String {
     pattern.replace("{task}", task).replace("{dataset}", dataset)
 }
 
-/// What to do without a folder of datasets.
+/// Advice for a missing folder of datasets.
 pub(crate) const DATASETS_HINT: &str = "name the data (dataset=/path/to/it), or run in the project's folder, whose datasets/ has the starter sets (or name that folder in OVERTONE_DATASETS)";

@@ -10,14 +10,14 @@ use std::sync::LazyLock;
 use crate::expected::Expected;
 use serde::{Deserialize, Serialize};
 
-/// Findings of one code that are told; more are counted.
+/// Maximum number of reported findings of one code; further ones are only counted.
 const MAX_OF_A_CODE: usize = 20;
 
 /// How bad a finding is; the worse, the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Worth knowing; nothing need be done.
+    /// Worth knowing; you do not need to act.
     Note,
     /// It can be read, and is not as it should be.
     Warning,
@@ -35,7 +35,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// What can be found, by its name.
+/// All rules, by name.
 static RULES: LazyLock<BTreeMap<String, Rule>> = LazyLock::new(|| {
     let rules = include_str!("findings/rules.toml");
     toml::from_str(rules).unwrap_or_else(|error| panic!("the table of findings: {error}"))
@@ -45,10 +45,10 @@ static RULES: LazyLock<BTreeMap<String, Rule>> = LazyLock::new(|| {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
-    /// Where it is not the rule's name.
+    /// The code, if it differs from the rule's name.
     code: Option<String>,
     severity: Severity,
-    /// What should be there, with `{}` for what depends on the recording.
+    /// The expected state, with `{}` for a detail of the recording.
     expected: String,
     advice: String,
     /// Whether it is about what numbers mean.
@@ -61,19 +61,19 @@ struct Rule {
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// What it is, in a few words joined by hyphens, the same in every version.
+    /// A few words joined by hyphens, the same in every version.
     pub code: &'static str,
     /// Name of the file, or of the folder where it is about all files.
     pub file: String,
     /// The array in the file, where it is about one of several.
     pub dataset: Option<String>,
-    /// What should be there.
+    /// The expected state.
     pub expected: String,
-    /// What is there.
+    /// The actual state.
     pub found: String,
-    /// What to do, in one sentence.
+    /// Advice to the user, in one sentence.
     pub advice: String,
-    /// Whether it is a doubt about what numbers mean, which whoever trains is told too.
+    /// Whether it is a doubt about the meaning of numbers; training reports these too.
     pub doubt: bool,
 }
 
@@ -87,10 +87,10 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 pub struct Findings<'a> {
-    /// What the recording is compared with.
+    /// The expectations for the recording.
     pub expected: Expected<'a>,
     /// Name of the file that is being looked at.
     file: String,
@@ -108,7 +108,7 @@ impl Findings<'_> {
     /// about the whole file.
     ///
     /// # Panics
-    /// When there is no such rule: a caller's bug.
+    /// If the rule does not exist: a caller's bug.
     pub fn tell(&mut self, name: &'static str, dataset: &str, found: impl Into<String>) {
         self.tell_of(name, dataset, "", found);
     }
@@ -124,7 +124,7 @@ impl Findings<'_> {
         detail: impl fmt::Display,
         found: impl Into<String>,
     ) {
-        let rule = RULES.get(name).unwrap_or_else(|| panic!("`{name}` is no rule"));
+        let rule = RULES.get(name).unwrap_or_else(|| panic!("`{name}` is not a rule"));
         let expected = rule.expected.replace("{}", &detail.to_string());
         let advice = rule.advice.replace("{}", &detail.to_string());
         let says = [expected, found.into(), advice];
@@ -181,7 +181,7 @@ impl Findings<'_> {
         self.list.push(Finding { severity, code, file, dataset, expected, found, advice, doubt });
     }
 
-    /// Adds those of `other`.
+    /// Adds the findings of `other`.
     pub(crate) fn take(&mut self, other: Findings<'_>) {
         for Finding { severity, code, file, dataset, expected, found, advice, doubt } in other.list
         {
@@ -228,7 +228,7 @@ impl Tally {
 mod tests {
     use super::*;
 
-    /// Each code is told in the documentation, beside each of its severities.
+    /// The documentation lists each code together with each of its severities.
     #[test]
     fn rules_are_documented() {
         let page = include_str!("../../../../docs/data.md");

@@ -1,4 +1,4 @@
-//! Where the data of a task comes from.
+//! The location of a task's data.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -29,9 +29,9 @@ pub struct Located {
     pub task: Option<String>,
     /// Which recording of the task; for data that no description knows, the file's own name.
     pub dataset: String,
-    /// What is known of it.
+    /// The known facts about it.
     pub origin: Origin,
-    /// What it is, in the description's words.
+    /// A short text from the description.
     told: String,
 }
 
@@ -56,8 +56,8 @@ impl fmt::Display for Located {
 /// named `minari:…` is where Minari keeps it.
 ///
 /// # Errors
-/// When no description knows the dataset (the nearest name is given), when there is no data or
-/// another run of a game, when a description cannot be read, and when a download is not finished.
+/// If no description knows the dataset (the nearest name is given), the data is missing, the folder
+/// holds another run of a game, a description cannot be read, or a download is not finished.
 pub fn locate(
     task: &Task,
     dataset: &str,
@@ -198,14 +198,14 @@ pub fn starter(name: &str, datasets: &Path) -> Result<(PathBuf, String), DataErr
 /// The description in the folder `datasets` of the recording at `path`, where there is one.
 ///
 /// # Errors
-/// When the descriptions cannot be read, or `path` is no recording.
+/// If the descriptions cannot be read, or `path` is not a recording.
 pub fn description_of(path: &Path, datasets: &Path) -> Result<Option<DatasetCard>, DataError> {
     let cards = DatasetCard::load_all(datasets)?;
     let place = reader_of(path)?.place(path)?;
     Ok(cards.into_iter().find(|card| named(card, &place, datasets).is_some()))
 }
 
-/// What `card` calls the recording at `place`, if it is one of its own.
+/// The name in `card` for the recording at `place`, if it is one of the card's own.
 fn named(card: &DatasetCard, place: &Path, datasets: &Path) -> Option<Named> {
     card.describes(place, &folder_of(card.kind, datasets).ok()?)
 }
@@ -233,7 +233,7 @@ fn at(path: &Path, task: &Task, dataset: &str, datasets: &Path) -> Result<Locate
     let (reader, place) = found?;
     check_run(&path, task, dataset)?;
     let cards = match DatasetCard::load_all(datasets) {
-        // Without the project's folder there is no description, and that is no error here.
+        // Outside the project's folder there are no descriptions, which is not an error here.
         Err(DataError::Missing { path, .. }) if path == datasets => Vec::new(),
         read => read?,
     };
@@ -269,8 +269,8 @@ fn run_in(path: &Path, run: &str) -> Option<PathBuf> {
     (is_there && !is_taken()).then_some(folder)
 }
 
-/// Refuses a log of another run than `run`; of the first one, which is asked for unless somebody
-/// says otherwise, any will do.
+/// Refuses a log of another run than `run`. The first run is the default: for it any log is
+/// accepted.
 fn check_run(path: &Path, task: &Task, run: &str) -> Result<(), DataError> {
     let (ObservationSpace::Pixels { .. }, Ok(found)) = (&task.observations, RunFolder::find(path))
     else {
@@ -289,7 +289,7 @@ fn check_run(path: &Path, task: &Task, run: &str) -> Result<(), DataError> {
 fn check_finished(path: &Path, dataset: &str, place: Option<&Path>) -> Result<(), DataError> {
     let folders = match place {
         Some(log) if log.is_dir() => vec![log.to_path_buf()],
-        // With its description; beside any other file lie other recordings.
+        // With its description; other files may have unrelated recordings next to them.
         Some(file) if file.ends_with(MINARI_FILE) => {
             file.parent().map(Into::into).into_iter().collect()
         }
@@ -392,7 +392,7 @@ fn packaged_folder() -> Option<PathBuf> {
 /// folder, or for what is fetched, where an installed package brought it, the user's of caches.
 ///
 /// # Errors
-/// When there is no folder of caches.
+/// If the user has no cache folder.
 pub fn folder_of(kind: Kind, datasets: &Path) -> Result<PathBuf, DataError> {
     let is_packaged = packaged_folder().is_some_and(|folder| folder == datasets);
     if is_packaged && kind == Kind::Published { user_folder() } else { Ok(datasets.into()) }

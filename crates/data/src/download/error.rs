@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::DataError;
 
-/// What is wrong with a download; each message is one sentence.
+/// An error in a download; each message is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
     /// A dataset that is not to be had from the network.
@@ -13,7 +13,7 @@ pub enum DownloadError {
     NoAddress {
         /// Its name.
         dataset: String,
-        /// Where it is to be had.
+        /// A hint: how to get it.
         hint: String,
     },
     /// Something that the dataset does not have.
@@ -21,11 +21,11 @@ pub enum DownloadError {
     Unlisted {
         /// The dataset's name.
         dataset: String,
-        /// What was asked for: `game`, `run`, …
+        /// The kind of thing requested: `game`, `run`, …
         what: &'static str,
         /// As asked.
         name: String,
-        /// What there is.
+        /// The available names.
         known: String,
     },
     /// A name that leads out of the folder that is written to.
@@ -34,7 +34,7 @@ pub enum DownloadError {
         /// As given.
         name: String,
     },
-    /// An address that cannot be asked.
+    /// An address that cannot be used for a request.
     #[error("{url} is not an address that can be asked: {reason}")]
     Address {
         /// The address.
@@ -49,7 +49,7 @@ pub enum DownloadError {
         url: String,
         /// The host it leads to.
         host: String,
-        /// Those that may be asked.
+        /// The allowed hosts.
         allowed: String,
     },
     /// A file of trusted authorities that is none.
@@ -59,9 +59,9 @@ pub enum DownloadError {
     Authorities {
         /// The environment's variable.
         variable: &'static str,
-        /// What it says.
+        /// The variable's value.
         value: String,
-        /// What is wrong with it, in brackets, where that is known.
+        /// The defect in parentheses, if known.
         reason: String,
     },
     /// A server that is not known to be who it says it is.
@@ -69,15 +69,15 @@ pub enum DownloadError {
     Certificate {
         /// The address.
         url: String,
-        /// What is wrong with the certificate.
+        /// The defect of the certificate.
         why: String,
-        /// What to do.
+        /// Advice to the user.
         hint: String,
     },
     /// A proxy whose address is none.
     #[error("{variable} is not the address of a proxy; write it as http://host:port, or unset it")]
     Proxy {
-        /// The environment's variable. What it says may hold a password.
+        /// The environment variable. Its value is not shown because it may hold a password.
         variable: &'static str,
     },
     /// A proxy that does not let us through.
@@ -114,7 +114,7 @@ pub enum DownloadError {
         /// Its name.
         encoding: String,
     },
-    /// An answer of which nothing says when it is whole.
+    /// An answer whose end cannot be detected.
     #[error(
         "{url} is sent without a size, so that a cut connection could not be told from the \
          file's end; fetch it by other means, or add its size to the dataset's description"
@@ -141,7 +141,7 @@ pub enum DownloadError {
         url: String,
         /// How many.
         attempts: u32,
-        /// What was wrong with the last.
+        /// The failure of the last request.
         reason: String,
     },
     /// A file of another size than it should have.
@@ -153,7 +153,7 @@ pub enum DownloadError {
         got: u64,
         /// As the description or the server says.
         expected: u64,
-        /// What to do.
+        /// Advice to the user.
         hint: &'static str,
     },
     /// A file of another content than it should have.
@@ -163,7 +163,7 @@ pub enum DownloadError {
         path.display()
     )]
     Hash {
-        /// Where it would have been.
+        /// The intended path.
         path: PathBuf,
         /// `SHA-256`, of the description, or `CRC-32C`, of the server.
         hash: &'static str,
@@ -185,7 +185,7 @@ pub enum DownloadError {
         path.display(), needed.div_ceil(1_000_000), free / 1_000_000
     )]
     DiskFull {
-        /// Where it would be written.
+        /// The destination.
         path: PathBuf,
         /// Bytes needed.
         needed: u64,
@@ -197,12 +197,12 @@ pub enum DownloadError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was attempted, as a verb.
+        /// The attempted operation, as a verb.
         doing: &'static str,
         /// The reason given.
         source: io::Error,
     },
-    /// The disk could not be asked.
+    /// The free disk space could not be read.
     #[error(transparent)]
     Data(#[from] DataError),
 }

@@ -15,7 +15,7 @@ use crate::download::{DownloadError, DownloadOptions, RemoteFile};
 /// Bytes read at a time.
 const CHUNK: usize = 128 * 1024;
 
-/// How long it is slept before it is asked whether to go on.
+/// Interval of sleep between two checks whether to continue.
 const NAP: Duration = Duration::from_millis(100);
 
 /// Waits longer from time to time, and gives up in the end.
@@ -30,13 +30,13 @@ impl<'a> Patience<'a> {
         Self { options, url, failed: 0 }
     }
 
-    /// Something was received: the waits begin anew.
+    /// Resets the waits after bytes were received.
     fn rewarded(&mut self) {
         self.failed = 0;
     }
 
-    /// Waits before the next request, at least as long as the server asks for, up to the
-    /// longest wait, and as long as `go_on` says.
+    /// Waits before the next request: at least as long as the server requires, up to the longest
+    /// wait, and while `go_on` allows it.
     ///
     /// # Errors
     /// [`DownloadError::GivenUp`] when it was the last.
@@ -69,7 +69,7 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// What became of a file.
+/// The outcome of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fetched {
     /// It is whole.
@@ -80,14 +80,14 @@ pub(super) enum Fetched {
     Stopped,
 }
 
-/// Tells how many bytes have come (below 0: were dropped), and is told whether to go on.
+/// Reports the number of new bytes (below 0: dropped bytes) and returns whether to continue.
 pub(super) type Tell<'a> = &'a dyn Fn(i64) -> bool;
 
 /// Fetches `file` into `partial` and gives it its name when it is whole.
 ///
 /// # Errors
-/// When it cannot be had, or is not what it should be. What was fetched stays for the next
-/// time, unless it is too long or its hash is wrong.
+/// If it is not available, or differs from its description. The fetched bytes stay for the next
+/// time, unless there are too many or their hash is wrong.
 pub(super) fn fetch(
     client: &Client,
     file: &RemoteFile,
@@ -146,7 +146,7 @@ pub(super) fn fetch(
             return Err(DownloadError::Size { path, got, expected, hint });
         }
         let answered = part.tag.clone().map(|tag| Version { tag, total: part.total });
-        // A part that does not say its version is believed only where a hash will tell.
+        // A part without a version is accepted only if a hash will verify it.
         let same = match (&version, &answered) {
             (Some(version), Some(answered)) => version.agrees(answered),
             _ => file.sha256.is_some(),
@@ -202,8 +202,8 @@ pub(super) fn fetch(
     finish(file, partial, crc32c, tell)
 }
 
-/// Gives a file that has come whole its name, if it is the one of its description, or else of the
-/// checksum that the server told.
+/// Renames a complete file to its final name, if it matches its description, or else the server's
+/// checksum.
 ///
 /// # Errors
 /// When it is another; it is deleted.
@@ -229,8 +229,8 @@ fn finish(
     Ok(Fetched::Whole)
 }
 
-/// The checksum that the server tells without sending the file: none where it tells none;
-/// `None` when it is to be stopped.
+/// The checksum that the server sends without the file: empty if it sends none; `None` when the
+/// download is to be stopped.
 fn checksum(
     client: &Client,
     file: &RemoteFile,
@@ -241,7 +241,7 @@ fn checksum(
         match client.head(&file.url) {
             Ok(Answer::Part(part)) => return Ok(Some(part.crc32c)),
             Ok(Answer::Later { reason, wait }) => patience.wait(reason, wait, go_on)?,
-            // A server that sends the file and does not want to be asked about it.
+            // A server that sends the file but rejects HEAD requests.
             Ok(Answer::BeyondEnd { .. }) | Err(DownloadError::Status { .. }) => {
                 return Ok(Some(None));
             }

@@ -27,18 +27,18 @@ pub(super) struct Client {
     hosts: Vec<String>,
 }
 
-/// What a server answered.
+/// A server's answer.
 pub(super) enum Answer {
     /// The file, or a part of it.
     Part(Part),
-    /// The part asked for begins at or after the file's end.
+    /// The requested part begins at or after the file's end.
     BeyondEnd {
         /// Size of the whole file, where the server says it.
         total: Option<u64>,
     },
     /// Nothing now, and perhaps later.
     Later {
-        /// What is wrong.
+        /// The failure.
         reason: String,
         /// How long the server asks to wait.
         wait: Option<Duration>,
@@ -53,13 +53,13 @@ pub(super) struct Part {
     pub end: Option<u64>,
     /// Size of the whole file, where the server says it.
     pub total: Option<u64>,
-    /// Whether an answer that breaks off can be told from one that ends.
+    /// Whether a broken connection can be distinguished from the end of the answer.
     pub ends_visibly: bool,
-    /// What tells this version of the file from others, where the server says it.
+    /// The identifier of this version of the file, if the server sends one.
     pub tag: Option<String>,
     /// CRC-32C of the whole file, where the server says it.
     pub crc32c: Option<u32>,
-    /// The bytes; none where only the size was asked for.
+    /// The bytes; none if only the size was requested.
     pub body: Box<Body>,
 }
 
@@ -97,7 +97,7 @@ impl Client {
         self.ask(url, None, true)
     }
 
-    /// Asks for all of a document.
+    /// Requests a whole document.
     ///
     /// # Errors
     /// As [`Client::get`].
@@ -105,10 +105,10 @@ impl Client {
         self.ask(url, None, false)
     }
 
-    /// Asks for a file from byte `start` on, if its version is `version`, else for all of it.
+    /// Requests a file from byte `start` if its version is `version`, else the whole file.
     ///
     /// # Errors
-    /// When the server has no such file, or sends on to a host that may not be asked.
+    /// If the server does not have the file, or redirects to a host that is not allowed.
     pub fn get(
         &self,
         url: &str,
@@ -150,7 +150,7 @@ impl Client {
         Err(DownloadError::Redirects { url: first.into(), limit: MAX_REDIRECTS })
     }
 
-    /// `url`, if it may be asked; `first` is the address it comes from.
+    /// `url`, if its host is allowed; `first` is the address that it comes from.
     fn allowed(&self, first: &str, url: &str) -> Result<Uri, DownloadError> {
         let refuse =
             |reason: &str| DownloadError::Address { url: url.into(), reason: reason.into() };
@@ -173,7 +173,7 @@ impl Client {
         Ok(uri)
     }
 
-    /// Where `from` sends on to with `to`, an address or a path.
+    /// The address to which `from` redirects with `to`, an address or a path.
     fn sent_on(&self, first: &str, from: &Uri, to: &str) -> Result<Uri, DownloadError> {
         let scheme = from.scheme_str().unwrap_or("https");
         let to = match to {
@@ -192,7 +192,7 @@ impl Client {
     }
 }
 
-/// What `error` means: some cannot get better by themselves.
+/// The meaning of `error`: some errors are permanent.
 fn failed(
     url: &str,
     error: &Error,
@@ -218,10 +218,10 @@ fn failed(
 fn answer(url: &str, response: Response<Body>, head: bool) -> Result<Answer, DownloadError> {
     let status = response.status().as_u16();
     let chunked = header(&response, TRANSFER_ENCODING).is_some();
-    // Where an answer comes in chunks, a length beside them means nothing.
+    // If an answer is chunked, a length next to the chunks means nothing.
     let length = header(&response, CONTENT_LENGTH).filter(|_| !chunked);
     let length = length.and_then(|length| length.parse().ok());
-    // Weak ones name versions that mean the same, and need not be the same bytes.
+    // Weak tags mark equivalent versions, whose bytes may differ.
     let strong = |etag: &String| !etag.starts_with("W/");
     let tag = header(&response, ETAG).filter(strong);
     let tag = tag.or_else(|| header(&response, LAST_MODIFIED));
@@ -275,7 +275,7 @@ fn crc32c(text: &str) -> Option<u32> {
         b'/' => Some(63),
         _ => None,
     };
-    // 36 bits, the last four of which are nothing.
+    // 36 bits; the last four are padding.
     let bits =
         digits.bytes().try_fold(0u64, |bits, digit| Some(bits << 6 | u64::from(value(digit)?)));
     u32::try_from(bits? >> 4).ok()

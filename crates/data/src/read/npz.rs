@@ -1,9 +1,9 @@
-//! Arrays of your own, as `numpy.savez` writes them, under D4RL's names: `observations`, `actions`,
-//! `rewards`, `terminals` (or `terminations`) and `timeouts` (or `truncations`); or under those of
-//! other libraries that mean the same ([`OBSERVATIONS`] and the rest).
+//! Arrays of your own, as `numpy.savez` writes them. They have D4RL's names: `observations`,
+//! `actions`, `rewards`, `terminals` (or `terminations`) and `timeouts` (or `truncations`); or
+//! other libraries' names for the same arrays ([`OBSERVATIONS`] and the rest).
 //!
-//! Two libraries' files do not say why an episode ended, and a warning says how they are taken:
-//! imitation's transitions (`dones` beside `next_obs`) and Stable Baselines 2's (`episode_starts`).
+//! Two libraries' files do not say why an episode ended, and a warning says how they are read:
+//! imitation's transitions (`dones` with `next_obs`) and Stable Baselines 2's (`episode_starts`).
 //!
 //! One whole number a row is an action of a list; bytes with rows and columns are pictures.
 //! `n_actions` may say how many actions the list has; `action_low` and `action_high`, a number for
@@ -128,7 +128,8 @@ impl Reader for Ogbench {
         "OGBench"
     }
 
-    /// Only where somebody says so: its names are those of [`Npz`], and mean something else.
+    /// Only if the user names the format: its array names equal those in [`Npz`], but mean
+    /// something else.
     fn reads(&self, _path: &Path) -> bool {
         false
     }
@@ -137,8 +138,8 @@ impl Reader for Ogbench {
         Ok(self.open_with_last(path)?.0)
     }
 
-    /// Of a trajectory that the file's end cuts the last row is a step: it stands for where it led
-    /// too.
+    /// If the file's end cuts a trajectory, its last row is a step: it also stands for the
+    /// observation after that step.
     fn open_with_last(
         &self,
         path: &Path,
@@ -197,12 +198,12 @@ fn begins(path: &Path) -> Option<[u8; 4]> {
     Some(bytes)
 }
 
-/// What the file at `path` is, and what to do, where it is another library's.
+/// The kind of the file at `path` and advice, if another library wrote it.
 pub(super) fn other_s(path: &Path) -> Option<foreign::Known> {
     foreign::named(&NpzFile::open(path).ok()?)
 }
 
-/// Where the episodes of a file end.
+/// Ends of the episodes in a file.
 struct Ends {
     /// The array that says it.
     name: &'static str,
@@ -222,7 +223,7 @@ struct NpzFile {
     claims: Claims,
 }
 
-/// Between which numbers real-valued actions are.
+/// Bounds of continuous actions.
 const LOW_AND_HIGH: [&str; 2] = ["action_low", "action_high"];
 
 /// The most bytes of elements that are read at a time.
@@ -235,7 +236,7 @@ impl NpzFile {
         Ok(Self { archive, numbers: false, claims: Claims::new(bytes) })
     }
 
-    /// What was observed and done, in so many steps.
+    /// Observations and actions, with their number of steps.
     fn steps(
         &self,
         steps: usize,
@@ -261,7 +262,7 @@ impl NpzFile {
         self.first(names).ok_or_else(|| missing(self, names[0], ""))
     }
 
-    /// Where episodes end, by whichever flags there are.
+    /// Ends of the episodes, by any flags that exist.
     fn ends(&self) -> Result<Ends, DataError> {
         match (self.first(ENDS), self.first(LIMITS)) {
             (Some(end), Some(limit)) => {
@@ -284,8 +285,8 @@ impl NpzFile {
         }
     }
 
-    /// Of imitation's transitions: an episode that is not done ends where the next observation is
-    /// not the one of the row after it.
+    /// Episode ends in imitation's transitions: an episode without `dones` ends if the next
+    /// observation differs from the observation of the row after it.
     fn ends_by_dones(&self) -> Result<Ends, DataError> {
         let terminals = flags(self, DONES)?;
         let (observations, next) = (self.named(OBSERVATIONS)?, self.named(NEXT)?);
@@ -319,7 +320,7 @@ impl NpzFile {
         Ok(Ends { name: DONES, terminals, timeouts, taken: Some(taken) })
     }
 
-    /// Of Stable Baselines 2's recordings: an episode ends before the next one starts.
+    /// Episode ends in Stable Baselines 2's recordings: an episode ends before the next one starts.
     fn ends_by_starts(&self) -> Result<Ends, DataError> {
         let starts = flags(self, STARTS)?;
         let complete = self.has("episode_returns")
@@ -372,8 +373,8 @@ impl NpzFile {
         }
     }
 
-    /// How long the list of actions is, as `n_actions` says it: at least `chosen`, one more than
-    /// the largest that was chosen.
+    /// The number of discrete actions, from `n_actions`: at least `chosen`, the largest recorded
+    /// action plus 1.
     fn count_above(&self, chosen: usize) -> Result<usize, DataError> {
         let name = "n_actions";
         let &[n] = self.wholes(name)?.as_slice() else {
@@ -411,7 +412,7 @@ impl NpzFile {
         }
     }
 
-    /// Steps that lead elsewhere than to the row after them, though their episode goes on.
+    /// Steps whose next observation is not the next row, although their episode continues.
     fn leads_elsewhere(&self, columns: &Columns) -> Result<usize, DataError> {
         let ObservationColumn::Vectors { width, values } = &columns.observations else {
             return Ok(0);

@@ -15,7 +15,7 @@ use crate::read::rounding::Rounding;
 use crate::spaces::Space;
 use crate::stored::{PictureCounter, Pictures, Stored};
 
-/// What the elements of an array are.
+/// The element type of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Booleans.
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Real,
 }
 
-/// What is done with each stream of bytes, which is given with its row.
+/// A callback for each stream of bytes, which receives the stream's row too.
 pub(crate) type EachStream<'a> = dyn FnMut(usize, &[u8]) -> Result<(), DataError> + 'a;
 
 /// Arrays by name. Whatever a file says of one is checked before memory is taken for it.
@@ -39,13 +39,13 @@ pub(crate) trait Source {
     /// Whether there is an array, or a group, of this name.
     fn has(&self, name: &str) -> bool;
 
-    /// Names of the arrays in group `name`; `None` where it is no group.
+    /// Names of the arrays in group `name`; `None` if it is not a group.
     fn parts(&self, name: &str) -> Option<Vec<String>>;
 
     /// Names of the arrays and groups at the top.
     fn listed(&self) -> Vec<String>;
 
-    /// What there is beside an array that is not: `it has actions, rewards`.
+    /// A hint for a missing array, the available ones: `it has actions, rewards`.
     fn what_it_has(&self) -> String {
         let names = self.listed();
         let shown = names[..names.len().min(NAMES_SHOWN)].join(", ");
@@ -59,7 +59,7 @@ pub(crate) trait Source {
     /// The shape of an array.
     fn shape(&self, name: &str) -> Result<Vec<usize>, DataError>;
 
-    /// What its elements are.
+    /// The element type.
     fn kind(&self, name: &str) -> Result<Kind, DataError>;
 
     /// All elements of an array of numbers.
@@ -92,11 +92,11 @@ pub(crate) trait Source {
     /// Whether bytes with rows and columns are numbers, and not pictures.
     fn shows_numbers(&self) -> bool;
 
-    /// What was made of the file so far.
+    /// The memory used for the file so far.
     fn claims(&self) -> &Claims;
 
-    /// Refuses to make so many bytes of an array, beside what was made before, where the file is
-    /// too small for them.
+    /// Refuses to allocate so many bytes for an array, in addition to earlier allocations, if the
+    /// file is too small for them.
     fn claim(&self, name: &str, bytes: u64) -> Result<(), DataError> {
         let Claims { bytes: stored, claimed, .. } = self.claims();
         claimed.set(claimed.get().saturating_add(bytes));
@@ -117,7 +117,7 @@ pub(crate) struct Claims {
     /// The file's size.
     pub bytes: u64,
     claimed: Cell<u64>,
-    /// What `f32` cannot tell apart.
+    /// Values that `f32` cannot distinguish.
     pub rounding: Rounding,
 }
 
@@ -143,8 +143,8 @@ pub(crate) fn allowed(stored: u64) -> u64 {
 /// it: rounding, where one of them was kept as a double.
 const ROUNDING: f32 = 1e-5;
 
-/// Whether an observation that a step led to is another than that of the row after it. What is not
-/// finite is told elsewhere.
+/// Whether the observation after a step differs from the observation of the next row. Non-finite
+/// values are reported elsewhere.
 pub(crate) fn differ(led: &[f32], after: &[f32]) -> bool {
     let far =
         |(a, b): (&f32, &f32)| (a - b).abs() > ROUNDING * (1.0 + a.abs()) && (a - b).is_finite();
@@ -154,7 +154,7 @@ pub(crate) fn differ(led: &[f32], after: &[f32]) -> bool {
 /// Most groups in each other: a file's group may lead to itself.
 const MOST_NESTED: usize = 32;
 
-/// What an array of observations holds.
+/// The contents of an array of observations.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shown {
     /// Numbers.
@@ -169,7 +169,7 @@ pub(crate) enum Shown {
         /// `[rows, SIDE, SIDE]`
         pixels: Vec<u8>,
         rows: usize,
-        /// What they were before.
+        /// The original element type and shape.
         pictures: Pictures,
     },
 }
@@ -191,7 +191,7 @@ impl Shown {
         space: Option<&Space>,
         flagged: bool,
     ) -> Stored {
-        // A group of arrays has no axes, and where somebody says that bytes are numbers none count.
+        // A group of arrays has no axes. If the user declared bytes as numbers, axes do not count.
         let axes = source.shape(name).ok().filter(|_| !source.shows_numbers()).unwrap_or_default();
         Stored {
             axes: axes.get(1..).unwrap_or_default().to_vec(),
@@ -216,8 +216,8 @@ impl Shown {
     }
 }
 
-/// What agents would see of the observations in array or group `name`: numbers, the parts of a
-/// group one after the other in the order of their names; or, of bytes with rows and columns,
+/// The observations in array or group `name` as agents see them. They are numbers (the parts of a
+/// group are concatenated in the order of their names) or, for bytes with rows and columns,
 /// pictures ([`Picture`]).
 ///
 /// # Errors
@@ -246,7 +246,7 @@ pub(crate) fn observed(
         (Some(space), _) => return one(source, name, Some(space)),
         (None, None) => return one(source, name, None),
         (None, Some(mut names)) => {
-            // Of a tuple the tenth follows the ninth.
+            // In a tuple the tenth follows the ninth.
             let number = |name: &String| name.strip_prefix("_index_")?.parse::<u64>().ok();
             names.sort_by_cached_key(|name| (number(name), name.clone()));
             names.into_iter().map(|part| (format!("{name}/{part}"), None)).collect()
@@ -276,7 +276,7 @@ fn side_by_side(
     for ((name, _), part) in parts.iter().zip(shown) {
         match part {
             Shown::Frames { .. } => {
-                let what = format!("`{name}`, a picture beside other parts,");
+                let what = format!("`{name}`, a picture next to other parts,");
                 return Err(unread(source, what, "record one of them alone".into()));
             }
             Shown::Numbers { values, rows: here, width } => {
@@ -295,7 +295,7 @@ fn side_by_side(
     Ok(Shown::Numbers { values, rows, width })
 }
 
-/// What agents would see of the observations in array `name`, as [`observed`].
+/// The observations in array `name` as agents see them, as [`observed`].
 ///
 /// # Errors
 /// As [`observed`], and when it is a group.
@@ -319,7 +319,7 @@ pub(crate) fn one(
     if let Some(Space::Box { shape: wanted, dtype, .. }) = space
         && wanted.as_slice() != axes
     {
-        // Rows of bytes: Minari's pictures are JPEG unless somebody said otherwise.
+        // Rows of bytes: Minari's pictures are JPEG unless the user declared something else.
         if dtype == "uint8" && wanted.len() >= 2 && axes.len() <= 1 {
             return streamed(source, name, rows, wanted);
         }
@@ -476,12 +476,11 @@ fn indices(
     wholes.iter().enumerate().map(index).collect()
 }
 
-/// The most combinations of several numbers that are taken as a list of actions.
+/// The maximum number of combinations of several integers that are read as discrete actions.
 const MOST_COMBINATIONS: usize = 4096;
 
-/// What was done, in array `name`: one of a list, where it holds one whole number a row; else
-/// numbers. Of several whole numbers the list is of all combinations, the last number changing
-/// fastest.
+/// The actions in array `name`: discrete if it holds one whole number a row, else numbers. Several
+/// whole numbers become one discrete action for each combination; the last number changes fastest.
 ///
 /// # Errors
 /// When they are not of the space `space`, or of one that is not read.
@@ -680,7 +679,7 @@ pub(crate) fn missing(source: &dyn Source, name: &str, needed: &str) -> DataErro
     DataError::MissingDataset { path: path(source), dataset: name.into(), hint: has, way_out }
 }
 
-/// Array `name` of doubles, rows of `width`, as `f32`; what that cannot tell apart is noted.
+/// Array `name` of doubles, rows of `width`, as `f32`; values that it cannot distinguish are noted.
 ///
 /// # Errors
 /// For the first number beyond `f32`.
