@@ -5,7 +5,7 @@ use overtone_core::{ActionSpace, Task};
 use crate::card::DatasetCard;
 use crate::read::read_frames::ReadFrames;
 
-/// What is known of a recording before it is looked at.
+/// The known facts about a recording before its inspection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Expected<'a> {
     /// Its description, where it has one ([`crate::description_of`] finds it).

@@ -9,7 +9,7 @@ use crate::dataset::{Dataset, StoredObservations};
 use crate::error::DataError;
 
 impl Dataset {
-    /// Refuses a dataset whose observations or actions are not those of `task`.
+    /// Refuses a dataset whose observations or actions do not fit `task`.
     ///
     /// # Errors
     /// [`DataError::Inconsistent`], which says what there is and what there should be.

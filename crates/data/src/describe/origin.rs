@@ -5,7 +5,7 @@ use std::fmt;
 use overtone_core::Simulation;
 use serde::{Deserialize, Serialize};
 
-/// Where data comes from; scores on one kind say nothing about another.
+/// The origin of data; scores on one kind say nothing about another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -27,11 +27,11 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What is known of a recording beyond its files.
+/// The known facts about a recording beyond its files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// Where it comes from.
+    /// The origin.
     pub kind: Kind,
     /// Name of the dataset's description, where there is one.
     pub dataset: Option<String>,

@@ -49,7 +49,7 @@ pub enum Space {
 }
 
 impl Space {
-    /// How many actions a list of this space has; `None` where it is no list, or an endless one.
+    /// The number of discrete actions in this space; `None` if it is not discrete, or infinite.
     pub fn n_actions(&self) -> Option<usize> {
         match self {
             Self::Discrete { n, .. } => Some(*n),
@@ -64,7 +64,7 @@ impl Space {
     /// Reads a description, which may hold `Infinity` and `NaN`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The defect.
     pub fn parse(text: &str) -> Result<Self, String> {
         let raw: Raw =
             serde_json::from_str(&plain_json(text)).map_err(|error| error.to_string())?;

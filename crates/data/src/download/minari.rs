@@ -17,7 +17,7 @@ use crate::minari_id::MinariId;
 /// Who publishes the datasets.
 const PUBLISHER: &str = "datasets/farama-minari";
 
-/// Where the Hugging Face hub keeps files, to which it sends on; a mirror of it does too.
+/// Hosts to which the Hugging Face hub redirects for files; a mirror redirects to them too.
 const CONTENT_HOSTS: [&str; 2] = [".huggingface.co", ".hf.co"];
 
 /// The most bytes of a list that are read; three files have a thousand.
@@ -35,7 +35,7 @@ struct Entry {
     lfs: Option<Lfs>,
 }
 
-/// What is said of a large file.
+/// The hub's facts about a large file.
 #[derive(Deserialize)]
 struct Lfs {
     /// Its SHA-256.
@@ -83,7 +83,8 @@ impl MinariId {
     /// The files that `text` lists, which `hub` answered.
     ///
     /// # Errors
-    /// When it is no list of a dataset that can be read, or one that leads elsewhere.
+    /// If the answer is not a readable list of a dataset's files, or a name leads out of the
+    /// folder.
     pub fn listed(&self, hub: &str, text: &str) -> Result<Remote, DownloadError> {
         let ((repository, folder), address) = (self.repository(), hub.trim_end_matches('/'));
         let odd = |reason: String| DownloadError::Address { url: self.list(hub), reason };
@@ -117,7 +118,7 @@ impl MinariId {
     }
 }
 
-/// Whom to ask for what `hub` has.
+/// The hosts that serve the files of `hub`.
 fn hosts(hub: &str) -> Result<Vec<String>, DownloadError> {
     let mut hosts = vec![host_of(hub)?];
     hosts.extend(CONTENT_HOSTS.map(str::to_owned));
@@ -130,7 +131,7 @@ fn list_text(
     url: &str,
     options: &DownloadOptions,
 ) -> Result<String, DownloadError> {
-    // Somebody waits for the plan.
+    // The user is waiting for the plan.
     let options =
         &DownloadOptions { attempts: options.attempts.min(PLAN_ATTEMPTS), ..options.clone() };
     let mut patience = Patience::new(url, options);

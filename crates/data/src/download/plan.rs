@@ -1,4 +1,4 @@
-//! What a download will take, known before anything is fetched.
+//! The cost of a download, known before the first byte is fetched.
 
 use std::fmt;
 use std::fs;
@@ -24,7 +24,7 @@ pub(super) const PLAN_ATTEMPTS: u32 = 3;
 pub enum Presence {
     /// All of it.
     Whole,
-    /// So many bytes, from which it goes on.
+    /// The number of present bytes, after which it resumes.
     Partial(u64),
     /// Nothing.
     Absent,
@@ -61,7 +61,7 @@ impl PlannedFile {
 /// Files to fetch, and what that takes.
 #[derive(Clone, Debug)]
 pub struct DownloadPlan {
-    /// Where they go.
+    /// The destination.
     pub folder: PathBuf,
     /// The files.
     pub files: Vec<PlannedFile>,
@@ -69,14 +69,15 @@ pub struct DownloadPlan {
     pub bytes: u64,
     /// Files still to come whose size is not known.
     pub unknown: usize,
-    /// Bytes free on the disk, where it can be asked.
+    /// Bytes free on the disk, if known.
     pub free: Option<u64>,
     hosts: Vec<String>,
     options: DownloadOptions,
 }
 
 impl DownloadPlan {
-    /// Looks at what of `remote` is in `folder`, and asks the servers for the sizes of the rest.
+    /// Compares `remote` with the files in `folder`, and requests the sizes of missing files from
+    /// the servers.
     ///
     /// # Errors
     /// When a server does not answer or does not have a file, or a file that is there has not
@@ -135,7 +136,7 @@ impl DownloadPlan {
         }
     }
 
-    /// Fetches what is missing, several files at a time; the disk is asked first. `progress`
+    /// Fetches missing files, several at a time, after a check of the free disk space. `progress`
     /// is called from several threads.
     ///
     /// # Errors
@@ -235,7 +236,7 @@ fn plan_file(
     if remote.bytes.is_some() {
         return planned(remote.bytes, presence);
     }
-    // Somebody waits for the plan.
+    // The user is waiting for the plan.
     let attempts = options.attempts.min(PLAN_ATTEMPTS);
     let options = DownloadOptions { attempts, ..options.clone() };
     let mut patience = Patience::new(&remote.url, &options);

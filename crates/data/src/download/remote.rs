@@ -21,11 +21,11 @@ pub struct RemoteFile {
     pub bytes: Option<u64>,
     /// Its SHA-256 in hexadecimal, where it is public.
     pub sha256: Option<String>,
-    /// Whether it is no error that the server does not have it.
+    /// Whether the file may be missing on the server.
     pub optional: bool,
 }
 
-/// Files to fetch, and the hosts that may be asked for them.
+/// Files to fetch, and their allowed hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
     /// The files.

@@ -163,7 +163,7 @@ fn whole_actions_may_be_a_list() {
     let refusal = columns(&path).unwrap().check_spaces(&game).unwrap_err().to_string();
     assert!(refusal.contains("another task's"), "{refusal}");
     let one_hot = Log::sound().acting(3, |row, at| f32::from(u8::from(row % 3 == at)));
-    told(&one_hot, &[(Warning, "one-hot-actions", "3 numbers, of which one is 1", "argmax")]);
+    told(&one_hot, &[(Warning, "one-hot-actions", "3 numbers, exactly one of them 1", "argmax")]);
     // So many whole numbers are a quantity; 60 rows have at most 60.
     let few = Log::sound().acting(1, |row, _| row as f32);
     told(&few, &[(Warning, "whole-actions", "60 different ones", "")]);

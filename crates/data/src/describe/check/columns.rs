@@ -1,4 +1,4 @@
-//! What a recording in memory holds, counted.
+//! Counts of the contents of a recording in memory.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::outliers::{Sample, Unusual};
 use super::spread::{Returns, Spread};
 use super::table::write_table;
 
-/// What a recording holds.
+/// The contents of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ColumnsInspection {
     /// Name of the file, without its folder.
@@ -26,9 +26,9 @@ pub struct ColumnsInspection {
     pub action_width: usize,
     /// Finished episodes.
     pub episodes: u64,
-    /// Of them, those that the task ended.
+    /// Finished episodes that the task ended.
     pub terminated: u64,
-    /// Of them, those that a step limit ended.
+    /// Finished episodes that a step limit ended.
     pub truncated: u64,
     /// Episodes that the end of the recording cuts.
     pub fragments: u64,
@@ -48,11 +48,11 @@ pub struct ColumnsInspection {
     pub action_bounds: String,
     /// The rewards.
     pub rewards: Range,
-    /// What [`crate::LintReport`] says of it, a sentence each.
+    /// Sentences of [`crate::LintReport`] about it.
     pub odd: Vec<String>,
 }
 
-/// How one number of every step is spread; all 0 where there is no step.
+/// Spread of one number over all steps; all 0 without steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Range {
     /// Its mean.
@@ -119,7 +119,7 @@ impl Sums {
         !self.is_constant() && !has_spread(mean, std)
     }
 
-    /// What is unusual about the numbers.
+    /// Unusual properties of the numbers.
     pub(super) fn unusual(&self) -> Option<Unusual> {
         self.sample.unusual(&self.range())
     }

@@ -21,10 +21,10 @@ const DARKEST: u8 = 63;
 /// Bytes of an observation from which on they may be a picture's.
 const FEWEST_PIXELS: usize = 400;
 
-/// Of a list this long, how often each action must occur on average.
+/// Minimum length of a long list, and the average number of occurrences that its actions need.
 const LONG_LIST: (usize, usize) = (64, 10);
 
-/// What was seen of a recording that may mean something else.
+/// Statistics of a recording whose numbers may mean something else.
 #[derive(Default)]
 pub(super) struct Doubts {
     stored: Stored,
@@ -39,7 +39,7 @@ pub(super) struct Doubts {
     other_start: Option<i64>,
     /// Rows whose reward is not 0.
     paid: usize,
-    /// Steps whose reward is above that of the step before, below it, and all.
+    /// Steps whose reward is above the previous step's, below it, and all.
     rewards: [usize; 3],
     flags: Flags,
 }
@@ -59,7 +59,7 @@ struct Flags {
 }
 
 impl Doubts {
-    /// Looks at steps.
+    /// Adds steps.
     pub fn part(
         &mut self,
         part: &Steps<'_>,
@@ -157,7 +157,7 @@ impl Doubts {
                 findings.tell_of("list-for-numbers", "actions", expected, found);
             }
             (_, Some(found)) => {
-                // Somebody who says the bounds of numbers says that they are numbers.
+                // A user who sets the bounds of numbers declares that they are numbers.
                 let described = self.stored.actions_described || wanted.is_some();
                 let is_index = self.acted.iter().all(|number| number.range()[0] >= 0.0);
                 if self.rows < FEW {
@@ -192,7 +192,7 @@ impl Doubts {
                 // So many are a quantity.
                 None => return None,
             },
-            _ if self.one_hot => format!("{} numbers, of which one is 1", self.acted.len()),
+            _ if self.one_hot => format!("{} numbers, exactly one of them 1", self.acted.len()),
             several => format!("{} whole numbers from {low} to {high}", several.len()),
         })
     }
@@ -335,8 +335,8 @@ fn numbers(known: &mut Vec<DoubtedNumber>, rows: Rows<'_>, episodes: &[Episode],
 }
 
 impl Columns {
-    /// Where this recording may mean something else than its types and shapes say: a part of what
-    /// [`check`](crate::check()) finds.
+    /// Doubts whether this recording means something else than its types and shapes say: a part of
+    /// the findings of [`check`](crate::check()).
     pub fn doubts(&self, expected: &Expected<'_>) -> Vec<Finding> {
         let mut findings = Findings::default();
         findings.expected = *expected;
