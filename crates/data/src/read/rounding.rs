@@ -43,7 +43,7 @@ impl Rounding {
         }
     }
 
-    /// A sentence about each column of which more than a tenth of the values became equal.
+    /// A sentence about each column in which more than a tenth of the values became equal.
     pub fn sentences(&self) -> Vec<String> {
         let counts = self.0.borrow();
         let lost = counts.iter().filter(|(_, of)| (of.after as f64) < KEPT * of.before as f64);

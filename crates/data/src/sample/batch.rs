@@ -19,9 +19,9 @@ pub struct Batch {
     pub batch: usize,
     /// Places of a window.
     pub context_length: usize,
-    /// What was observed.
+    /// The observations.
     pub observations: BatchObservations,
-    /// What was done.
+    /// The actions.
     pub actions: BatchActions,
     /// `[batch, context_length]`, the dataset's returns-to-go divided by the return scale, the
     /// step's own reward included.
@@ -35,10 +35,10 @@ pub struct Batch {
     /// Windows the sampler has drawn up to this batch's last: the cursor to store with a
     /// checkpoint made after training on it.
     pub drawn: u64,
-    /// `[batch]`: of a window that was drawn from the best episodes, the place of its share
-    /// among those [asked for](WindowSampler::with_best).
+    /// `[batch]`: for a window that was drawn from the best episodes, the index of its percentage
+    /// in [`WindowSampler::with_best`].
     pub best: Vec<Option<u8>>,
-    /// Where each step led, where that is asked for ([`BatchOptions::transitions`]).
+    /// The next steps, if requested ([`BatchOptions::transitions`]).
     pub transitions: Option<Transitions>,
 }
 
@@ -67,7 +67,7 @@ pub enum BatchActions {
     Continuous(Vec<f32>),
 }
 
-/// Where the steps of a batch led.
+/// The next steps in a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transitions {
     /// `[batch, context_length]`, divided by the return scale.
@@ -85,16 +85,16 @@ pub struct Transitions {
     pub next_actions: BatchActions,
 }
 
-/// What a batch is filled with.
+/// Options for filling a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchOptions {
     /// Whether frames are copied. Without, [`BatchObservations::Frames`] has rows alone, for
-    /// callers that keep all frames elsewhere. Of no meaning for vectors.
+    /// callers that keep all frames elsewhere. It has no effect on vectors.
     pub frames: bool,
-    /// What returns-to-go and rewards are divided by.
+    /// The divisor of returns-to-go and rewards.
     pub return_scale: f32,
-    /// How real-valued actions become numbers in [-1, 1], where they are recorded otherwise.
-    /// Padding stays 0, as when the agent plays.
+    /// The scaling of continuous actions to [-1, 1], if they are recorded in another range. Padding
+    /// stays 0, as when the agent acts.
     pub action_scale: Option<ActionScale>,
     /// Whether [`Batch::transitions`] are filled.
     pub transitions: bool,
@@ -218,7 +218,7 @@ impl Drawn<'_> {
         self.each(out, |row| column[row] / scale);
     }
 
-    /// What was done `later` (0 or 1) steps after each step.
+    /// The action `later` (0 or 1) steps after each step.
     fn actions(&self, later: usize, scale: Option<&ActionScale>, out: &mut BatchActions) {
         let index = self.dataset.index();
         let is_past = |row: usize| later > 0 && index.is_last(row);
@@ -255,7 +255,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// What was observed `later` (0 or 1) steps after each step.
+    /// The observation `later` (0 or 1) steps after each step.
     fn observations(
         &self,
         later: usize,

@@ -1,8 +1,8 @@
-//! [`BestShares`]: contexts of the best episodes, drawn in turns with those of all.
+//! [`BestShares`]: contexts of the best episodes, alternating with contexts of all episodes.
 //!
-//! An agent can be told what to do in two ways: by a return, or by a share, "as in the top 10 % of
-//! the recording". For the second it must have seen contexts that were drawn as `%BC` draws them
-//! (Chen et al. 2021), each with the share that it was drawn from.
+//! An agent can be conditioned in two ways: on a return, or on a top fraction ("top 10 % of the
+//! recording by return"). The second needs contexts that were drawn as `%BC` draws them (Chen et
+//! al. 2021), each with the fraction that it was drawn from.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use overtone_core::seed;
 
 use crate::shuffle::scale;
 
-/// Of each context that is drawn, whether it is drawn from the best episodes and from how many.
+/// The source of each drawn context: all episodes, or the best ones and how many of these.
 #[derive(Clone, Debug)]
 pub(crate) struct BestShares {
-    /// Positions, those of the best episode first.
+    /// Positions, sorted by the return of their episode, best first.
     ranked: Arc<[u32]>,
-    /// Of each share, how many of them it holds.
+    /// The number of positions in each fraction.
     ends: Vec<usize>,
     seed: u64,
 }

@@ -19,7 +19,7 @@ use crate::origin::Origin;
 use crate::sampler::{Sampling, WindowSampler};
 use crate::store::frames::FrameStore;
 
-/// What was observed at each row.
+/// The observation at each row.
 #[derive(Debug)]
 pub enum StoredObservations {
     /// Pictures; an observation is a stack of them.
@@ -40,7 +40,7 @@ pub enum StoredObservations {
 pub struct Counts {
     /// Rows to train on: transitions, and padding rows where a selection keeps them.
     pub rows: usize,
-    /// Of the rows, padding.
+    /// Rows that are padding.
     pub padding_rows: usize,
     /// Episodes to train on.
     pub episodes: usize,
@@ -93,7 +93,7 @@ impl Dataset {
         &self.index
     }
 
-    /// What was observed at each row.
+    /// The observation at each row.
     pub fn observations(&self) -> &StoredObservations {
         &self.observations
     }
@@ -126,7 +126,7 @@ impl Dataset {
         self
     }
 
-    /// What was done at each row.
+    /// The action at each row.
     pub fn actions(&self) -> &ActionColumn {
         &self.actions
     }
@@ -142,8 +142,9 @@ impl Dataset {
         &self.returns_to_go
     }
 
-    /// What its finished episodes earned, in the units of the rewards; of one that
-    /// [`Selection::Released`](crate::Selection::Released) begins in the middle, what its rest earned.
+    /// Returns of its finished episodes, in the units of the rewards. If
+    /// [`Selection::Released`](crate::Selection::Released) begins an episode in the middle, this is
+    /// the return of its rest.
     pub fn episode_returns(&self) -> EpisodeReturns {
         let episodes = self.episodes().as_slice().iter().zip(&self.finished);
         let finished = episodes.filter(|(_, finished)| **finished);
@@ -188,7 +189,7 @@ impl Dataset {
         split.restrict(sampler, subset)
     }
 
-    /// `sampler`, half of whose windows are drawn from the best episodes: those that make up one
+    /// `sampler` with half of its windows drawn from the best episodes: the ones that make up one
     /// of `percents` of all. Unfinished episodes come last, as their returns are not known.
     #[must_use]
     pub fn with_best(
@@ -209,7 +210,7 @@ impl Dataset {
         &self.content_hash
     }
 
-    /// What is known of the recording beyond its files.
+    /// The known facts about the recording beyond its files.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -219,7 +220,7 @@ impl Dataset {
         &self.counts
     }
 
-    /// What is odd about the recording, a sentence each.
+    /// Oddities of the recording, a sentence each.
     pub fn odd(&self) -> &[String] {
         &self.odd
     }

@@ -9,18 +9,18 @@ use crate::shuffle::permutation;
 /// One of the two parts of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subset {
-    /// What is trained on.
+    /// The training data.
     Training,
-    /// What is only measured on.
+    /// The validation data.
     HeldOut,
 }
 
 /// A dataset's episodes in two parts, as positions in their order, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// What is trained on; never empty.
+    /// The training data; never empty.
     pub training: Vec<usize>,
-    /// What is only measured on; empty when nothing is held out.
+    /// The validation data; empty if no episode is held out.
     pub held_out: Vec<usize>,
 }
 

@@ -20,7 +20,7 @@ pub struct LoaderConfig {
     pub ahead: usize,
     /// Threads that copy frames; one gives some 20,000 windows of 30 timesteps a second.
     pub threads: usize,
-    /// What batches are filled with.
+    /// Options for filling batches.
     pub contents: BatchOptions,
     /// Which of the batches are assembled.
     pub share: Share,
@@ -82,7 +82,7 @@ impl Loader {
         let (size, contents) = (config.batch, config.contents.clone());
         let Share { own, of } = config.share.clone();
         if own.is_empty() || own.end > of {
-            let reason = format!("the batches {own:?} of {of} are none to assemble");
+            let reason = format!("expected some of {of} batches to assemble, got {own:?}");
             return Err(DataError::Sampling { reason });
         }
         let mut place = 0;
@@ -171,7 +171,8 @@ impl<B> Loader<B> {
     /// Gives a batch's memory back.
     pub fn recycle(&self, batch: B) {
         match self.used.try_send(batch) {
-            // Full: enough spare memory is waiting. Disconnected: nobody needs it any more.
+            // Full: enough spare memory is waiting. Disconnected: the worker does not need it any
+            // more.
             Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
         }
     }

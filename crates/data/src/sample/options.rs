@@ -7,7 +7,7 @@ use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::error::DataError;
 use crate::origin::Origin;
 
-/// What becomes of an episode that the end of the recording cuts.
+/// The treatment of an episode that the end of the recording cuts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fragment {
@@ -21,7 +21,7 @@ pub enum Fragment {
 /// How a [`crate::Dataset`] is made of columns in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DatasetOptions {
-    /// What becomes of unfinished episodes.
+    /// The treatment of unfinished episodes.
     pub fragment: Fragment,
     /// Percent of the transitions, above 0: the episodes of highest return are kept as long as
     /// they make up no more (Chen et al. 2021's %BC); at least one is. 100 keeps all.
@@ -34,7 +34,7 @@ pub struct DatasetOptions {
     pub held_out: f64,
     /// The run's seed, which the held-out episodes are drawn with.
     pub seed: u64,
-    /// What is known of the recording beyond its file.
+    /// The known facts about the recording beyond its file.
     pub origin: Origin,
 }
 
@@ -67,8 +67,8 @@ impl DatasetOptions {
     }
 }
 
-/// All episodes, best first: by return, after finished ones the others, whose return is not known
-/// whole. Of equal returns the earlier comes first.
+/// All episodes, best first: finished ones by return, then the others, whose full return is not
+/// known. With equal returns the earlier episode comes first.
 pub(super) fn best_first(returns: &[f64], finished: &[bool]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..returns.len()).collect();
     order.sort_by(|&a, &b| {
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(best(100.0), [0, 1, 2, 3]);
         // Equal returns: the earlier first.
         assert_eq!(best_first(&[2.0, 2.0, 2.0], &[true; 3]), [0, 1, 2]);
-        // A rest that lost little is no good episode.
+        // A rest that lost little is not a good episode.
         assert_eq!(best_first(&[-900.0, -10.0, -400.0], &[true, false, true]), [2, 0, 1]);
     }
 }

@@ -43,9 +43,9 @@ pub struct WindowSampler {
     context_length: usize,
     seed: u64,
     n_positions: usize,
-    /// Where only some positions are drawn: which.
+    /// The drawn positions, if only some are drawn.
     among: Option<Arc<[u32]>>,
-    /// Where some are drawn from the best episodes: from how many.
+    /// The fractions of best episodes, if some windows are drawn from these.
     best: Option<BestShares>,
     drawn: u64,
     /// The order of epoch `.0`.
@@ -107,10 +107,10 @@ impl WindowSampler {
     /// The same, of windows that show nothing but the episodes at positions `episodes`.
     ///
     /// # Errors
-    /// [`DataError::Sampling`] when there is no such window.
+    /// [`DataError::Sampling`] if no such window exists.
     ///
     /// # Panics
-    /// When there is no such episode: a caller's bug.
+    /// If the episode does not exist: a caller's bug.
     pub fn among(mut self, episodes: &[usize]) -> Result<Self, DataError> {
         let mut inside = vec![false; self.index.n_transitions()];
         for &episode in episodes {
@@ -139,8 +139,9 @@ impl WindowSampler {
         Ok(self)
     }
 
-    /// The same, half of whose windows are drawn from the best episodes: from those that make up
-    /// one of `percents` of all windows, each as often. `best_first` are all episodes in order.
+    /// The same sampler with half of its windows drawn from the best episodes: from the ones that
+    /// make up one of `percents` of all windows, each as often. `best_first` are all episodes in
+    /// order.
     ///
     /// # Panics
     /// When `best_first` are not as many as there are episodes, or a percentage does not lie above
@@ -192,7 +193,7 @@ impl WindowSampler {
         self.drawn = drawn;
     }
 
-    /// Goes on behind the next `n` windows.
+    /// Skips the next `n` windows.
     pub fn pass_over(&mut self, n: usize) {
         self.drawn += n as u64;
     }
@@ -202,8 +203,8 @@ impl WindowSampler {
         self.draw_told().0
     }
 
-    /// The next window, and of one that is drawn from the best episodes the place of its share
-    /// among [those asked for](Self::with_best).
+    /// The next window and, if it is drawn from the best episodes, the index of its percentage in
+    /// [`with_best`](Self::with_best).
     pub fn draw_told(&mut self) -> (Window, Option<u8>) {
         match self.best.as_ref().and_then(|best| best.draw(self.drawn)) {
             Some((share, position)) => {
@@ -232,7 +233,7 @@ impl WindowSampler {
     /// The window of position `position`, below [`WindowSampler::epoch_len`].
     ///
     /// # Panics
-    /// When there is no such position.
+    /// If the position does not exist.
     pub fn window_at(&self, position: usize) -> Window {
         assert!(position < self.n_positions, "position {position} of {}", self.n_positions);
         let position = self.among.as_ref().map_or(position, |among| among[position] as usize);

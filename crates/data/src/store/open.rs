@@ -1,4 +1,4 @@
-//! A converted dataset: its file is opened, and read again to see that nobody changed it.
+//! A converted dataset: its file is opened, and read again to verify that it was not changed.
 
 use std::fs::File;
 use std::path::Path;
@@ -30,7 +30,7 @@ type Bad<'a> = &'a dyn Fn(String) -> DataError;
 /// The manifest of the store `map`.
 ///
 /// # Errors
-/// When there is none that can be read, or it counts more than the file can hold.
+/// If a readable one does not exist, or it counts more than the file can hold.
 fn manifest_in(map: &[u8], bad: Bad<'_>) -> Result<StoreManifest, DataError> {
     let (_, metadata) = SafeTensors::read_metadata(map).map_err(|error| bad(error.to_string()))?;
     let manifest = metadata
@@ -50,7 +50,7 @@ fn manifest_in(map: &[u8], bad: Bad<'_>) -> Result<StoreManifest, DataError> {
     Ok(manifest)
 }
 
-/// The tensors of the store `map`, which are those of `layout`.
+/// The tensors of the store `map`, which has this `layout`.
 ///
 /// # Errors
 /// When one is missing, or of another type or shape.
@@ -173,9 +173,9 @@ impl Dataset {
         })
     }
 
-    /// Asserts that nobody has written to a converted dataset's file since it was opened, or has
-    /// written what was there already: then everything is read to find out. What is in memory
-    /// nobody else can change.
+    /// Asserts that a converted dataset's file was not written since it was opened, or was written
+    /// with the same contents: then everything is read to verify this. Data in memory cannot be
+    /// changed by another program.
     ///
     /// # Errors
     /// [`DataError::Store`] when what was read since then may not be the dataset.
@@ -183,9 +183,9 @@ impl Dataset {
         self.frames().map_or(Ok(()), |frames| frames.check_unchanged(|| self.verify()))
     }
 
-    /// Asserts that nobody has written to the file since it was made, as
-    /// [`Dataset::check_unchanged`] does: the copy of its manifest beside it is written later
-    /// than it. A change that puts the time back is not found, except by [`Dataset::verify`].
+    /// Asserts that the file was not written since it was made, as [`Dataset::check_unchanged`]
+    /// does: the copy of its manifest next to it is written later than the file. A change that puts
+    /// the time back is not found, except by [`Dataset::verify`].
     ///
     /// # Errors
     /// [`DataError::Store`] when it is not the dataset that was made.
@@ -226,7 +226,7 @@ impl Dataset {
         Err(damaged(self.path(), "its rows are not those its content hash was made of"))
     }
 
-    /// Of rows `first ..`, as many as are read at a time.
+    /// Rows from `first` on, as many as are read at a time.
     fn row_hashes(
         &self,
         frames: &FrameStore,

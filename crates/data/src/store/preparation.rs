@@ -1,4 +1,4 @@
-//! What making a dataset ready will take, known before anything big is read.
+//! The cost of preparing a dataset, known before a large file is read.
 
 use std::fmt;
 use std::fs;
@@ -152,8 +152,8 @@ impl Preparation {
         &self.log
     }
 
-    /// Opens the dataset, converting it first where it is not ready or is damaged; the disk
-    /// is asked before anything is written. `progress` is told bytes done and bytes to do.
+    /// Opens the dataset, converting it first if it is not ready or is damaged, after a check of
+    /// the free disk space. `progress` receives the bytes done and the bytes to do.
     ///
     /// # Errors
     /// When the disk is too small, a source file is damaged, writing fails, or it is stopped.
@@ -188,7 +188,7 @@ impl Preparation {
     /// Refuses what the disk cannot hold.
     ///
     /// # Errors
-    /// [`DataError::DiskFull`], or the disk cannot be asked.
+    /// [`DataError::DiskFull`], or the free disk space cannot be read.
     pub fn check_disk(&self) -> Result<(), DataError> {
         let Some((folder, free)) = free_near(&self.store)? else { return Ok(()) };
         let needed = self.disk_bytes + SPARE;
@@ -228,7 +228,7 @@ fn fingerprint(log: &ReplayLog, manifest: &StoreManifest) -> Result<String, Data
         }
         hash.update(file.add_count.to_le_bytes());
     }
-    // What is drawn is in the hash of the selection, whichever seed drew it.
+    // The hash of the selection includes the drawn slots, whichever seed drew them.
     let StoreManifest { format, game, run, origin, n_actions, selection_hash, .. } = manifest;
     let facts = serde_json::json!([format, game, run, origin, n_actions, selection_hash]);
     hash.update(facts.to_string());

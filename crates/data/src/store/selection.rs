@@ -25,7 +25,7 @@ pub enum Selection {
     /// its first 100,000 slots only. The three padding slots of each episode are kept as
     /// rows, as the reference does.
     ///
-    /// Differences from the reference, none of which moves what is learnt:
+    /// Differences from the reference; they do not change the training result:
     /// - files are drawn by this project's generator, not NumPy's;
     /// - a visit that reaches the end of a file's reach is dropped *with* its episode ends
     ///   (the reference keeps the ends, so its episode table would be wrong);
@@ -49,7 +49,7 @@ pub enum Selection {
     },
     /// Whole finished episodes of all files, drawn without replacement until `num_steps`
     /// transitions are reached, kept in the log's order; all of them in a smaller log.
-    /// Padding is no row. Cut episodes are left out: their returns-to-go are unknown.
+    /// Padding is not stored as rows. Cut episodes are left out: their returns-to-go are unknown.
     Uniform {
         /// Transitions to collect at least.
         num_steps: usize,
@@ -111,7 +111,7 @@ impl fmt::Display for Selection {
 /// One chosen episode: `rows.len()` consecutive rows of the new dataset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectedEpisode {
-    /// Where its rows are stored, in order.
+    /// The places of its rows, in order.
     pub slots: Vec<SlotRange>,
     /// Its rows in the new dataset.
     pub rows: Range<usize>,
@@ -130,7 +130,7 @@ pub struct Selected {
     pub padding_rows: bool,
     /// Padding slots outside the rows, whose frames must be zero.
     pub padding_checks: Vec<SlotRange>,
-    /// SHA-256 of which slots were chosen for which rows.
+    /// SHA-256 of the slots that were chosen for the rows.
     pub hash: String,
 }
 

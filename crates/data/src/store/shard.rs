@@ -1,6 +1,6 @@
 //! One shard of a log: inflated, hashed and written to its rows.
 //!
-//! What is resident ([`memory_bytes`]) is, for each shard in flight, at most [`CHUNKS`] chunks of
+//! Resident memory ([`memory_bytes`]) is, for each shard in flight, at most [`CHUNKS`] chunks of
 //! [`FRAMES_PER_WRITE`] frames, the inflater's window, and its small columns.
 
 use std::fs;
@@ -28,7 +28,7 @@ const FRAMES_PER_WRITE: usize = 64;
 /// Chunks of `FRAMES_PER_WRITE` frames a shard, where two threads work on it: one being
 /// inflated, one being written, two between, for the threads' different rates.
 const CHUNKS: usize = 4;
-/// Bytes of a shard in flight beside chunks and columns: zlib's window, read buffers, stacks.
+/// Bytes of a shard in flight besides chunks and columns: zlib's window, read buffers, stacks.
 const SHARD_OVERHEAD: usize = 1_000_000;
 
 /// Bytes a conversion holds at most with `threads` threads, for `files` files of `slots` slots
@@ -66,7 +66,7 @@ pub(super) fn pieces_of(selected: &Selected, file: usize) -> Vec<Piece> {
 
 /// Frames of consecutive slots, inflated.
 struct Chunk {
-    /// `[FRAMES_PER_WRITE, 84, 84]`, of which the first `n` frames count.
+    /// `[FRAMES_PER_WRITE, 84, 84]`; the first `n` frames count.
     frames: Vec<u8>,
     n: usize,
     slot: usize,
@@ -74,7 +74,7 @@ struct Chunk {
     row: Option<usize>,
 }
 
-/// What one shard contributed.
+/// The contribution of one shard.
 pub(super) struct Shard {
     pub(super) rows: RowHashes,
     pub(super) sources: Vec<Source>,
@@ -131,7 +131,7 @@ impl ShardWriter<'_> {
                 let placing = scope.spawn(move || -> Result<(), DataError> {
                     for chunk in arriving {
                         self.place(file, columns, &chunk, rows)?;
-                        // Nobody takes it once everything is inflated.
+                        // The receiver is gone once everything is inflated.
                         let _ = give_back.send(chunk.frames);
                     }
                     Ok(())
@@ -142,7 +142,7 @@ impl ShardWriter<'_> {
                 drop(send);
                 (inflated, placing.join())
             });
-            // Where placing failed, inflating could not go on: that error is the cause.
+            // If placing failed, inflating could not continue: that error is the cause.
             placed.map_err(|_| stopped())??;
             inflated?
         } else {
