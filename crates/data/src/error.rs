@@ -28,8 +28,8 @@ pub enum DataError {
     },
     /// A dataset with an unfinished download.
     #[error(
-        "{}: its download is not finished; give the same download command again, or delete \
-         the .partial files beside it to do without",
+        "{}: its download is not finished; run the same download command again, or delete \
+         the .partial files next to it to use the rest",
         path.display()
     )]
     Unfinished {
@@ -132,7 +132,7 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
     },
-    /// A value no log can hold.
+    /// A value that a log cannot hold.
     #[error("{}: slot {slot} holds {what}; the file is damaged or of another kind", path.display())]
     Value {
         /// The file.
@@ -176,7 +176,7 @@ pub enum DataError {
         /// The defect.
         reason: String,
     },
-    /// A recording in a form that is not read, and the way out.
+    /// A recording in a form that is not supported, with advice.
     #[error("{}: {what} is not read: {way_out}", path.display())]
     Unread {
         /// The file or folder.
@@ -196,7 +196,7 @@ pub enum DataError {
     },
     /// A finished file that cannot be renamed to its final name.
     #[error(
-        "{}: cannot be given its name ({source}); what was to be there is whole under the name {}: \
+        "{}: cannot be given its name ({source}); the complete file is {}: \
          rename it",
         path.display(), kept.display()
     )]
@@ -220,9 +220,9 @@ pub enum DataError {
     },
     /// A D4RL file of a version that does not say where a step limit ended an episode.
     #[error(
-        "{}: has no `timeouts`: without it the episodes that a step limit ended cannot be told \
-         apart; D4RL's files have it from version 2 on (…-v2.hdf5); to a file of your own add it, \
-         zeros alone where no limit ended one",
+        "{}: has no `timeouts`: without it, episodes that a step limit ended run \
+         into one another. Use version 2 or later of a D4RL file (…-v2.hdf5); add `timeouts` to a \
+         file of your own, all zeros if no step limit ended an episode",
         path.display()
     )]
     NoTimeouts {
@@ -306,7 +306,7 @@ pub enum DataError {
         /// Bytes in the file.
         stored: u64,
     },
-    /// A value in an HDF5 file that no log can hold.
+    /// A value in an HDF5 file that a log cannot hold.
     #[error("{}: `{dataset}` holds in row {row} {what}", path.display())]
     DatasetValue {
         /// The file.
@@ -320,7 +320,7 @@ pub enum DataError {
     },
     /// A Minari file that says it has another number of episodes.
     #[error(
-        "{}: it says total_episodes is {total}, and has {found}; fetch or copy it again",
+        "{}: expected {total} episodes from its total_episodes, got {found}; fetch or copy it again",
         path.display()
     )]
     MissingEpisodes {
@@ -354,7 +354,7 @@ pub enum DataError {
         free: u64,
     },
     /// A converted store that is damaged or of another version.
-    #[error("{}: not a usable frame store, {reason}; delete it and it is made again", path.display())]
+    #[error("{}: not a usable frame store, {reason}; delete it, and the program makes it again", path.display())]
     Store {
         /// The file.
         path: PathBuf,
@@ -374,14 +374,14 @@ pub enum DataError {
     UnknownName {
         /// The kind of name: `dataset`.
         what: &'static str,
-        /// As asked.
+        /// The requested name.
         name: String,
         /// The known name that was most likely meant, if any is like it.
         nearest: Option<String>,
         /// All known names.
         known: String,
     },
-    /// Batches asked of a dataset that cannot give them.
+    /// Requested batches that a dataset cannot provide.
     #[error("{reason}")]
     Sampling {
         /// Why not.
@@ -393,7 +393,7 @@ pub enum DataError {
     /// The thread that assembles batches died.
     #[error("the thread that assembles batches stopped: {reason}")]
     Loader {
-        /// Its last words.
+        /// The panic message.
         reason: String,
     },
 }

@@ -333,7 +333,7 @@ fn check_last(log: &Columns, last: &ObservationColumn) -> Result<(), DataError> 
             ObservationColumn::Frames { shape, .. },
             ObservationColumn::Frames { shape: here, pixels, .. },
         ) if shape == here && pixels.len() == wanted => None,
-        _ => Some("its episodes' last observations are not those of its episodes"),
+        _ => Some("its last observations do not belong to its episodes"),
     };
     match reason {
         None => Ok(()),
@@ -359,7 +359,7 @@ pub fn write_frames(
     else {
         return Err(DataError::NoLog {
             path: log.path().to_path_buf(),
-            reason: "it is no log of frames".into(),
+            reason: "it is not a log of frames".into(),
         });
     };
     let mut writer = MinariWriter::create(to, about)?;

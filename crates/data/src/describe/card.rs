@@ -202,7 +202,7 @@ impl DatasetCard {
         match paths.find(|path| !is_plain(path)) {
             None => Ok(card),
             Some(odd) => Err(wrong(format!(
-                "`{}` is no path of plain names below this folder",
+                "expected a path of plain names below this folder, got `{}`",
                 odd.display()
             ))),
         }

@@ -83,7 +83,7 @@ fn check(
     Err(DataError::Inconsistent {
         path: path.to_path_buf(),
         reason: format!(
-            "its observations {} and its actions {}, but those of {title} {} and {}: {way_out}",
+            "its observations {} and its actions {}, but in {title} they {} and {}: {way_out}",
             shown(seen),
             chosen(is_list, n),
             shown(observations),

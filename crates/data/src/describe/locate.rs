@@ -38,10 +38,10 @@ pub struct Located {
 impl fmt::Display for Located {
     /// One sentence that says which data this is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, told) = (self.path.display(), &self.told);
+        let (path, name) = (self.path.display(), &self.told);
         match self.origin.kind {
-            Kind::Published => write!(f, "data: {told} in {path}"),
-            Kind::Starter => write!(f, "data: the starter set in {path} ({told})"),
+            Kind::Published => write!(f, "data: {name} in {path}"),
+            Kind::Starter => write!(f, "data: the starter set in {path} ({name})"),
             Kind::Other if self.origin.recording.is_some() => {
                 write!(f, "data: {path} (it says how it was recorded)")
             }
@@ -233,7 +233,7 @@ fn at(path: &Path, task: &Task, dataset: &str, datasets: &Path) -> Result<Locate
     let (reader, place) = found?;
     check_run(&path, task, dataset)?;
     let cards = match DatasetCard::load_all(datasets) {
-        // Outside the project's folder there are no descriptions, which is not an error here.
+        // Outside the project's folder no description exists, which is not an error here.
         Err(DataError::Missing { path, .. }) if path == datasets => Vec::new(),
         read => read?,
     };

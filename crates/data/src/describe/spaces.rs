@@ -158,7 +158,7 @@ impl Raw {
         let wholes = |key: &str, numbers: Option<Nested>| {
             let numbers = numbers.ok_or_else(|| lacks(key))?;
             numbers.wholes().ok_or_else(|| {
-                format!("a {name} space whose `{key}` is no whole number of 64 bits")
+                format!("a {name} space whose `{key}` is not a whole number of 64 bits")
             })
         };
         let sizes = |key: &str, numbers: Option<Nested>| {
@@ -277,7 +277,7 @@ mod tests {
             (r#"{"type": "Box", "dtype": "f", "shape": [1], "low": ["a"]}"#, "expected numbers"),
             (r#"{"type": "Discrete"}"#, "without `n`"),
             (r#"{"type": "Discrete", "n": 0}"#, "of none"),
-            (r#"{"type": "Discrete", "n": 18446744073709551615}"#, "`n` is no whole number"),
+            (r#"{"type": "Discrete", "n": 18446744073709551615}"#, "`n` is not a whole number"),
             (r#"{"type": "MultiDiscrete", "nvec": [2, 2], "start": [0]}"#, "start of each"),
             (r#"{"type": "MultiBinary", "n": [4294967296, 4294967296]}"#, "beyond reason"),
             (r#"{"type": "Dict"}"#, "without `subspaces`"),

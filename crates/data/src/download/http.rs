@@ -185,7 +185,7 @@ impl Client {
         };
         let uri = self.allowed(first, &to)?;
         if scheme == "https" && uri.scheme_str() != Some("https") {
-            let reason = "an encrypted address sends on to it, and it is not encrypted".into();
+            let reason = "an encrypted address redirects to it, and it is not encrypted".into();
             return Err(DownloadError::Address { url: to, reason });
         }
         Ok(uri)

@@ -89,7 +89,7 @@ impl MinariId {
         let ((repository, folder), address) = (self.repository(), hub.trim_end_matches('/'));
         let odd = |reason: String| DownloadError::Address { url: self.list(hub), reason };
         let entries: Vec<Entry> = serde_json::from_str(text)
-            .map_err(|why| odd(format!("what it answers is no list of files ({why})")))?;
+            .map_err(|why| odd(format!("its answer is not a list of files ({why})")))?;
         let data = format!("{folder}/data/");
         let of_data = |entry: &Entry| entry.r#type == "file" && entry.path.starts_with(&data);
         let mut files = Vec::new();
@@ -101,7 +101,7 @@ impl MinariId {
             let is_hash =
                 |hash: &String| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit());
             if !sha256.as_ref().is_none_or(is_hash) {
-                return Err(odd(format!("the SHA-256 of {} is none", entry.path)));
+                return Err(odd(format!("the SHA-256 of {} is not valid", entry.path)));
             }
             let url = format!("{address}/{PUBLISHER}/{repository}/resolve/main/{}", entry.path);
             let path = Path::new(repository).join(&entry.path);

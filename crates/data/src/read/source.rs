@@ -499,7 +499,7 @@ pub(crate) fn acted(
     let rows = shape.first().copied().unwrap_or(0);
     match space {
         Some(Space::Other(space)) => {
-            let way_out = "record a list of actions or numbers".into();
+            let way_out = "record discrete or continuous actions".into();
             Err(unread(source, format!("`{name}`, a {space} space,"), way_out))
         }
         Some(Space::Discrete { n, start }) => {
@@ -509,7 +509,7 @@ pub(crate) fn acted(
             let n = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
             let Some(n) = n.filter(|&n| n <= MOST_COMBINATIONS) else {
                 let what = format!("`{name}`, {} numbers with too many combinations,", sizes.len());
-                let way_out = format!("at most {MOST_COMBINATIONS} are taken as a list of actions");
+                let way_out = format!("at most {MOST_COMBINATIONS} are read as discrete actions");
                 return Err(unread(source, what, way_out));
             };
             chosen(source, name, rows, sizes, starts).map(|values| listed(n, values))
@@ -520,7 +520,7 @@ pub(crate) fn acted(
         }
         Some(Space::MultiBinary { n }) => {
             let what = format!("`{name}`, {n} bits with too many combinations,");
-            let way_out = format!("at most {MOST_COMBINATIONS} are taken as a list of actions");
+            let way_out = format!("at most {MOST_COMBINATIONS} are read as discrete actions");
             Err(unread(source, what, way_out))
         }
         Some(Space::Dict(_) | Space::Tuple(_) | Space::Box { .. }) | None => {
@@ -536,7 +536,7 @@ pub(crate) fn acted(
             let is_one = matches!(space, Some(Space::Box { shape, .. }) if shape.is_empty());
             let width: usize = shape.iter().skip(1).product();
             if (shape.len() < 2 && !(is_one && shape.len() == 1)) || width == 0 {
-                let expected = "[rows, width], or [rows] of whole numbers for a list of actions";
+                let expected = "[rows, width], or [rows] of whole numbers for discrete actions";
                 return Err(wrong_shape(source, name, &shape, expected));
             }
             Ok(ActionColumn::Continuous { width, values: source.reals(name)? })

@@ -86,7 +86,7 @@ impl Archive {
             let (bytes, stored) = (file.size(), file.compressed_size());
             let most = if deflated { stored.saturating_mul(MOST_INFLATED) } else { stored };
             left = left.checked_sub(stored).filter(|_| bytes <= most).ok_or_else(|| {
-                wrong(path, format!("{name} claims {bytes} bytes, of which {stored} are stored"))
+                wrong(path, format!("{name} claims {bytes} bytes where {stored} are stored"))
             })?;
             let offset = file.data_start().unwrap_or(size);
             entries.push(Entry { name, bytes, stored, offset, deflated, crc: file.crc32() });

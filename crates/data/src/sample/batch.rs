@@ -140,7 +140,7 @@ impl Batch {
         let scale = options.return_scale;
         if !(scale > 0.0 && scale.is_finite()) {
             return Err(DataError::Sampling {
-                reason: format!("the return scale is {scale}, and must be above 0"),
+                reason: format!("expected a return scale above 0, got {scale}"),
             });
         }
         let context = sampler.context_length();

@@ -37,7 +37,7 @@ impl Split {
             Err(DataError::Sampling { reason })
         };
         if !(0.0..1.0).contains(&share) {
-            return refuse("is no share of the episodes: it must lie in [0, 1)".into());
+            return refuse("is not a fraction of the episodes: use a number in [0, 1)".into());
         }
         let n_held_out = (share * n_episodes as f64).round() as usize;
         if share > 0.0 && n_held_out == 0 {

@@ -181,7 +181,9 @@ impl FrameStore {
             return Err(store.damaged(CUT_SHORT));
         }
         verify().map_err(|error| match error {
-            DataError::Store { .. } => store.damaged("somebody changed it while it was in use"),
+            DataError::Store { .. } => {
+                store.damaged("another program changed it while it was in use")
+            }
             error => error,
         })
     }

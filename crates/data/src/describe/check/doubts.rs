@@ -272,7 +272,7 @@ impl Doubts {
             if let Some(found) = number.wrapped() {
                 findings.tell("wrapped-angle", OBSERVED, format!("number {place}: {found}"));
             } else if let Some(found) = number.restarted() {
-                let found = format!("number {place}, which counts up, begins anew in {found}");
+                let found = format!("number {place}, which counts up, restarts in {found}");
                 findings.tell("unflagged-restart", OBSERVED, found);
             }
         }

@@ -448,7 +448,7 @@ impl Numbers {
         for sums in [&mut self.finished, &mut self.others] {
             sums.resize(rows.width, Sums::default());
         }
-        // Without flags there are no episodes, which is reported already.
+        // Without flags episodes do not end, which is reported already.
         let all = [Episode {
             start: 0,
             length: rows.values.len() / rows.width.max(1),
