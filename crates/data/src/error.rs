@@ -1,4 +1,4 @@
-//! [`DataError`]: everything that can be wrong with a dataset on disk.
+//! [`DataError`]: all errors of a dataset on disk.
 //!
 //! Each message is one sentence that names the file and says what to do.
 
@@ -23,7 +23,7 @@ pub enum DataError {
     /// A name that is not a valid id of Minari's hub.
     #[error("{name} is not a Minari dataset id: write it as minari:mujoco/hopper/medium-v0")]
     MinariId {
-        /// As given.
+        /// The given name.
         name: String,
     },
     /// A dataset with an unfinished download.
@@ -33,7 +33,7 @@ pub enum DataError {
         path.display()
     )]
     Unfinished {
-        /// The first file that is not whole.
+        /// The first incomplete file.
         path: PathBuf,
     },
     /// The operating system refused.
@@ -43,7 +43,7 @@ pub enum DataError {
         path: PathBuf,
         /// The attempted operation, as a verb.
         doing: &'static str,
-        /// The reason given.
+        /// The reason.
         source: io::Error,
     },
     /// A folder that holds no recording, or more than one.
@@ -205,7 +205,7 @@ pub enum DataError {
         path: PathBuf,
         /// The name it has.
         kept: PathBuf,
-        /// The reason given.
+        /// The reason.
         source: io::Error,
     },
     /// The HDF5 library cannot read a file or an array in it.
@@ -285,7 +285,7 @@ pub enum DataError {
         got: usize,
         /// The rows it should have.
         expected: usize,
-        /// The array that says so.
+        /// The array that sets this number.
         other: String,
         /// Advice to the user.
         way_out: String,
@@ -318,7 +318,7 @@ pub enum DataError {
         /// The value, and what was expected.
         what: String,
     },
-    /// A Minari file that says it has another number of episodes.
+    /// A Minari file with another number of episodes than its `total_episodes`.
     #[error(
         "{}: expected {total} episodes from its total_episodes, got {found}; fetch or copy it again",
         path.display()
@@ -326,7 +326,7 @@ pub enum DataError {
     MissingEpisodes {
         /// The file.
         path: PathBuf,
-        /// Episodes, as it says.
+        /// `total_episodes` of the file.
         total: i64,
         /// Episodes that are there.
         found: usize,

@@ -39,9 +39,9 @@ const HELD: usize = 64 << 20;
 pub struct About<'a> {
     /// The task.
     pub task: &'a Task,
-    /// How it was simulated, where that is known.
+    /// How it was simulated, if known.
     pub simulation: Option<&'a Simulation>,
-    /// Gymnasium's `EnvSpec` as JSON, where there is one.
+    /// Gymnasium's `EnvSpec` as JSON, if any.
     pub env_spec: Option<String>,
     /// Who acted, in a few words.
     pub algorithm: String,
@@ -258,7 +258,7 @@ impl Drop for MinariWriter<'_> {
 }
 
 /// Writes all episodes of a recording in memory. `last` is where the last action of each episode
-/// led, `[episodes]`; where that is not known, the last observation stands there again.
+/// led, `[episodes]`; if unknown, the last observation stands there again.
 ///
 /// # Errors
 /// As [`MinariWriter`], [`DataError::Inconsistent`] if `last` does not fit this recording, and

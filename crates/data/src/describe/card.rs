@@ -44,7 +44,7 @@ pub struct DatasetCard {
     pub made: String,
     /// File with the SHA-256 sums of its files, relative to `datasets/`.
     pub checksums: Option<String>,
-    /// How many of everything, where it is known: of the recording `<task>_<dataset>`, or of
+    /// How many of everything, if known: of the recording `<task>_<dataset>`, or of
     /// `each`.
     #[serde(default)]
     pub counts: BTreeMap<String, CardCounts>,
@@ -79,7 +79,7 @@ pub struct Download {
     pub address: String,
     /// Allowed hosts, also as targets of redirects; `host`, or `host:port`.
     pub hosts: Vec<String>,
-    /// Sizes and hashes of files, where they are public; by the file's path.
+    /// Sizes and hashes of files, if public; by the file's path.
     #[serde(default)]
     pub files: BTreeMap<String, Published>,
 }
@@ -114,7 +114,7 @@ impl DatasetCard {
         fill(&self.told, task, &dataset.replace('_', "-"))
     }
 
-    /// How the files of `task` are named, where this description has them.
+    /// How the files of `task` are named, if this description lists them.
     pub fn name_of<'a>(&'a self, task: &'a Task) -> Option<&'a str> {
         let mut names = self.tasks.iter().map(String::as_str);
         match (self.suite == task.suite, self.tasks.is_empty()) {
@@ -168,7 +168,7 @@ impl DatasetCard {
         tasks.iter().flat_map(datasets).collect()
     }
 
-    /// How many there are of everything in one recording, where it is known.
+    /// How many there are of everything in one recording, if known.
     pub fn counts_of(&self, recording: Option<&Named>) -> Option<&CardCounts> {
         let own = |Named { task, dataset }: &Named| self.counts.get(&format!("{task}_{dataset}"));
         recording.and_then(own).or_else(|| self.counts.get("each"))

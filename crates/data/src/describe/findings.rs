@@ -1,4 +1,4 @@
-//! [`Findings`]: what is wrong with a recording, collected while it is looked at.
+//! [`Findings`]: the defects of a recording, collected during its inspection.
 
 mod refused;
 
@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of reported findings of one code; further ones are only counted.
 const MAX_OF_A_CODE: usize = 20;
 
-/// How bad a finding is; the worse, the greater.
+/// The severity of a finding; a worse one is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Worth knowing; you do not need to act.
     Note,
-    /// It can be read, and is not as it should be.
+    /// The recording can be read, but differs from what is expected.
     Warning,
-    /// It cannot be read, or training would learn something else than what was recorded.
+    /// It cannot be read, or training would learn something that was not recorded.
     Error,
 }
 
@@ -51,21 +51,21 @@ struct Rule {
     /// The expected state, with `{}` for a detail of the recording.
     expected: String,
     advice: String,
-    /// Whether it is about what numbers mean.
+    /// Whether it is about the meaning of numbers.
     #[serde(default)]
     doubt: bool,
 }
 
-/// One thing that was found.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// A few words joined by hyphens, the same in every version.
     pub code: &'static str,
-    /// Name of the file, or of the folder where it is about all files.
+    /// Name of the file, or of the folder if the finding is about all files.
     pub file: String,
-    /// The array in the file, where it is about one of several.
+    /// The array in the file, if the finding is about one of several.
     pub dataset: Option<String>,
     /// The expected state.
     pub expected: String,
@@ -78,7 +78,7 @@ pub struct Finding {
 }
 
 impl fmt::Display for Finding {
-    /// One sentence, without what to do.
+    /// One sentence, without the advice.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(dataset) = &self.dataset {
             write!(f, "{dataset}: ")?;
@@ -132,14 +132,14 @@ impl Findings<'_> {
         self.add((rule.severity, rule.doubt), code, dataset, says);
     }
 
-    /// As [`Findings::tell`], where `tally` counted any `what`.
+    /// As [`Findings::tell`], if `tally` counted any `what`.
     pub(crate) fn tally(&mut self, name: &'static str, dataset: &str, tally: &Tally, what: &str) {
         if let Some(found) = tally.told(what) {
             self.tell(name, dataset, found);
         }
     }
 
-    /// As [`Findings::tell_of`], of the whole file, where a tally counted any.
+    /// As [`Findings::tell_of`], of the whole file, if a tally counted any.
     pub(crate) fn tally_of(
         &mut self,
         name: &'static str,
@@ -194,7 +194,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Compares a count with the description's, where that has it.
+    /// Compares a count with the description's, if the description has it.
     pub fn compare(&mut self, code: &'static str, what: &str, expected: Option<u64>, found: u64) {
         if let Some(expected) = expected.filter(|&expected| expected != found) {
             self.tell_of(code, "", format!("{expected} {what}"), found.to_string());
@@ -202,7 +202,7 @@ impl Findings<'_> {
     }
 }
 
-/// How often something was seen, and where first.
+/// A count and the place of its first occurrence.
 #[derive(Clone, Default)]
 pub(crate) struct Tally {
     pub count: u64,
@@ -218,7 +218,7 @@ impl Tally {
         self.count += 1;
     }
 
-    /// `3 steps, the first in row 7`, where there is one.
+    /// `3 steps, the first in row 7`, if any.
     pub fn told(&self, what: &str) -> Option<String> {
         (self.count > 0).then(|| format!("{} {what}, the first in {}", self.count, self.first))
     }

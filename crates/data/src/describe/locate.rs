@@ -25,7 +25,7 @@ use crate::recorded_task::RecordedTask;
 pub struct Located {
     /// The file or folder, for [`crate::read::open`].
     pub path: PathBuf,
-    /// The task, where a description or the folder says it.
+    /// The task, if a description or the folder identifies it.
     pub task: Option<String>,
     /// Which recording of the task; for data that no description knows, the file's own name.
     pub dataset: String,
@@ -50,7 +50,7 @@ impl fmt::Display for Located {
     }
 }
 
-/// Finds the recording `dataset` of `task`: in `path` where it is given, else where a
+/// Finds the recording `dataset` of `task`: in `path` if it is set, else where a
 /// description in the folder `datasets` says, published before starter. `path` is a file or a
 /// folder of any format, or a folder with a file named for the task and the dataset. A dataset
 /// named `minari:…` is where Minari keeps it.
@@ -195,7 +195,7 @@ pub fn starter(name: &str, datasets: &Path) -> Result<(PathBuf, String), DataErr
     })
 }
 
-/// The description in the folder `datasets` of the recording at `path`, where there is one.
+/// The description in the folder `datasets` of the recording at `path`, if any.
 ///
 /// # Errors
 /// If the descriptions cannot be read, or `path` is not a recording.

@@ -28,7 +28,7 @@ pub struct MinariId(String);
 pub struct RecordedEnv {
     /// Its id in Gymnasium, such as `Hopper-v5`.
     pub id: String,
-    /// Its longest episode, where it has a limit.
+    /// Its longest episode, if it has a limit.
     pub max_episode_steps: Option<u32>,
     /// Keyword arguments it was made with.
     #[serde(default)]

@@ -33,11 +33,11 @@ impl fmt::Display for Kind {
 pub struct Origin {
     /// The origin.
     pub kind: Kind,
-    /// Name of the dataset's description, where there is one.
+    /// Name of the dataset's description, if any.
     pub dataset: Option<String>,
-    /// How the simulator was run, where it is known.
+    /// How the simulator was run, if known.
     pub recording: Option<Simulation>,
-    /// Actions there are to choose from, where that is known.
+    /// Number of discrete actions, if known.
     pub n_actions: Option<usize>,
 }
 

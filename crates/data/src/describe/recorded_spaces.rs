@@ -11,7 +11,7 @@ use crate::read::reader_as;
 use crate::recording::Recording;
 use crate::spaces::Space;
 
-/// The most actions of a list: a recording has two bytes for each.
+/// Maximum number of discrete actions: a recording has two bytes for each.
 const MOST_ACTIONS: usize = u16::MAX as usize;
 
 /// The spaces of a recording's task, as far as the recording shows them.

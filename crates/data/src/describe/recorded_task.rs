@@ -1,4 +1,4 @@
-//! [`RecordedTask`]: the task of a recording, as the recording itself says it.
+//! [`RecordedTask`]: the task of a recording, as the recording itself describes it.
 
 use std::path::Path;
 

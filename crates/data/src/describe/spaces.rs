@@ -16,9 +16,9 @@ pub enum Space {
         dtype: String,
         /// Shape of one observation or action.
         shape: Vec<usize>,
-        /// The smallest value of each number; empty where that is not said.
+        /// The smallest value of each number; empty if not set.
         low: Vec<f32>,
-        /// The largest value of each number; empty where that is not said.
+        /// The largest value of each number; empty if not set.
         high: Vec<f32>,
     },
     /// A whole number from `start` on.

@@ -1,4 +1,4 @@
-//! [`DownloadError`]: everything that can be wrong with a download.
+//! [`DownloadError`]: all errors of a download.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub enum DownloadError {
     /// A name that leads out of the destination folder.
     #[error("refused the file name `{name}`: expected a plain name inside the folder")]
     Name {
-        /// As given.
+        /// The given name.
         name: String,
     },
     /// An address that cannot be used for a request.
@@ -151,7 +151,7 @@ pub enum DownloadError {
         path: PathBuf,
         /// Its size.
         got: u64,
-        /// As the description or the server says.
+        /// The size in the description or from the server.
         expected: u64,
         /// Advice to the user.
         hint: &'static str,
@@ -199,7 +199,7 @@ pub enum DownloadError {
         path: PathBuf,
         /// The attempted operation, as a verb.
         doing: &'static str,
-        /// The reason given.
+        /// The reason.
         source: io::Error,
     },
     /// The free disk space could not be read.

@@ -72,7 +72,7 @@ impl<'a> Patience<'a> {
 /// The outcome of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fetched {
-    /// It is whole.
+    /// It is complete.
     Whole,
     /// The server does not have it, and it is not needed.
     NotThere,
@@ -83,7 +83,7 @@ pub(super) enum Fetched {
 /// Reports the number of new bytes (below 0: dropped bytes) and returns whether to continue.
 pub(super) type Tell<'a> = &'a dyn Fn(i64) -> bool;
 
-/// Fetches `file` into `partial` and gives it its name when it is whole.
+/// Fetches `file` into `partial` and gives it its name when it is complete.
 ///
 /// # Errors
 /// If it is not available, or differs from its description. The fetched bytes stay for the next

@@ -1,4 +1,4 @@
-//! Requests for a part of a file, to allowed hosts alone.
+//! HTTP requests for a part of a file, to allowed hosts only.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use ureq::{Agent, Body, Error, Proxy};
 use crate::download::proxy::{Proxies, Through};
 use crate::download::{DownloadError, DownloadOptions, trust};
 
-/// In which Google's object storage says hashes of the whole file: `crc32c=…`, `md5=…`.
+/// The header with hashes of the whole file in Google's object storage: `crc32c=…`, `md5=…`.
 const GOOGLE_HASH: &str = "x-goog-hash";
 
-/// How often a request may be sent on.
+/// Maximum number of redirects of a request.
 const MAX_REDIRECTS: usize = 5;
 
-/// Asks the allowed hosts.
+/// The HTTP client of the allowed hosts.
 pub(super) struct Client {
     direct: Agent,
     /// One for each proxy.
@@ -33,14 +33,14 @@ pub(super) enum Answer {
     Part(Part),
     /// The requested part begins at or after the file's end.
     BeyondEnd {
-        /// Size of the whole file, where the server says it.
+        /// Size of the whole file, if the server sends it.
         total: Option<u64>,
     },
-    /// Nothing now, and perhaps later.
+    /// A temporary failure.
     Later {
         /// The failure.
         reason: String,
-        /// How long the server asks to wait.
+        /// The wait that the server requires.
         wait: Option<Duration>,
     },
 }
@@ -49,15 +49,15 @@ pub(super) enum Answer {
 pub(super) struct Part {
     /// Which byte comes first.
     pub start: u64,
-    /// The byte after the last, where the server says it.
+    /// The byte after the last, if the server sends it.
     pub end: Option<u64>,
-    /// Size of the whole file, where the server says it.
+    /// Size of the whole file, if the server sends it.
     pub total: Option<u64>,
     /// Whether a broken connection can be distinguished from the end of the answer.
     pub ends_visibly: bool,
     /// The identifier of this version of the file, if the server sends one.
     pub tag: Option<String>,
-    /// CRC-32C of the whole file, where the server says it.
+    /// CRC-32C of the whole file, if the server sends it.
     pub crc32c: Option<u32>,
     /// The bytes; none if only the size was requested.
     pub body: Box<Body>,
@@ -72,7 +72,7 @@ impl Client {
         let agent = |proxy: Option<Proxy>| -> Agent {
             let agent = Agent::config_builder()
                 .http_status_as_error(false)
-                // Followed here, where the host can be looked at.
+                // Redirects are followed here, where the host can be checked.
                 .max_redirects(0)
                 .timeout_connect(Some(options.silence))
                 .timeout_recv_response(Some(options.silence))
@@ -89,7 +89,7 @@ impl Client {
         Ok(Self { direct: agent(None), through, hosts: hosts.to_vec() })
     }
 
-    /// Asks how large a file is.
+    /// Requests the size of a file.
     ///
     /// # Errors
     /// As [`Client::get`].
@@ -261,7 +261,7 @@ fn header(response: &Response<Body>, name: HeaderName) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(ToOwned::to_owned)
 }
 
-/// The checksum that `crc32c=n03x6A==` says: base64 of its four bytes, the highest first.
+/// The checksum in `crc32c=n03x6A==`: base64 of its four bytes, the highest first.
 fn crc32c(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("crc32c=")?.strip_suffix("==")?;
     if digits.len() != 6 {

@@ -20,7 +20,7 @@ const PUBLISHER: &str = "datasets/farama-minari";
 /// Hosts to which the Hugging Face hub redirects for files; a mirror redirects to them too.
 const CONTENT_HOSTS: [&str; 2] = [".huggingface.co", ".hf.co"];
 
-/// The most bytes of a list that are read; three files have a thousand.
+/// Maximum number of bytes of a list; three files have a thousand.
 const MAX_LIST: u64 = 4 << 20;
 
 /// The file that the reader needs. A dataset without it is in another format.

@@ -23,7 +23,7 @@ const ENDING: &str = ".partial";
 pub(super) struct Version {
     /// The server's `ETag`, else its `Last-Modified`.
     pub tag: String,
-    /// The whole file's size, where the server says it.
+    /// The whole file's size, if the server sends it.
     pub total: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ impl Version {
         self.tag == other.tag && sizes.is_none_or(|(one, another)| one == another)
     }
 
-    /// Reads what [`Version`]'s `Display` wrote: the tag's line and, where it is known, the size's.
+    /// Reads what [`Version`]'s `Display` wrote: the tag's line and, if known, the size's.
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let tag = lines.next()?;
@@ -110,7 +110,7 @@ impl Partial {
         &self.whole
     }
 
-    /// The version of the remote file that this is of, where it is known.
+    /// The version of the remote file that this is of, if known.
     pub fn version(&self) -> Option<Version> {
         Version::parse(&fs::read_to_string(tag_of(&self.whole)).ok()?)
     }

@@ -37,7 +37,7 @@ pub enum Presence {
 pub struct PlannedFile {
     /// Which it is.
     pub remote: RemoteFile,
-    /// Its size, as the description or else the server says.
+    /// Its size in the description, or else from the server.
     pub bytes: Option<u64>,
     /// How much of it is there.
     pub presence: Presence,

@@ -17,9 +17,9 @@ pub struct RemoteFile {
     pub url: String,
     /// Its place below the folder that is written to.
     pub path: PathBuf,
-    /// Its size, where it is public.
+    /// Its size, if public.
     pub bytes: Option<u64>,
-    /// Its SHA-256 in hexadecimal, where it is public.
+    /// Its SHA-256 in hexadecimal, if public.
     pub sha256: Option<String>,
     /// Whether the file may be missing on the server.
     pub optional: bool,

@@ -47,7 +47,7 @@ pub(super) fn hint(why: &str) -> String {
     )
 }
 
-/// The variable that is set, and what it says.
+/// The variable that is set, and its value.
 fn named() -> Option<(&'static str, OsString)> {
     VARIABLES.into_iter().find_map(|name| Some((name, env::var_os(name)?)))
 }

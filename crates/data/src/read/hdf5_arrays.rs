@@ -40,7 +40,7 @@ pub(crate) struct Arrays {
 pub(crate) struct Form {
     /// Numbers of an observation.
     observed: usize,
-    /// Numbers of an action; `None` where it is one of a list.
+    /// Numbers of an action; `None` if actions are discrete.
     acted: Option<usize>,
     /// Whether observations are pictures.
     pictures: bool,

@@ -1,7 +1,7 @@
 //! [`Hdf5File`]: arrays of an HDF5 file, read as what they are expected to be.
 //!
-//! `hdf5-pure` reads the file, without C. Whatever the file says about an array is compared with
-//! its size before memory is taken for it, and every error names the array.
+//! `hdf5-pure` reads the file, without C. Claims of the file about an array are compared with
+//! its size before memory is allocated, and every error names the array.
 //!
 //! HDF5 has ways to take an array from elsewhere. `hdf5-pure` passes over links to other files and
 //! to names within the file, so that an array behind one is missing; an array whose numbers lie in
@@ -147,12 +147,12 @@ impl Hdf5File {
         Self { numbers, ..self }
     }
 
-    /// The attribute `name` of the file itself, where there is one and it is a whole number.
+    /// The attribute `name` of the file itself, if any and it is a whole number.
     pub fn attribute(&self, name: &str) -> Option<i64> {
         self.attributes.get(name)?.as_i64()
     }
 
-    /// The attribute `name` of the file itself, where there is one and it is a text: as h5py writes
+    /// The attribute `name` of the file itself, if any and it is a text: as h5py writes
     /// it, or as bytes.
     pub fn text(&self, name: &str) -> Option<String> {
         match self.attributes.get(name)? {
@@ -201,7 +201,7 @@ impl Hdf5File {
         Ok(())
     }
 
-    /// The array or group `name`, where there is one.
+    /// The array or group `name`, if any.
     fn find(&self, name: &str) -> Result<Option<Member>, DataError> {
         let Some((first, rest)) = name.split_once('/') else {
             return Ok(self.top.get(name).cloned());

@@ -102,7 +102,7 @@ impl NpyStream {
         Ok(npy)
     }
 
-    /// The array's shape as its header says.
+    /// The array's shape in its header.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -210,7 +210,7 @@ impl NpyStream {
     /// unless it was opened with [`NpyStream::open_hashing`].
     ///
     /// # Errors
-    /// When the file cannot be read, or, where the array was read to its end, something
+    /// When the file cannot be read, or, if the array was read to its end, something
     /// follows it.
     pub fn hash_rest(mut self) -> Result<Option<(u64, String)>, DataError> {
         if self.read >= self.array_bytes(self.element_bytes()).unwrap_or(u64::MAX) {
@@ -226,7 +226,7 @@ impl NpyStream {
         self.shape.iter().try_fold(element as u64, |bytes, &axis| bytes.checked_mul(axis as u64))
     }
 
-    /// Bytes of an element, as its dtype says.
+    /// Bytes of an element with this dtype.
     fn element_bytes(&self) -> usize {
         self.dtype.get(2..).and_then(|digits| digits.parse().ok()).unwrap_or(1)
     }

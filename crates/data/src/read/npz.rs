@@ -5,7 +5,7 @@
 //! Two libraries' files do not say why an episode ended, and a warning says how they are read:
 //! imitation's transitions (`dones` with `next_obs`) and Stable Baselines 2's (`episode_starts`).
 //!
-//! One whole number a row is an action of a list; bytes with rows and columns are pictures.
+//! One whole number a row is a discrete action; bytes with rows and columns are pictures.
 //! `n_actions` may say how many actions the list has; `action_low` and `action_high`, a number for
 //! each of an action's or one for all, between which real-valued ones are.
 //! [`Ogbench`] reads OGBench's files, of the same format: the last row of a trajectory is where its
@@ -205,13 +205,13 @@ pub(super) fn other_s(path: &Path) -> Option<foreign::Known> {
 
 /// Ends of the episodes in a file.
 struct Ends {
-    /// The array that says it.
+    /// The array with the flags.
     name: &'static str,
     /// `[steps]`, the task's end.
     terminals: Vec<bool>,
     /// `[steps]`, the step limit's.
     timeouts: Vec<bool>,
-    /// How flags are taken that do not say why an episode ended.
+    /// The interpretation of flags that do not say why an episode ended.
     taken: Option<&'static str>,
 }
 
@@ -335,7 +335,7 @@ impl NpzFile {
         Ok(Ends { name: STARTS, terminals, timeouts, taken: Some(taken) })
     }
 
-    /// The space of these actions, where an array says it.
+    /// The space of these actions, if an array sets it.
     ///
     /// # Errors
     /// When such an array is not one for these actions.

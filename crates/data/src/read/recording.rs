@@ -43,7 +43,7 @@ pub trait Reader: Sync {
         None
     }
 
-    /// The task, where names of files or folders say it.
+    /// The task, if file or folder names identify it.
     fn task(&self, _path: &Path) -> Option<String> {
         None
     }
@@ -53,7 +53,7 @@ pub trait Reader: Sync {
         false
     }
 
-    /// The space of its actions, where it describes that.
+    /// The space of its actions, if it describes it.
     ///
     /// # Errors
     /// When a description is there and cannot be read.

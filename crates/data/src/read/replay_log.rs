@@ -241,7 +241,7 @@ impl ReplayLog {
     }
 }
 
-/// The first of `errors`, where there is one.
+/// The first of `errors`, if any.
 pub(crate) fn first(errors: Vec<DataError>) -> Result<(), DataError> {
     errors.into_iter().next().map_or(Ok(()), Err)
 }

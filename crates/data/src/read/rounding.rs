@@ -59,7 +59,7 @@ impl Rounding {
     }
 }
 
-/// The array that an episode's array `name` is a part of, where training reads it.
+/// The array that an episode's array `name` is a part of, if training reads it.
 fn trained_on(name: &str) -> Option<String> {
     if name.starts_with("infos/") || name.contains("next_") {
         return None;

@@ -31,7 +31,7 @@ pub(crate) enum Kind {
 /// A callback for each stream of bytes, which receives the stream's row too.
 pub(crate) type EachStream<'a> = dyn FnMut(usize, &[u8]) -> Result<(), DataError> + 'a;
 
-/// Arrays by name. Whatever a file says of one is checked before memory is taken for it.
+/// Arrays by name. Claims of a file about an array are checked before memory is allocated.
 pub(crate) trait Source {
     /// The file.
     fn path(&self) -> &Path;
@@ -134,7 +134,7 @@ const MOST_COMPRESSED: u64 = 4096;
 /// Bytes that are allowed without any being stored.
 const ALWAYS_ALLOWED: u64 = 1 << 20;
 
-/// The most bytes that may be made of so many stored ones.
+/// Maximum number of bytes that so many stored bytes may become.
 pub(crate) fn allowed(stored: u64) -> u64 {
     stored.saturating_mul(MOST_COMPRESSED).saturating_add(ALWAYS_ALLOWED)
 }
@@ -646,7 +646,7 @@ const OTHER_NAMES: [(&str, &[&str]); 7] = [
 /// Names of flags that say that an episode ended, and not why.
 const DONE: [&str; 2] = ["dones", "done"];
 
-/// The error for array `name` that is not there; `needed` says what it is needed for, or nothing.
+/// The error for a missing array `name`; `needed` says what it is needed for, or nothing.
 pub(crate) fn missing(source: &dyn Source, name: &str, needed: &str) -> DataError {
     let (group, own) = name.rsplit_once('/').unwrap_or(("", name));
     let there =

@@ -1,4 +1,4 @@
-//! [`Combinations`]: the whole numbers that the actions of a list stand for in their environment.
+//! [`Combinations`]: the whole numbers that discrete actions stand for in their environment.
 
 use overtone_core::{ActionSpace, Task};
 
@@ -14,7 +14,7 @@ pub(crate) struct Combinations {
 }
 
 impl Combinations {
-    /// Those that name the actions of a list: `1`, `2`; or `0|0`, `0|1`.
+    /// The names of the discrete actions: `1`, `2`; or `0|0`, `0|1`.
     pub fn of(actions: &ActionSpace) -> Option<Self> {
         let ActionSpace::Discrete { names } = actions else { return None };
         let numbers = |name: &String| {

@@ -106,7 +106,7 @@ impl Dataset {
         }
     }
 
-    /// Mean and standard deviation of each number of an observation, where it is of numbers:
+    /// Mean and standard deviation of each number of an observation, if it consists of numbers:
     /// over all episodes that [`crate::Fragment`] leaves and that are not held out, whatever
     /// [`crate::DatasetOptions::top_percent`] is.
     pub fn normalization(&self) -> Option<&Normalization> {
@@ -172,7 +172,7 @@ impl Dataset {
         Ok(split)
     }
 
-    /// Which windows of `subset` are drawn, and in which order, in the run with seed `run_seed`.
+    /// The sampler of the windows of `subset`, in the run with seed `run_seed`.
     ///
     /// # Errors
     /// As [`Dataset::split_for`] and [`WindowSampler::new`].

@@ -112,7 +112,7 @@ impl Dataset {
     }
 }
 
-/// Statistics of the observations, where they are numbers.
+/// Statistics of the observations, if they are numbers.
 fn statistics(log: &Columns) -> Option<Normalization> {
     match &log.observations {
         ObservationColumn::Vectors { width, values } => Some(Normalization::of(values, *width)),

@@ -26,7 +26,7 @@ pub struct LoaderConfig {
     pub share: Share,
 }
 
-/// Which batches are assembled, where several loaders share one sampler's windows: of each `of`
+/// Which batches are assembled, if several loaders share one sampler's windows: of each `of`
 /// consecutive ones those at the places `own`. The windows of the others are passed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {

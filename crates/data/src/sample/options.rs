@@ -1,4 +1,4 @@
-//! Which episodes of a recording are trained on, and with which rewards.
+//! Options: the episodes for training, and their rewards.
 
 use overtone_core::Episode;
 use serde::{Deserialize, Serialize};

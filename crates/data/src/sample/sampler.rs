@@ -1,4 +1,4 @@
-//! In which order windows are drawn.
+//! The order in which windows are drawn.
 
 use std::sync::Arc;
 

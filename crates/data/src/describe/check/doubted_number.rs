@@ -88,7 +88,7 @@ impl DoubtedNumber {
         (self.values.len() <= MOST_VALUES).then_some(self.values.len())
     }
 
-    /// The least and the greatest.
+    /// The smallest and the greatest.
     pub fn range(&self) -> [f32; 2] {
         [self.low, self.high]
     }

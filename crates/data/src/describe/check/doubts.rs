@@ -33,9 +33,9 @@ pub(super) struct Doubts {
     acted: Vec<DoubtedNumber>,
     /// Whether every action so far is zeros and a one.
     one_hot: bool,
-    /// How often each action of a list occurs.
+    /// Occurrences of each discrete action.
     chosen: Vec<usize>,
-    /// The task's starting number, where a list may count from it.
+    /// The task's starting number, if the actions may count from it.
     other_start: Option<i64>,
     /// Rows whose reward is not 0.
     paid: usize,

@@ -28,7 +28,7 @@ pub(super) enum Unusual {
     Outlier {
         /// The farthest.
         farthest: f32,
-        /// Between which two 99 % lie.
+        /// The two bounds of the middle 99 %.
         usual: [f32; 2],
     },
     /// One value in all but a few steps.

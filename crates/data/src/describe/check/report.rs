@@ -15,7 +15,7 @@ pub struct LintReport {
     pub path: PathBuf,
     /// Name of its format.
     pub format: &'static str,
-    /// Name of the description that it was compared with, where there was one.
+    /// Name of the description that it was compared with, if any.
     pub expected: Option<String>,
     /// The findings, the worst first, then in the order of inspection.
     pub findings: Vec<Finding>,

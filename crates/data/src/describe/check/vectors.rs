@@ -34,7 +34,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// The numbers of `episode`, where there are so many.
+    /// The numbers of `episode`, if there are so many.
     pub fn of(self, episode: &Episode) -> Option<&'a [f32]> {
         self.values.get(episode.start * self.width..episode.end() * self.width)
     }
@@ -105,7 +105,7 @@ pub(super) struct Look<'a> {
     pub(super) strange: Strange,
     /// By array.
     not_finite: BTreeMap<String, Tally>,
-    /// The least and the greatest value of each number of an action; empty where they are not known.
+    /// The smallest and the largest value of each number of an action; empty if unknown.
     bounds: Vec<[f32; 2]>,
     outside: Tally,
     jumps: Tally,
@@ -116,12 +116,12 @@ pub(super) struct Look<'a> {
     unfinished_steps: u64,
     /// By number of a row; empty before the first part, and of pictures.
     observations: Numbers,
-    /// Pixels of a frame, where pictures were observed.
+    /// Pixels of a frame, if the observations are pictures.
     pub(super) frame: Option<usize>,
     actions: Numbers,
     rewards: Numbers,
     doubts: Doubts,
-    /// Actions of a list: as many as the file describes, at least one more than the largest.
+    /// Discrete actions: as many as the file describes, at least one more than the largest.
     n_actions: Option<usize>,
     n_described: usize,
     /// The first place of each episode, by the hash of its arrays.
@@ -129,7 +129,7 @@ pub(super) struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    /// Nothing yet.
+    /// An empty state.
     pub fn new(expected: Expected<'a>) -> Self {
         let bounds = match expected.task.map(|task| &task.actions) {
             Some(ActionSpace::Continuous { low, high }) => pairs(low, high),
@@ -315,7 +315,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Adds what was seen.
+    /// Adds the results to the findings.
     pub fn tell(&self, layout: Hdf5Layout, findings: &mut Findings<'_>) {
         self.tell_numbers(findings);
         self.tell_episodes(layout, findings);
@@ -355,7 +355,7 @@ impl<'a> Look<'a> {
         );
     }
 
-    /// The bounds of actions in words.
+    /// The bounds of actions, in words.
     fn told_bounds(&self) -> String {
         match &self.bounds[..] {
             [] => "[-1, 1]".into(),

@@ -188,5 +188,5 @@ fn slow_servers_and_silent_ones() {
     // Nobody listens.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let gone = WebServer { address, requests: Arc::default() };
-    check_error(&gone, remote_file(&gone, "a.bin"), "given up after 3 requests");
+    check_error(&gone, remote_file(&gone, "a.bin"), "after 3 requests without new bytes");
 }

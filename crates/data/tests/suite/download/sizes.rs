@@ -46,7 +46,7 @@ fn a_server_that_lies_about_sizes() {
         })
     };
     let server = lie(400_000);
-    check_error(&server, remote_file(&server, "a.bin"), "given up after 3 requests");
+    check_error(&server, remote_file(&server, "a.bin"), "after 3 requests without new bytes");
     assert_eq!(server.starts("GET"), [0; 3]); // What came cannot be gone on with.
     let server = lie(200_000);
     let known = RemoteFile { bytes: Some(300_000), ..remote_file(&server, "a.bin") };
