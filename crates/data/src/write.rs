@@ -26,7 +26,7 @@ use crate::minari_id::MinariId;
 use crate::outcome_code::outcome_code;
 use crate::read::minari_spaces::METADATA;
 
-/// How hard pictures are compressed: more takes longer and saves little.
+/// Compression level of pictures: a higher one takes longer and saves little.
 const DEFLATE: u32 = 4;
 /// Pictures of a piece: 450 kB before they are compressed.
 const PIECE: usize = 64;
@@ -43,9 +43,9 @@ pub struct About<'a> {
     pub simulation: Option<&'a Simulation>,
     /// Gymnasium's `EnvSpec` as JSON, if any.
     pub env_spec: Option<String>,
-    /// Who acted, in a few words.
+    /// The actor, in a few words.
     pub algorithm: String,
-    /// A sentence or two.
+    /// A description in a sentence or two.
     pub description: String,
 }
 
@@ -58,7 +58,7 @@ pub struct WrittenEpisode {
     pub actions: ActionColumn,
     /// `[steps]`, raw.
     pub rewards: Vec<f32>,
-    /// How it ended; `None` where the recording's end cut it.
+    /// The reason for its end; `None` if the recording's end cut it.
     pub outcome: Option<Outcome>,
     /// The seed of its environment, if known.
     pub seed: Option<u64>,
@@ -77,16 +77,16 @@ pub struct Written {
     pub content_hash: String,
 }
 
-/// Writes a recording episode by episode; nothing is at its place until [`MinariWriter::finish`].
+/// Writes a recording episode by episode; its path stays empty until [`MinariWriter::finish`].
 pub struct MinariWriter<'a> {
     about: About<'a>,
     to: PathBuf,
-    /// The folder or file while it is written.
+    /// The temporary folder or file.
     beside: PathBuf,
-    /// None when it was finished.
+    /// `None` after it was finished.
     file: Option<File>,
     is_folder: bool,
-    /// Whether what was written stays although it is not finished.
+    /// Whether an unfinished recording is kept.
     is_kept: bool,
     hash: Sha256,
     transitions: u64,
@@ -106,10 +106,10 @@ pub fn place_of(to: &str) -> Result<PathBuf, DataError> {
     }
 }
 
-/// Refuses a place where something is.
+/// Refuses an existing path.
 ///
 /// # Errors
-/// When something is there.
+/// If the path exists.
 pub fn check_free(to: &Path) -> Result<(), DataError> {
     if to.exists() {
         return Err(DataError::NoLog {
@@ -121,11 +121,11 @@ pub fn check_free(to: &Path) -> Result<(), DataError> {
 }
 
 impl<'a> MinariWriter<'a> {
-    /// Begins a recording at `to`: a file where that ends in `.hdf5` or `.h5`, else a folder as
-    /// Minari keeps them.
+    /// Begins a recording at `to`: a file if that ends in `.hdf5` or `.h5`, else a folder in
+    /// Minari's layout.
     ///
     /// # Errors
-    /// When something is there, or nothing can be written there.
+    /// If the path exists, or cannot be written.
     pub fn create(to: &Path, about: About<'a>) -> Result<Self, DataError> {
         check_free(to)?;
         let is_folder = !to.extension().is_some_and(|ending| ending == "hdf5" || ending == "h5");
@@ -197,12 +197,12 @@ impl<'a> MinariWriter<'a> {
         self.transitions
     }
 
-    /// Writes the description, waits until the disk has everything, and gives the recording its
-    /// name.
+    /// Writes the description, waits until the disk has everything, and renames the recording to
+    /// its final name.
     ///
     /// # Errors
-    /// When the disk is full; then nothing is left. When something took its place meanwhile; then
-    /// both stay, and the error says where the recording is.
+    /// If the disk is full; then nothing is left. If another program took the path meanwhile; then
+    /// both stay, and the error names the recording's path.
     pub fn finish(mut self) -> Result<Written, DataError> {
         let written = Written {
             path: self.to.clone(),
@@ -244,7 +244,7 @@ impl<'a> MinariWriter<'a> {
 }
 
 impl Drop for MinariWriter<'_> {
-    /// Half a recording is of no use.
+    /// Half a recording is of no use, so it is deleted.
     fn drop(&mut self) {
         drop(self.file.take());
         if self.is_kept {
@@ -257,8 +257,8 @@ impl Drop for MinariWriter<'_> {
     }
 }
 
-/// Writes all episodes of a recording in memory. `last` is where the last action of each episode
-/// led, `[episodes]`; if unknown, the last observation stands there again.
+/// Writes all episodes of a recording in memory. `last` is the observation after the last action of
+/// each episode, `[episodes]`; if unknown, the last observation is repeated.
 ///
 /// # Errors
 /// As [`MinariWriter`], [`DataError::Inconsistent`] if `last` does not fit this recording, and
@@ -343,8 +343,8 @@ fn check_last(log: &Columns, last: &ObservationColumn) -> Result<(), DataError> 
     }
 }
 
-/// Writes all episodes of a converted log of frames, one after the other. It does not hold where
-/// the last action of an episode led: the last frame stands there again.
+/// Writes all episodes of a converted log of frames, one after the other. The log does not hold the
+/// frame after an episode's last action: the last frame is repeated.
 ///
 /// # Errors
 /// As [`write_columns`], and when the frames cannot be read.
@@ -388,11 +388,11 @@ pub fn write_frames(
     writer.finish()
 }
 
-/// Adds an episode to what the file's next commit writes.
+/// Adds an episode to the file's next commit.
 fn stage(file: &File, number: u64, episode: &WrittenEpisode) -> Result<(), hdf5_pure::Error> {
     let steps = episode.rewards.len();
     let rows = |n: usize, width: usize| [n as u64, width as u64];
-    // As h5py has booleans.
+    // Booleans in h5py's form.
     let flag = EnumTypeBuilder::with_base(make_i8_type());
     let flag = flag.raw_value("FALSE", &[0]).raw_value("TRUE", &[1]).build()?;
     file.root().create_group_with(&format!("episode_{number}"), |group| {

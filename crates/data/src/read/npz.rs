@@ -6,10 +6,10 @@
 //! imitation's transitions (`dones` with `next_obs`) and Stable Baselines 2's (`episode_starts`).
 //!
 //! One whole number a row is a discrete action; bytes with rows and columns are pictures.
-//! `n_actions` may say how many actions the list has; `action_low` and `action_high`, a number for
-//! each of an action's or one for all, between which real-valued ones are.
-//! [`Ogbench`] reads OGBench's files, of the same format: the last row of a trajectory is where its
-//! last action led, and has no action of its own.
+//! `n_actions` may set the number of discrete actions. `action_low` and `action_high` may set the
+//! bounds of continuous actions, a number for each of an action's numbers or one for all.
+//! [`Ogbench`] reads OGBench's files, of the same format: the last row of a trajectory is the
+//! observation after its last action, and has no action of its own.
 
 use std::fs;
 use std::path::Path;
@@ -37,10 +37,10 @@ pub(crate) struct Npz {
     pub numbers: bool,
 }
 
-/// Arrays as OGBench has them.
+/// Arrays in OGBench's form.
 pub(crate) struct Ogbench;
 
-/// Names that mean the same; the first that is there is read.
+/// Names that mean the same; the first existing one is read.
 const OBSERVATIONS: &[&str] = &["observations", "obs"];
 const ACTIONS: &[&str] = &["actions", "acts", "act"];
 const REWARDS: &[&str] = &["rewards", "rews", "rew"];
@@ -170,7 +170,7 @@ impl Reader for Ogbench {
         for (episode, finished) in whole.into_iter().zip(finished) {
             let length = if finished { episode.length - 1 } else { episode.length };
             if length > 0 {
-                // OGBench says where a trajectory ends, and never that a task did.
+                // OGBench marks the end of a trajectory, but never the end of a task.
                 let outcome = Outcome::Truncated;
                 columns.episodes.push(Episode { start: episode.start, length, outcome });
                 columns.finished.push(finished);
@@ -179,7 +179,7 @@ impl Reader for Ogbench {
         }
         let last = columns.observations.rows_at(last_rows.into_iter());
         let all: Vec<usize> = (0..columns.episodes.len()).collect();
-        // A row more, so that what is kept is never all of it.
+        // One more row, so that the kept rows are never all of it.
         let end = Episode { start: rows, length: 0, outcome: Outcome::Truncated };
         columns.episodes.push(end);
         columns.finished.push(false);
@@ -226,7 +226,7 @@ struct NpzFile {
 /// Bounds of continuous actions.
 const LOW_AND_HIGH: [&str; 2] = ["action_low", "action_high"];
 
-/// The most bytes of elements that are read at a time.
+/// Maximum number of bytes of elements per read.
 const PIECE: usize = 1 << 16;
 
 impl NpzFile {
@@ -252,12 +252,12 @@ impl NpzFile {
         Ok((observations.seen(), actions, stored))
     }
 
-    /// The first of `names` that is there, if one is.
+    /// The first existing one of `names`, if any.
     fn first(&self, names: &[&'static str]) -> Option<&'static str> {
         names.iter().copied().find(|name| self.has(name))
     }
 
-    /// The first of `names` that is there.
+    /// The first existing one of `names`.
     fn named(&self, names: &[&'static str]) -> Result<&'static str, DataError> {
         self.first(names).ok_or_else(|| missing(self, names[0], ""))
     }
@@ -338,7 +338,7 @@ impl NpzFile {
     /// The space of these actions, if an array sets it.
     ///
     /// # Errors
-    /// When such an array is not one for these actions.
+    /// If such an array does not fit these actions.
     fn space_of(&self, actions: &ActionColumn) -> Result<Option<Space>, DataError> {
         let unlike = |got: &str, expected| Err(wrong_type(self, "actions", got, expected));
         let has_bounds = LOW_AND_HIGH.map(|name| self.has(name));
@@ -636,7 +636,7 @@ impl Element {
         }
     }
 
-    /// Whole numbers beyond 63 bits become negative, which none that is read may be.
+    /// Whole numbers beyond 63 bits become negative, which the reader refuses.
     fn whole(self, bytes: [u8; 8]) -> i64 {
         let number = i64::from_le_bytes(bytes);
         let unused = 64 - 8 * self.size as u32;

@@ -1,5 +1,4 @@
-//! [`Source`]: arrays by name, in whatever kind of file, and what observations and actions are
-//! made of them.
+//! [`Source`]: arrays by name, in any kind of file, and the observations and actions in them.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -36,7 +35,7 @@ pub(crate) trait Source {
     /// The file.
     fn path(&self) -> &Path;
 
-    /// Whether there is an array, or a group, of this name.
+    /// Whether an array or a group has this name.
     fn has(&self, name: &str) -> bool;
 
     /// Names of the arrays in group `name`; `None` if it is not a group.
@@ -83,7 +82,7 @@ pub(crate) trait Source {
         })
     }
 
-    /// The rows of an array of bytes, `[rows, size]`, each given to `each` with its number.
+    /// The rows of an array of bytes, `[rows, size]`; each is passed to `each` with its number.
     fn rows(&self, name: &str, size: usize, each: &mut EachStream<'_>) -> Result<(), DataError> {
         let bytes = self.bytes(name)?;
         bytes.chunks_exact(size).enumerate().try_for_each(|(row, bytes)| each(row, bytes))
@@ -108,10 +107,10 @@ pub(crate) trait Source {
     }
 }
 
-/// Names that an error lists at most.
+/// Maximum number of names in an error.
 pub(crate) const NAMES_SHOWN: usize = 12;
 
-/// Bytes that were made of a file so far: many names may lead to one array.
+/// Bytes allocated for a file so far: many names may lead to one array.
 #[derive(Debug)]
 pub(crate) struct Claims {
     /// The file's size.
@@ -128,10 +127,10 @@ impl Claims {
     }
 }
 
-/// How many times its stored bytes an array may hold, and how many times the file's bytes all
-/// arrays together. Deflate reaches 1032.
+/// Maximum size of an array, as a multiple of its stored bytes, and of all arrays together, as a
+/// multiple of the file's bytes. Deflate reaches 1032.
 const MOST_COMPRESSED: u64 = 4096;
-/// Bytes that are allowed without any being stored.
+/// Bytes that are allowed even if none are stored.
 const ALWAYS_ALLOWED: u64 = 1 << 20;
 
 /// Maximum number of bytes that so many stored bytes may become.
@@ -139,8 +138,8 @@ pub(crate) fn allowed(stored: u64) -> u64 {
     stored.saturating_mul(MOST_COMPRESSED).saturating_add(ALWAYS_ALLOWED)
 }
 
-/// How far, relative to its size, a number of the next observation may lie from the row after
-/// it: rounding, where one of them was kept as a double.
+/// Maximum relative distance between a number of the next observation and of the row after it:
+/// rounding, if one of them was kept as a double.
 const ROUNDING: f32 = 1e-5;
 
 /// Whether the observation after a step differs from the observation of the next row. Non-finite
@@ -151,7 +150,7 @@ pub(crate) fn differ(led: &[f32], after: &[f32]) -> bool {
     led.iter().zip(after).any(far)
 }
 
-/// Most groups in each other: a file's group may lead to itself.
+/// Maximum depth of nested groups: a file's group may lead to itself.
 const MOST_NESTED: usize = 32;
 
 /// The contents of an array of observations.
@@ -205,7 +204,7 @@ impl Shown {
         }
     }
 
-    /// As a recording has it.
+    /// The same data in a recording's form.
     pub fn seen(self) -> ObservationColumn {
         match self {
             Self::Numbers { values, width, .. } => ObservationColumn::Vectors { width, values },
@@ -221,7 +220,7 @@ impl Shown {
 /// pictures ([`Picture`]).
 ///
 /// # Errors
-/// When they are not of the space `space`, or of one that is not read.
+/// If they do not fit the space `space`, or have a space that is not supported.
 pub(crate) fn observed(
     source: &dyn Source,
     name: &str,
@@ -333,7 +332,7 @@ pub(crate) fn one(
     {
         return Err(wrong_shape(source, name, &shape, &format!("[rows, {n}], as its space")));
     }
-    // A space of one number without an axis says so itself.
+    // A space of one number without an axis describes that itself.
     let is_one = matches!(space, Some(Space::Box { shape, .. }) if shape.is_empty());
     match axes {
         [] if is_one => Ok(Shown::Numbers { values: source.reals(name)?, rows, width: 1 }),
@@ -424,13 +423,13 @@ impl AsSeen {
         self.pixels.extend_from_slice(frame);
     }
 
-    /// All of them.
+    /// All pictures.
     fn shown(self, rows: usize) -> Shown {
         Shown::Frames { pixels: self.pixels, rows, pictures: self.counter.counts() }
     }
 }
 
-/// Whole numbers as ones and zeros, as an environment of that space is shown.
+/// Whole numbers as ones and zeros, as an environment of that space shows them.
 fn ones_and_zeros(
     source: &dyn Source,
     name: &str,
@@ -483,7 +482,7 @@ const MOST_COMBINATIONS: usize = 4096;
 /// whole numbers become one discrete action for each combination; the last number changes fastest.
 ///
 /// # Errors
-/// When they are not of the space `space`, or of one that is not read.
+/// If they do not fit the space `space`, or have a space that is not supported.
 pub(crate) fn acted(
     source: &dyn Source,
     name: &str,
@@ -548,7 +547,7 @@ fn listed(n_actions: usize, values: Vec<u16>) -> ActionColumn {
     ActionColumn::Discrete { n_actions, values }
 }
 
-/// The place of each row's numbers in the list of their combinations.
+/// The index of each row's numbers among their combinations.
 fn chosen(
     source: &dyn Source,
     name: &str,
@@ -572,7 +571,7 @@ fn chosen(
 /// Array `name` of flags: booleans, or numbers that are all 0 or 1; `[rows]` or `[rows, 1]`.
 ///
 /// # Errors
-/// When it is not there, of another shape or type, or holds another number.
+/// If it is missing, has another shape or type, or holds another number.
 pub(crate) fn flags(source: &dyn Source, name: &str) -> Result<Vec<bool>, DataError> {
     check_column(source, name)?;
     let numbers: Vec<f64> = match source.kind(name)? {
@@ -590,7 +589,7 @@ pub(crate) fn flags(source: &dyn Source, name: &str) -> Result<Vec<bool>, DataEr
 /// Array `name` of one number a row, `[rows]` or `[rows, 1]`.
 ///
 /// # Errors
-/// When it is not there, or of another shape or type.
+/// If it is missing, or has another shape or type.
 pub(crate) fn column(source: &dyn Source, name: &str) -> Result<Vec<f32>, DataError> {
     check_column(source, name)?;
     source.reals(name)
@@ -633,7 +632,7 @@ pub(crate) fn same(
     Err(DataError::DatasetLength { path, dataset, got, expected, other, way_out })
 }
 
-/// Other names that an array of a recording goes by, for each as it is read.
+/// Other names of an array of a recording, for each name that is read.
 const OTHER_NAMES: [(&str, &[&str]); 7] = [
     ("observations", &["obs", "observation", "states", "state", "features", "images", "image"]),
     ("actions", &["acts", "act", "action"]),
@@ -643,10 +642,10 @@ const OTHER_NAMES: [(&str, &[&str]); 7] = [
     ("terminations", &["terminated", "terminals", "terminal"]),
     ("truncations", &["truncated", "timeouts", "timeout"]),
 ];
-/// Names of flags that say that an episode ended, and not why.
+/// Names of flags that mark an episode's end but not its reason.
 const DONE: [&str; 2] = ["dones", "done"];
 
-/// The error for a missing array `name`; `needed` says what it is needed for, or nothing.
+/// The error for a missing array `name`; `needed` is its purpose, or empty.
 pub(crate) fn missing(source: &dyn Source, name: &str, needed: &str) -> DataError {
     let (group, own) = name.rsplit_once('/').unwrap_or(("", name));
     let there =
@@ -724,12 +723,12 @@ pub(crate) fn wrong_shape(
     }
 }
 
-/// The error for a value that cannot be.
+/// The error for an impossible value.
 pub(crate) fn wrong_value(source: &dyn Source, name: &str, row: usize, what: String) -> DataError {
     DataError::DatasetValue { path: path(source), dataset: name.into(), row, what }
 }
 
-/// The error for what is not read, and the way out.
+/// The error for an unsupported form, with advice.
 pub(crate) fn unread(source: &dyn Source, what: String, way_out: String) -> DataError {
     DataError::Unread { path: path(source), what, way_out }
 }
