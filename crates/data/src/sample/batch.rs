@@ -1,4 +1,4 @@
-//! [`Batch`]: windows of a dataset, laid out as a model takes them.
+//! [`Batch`]: windows of a dataset in the layout of a model's input.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::error::DataError;
 use crate::sampler::{Sampling, WindowSampler};
 use crate::store::frames::FrameStore;
 
-/// A batch of context windows, right-aligned: of `context_length` places, the last
-/// `n_real[row]` hold timesteps, the ones before padding (zeros in every column).
+/// A batch of context windows, right-aligned: the last `n_real[row]` of `context_length` places
+/// hold timesteps, the places before hold padding (zeros in every column).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     /// Number of windows.
@@ -72,16 +72,16 @@ pub enum BatchActions {
 pub struct Transitions {
     /// `[batch, context_length]`, divided by the return scale.
     pub rewards: Vec<f32>,
-    /// `[batch, context_length]`: `true` where the task ended with this step.
+    /// `[batch, context_length]`: `true` if the task ended with this step.
     pub terminated: Vec<bool>,
-    /// `[batch, context_length]`: `true` where the next step is in the recording. None is after an
-    /// episode's last; what formats with one more observation say of it is not used. It means
-    /// nothing in padding.
+    /// `[batch, context_length]`: `true` if the next step is in the recording, `false` at an
+    /// episode's last step. The additional last observation of some formats is not used. Undefined
+    /// in padding.
     pub next_is_known: Vec<bool>,
-    /// As [`Batch::observations`], one step later; where it is not known, vectors are zeros
-    /// and frames say nothing.
+    /// As [`Batch::observations`], one step later; if it is not known, vectors are zeros and frames
+    /// are undefined.
     pub next_observations: BatchObservations,
-    /// As [`Batch::actions`], one step later; zeros where it is not known.
+    /// As [`Batch::actions`], one step later; zeros if it is not known.
     pub next_actions: BatchActions,
 }
 
@@ -101,7 +101,7 @@ pub struct BatchOptions {
 }
 
 impl Default for BatchOptions {
-    /// Frames, returns and actions as the dataset has them, no transitions.
+    /// Frames, returns and actions in the dataset's units, without transitions.
     fn default() -> Self {
         Self { frames: true, return_scale: 1.0, action_scale: None, transitions: false }
     }
@@ -124,11 +124,11 @@ impl Batch {
     /// are copied by the current rayon pool.
     ///
     /// # Errors
-    /// When the frames cannot be read, [`DataError::Sampling`] when the return scale is not a
+    /// If the frames cannot be read, or [`DataError::Sampling`] if the return scale is not a
     /// positive number.
     ///
     /// # Panics
-    /// When the sampler draws from another dataset's index: a caller's bug.
+    /// If the sampler draws from another dataset's index: a caller's bug.
     pub fn fill(
         &mut self,
         dataset: &Dataset,
@@ -149,8 +149,8 @@ impl Batch {
             dataset,
             windows: &windows,
             context,
-            // The reference's windows show whatever rows come before, where its dataset keeps
-            // the padding rows that make this harmless.
+            // The reference's windows include earlier rows of any episode. Its dataset keeps the
+            // padding rows that make this harmless.
             across: sampler.sampling() == Sampling::Released && dataset.counts().padding_rows > 0,
         };
 
@@ -191,12 +191,12 @@ impl Batch {
     }
 }
 
-/// Windows that were drawn, to be laid out column by column.
+/// Drawn windows, to be laid out column by column.
 struct Drawn<'a> {
     dataset: &'a Dataset,
     windows: &'a [Window],
     context: usize,
-    /// Whether the first observations show what comes before their episode.
+    /// Whether the first observations include frames from before their episode.
     across: bool,
 }
 
@@ -272,7 +272,7 @@ impl Drawn<'_> {
                 out.resize(self.windows.len() * self.context * width, 0.0);
                 let places = out.chunks_exact_mut(self.context * width);
                 for (window, places) in self.windows.iter().zip(places) {
-                    // Padding stays 0 and is not normalized, as when the agent plays.
+                    // Padding stays 0 and is not normalized, as when the agent acts.
                     let (pad, real) = places.split_at_mut(window.n_padding() * width);
                     pad.fill(0.0);
                     for (place, row) in real.chunks_exact_mut(width).zip(window.range()) {

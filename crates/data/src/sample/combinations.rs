@@ -52,7 +52,7 @@ impl Combinations {
         })
     }
 
-    /// The places of rows of such numbers in the list.
+    /// The indices of rows of such numbers among the combinations.
     fn places(&self, values: &[f32]) -> Option<Vec<u16>> {
         let place = |row: &[f32]| {
             let numbers = row.iter().zip(self.starts.iter().zip(&self.sizes));
@@ -81,8 +81,8 @@ pub(crate) fn listed(actions: &ActionColumn, task: &Task) -> Option<ActionColumn
     Some(ActionColumn::Discrete { n_actions: task.actions.size(), values })
 }
 
-/// From which number the actions of a list count in `task`, where these may count from it too
-/// though recordings count from 0. Nothing where their file describes them.
+/// The start of the discrete actions in `task`, if the recording's actions may count from it too,
+/// although recordings count from 0. `None` if their file describes them.
 pub(crate) fn other_start(actions: &ActionColumn, described: bool, task: &Task) -> Option<i64> {
     let ActionColumn::Discrete { values, .. } = actions else { return None };
     let combinations = Combinations::of(&task.actions).filter(|known| known.width() == 1)?;
@@ -105,11 +105,11 @@ pub(crate) fn counted_from(title: &str, start: i64, n: usize) -> String {
 }
 
 impl Columns {
-    /// Takes rows of several whole numbers as the list of a task whose actions are their
-    /// combinations (`MultiDiscrete`), as files that describe their space are read.
+    /// Converts rows of several whole numbers to the discrete actions of a task whose actions are
+    /// their combinations (`MultiDiscrete`), like files that describe their space.
     ///
     /// # Errors
-    /// [`DataError::Inconsistent`] for a list that may count from another number than 0, as the
+    /// [`DataError::Inconsistent`] for actions that may count from another number than 0, as the
     /// task does.
     pub fn list_combinations(&mut self, task: &Task) -> Result<(), DataError> {
         if let Some(list) = listed(&self.actions, task) {

@@ -1,4 +1,4 @@
-//! [`EpisodeIndex`]: which rows of a dataset belong to which episode.
+//! [`EpisodeIndex`]: the episode of each row of a dataset.
 
 use overtone_core::{Episode, Episodes};
 

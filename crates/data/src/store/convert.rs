@@ -57,7 +57,7 @@ pub(super) struct Conversion<'a> {
     pub(super) inflate_bytes: u64,
     /// Without content hash and sources, which are not known before.
     pub(super) manifest: &'a StoreManifest,
-    /// Ends it when it is set.
+    /// Stops the conversion when set.
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -135,7 +135,7 @@ fn episode_table(selected: &Selected) -> [(&'static str, Vec<u8>); 3] {
     ]
 }
 
-/// An episode the step limit cut is finished, and truncated all the same.
+/// An episode that the step limit cut is finished, and also truncated.
 fn outcome(ending: Ending) -> Outcome {
     match ending {
         Ending::GameOver => Outcome::Terminated,

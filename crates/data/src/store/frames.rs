@@ -203,7 +203,7 @@ impl StoreFile {
     }
 }
 
-/// The error for a converted file that is not what it was.
+/// The error for a converted file that has changed.
 pub(super) fn damaged(path: &Path, reason: &str) -> DataError {
     DataError::Store { path: path.to_path_buf(), reason: reason.into() }
 }

@@ -7,7 +7,7 @@ use crate::store::manifest::StoreManifest;
 pub const STORE_FILE: &str = "frames.safetensors";
 /// Name of the manifest's copy next to it.
 pub const MANIFEST_FILE: &str = "manifest.json";
-/// Stands where a hash will be known: of the same length, so the header's size is final.
+/// A placeholder for a hash: of the same length, so the header's size is final.
 pub(super) const HASH_TO_COME: &str =
     "0000000000000000000000000000000000000000000000000000000000000000";
 
