@@ -13,7 +13,7 @@ use crate::error::DataError;
 use crate::origin::{Kind, Origin};
 use crate::plain_path::is_plain;
 
-/// A dataset's description: where it comes from, and how it was recorded.
+/// A dataset's description: its origin and its recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatasetCard {
@@ -32,23 +32,22 @@ pub struct DatasetCard {
     /// The file or folder of each recording, relative to `datasets/`, with `{task}` and
     /// `{dataset}` for a name of each list below.
     pub path: String,
-    /// Tasks it has, as its files are named; none for every task of the suite, by its title.
+    /// Its tasks, by the names of its files; empty for every task of the suite, by its title.
     pub tasks: Vec<String>,
-    /// Recordings it has of each: named for the policy that was recorded, or numbered.
+    /// Its recordings of each task: named for the recorded policy, or numbered.
     pub datasets: Vec<String>,
     /// A hint: how to get it.
     pub source: String,
-    /// The terms it comes under.
+    /// The license terms.
     pub licence: String,
-    /// How it was made.
+    /// The method of recording.
     pub made: String,
     /// File with the SHA-256 sums of its files, relative to `datasets/`.
     pub checksums: Option<String>,
-    /// How many of everything, if known: of the recording `<task>_<dataset>`, or of
-    /// `each`.
+    /// Counts, if known: of the recording `<task>_<dataset>`, or of `each`.
     #[serde(default)]
     pub counts: BTreeMap<String, CardCounts>,
-    /// How the simulator was run when it was recorded.
+    /// The simulator's settings in the recording.
     pub recording: Simulation,
     /// Addresses of its files.
     pub download: Option<Download>,
@@ -99,7 +98,7 @@ pub struct Published {
 pub struct Named {
     /// The task, as its files are named.
     pub task: String,
-    /// Which recording of it.
+    /// The recording of the task.
     pub dataset: String,
 }
 
@@ -114,7 +113,7 @@ impl DatasetCard {
         fill(&self.told, task, &dataset.replace('_', "-"))
     }
 
-    /// How the files of `task` are named, if this description lists them.
+    /// The name of `task` in file names, if this description lists them.
     pub fn name_of<'a>(&'a self, task: &'a Task) -> Option<&'a str> {
         let mut names = self.tasks.iter().map(String::as_str);
         match (self.suite == task.suite, self.tasks.is_empty()) {
@@ -124,16 +123,16 @@ impl DatasetCard {
         }
     }
 
-    /// The one of its datasets that is `name` in any spelling.
+    /// Its dataset `name`, in any spelling.
     ///
     /// # Errors
-    /// [`DataError::UnknownName`] when it has none.
+    /// [`DataError::UnknownName`] if it does not exist.
     pub fn dataset(&self, name: &str) -> Result<&str, DataError> {
         let known: Vec<&str> = self.datasets.iter().map(String::as_str).collect();
         find_dataset(&known, name)
     }
 
-    /// The recording that is named as the file or folder `place` is, wherever that lies.
+    /// The recording that has the name of the file or folder `place`, at any location.
     pub fn named(&self, place: &Path) -> Option<Named> {
         // From the first part of the path that says which recording it is.
         let parts = Path::new(&self.path).iter();
@@ -168,7 +167,7 @@ impl DatasetCard {
         tasks.iter().flat_map(datasets).collect()
     }
 
-    /// How many there are of everything in one recording, if known.
+    /// The counts of one recording, if known.
     pub fn counts_of(&self, recording: Option<&Named>) -> Option<&CardCounts> {
         let own = |Named { task, dataset }: &Named| self.counts.get(&format!("{task}_{dataset}"));
         recording.and_then(own).or_else(|| self.counts.get("each"))
@@ -187,8 +186,8 @@ impl DatasetCard {
     /// Reads one description.
     ///
     /// # Errors
-    /// [`DataError::Card`] when it is not TOML of this form, or names a path that leads out of
-    /// its folder.
+    /// [`DataError::Card`] if it is not TOML of this form, or names a path that leads out of its
+    /// folder.
     pub fn load(path: &Path) -> Result<Self, DataError> {
         let text = fs::read_to_string(path)
             .map_err(DataError::open(path, "a dataset is described there"))?;
@@ -211,7 +210,7 @@ impl DatasetCard {
     /// Reads all descriptions in the folder `datasets`, sorted by name.
     ///
     /// # Errors
-    /// When the folder cannot be listed or a description is malformed.
+    /// If the folder cannot be listed or a description is malformed.
     pub fn load_all(datasets: &Path) -> Result<Vec<Self>, DataError> {
         let mut paths: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(datasets).map_err(DataError::open(datasets, DATASETS_HINT))? {
@@ -225,10 +224,10 @@ impl DatasetCard {
     }
 }
 
-/// The one of `known` that is `name` in any spelling.
+/// The one of `known` that equals `name` in any spelling.
 ///
 /// # Errors
-/// [`DataError::UnknownName`] when it is not there.
+/// [`DataError::UnknownName`] if it does not exist.
 pub(crate) fn find_dataset<'a>(known: &[&'a str], name: &str) -> Result<&'a str, DataError> {
     names::find(known, name).ok_or_else(|| DataError::UnknownName {
         what: "dataset",

@@ -92,7 +92,7 @@ impl fmt::Display for Finding {
 pub struct Findings<'a> {
     /// The expectations for the recording.
     pub expected: Expected<'a>,
-    /// Name of the file that is being looked at.
+    /// Name of the inspected file.
     file: String,
     pub(crate) list: Vec<Finding>,
     pub(crate) left_out: BTreeMap<&'static str, usize>,
@@ -104,8 +104,8 @@ impl Findings<'_> {
         self.file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     }
 
-    /// Adds what the rule `name` of `findings/rules.toml` is about; `dataset` is empty where it is
-    /// about the whole file.
+    /// Adds a finding of the rule `name` of `findings/rules.toml`; `dataset` is empty if the
+    /// finding is about the whole file.
     ///
     /// # Panics
     /// If the rule does not exist: a caller's bug.
@@ -113,7 +113,7 @@ impl Findings<'_> {
         self.tell_of(name, dataset, "", found);
     }
 
-    /// As [`Findings::tell`], where what is expected depends on `detail`.
+    /// As [`Findings::tell`], if the expected state depends on `detail`.
     ///
     /// # Panics
     /// As [`Findings::tell`].
@@ -151,7 +151,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Adds an error that no rule is about, as [`Findings::tell`].
+    /// Adds an error without a rule, as [`Findings::tell`].
     fn error(
         &mut self,
         code: &'static str,

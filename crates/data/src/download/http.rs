@@ -47,7 +47,7 @@ pub(super) enum Answer {
 
 /// The file, or its part from byte `start` on.
 pub(super) struct Part {
-    /// Which byte comes first.
+    /// The index of the first byte.
     pub start: u64,
     /// The byte after the last, if the server sends it.
     pub end: Option<u64>,
@@ -65,8 +65,8 @@ pub(super) struct Part {
 
 impl Client {
     /// # Errors
-    /// When the environment names a proxy that is none, or a file of trusted authorities that
-    /// has none.
+    /// If the environment names an invalid proxy, or a file of trusted authorities without a
+    /// certificate.
     pub fn new(hosts: &[String], options: &DownloadOptions) -> Result<Self, DownloadError> {
         let trusted = TlsConfig::builder().root_certs(trust::authorities()?).build();
         let agent = |proxy: Option<Proxy>| -> Agent {
@@ -80,7 +80,7 @@ impl Client {
                 .tls_config(trusted.clone())
                 .proxy(proxy)
                 .user_agent(concat!("overtone/", env!("CARGO_PKG_VERSION")))
-                // The bytes of the file as it is stored.
+                // The stored bytes of the file, without an encoding.
                 .accept_encoding("identity");
             agent.build().into()
         };
@@ -161,7 +161,7 @@ impl Client {
         if !["http", "https"].contains(&scheme) {
             return Err(refuse("its scheme is neither http nor https"));
         }
-        // The whole of it: neither a user's name nor another port slips through.
+        // The whole authority is compared: neither a user's name nor another port is accepted.
         let host = authority.as_str().to_lowercase();
         let is = |known: &String| {
             host == *known || known.starts_with('.') && host.ends_with(known) && !host.contains('@')

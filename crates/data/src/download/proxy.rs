@@ -1,4 +1,4 @@
-//! Which proxy the environment names for an address.
+//! The proxies that the environment names for addresses.
 //!
 //! `ureq` reads the environment itself, but takes one proxy for every address, passes over
 //! one that it cannot read, and knows fewer forms of `NO_PROXY`. Here it is as `curl` does it.
@@ -63,7 +63,7 @@ impl Proxies<Proxy> {
         })
     }
 
-    /// The same, with what `agent` makes of each.
+    /// The same proxies, with `agent` applied to each.
     pub fn map<A>(self, agent: impl Fn(Proxy) -> A) -> Proxies<A> {
         let made = |through: Through<Proxy>| Through {
             agent: agent(through.agent),

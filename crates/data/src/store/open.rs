@@ -24,7 +24,7 @@ use crate::store::manifest::{FORMAT, StoreManifest};
 /// Frames that [`Dataset::verify`] reads at a time.
 const FRAMES_PER_READ: usize = 64;
 
-/// Makes an error of what is wrong with a store.
+/// Converts a store's defect to an error.
 type Bad<'a> = &'a dyn Fn(String) -> DataError;
 
 /// The manifest of the store `map`.
@@ -53,7 +53,7 @@ fn manifest_in(map: &[u8], bad: Bad<'_>) -> Result<StoreManifest, DataError> {
 /// The tensors of the store `map`, which has this `layout`.
 ///
 /// # Errors
-/// When one is missing, or of another type or shape.
+/// If one is missing, or has another type or shape.
 fn tensors_in<'a>(
     map: &'a [u8],
     layout: &StoreLayout,
@@ -76,7 +76,7 @@ fn tensors_in<'a>(
 /// The episodes whose columns are the `bytes` of the tensors of these names.
 ///
 /// # Errors
-/// When they are not episodes of all rows.
+/// If they are not episodes of all rows.
 fn episodes_of<'a>(
     layout: &StoreLayout,
     bytes: &dyn Fn(&str) -> Result<&'a [u8], DataError>,
@@ -115,7 +115,7 @@ impl Dataset {
     /// against each other. Frames are not read.
     ///
     /// # Errors
-    /// [`DataError::Missing`] when there is none, [`DataError::Store`] when it is damaged.
+    /// [`DataError::Missing`] if the file does not exist, [`DataError::Store`] if it is damaged.
     pub fn open_store(path: &Path) -> Result<Self, DataError> {
         let file = File::open(path).map_err(DataError::open(path, "it is made by a conversion"))?;
         let opened = stamp(&file).map_err(DataError::io(path, "look at"))?;
@@ -178,7 +178,7 @@ impl Dataset {
     /// changed by another program.
     ///
     /// # Errors
-    /// [`DataError::Store`] when what was read since then may not be the dataset.
+    /// [`DataError::Store`] if the rows read since then may differ from the dataset.
     pub fn check_unchanged(&self) -> Result<(), DataError> {
         self.frames().map_or(Ok(()), |frames| frames.check_unchanged(|| self.verify()))
     }
@@ -188,7 +188,7 @@ impl Dataset {
     /// the time back is not found, except by [`Dataset::verify`].
     ///
     /// # Errors
-    /// [`DataError::Store`] when it is not the dataset that was made.
+    /// [`DataError::Store`] if it differs from the dataset that was made.
     pub fn check_untouched(&self) -> Result<(), DataError> {
         match self.frames() {
             Some(frames) if !frames.is_untouched() => self.verify(),
@@ -196,10 +196,10 @@ impl Dataset {
         }
     }
 
-    /// Reads a converted dataset whole and compares it with its content hash.
+    /// Reads a whole converted dataset and compares it with its content hash.
     ///
     /// # Errors
-    /// [`DataError::Store`] when the file was damaged after it was made.
+    /// [`DataError::Store`] if the file was damaged after it was made.
     pub fn verify(&self) -> Result<(), DataError> {
         let (Some(frames), ActionColumn::Discrete { values, .. }) = (self.frames(), self.actions())
         else {

@@ -1,4 +1,4 @@
-//! Which transitions of a log are trained on.
+//! Rules that select the transitions of a log for training.
 
 use std::fmt;
 use std::ops::Range;
@@ -42,7 +42,7 @@ pub enum Selection {
     Released {
         /// Rows to collect at least.
         num_steps: usize,
-        /// How many files, counted from the last, are drawn from.
+        /// Number of files, counted from the last, that are drawn from.
         num_buffers: usize,
         /// Episodes a visit, less one.
         trajectories_per_buffer: usize,
@@ -61,7 +61,7 @@ impl Selection {
     pub const RELEASED: Self =
         Self::Released { num_steps: 500_000, num_buffers: 50, trajectories_per_buffer: 10 };
 
-    /// As many whole episodes as hold `num_steps` transitions.
+    /// Enough whole episodes to hold `num_steps` transitions.
     pub fn uniform(num_steps: usize) -> Self {
         Self::Uniform { num_steps }
     }
@@ -69,7 +69,7 @@ impl Selection {
     /// Draws the transitions.
     ///
     /// # Errors
-    /// When nothing is left: the log has no finished episode, or the rule's numbers are 0.
+    /// If nothing is left: the log has no finished episode, or the rule's numbers are 0.
     pub fn draw(&self, log: &ReplayLog, run_seed: u64) -> Result<Selected, DataError> {
         let mut selected = match *self {
             Self::Uniform { num_steps } => draw_uniform(log, num_steps, run_seed),
@@ -115,7 +115,7 @@ pub struct SelectedEpisode {
     pub slots: Vec<SlotRange>,
     /// Its rows in the new dataset.
     pub rows: Range<usize>,
-    /// How many of the first of them are padding.
+    /// Number of padding rows at the beginning.
     pub padding: usize,
     /// How it ended.
     pub ending: Ending,

@@ -14,15 +14,15 @@ use super::table::write_table;
 pub struct ColumnsInspection {
     /// Name of the file, without its folder.
     pub file: String,
-    /// How it is laid out.
+    /// Its format.
     #[serde(serialize_with = "lower_case")]
     pub format: &'static str,
     /// Steps, each counted once.
     pub transitions: u64,
     /// Numbers of an observation.
     pub observation_width: usize,
-    /// Numbers of an action; how many there are to choose from, where they are a list: as the
-    /// recording describes it, else one more than the largest.
+    /// Numbers of a continuous action; or the number of discrete actions: the recording's own, else
+    /// one more than the largest.
     pub action_width: usize,
     /// Finished episodes.
     pub episodes: u64,
@@ -65,11 +65,11 @@ pub struct Range {
     pub max: f32,
 }
 
-/// A [`Range`] to be: sums over one number of the steps so far.
+/// Sums over one number of the steps so far, from which a [`Range`] is made.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     steps: u64,
-    /// The first: sums are of differences from it, so that a large mean costs no digits.
+    /// The first value: sums are of differences from it, so that a large mean costs no digits.
     first: f32,
     sum: f64,
     squares: f64,
@@ -113,7 +113,7 @@ impl Sums {
         self.min == self.max
     }
 
-    /// Whether the numbers differ by so little that agents take them for the same.
+    /// Whether the numbers differ by so little that agents treat them as equal.
     pub(super) fn is_negligible(&self) -> bool {
         let Range { mean, std, .. } = self.range();
         !self.is_constant() && !has_spread(mean, std)
@@ -132,7 +132,7 @@ impl fmt::Display for Range {
     }
 }
 
-/// As it is in the program's JSON.
+/// The same in the program's JSON.
 fn lower_case<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&name.to_lowercase())
 }

@@ -1,4 +1,4 @@
-//! Doubts: where the numbers of a recording may mean something else than their type and shape say.
+//! Doubts: signs that the numbers of a recording mean something else than their type and shape say.
 
 use overtone_core::{ActionSpace, Episode, Task};
 
@@ -12,13 +12,13 @@ use crate::findings::{Finding, Findings, Tally};
 use crate::read::hdf5_arrays::place;
 use crate::stored::Stored;
 
-/// Steps below which values say little: a few may all be whole, or all small.
+/// Minimum number of steps: a few values may all be whole, or all small.
 const FEW: usize = 10;
 
 /// The largest byte of pictures that is too small for them.
 const DARKEST: u8 = 63;
 
-/// Bytes of an observation from which on they may be a picture's.
+/// Minimum bytes of an observation that may be a picture.
 const FEWEST_PIXELS: usize = 400;
 
 /// Minimum length of a long list, and the average number of occurrences that its actions need.
@@ -44,7 +44,7 @@ pub(super) struct Doubts {
     flags: Flags,
 }
 
-/// How flags in rows cut a recording.
+/// The episodes of a recording, as flags in rows cut it.
 #[derive(Default)]
 struct Flags {
     /// Episodes that a flag ends.
@@ -111,7 +111,7 @@ impl Doubts {
         }
     }
 
-    /// Adds the doubts there are.
+    /// Adds the doubts.
     pub fn tell(&self, task: Option<&Task>, findings: &mut Findings<'_>) {
         self.flags.tell(self.rows, findings);
         self.tell_actions(task, findings);
@@ -178,7 +178,7 @@ impl Doubts {
         }
     }
 
-    /// Whole numbers that actions are made of, in words; `None` where they are not.
+    /// The whole numbers in actions, in words; `None` if they are not whole.
     fn whole_actions(&self) -> Option<String> {
         if !self.acted.iter().all(DoubtedNumber::is_whole) {
             return None;
@@ -317,7 +317,7 @@ impl Flags {
     }
 }
 
-/// Adds rows of episodes to what is known of each of their numbers.
+/// Adds rows of episodes to the statistics of each of their numbers.
 fn numbers(known: &mut Vec<DoubtedNumber>, rows: Rows<'_>, episodes: &[Episode], prefix: &str) {
     if known.is_empty() {
         known.resize(rows.width, DoubtedNumber::default());
