@@ -220,9 +220,9 @@ pub enum DataError {
     },
     /// A D4RL file of a version that does not say where a step limit ended an episode.
     #[error(
-        "{}: has no `timeouts`: without it, episodes that a step limit ended run \
-         into one another. Use version 2 or later of a D4RL file (…-v2.hdf5); add `timeouts` to a \
-         file of your own, all zeros if no step limit ended an episode",
+        "{}: has no `timeouts`: without it, episodes that a step limit ended run into \
+         one another; use version 2 or later of a D4RL file (…-v2.hdf5), or add `timeouts` to \
+         a file of your own, all zeros if no step limit ended an episode",
         path.display()
     )]
     NoTimeouts {
@@ -320,7 +320,8 @@ pub enum DataError {
     },
     /// A Minari file with another number of episodes than its `total_episodes`.
     #[error(
-        "{}: expected {total} episodes from its total_episodes, got {found}; fetch or copy it again",
+        "{}: expected {total} episodes from its total_episodes, got {found}; fetch or \
+         copy it again",
         path.display()
     )]
     MissingEpisodes {
@@ -354,7 +355,10 @@ pub enum DataError {
         free: u64,
     },
     /// A converted store that is damaged or of another version.
-    #[error("{}: not a usable frame store, {reason}; delete it, and the program makes it again", path.display())]
+    #[error(
+        "{}: not a usable frame store, {reason}; delete it, and the program makes it again",
+        path.display()
+    )]
     Store {
         /// The file.
         path: PathBuf,

@@ -2,7 +2,8 @@
 //! for each module of tests, `tests/sentences/MODULE.txt`.
 //!
 //! A test checks that something is refused; the file says in which words. `UPDATE_SENTENCES=1
-//! cargo test …` rewrites the files, so that a sentence changes in one place, and a diff shows it.
+//! cargo test …` rewrites the files, so that a sentence changes in one place, and a diff shows
+//! it.
 
 use std::{
     cell::Cell,

@@ -54,7 +54,8 @@ pub enum DownloadError {
     },
     /// A file of trusted authorities that does not hold a certificate.
     #[error(
-        "{variable} names {value}, which does not hold a certificate{reason}; correct it, or unset it"
+        "{variable} names {value}, which does not hold a certificate{reason}; correct it, or \
+         unset it"
     )]
     Authorities {
         /// The environment's variable.
@@ -116,8 +117,8 @@ pub enum DownloadError {
     },
     /// An answer whose end cannot be detected.
     #[error(
-        "{url} is sent without a size, so a cut connection looks \
-         like the file's end; fetch it by other means, or add its size to the dataset's description"
+        "{url} is sent without a size, so a cut connection looks like the file's end; \
+         fetch it by other means, or add its size to the dataset's description"
     )]
     NoSize {
         /// The address.
