@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use crate::error::DataError;
 
-/// Kept free on the disk beside what is written.
+/// Disk space that stays free in addition to the written files.
 pub(crate) const SPARE: u64 = 64_000_000;
 
 /// The nearest folder above `path` that exists, which is on the disk `path` will be on, and
 /// the bytes free there; `None` where no folder above exists.
 ///
 /// # Errors
-/// When the disk cannot be asked.
+/// If the free disk space cannot be read.
 pub(crate) fn free_near(path: &Path) -> Result<Option<(PathBuf, u64)>, DataError> {
     let Some(folder) = path.ancestors().skip(1).find(|folder| folder.is_dir()) else {
         return Ok(None);

@@ -4,10 +4,10 @@
 //! DatasetCard ─► Remote ─► DownloadPlan::new ─► check_disk ─► fetch ─► files, each whole
 //! ```
 //!
-//! A file is written to `<name>.partial` and gets its name when it is whole, so a file that is
-//! there is whole. What is interrupted, by the network or by the end of the program, goes on
-//! where it stopped. Beside the partial file, `<name>.partial.tag` says which version of the
-//! remote file it is of; a version that has changed is fetched from its beginning.
+//! A file is written to `<name>.partial` and gets its name when it is complete, so an existing file
+//! is always complete. After an interruption, by the network or by the end of the program, a
+//! download resumes. Next to the partial file, `<name>.partial.tag` names its version of the remote
+//! file; a version that has changed is fetched from its beginning.
 
 mod error;
 mod fetch;
@@ -62,7 +62,7 @@ impl Default for DownloadOptions {
 /// How far a download is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DownloadProgress {
-    /// Bytes that are there, those of earlier calls included.
+    /// Bytes that are present, bytes of earlier calls included.
     pub bytes: u64,
     /// Bytes there will be, as far as they are known.
     pub total: u64,

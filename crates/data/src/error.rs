@@ -1,4 +1,4 @@
-//! [`DataError`]: everything that can be wrong with a dataset on disk.
+//! [`DataError`]: all errors of a dataset on disk.
 //!
 //! Each message is one sentence that names the file and says what to do.
 
@@ -9,31 +9,31 @@ use std::path::{Path, PathBuf};
 
 use overtone_core::names::suggestion;
 
-/// What is wrong with a dataset, its files, or a request for them.
+/// An error in a dataset, in its files, or in a request for them.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// A file or folder that should be there is not.
     #[error("{} does not exist: {hint}", path.display())]
     Missing {
-        /// What was looked for.
+        /// The expected path.
         path: PathBuf,
-        /// What to do about it.
+        /// Advice to the user.
         hint: String,
     },
-    /// A name that is no id of Minari's hub.
-    #[error("{name} is no id of Minari's: write it as minari:mujoco/hopper/medium-v0")]
+    /// A name that is not a valid id of Minari's hub.
+    #[error("{name} is not a Minari dataset id: write it as minari:mujoco/hopper/medium-v0")]
     MinariId {
-        /// As given.
+        /// The given name.
         name: String,
     },
-    /// Data of which a part is still to be fetched.
+    /// A dataset with an unfinished download.
     #[error(
-        "{}: its download is not finished; give the same download command again, or delete \
-         the .partial files beside it to do without",
+        "{}: its download is not finished; run the same download command again, or delete \
+         the .partial files next to it to use the rest",
         path.display()
     )]
     Unfinished {
-        /// The first file that is not whole.
+        /// The first incomplete file.
         path: PathBuf,
     },
     /// The operating system refused.
@@ -41,9 +41,9 @@ pub enum DataError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was attempted, as a verb.
+        /// The attempted operation, as a verb.
         doing: &'static str,
-        /// The reason given.
+        /// The reason.
         source: io::Error,
     },
     /// A folder that holds no recording, or more than one.
@@ -51,7 +51,7 @@ pub enum DataError {
     NoLog {
         /// The folder.
         path: PathBuf,
-        /// What was expected there.
+        /// The reason: what was expected there.
         reason: String,
     },
     /// The gzip stream ends before the array does.
@@ -73,7 +73,7 @@ pub enum DataError {
     Gzip {
         /// The file.
         path: PathBuf,
-        /// What the decoder says.
+        /// The decoder's message.
         reason: String,
     },
     /// The array's header is not one this reader accepts.
@@ -81,7 +81,7 @@ pub enum DataError {
     NpyHeader {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// A pickled (object) array: reading it would run code from the file.
@@ -132,7 +132,7 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
     },
-    /// A value no log can hold.
+    /// A value that a log cannot hold.
     #[error("{}: slot {slot} holds {what}; the file is damaged or of another kind", path.display())]
     Value {
         /// The file.
@@ -147,7 +147,7 @@ pub enum DataError {
     Inconsistent {
         /// The file or folder.
         path: PathBuf,
-        /// What does not agree.
+        /// The disagreement.
         reason: String,
     },
     /// Not an HDF5 file.
@@ -173,17 +173,17 @@ pub enum DataError {
     Npz {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// A recording in a form that is not read, and the way out.
+    /// A recording in a form that is not supported, with advice.
     #[error("{}: {what} is not read: {way_out}", path.display())]
     Unread {
         /// The file or folder.
         path: PathBuf,
-        /// What in it.
+        /// The unreadable part.
         what: String,
-        /// What to do.
+        /// Advice to the user.
         way_out: String,
     },
     /// The HDF5 library cannot write a file.
@@ -191,12 +191,12 @@ pub enum DataError {
     Unwritten {
         /// The file or folder.
         path: PathBuf,
-        /// What the library says.
+        /// The library's message.
         reason: String,
     },
-    /// What was written cannot have its name.
+    /// A finished file that cannot be renamed to its final name.
     #[error(
-        "{}: cannot be given its name ({source}); what was to be there is whole under the name {}: \
+        "{}: cannot be given its name ({source}); the complete file is {}: \
          rename it",
         path.display(), kept.display()
     )]
@@ -205,7 +205,7 @@ pub enum DataError {
         path: PathBuf,
         /// The name it has.
         kept: PathBuf,
-        /// The reason given.
+        /// The reason.
         source: io::Error,
     },
     /// The HDF5 library cannot read a file or an array in it.
@@ -213,16 +213,16 @@ pub enum DataError {
     Hdf5 {
         /// The file.
         path: PathBuf,
-        /// What in it.
+        /// The unreadable part.
         what: String,
-        /// What the library says.
+        /// The library's message.
         reason: String,
     },
     /// A D4RL file of a version that does not say where a step limit ended an episode.
     #[error(
-        "{}: has no `timeouts`: without it the episodes that a step limit ended cannot be told \
-         apart; D4RL's files have it from version 2 on (…-v2.hdf5); to a file of your own add it, \
-         zeros alone where no limit ended one",
+        "{}: has no `timeouts`: without it, episodes that a step limit ended run into \
+         one another; use version 2 or later of a D4RL file (…-v2.hdf5), or add `timeouts` to \
+         a file of your own, all zeros if no step limit ended an episode",
         path.display()
     )]
     NoTimeouts {
@@ -236,9 +236,9 @@ pub enum DataError {
         path: PathBuf,
         /// The array's name in the file.
         dataset: String,
-        /// What there is instead.
+        /// A hint: what the file has instead.
         hint: String,
-        /// What to do.
+        /// Advice to the user.
         way_out: String,
     },
     /// An array in an HDF5 file with elements of another type.
@@ -251,9 +251,9 @@ pub enum DataError {
         path: PathBuf,
         /// The array's name in the file.
         dataset: String,
-        /// What it holds.
+        /// The element type in the file.
         got: String,
-        /// What is read.
+        /// The element type that the reader accepts.
         expected: &'static str,
     },
     /// An array in an HDF5 file of another shape.
@@ -285,9 +285,9 @@ pub enum DataError {
         got: usize,
         /// The rows it should have.
         expected: usize,
-        /// The array that says so.
+        /// The array that sets this number.
         other: String,
-        /// What to do.
+        /// Advice to the user.
         way_out: String,
     },
     /// An array in an HDF5 file whose header claims far more than is stored.
@@ -306,7 +306,7 @@ pub enum DataError {
         /// Bytes in the file.
         stored: u64,
     },
-    /// A value in an HDF5 file that no log can hold.
+    /// A value in an HDF5 file that a log cannot hold.
     #[error("{}: `{dataset}` holds in row {row} {what}", path.display())]
     DatasetValue {
         /// The file.
@@ -318,15 +318,16 @@ pub enum DataError {
         /// The value, and what was expected.
         what: String,
     },
-    /// A Minari file that says it has another number of episodes.
+    /// A Minari file with another number of episodes than its `total_episodes`.
     #[error(
-        "{}: it says total_episodes is {total}, and has {found}; fetch or copy it again",
+        "{}: expected {total} episodes from its total_episodes, got {found}; fetch or \
+         copy it again",
         path.display()
     )]
     MissingEpisodes {
         /// The file.
         path: PathBuf,
-        /// Episodes, as it says.
+        /// `total_episodes` of the file.
         total: i64,
         /// Episodes that are there.
         found: usize,
@@ -346,7 +347,7 @@ pub enum DataError {
         path.display(), needed.div_ceil(1_000_000), free / 1_000_000
     )]
     DiskFull {
-        /// Where it would be written.
+        /// The destination.
         path: PathBuf,
         /// Bytes needed.
         needed: u64,
@@ -354,11 +355,14 @@ pub enum DataError {
         free: u64,
     },
     /// A converted store that is damaged or of another version.
-    #[error("{}: not a usable frame store, {reason}; delete it and it is made again", path.display())]
+    #[error(
+        "{}: not a usable frame store, {reason}; delete it, and the program makes it again",
+        path.display()
+    )]
     Store {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// A dataset's description that cannot be read.
@@ -366,34 +370,34 @@ pub enum DataError {
     Card {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// A kind of data that no description knows.
     #[error("unknown {what} `{name}`{}", suggestion(nearest.as_deref(), known))]
     UnknownName {
-        /// What it was to be: `dataset`.
+        /// The kind of name: `dataset`.
         what: &'static str,
-        /// As asked.
+        /// The requested name.
         name: String,
         /// The known name that was most likely meant, if any is like it.
         nearest: Option<String>,
         /// All known names.
         known: String,
     },
-    /// Batches asked of a dataset that cannot give them.
+    /// Requested batches that a dataset cannot provide.
     #[error("{reason}")]
     Sampling {
         /// Why not.
         reason: String,
     },
-    /// Work that was asked to end before it was done.
+    /// Work that the caller stopped before it was done.
     #[error("stopped")]
     Stopped,
     /// The thread that assembles batches died.
     #[error("the thread that assembles batches stopped: {reason}")]
     Loader {
-        /// Its last words.
+        /// The panic message.
         reason: String,
     },
 }

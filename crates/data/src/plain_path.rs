@@ -8,7 +8,7 @@ pub(crate) fn is_plain(path: &Path) -> bool {
     let text = path.to_str().unwrap_or_default();
     let plain = |part: Component| matches!(part, Component::Normal(_));
     let odd = |c: char| c == '\\' || c == ':' || c.is_control();
-    // `components` passes over `.` and `//`, which are no names either.
+    // `components` passes over `.` and `//`, which are not plain names either.
     let same = path.components().collect::<PathBuf>().as_os_str() == path.as_os_str();
     !text.is_empty() && !text.contains(odd) && same && path.components().all(plain)
 }

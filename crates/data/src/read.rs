@@ -40,7 +40,7 @@ pub const READERS: [&dyn Reader; 5] = [
     &dqn_replay::DqnReplay,
 ];
 
-/// Formats that no file says it has: they are read where somebody names them.
+/// Formats that a file does not declare: they are read only if the user names them.
 pub const NAMED: [&dyn Reader; 1] = [&npz::Ogbench];
 
 /// The layout of any format whose bytes with rows and columns are numbers, and not pictures.
@@ -58,7 +58,7 @@ pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
                    game".into(),
         });
     }
-    // What another program wrote is named before anything is taken for a damaged file of ours.
+    // Another program's file is named before a reader reports it as a damaged file of ours.
     if Foreign.reads(path) {
         return Ok(&Foreign);
     }

@@ -1,8 +1,8 @@
 //! [`MinariWriter`]: a recording as one file of our own, which Minari opens.
 //!
-//! The file is Minari's HDF5, a group for each episode. What its description (`metadata.json`) says
-//! beside Minari's own keys is under `overtone`: the task, how it was simulated, and the SHA-256 of
-//! the contents. The same is in the file, so that it can go alone.
+//! The file is Minari's HDF5, a group for each episode. Its description (`metadata.json`) keeps
+//! everything except Minari's own keys under `overtone`: the task, the simulation settings, and the
+//! SHA-256 of the contents. The file holds the same, so that it can be used alone.
 
 mod metadata;
 
@@ -26,45 +26,45 @@ use crate::minari_id::MinariId;
 use crate::outcome_code::outcome_code;
 use crate::read::minari_spaces::METADATA;
 
-/// How hard pictures are compressed: more takes longer and saves little.
+/// Compression level of pictures: a higher one takes longer and saves little.
 const DEFLATE: u32 = 4;
 /// Pictures of a piece: 450 kB before they are compressed.
 const PIECE: usize = 64;
-/// Bytes of episodes that are held until they are written together: each time, the list of all
-/// episodes is written anew.
+/// Bytes of episodes that are held until they are written together: each write replaces the list of
+/// all episodes.
 const HELD: usize = 64 << 20;
 
-/// What a recording is of.
+/// The task and settings of a recording.
 #[derive(Clone, Debug)]
 pub struct About<'a> {
     /// The task.
     pub task: &'a Task,
-    /// How it was simulated, where that is known.
+    /// How it was simulated, if known.
     pub simulation: Option<&'a Simulation>,
-    /// Gymnasium's `EnvSpec` as JSON, where there is one.
+    /// Gymnasium's `EnvSpec` as JSON, if any.
     pub env_spec: Option<String>,
-    /// Who acted, in a few words.
+    /// The actor, in a few words.
     pub algorithm: String,
-    /// A sentence or two.
+    /// A description in a sentence or two.
     pub description: String,
 }
 
 /// One episode to be written.
 #[derive(Clone, Debug)]
 pub struct WrittenEpisode {
-    /// What each action was chosen on and, in a row more, where the last one led.
+    /// The observation before each action and, in one more row, the one after the last action.
     pub observations: ObservationColumn,
-    /// What was done.
+    /// The actions.
     pub actions: ActionColumn,
     /// `[steps]`, raw.
     pub rewards: Vec<f32>,
-    /// How it ended; `None` where the recording's end cut it.
+    /// The reason for its end; `None` if the recording's end cut it.
     pub outcome: Option<Outcome>,
-    /// What its environment was seeded with, where that is known.
+    /// The seed of its environment, if known.
     pub seed: Option<u64>,
 }
 
-/// What was written.
+/// The finished recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The folder, or the file.
@@ -77,16 +77,16 @@ pub struct Written {
     pub content_hash: String,
 }
 
-/// Writes a recording episode by episode; nothing is at its place until [`MinariWriter::finish`].
+/// Writes a recording episode by episode; its path stays empty until [`MinariWriter::finish`].
 pub struct MinariWriter<'a> {
     about: About<'a>,
     to: PathBuf,
-    /// The folder or file while it is written.
+    /// The temporary folder or file.
     beside: PathBuf,
-    /// None when it was finished.
+    /// `None` after it was finished.
     file: Option<File>,
     is_folder: bool,
-    /// Whether what was written stays although it is not finished.
+    /// Whether an unfinished recording is kept.
     is_kept: bool,
     hash: Sha256,
     transitions: u64,
@@ -95,10 +95,10 @@ pub struct MinariWriter<'a> {
     held: usize,
 }
 
-/// Where `to` leads: the folder of an id of Minari's, else a path.
+/// The path that `to` means: the folder of a Minari id, else a path.
 ///
 /// # Errors
-/// When it is no id although it begins like one.
+/// If it begins like a Minari id but is not valid.
 pub fn place_of(to: &str) -> Result<PathBuf, DataError> {
     match MinariId::of(to)? {
         Some(id) => id.folder(),
@@ -106,10 +106,10 @@ pub fn place_of(to: &str) -> Result<PathBuf, DataError> {
     }
 }
 
-/// Refuses a place where something is.
+/// Refuses an existing path.
 ///
 /// # Errors
-/// When something is there.
+/// If the path exists.
 pub fn check_free(to: &Path) -> Result<(), DataError> {
     if to.exists() {
         return Err(DataError::NoLog {
@@ -121,11 +121,11 @@ pub fn check_free(to: &Path) -> Result<(), DataError> {
 }
 
 impl<'a> MinariWriter<'a> {
-    /// Begins a recording at `to`: a file where that ends in `.hdf5` or `.h5`, else a folder as
-    /// Minari keeps them.
+    /// Begins a recording at `to`: a file if that ends in `.hdf5` or `.h5`, else a folder in
+    /// Minari's layout.
     ///
     /// # Errors
-    /// When something is there, or nothing can be written there.
+    /// If the path exists, or cannot be written.
     pub fn create(to: &Path, about: About<'a>) -> Result<Self, DataError> {
         check_free(to)?;
         let is_folder = !to.extension().is_some_and(|ending| ending == "hdf5" || ending == "h5");
@@ -138,8 +138,8 @@ impl<'a> MinariWriter<'a> {
             let folder = beside.join("data");
             fs::create_dir_all(&folder).map_err(DataError::io(&folder, "make"))?;
         }
-        // Under this name nobody else looks for it, so no lock is needed; a program started
-        // meanwhile would keep one longer than the file is open.
+        // Other programs do not use this name, so a lock is not needed; a program started meanwhile
+        // would keep a lock longer than the file is open.
         let access = FileAccessProperties::new()
             .with_locking(FileLocking::Disabled)
             .with_sync_policy(SyncPolicy::OnClose);
@@ -197,12 +197,12 @@ impl<'a> MinariWriter<'a> {
         self.transitions
     }
 
-    /// Writes the description, waits until the disk has everything, and gives the recording its
-    /// name.
+    /// Writes the description, waits until the disk has everything, and renames the recording to
+    /// its final name.
     ///
     /// # Errors
-    /// When the disk is full; then nothing is left. When something took its place meanwhile; then
-    /// both stay, and the error says where the recording is.
+    /// If the disk is full; then nothing is left. If another program took the path meanwhile; then
+    /// both stay, and the error names the recording's path.
     pub fn finish(mut self) -> Result<Written, DataError> {
         let written = Written {
             path: self.to.clone(),
@@ -244,7 +244,7 @@ impl<'a> MinariWriter<'a> {
 }
 
 impl Drop for MinariWriter<'_> {
-    /// Half a recording is of no use.
+    /// Half a recording is of no use, so it is deleted.
     fn drop(&mut self) {
         drop(self.file.take());
         if self.is_kept {
@@ -257,12 +257,12 @@ impl Drop for MinariWriter<'_> {
     }
 }
 
-/// Writes all episodes of a recording in memory. `last` is where the last action of each episode
-/// led, `[episodes]`; where that is not known, the last observation stands there again.
+/// Writes all episodes of a recording in memory. `last` is the observation after the last action of
+/// each episode, `[episodes]`; if unknown, the last observation is repeated.
 ///
 /// # Errors
-/// As [`MinariWriter`], [`DataError::Inconsistent`] where `last` is not of this recording, and
-/// [`DataError::Stopped`] where `progress`, which is told the steps written, breaks.
+/// As [`MinariWriter`], [`DataError::Inconsistent`] if `last` does not fit this recording, and
+/// [`DataError::Stopped`] if `progress`, which receives the number of steps written, breaks.
 pub fn write_columns(
     log: &Columns,
     last: Option<&ObservationColumn>,
@@ -306,7 +306,7 @@ pub fn write_columns(
     writer.finish()
 }
 
-/// Where a recording is written first: beside what one of the same name was kept as.
+/// The temporary path of a recording: next to the kept copy of one with the same name.
 fn free_beside(to: &Path) -> PathBuf {
     let beside = overtone_files::beside(to);
     let numbered = |n: u32| {
@@ -333,7 +333,7 @@ fn check_last(log: &Columns, last: &ObservationColumn) -> Result<(), DataError> 
             ObservationColumn::Frames { shape, .. },
             ObservationColumn::Frames { shape: here, pixels, .. },
         ) if shape == here && pixels.len() == wanted => None,
-        _ => Some("its episodes' last observations are not those of its episodes"),
+        _ => Some("its last observations do not belong to its episodes"),
     };
     match reason {
         None => Ok(()),
@@ -343,8 +343,8 @@ fn check_last(log: &Columns, last: &ObservationColumn) -> Result<(), DataError> 
     }
 }
 
-/// Writes all episodes of a converted log of frames, one after the other. It does not hold where
-/// the last action of an episode led: the last frame stands there again.
+/// Writes all episodes of a converted log of frames, one after the other. The log does not hold the
+/// frame after an episode's last action: the last frame is repeated.
 ///
 /// # Errors
 /// As [`write_columns`], and when the frames cannot be read.
@@ -359,7 +359,7 @@ pub fn write_frames(
     else {
         return Err(DataError::NoLog {
             path: log.path().to_path_buf(),
-            reason: "it is no log of frames".into(),
+            reason: "it is not a log of frames".into(),
         });
     };
     let mut writer = MinariWriter::create(to, about)?;
@@ -388,11 +388,11 @@ pub fn write_frames(
     writer.finish()
 }
 
-/// Adds an episode to what the file's next commit writes.
+/// Adds an episode to the file's next commit.
 fn stage(file: &File, number: u64, episode: &WrittenEpisode) -> Result<(), hdf5_pure::Error> {
     let steps = episode.rewards.len();
     let rows = |n: usize, width: usize| [n as u64, width as u64];
-    // As h5py has booleans.
+    // Booleans in h5py's form.
     let flag = EnumTypeBuilder::with_base(make_i8_type());
     let flag = flag.raw_value("FALSE", &[0]).raw_value("TRUE", &[1]).build()?;
     file.root().create_group_with(&format!("episode_{number}"), |group| {

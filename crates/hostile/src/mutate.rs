@@ -36,7 +36,7 @@ const NUMBERS: [&str; 20] = [
 /// `seeds[base]` after one to eight random changes. `seeds` must not be empty.
 ///
 /// # Panics
-/// When there is no seed `base`: a caller's bug.
+/// If seed `base` does not exist: a caller's bug.
 pub fn mutate(seeds: &[&[u8]], base: usize, generator: &mut Generator) -> Vec<u8> {
     let mut bytes = seeds[base].to_vec();
     // Mostly one or two: many changes at once are refused by the first check they meet.
@@ -112,8 +112,8 @@ fn block(bytes: &[u8], generator: &mut Generator) -> Vec<u8> {
     bytes[from..end].to_vec()
 }
 
-/// Where an integer of `width` bytes lies that holds or follows position `at`, aligned; `None`
-/// where there is no room.
+/// The position of an integer of `width` bytes that holds or follows position `at`, aligned; `None`
+/// without room for one.
 fn integer(bytes: &mut [u8], at: usize, width: usize) -> Option<&mut [u8]> {
     let first = at - at % width;
     bytes.get_mut(first..first + width)

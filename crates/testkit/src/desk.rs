@@ -26,7 +26,7 @@ pub struct Desk {
     program: PathBuf,
 }
 
-/// What a run of the program printed.
+/// The printed output of a run of the program.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Said {
@@ -107,8 +107,8 @@ impl Said {
     }
 }
 
-/// What was printed, having checked what holds for every run: no panic, and nothing for
-/// terminals where there is none.
+/// The printed output, after checks that apply to every run: no panic, and no terminal codes
+/// without a terminal.
 #[track_caller]
 pub fn said(output: Output) -> Said {
     let stdout = String::from_utf8(output.stdout).unwrap();
@@ -120,7 +120,7 @@ pub fn said(output: Output) -> Said {
     Said { code: output.status.code(), stdout, stderr }
 }
 
-/// Names in a folder, sorted; none where there is no folder.
+/// Names in a folder, sorted; empty if the folder does not exist.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).map(|entries| entries.flatten().collect::<Vec<_>>());
     let mut names: Vec<String> = entries

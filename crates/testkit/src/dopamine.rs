@@ -155,7 +155,7 @@ impl Recorder {
     }
 }
 
-/// Every pixel of the frame of add number `add`; never 0, so that padding is told from pictures.
+/// Every pixel of the frame of add number `add`; never 0, so that it differs from padding.
 pub fn pixel_of(add: u64) -> u8 {
     (add % 251) as u8 + 1
 }

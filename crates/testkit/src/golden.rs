@@ -73,7 +73,7 @@ impl Array {
     /// A matrix the other way round: PyTorch's linear weights are `[out, in]`.
     ///
     /// # Panics
-    /// When it is no matrix.
+    /// If it is not a matrix.
     pub fn transposed(&self) -> Self {
         let [rows, columns] = self.shape[..] else { panic!("no matrix: {:?}", self.shape) };
         let values = (0..columns)
@@ -160,7 +160,7 @@ impl Golden {
     /// The only value of a tensor.
     ///
     /// # Panics
-    /// When there is no such tensor.
+    /// If the tensor does not exist.
     #[track_caller]
     pub fn scalar(&self, name: &str) -> f64 {
         self.get(name).values[0]

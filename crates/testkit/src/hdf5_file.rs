@@ -8,8 +8,7 @@ use hdf5_pure::{
     FloatingPointLayout, Group,
 };
 
-/// A file that is open for writing, or a group in it. What was put into it is written when it is
-/// dropped.
+/// A file that is open for writing, or a group in it. Its contents are written when it is dropped.
 pub struct Hdf5File {
     file: Rc<File>,
     group: Group,

@@ -5,7 +5,7 @@ use std::io::{Write, stderr};
 /// Says `why` where it is seen also of a test that passes.
 ///
 /// # Panics
-/// Where `OVERTONE_TEST_ALL` is set: nothing may be left out there.
+/// If `OVERTONE_TEST_ALL` is set: then no test may be left out.
 pub fn left_out(why: &str) {
     assert!(std::env::var_os("OVERTONE_TEST_ALL").is_none(), "left out: {why}");
     // Not `eprintln!`, which is kept back of a test that passes.

@@ -1,7 +1,7 @@
 //! A replay log of any length, made by playing recorded episodes over and over.
 //!
-//! Its pictures are those of the recording, and gzip looks back 32 KB, less than five frames:
-//! so it compresses, and is inflated, as a recording of that length.
+//! Its pictures come from the recording, and gzip looks back 32 KB, less than five frames: so it
+//! compresses, and is inflated, as a recording of that length.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 

@@ -2,7 +2,8 @@
 //! for each module of tests, `tests/sentences/MODULE.txt`.
 //!
 //! A test checks that something is refused; the file says in which words. `UPDATE_SENTENCES=1
-//! cargo test …` writes the files anew, so that a sentence changes in one place, and a diff shows it.
+//! cargo test …` rewrites the files, so that a sentence changes in one place, and a diff shows
+//! it.
 
 use std::{
     cell::Cell,
@@ -18,7 +19,7 @@ use crate::desk::project;
 /// The sentences of a module's tests, by the name of the test.
 type Module = BTreeMap<String, Vec<String>>;
 
-/// What the files hold, by module; in an update what was printed so far.
+/// The contents of the files, by module; in an update the text that was printed so far.
 static MODULES: LazyLock<Mutex<BTreeMap<String, Module>>> = LazyLock::new(Mutex::default);
 
 thread_local! {
@@ -138,7 +139,7 @@ fn anywhere(sentence: &str) -> String {
     dated.split('/').map(without_process).collect::<Vec<_>>().join("/")
 }
 
-/// A part of a path; in that of a hidden file three to seven digits in a row are a process.
+/// A part of a path; in a hidden file's name three to seven digits in a row are a process.
 fn without_process(part: &str) -> String {
     if !part.starts_with('.') {
         return part.to_owned();

@@ -21,7 +21,7 @@ use rustls::{
 
 /// A server that answers in TLS what a server without it answers.
 pub struct TlsServer {
-    /// Where it listens; its certificate is for `localhost`.
+    /// Its address; its certificate is for `localhost`.
     pub port: u16,
     /// The certificate of the authority that signed its own, as a PEM file has it.
     pub authority: String,
@@ -76,11 +76,11 @@ fn relay(
     client.flush()
 }
 
-/// A proxy that leads wherever it is told, or refuses.
+/// A proxy that connects to every requested host, or refuses.
 pub struct ConnectProxy {
-    /// Where it listens.
+    /// Its address.
     pub port: u16,
-    /// Where it was told to lead, `host:port`.
+    /// The requested hosts, `host:port`.
     pub asked: Arc<Mutex<Vec<String>>>,
 }
 

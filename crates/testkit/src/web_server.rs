@@ -1,4 +1,4 @@
-//! An HTTP server on this machine that behaves as a test tells it: as servers do, and worse.
+//! An HTTP server on this machine that a test controls: it answers as servers do, and worse.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -14,9 +14,9 @@ use std::thread;
 pub struct Request {
     /// `GET`, `HEAD`, …
     pub method: String,
-    /// What is asked for, as it is in the address.
+    /// The requested path, as in the address.
     pub path: String,
-    /// The first byte asked for.
+    /// The first requested byte.
     pub start: Option<usize>,
     /// The version it is to be of.
     pub if_range: Option<String>,
@@ -26,9 +26,9 @@ pub struct Request {
 
 /// A server, for as long as the tests run.
 pub struct WebServer {
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
-    /// What it was asked, in order.
+    /// The requests, in order.
     pub requests: Arc<Mutex<Vec<Request>>>,
 }
 
@@ -65,7 +65,7 @@ impl WebServer {
         })
     }
 
-    /// The first bytes that the requests of `method` asked for.
+    /// The first requested bytes of the requests with `method`.
     pub fn starts(&self, method: &str) -> Vec<usize> {
         let requests = self.requests.lock().unwrap();
         let of_method = requests.iter().filter(|request| request.method == method);
@@ -94,7 +94,7 @@ fn read_request(stream: &TcpStream, seen: &Mutex<Vec<Request>>) -> Option<Reques
     Some(request)
 }
 
-/// Writes the head of an answer; a client that is gone is no matter.
+/// Writes the head of an answer; a client that is gone does not matter.
 pub fn answer_head(stream: &mut TcpStream, status: &str, headers: &[String]) {
     let mut text = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
     headers.iter().for_each(|header| text.push_str(&format!("{header}\r\n")));

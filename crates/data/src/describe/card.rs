@@ -13,7 +13,7 @@ use crate::error::DataError;
 use crate::origin::{Kind, Origin};
 use crate::plain_path::is_plain;
 
-/// A dataset's description: where it comes from, and how it was recorded.
+/// A dataset's description: its origin and its recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatasetCard {
@@ -23,35 +23,33 @@ pub struct DatasetCard {
     pub suite: String,
     /// One sentence.
     pub title: String,
-    /// What it is, in the words with which the program says which data it uses; with `{task}`
-    /// and `{dataset}`.
+    /// A short text that names the data in the program's output; with `{task}` and `{dataset}`.
     pub told: String,
-    /// What kind of data it is.
+    /// The kind of data.
     pub kind: Kind,
     /// Name of its files' format, such as `D4RL`.
     pub format: String,
     /// The file or folder of each recording, relative to `datasets/`, with `{task}` and
     /// `{dataset}` for a name of each list below.
     pub path: String,
-    /// Tasks it has, as its files are named; none for every task of the suite, by its title.
+    /// Its tasks, by the names of its files; empty for every task of the suite, by its title.
     pub tasks: Vec<String>,
-    /// Recordings it has of each: named for the policy that was recorded, or numbered.
+    /// Its recordings of each task: named for the recorded policy, or numbered.
     pub datasets: Vec<String>,
-    /// Where it can be had.
+    /// A hint: how to get it.
     pub source: String,
-    /// The terms it comes under.
+    /// The license terms.
     pub licence: String,
-    /// How it was made.
+    /// The method of recording.
     pub made: String,
     /// File with the SHA-256 sums of its files, relative to `datasets/`.
     pub checksums: Option<String>,
-    /// How many of everything, where it is known: of the recording `<task>_<dataset>`, or of
-    /// `each`.
+    /// Counts, if known: of the recording `<task>_<dataset>`, or of `each`.
     #[serde(default)]
     pub counts: BTreeMap<String, CardCounts>,
-    /// How the simulator was run when it was recorded.
+    /// The simulator's settings in the recording.
     pub recording: Simulation,
-    /// Where its files can be fetched.
+    /// Addresses of its files.
     pub download: Option<Download>,
 }
 
@@ -63,7 +61,7 @@ pub struct CardCounts {
     pub files: Option<u64>,
     /// Slots of each file.
     pub slots_per_file: Option<u64>,
-    /// Steps: padding not counted, those of an unfinished episode counted.
+    /// Steps: padding is not counted, steps of an unfinished episode are.
     pub transitions: Option<u64>,
     /// Finished episodes.
     pub episodes: Option<u64>,
@@ -71,21 +69,21 @@ pub struct CardCounts {
     pub bytes: Option<u64>,
 }
 
-/// Where a dataset's files can be fetched.
+/// Addresses of a dataset's files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Download {
     /// The address of a file, `http` or `https`, with `{task}`, `{dataset}` and, for a log of
     /// several files, `{file}` to be filled in.
     pub address: String,
-    /// Hosts that may be asked, also where one sends on to another; `host`, or `host:port`.
+    /// Allowed hosts, also as targets of redirects; `host`, or `host:port`.
     pub hosts: Vec<String>,
-    /// Sizes and hashes of files, where they are public; by the file's path.
+    /// Sizes and hashes of files, if public; by the file's path.
     #[serde(default)]
     pub files: BTreeMap<String, Published>,
 }
 
-/// What is public about a file.
+/// Public facts about a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
@@ -100,7 +98,7 @@ pub struct Published {
 pub struct Named {
     /// The task, as its files are named.
     pub task: String,
-    /// Which recording of it.
+    /// The recording of the task.
     pub dataset: String,
 }
 
@@ -110,12 +108,12 @@ impl DatasetCard {
         fill(&self.path, task, dataset).into()
     }
 
-    /// What a recording is, in words.
+    /// A description of a recording, in words.
     pub fn told(&self, task: &str, dataset: &str) -> String {
         fill(&self.told, task, &dataset.replace('_', "-"))
     }
 
-    /// How the files of `task` are named, where this description has them.
+    /// The name of `task` in file names, if this description lists them.
     pub fn name_of<'a>(&'a self, task: &'a Task) -> Option<&'a str> {
         let mut names = self.tasks.iter().map(String::as_str);
         match (self.suite == task.suite, self.tasks.is_empty()) {
@@ -125,16 +123,16 @@ impl DatasetCard {
         }
     }
 
-    /// The one of its datasets that is `name` in any spelling.
+    /// Its dataset `name`, in any spelling.
     ///
     /// # Errors
-    /// [`DataError::UnknownName`] when it has none.
+    /// [`DataError::UnknownName`] if it does not exist.
     pub fn dataset(&self, name: &str) -> Result<&str, DataError> {
         let known: Vec<&str> = self.datasets.iter().map(String::as_str).collect();
         find_dataset(&known, name)
     }
 
-    /// The recording that is named as the file or folder `place` is, wherever that lies.
+    /// The recording that has the name of the file or folder `place`, at any location.
     pub fn named(&self, place: &Path) -> Option<Named> {
         // From the first part of the path that says which recording it is.
         let parts = Path::new(&self.path).iter();
@@ -169,13 +167,13 @@ impl DatasetCard {
         tasks.iter().flat_map(datasets).collect()
     }
 
-    /// How many there are of everything in one recording, where it is known.
+    /// The counts of one recording, if known.
     pub fn counts_of(&self, recording: Option<&Named>) -> Option<&CardCounts> {
         let own = |Named { task, dataset }: &Named| self.counts.get(&format!("{task}_{dataset}"));
         recording.and_then(own).or_else(|| self.counts.get("each"))
     }
 
-    /// What a recording of this dataset is known to be.
+    /// The known facts about a recording of this dataset.
     pub fn origin(&self) -> Origin {
         Origin {
             kind: self.kind,
@@ -188,8 +186,8 @@ impl DatasetCard {
     /// Reads one description.
     ///
     /// # Errors
-    /// [`DataError::Card`] when it is not TOML of this form, or names a path that leads out of
-    /// its folder.
+    /// [`DataError::Card`] if it is not TOML of this form, or names a path that leads out of its
+    /// folder.
     pub fn load(path: &Path) -> Result<Self, DataError> {
         let text = fs::read_to_string(path)
             .map_err(DataError::open(path, "a dataset is described there"))?;
@@ -203,7 +201,7 @@ impl DatasetCard {
         match paths.find(|path| !is_plain(path)) {
             None => Ok(card),
             Some(odd) => Err(wrong(format!(
-                "`{}` is no path of plain names below this folder",
+                "expected a path of plain names below this folder, got `{}`",
                 odd.display()
             ))),
         }
@@ -212,7 +210,7 @@ impl DatasetCard {
     /// Reads all descriptions in the folder `datasets`, sorted by name.
     ///
     /// # Errors
-    /// When the folder cannot be listed or a description is malformed.
+    /// If the folder cannot be listed or a description is malformed.
     pub fn load_all(datasets: &Path) -> Result<Vec<Self>, DataError> {
         let mut paths: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(datasets).map_err(DataError::open(datasets, DATASETS_HINT))? {
@@ -226,10 +224,10 @@ impl DatasetCard {
     }
 }
 
-/// The one of `known` that is `name` in any spelling.
+/// The one of `known` that equals `name` in any spelling.
 ///
 /// # Errors
-/// [`DataError::UnknownName`] when it is not there.
+/// [`DataError::UnknownName`] if it does not exist.
 pub(crate) fn find_dataset<'a>(known: &[&'a str], name: &str) -> Result<&'a str, DataError> {
     names::find(known, name).ok_or_else(|| DataError::UnknownName {
         what: "dataset",
@@ -243,5 +241,5 @@ fn fill(pattern: &str, task: &str, dataset: &str) -> String {
     pattern.replace("{task}", task).replace("{dataset}", dataset)
 }
 
-/// What to do without a folder of datasets.
+/// Advice for a missing folder of datasets.
 pub(crate) const DATASETS_HINT: &str = "name the data (dataset=/path/to/it), or run in the project's folder, whose datasets/ has the starter sets (or name that folder in OVERTONE_DATASETS)";

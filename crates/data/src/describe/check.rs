@@ -1,5 +1,5 @@
-//! What a recording holds and what is wrong with it, before time is spent on training with it:
-//! one pass over the data finds both.
+//! Inspection of a recording before you spend time on training with it: one pass over the data
+//! finds its contents and its defects.
 //!
 //! Each [`Finding`](crate::Finding) says what was expected, what was found and what to do. Damage
 //! that makes the readers refuse a file is a finding like any other: the rest is still looked at.
@@ -29,20 +29,20 @@ use crate::expected::Expected;
 use crate::findings::{Findings, Severity};
 use crate::read::reader_as;
 
-/// What one look at a recording gives.
+/// The result of inspecting a recording.
 #[derive(Debug)]
 pub struct Check {
-    /// What it holds, where it can be trained on; else why not.
+    /// Its contents, if an agent can be trained on it; else the reason why not.
     pub inspection: Result<Inspection, DataError>,
-    /// What is wrong with it.
+    /// The findings.
     pub report: LintReport,
 }
 
-/// Looks at the recording at `path`, of any format. It is compared with what is `expected` of
-/// it, else with what every recording of its format must be.
+/// Inspects the recording at `path`, of any format. It is compared with `expected`, else with the
+/// requirements of its format.
 ///
 /// # Errors
-/// When there is no recording at `path`. Whatever is wrong with one that is there is a finding.
+/// If `path` does not hold a recording. Every defect of an existing recording is a finding.
 pub fn check(path: &Path, expected: &Expected<'_>) -> Result<Check, DataError> {
     check_as(path, "", expected)
 }

@@ -5,21 +5,21 @@ use overtone_core::{ActionSpace, Task};
 use crate::card::DatasetCard;
 use crate::read::read_frames::ReadFrames;
 
-/// What is known of a recording before it is looked at.
+/// The known facts about a recording before its inspection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Expected<'a> {
-    /// Its description, where it has one ([`crate::description_of`] finds it).
+    /// Its description, if it has one ([`crate::description_of`] finds it).
     pub card: Option<&'a DatasetCard>,
-    /// Its task, where that is known.
+    /// Its task, if known.
     pub task: Option<&'a Task>,
-    /// Most steps of an episode, where that is known.
+    /// Maximum number of steps of an episode, if known.
     pub horizon: Option<u64>,
     /// Whether the pictures of a log are read.
     pub frames: ReadFrames,
 }
 
 impl Expected<'_> {
-    /// Actions there are to choose from, where the task says it.
+    /// Number of discrete actions, if the task sets it.
     pub fn n_actions(&self) -> Option<usize> {
         match &self.task?.actions {
             ActionSpace::Discrete { names } => Some(names.len()),

@@ -1,4 +1,4 @@
-//! [`Findings`]: what is wrong with a recording, collected while it is looked at.
+//! [`Findings`]: the defects of a recording, collected during its inspection.
 
 mod refused;
 
@@ -10,18 +10,18 @@ use std::sync::LazyLock;
 use crate::expected::Expected;
 use serde::{Deserialize, Serialize};
 
-/// Findings of one code that are told; more are counted.
+/// Maximum number of reported findings of one code; further ones are only counted.
 const MAX_OF_A_CODE: usize = 20;
 
-/// How bad a finding is; the worse, the greater.
+/// The severity of a finding; a worse one is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Worth knowing; nothing need be done.
+    /// Worth knowing; you do not need to act.
     Note,
-    /// It can be read, and is not as it should be.
+    /// The recording can be read, but differs from what is expected.
     Warning,
-    /// It cannot be read, or training would learn something else than what was recorded.
+    /// It cannot be read, or training would learn something that was not recorded.
     Error,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// What can be found, by its name.
+/// All rules, by name.
 static RULES: LazyLock<BTreeMap<String, Rule>> = LazyLock::new(|| {
     let rules = include_str!("findings/rules.toml");
     toml::from_str(rules).unwrap_or_else(|error| panic!("the table of findings: {error}"))
@@ -45,40 +45,40 @@ static RULES: LazyLock<BTreeMap<String, Rule>> = LazyLock::new(|| {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
-    /// Where it is not the rule's name.
+    /// The code, if it differs from the rule's name.
     code: Option<String>,
     severity: Severity,
-    /// What should be there, with `{}` for what depends on the recording.
+    /// The expected state, with `{}` for a detail of the recording.
     expected: String,
     advice: String,
-    /// Whether it is about what numbers mean.
+    /// Whether it is about the meaning of numbers.
     #[serde(default)]
     doubt: bool,
 }
 
-/// One thing that was found.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What it is, in a few words joined by hyphens, the same in every version.
+    /// A few words joined by hyphens, the same in every version.
     pub code: &'static str,
-    /// Name of the file, or of the folder where it is about all files.
+    /// Name of the file, or of the folder if the finding is about all files.
     pub file: String,
-    /// The array in the file, where it is about one of several.
+    /// The array in the file, if the finding is about one of several.
     pub dataset: Option<String>,
-    /// What should be there.
+    /// The expected state.
     pub expected: String,
-    /// What is there.
+    /// The actual state.
     pub found: String,
-    /// What to do, in one sentence.
+    /// Advice to the user, in one sentence.
     pub advice: String,
-    /// Whether it is a doubt about what numbers mean, which whoever trains is told too.
+    /// Whether it is a doubt about the meaning of numbers; training reports these too.
     pub doubt: bool,
 }
 
 impl fmt::Display for Finding {
-    /// One sentence, without what to do.
+    /// One sentence, without the advice.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(dataset) = &self.dataset {
             write!(f, "{dataset}: ")?;
@@ -87,12 +87,12 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 pub struct Findings<'a> {
-    /// What the recording is compared with.
+    /// The expectations for the recording.
     pub expected: Expected<'a>,
-    /// Name of the file that is being looked at.
+    /// Name of the inspected file.
     file: String,
     pub(crate) list: Vec<Finding>,
     pub(crate) left_out: BTreeMap<&'static str, usize>,
@@ -104,16 +104,16 @@ impl Findings<'_> {
         self.file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     }
 
-    /// Adds what the rule `name` of `findings/rules.toml` is about; `dataset` is empty where it is
-    /// about the whole file.
+    /// Adds a finding of the rule `name` of `findings/rules.toml`; `dataset` is empty if the
+    /// finding is about the whole file.
     ///
     /// # Panics
-    /// When there is no such rule: a caller's bug.
+    /// If the rule does not exist: a caller's bug.
     pub fn tell(&mut self, name: &'static str, dataset: &str, found: impl Into<String>) {
         self.tell_of(name, dataset, "", found);
     }
 
-    /// As [`Findings::tell`], where what is expected depends on `detail`.
+    /// As [`Findings::tell`], if the expected state depends on `detail`.
     ///
     /// # Panics
     /// As [`Findings::tell`].
@@ -124,7 +124,7 @@ impl Findings<'_> {
         detail: impl fmt::Display,
         found: impl Into<String>,
     ) {
-        let rule = RULES.get(name).unwrap_or_else(|| panic!("`{name}` is no rule"));
+        let rule = RULES.get(name).unwrap_or_else(|| panic!("`{name}` is not a rule"));
         let expected = rule.expected.replace("{}", &detail.to_string());
         let advice = rule.advice.replace("{}", &detail.to_string());
         let says = [expected, found.into(), advice];
@@ -132,14 +132,14 @@ impl Findings<'_> {
         self.add((rule.severity, rule.doubt), code, dataset, says);
     }
 
-    /// As [`Findings::tell`], where `tally` counted any `what`.
+    /// As [`Findings::tell`], if `tally` counted any `what`.
     pub(crate) fn tally(&mut self, name: &'static str, dataset: &str, tally: &Tally, what: &str) {
         if let Some(found) = tally.told(what) {
             self.tell(name, dataset, found);
         }
     }
 
-    /// As [`Findings::tell_of`], of the whole file, where a tally counted any.
+    /// As [`Findings::tell_of`], of the whole file, if a tally counted any.
     pub(crate) fn tally_of(
         &mut self,
         name: &'static str,
@@ -151,7 +151,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Adds an error that no rule is about, as [`Findings::tell`].
+    /// Adds an error without a rule, as [`Findings::tell`].
     fn error(
         &mut self,
         code: &'static str,
@@ -181,7 +181,7 @@ impl Findings<'_> {
         self.list.push(Finding { severity, code, file, dataset, expected, found, advice, doubt });
     }
 
-    /// Adds those of `other`.
+    /// Adds the findings of `other`.
     pub(crate) fn take(&mut self, other: Findings<'_>) {
         for Finding { severity, code, file, dataset, expected, found, advice, doubt } in other.list
         {
@@ -194,7 +194,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Compares a count with the description's, where that has it.
+    /// Compares a count with the description's, if the description has it.
     pub fn compare(&mut self, code: &'static str, what: &str, expected: Option<u64>, found: u64) {
         if let Some(expected) = expected.filter(|&expected| expected != found) {
             self.tell_of(code, "", format!("{expected} {what}"), found.to_string());
@@ -202,7 +202,7 @@ impl Findings<'_> {
     }
 }
 
-/// How often something was seen, and where first.
+/// A count and the place of its first occurrence.
 #[derive(Clone, Default)]
 pub(crate) struct Tally {
     pub count: u64,
@@ -218,7 +218,7 @@ impl Tally {
         self.count += 1;
     }
 
-    /// `3 steps, the first in row 7`, where there is one.
+    /// `3 steps, the first in row 7`, if any.
     pub fn told(&self, what: &str) -> Option<String> {
         (self.count > 0).then(|| format!("{} {what}, the first in {}", self.count, self.first))
     }
@@ -228,7 +228,7 @@ impl Tally {
 mod tests {
     use super::*;
 
-    /// Each code is told in the documentation, beside each of its severities.
+    /// The documentation lists each code together with each of its severities.
     #[test]
     fn rules_are_documented() {
         let page = include_str!("../../../../docs/data.md");

@@ -9,7 +9,7 @@ use crate::dataset::{Dataset, StoredObservations};
 use crate::error::DataError;
 
 impl Dataset {
-    /// Refuses a dataset whose observations or actions are not those of `task`.
+    /// Refuses a dataset whose observations or actions do not fit `task`.
     ///
     /// # Errors
     /// [`DataError::Inconsistent`], which says what there is and what there should be.
@@ -83,7 +83,7 @@ fn check(
     Err(DataError::Inconsistent {
         path: path.to_path_buf(),
         reason: format!(
-            "its observations {} and its actions {}, but those of {title} {} and {}: {way_out}",
+            "its observations {} and its actions {}, but in {title} they {} and {}: {way_out}",
             shown(seen),
             chosen(is_list, n),
             shown(observations),

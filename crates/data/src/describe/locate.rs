@@ -1,4 +1,4 @@
-//! Where the data of a task comes from.
+//! The location of a task's data.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -20,28 +20,28 @@ use crate::read::run_folder::{FIRST_RUN, RunFolder, UNKNOWN};
 use crate::read::source::NAMES_SHOWN;
 use crate::recorded_task::RecordedTask;
 
-/// Data that was found.
+/// The data of a task, with its location.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Located {
     /// The file or folder, for [`crate::read::open`].
     pub path: PathBuf,
-    /// The task, where a description or the folder says it.
+    /// The task, if a description or the folder identifies it.
     pub task: Option<String>,
-    /// Which recording of the task; for data that no description knows, the file's own name.
+    /// The recording of the task; for data without a description, the file's own name.
     pub dataset: String,
-    /// What is known of it.
+    /// The known facts about it.
     pub origin: Origin,
-    /// What it is, in the description's words.
+    /// A short text from the description.
     told: String,
 }
 
 impl fmt::Display for Located {
-    /// One sentence that says which data this is.
+    /// One sentence that names the data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, told) = (self.path.display(), &self.told);
+        let (path, name) = (self.path.display(), &self.told);
         match self.origin.kind {
-            Kind::Published => write!(f, "data: {told} in {path}"),
-            Kind::Starter => write!(f, "data: the starter set in {path} ({told})"),
+            Kind::Published => write!(f, "data: {name} in {path}"),
+            Kind::Starter => write!(f, "data: the starter set in {path} ({name})"),
             Kind::Other if self.origin.recording.is_some() => {
                 write!(f, "data: {path} (it says how it was recorded)")
             }
@@ -50,14 +50,14 @@ impl fmt::Display for Located {
     }
 }
 
-/// Finds the recording `dataset` of `task`: in `path` where it is given, else where a
-/// description in the folder `datasets` says, published before starter. `path` is a file or a
-/// folder of any format, or a folder with a file named for the task and the dataset. A dataset
-/// named `minari:…` is where Minari keeps it.
+/// Finds the recording `dataset` of `task`: in `path` if it is set, else at the place that a
+/// description in the folder `datasets` names, published data before starter sets. `path` is a file
+/// or a folder of any format, or a folder with a file named for the task and the dataset. A dataset
+/// named `minari:…` is in Minari's own folder.
 ///
 /// # Errors
-/// When no description knows the dataset (the nearest name is given), when there is no data or
-/// another run of a game, when a description cannot be read, and when a download is not finished.
+/// If no description knows the dataset (the nearest name is given), the data is missing, the folder
+/// holds another run of a game, a description cannot be read, or a download is not finished.
 pub fn locate(
     task: &Task,
     dataset: &str,
@@ -158,11 +158,11 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
     })
 }
 
-/// The starter set that is called `name` in any spelling, `seaquest` or `hopper/switching`, by a
-/// description in the folder `datasets`; and its task as `suite/name`.
+/// The starter set `name` in any spelling, `seaquest` or `hopper/switching`, from a description in
+/// the folder `datasets`; and its task as `suite/name`.
 ///
 /// # Errors
-/// [`DataError::UnknownName`] when there is none.
+/// [`DataError::UnknownName`] if it does not exist.
 pub fn starter(name: &str, datasets: &Path) -> Result<(PathBuf, String), DataError> {
     let mut cards = DatasetCard::load_all(datasets)?;
     cards.retain(|card| card.kind == Kind::Starter);
@@ -195,22 +195,22 @@ pub fn starter(name: &str, datasets: &Path) -> Result<(PathBuf, String), DataErr
     })
 }
 
-/// The description in the folder `datasets` of the recording at `path`, where there is one.
+/// The description in the folder `datasets` of the recording at `path`, if any.
 ///
 /// # Errors
-/// When the descriptions cannot be read, or `path` is no recording.
+/// If the descriptions cannot be read, or `path` is not a recording.
 pub fn description_of(path: &Path, datasets: &Path) -> Result<Option<DatasetCard>, DataError> {
     let cards = DatasetCard::load_all(datasets)?;
     let place = reader_of(path)?.place(path)?;
     Ok(cards.into_iter().find(|card| named(card, &place, datasets).is_some()))
 }
 
-/// What `card` calls the recording at `place`, if it is one of its own.
+/// The name in `card` for the recording at `place`, if it is one of the card's own.
 fn named(card: &DatasetCard, place: &Path, datasets: &Path) -> Option<Named> {
     card.describes(place, &folder_of(card.kind, datasets).ok()?)
 }
 
-/// `origin`, of data of `task`.
+/// `origin` of data of `task`.
 fn of_task(origin: Origin, task: &Task) -> Origin {
     let n_actions = match &task.actions {
         ActionSpace::Discrete { names } => Some(names.len()),
@@ -219,7 +219,7 @@ fn of_task(origin: Origin, task: &Task) -> Origin {
     Origin { n_actions, ..origin }
 }
 
-/// Whether there is a file, or a folder with anything in it.
+/// Whether the path is a file, or a folder that is not empty.
 fn is_there(path: &Path) -> bool {
     path.is_file() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
 }
@@ -233,7 +233,7 @@ fn at(path: &Path, task: &Task, dataset: &str, datasets: &Path) -> Result<Locate
     let (reader, place) = found?;
     check_run(&path, task, dataset)?;
     let cards = match DatasetCard::load_all(datasets) {
-        // Without the project's folder there is no description, and that is no error here.
+        // Outside the project's folder no description exists, which is not an error here.
         Err(DataError::Missing { path, .. }) if path == datasets => Vec::new(),
         read => read?,
     };
@@ -261,7 +261,7 @@ fn at(path: &Path, task: &Task, dataset: &str, datasets: &Path) -> Result<Locate
     })
 }
 
-/// The folder of `run` in a game's folder, where another run would be taken.
+/// The folder of `run` in a game's folder, if the default is another run.
 fn run_in(path: &Path, run: &str) -> Option<PathBuf> {
     let folder = path.join(run);
     let is_there = !run.is_empty() && folder.join("replay_logs").is_dir();
@@ -269,8 +269,8 @@ fn run_in(path: &Path, run: &str) -> Option<PathBuf> {
     (is_there && !is_taken()).then_some(folder)
 }
 
-/// Refuses a log of another run than `run`; of the first one, which is asked for unless somebody
-/// says otherwise, any will do.
+/// Refuses a log of another run than `run`. The first run is the default: for it any log is
+/// accepted.
 fn check_run(path: &Path, task: &Task, run: &str) -> Result<(), DataError> {
     let (ObservationSpace::Pixels { .. }, Ok(found)) = (&task.observations, RunFolder::find(path))
     else {
@@ -285,11 +285,11 @@ fn check_run(path: &Path, task: &Task, run: &str) -> Result<(), DataError> {
     })
 }
 
-/// Refuses data that is still being fetched: in `place`, where its files are; else in `path`.
+/// Refuses data with an unfinished download: in `place`, if its files are there; else in `path`.
 fn check_finished(path: &Path, dataset: &str, place: Option<&Path>) -> Result<(), DataError> {
     let folders = match place {
         Some(log) if log.is_dir() => vec![log.to_path_buf()],
-        // With its description; beside any other file lie other recordings.
+        // With its description; other files may have unrelated recordings next to them.
         Some(file) if file.ends_with(MINARI_FILE) => {
             file.parent().map(Into::into).into_iter().collect()
         }
@@ -302,7 +302,7 @@ fn check_finished(path: &Path, dataset: &str, place: Option<&Path>) -> Result<()
     }
 }
 
-/// Endings of the files of recordings that are looked for in a folder.
+/// Endings of recordings' files that are searched in a folder.
 const ENDINGS: [&str; 3] = ["hdf5", "h5", "npz"];
 
 /// The files of recordings in a folder, each with its name without a version such as `-v2`; later
@@ -337,10 +337,10 @@ fn named_file(path: &Path, task: &Task, dataset: &str) -> Result<Option<PathBuf>
     Ok(files.find(|(_, name)| plain(name) == wanted).map(|(file, _)| file))
 }
 
-/// Refuses a folder that has files named for `task`, and none for this dataset of it.
+/// Refuses a folder with files named for `task` but none for this dataset.
 ///
 /// # Errors
-/// [`DataError::NoLog`], which names some of them; or when the folder cannot be listed.
+/// [`DataError::NoLog`], which names some of them; or if the folder cannot be listed.
 pub fn check_named(folder: &Path, task: &Task, dataset: &str) -> Result<(), DataError> {
     if !folder.is_dir() || named_file(folder, task, dataset)?.is_some() {
         return Ok(());
@@ -363,12 +363,12 @@ pub fn check_named(folder: &Path, task: &Task, dataset: &str) -> Result<(), Data
     })
 }
 
-/// The folder of datasets: `OVERTONE_DATASETS` where it is set, else `datasets` here or in
-/// the nearest folder above that has one with a description in it; else the one that came with
-/// an installed package, which says so in `OVERTONE_PACKAGED_DATASETS`.
+/// The folder of datasets: `OVERTONE_DATASETS` if it is set, else `datasets` here or in the nearest
+/// folder above that has one with a description in it; else the folder of an installed package,
+/// which sets `OVERTONE_PACKAGED_DATASETS`.
 ///
 /// # Errors
-/// [`DataError::Missing`] when there is none.
+/// [`DataError::Missing`] if it does not exist.
 pub fn datasets_folder() -> Result<PathBuf, DataError> {
     let found = own_folder()?.or_else(packaged_folder);
     found.ok_or_else(|| DataError::Missing { path: "datasets".into(), hint: DATASETS_HINT.into() })
@@ -388,17 +388,17 @@ fn packaged_folder() -> Option<PathBuf> {
     folder.filter(|folder| has_descriptions(folder))
 }
 
-/// Below which folder recordings of this kind lie that descriptions in `datasets` know: that
-/// folder, or for what is fetched, where an installed package brought it, the user's of caches.
+/// The base folder of recordings of this kind that descriptions in `datasets` name: that folder;
+/// or, for downloaded data, if an installed package brought `datasets`, the user's cache folder.
 ///
 /// # Errors
-/// When there is no folder of caches.
+/// If the user has no cache folder.
 pub fn folder_of(kind: Kind, datasets: &Path) -> Result<PathBuf, DataError> {
     let is_packaged = packaged_folder().is_some_and(|folder| folder == datasets);
     if is_packaged && kind == Kind::Published { user_folder() } else { Ok(datasets.into()) }
 }
 
-/// Others have folders of this name too, with settings of theirs in them.
+/// Other programs have folders of this name too, with settings of their own.
 fn has_descriptions(folder: &Path) -> bool {
     let mut files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     files.any(|file| {
@@ -407,11 +407,11 @@ fn has_descriptions(folder: &Path) -> bool {
     })
 }
 
-/// The folder of converted data: `cache` in the folder of datasets; where there is none,
-/// `overtone` in the user's folder of caches (`XDG_CACHE_HOME`, else `~/.cache`).
+/// The folder of converted data: `cache` in the folder of datasets; without one, `overtone` in the
+/// user's cache folder (`XDG_CACHE_HOME`, else `~/.cache`).
 ///
 /// # Errors
-/// When there is neither.
+/// If neither exists.
 pub fn cache_folder() -> Result<PathBuf, DataError> {
     match own_folder() {
         Ok(Some(datasets)) => Ok(datasets.join("cache")),

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::download::unfinished;
 use crate::error::DataError;
 
-/// What a dataset's name begins with where it is an id of Minari's.
+/// The prefix of a dataset's name that marks a Minari id.
 const PREFIX: &str = "minari:";
 
 /// The most bytes of a description that are read; Minari's have a few thousand,
@@ -28,7 +28,7 @@ pub struct MinariId(String);
 pub struct RecordedEnv {
     /// Its id in Gymnasium, such as `Hopper-v5`.
     pub id: String,
-    /// Its longest episode, where it has a limit.
+    /// Its longest episode, if it has a limit.
     pub max_episode_steps: Option<u32>,
     /// Keyword arguments it was made with.
     #[serde(default)]
@@ -93,7 +93,7 @@ impl MinariId {
 /// The folder where Minari keeps datasets: `MINARI_DATASETS_PATH`, else `~/.minari/datasets`.
 ///
 /// # Errors
-/// When there is no home folder either.
+/// If the home folder is unknown too.
 pub fn minari_folder() -> Result<PathBuf, DataError> {
     if let Some(folder) = env::var_os("MINARI_DATASETS_PATH").filter(|folder| !folder.is_empty()) {
         return Ok(folder.into());

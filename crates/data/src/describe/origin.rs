@@ -5,7 +5,7 @@ use std::fmt;
 use overtone_core::Simulation;
 use serde::{Deserialize, Serialize};
 
-/// Where data comes from; scores on one kind say nothing about another.
+/// The origin of data; scores on one kind say nothing about another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -27,17 +27,17 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What is known of a recording beyond its files.
+/// The known facts about a recording beyond its files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// Where it comes from.
+    /// The origin.
     pub kind: Kind,
-    /// Name of the dataset's description, where there is one.
+    /// Name of the dataset's description, if any.
     pub dataset: Option<String>,
-    /// How the simulator was run, where it is known.
+    /// How the simulator was run, if known.
     pub recording: Option<Simulation>,
-    /// Actions there are to choose from, where that is known.
+    /// Number of discrete actions, if known.
     pub n_actions: Option<usize>,
 }
 

@@ -1,4 +1,5 @@
-//! [`RecordedSpaces`]: what a recording shows of its task, where no environment can be asked.
+//! [`RecordedSpaces`]: the observation and action spaces in a recording, for use without an
+//! environment.
 
 use std::path::Path;
 
@@ -10,19 +11,19 @@ use crate::read::reader_as;
 use crate::recording::Recording;
 use crate::spaces::Space;
 
-/// The most actions of a list: a recording has two bytes for each.
+/// Maximum number of discrete actions: a recording has two bytes for each.
 const MOST_ACTIONS: usize = u16::MAX as usize;
 
 /// The spaces of a recording's task, as far as the recording shows them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedSpaces {
-    /// What was observed.
+    /// The observation space.
     pub observations: ObservationSpace,
-    /// What was done: the list that the recording describes, else one up to the largest action
-    /// that was recorded; or numbers between the bounds that it describes, without an end where
-    /// it describes none.
+    /// The action space. Discrete: as many actions as the recording describes, else up to the
+    /// largest recorded action. Continuous: between the bounds in the recording, infinite without
+    /// them.
     pub actions: ActionSpace,
-    /// The smallest and the largest recorded value of each number of a real-valued action.
+    /// The smallest and the largest recorded value of each number of a continuous action.
     pub ranges: Vec<[f32; 2]>,
 }
 
@@ -94,9 +95,9 @@ fn actions(done: &ActionColumn, described: Option<&Space>) -> ActionSpace {
     }
 }
 
-/// The names of a list of actions of this space, as Gymnasium's environments are given them: the
-/// numbers from the first on, and of several numbers all combinations, the last number changing
-/// fastest. `None` where it is no list, or one that is too long.
+/// The discrete actions of this space, in the form that Gymnasium's environments take. They are the
+/// numbers from the first one, or, for several numbers, all combinations (the last number changes
+/// fastest). `None` if the space is not discrete or has too many actions.
 fn names(space: &Space) -> Option<Vec<String>> {
     let (sizes, starts) = match space {
         Space::Discrete { n, start } => (vec![*n], vec![*start]),
@@ -117,7 +118,7 @@ fn names(space: &Space) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// The smallest and largest value of each number; -1 and 1 where there is no row.
+/// The smallest and largest value of each number; -1 and 1 without rows.
 fn ranges(done: &ActionColumn) -> Vec<[f32; 2]> {
     let ActionColumn::Continuous { width, values } = done else { return Vec::new() };
     let mut rows = values.chunks_exact((*width).max(1));

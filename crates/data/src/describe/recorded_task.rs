@@ -1,4 +1,4 @@
-//! [`RecordedTask`]: the task of a recording, as the recording itself says it.
+//! [`RecordedTask`]: the task of a recording, as the recording itself describes it.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_paths::find_file;
 use crate::read::minari_spaces::description;
 
-/// What a recording says of its task.
+/// A recording's facts about its task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedTask {
     /// The task's id, such as `gymnasium/CartPole-v1`, in a recording of our own.
@@ -37,8 +37,8 @@ struct Own {
 }
 
 impl RecordedTask {
-    /// What the description of the recording at `path` says: the file's own, else the one beside
-    /// it where that is of this file. Nothing where it has none.
+    /// The facts in the description of the recording at `path`: the file's own, else the one next
+    /// to it if it belongs to this file. Empty without a description.
     ///
     /// # Errors
     /// When a description is there and cannot be read.
@@ -50,7 +50,7 @@ impl RecordedTask {
         };
         let found = match file {
             Some(file) => description(&Hdf5File::open(&file)?)?,
-            // Of a folder without an HDF5 file that is read, the description alone may be there.
+            // A folder without a readable HDF5 file may hold the description alone.
             None => {
                 let places = ["data/metadata.json", "metadata.json"].map(|name| path.join(name));
                 let place = places.into_iter().find(|place| place.is_file());
@@ -71,7 +71,7 @@ impl RecordedTask {
             })?;
         let (task, simulation) =
             described.overtone.map_or((None, None), |own| (Some(own.task), own.simulation));
-        // A document in a string, which may hold numbers that are no JSON.
+        // A document in a string, which may hold numbers that are not valid JSON.
         let env = described.env_spec.as_deref().and_then(|spec| serde_json::from_str(spec).ok());
         Ok(Self { task, simulation, env, env_spec: described.env_spec })
     }

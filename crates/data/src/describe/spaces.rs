@@ -16,9 +16,9 @@ pub enum Space {
         dtype: String,
         /// Shape of one observation or action.
         shape: Vec<usize>,
-        /// The smallest value of each number; empty where that is not said.
+        /// The smallest value of each number; empty if not set.
         low: Vec<f32>,
-        /// The largest value of each number; empty where that is not said.
+        /// The largest value of each number; empty if not set.
         high: Vec<f32>,
     },
     /// A whole number from `start` on.
@@ -49,7 +49,7 @@ pub enum Space {
 }
 
 impl Space {
-    /// How many actions a list of this space has; `None` where it is no list, or an endless one.
+    /// The number of discrete actions in this space; `None` if it is not discrete, or infinite.
     pub fn n_actions(&self) -> Option<usize> {
         match self {
             Self::Discrete { n, .. } => Some(*n),
@@ -64,7 +64,7 @@ impl Space {
     /// Reads a description, which may hold `Infinity` and `NaN`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The defect.
     pub fn parse(text: &str) -> Result<Self, String> {
         let raw: Raw =
             serde_json::from_str(&plain_json(text)).map_err(|error| error.to_string())?;
@@ -158,7 +158,7 @@ impl Raw {
         let wholes = |key: &str, numbers: Option<Nested>| {
             let numbers = numbers.ok_or_else(|| lacks(key))?;
             numbers.wholes().ok_or_else(|| {
-                format!("a {name} space whose `{key}` is no whole number of 64 bits")
+                format!("a {name} space whose `{key}` is not a whole number of 64 bits")
             })
         };
         let sizes = |key: &str, numbers: Option<Nested>| {
@@ -277,7 +277,7 @@ mod tests {
             (r#"{"type": "Box", "dtype": "f", "shape": [1], "low": ["a"]}"#, "expected numbers"),
             (r#"{"type": "Discrete"}"#, "without `n`"),
             (r#"{"type": "Discrete", "n": 0}"#, "of none"),
-            (r#"{"type": "Discrete", "n": 18446744073709551615}"#, "`n` is no whole number"),
+            (r#"{"type": "Discrete", "n": 18446744073709551615}"#, "`n` is not a whole number"),
             (r#"{"type": "MultiDiscrete", "nvec": [2, 2], "start": [0]}"#, "start of each"),
             (r#"{"type": "MultiBinary", "n": [4294967296, 4294967296]}"#, "beyond reason"),
             (r#"{"type": "Dict"}"#, "without `subspaces`"),

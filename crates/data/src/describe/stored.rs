@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// How the arrays of a recording are stored: what a doubt about their meaning is about.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stored {
-    /// Axes of an observation in its file, `[7, 7, 3]`; empty where nobody knows them.
+    /// Axes of an observation in its file, `[7, 7, 3]`; empty if unknown.
     pub axes: Vec<usize>,
     /// Whether the file describes the space of its observations.
     pub observations_described: bool,
@@ -16,7 +16,7 @@ pub struct Stored {
     pub flagged: bool,
     /// Whether it has no rewards, and all were taken as 0.
     pub without_rewards: bool,
-    /// What pictures were before they became frames.
+    /// The original form of pictures before they became frames.
     pub pictures: Pictures,
 }
 
@@ -68,7 +68,7 @@ impl PictureCounter {
         }
     }
 
-    /// What was counted.
+    /// The counts.
     pub fn counts(&self) -> Pictures {
         let mut frames: Vec<u64> = self.frames.values().copied().collect();
         frames.sort_unstable();

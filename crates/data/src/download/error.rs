@@ -1,41 +1,41 @@
-//! [`DownloadError`]: everything that can be wrong with a download.
+//! [`DownloadError`]: all errors of a download.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::DataError;
 
-/// What is wrong with a download; each message is one sentence.
+/// An error in a download; each message is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
-    /// A dataset that is not to be had from the network.
-    #[error("the dataset `{dataset}` has no address to be fetched from: {hint}")]
+    /// A dataset that cannot be downloaded.
+    #[error("cannot download the dataset `{dataset}`: {hint}")]
     NoAddress {
         /// Its name.
         dataset: String,
-        /// Where it is to be had.
+        /// A hint: how to get it.
         hint: String,
     },
-    /// Something that the dataset does not have.
+    /// An item that the dataset does not have.
     #[error("the dataset `{dataset}` has no {what} `{name}`; it has {known}")]
     Unlisted {
         /// The dataset's name.
         dataset: String,
-        /// What was asked for: `game`, `run`, …
+        /// The kind of thing requested: `game`, `run`, …
         what: &'static str,
-        /// As asked.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The available names.
         known: String,
     },
-    /// A name that leads out of the folder that is written to.
-    #[error("the file name `{name}` leads out of the folder, or is none, and is refused")]
+    /// A name that leads out of the destination folder.
+    #[error("refused the file name `{name}`: expected a plain name inside the folder")]
     Name {
-        /// As given.
+        /// The given name.
         name: String,
     },
-    /// An address that cannot be asked.
-    #[error("{url} is not an address that can be asked: {reason}")]
+    /// An address that cannot be used for a request.
+    #[error("cannot send a request to {url}: {reason}")]
     Address {
         /// The address.
         url: String,
@@ -43,45 +43,46 @@ pub enum DownloadError {
         reason: String,
     },
     /// A host that is not in the dataset's description.
-    #[error("{url} leads to the host `{host}`, and only {allowed} may be asked")]
+    #[error("{url} leads to the host `{host}`; allowed hosts: {allowed}")]
     Host {
-        /// The address, or the one that sent on to it.
+        /// The address, or the one that redirected to it.
         url: String,
         /// The host it leads to.
         host: String,
-        /// Those that may be asked.
+        /// The allowed hosts.
         allowed: String,
     },
-    /// A file of trusted authorities that is none.
+    /// A file of trusted authorities that does not hold a certificate.
     #[error(
-        "{variable} names {value}, in which there is no certificate{reason}; correct it, or unset it"
+        "{variable} names {value}, which does not hold a certificate{reason}; correct it, or \
+         unset it"
     )]
     Authorities {
         /// The environment's variable.
         variable: &'static str,
-        /// What it says.
+        /// The variable's value.
         value: String,
-        /// What is wrong with it, in brackets, where that is known.
+        /// The defect in parentheses, if known.
         reason: String,
     },
-    /// A server that is not known to be who it says it is.
-    #[error("{url} is not asked, because its server's certificate is not trusted ({why}){hint}")]
+    /// A server whose certificate is not trusted.
+    #[error("{url}: its server's certificate is not trusted ({why}){hint}")]
     Certificate {
         /// The address.
         url: String,
-        /// What is wrong with the certificate.
+        /// The defect of the certificate.
         why: String,
-        /// What to do.
+        /// Advice to the user.
         hint: String,
     },
-    /// A proxy whose address is none.
+    /// A proxy whose address is not valid.
     #[error("{variable} is not the address of a proxy; write it as http://host:port, or unset it")]
     Proxy {
-        /// The environment's variable. What it says may hold a password.
+        /// The environment variable. Its value is not shown because it may hold a password.
         variable: &'static str,
     },
     /// A proxy that does not let us through.
-    #[error("{url} cannot be had: {proxy} refuses to lead there {hint}")]
+    #[error("cannot fetch {url}: {proxy} refuses to connect {hint}")]
     ProxyRefuses {
         /// The address.
         url: String,
@@ -90,16 +91,16 @@ pub enum DownloadError {
         /// Why, and what to do.
         hint: String,
     },
-    /// A server that sends on and on.
-    #[error("{url} is sent on more than {limit} times; fetch it by other means")]
+    /// A server that redirects too often.
+    #[error("{url} redirects more than {limit} times; fetch it by other means")]
     Redirects {
         /// The first address.
         url: String,
-        /// How often it was followed.
+        /// Maximum number of redirects.
         limit: usize,
     },
     /// A server that has no such file, or does not give it.
-    #[error("{url} cannot be had: the server answers {status}")]
+    #[error("cannot fetch {url}: the server answers {status}")]
     Status {
         /// The address.
         url: String,
@@ -107,41 +108,41 @@ pub enum DownloadError {
         status: u16,
     },
     /// An answer that is not the file's own bytes.
-    #[error("{url} is sent in the encoding `{encoding}`, which was not asked for")]
+    #[error("{url} is sent in the encoding `{encoding}`, which was not requested")]
     Encoded {
         /// The address.
         url: String,
         /// Its name.
         encoding: String,
     },
-    /// An answer of which nothing says when it is whole.
+    /// An answer whose end cannot be detected.
     #[error(
-        "{url} is sent without a size, so that a cut connection could not be told from the \
-         file's end; fetch it by other means, or add its size to the dataset's description"
+        "{url} is sent without a size, so a cut connection looks like the file's end; \
+         fetch it by other means, or add its size to the dataset's description"
     )]
     NoSize {
         /// The address.
         url: String,
     },
     /// More bytes than the server or the description announced.
-    #[error("{url} goes on after the {announced} bytes that were announced, and is refused")]
+    #[error("{url} is refused: it is longer than the {announced} bytes that were announced")]
     TooLong {
         /// The address.
         url: String,
         /// How many.
         announced: u64,
     },
-    /// Too many requests that brought nothing new.
+    /// Too many requests without new bytes.
     #[error(
-        "{url} is given up after {attempts} requests that brought nothing new ({reason}); run it \
-         again to go on"
+        "gave up on {url} after {attempts} requests without new bytes ({reason}); run the command \
+         again to resume"
     )]
     GivenUp {
         /// The address.
         url: String,
         /// How many.
         attempts: u32,
-        /// What was wrong with the last.
+        /// The failure of the last request.
         reason: String,
     },
     /// A file of another size than it should have.
@@ -151,19 +152,19 @@ pub enum DownloadError {
         path: PathBuf,
         /// Its size.
         got: u64,
-        /// As the description or the server says.
+        /// The size in the description or from the server.
         expected: u64,
-        /// What to do.
+        /// Advice to the user.
         hint: &'static str,
     },
     /// A file of another content than it should have.
     #[error(
-        "{}: its {hash} is {got}, expected {expected}; what was fetched is deleted, so run it \
-         again",
+        "{}: its {hash} is {got}, expected {expected}; the fetched bytes are deleted, so run the \
+         command again",
         path.display()
     )]
     Hash {
-        /// Where it would have been.
+        /// The intended path.
         path: PathBuf,
         /// `SHA-256`, of the description, or `CRC-32C`, of the server.
         hash: &'static str,
@@ -185,7 +186,7 @@ pub enum DownloadError {
         path.display(), needed.div_ceil(1_000_000), free / 1_000_000
     )]
     DiskFull {
-        /// Where it would be written.
+        /// The destination.
         path: PathBuf,
         /// Bytes needed.
         needed: u64,
@@ -197,12 +198,12 @@ pub enum DownloadError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was attempted, as a verb.
+        /// The attempted operation, as a verb.
         doing: &'static str,
-        /// The reason given.
+        /// The reason.
         source: io::Error,
     },
-    /// The disk could not be asked.
+    /// The free disk space could not be read.
     #[error(transparent)]
     Data(#[from] DataError),
 }

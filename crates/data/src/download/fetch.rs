@@ -1,4 +1,4 @@
-//! One file, from the first request to its name.
+//! The download of one file, from the first request to its final name.
 
 use std::io::Read;
 use std::thread;
@@ -12,13 +12,13 @@ use crate::download::http::{Answer, Client};
 use crate::download::partial::{Partial, Version};
 use crate::download::{DownloadError, DownloadOptions, RemoteFile};
 
-/// Bytes read at a time.
+/// Number of bytes per read.
 const CHUNK: usize = 128 * 1024;
 
-/// How long it is slept before it is asked whether to go on.
+/// Interval of sleep between two checks whether to continue.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Waits longer from time to time, and gives up in the end.
+/// Waits between requests: longer from time to time, with a limit on attempts.
 pub(super) struct Patience<'a> {
     options: &'a DownloadOptions,
     url: &'a str,
@@ -30,16 +30,16 @@ impl<'a> Patience<'a> {
         Self { options, url, failed: 0 }
     }
 
-    /// Something was received: the waits begin anew.
+    /// Resets the waits after bytes were received.
     fn rewarded(&mut self) {
         self.failed = 0;
     }
 
-    /// Waits before the next request, at least as long as the server asks for, up to the
-    /// longest wait, and as long as `go_on` says.
+    /// Waits before the next request: at least as long as the server requires, up to the longest
+    /// wait, and while `go_on` allows it.
     ///
     /// # Errors
-    /// [`DownloadError::GivenUp`] when it was the last.
+    /// [`DownloadError::GivenUp`] if it was the last attempt.
     pub fn wait(
         &mut self,
         reason: String,
@@ -52,7 +52,7 @@ impl<'a> Patience<'a> {
             return Err(DownloadError::GivenUp { url, attempts, reason });
         }
         let doubled = self.options.first_wait * 2u32.saturating_pow(self.failed - 1);
-        // Between half of it and all, so that many files do not ask at the same moment.
+        // Between half of it and all, so that many files do not send requests at the same moment.
         let random = seed::derive_nth(
             seed::derive(u64::from(std::process::id()), self.url),
             u64::from(self.failed),
@@ -69,25 +69,25 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// What became of a file.
+/// The outcome of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fetched {
-    /// It is whole.
+    /// It is complete.
     Whole,
-    /// The server does not have it, and it is not needed.
+    /// The server does not have it, and it is optional.
     NotThere,
     /// Another file's error ended the work.
     Stopped,
 }
 
-/// Tells how many bytes have come (below 0: were dropped), and is told whether to go on.
+/// Reports the number of new bytes (below 0: dropped bytes) and returns whether to continue.
 pub(super) type Tell<'a> = &'a dyn Fn(i64) -> bool;
 
-/// Fetches `file` into `partial` and gives it its name when it is whole.
+/// Fetches `file` into `partial` and gives it its name when it is complete.
 ///
 /// # Errors
-/// When it cannot be had, or is not what it should be. What was fetched stays for the next
-/// time, unless it is too long or its hash is wrong.
+/// If it is not available, or differs from its description. The fetched bytes stay for the next
+/// time, unless there are too many or their hash is wrong.
 pub(super) fn fetch(
     client: &Client,
     file: &RemoteFile,
@@ -98,16 +98,16 @@ pub(super) fn fetch(
     let mut patience = Patience::new(&file.url, options);
     let go_on = || tell(0);
     let mut size = file.bytes;
-    // Once a part of it has come.
+    // The CRC-32C of the file, once a part has arrived.
     let mut crc32c = None;
-    // The most there ever was: only more than that is progress.
+    // The largest size so far: only more bytes than that are progress.
     let mut furthest = partial.bytes;
     while size != Some(partial.bytes) {
         if !go_on() {
             return Ok(Fetched::Stopped);
         }
-        // Without a version nothing says that the next part is of the same file, unless a
-        // hash will; and what is longer than the file is not of it.
+        // Without a version, only a hash can verify that the next part comes from the same file.
+        // Bytes beyond the file's length do not belong to it.
         let version = partial.version();
         let unsure = version.is_none() && file.sha256.is_none();
         if unsure || size.is_some_and(|size| partial.bytes > size) {
@@ -146,7 +146,7 @@ pub(super) fn fetch(
             return Err(DownloadError::Size { path, got, expected, hint });
         }
         let answered = part.tag.clone().map(|tag| Version { tag, total: part.total });
-        // A part that does not say its version is believed only where a hash will tell.
+        // A part without a version is accepted only if a hash will verify it.
         let same = match (&version, &answered) {
             (Some(version), Some(answered)) => version.agrees(answered),
             _ => file.sha256.is_some(),
@@ -159,7 +159,7 @@ pub(super) fn fetch(
             continue;
         }
         if part.start == 0 {
-            // The whole file: ranges are ignored, or it has changed.
+            // The whole file: the server ignores ranges, or the file has changed.
             clear(&mut partial, tell)?;
             partial.set_version(answered.as_ref())?;
         }
@@ -183,7 +183,7 @@ pub(super) fn fetch(
                 return Err(DownloadError::TooLong { url: file.url.clone(), announced });
             }
             (End::TooLong, None) => return Err(disk_full(&partial, SPARE, partial.free()?)),
-            // Without a size, the end of the answer is the file's.
+            // Without a size, the end of the answer is the end of the file.
             (End::Whole, _) if size.is_none_or(|size| size == partial.bytes) => break,
             (End::Whole, _) => "the answer ends before the file does".into(),
             (End::Broken(reason), _) => reason,
@@ -202,11 +202,11 @@ pub(super) fn fetch(
     finish(file, partial, crc32c, tell)
 }
 
-/// Gives a file that has come whole its name, if it is the one of its description, or else of the
-/// checksum that the server told.
+/// Renames a complete file to its final name, if it matches its description, or else the server's
+/// checksum.
 ///
 /// # Errors
-/// When it is another; it is deleted.
+/// If it does not match; then it is deleted.
 fn finish(
     file: &RemoteFile,
     mut partial: Partial,
@@ -229,8 +229,8 @@ fn finish(
     Ok(Fetched::Whole)
 }
 
-/// The checksum that the server tells without sending the file: none where it tells none;
-/// `None` when it is to be stopped.
+/// The checksum that the server sends without the file: empty if it sends none; `None` when the
+/// download is to be stopped.
 fn checksum(
     client: &Client,
     file: &RemoteFile,
@@ -241,7 +241,7 @@ fn checksum(
         match client.head(&file.url) {
             Ok(Answer::Part(part)) => return Ok(Some(part.crc32c)),
             Ok(Answer::Later { reason, wait }) => patience.wait(reason, wait, go_on)?,
-            // A server that sends the file and does not want to be asked about it.
+            // A server that sends the file but rejects HEAD requests.
             Ok(Answer::BeyondEnd { .. }) | Err(DownloadError::Status { .. }) => {
                 return Ok(Some(None));
             }
@@ -256,7 +256,8 @@ fn clear(partial: &mut Partial, tell: Tell) -> Result<(), DownloadError> {
     partial.clear()
 }
 
-/// The most bytes that the disk can hold of the file, which must be `size` where it is known.
+/// Maximum number of bytes of the file that the disk can hold; the file must have `size` bytes, if
+/// known.
 fn check_disk(partial: &Partial, size: Option<u64>) -> Result<u64, DownloadError> {
     let free = partial.free()?;
     let most = partial.bytes.saturating_add(free.saturating_sub(SPARE));
@@ -272,16 +273,16 @@ fn disk_full(partial: &Partial, needed: u64, free: u64) -> DownloadError {
     DownloadError::DiskFull { path: partial.whole().to_path_buf(), needed, free }
 }
 
-/// How an answer's bytes ended.
+/// The end of an answer's bytes.
 enum End {
     Whole,
-    /// There were more than there may be.
+    /// There were more bytes than allowed.
     TooLong,
     Broken(String),
     Stopped,
 }
 
-/// Adds what comes to `partial`, which may have `limit` bytes in all.
+/// Appends received bytes to `partial`, which may have `limit` bytes in all.
 fn receive(
     body: Body,
     partial: &mut Partial,

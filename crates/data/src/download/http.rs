@@ -1,4 +1,4 @@
-//! Requests for a part of a file, to allowed hosts alone.
+//! HTTP requests for a part of a file, to allowed hosts only.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use ureq::{Agent, Body, Error, Proxy};
 use crate::download::proxy::{Proxies, Through};
 use crate::download::{DownloadError, DownloadOptions, trust};
 
-/// In which Google's object storage says hashes of the whole file: `crc32c=…`, `md5=…`.
+/// The header with hashes of the whole file in Google's object storage: `crc32c=…`, `md5=…`.
 const GOOGLE_HASH: &str = "x-goog-hash";
 
-/// How often a request may be sent on.
+/// Maximum number of redirects of a request.
 const MAX_REDIRECTS: usize = 5;
 
-/// Asks the allowed hosts.
+/// The HTTP client of the allowed hosts.
 pub(super) struct Client {
     direct: Agent,
     /// One for each proxy.
@@ -27,52 +27,52 @@ pub(super) struct Client {
     hosts: Vec<String>,
 }
 
-/// What a server answered.
+/// A server's answer.
 pub(super) enum Answer {
     /// The file, or a part of it.
     Part(Part),
-    /// The part asked for begins at or after the file's end.
+    /// The requested part begins at or after the file's end.
     BeyondEnd {
-        /// Size of the whole file, where the server says it.
+        /// Size of the whole file, if the server sends it.
         total: Option<u64>,
     },
-    /// Nothing now, and perhaps later.
+    /// A temporary failure.
     Later {
-        /// What is wrong.
+        /// The failure.
         reason: String,
-        /// How long the server asks to wait.
+        /// The wait that the server requires.
         wait: Option<Duration>,
     },
 }
 
 /// The file, or its part from byte `start` on.
 pub(super) struct Part {
-    /// Which byte comes first.
+    /// The index of the first byte.
     pub start: u64,
-    /// The byte after the last, where the server says it.
+    /// The byte after the last, if the server sends it.
     pub end: Option<u64>,
-    /// Size of the whole file, where the server says it.
+    /// Size of the whole file, if the server sends it.
     pub total: Option<u64>,
-    /// Whether an answer that breaks off can be told from one that ends.
+    /// Whether a broken connection can be distinguished from the end of the answer.
     pub ends_visibly: bool,
-    /// What tells this version of the file from others, where the server says it.
+    /// The identifier of this version of the file, if the server sends one.
     pub tag: Option<String>,
-    /// CRC-32C of the whole file, where the server says it.
+    /// CRC-32C of the whole file, if the server sends it.
     pub crc32c: Option<u32>,
-    /// The bytes; none where only the size was asked for.
+    /// The bytes; none if only the size was requested.
     pub body: Box<Body>,
 }
 
 impl Client {
     /// # Errors
-    /// When the environment names a proxy that is none, or a file of trusted authorities that
-    /// has none.
+    /// If the environment names an invalid proxy, or a file of trusted authorities without a
+    /// certificate.
     pub fn new(hosts: &[String], options: &DownloadOptions) -> Result<Self, DownloadError> {
         let trusted = TlsConfig::builder().root_certs(trust::authorities()?).build();
         let agent = |proxy: Option<Proxy>| -> Agent {
             let agent = Agent::config_builder()
                 .http_status_as_error(false)
-                // Followed here, where the host can be looked at.
+                // Redirects are followed here, where the host can be checked.
                 .max_redirects(0)
                 .timeout_connect(Some(options.silence))
                 .timeout_recv_response(Some(options.silence))
@@ -80,7 +80,7 @@ impl Client {
                 .tls_config(trusted.clone())
                 .proxy(proxy)
                 .user_agent(concat!("overtone/", env!("CARGO_PKG_VERSION")))
-                // The bytes of the file as it is stored.
+                // The stored bytes of the file, without an encoding.
                 .accept_encoding("identity");
             agent.build().into()
         };
@@ -89,7 +89,7 @@ impl Client {
         Ok(Self { direct: agent(None), through, hosts: hosts.to_vec() })
     }
 
-    /// Asks how large a file is.
+    /// Requests the size of a file.
     ///
     /// # Errors
     /// As [`Client::get`].
@@ -97,7 +97,7 @@ impl Client {
         self.ask(url, None, true)
     }
 
-    /// Asks for all of a document.
+    /// Requests a whole document.
     ///
     /// # Errors
     /// As [`Client::get`].
@@ -105,10 +105,10 @@ impl Client {
         self.ask(url, None, false)
     }
 
-    /// Asks for a file from byte `start` on, if its version is `version`, else for all of it.
+    /// Requests a file from byte `start` if its version is `version`, else the whole file.
     ///
     /// # Errors
-    /// When the server has no such file, or sends on to a host that may not be asked.
+    /// If the server does not have the file, or redirects to a host that is not allowed.
     pub fn get(
         &self,
         url: &str,
@@ -150,7 +150,7 @@ impl Client {
         Err(DownloadError::Redirects { url: first.into(), limit: MAX_REDIRECTS })
     }
 
-    /// `url`, if it may be asked; `first` is the address it comes from.
+    /// `url`, if its host is allowed; `first` is the address that it comes from.
     fn allowed(&self, first: &str, url: &str) -> Result<Uri, DownloadError> {
         let refuse =
             |reason: &str| DownloadError::Address { url: url.into(), reason: reason.into() };
@@ -161,7 +161,7 @@ impl Client {
         if !["http", "https"].contains(&scheme) {
             return Err(refuse("its scheme is neither http nor https"));
         }
-        // The whole of it: neither a user's name nor another port slips through.
+        // The whole authority is compared: neither a user's name nor another port is accepted.
         let host = authority.as_str().to_lowercase();
         let is = |known: &String| {
             host == *known || known.starts_with('.') && host.ends_with(known) && !host.contains('@')
@@ -173,7 +173,7 @@ impl Client {
         Ok(uri)
     }
 
-    /// Where `from` sends on to with `to`, an address or a path.
+    /// The address to which `from` redirects with `to`, an address or a path.
     fn sent_on(&self, first: &str, from: &Uri, to: &str) -> Result<Uri, DownloadError> {
         let scheme = from.scheme_str().unwrap_or("https");
         let to = match to {
@@ -185,14 +185,14 @@ impl Client {
         };
         let uri = self.allowed(first, &to)?;
         if scheme == "https" && uri.scheme_str() != Some("https") {
-            let reason = "an encrypted address sends on to it, and it is not encrypted".into();
+            let reason = "an encrypted address redirects to it, and it is not encrypted".into();
             return Err(DownloadError::Address { url: to, reason });
         }
         Ok(uri)
     }
 }
 
-/// What `error` means: some cannot get better by themselves.
+/// The meaning of `error`: some errors are permanent.
 fn failed(
     url: &str,
     error: &Error,
@@ -218,10 +218,10 @@ fn failed(
 fn answer(url: &str, response: Response<Body>, head: bool) -> Result<Answer, DownloadError> {
     let status = response.status().as_u16();
     let chunked = header(&response, TRANSFER_ENCODING).is_some();
-    // Where an answer comes in chunks, a length beside them means nothing.
+    // If an answer is chunked, a length next to the chunks means nothing.
     let length = header(&response, CONTENT_LENGTH).filter(|_| !chunked);
     let length = length.and_then(|length| length.parse().ok());
-    // Weak ones name versions that mean the same, and need not be the same bytes.
+    // Weak tags mark equivalent versions, whose bytes may differ.
     let strong = |etag: &String| !etag.starts_with("W/");
     let tag = header(&response, ETAG).filter(strong);
     let tag = tag.or_else(|| header(&response, LAST_MODIFIED));
@@ -261,7 +261,7 @@ fn header(response: &Response<Body>, name: HeaderName) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(ToOwned::to_owned)
 }
 
-/// The checksum that `crc32c=n03x6A==` says: base64 of its four bytes, the highest first.
+/// The checksum in `crc32c=n03x6A==`: base64 of its four bytes, the highest first.
 fn crc32c(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("crc32c=")?.strip_suffix("==")?;
     if digits.len() != 6 {
@@ -275,7 +275,7 @@ fn crc32c(text: &str) -> Option<u32> {
         b'/' => Some(63),
         _ => None,
     };
-    // 36 bits, the last four of which are nothing.
+    // 36 bits; the last four are padding.
     let bits =
         digits.bytes().try_fold(0u64, |bits, digit| Some(bits << 6 | u64::from(value(digit)?)));
     u32::try_from(bits? >> 4).ok()

@@ -17,10 +17,10 @@ use crate::minari_id::MinariId;
 /// Who publishes the datasets.
 const PUBLISHER: &str = "datasets/farama-minari";
 
-/// Where the Hugging Face hub keeps files, to which it sends on; a mirror of it does too.
+/// Hosts to which the Hugging Face hub redirects for files; a mirror redirects to them too.
 const CONTENT_HOSTS: [&str; 2] = [".huggingface.co", ".hf.co"];
 
-/// The most bytes of a list that are read; three files have a thousand.
+/// Maximum number of bytes of a list; three files have a thousand.
 const MAX_LIST: u64 = 4 << 20;
 
 /// The file that the reader needs. A dataset without it is in another format.
@@ -35,7 +35,7 @@ struct Entry {
     lfs: Option<Lfs>,
 }
 
-/// What is said of a large file.
+/// The hub's facts about a large file.
 #[derive(Deserialize)]
 struct Lfs {
     /// Its SHA-256.
@@ -83,12 +83,13 @@ impl MinariId {
     /// The files that `text` lists, which `hub` answered.
     ///
     /// # Errors
-    /// When it is no list of a dataset that can be read, or one that leads elsewhere.
+    /// If the answer is not a readable list of a dataset's files, or a name leads out of the
+    /// folder.
     pub fn listed(&self, hub: &str, text: &str) -> Result<Remote, DownloadError> {
         let ((repository, folder), address) = (self.repository(), hub.trim_end_matches('/'));
         let odd = |reason: String| DownloadError::Address { url: self.list(hub), reason };
         let entries: Vec<Entry> = serde_json::from_str(text)
-            .map_err(|why| odd(format!("what it answers is no list of files ({why})")))?;
+            .map_err(|why| odd(format!("its answer is not a list of files ({why})")))?;
         let data = format!("{folder}/data/");
         let of_data = |entry: &Entry| entry.r#type == "file" && entry.path.starts_with(&data);
         let mut files = Vec::new();
@@ -100,7 +101,7 @@ impl MinariId {
             let is_hash =
                 |hash: &String| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit());
             if !sha256.as_ref().is_none_or(is_hash) {
-                return Err(odd(format!("the SHA-256 of {} is none", entry.path)));
+                return Err(odd(format!("the SHA-256 of {} is not valid", entry.path)));
             }
             let url = format!("{address}/{PUBLISHER}/{repository}/resolve/main/{}", entry.path);
             let path = Path::new(repository).join(&entry.path);
@@ -117,7 +118,7 @@ impl MinariId {
     }
 }
 
-/// Whom to ask for what `hub` has.
+/// The hosts that serve the files of `hub`.
 fn hosts(hub: &str) -> Result<Vec<String>, DownloadError> {
     let mut hosts = vec![host_of(hub)?];
     hosts.extend(CONTENT_HOSTS.map(str::to_owned));
@@ -130,7 +131,7 @@ fn list_text(
     url: &str,
     options: &DownloadOptions,
 ) -> Result<String, DownloadError> {
-    // Somebody waits for the plan.
+    // The user is waiting for the plan.
     let options =
         &DownloadOptions { attempts: options.attempts.min(PLAN_ATTEMPTS), ..options.clone() };
     let mut patience = Patience::new(url, options);

@@ -15,15 +15,15 @@ use crate::hex::hex;
 
 /// Bytes hashed at a time.
 const CHUNK: usize = 1 << 20;
-/// What the name of a file ends with as long as it is not whole.
+/// The suffix of an incomplete file.
 const ENDING: &str = ".partial";
 
-/// What tells a version of a remote file from others.
+/// The identifier of a version of a remote file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     /// The server's `ETag`, else its `Last-Modified`.
     pub tag: String,
-    /// The whole file's size, where the server says it.
+    /// The whole file's size, if the server sends it.
     pub total: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ impl Version {
         self.tag == other.tag && sizes.is_none_or(|(one, another)| one == another)
     }
 
-    /// Reads what [`Version`]'s `Display` wrote: the tag's line and, where it is known, the size's.
+    /// Reads what [`Version`]'s `Display` wrote: the tag's line and, if known, the size's.
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let tag = lines.next()?;
@@ -56,7 +56,7 @@ impl fmt::Display for Version {
 
 /// `<name>.partial`, locked as long as this is there.
 pub(super) struct Partial {
-    /// Where the file will be.
+    /// The final path.
     whole: PathBuf,
     path: PathBuf,
     file: File,
@@ -105,12 +105,12 @@ impl Partial {
         Ok(Some(Self { whole: whole.to_path_buf(), path, file, bytes }))
     }
 
-    /// Where the file will be.
+    /// The final path.
     pub fn whole(&self) -> &Path {
         &self.whole
     }
 
-    /// The version of the remote file that this is of, where it is known.
+    /// The version of the remote file that this is of, if known.
     pub fn version(&self) -> Option<Version> {
         Version::parse(&fs::read_to_string(tag_of(&self.whole)).ok()?)
     }
@@ -198,18 +198,17 @@ pub(super) fn begin(whole: &Path) -> Result<(), DownloadError> {
     file.map(drop).map_err(DownloadError::io(&path, "open"))
 }
 
-/// The first file of which only a part is there, of what is to be the file `whole` or a folder
-/// of files.
+/// The first incomplete file of the future file `whole`, or of a folder of files.
 pub(crate) fn unfinished(whole: &Path) -> Option<PathBuf> {
     if !whole.exists() && path_of(whole).exists() {
         return Some(whole.to_path_buf());
     }
-    // Where a log of frames and where Minari has its files.
+    // The folders of a log of frames and of Minari's files.
     let folders = [whole.to_path_buf(), whole.join("replay_logs"), whole.join("data")];
     folders.iter().find_map(|folder| unfinished_in(folder).into_iter().next())
 }
 
-/// The files in `folder` of which only a part is there, by the names they will have, sorted.
+/// The incomplete files in `folder`, by their final names, sorted.
 fn unfinished_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let whole = |path: PathBuf| {
@@ -221,7 +220,7 @@ fn unfinished_in(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Where the part of `whole` is that was fetched.
+/// The path of the fetched part of `whole`.
 pub(super) fn path_of(whole: &Path) -> PathBuf {
     with_end(whole, ENDING)
 }

@@ -1,4 +1,4 @@
-//! What a download will take, known before anything is fetched.
+//! The cost of a download, known before the first byte is fetched.
 
 use std::fmt;
 use std::fs;
@@ -13,38 +13,38 @@ use crate::download::http::{Answer, Client};
 use crate::download::partial::{self, Partial};
 use crate::download::{DownloadError, DownloadOptions, DownloadProgress, Remote, RemoteFile};
 
-/// Bytes a second that the plan's time is for: a line of 80 Mbit/s.
+/// Bytes per second for the plan's time estimate: a line of 80 Mbit/s.
 const RATE: u64 = 10_000_000;
 
-/// Requests for a file's size before it is given up.
+/// Maximum number of requests for a file's size.
 pub(super) const PLAN_ATTEMPTS: u32 = 3;
 
-/// How much of a file is there.
+/// The present part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// All of it.
     Whole,
-    /// So many bytes, from which it goes on.
+    /// The number of present bytes, after which it resumes.
     Partial(u64),
     /// Nothing.
     Absent,
-    /// The server does not have it, and it is not needed.
+    /// The server does not have it, and it is optional.
     NotThere,
 }
 
 /// A file of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedFile {
-    /// Which it is.
+    /// The file.
     pub remote: RemoteFile,
-    /// Its size, as the description or else the server says.
+    /// Its size in the description, or else from the server.
     pub bytes: Option<u64>,
-    /// How much of it is there.
+    /// The present part.
     pub presence: Presence,
 }
 
 impl PlannedFile {
-    /// Bytes of it that are there.
+    /// Number of present bytes.
     fn there(&self) -> u64 {
         match self.presence {
             Presence::Whole => self.bytes.unwrap_or(0),
@@ -58,10 +58,10 @@ impl PlannedFile {
     }
 }
 
-/// Files to fetch, and what that takes.
+/// Files to fetch, and the cost of fetching them.
 #[derive(Clone, Debug)]
 pub struct DownloadPlan {
-    /// Where they go.
+    /// The destination.
     pub folder: PathBuf,
     /// The files.
     pub files: Vec<PlannedFile>,
@@ -69,18 +69,19 @@ pub struct DownloadPlan {
     pub bytes: u64,
     /// Files still to come whose size is not known.
     pub unknown: usize,
-    /// Bytes free on the disk, where it can be asked.
+    /// Bytes free on the disk, if known.
     pub free: Option<u64>,
     hosts: Vec<String>,
     options: DownloadOptions,
 }
 
 impl DownloadPlan {
-    /// Looks at what of `remote` is in `folder`, and asks the servers for the sizes of the rest.
+    /// Compares `remote` with the files in `folder`, and requests the sizes of missing files from
+    /// the servers.
     ///
     /// # Errors
-    /// When a server does not answer or does not have a file, or a file that is there has not
-    /// the size that its description says.
+    /// If a server does not answer or does not have a file, or a present file differs in size from
+    /// its description.
     pub fn new(
         remote: Remote,
         folder: &Path,
@@ -111,7 +112,7 @@ impl DownloadPlan {
         })
     }
 
-    /// Bytes that are there already.
+    /// Number of bytes that are present.
     pub fn there(&self) -> u64 {
         self.files.iter().map(PlannedFile::there).fold(0, u64::saturating_add)
     }
@@ -121,7 +122,7 @@ impl DownloadPlan {
         !self.files.iter().any(PlannedFile::missing)
     }
 
-    /// Refuses what the disk cannot hold, as far as sizes are known.
+    /// Refuses a download that the disk cannot hold, as far as sizes are known.
     ///
     /// # Errors
     /// [`DownloadError::DiskFull`].
@@ -135,12 +136,12 @@ impl DownloadPlan {
         }
     }
 
-    /// Fetches what is missing, several files at a time; the disk is asked first. `progress`
+    /// Fetches missing files, several at a time, after a check of the free disk space. `progress`
     /// is called from several threads.
     ///
     /// # Errors
-    /// The first of any file: no other is begun then, and what was fetched of the others stays
-    /// for the next time.
+    /// The first error of any file: then no other download is started, and the fetched bytes of the
+    /// others stay for the next time.
     pub fn fetch(&self, progress: &(dyn Fn(DownloadProgress) + Sync)) -> Result<(), DownloadError> {
         self.check_disk()?;
         let client = Client::new(&self.hosts, &self.options)?;
@@ -154,7 +155,7 @@ impl DownloadPlan {
             progress(DownloadProgress { bytes: bytes.max(0) as u64, total, files });
         };
         let missing: Vec<_> = self.files.iter().filter(|file| file.missing()).collect();
-        // All at once: as long as one is missing, it can be seen that the set is not whole.
+        // All partial files begin at once: while a file is missing, the set is visibly incomplete.
         for file in &missing {
             partial::begin(&self.folder.join(&file.remote.path))?;
         }
@@ -235,7 +236,7 @@ fn plan_file(
     if remote.bytes.is_some() {
         return planned(remote.bytes, presence);
     }
-    // Somebody waits for the plan.
+    // The user is waiting for the plan.
     let attempts = options.attempts.min(PLAN_ATTEMPTS);
     let options = DownloadOptions { attempts, ..options.clone() };
     let mut patience = Patience::new(&remote.url, &options);
@@ -247,7 +248,7 @@ fn plan_file(
             Err(DownloadError::Status { status: 404, .. }) if remote.optional => {
                 return planned(None, Presence::NotThere);
             }
-            // A server that answers no questions may still give files.
+            // A server that does not answer HEAD requests may still send files.
             Err(DownloadError::Status { status: 405 | 501, .. }) => return planned(None, presence),
             Err(error) => return Err(error),
         }
@@ -278,7 +279,7 @@ impl fmt::Display for DownloadPlan {
     }
 }
 
-/// A number of bytes as people say it: `3 MB`, `12.4 GB`.
+/// A number of bytes in readable form: `3 MB`, `12.4 GB`.
 pub fn size(bytes: u64) -> String {
     match bytes {
         ..1_000 => format!("{bytes} bytes"),
@@ -288,7 +289,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// A number of seconds as people say it: `40 s`, `21 min`, `3.5 h`.
+/// A number of seconds in readable form: `40 s`, `21 min`, `3.5 h`.
 fn duration(seconds: u64) -> String {
     match seconds {
         ..100 => format!("{seconds} s"),

@@ -1,4 +1,4 @@
-//! Which proxy the environment names for an address.
+//! The proxies that the environment names for addresses.
 //!
 //! `ureq` reads the environment itself, but takes one proxy for every address, passes over
 //! one that it cannot read, and knows fewer forms of `NO_PROXY`. Here it is as `curl` does it.
@@ -10,18 +10,18 @@ use ureq::http::Uri;
 
 use crate::download::DownloadError;
 
-/// The proxies for encrypted and for plain addresses, and what is asked without one; `A` is
-/// what asks through a proxy.
+/// The agents for encrypted and for plain addresses through proxies, and the agent without a proxy;
+/// `A` is an agent.
 pub(super) struct Proxies<A> {
     https: Option<Through<A>>,
     http: Option<Through<A>>,
-    /// What `NO_PROXY` says.
+    /// The value of `NO_PROXY`.
     direct: String,
 }
 
 /// A proxy.
 pub(super) struct Through<A> {
-    /// What asks through it.
+    /// The agent that uses it.
     pub agent: A,
     /// The variable that names it.
     variable: &'static str,
@@ -41,11 +41,11 @@ impl Proxies<Proxy> {
         Self { https: None, http: None, direct: String::new() }
     }
 
-    /// Those of `HTTPS_PROXY` and `HTTP_PROXY`, or else of `ALL_PROXY`, and `NO_PROXY`, in
-    /// small letters or capitals.
+    /// The proxies in `HTTPS_PROXY` and `HTTP_PROXY`, or else in `ALL_PROXY`, with the exceptions
+    /// in `NO_PROXY`; in small letters or capitals.
     ///
     /// # Errors
-    /// When one of them is no proxy's address.
+    /// If one of them is not a proxy's address.
     pub fn from_env() -> Result<Self, DownloadError> {
         Self::new(|name| std::env::var(name).ok())
     }
@@ -63,7 +63,7 @@ impl Proxies<Proxy> {
         })
     }
 
-    /// The same, with what `agent` makes of each.
+    /// The same proxies, with `agent` applied to each.
     pub fn map<A>(self, agent: impl Fn(Proxy) -> A) -> Proxies<A> {
         let made = |through: Through<Proxy>| Through {
             agent: agent(through.agent),
@@ -75,7 +75,7 @@ impl Proxies<Proxy> {
 }
 
 impl<A> Proxies<A> {
-    /// The proxy through which `uri` is asked; none where it is asked directly.
+    /// The proxy for `uri`; none if requests go to it directly.
     pub fn of(&self, uri: &Uri) -> Option<&Through<A>> {
         let secure = uri.scheme_str() == Some("https");
         let proxy = if secure { &self.https } else { &self.http };
@@ -93,7 +93,7 @@ impl Through<Proxy> {
 }
 
 impl<A> Through<A> {
-    /// What to do when it refuses and says `why`.
+    /// Advice for a proxy that refuses for the reason `why`.
     pub fn hint(&self, why: &str) -> String {
         let variable = self.variable;
         match why.contains("responded 407") {
@@ -105,13 +105,13 @@ impl<A> Through<A> {
     }
 }
 
-/// Whether `list` has the host: by its name or that of a domain it is in, with or without a
-/// dot before it, alone or with the port; `*` is every host.
+/// Whether `list` has the host: by its name or the name of a domain it is in, with or without a dot
+/// before it, alone or with the port; `*` is every host.
 fn is_listed(list: &str, host: &str, port: u16) -> bool {
     let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
     let entries = list.split([',', ' ']).map(|entry| entry.trim().to_ascii_lowercase());
     entries.filter(|entry| !entry.is_empty()).any(|entry| {
-        // Of an address of version 6, which has colons of its own, the port stands after `]`.
+        // An IPv6 address has colons of its own, so the port stands after `]`.
         let own_port = entry.rsplit_once(':').and_then(|(name, port)| {
             let whole = name.ends_with(']') || !name.contains(':');
             Some((name, port.parse::<u16>().ok()?)).filter(|_| whole)
@@ -129,7 +129,7 @@ fn is_listed(list: &str, host: &str, port: u16) -> bool {
 mod tests {
     use super::*;
 
-    /// What is asked through for `url`, where the environment says this.
+    /// The proxy for `url` with these environment variables.
     fn of(variables: &[(&str, &str)], url: &str) -> Option<String> {
         let set = |name: &str| {
             let mut all = variables.iter();

@@ -1,4 +1,4 @@
-//! Which files are to be fetched, from where, and under which names.
+//! The files of a download: addresses, hosts and names.
 
 use std::path::{Path, PathBuf};
 
@@ -15,17 +15,17 @@ use crate::store::selection::Selection;
 pub struct RemoteFile {
     /// Its address.
     pub url: String,
-    /// Its place below the folder that is written to.
+    /// Its path below the destination folder.
     pub path: PathBuf,
-    /// Its size, where it is public.
+    /// Its size, if public.
     pub bytes: Option<u64>,
-    /// Its SHA-256 in hexadecimal, where it is public.
+    /// Its SHA-256 in hexadecimal, if public.
     pub sha256: Option<String>,
-    /// Whether it is no error that the server does not have it.
+    /// Whether the file may be missing on the server.
     pub optional: bool,
 }
 
-/// Files to fetch, and the hosts that may be asked for them.
+/// Files to fetch, and their allowed hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
     /// The files.
@@ -35,21 +35,21 @@ pub struct Remote {
 }
 
 impl DatasetCard {
-    /// The same dataset from a mirror: `base` is the address of the folder that there holds what
-    /// the public address has from its first name in braces on.
+    /// The same dataset from a mirror: `base` is the address of the mirror's folder. It replaces
+    /// the public address up to its first name in braces.
     ///
     /// # Errors
-    /// When the dataset has no address, or `base` is none.
+    /// If the dataset has no address, or `base` is not a valid one.
     pub fn from_mirror(mut self, base: &str) -> Result<Self, DownloadError> {
         self.download = Some(mirrored(self.address()?, base)?);
         Ok(self)
     }
 
-    /// The files of one recording, below `datasets/`: its one file, or of a log those with the
-    /// numbers `numbers`.
+    /// The files of one recording, below `datasets/`: its one file, or, for a log, the files with
+    /// the numbers `numbers`.
     ///
     /// # Errors
-    /// When the dataset has no address, no such recording or no such file number.
+    /// If the dataset has no address, no such recording or no such file number.
     pub fn remote(
         &self,
         task: &str,
@@ -118,10 +118,10 @@ impl DatasetCard {
 }
 
 impl Remote {
-    /// `files`, from `hosts` alone.
+    /// `files`, from `hosts` only.
     ///
     /// # Errors
-    /// [`DownloadError::Name`] when a file would not lie below the folder that is written to.
+    /// [`DownloadError::Name`] if a file would not lie below the destination folder.
     pub fn new(files: Vec<RemoteFile>, hosts: &[String]) -> Result<Self, DownloadError> {
         for file in &files {
             check_name(&file.path)?;
@@ -130,9 +130,9 @@ impl Remote {
     }
 }
 
-/// Numbers of the files that `selection` needs of a run of `n_files`: those that the released
-/// rule draws from, its `num_buffers` last; for the uniform rule all, or where `at_most` says
-/// how many, as many spread evenly from the first to the last (one: the last).
+/// Numbers of the files that `selection` needs of a run of `n_files`. The released rule needs its
+/// `num_buffers` last files. The uniform rule needs all, or with `at_most`, that many, spread
+/// evenly from the first to the last (one: the last).
 pub fn shards(selection: &Selection, n_files: u32, at_most: Option<u32>) -> Vec<u32> {
     match *selection {
         Selection::Released { num_buffers, .. } => {
@@ -155,7 +155,7 @@ pub fn shards(selection: &Selection, n_files: u32, at_most: Option<u32>) -> Vec<
     }
 }
 
-/// `download` with `base` in place of all that comes before the first name in braces.
+/// `download` with `base` in place of everything before the first name in braces.
 fn mirrored(download: &Download, base: &str) -> Result<Download, DownloadError> {
     let host = host_of(base)?;
     let files = download.address.find('{').map_or("", |at| &download.address[at..]);
@@ -163,7 +163,7 @@ fn mirrored(download: &Download, base: &str) -> Result<Download, DownloadError> 
     Ok(Download { address, hosts: vec![host], files: download.files.clone() })
 }
 
-/// The host of a folder's address, with its port where it has one.
+/// The host of a folder's address, with its port, if any.
 pub(super) fn host_of(base: &str) -> Result<String, DownloadError> {
     let refuse = |reason: &str| DownloadError::Address { url: base.into(), reason: reason.into() };
     let uri: Uri = base.parse().map_err(|_| refuse("it is malformed"))?;
@@ -187,7 +187,7 @@ fn of(download: &Download, names: &[(&str, &str)], path: PathBuf) -> RemoteFile 
     RemoteFile { url, path, bytes: published.bytes, sha256: published.sha256, optional: false }
 }
 
-/// `name` with `%24` and so on for all that stands for something else in an address.
+/// `name` with special characters of addresses escaped, `%24` and so on.
 fn escaped(name: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
     let escape = |byte: u8| {

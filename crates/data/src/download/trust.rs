@@ -8,7 +8,8 @@ use ureq::tls::{Certificate, RootCerts};
 
 use crate::download::DownloadError;
 
-/// What names other authorities than the system's, for OpenSSL and so for most programs.
+/// The variable that names other authorities than the system's, for OpenSSL and so for most
+/// programs.
 const VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// The authorities of the file and the folder that the environment names, else the system's;
@@ -32,7 +33,7 @@ pub(super) fn authorities() -> Result<RootCerts, DownloadError> {
     }
 }
 
-/// What to do about a certificate that is not trusted.
+/// Advice for a certificate that is not trusted.
 pub(super) fn hint(why: &str) -> String {
     if why != "UnknownIssuer" {
         return String::new();
@@ -46,7 +47,7 @@ pub(super) fn hint(why: &str) -> String {
     )
 }
 
-/// The variable that is set, and what it says.
+/// The variable that is set, and its value.
 fn named() -> Option<(&'static str, OsString)> {
     VARIABLES.into_iter().find_map(|name| Some((name, env::var_os(name)?)))
 }

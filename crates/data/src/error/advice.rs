@@ -1,8 +1,8 @@
-//! What to do about an array that is refused, by its own case.
+//! Advice for an array that is refused, by its own case.
 
 use crate::columns::FINITE;
 
-/// What stands in place of a number that float32 cannot hold.
+/// The substitute for a number that float32 cannot hold.
 pub(crate) const BEYOND: &str = "beyond float32, which ends at 3.4e38";
 
 /// Before what is expected of a column: the beginning of such an error's text.
@@ -20,7 +20,7 @@ fn own_name(dataset: &str) -> &str {
     dataset.rsplit('/').next().unwrap_or(dataset)
 }
 
-/// What to do about array `dataset` of shape `got`.
+/// Advice for array `dataset` of shape `got`.
 pub(crate) fn of_shape(dataset: &str, got: &[usize], expected: &str) -> String {
     let name = own_name(dataset);
     let observed = name.starts_with("obs");
@@ -68,7 +68,7 @@ pub(crate) fn of_shape(dataset: &str, got: &[usize], expected: &str) -> String {
     }
 }
 
-/// What to do about array `dataset`, whose elements are `got`.
+/// Advice for array `dataset`, whose elements are `got`.
 pub(crate) fn of_type(dataset: &str, got: &str, expected: &str) -> String {
     let name = own_name(dataset);
     let letter = got.trim_start_matches(['<', '>', '|', '=']).chars().next().unwrap_or(' ');
@@ -103,7 +103,7 @@ fn words(name: &str) -> String {
     format!("save numbers for words, `numpy.unique({name}, return_inverse=True)[1]`")
 }
 
-/// What to do about a value in array `dataset`, in the words of its error.
+/// Advice for a value in array `dataset`, in the words of its error.
 pub(crate) fn of_value(dataset: &str, what: &str) -> String {
     let name = own_name(dataset);
     if what.ends_with(FINITE) {

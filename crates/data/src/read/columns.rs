@@ -8,7 +8,7 @@ use overtone_core::{ActionSpace, Episode, protocol::ReturnUnits};
 use crate::error::DataError;
 use crate::stored::Stored;
 
-/// What each number of an action should be.
+/// The expected kind of each number of an action.
 pub const ACTION_RANGE: RangeInclusive<f32> = -1.0..=1.0;
 
 /// How a reader begins to say that actions are outside of [`ACTION_RANGE`].
@@ -17,15 +17,15 @@ pub const OUTSIDE: &str = "actions outside [-1, 1]";
 /// How [`not_finite`] ends.
 pub(crate) const FINITE: &str = "expected a finite number";
 
-/// What there is in place of a number that is finite.
+/// The substitute for a number that is not finite.
 pub(crate) fn not_finite(number: f32, place: usize) -> String {
     format!("{number} at place {place}, {FINITE}")
 }
 
-/// What each action of a recording was chosen on.
+/// The observations before each action of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ObservationColumn {
-    /// Pictures, of which an observation stacks the newest.
+    /// Pictures; an observation stacks the newest of them.
     Frames {
         /// `[steps, height, width]`
         pixels: Vec<u8>,
@@ -99,10 +99,10 @@ impl ObservationColumn {
     }
 }
 
-/// What was done at each row.
+/// The action at each row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActionColumn {
-    /// One of a list of actions.
+    /// Discrete actions.
     Discrete {
         /// How many there are to choose from.
         n_actions: usize,
@@ -160,7 +160,7 @@ impl ActionColumn {
         }
     }
 
-    /// Numbers of a real-valued action, or how many actions there are to choose from.
+    /// Numbers of a continuous action, or the number of discrete actions.
     pub fn size(&self) -> usize {
         match self {
             Self::Discrete { n_actions, .. } => *n_actions,
@@ -192,9 +192,9 @@ pub struct Columns {
     pub path: PathBuf,
     /// Name of its format, such as `D4RL`.
     pub format: &'static str,
-    /// What each action was chosen on.
+    /// The observations before each action of a recording.
     pub observations: ObservationColumn,
-    /// What was done.
+    /// The actions.
     pub actions: ActionColumn,
     /// `[steps]`, raw.
     pub rewards: Vec<f32>,
@@ -211,7 +211,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Arrays of your own, all of whose episodes are finished.
+    /// Arrays of your own; all of their episodes are finished.
     pub fn new(
         observations: ObservationColumn,
         actions: ActionColumn,

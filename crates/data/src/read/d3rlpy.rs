@@ -20,7 +20,7 @@ use crate::stored::Stored;
 
 /// Flags of a file of a version before 2.1, where an episode ends for whichever reason.
 const EPISODE_ENDS: &str = "episode_terminals";
-/// Whether actions are of a list, in such a file.
+/// Whether actions are discrete, in such a file.
 const IS_LIST: &str = "discrete_action";
 
 /// d3rlpy's format.

@@ -1,8 +1,8 @@
 //! D4RL's files, version 2 (Fu et al. 2020): all steps one after the other, with a flag where
 //! the task ended and one where the step limit did.
 //!
-//! Actions of a list are one whole number a row. `next_observations`, `infos` and
-//! `metadata` may be there: a check looks at them, and nothing is trained on them.
+//! Discrete actions are one whole number a row. `next_observations`, `infos` and `metadata` may
+//! exist: an inspection reads them, but training does not use them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! [`Foreign`]: files of other programs that are not read, by name, and the way out.
 //!
-//! A file is told by its first bytes or by the names of its arrays, a folder by what lies in it. What
-//! is known in no other way is left to the readers.
+//! A file is recognised by its first bytes or by the names of its arrays, a folder by its contents.
+//! The readers handle everything else.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -17,7 +17,7 @@ use crate::recording::{Reader, Recording};
 /// Whatever another program wrote.
 pub(crate) struct Foreign;
 
-/// What a file or a folder is, in words that `is not read` may follow, and what to do.
+/// The kind of a file or a folder, in words that `is not read` may follow, and advice.
 pub(super) type Known = (String, String);
 
 /// The end of most ways out.
@@ -198,7 +198,7 @@ fn of_tfrecord() -> Option<Known> {
     )
 }
 
-/// What lies in a folder that is not one of a log.
+/// The kind of a folder that does not hold a log.
 fn of_folder(folder: &Path) -> Option<Known> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
@@ -257,7 +257,7 @@ pub(crate) fn by_names(source: &dyn Source) -> Option<DataError> {
     Some(DataError::Unread { path: source.path().to_path_buf(), what, way_out })
 }
 
-/// What the file with these arrays is, and what to do, where it is another library's.
+/// The kind of the file with these arrays and advice, if another library wrote it.
 pub(super) fn named(source: &dyn Source) -> Option<Known> {
     let has = |names: &[&str]| names.iter().all(|name| source.has(name));
     let within = |group: &str, name: &str| {

@@ -1,5 +1,5 @@
-//! The arrays of a D4RL file or of one of Minari's episodes, read as far as they can be: what is
-//! trained on takes them when all are sound, and a check goes on with those that are.
+//! The arrays of a D4RL file or of one of Minari's episodes, read as far as possible: training uses
+//! them only if all are sound, and an inspection continues with the sound ones.
 
 use overtone_core::picture::SIDE;
 use overtone_core::{Episode, Outcome};
@@ -19,9 +19,9 @@ pub(crate) struct Arrays {
     pub layout: Hdf5Layout,
     /// Name of the episode's group and a `/`; empty in a D4RL file.
     pub prefix: String,
-    /// What each action was chosen on; in Minari's files also where the last one led.
+    /// The observations before each action; in Minari's files also the one after the last action.
     pub observations: Option<ObservationColumn>,
-    /// What was done.
+    /// The actions.
     pub actions: Option<ActionColumn>,
     /// `[steps]`
     pub rewards: Option<Vec<f32>>,
@@ -35,19 +35,20 @@ pub(crate) struct Arrays {
     pub errors: Vec<DataError>,
 }
 
-/// What all parts of a recording have in common.
+/// The properties that all parts of a recording share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     /// Numbers of an observation.
     observed: usize,
-    /// Numbers of an action; `None` where it is one of a list.
+    /// Numbers of an action; `None` if actions are discrete.
     acted: Option<usize>,
     /// Whether observations are pictures.
     pictures: bool,
 }
 
 impl Arrays {
-    /// Reads a D4RL file's, or those of Minari's episode `episode`, which are of these `spaces`.
+    /// Reads the arrays of a D4RL file, or of Minari's episode `episode`, which have these
+    /// `spaces`.
     pub fn read(
         file: &Hdf5File,
         layout: Hdf5Layout,
@@ -266,7 +267,7 @@ pub(crate) struct Strange {
 }
 
 impl Strange {
-    /// Looks at one part of a file.
+    /// Inspects one part of a file.
     pub fn look(&mut self, part: &Arrays) {
         let (Some(terminals), Some(timeouts)) = (&part.terminals, &part.timeouts) else { return };
         let flags = || terminals.iter().zip(timeouts).enumerate();
@@ -303,7 +304,7 @@ impl Strange {
     }
 }
 
-/// Where row `row` is, in words.
+/// The location of row `row`, in words.
 pub(crate) fn place(prefix: &str, row: usize) -> String {
     match prefix.trim_end_matches('/') {
         "" => format!("row {row}"),

@@ -1,7 +1,7 @@
 //! [`Hdf5File`]: arrays of an HDF5 file, read as what they are expected to be.
 //!
-//! `hdf5-pure` reads the file, without C. Whatever the file says about an array is compared with
-//! its size before memory is taken for it, and every error names the array.
+//! `hdf5-pure` reads the file, without C. Claims of the file about an array are compared with
+//! its size before memory is allocated, and every error names the array.
 //!
 //! HDF5 has ways to take an array from elsewhere. `hdf5-pure` passes over links to other files and
 //! to names within the file, so that an array behind one is missing; an array whose numbers lie in
@@ -72,11 +72,11 @@ pub(crate) struct Hdf5File {
     base: u64,
     /// Whether bytes with rows and columns are numbers, and not pictures.
     numbers: bool,
-    /// What was made of it so far; its size, which what it says of itself cannot exceed.
+    /// The memory used for it so far, and its size, which no claim in the file can exceed.
     claims: Claims,
 }
 
-/// What a name in a file leads to.
+/// The target of a name in a file.
 #[derive(Clone, Debug)]
 enum Member {
     Array(Dataset),
@@ -147,12 +147,12 @@ impl Hdf5File {
         Self { numbers, ..self }
     }
 
-    /// The attribute `name` of the file itself, where there is one and it is a whole number.
+    /// The attribute `name` of the file itself, if any and it is a whole number.
     pub fn attribute(&self, name: &str) -> Option<i64> {
         self.attributes.get(name)?.as_i64()
     }
 
-    /// The attribute `name` of the file itself, where there is one and it is a text: as h5py writes
+    /// The attribute `name` of the file itself, if any and it is a text: as h5py writes
     /// it, or as bytes.
     pub fn text(&self, name: &str) -> Option<String> {
         match self.attributes.get(name)? {
@@ -164,7 +164,7 @@ impl Hdf5File {
     /// The name of the type of array `name`'s elements, as NumPy has it.
     ///
     /// # Errors
-    /// When there is no such array.
+    /// If the array does not exist.
     pub fn element(&self, name: &str) -> Result<String, DataError> {
         let datatype = self.dataset(name)?.datatype();
         Ok(described(&datatype.map_err(|error| self.unreadable(name, error))?).1)
@@ -201,7 +201,7 @@ impl Hdf5File {
         Ok(())
     }
 
-    /// The array or group `name`, where there is one.
+    /// The array or group `name`, if any.
     fn find(&self, name: &str) -> Result<Option<Member>, DataError> {
         let Some((first, rest)) = name.split_once('/') else {
             return Ok(self.top.get(name).cloned());
@@ -256,7 +256,7 @@ impl Hdf5File {
         let claimed = product(&mut shape.iter().map(|&axis| axis as u64)).max(chunk);
         let file = self.claims.bytes;
         // Pieces say how long they are: together no longer than the file. Zeros that were never
-        // written take no room; no larger than the file they are no bomb.
+        // written take no room; up to the file's size they are harmless.
         let refused = match (stored > file, claimed > allowed(stored).max(file)) {
             (true, _) => Some((stored, file)),
             (_, true) => Some((claimed, stored)),
@@ -334,7 +334,7 @@ fn refusal(path: &Path, what: &str, error: Error) -> DataError {
             format!("{what}, whose numbers lie in another file,"),
             "copy the array itself into the file",
         ),
-        // Of a link within the file, an old form of group has no address.
+        // A link within the file, in an old form of group, has no address.
         Error::Format(FormatError::OffsetOverflow { offset: u64::MAX, .. }) => {
             (format!("{what}, with a link to elsewhere,"), "copy the array itself into the file")
         }

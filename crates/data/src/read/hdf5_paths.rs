@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::DataError;
 
-/// Where Minari keeps a dataset's file.
+/// The path of a dataset's file in Minari's folder.
 const MINARI_FILES: [&str; 2] = ["main_data.hdf5", "data/main_data.hdf5"];
 
 /// The HDF5 file at `path`: itself, or where it is a folder, Minari's `data/main_data.hdf5`

@@ -9,12 +9,12 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 /// `[rows, columns, 3]`.
 ///
 /// # Errors
-/// What is wrong with it. Memory is taken for a picture of that size only.
+/// The defect. Memory is allocated only for a picture of that size.
 pub fn decoded(bytes: &[u8], shape: &[usize]) -> Result<Vec<u8>, String> {
     let (height, width, colours) = match *shape {
         [height, width] => (height, width, ColorSpace::Luma),
         [height, width, 3] => (height, width, ColorSpace::RGB),
-        _ => return Err(format!("a picture of shape {shape:?} is no JPEG")),
+        _ => return Err(format!("a picture of shape {shape:?} is not a JPEG")),
     };
     let options = DecoderOptions::default()
         .set_max_height(height)
@@ -43,6 +43,6 @@ mod tests {
     fn what_is_no_picture() {
         assert!(decoded(b"", &[4, 4]).unwrap_err().contains("no sound JPEG"));
         assert!(decoded(b"\xff\xd8\xff\xe0\0\x10JFIF", &[4, 4, 3]).unwrap_err().contains("JPEG"));
-        assert!(decoded(b"", &[4, 4, 4]).unwrap_err().contains("[4, 4, 4] is no JPEG"));
+        assert!(decoded(b"", &[4, 4, 4]).unwrap_err().contains("[4, 4, 4] is not a JPEG"));
     }
 }

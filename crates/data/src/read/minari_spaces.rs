@@ -14,7 +14,7 @@ use crate::read::hdf5_layout::{episode_names, is_minari};
 use crate::read::source::Source;
 use crate::spaces::Space;
 
-/// Name of the description beside Minari's file.
+/// Name of the description next to Minari's file.
 const BESIDE: &str = "metadata.json";
 
 /// Name that Minari gives its file.
@@ -42,7 +42,7 @@ struct Described {
 }
 
 impl MinariSpaces {
-    /// What the file's [`description`] says.
+    /// The contents of the file's [`description`].
     ///
     /// # Errors
     /// When a description is there and is not Minari's, or of data that is not read.
@@ -73,12 +73,12 @@ impl MinariSpaces {
     }
 }
 
-/// What Minari's files up to version 0.4 say of themselves in attributes.
+/// The description in attributes, as in Minari's files up to version 0.4.
 const ATTRIBUTES: [&str; 3] = ["env_spec", "observation_space", "action_space"];
 
-/// The description of a file, and where it is: in the file itself, or else beside it where it is
-/// of this file; or else in attributes, as Minari wrote it up to version 0.4. A `metadata.json` may
-/// lie beside any other.
+/// The description of a file and its location: in the file itself, or else next to it if it belongs
+/// to this file; or else in attributes, as Minari wrote it up to version 0.4. An unrelated
+/// `metadata.json` may lie next to any file.
 ///
 /// # Errors
 /// When it is there and cannot be read.

@@ -1,7 +1,7 @@
 //! Streaming reader of gzipped NumPy arrays (`.npy` inside `.gz`).
 //!
-//! Only as much is inflated as is asked for, and no allocation is sized by what a header
-//! claims: memory grows with the bytes that arrive. Pickled arrays are refused.
+//! Only the requested bytes are inflated, and no allocation is sized by a header's claims: memory
+//! grows with the bytes that arrive. Pickled arrays are refused.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -102,7 +102,7 @@ impl NpyStream {
         Ok(npy)
     }
 
-    /// The array's shape as its header says.
+    /// The array's shape in its header.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -206,11 +206,11 @@ impl NpyStream {
         }
     }
 
-    /// Size and SHA-256 of the whole compressed file, of which the part not inflated is read
-    /// now; `None` unless it was opened with [`NpyStream::open_hashing`].
+    /// Size and SHA-256 of the whole compressed file; the part not inflated is read now. `None`
+    /// unless it was opened with [`NpyStream::open_hashing`].
     ///
     /// # Errors
-    /// When the file cannot be read, or, where the array was read to its end, something
+    /// When the file cannot be read, or, if the array was read to its end, something
     /// follows it.
     pub fn hash_rest(mut self) -> Result<Option<(u64, String)>, DataError> {
         if self.read >= self.array_bytes(self.element_bytes()).unwrap_or(u64::MAX) {
@@ -226,7 +226,7 @@ impl NpyStream {
         self.shape.iter().try_fold(element as u64, |bytes, &axis| bytes.checked_mul(axis as u64))
     }
 
-    /// Bytes of an element, as its dtype says.
+    /// Bytes of an element with this dtype.
     fn element_bytes(&self) -> usize {
         self.dtype.get(2..).and_then(|digits| digits.parse().ok()).unwrap_or(1)
     }
@@ -270,7 +270,7 @@ impl NpyStream {
 /// The bytes of an array's dictionary, from what `take` gives of the array's beginning.
 ///
 /// # Errors
-/// Those of `take`, and `wrong` where it is no header that is read.
+/// Errors of `take`, and `wrong` if the header is not one that is read.
 fn header_bytes(
     take: &mut dyn FnMut(usize) -> Result<Vec<u8>, DataError>,
     wrong: &dyn Fn(String) -> DataError,
@@ -326,7 +326,7 @@ pub fn read_small<T: Element>(path: &Path, limit: usize) -> Result<Vec<T>, DataE
     Ok(values)
 }
 
-/// What is said of an array with several fields.
+/// The error for an array with several fields.
 const RECORDS: &str = "whose elements are records";
 
 /// The dictionary NumPy writes before an array.
@@ -345,7 +345,7 @@ impl Header {
     /// `file` is where it is and `array` its name in messages.
     ///
     /// # Errors
-    /// Those of `take`, and `wrong` where it is no header of such an array.
+    /// Errors of `take`, and `wrong` if it is not a header of such an array.
     pub fn read(
         take: &mut dyn FnMut(usize) -> Result<Vec<u8>, DataError>,
         wrong: &dyn Fn(String) -> DataError,
@@ -375,7 +375,7 @@ impl Header {
     /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The defect.
     pub fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         const MALFORMED: &str = "its header is not a dictionary of descr, fortran_order and shape";
         let text = str::from_utf8(bytes).map_err(|_| MALFORMED)?;

@@ -1,15 +1,15 @@
-//! Arrays of your own, as `numpy.savez` writes them, under D4RL's names: `observations`, `actions`,
-//! `rewards`, `terminals` (or `terminations`) and `timeouts` (or `truncations`); or under those of
-//! other libraries that mean the same ([`OBSERVATIONS`] and the rest).
+//! Arrays of your own, as `numpy.savez` writes them. They have D4RL's names: `observations`,
+//! `actions`, `rewards`, `terminals` (or `terminations`) and `timeouts` (or `truncations`); or
+//! other libraries' names for the same arrays ([`OBSERVATIONS`] and the rest).
 //!
-//! Two libraries' files do not say why an episode ended, and a warning says how they are taken:
-//! imitation's transitions (`dones` beside `next_obs`) and Stable Baselines 2's (`episode_starts`).
+//! Two libraries' files do not say why an episode ended, and a warning says how they are read:
+//! imitation's transitions (`dones` with `next_obs`) and Stable Baselines 2's (`episode_starts`).
 //!
-//! One whole number a row is an action of a list; bytes with rows and columns are pictures.
-//! `n_actions` may say how many actions the list has; `action_low` and `action_high`, a number for
-//! each of an action's or one for all, between which real-valued ones are.
-//! [`Ogbench`] reads OGBench's files, of the same format: the last row of a trajectory is where its
-//! last action led, and has no action of its own.
+//! One whole number a row is a discrete action; bytes with rows and columns are pictures.
+//! `n_actions` may set the number of discrete actions. `action_low` and `action_high` may set the
+//! bounds of continuous actions, a number for each of an action's numbers or one for all.
+//! [`Ogbench`] reads OGBench's files, of the same format: the last row of a trajectory is the
+//! observation after its last action, and has no action of its own.
 
 use std::fs;
 use std::path::Path;
@@ -37,10 +37,10 @@ pub(crate) struct Npz {
     pub numbers: bool,
 }
 
-/// Arrays as OGBench has them.
+/// Arrays in OGBench's form.
 pub(crate) struct Ogbench;
 
-/// Names that mean the same; the first that is there is read.
+/// Names that mean the same; the first existing one is read.
 const OBSERVATIONS: &[&str] = &["observations", "obs"];
 const ACTIONS: &[&str] = &["actions", "acts", "act"];
 const REWARDS: &[&str] = &["rewards", "rews", "rew"];
@@ -128,7 +128,8 @@ impl Reader for Ogbench {
         "OGBench"
     }
 
-    /// Only where somebody says so: its names are those of [`Npz`], and mean something else.
+    /// Only if the user names the format: its array names equal those in [`Npz`], but mean
+    /// something else.
     fn reads(&self, _path: &Path) -> bool {
         false
     }
@@ -137,8 +138,8 @@ impl Reader for Ogbench {
         Ok(self.open_with_last(path)?.0)
     }
 
-    /// Of a trajectory that the file's end cuts the last row is a step: it stands for where it led
-    /// too.
+    /// If the file's end cuts a trajectory, its last row is a step: it also stands for the
+    /// observation after that step.
     fn open_with_last(
         &self,
         path: &Path,
@@ -169,7 +170,7 @@ impl Reader for Ogbench {
         for (episode, finished) in whole.into_iter().zip(finished) {
             let length = if finished { episode.length - 1 } else { episode.length };
             if length > 0 {
-                // OGBench says where a trajectory ends, and never that a task did.
+                // OGBench marks the end of a trajectory, but never the end of a task.
                 let outcome = Outcome::Truncated;
                 columns.episodes.push(Episode { start: episode.start, length, outcome });
                 columns.finished.push(finished);
@@ -178,7 +179,7 @@ impl Reader for Ogbench {
         }
         let last = columns.observations.rows_at(last_rows.into_iter());
         let all: Vec<usize> = (0..columns.episodes.len()).collect();
-        // A row more, so that what is kept is never all of it.
+        // One more row, so that the kept rows are never all of it.
         let end = Episode { start: rows, length: 0, outcome: Outcome::Truncated };
         columns.episodes.push(end);
         columns.finished.push(false);
@@ -197,20 +198,20 @@ fn begins(path: &Path) -> Option<[u8; 4]> {
     Some(bytes)
 }
 
-/// What the file at `path` is, and what to do, where it is another library's.
+/// The kind of the file at `path` and advice, if another library wrote it.
 pub(super) fn other_s(path: &Path) -> Option<foreign::Known> {
     foreign::named(&NpzFile::open(path).ok()?)
 }
 
-/// Where the episodes of a file end.
+/// Ends of the episodes in a file.
 struct Ends {
-    /// The array that says it.
+    /// The array with the flags.
     name: &'static str,
     /// `[steps]`, the task's end.
     terminals: Vec<bool>,
     /// `[steps]`, the step limit's.
     timeouts: Vec<bool>,
-    /// How flags are taken that do not say why an episode ended.
+    /// The interpretation of flags that do not say why an episode ended.
     taken: Option<&'static str>,
 }
 
@@ -222,10 +223,10 @@ struct NpzFile {
     claims: Claims,
 }
 
-/// Between which numbers real-valued actions are.
+/// Bounds of continuous actions.
 const LOW_AND_HIGH: [&str; 2] = ["action_low", "action_high"];
 
-/// The most bytes of elements that are read at a time.
+/// Maximum number of bytes of elements per read.
 const PIECE: usize = 1 << 16;
 
 impl NpzFile {
@@ -235,7 +236,7 @@ impl NpzFile {
         Ok(Self { archive, numbers: false, claims: Claims::new(bytes) })
     }
 
-    /// What was observed and done, in so many steps.
+    /// Observations and actions, with their number of steps.
     fn steps(
         &self,
         steps: usize,
@@ -251,17 +252,17 @@ impl NpzFile {
         Ok((observations.seen(), actions, stored))
     }
 
-    /// The first of `names` that is there, if one is.
+    /// The first existing one of `names`, if any.
     fn first(&self, names: &[&'static str]) -> Option<&'static str> {
         names.iter().copied().find(|name| self.has(name))
     }
 
-    /// The first of `names` that is there.
+    /// The first existing one of `names`.
     fn named(&self, names: &[&'static str]) -> Result<&'static str, DataError> {
         self.first(names).ok_or_else(|| missing(self, names[0], ""))
     }
 
-    /// Where episodes end, by whichever flags there are.
+    /// Ends of the episodes, by any flags that exist.
     fn ends(&self) -> Result<Ends, DataError> {
         match (self.first(ENDS), self.first(LIMITS)) {
             (Some(end), Some(limit)) => {
@@ -284,8 +285,8 @@ impl NpzFile {
         }
     }
 
-    /// Of imitation's transitions: an episode that is not done ends where the next observation is
-    /// not the one of the row after it.
+    /// Episode ends in imitation's transitions: an episode without `dones` ends if the next
+    /// observation differs from the observation of the row after it.
     fn ends_by_dones(&self) -> Result<Ends, DataError> {
         let terminals = flags(self, DONES)?;
         let (observations, next) = (self.named(OBSERVATIONS)?, self.named(NEXT)?);
@@ -319,7 +320,7 @@ impl NpzFile {
         Ok(Ends { name: DONES, terminals, timeouts, taken: Some(taken) })
     }
 
-    /// Of Stable Baselines 2's recordings: an episode ends before the next one starts.
+    /// Episode ends in Stable Baselines 2's recordings: an episode ends before the next one starts.
     fn ends_by_starts(&self) -> Result<Ends, DataError> {
         let starts = flags(self, STARTS)?;
         let complete = self.has("episode_returns")
@@ -334,10 +335,10 @@ impl NpzFile {
         Ok(Ends { name: STARTS, terminals, timeouts, taken: Some(taken) })
     }
 
-    /// The space of these actions, where an array says it.
+    /// The space of these actions, if an array sets it.
     ///
     /// # Errors
-    /// When such an array is not one for these actions.
+    /// If such an array does not fit these actions.
     fn space_of(&self, actions: &ActionColumn) -> Result<Option<Space>, DataError> {
         let unlike = |got: &str, expected| Err(wrong_type(self, "actions", got, expected));
         let has_bounds = LOW_AND_HIGH.map(|name| self.has(name));
@@ -372,8 +373,8 @@ impl NpzFile {
         }
     }
 
-    /// How long the list of actions is, as `n_actions` says it: at least `chosen`, one more than
-    /// the largest that was chosen.
+    /// The number of discrete actions, from `n_actions`: at least `chosen`, the largest recorded
+    /// action plus 1.
     fn count_above(&self, chosen: usize) -> Result<usize, DataError> {
         let name = "n_actions";
         let &[n] = self.wholes(name)?.as_slice() else {
@@ -411,7 +412,7 @@ impl NpzFile {
         }
     }
 
-    /// Steps that lead elsewhere than to the row after them, though their episode goes on.
+    /// Steps whose next observation is not the next row, although their episode continues.
     fn leads_elsewhere(&self, columns: &Columns) -> Result<usize, DataError> {
         let ObservationColumn::Vectors { width, values } = &columns.observations else {
             return Ok(0);
@@ -635,7 +636,7 @@ impl Element {
         }
     }
 
-    /// Whole numbers beyond 63 bits become negative, which none that is read may be.
+    /// Whole numbers beyond 63 bits become negative, which the reader refuses.
     fn whole(self, bytes: [u8; 8]) -> i64 {
         let number = i64::from_le_bytes(bytes);
         let unused = 64 - 8 * self.size as u32;

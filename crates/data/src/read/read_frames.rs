@@ -1,4 +1,4 @@
-//! [`ReadFrames`]: which frames of a log are read only to look at them.
+//! [`ReadFrames`]: the frames of a log that are read only for an inspection.
 
 use std::fs;
 

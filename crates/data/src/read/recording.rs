@@ -43,7 +43,7 @@ pub trait Reader: Sync {
         None
     }
 
-    /// The task, where names of files or folders say it.
+    /// The task, if file or folder names identify it.
     fn task(&self, _path: &Path) -> Option<String> {
         None
     }
@@ -53,7 +53,7 @@ pub trait Reader: Sync {
         false
     }
 
-    /// The space of its actions, where it describes that.
+    /// The space of its actions, if it describes it.
     ///
     /// # Errors
     /// When a description is there and cannot be read.
@@ -79,9 +79,9 @@ pub trait Reader: Sync {
         Ok((self.open(path)?, None))
     }
 
-    /// Looks at it once, for what it holds and for what is wrong with it. A format of arrays that
-    /// can be read one by one looks at those that are sound even where another is not; without a
-    /// look of its own, it is read first.
+    /// Inspects it once, for its contents and its defects. A format of arrays that can be read one
+    /// by one inspects the sound ones even if another is not. A format without its own inspection
+    /// is read first.
     ///
     /// # Errors
     /// Why it cannot be trained on, which is a finding as well.

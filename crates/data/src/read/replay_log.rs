@@ -61,7 +61,7 @@ use crate::read::run_folder::{Column, RunFolder};
 /// A run's log: its files in order, and the episodes in them.
 #[derive(Clone, Debug)]
 pub struct ReplayLog {
-    /// Where the files are.
+    /// The paths of the files.
     pub folder: RunFolder,
     /// Slots per file.
     pub capacity: usize,
@@ -69,13 +69,13 @@ pub struct ReplayLog {
     pub files: Vec<LogFile>,
     /// Episodes whose beginning is in the log, in order.
     pub episodes: Vec<LoggedEpisode>,
-    /// What was counted.
+    /// The counts.
     pub counts: Counts,
     /// Anything that is not as Dopamine writes it.
     pub odd: Vec<Odd>,
 }
 
-/// Threads to read the run at `path` with: those of the process are gone where it was forked.
+/// Threads to read the run at `path` with: a forked process has lost its parent's.
 pub(crate) fn own_threads(path: &Path) -> Result<rayon::ThreadPool, DataError> {
     let threads = rayon::ThreadPoolBuilder::new().build();
     threads.map_err(io::Error::other).map_err(DataError::io(path, "read"))
@@ -95,7 +95,7 @@ impl ReplayLog {
     /// wrong with it: where `each` accepts that, the file is left out as if it were not there.
     ///
     /// # Errors
-    /// When there is no run below `path`, and what `each` gives.
+    /// If there is not a run below `path`, and errors of `each`.
     pub(crate) fn open_each(
         path: &Path,
         mut each: impl FnMut(
@@ -154,7 +154,7 @@ impl ReplayLog {
         (add % self.capacity as u64) as usize
     }
 
-    /// Where `adds` are stored, in order; adds that no file holds are left out.
+    /// The places of `adds`, in order; adds that no file holds are left out.
     pub fn locate(&self, adds: Range<u64>) -> Vec<SlotRange> {
         let mut found = Vec::new();
         let first = self.files.partition_point(|file| file.adds.end <= adds.start);
@@ -241,7 +241,7 @@ impl ReplayLog {
     }
 }
 
-/// The first of `errors`, where there is one.
+/// The first of `errors`, if any.
 pub(crate) fn first(errors: Vec<DataError>) -> Result<(), DataError> {
     errors.into_iter().next().map_or(Ok(()), Err)
 }

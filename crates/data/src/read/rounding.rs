@@ -43,7 +43,7 @@ impl Rounding {
         }
     }
 
-    /// A sentence about each column of which more than a tenth of the values became equal.
+    /// A sentence about each column in which more than a tenth of the values became equal.
     pub fn sentences(&self) -> Vec<String> {
         let counts = self.0.borrow();
         let lost = counts.iter().filter(|(_, of)| (of.after as f64) < KEPT * of.before as f64);
@@ -59,7 +59,7 @@ impl Rounding {
     }
 }
 
-/// The array that an episode's array `name` is a part of, where training reads it.
+/// The array that an episode's array `name` is a part of, if training reads it.
 fn trained_on(name: &str) -> Option<String> {
     if name.starts_with("infos/") || name.contains("next_") {
         return None;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::DataError;
 
-/// The run that is taken of a game's folder with several.
+/// The default run in a game's folder with several.
 pub const FIRST_RUN: &str = "1";
-/// A run or a game of which no folder's name says which it is.
+/// A run or a game that no folder's name identifies.
 pub(crate) const UNKNOWN: &str = "unknown";
 
 /// A stored column of a replay log.

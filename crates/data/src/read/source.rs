@@ -1,5 +1,4 @@
-//! [`Source`]: arrays by name, in whatever kind of file, and what observations and actions are
-//! made of them.
+//! [`Source`]: arrays by name, in any kind of file, and the observations and actions in them.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use crate::read::rounding::Rounding;
 use crate::spaces::Space;
 use crate::stored::{PictureCounter, Pictures, Stored};
 
-/// What the elements of an array are.
+/// The element type of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Booleans.
@@ -28,24 +27,24 @@ pub(crate) enum Kind {
     Real,
 }
 
-/// What is done with each stream of bytes, which is given with its row.
+/// A callback for each stream of bytes, which receives the stream's row too.
 pub(crate) type EachStream<'a> = dyn FnMut(usize, &[u8]) -> Result<(), DataError> + 'a;
 
-/// Arrays by name. Whatever a file says of one is checked before memory is taken for it.
+/// Arrays by name. Claims of a file about an array are checked before memory is allocated.
 pub(crate) trait Source {
     /// The file.
     fn path(&self) -> &Path;
 
-    /// Whether there is an array, or a group, of this name.
+    /// Whether an array or a group has this name.
     fn has(&self, name: &str) -> bool;
 
-    /// Names of the arrays in group `name`; `None` where it is no group.
+    /// Names of the arrays in group `name`; `None` if it is not a group.
     fn parts(&self, name: &str) -> Option<Vec<String>>;
 
     /// Names of the arrays and groups at the top.
     fn listed(&self) -> Vec<String>;
 
-    /// What there is beside an array that is not: `it has actions, rewards`.
+    /// A hint for a missing array, the available ones: `it has actions, rewards`.
     fn what_it_has(&self) -> String {
         let names = self.listed();
         let shown = names[..names.len().min(NAMES_SHOWN)].join(", ");
@@ -59,7 +58,7 @@ pub(crate) trait Source {
     /// The shape of an array.
     fn shape(&self, name: &str) -> Result<Vec<usize>, DataError>;
 
-    /// What its elements are.
+    /// The element type.
     fn kind(&self, name: &str) -> Result<Kind, DataError>;
 
     /// All elements of an array of numbers.
@@ -83,7 +82,7 @@ pub(crate) trait Source {
         })
     }
 
-    /// The rows of an array of bytes, `[rows, size]`, each given to `each` with its number.
+    /// The rows of an array of bytes, `[rows, size]`; each is passed to `each` with its number.
     fn rows(&self, name: &str, size: usize, each: &mut EachStream<'_>) -> Result<(), DataError> {
         let bytes = self.bytes(name)?;
         bytes.chunks_exact(size).enumerate().try_for_each(|(row, bytes)| each(row, bytes))
@@ -92,11 +91,11 @@ pub(crate) trait Source {
     /// Whether bytes with rows and columns are numbers, and not pictures.
     fn shows_numbers(&self) -> bool;
 
-    /// What was made of the file so far.
+    /// The memory used for the file so far.
     fn claims(&self) -> &Claims;
 
-    /// Refuses to make so many bytes of an array, beside what was made before, where the file is
-    /// too small for them.
+    /// Refuses to allocate so many bytes for an array, in addition to earlier allocations, if the
+    /// file is too small for them.
     fn claim(&self, name: &str, bytes: u64) -> Result<(), DataError> {
         let Claims { bytes: stored, claimed, .. } = self.claims();
         claimed.set(claimed.get().saturating_add(bytes));
@@ -108,16 +107,16 @@ pub(crate) trait Source {
     }
 }
 
-/// Names that an error lists at most.
+/// Maximum number of names in an error.
 pub(crate) const NAMES_SHOWN: usize = 12;
 
-/// Bytes that were made of a file so far: many names may lead to one array.
+/// Bytes allocated for a file so far: many names may lead to one array.
 #[derive(Debug)]
 pub(crate) struct Claims {
     /// The file's size.
     pub bytes: u64,
     claimed: Cell<u64>,
-    /// What `f32` cannot tell apart.
+    /// Values that `f32` cannot distinguish.
     pub rounding: Rounding,
 }
 
@@ -128,33 +127,33 @@ impl Claims {
     }
 }
 
-/// How many times its stored bytes an array may hold, and how many times the file's bytes all
-/// arrays together. Deflate reaches 1032.
+/// Maximum size of an array, as a multiple of its stored bytes, and of all arrays together, as a
+/// multiple of the file's bytes. Deflate reaches 1032.
 const MOST_COMPRESSED: u64 = 4096;
-/// Bytes that are allowed without any being stored.
+/// Bytes that are allowed even if none are stored.
 const ALWAYS_ALLOWED: u64 = 1 << 20;
 
-/// The most bytes that may be made of so many stored ones.
+/// Maximum number of bytes that so many stored bytes may become.
 pub(crate) fn allowed(stored: u64) -> u64 {
     stored.saturating_mul(MOST_COMPRESSED).saturating_add(ALWAYS_ALLOWED)
 }
 
-/// How far, relative to its size, a number of the next observation may lie from the row after
-/// it: rounding, where one of them was kept as a double.
+/// Maximum relative distance between a number of the next observation and of the row after it:
+/// rounding, if one of them was kept as a double.
 const ROUNDING: f32 = 1e-5;
 
-/// Whether an observation that a step led to is another than that of the row after it. What is not
-/// finite is told elsewhere.
+/// Whether the observation after a step differs from the observation of the next row. Non-finite
+/// values are reported elsewhere.
 pub(crate) fn differ(led: &[f32], after: &[f32]) -> bool {
     let far =
         |(a, b): (&f32, &f32)| (a - b).abs() > ROUNDING * (1.0 + a.abs()) && (a - b).is_finite();
     led.iter().zip(after).any(far)
 }
 
-/// Most groups in each other: a file's group may lead to itself.
+/// Maximum depth of nested groups: a file's group may lead to itself.
 const MOST_NESTED: usize = 32;
 
-/// What an array of observations holds.
+/// The contents of an array of observations.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shown {
     /// Numbers.
@@ -169,7 +168,7 @@ pub(crate) enum Shown {
         /// `[rows, SIDE, SIDE]`
         pixels: Vec<u8>,
         rows: usize,
-        /// What they were before.
+        /// The original element type and shape.
         pictures: Pictures,
     },
 }
@@ -191,7 +190,7 @@ impl Shown {
         space: Option<&Space>,
         flagged: bool,
     ) -> Stored {
-        // A group of arrays has no axes, and where somebody says that bytes are numbers none count.
+        // A group of arrays has no axes. If the user declared bytes as numbers, axes do not count.
         let axes = source.shape(name).ok().filter(|_| !source.shows_numbers()).unwrap_or_default();
         Stored {
             axes: axes.get(1..).unwrap_or_default().to_vec(),
@@ -205,7 +204,7 @@ impl Shown {
         }
     }
 
-    /// As a recording has it.
+    /// The same data in a recording's form.
     pub fn seen(self) -> ObservationColumn {
         match self {
             Self::Numbers { values, width, .. } => ObservationColumn::Vectors { width, values },
@@ -216,12 +215,12 @@ impl Shown {
     }
 }
 
-/// What agents would see of the observations in array or group `name`: numbers, the parts of a
-/// group one after the other in the order of their names; or, of bytes with rows and columns,
+/// The observations in array or group `name` as agents see them. They are numbers (the parts of a
+/// group are concatenated in the order of their names) or, for bytes with rows and columns,
 /// pictures ([`Picture`]).
 ///
 /// # Errors
-/// When they are not of the space `space`, or of one that is not read.
+/// If they do not fit the space `space`, or have a space that is not supported.
 pub(crate) fn observed(
     source: &dyn Source,
     name: &str,
@@ -246,7 +245,7 @@ pub(crate) fn observed(
         (Some(space), _) => return one(source, name, Some(space)),
         (None, None) => return one(source, name, None),
         (None, Some(mut names)) => {
-            // Of a tuple the tenth follows the ninth.
+            // In a tuple the tenth follows the ninth.
             let number = |name: &String| name.strip_prefix("_index_")?.parse::<u64>().ok();
             names.sort_by_cached_key(|name| (number(name), name.clone()));
             names.into_iter().map(|part| (format!("{name}/{part}"), None)).collect()
@@ -276,7 +275,7 @@ fn side_by_side(
     for ((name, _), part) in parts.iter().zip(shown) {
         match part {
             Shown::Frames { .. } => {
-                let what = format!("`{name}`, a picture beside other parts,");
+                let what = format!("`{name}`, a picture next to other parts,");
                 return Err(unread(source, what, "record one of them alone".into()));
             }
             Shown::Numbers { values, rows: here, width } => {
@@ -295,7 +294,7 @@ fn side_by_side(
     Ok(Shown::Numbers { values, rows, width })
 }
 
-/// What agents would see of the observations in array `name`, as [`observed`].
+/// The observations in array `name` as agents see them, as [`observed`].
 ///
 /// # Errors
 /// As [`observed`], and when it is a group.
@@ -319,7 +318,7 @@ pub(crate) fn one(
     if let Some(Space::Box { shape: wanted, dtype, .. }) = space
         && wanted.as_slice() != axes
     {
-        // Rows of bytes: Minari's pictures are JPEG unless somebody said otherwise.
+        // Rows of bytes: Minari's pictures are JPEG unless the user declared something else.
         if dtype == "uint8" && wanted.len() >= 2 && axes.len() <= 1 {
             return streamed(source, name, rows, wanted);
         }
@@ -333,7 +332,7 @@ pub(crate) fn one(
     {
         return Err(wrong_shape(source, name, &shape, &format!("[rows, {n}], as its space")));
     }
-    // A space of one number without an axis says so itself.
+    // A space of one number without an axis describes that itself.
     let is_one = matches!(space, Some(Space::Box { shape, .. }) if shape.is_empty());
     match axes {
         [] if is_one => Ok(Shown::Numbers { values: source.reals(name)?, rows, width: 1 }),
@@ -424,13 +423,13 @@ impl AsSeen {
         self.pixels.extend_from_slice(frame);
     }
 
-    /// All of them.
+    /// All pictures.
     fn shown(self, rows: usize) -> Shown {
         Shown::Frames { pixels: self.pixels, rows, pictures: self.counter.counts() }
     }
 }
 
-/// Whole numbers as ones and zeros, as an environment of that space is shown.
+/// Whole numbers as ones and zeros, as an environment of that space shows them.
 fn ones_and_zeros(
     source: &dyn Source,
     name: &str,
@@ -476,15 +475,14 @@ fn indices(
     wholes.iter().enumerate().map(index).collect()
 }
 
-/// The most combinations of several numbers that are taken as a list of actions.
+/// The maximum number of combinations of several integers that are read as discrete actions.
 const MOST_COMBINATIONS: usize = 4096;
 
-/// What was done, in array `name`: one of a list, where it holds one whole number a row; else
-/// numbers. Of several whole numbers the list is of all combinations, the last number changing
-/// fastest.
+/// The actions in array `name`: discrete if it holds one whole number a row, else numbers. Several
+/// whole numbers become one discrete action for each combination; the last number changes fastest.
 ///
 /// # Errors
-/// When they are not of the space `space`, or of one that is not read.
+/// If they do not fit the space `space`, or have a space that is not supported.
 pub(crate) fn acted(
     source: &dyn Source,
     name: &str,
@@ -500,7 +498,7 @@ pub(crate) fn acted(
     let rows = shape.first().copied().unwrap_or(0);
     match space {
         Some(Space::Other(space)) => {
-            let way_out = "record a list of actions or numbers".into();
+            let way_out = "record discrete or continuous actions".into();
             Err(unread(source, format!("`{name}`, a {space} space,"), way_out))
         }
         Some(Space::Discrete { n, start }) => {
@@ -510,7 +508,7 @@ pub(crate) fn acted(
             let n = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
             let Some(n) = n.filter(|&n| n <= MOST_COMBINATIONS) else {
                 let what = format!("`{name}`, {} numbers with too many combinations,", sizes.len());
-                let way_out = format!("at most {MOST_COMBINATIONS} are taken as a list of actions");
+                let way_out = format!("at most {MOST_COMBINATIONS} are read as discrete actions");
                 return Err(unread(source, what, way_out));
             };
             chosen(source, name, rows, sizes, starts).map(|values| listed(n, values))
@@ -521,7 +519,7 @@ pub(crate) fn acted(
         }
         Some(Space::MultiBinary { n }) => {
             let what = format!("`{name}`, {n} bits with too many combinations,");
-            let way_out = format!("at most {MOST_COMBINATIONS} are taken as a list of actions");
+            let way_out = format!("at most {MOST_COMBINATIONS} are read as discrete actions");
             Err(unread(source, what, way_out))
         }
         Some(Space::Dict(_) | Space::Tuple(_) | Space::Box { .. }) | None => {
@@ -537,7 +535,7 @@ pub(crate) fn acted(
             let is_one = matches!(space, Some(Space::Box { shape, .. }) if shape.is_empty());
             let width: usize = shape.iter().skip(1).product();
             if (shape.len() < 2 && !(is_one && shape.len() == 1)) || width == 0 {
-                let expected = "[rows, width], or [rows] of whole numbers for a list of actions";
+                let expected = "[rows, width], or [rows] of whole numbers for discrete actions";
                 return Err(wrong_shape(source, name, &shape, expected));
             }
             Ok(ActionColumn::Continuous { width, values: source.reals(name)? })
@@ -549,7 +547,7 @@ fn listed(n_actions: usize, values: Vec<u16>) -> ActionColumn {
     ActionColumn::Discrete { n_actions, values }
 }
 
-/// The place of each row's numbers in the list of their combinations.
+/// The index of each row's numbers among their combinations.
 fn chosen(
     source: &dyn Source,
     name: &str,
@@ -573,7 +571,7 @@ fn chosen(
 /// Array `name` of flags: booleans, or numbers that are all 0 or 1; `[rows]` or `[rows, 1]`.
 ///
 /// # Errors
-/// When it is not there, of another shape or type, or holds another number.
+/// If it is missing, has another shape or type, or holds another number.
 pub(crate) fn flags(source: &dyn Source, name: &str) -> Result<Vec<bool>, DataError> {
     check_column(source, name)?;
     let numbers: Vec<f64> = match source.kind(name)? {
@@ -591,7 +589,7 @@ pub(crate) fn flags(source: &dyn Source, name: &str) -> Result<Vec<bool>, DataEr
 /// Array `name` of one number a row, `[rows]` or `[rows, 1]`.
 ///
 /// # Errors
-/// When it is not there, or of another shape or type.
+/// If it is missing, or has another shape or type.
 pub(crate) fn column(source: &dyn Source, name: &str) -> Result<Vec<f32>, DataError> {
     check_column(source, name)?;
     source.reals(name)
@@ -634,7 +632,7 @@ pub(crate) fn same(
     Err(DataError::DatasetLength { path, dataset, got, expected, other, way_out })
 }
 
-/// Other names that an array of a recording goes by, for each as it is read.
+/// Other names of an array of a recording, for each name that is read.
 const OTHER_NAMES: [(&str, &[&str]); 7] = [
     ("observations", &["obs", "observation", "states", "state", "features", "images", "image"]),
     ("actions", &["acts", "act", "action"]),
@@ -644,10 +642,10 @@ const OTHER_NAMES: [(&str, &[&str]); 7] = [
     ("terminations", &["terminated", "terminals", "terminal"]),
     ("truncations", &["truncated", "timeouts", "timeout"]),
 ];
-/// Names of flags that say that an episode ended, and not why.
+/// Names of flags that mark an episode's end but not its reason.
 const DONE: [&str; 2] = ["dones", "done"];
 
-/// The error for array `name` that is not there; `needed` says what it is needed for, or nothing.
+/// The error for a missing array `name`; `needed` is its purpose, or empty.
 pub(crate) fn missing(source: &dyn Source, name: &str, needed: &str) -> DataError {
     let (group, own) = name.rsplit_once('/').unwrap_or(("", name));
     let there =
@@ -680,7 +678,7 @@ pub(crate) fn missing(source: &dyn Source, name: &str, needed: &str) -> DataErro
     DataError::MissingDataset { path: path(source), dataset: name.into(), hint: has, way_out }
 }
 
-/// Array `name` of doubles, rows of `width`, as `f32`; what that cannot tell apart is noted.
+/// Array `name` of doubles, rows of `width`, as `f32`; values that it cannot distinguish are noted.
 ///
 /// # Errors
 /// For the first number beyond `f32`.
@@ -725,12 +723,12 @@ pub(crate) fn wrong_shape(
     }
 }
 
-/// The error for a value that cannot be.
+/// The error for an impossible value.
 pub(crate) fn wrong_value(source: &dyn Source, name: &str, row: usize, what: String) -> DataError {
     DataError::DatasetValue { path: path(source), dataset: name.into(), row, what }
 }
 
-/// The error for what is not read, and the way out.
+/// The error for an unsupported form, with advice.
 pub(crate) fn unread(source: &dyn Source, what: String, way_out: String) -> DataError {
     DataError::Unread { path: path(source), what, way_out }
 }

@@ -1,7 +1,7 @@
 //! [`Archive`]: the files in a zip archive, as NumPy's `savez` writes one.
 //!
-//! Stored and deflated files are read. What the archive's directory says of a file is checked
-//! before anything is taken from it, so that a small archive cannot stand for much memory.
+//! Stored and deflated files are read. Claims of the archive's directory are checked before any
+//! file is read, so that a small archive cannot stand for much memory.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use crate::error::DataError;
 
-/// What a zip archive begins with.
+/// The first bytes of a zip archive.
 pub(crate) const MAGIC: &[u8; 4] = b"PK\x03\x04";
 /// Deflate makes at most so much of a byte.
 const MOST_INFLATED: u64 = 1032;
@@ -43,8 +43,8 @@ impl Archive {
     /// Reads the directory of the archive at `path`.
     ///
     /// # Errors
-    /// [`DataError::Missing`], or [`DataError::Npz`] when it is no archive, or describes files that
-    /// it cannot hold.
+    /// [`DataError::Missing`], or [`DataError::Npz`] if it is not an archive, or describes files
+    /// that it cannot hold.
     pub fn open(path: &Path) -> Result<Self, DataError> {
         let file =
             File::open(path).map_err(DataError::open(path, "name an .npz file that is there"))?;
@@ -86,7 +86,7 @@ impl Archive {
             let (bytes, stored) = (file.size(), file.compressed_size());
             let most = if deflated { stored.saturating_mul(MOST_INFLATED) } else { stored };
             left = left.checked_sub(stored).filter(|_| bytes <= most).ok_or_else(|| {
-                wrong(path, format!("{name} claims {bytes} bytes, of which {stored} are stored"))
+                wrong(path, format!("{name} claims {bytes} bytes where {stored} are stored"))
             })?;
             let offset = file.data_start().unwrap_or(size);
             entries.push(Entry { name, bytes, stored, offset, deflated, crc: file.crc32() });
@@ -94,7 +94,7 @@ impl Archive {
         Ok(Self { path: path.to_path_buf(), entries })
     }
 
-    /// Where it is.
+    /// The location.
     pub fn path(&self) -> &Path {
         &self.path
     }

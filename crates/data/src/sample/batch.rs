@@ -1,4 +1,4 @@
-//! [`Batch`]: windows of a dataset, laid out as a model takes them.
+//! [`Batch`]: windows of a dataset in the layout of a model's input.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::error::DataError;
 use crate::sampler::{Sampling, WindowSampler};
 use crate::store::frames::FrameStore;
 
-/// A batch of context windows, right-aligned: of `context_length` places, the last
-/// `n_real[row]` hold timesteps, the ones before padding (zeros in every column).
+/// A batch of context windows, right-aligned: the last `n_real[row]` of `context_length` places
+/// hold timesteps, the places before hold padding (zeros in every column).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     /// Number of windows.
     pub batch: usize,
     /// Places of a window.
     pub context_length: usize,
-    /// What was observed.
+    /// The observations.
     pub observations: BatchObservations,
-    /// What was done.
+    /// The actions.
     pub actions: BatchActions,
     /// `[batch, context_length]`, the dataset's returns-to-go divided by the return scale, the
     /// step's own reward included.
@@ -35,10 +35,10 @@ pub struct Batch {
     /// Windows the sampler has drawn up to this batch's last: the cursor to store with a
     /// checkpoint made after training on it.
     pub drawn: u64,
-    /// `[batch]`: of a window that was drawn from the best episodes, the place of its share
-    /// among those [asked for](WindowSampler::with_best).
+    /// `[batch]`: for a window that was drawn from the best episodes, the index of its percentage
+    /// in [`WindowSampler::with_best`].
     pub best: Vec<Option<u8>>,
-    /// Where each step led, where that is asked for ([`BatchOptions::transitions`]).
+    /// The next steps, if requested ([`BatchOptions::transitions`]).
     pub transitions: Option<Transitions>,
 }
 
@@ -67,41 +67,41 @@ pub enum BatchActions {
     Continuous(Vec<f32>),
 }
 
-/// Where the steps of a batch led.
+/// The next steps in a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transitions {
     /// `[batch, context_length]`, divided by the return scale.
     pub rewards: Vec<f32>,
-    /// `[batch, context_length]`: `true` where the task ended with this step.
+    /// `[batch, context_length]`: `true` if the task ended with this step.
     pub terminated: Vec<bool>,
-    /// `[batch, context_length]`: `true` where the next step is in the recording. None is after an
-    /// episode's last; what formats with one more observation say of it is not used. It means
-    /// nothing in padding.
+    /// `[batch, context_length]`: `true` if the next step is in the recording, `false` at an
+    /// episode's last step. The additional last observation of some formats is not used. Undefined
+    /// in padding.
     pub next_is_known: Vec<bool>,
-    /// As [`Batch::observations`], one step later; where it is not known, vectors are zeros
-    /// and frames say nothing.
+    /// As [`Batch::observations`], one step later; if it is not known, vectors are zeros and frames
+    /// are undefined.
     pub next_observations: BatchObservations,
-    /// As [`Batch::actions`], one step later; zeros where it is not known.
+    /// As [`Batch::actions`], one step later; zeros if it is not known.
     pub next_actions: BatchActions,
 }
 
-/// What a batch is filled with.
+/// Options for filling a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchOptions {
     /// Whether frames are copied. Without, [`BatchObservations::Frames`] has rows alone, for
-    /// callers that keep all frames elsewhere. Of no meaning for vectors.
+    /// callers that keep all frames elsewhere. It has no effect on vectors.
     pub frames: bool,
-    /// What returns-to-go and rewards are divided by.
+    /// The divisor of returns-to-go and rewards.
     pub return_scale: f32,
-    /// How real-valued actions become numbers in [-1, 1], where they are recorded otherwise.
-    /// Padding stays 0, as when the agent plays.
+    /// The scaling of continuous actions to [-1, 1], if they are recorded in another range. Padding
+    /// stays 0, as when the agent acts.
     pub action_scale: Option<ActionScale>,
     /// Whether [`Batch::transitions`] are filled.
     pub transitions: bool,
 }
 
 impl Default for BatchOptions {
-    /// Frames, returns and actions as the dataset has them, no transitions.
+    /// Frames, returns and actions in the dataset's units, without transitions.
     fn default() -> Self {
         Self { frames: true, return_scale: 1.0, action_scale: None, transitions: false }
     }
@@ -124,11 +124,11 @@ impl Batch {
     /// are copied by the current rayon pool.
     ///
     /// # Errors
-    /// When the frames cannot be read, [`DataError::Sampling`] when the return scale is not a
+    /// If the frames cannot be read, or [`DataError::Sampling`] if the return scale is not a
     /// positive number.
     ///
     /// # Panics
-    /// When the sampler draws from another dataset's index: a caller's bug.
+    /// If the sampler draws from another dataset's index: a caller's bug.
     pub fn fill(
         &mut self,
         dataset: &Dataset,
@@ -140,7 +140,7 @@ impl Batch {
         let scale = options.return_scale;
         if !(scale > 0.0 && scale.is_finite()) {
             return Err(DataError::Sampling {
-                reason: format!("the return scale is {scale}, and must be above 0"),
+                reason: format!("expected a return scale above 0, got {scale}"),
             });
         }
         let context = sampler.context_length();
@@ -149,8 +149,8 @@ impl Batch {
             dataset,
             windows: &windows,
             context,
-            // The reference's windows show whatever rows come before, where its dataset keeps
-            // the padding rows that make this harmless.
+            // The reference's windows include earlier rows of any episode. Its dataset keeps the
+            // padding rows that make this harmless.
             across: sampler.sampling() == Sampling::Released && dataset.counts().padding_rows > 0,
         };
 
@@ -191,12 +191,12 @@ impl Batch {
     }
 }
 
-/// Windows that were drawn, to be laid out column by column.
+/// Drawn windows, to be laid out column by column.
 struct Drawn<'a> {
     dataset: &'a Dataset,
     windows: &'a [Window],
     context: usize,
-    /// Whether the first observations show what comes before their episode.
+    /// Whether the first observations include frames from before their episode.
     across: bool,
 }
 
@@ -218,7 +218,7 @@ impl Drawn<'_> {
         self.each(out, |row| column[row] / scale);
     }
 
-    /// What was done `later` (0 or 1) steps after each step.
+    /// The action `later` (0 or 1) steps after each step.
     fn actions(&self, later: usize, scale: Option<&ActionScale>, out: &mut BatchActions) {
         let index = self.dataset.index();
         let is_past = |row: usize| later > 0 && index.is_last(row);
@@ -255,7 +255,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// What was observed `later` (0 or 1) steps after each step.
+    /// The observation `later` (0 or 1) steps after each step.
     fn observations(
         &self,
         later: usize,
@@ -272,7 +272,7 @@ impl Drawn<'_> {
                 out.resize(self.windows.len() * self.context * width, 0.0);
                 let places = out.chunks_exact_mut(self.context * width);
                 for (window, places) in self.windows.iter().zip(places) {
-                    // Padding stays 0 and is not normalized, as when the agent plays.
+                    // Padding stays 0 and is not normalized, as when the agent acts.
                     let (pad, real) = places.split_at_mut(window.n_padding() * width);
                     pad.fill(0.0);
                     for (place, row) in real.chunks_exact_mut(width).zip(window.range()) {

@@ -1,8 +1,8 @@
-//! [`BestShares`]: contexts of the best episodes, drawn in turns with those of all.
+//! [`BestShares`]: contexts of the best episodes, alternating with contexts of all episodes.
 //!
-//! An agent can be told what to do in two ways: by a return, or by a share, "as in the top 10 % of
-//! the recording". For the second it must have seen contexts that were drawn as `%BC` draws them
-//! (Chen et al. 2021), each with the share that it was drawn from.
+//! An agent can be conditioned in two ways: on a return, or on a top fraction ("top 10 % of the
+//! recording by return"). The second needs contexts that were drawn as `%BC` draws them (Chen et
+//! al. 2021), each with the fraction that it was drawn from.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use overtone_core::seed;
 
 use crate::shuffle::scale;
 
-/// Of each context that is drawn, whether it is drawn from the best episodes and from how many.
+/// The source of each drawn context: all episodes, or the best ones and how many of these.
 #[derive(Clone, Debug)]
 pub(crate) struct BestShares {
-    /// Positions, those of the best episode first.
+    /// Positions, sorted by the return of their episode, best first.
     ranked: Arc<[u32]>,
-    /// Of each share, how many of them it holds.
+    /// The number of positions in each fraction.
     ends: Vec<usize>,
     seed: u64,
 }
 
 impl BestShares {
-    /// Shares of so many `percents` of all positions, each above 0 and at most 100.
-    /// `ranks` says of each position which its episode is, 0 being the best. A share holds whole
-    /// episodes that make up no more of the positions, and at least one.
+    /// Fractions of `percents` of all positions, each above 0 and at most 100. `ranks` is the rank
+    /// of each position's episode; 0 is the best. A fraction holds whole episodes, at least one,
+    /// and otherwise at most its percentage of the positions.
     pub fn new(ranks: &[u32], percents: &[f32], run_seed: u64) -> Self {
         let mut ranked: Vec<u32> = (0..ranks.len() as u32).collect();
         ranked.sort_by_key(|&position| ranks[position as usize]);
@@ -32,7 +32,7 @@ impl BestShares {
         let ends = percents.iter().map(|&percent| {
             let allowed = (f64::from(percent) * ranked.len() as f64 / 100.0) as usize;
             let is_inside = |&place: &usize| place > first && rank_at(place) == rank_at(place - 1);
-            // Back to where an episode begins; the first is whole, however long it is.
+            // Back to the start of an episode; the first one is whole, at any length.
             let inside = (first..=allowed).rev().take_while(is_inside).count();
             allowed.saturating_sub(inside).max(first)
         });
@@ -40,8 +40,8 @@ impl BestShares {
         Self { ranked: ranked.into(), ends, seed: seed::derive(run_seed, "best shares") }
     }
 
-    /// For half of the draws, by their number: which share, all being equally likely, and a
-    /// position in it.
+    /// For half of the draws, by their number: a fraction, all equally likely, and a position in
+    /// it.
     pub fn draw(&self, drawn: u64) -> Option<(u8, usize)> {
         let share = scale(seed::derive_nth(self.seed, 2 * drawn), 2 * self.ends.len());
         let end = *self.ends.get(share)?;
@@ -64,7 +64,7 @@ mod tests {
         let shares = shares(&[10.0, 20.0, 49.0, 50.0, 99.0, 100.0]);
         assert_eq!(shares.ranked[..], [0, 1, 7, 8, 9, 2, 3, 4, 5, 6]);
         assert_eq!(shares.ends, [2, 2, 2, 5, 5, 10]);
-        // 29 % of 100 episodes, whatever 0.29 is in binary.
+        // 29 % of 100 episodes, despite the binary rounding of 0.29.
         let ranks: Vec<u32> = (0..1000).map(|position| position / 10).collect();
         let percents = [29.0, 57.0, 58.0];
         assert_eq!(BestShares::new(&ranks, &percents, 7).ends, [290, 570, 580]);

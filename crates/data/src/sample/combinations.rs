@@ -1,12 +1,12 @@
-//! [`Combinations`]: the whole numbers that the actions of a list stand for in their environment.
+//! [`Combinations`]: the whole numbers that discrete actions stand for in their environment.
 
 use overtone_core::{ActionSpace, Task};
 
 use crate::columns::{ActionColumn, Columns};
 use crate::error::DataError;
 
-/// Whole numbers, each from a start on, whose combinations are a list of actions: the last number
-/// changes fastest. One number is a list that counts from its start.
+/// Whole numbers, each from its own start, whose combinations are discrete actions: the last number
+/// changes fastest. One number is a discrete action that counts from its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Combinations {
     starts: Vec<i64>,
@@ -14,7 +14,7 @@ pub(crate) struct Combinations {
 }
 
 impl Combinations {
-    /// Those that name the actions of a list: `1`, `2`; or `0|0`, `0|1`.
+    /// The names of the discrete actions: `1`, `2`; or `0|0`, `0|1`.
     pub fn of(actions: &ActionSpace) -> Option<Self> {
         let ActionSpace::Discrete { names } = actions else { return None };
         let numbers = |name: &String| {
@@ -37,7 +37,7 @@ impl Combinations {
         self.sizes.len()
     }
 
-    /// Where the first number starts.
+    /// The start of the first number.
     pub fn start(&self) -> i64 {
         self.starts[0]
     }
@@ -52,7 +52,7 @@ impl Combinations {
         })
     }
 
-    /// The places of rows of such numbers in the list.
+    /// The indices of rows of such numbers among the combinations.
     fn places(&self, values: &[f32]) -> Option<Vec<u16>> {
         let place = |row: &[f32]| {
             let numbers = row.iter().zip(self.starts.iter().zip(&self.sizes));
@@ -65,8 +65,8 @@ impl Combinations {
     }
 }
 
-/// The list of `task` whose combinations these rows of several whole numbers are; `None` where
-/// they are something else, or where nobody can tell from which number they count.
+/// The discrete actions of `task` whose combinations these rows of several whole numbers are.
+/// `None` if they are something else, or if their first number is ambiguous.
 pub(crate) fn listed(actions: &ActionColumn, task: &Task) -> Option<ActionColumn> {
     let ActionColumn::Continuous { width, values } = actions else { return None };
     let combinations = Combinations::of(&task.actions)?;
@@ -81,8 +81,8 @@ pub(crate) fn listed(actions: &ActionColumn, task: &Task) -> Option<ActionColumn
     Some(ActionColumn::Discrete { n_actions: task.actions.size(), values })
 }
 
-/// From which number the actions of a list count in `task`, where these may count from it too
-/// though recordings count from 0. Nothing where their file describes them.
+/// The start of the discrete actions in `task`, if the recording's actions may count from it too,
+/// although recordings count from 0. `None` if their file describes them.
 pub(crate) fn other_start(actions: &ActionColumn, described: bool, task: &Task) -> Option<i64> {
     let ActionColumn::Discrete { values, .. } = actions else { return None };
     let combinations = Combinations::of(&task.actions).filter(|known| known.width() == 1)?;
@@ -92,7 +92,7 @@ pub(crate) fn other_start(actions: &ActionColumn, described: bool, task: &Task) 
     (!described && start != 0 && !values.is_empty() && values.iter().all(is_of_it)).then_some(start)
 }
 
-/// What is to be done about a list that may count from `start`, in words.
+/// Advice for discrete actions that may count from `start`, in words.
 pub(crate) fn counted_from(title: &str, start: i64, n: usize) -> String {
     let correction = match start {
         ..0 => format!("add {} to them", start.unsigned_abs()),
@@ -105,11 +105,11 @@ pub(crate) fn counted_from(title: &str, start: i64, n: usize) -> String {
 }
 
 impl Columns {
-    /// Takes rows of several whole numbers as the list of a task whose actions are their
-    /// combinations (`MultiDiscrete`), as files that describe their space are read.
+    /// Converts rows of several whole numbers to the discrete actions of a task whose actions are
+    /// their combinations (`MultiDiscrete`), like files that describe their space.
     ///
     /// # Errors
-    /// [`DataError::Inconsistent`] for a list that may count from another number than 0, as the
+    /// [`DataError::Inconsistent`] for actions that may count from another number than 0, as the
     /// task does.
     pub fn list_combinations(&mut self, task: &Task) -> Result<(), DataError> {
         if let Some(list) = listed(&self.actions, task) {
@@ -163,7 +163,7 @@ mod tests {
         for other in [rows(2, &[2.0, 0.0]), rows(2, &[0.5, 0.0]), rows(1, &[1.0, 0.0])] {
             assert_eq!(listed(&other, &pairs), None, "{other:?}");
         }
-        // From 1 on: where no row has a 0 or a 3, nobody can tell which is meant.
+        // From 1 on: if no row has a 0 or a 3, the start is ambiguous.
         let later = task(&["1|1", "1|2", "1|3", "2|1", "2|2", "2|3"]);
         assert_eq!(listed(&rows(2, &[2.0, 3.0, 1.0, 1.0]), &later), Some(list(&[5, 0])));
         assert_eq!(listed(&rows(2, &[1.0, 2.0, 1.0, 1.0]), &later), None);
@@ -179,7 +179,7 @@ mod tests {
         let from_1 = ["1", "2", "3"];
         assert_eq!(of(&[1, 2, 1], false, &from_1), Some(1));
         assert_eq!(of(&[1, 3], false, &from_1), Some(1));
-        // A 0 is of a list that counts from 0; what the file describes is no doubt.
+        // A 0 shows that the list counts from 0; the file's own description is not in doubt.
         assert_eq!(of(&[0, 2], false, &from_1), None);
         assert_eq!(of(&[1, 2], true, &from_1), None);
         assert_eq!(of(&[1, 2], false, &["0", "1", "2"]), None);

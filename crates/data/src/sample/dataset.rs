@@ -1,8 +1,7 @@
 //! [`Dataset`]: recorded episodes of one task, ready to be sampled.
 //!
-//! Observations and actions are independent: frames or vectors, chosen from a list or
-//! real-valued, in every combination. Frames of a converted log stay on disk; everything else
-//! is in memory.
+//! Observations and actions are independent: frames or vectors, discrete or continuous, in every
+//! combination. Frames of a converted log stay on disk; everything else is in memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use crate::origin::Origin;
 use crate::sampler::{Sampling, WindowSampler};
 use crate::store::frames::FrameStore;
 
-/// What was observed at each row.
+/// The observation at each row.
 #[derive(Debug)]
 pub enum StoredObservations {
     /// Pictures; an observation is a stack of them.
@@ -30,17 +29,17 @@ pub enum StoredObservations {
         width: usize,
         /// `[rows, width]`, as recorded.
         values: Vec<f32>,
-        /// Mean and standard deviation of each number over what is trained on.
+        /// Mean and standard deviation of each number over the training data.
         normalization: Normalization,
     },
 }
 
-/// How many of everything.
+/// Counts of a dataset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Rows to train on: transitions, and padding rows where a selection keeps them.
+    /// Rows to train on: transitions, and padding rows if the selection keeps them.
     pub rows: usize,
-    /// Of the rows, padding.
+    /// Rows that are padding.
     pub padding_rows: usize,
     /// Episodes to train on.
     pub episodes: usize,
@@ -88,17 +87,17 @@ impl Dataset {
         self.index.episodes()
     }
 
-    /// Which rows belong to which episode: what a sampler draws from.
+    /// The index from rows to episodes, from which a sampler draws.
     pub fn index(&self) -> &Arc<EpisodeIndex> {
         &self.index
     }
 
-    /// What was observed at each row.
+    /// The observation at each row.
     pub fn observations(&self) -> &StoredObservations {
         &self.observations
     }
 
-    /// The frames, where that is what was observed.
+    /// The frames, if the observations are frames.
     pub fn frames(&self) -> Option<&FrameStore> {
         match &self.observations {
             StoredObservations::Frames(frames) => Some(frames),
@@ -106,9 +105,9 @@ impl Dataset {
         }
     }
 
-    /// Mean and standard deviation of each number of an observation, where it is of numbers:
-    /// over all episodes that [`crate::Fragment`] leaves and that are not held out, whatever
-    /// [`crate::DatasetOptions::top_percent`] is.
+    /// Mean and standard deviation of each number of an observation, if it consists of numbers:
+    /// over all episodes that [`crate::Fragment`] leaves and that are not held out, for every
+    /// [`crate::DatasetOptions::top_percent`].
     pub fn normalization(&self) -> Option<&Normalization> {
         match &self.observations {
             StoredObservations::Frames(_) => None,
@@ -116,8 +115,8 @@ impl Dataset {
         }
     }
 
-    /// The same, its observations of numbers normalized by other statistics than its own: those
-    /// that an agent learned with which learns on.
+    /// The same dataset, its vector observations normalized by other statistics than its own: the
+    /// statistics of an agent that continues training on it.
     #[must_use]
     pub fn with_normalization(mut self, other: &Normalization) -> Self {
         if let StoredObservations::Vectors { normalization, .. } = &mut self.observations {
@@ -126,13 +125,13 @@ impl Dataset {
         self
     }
 
-    /// What was done at each row.
+    /// The action at each row.
     pub fn actions(&self) -> &ActionColumn {
         &self.actions
     }
 
-    /// `[rows]`: clipped to [-1, 1] where they come from a DQN-replay log, else as given; all but an
-    /// episode's last are 0 where rewards are delayed.
+    /// `[rows]`: clipped to [-1, 1] if they come from a DQN-replay log, else unchanged. With
+    /// delayed rewards, all but an episode's last are 0.
     pub fn rewards(&self) -> &[f32] {
         &self.rewards
     }
@@ -142,8 +141,9 @@ impl Dataset {
         &self.returns_to_go
     }
 
-    /// What its finished episodes earned, in the units of the rewards; of one that
-    /// [`Selection::Released`](crate::Selection::Released) begins in the middle, what its rest earned.
+    /// Returns of its finished episodes, in the units of the rewards. If
+    /// [`Selection::Released`](crate::Selection::Released) begins an episode in the middle, this is
+    /// the return of its rest.
     pub fn episode_returns(&self) -> EpisodeReturns {
         let episodes = self.episodes().as_slice().iter().zip(&self.finished);
         let finished = episodes.filter(|(_, finished)| **finished);
@@ -152,7 +152,7 @@ impl Dataset {
         )
     }
 
-    /// Which of the episodes the statistics of observations were made without.
+    /// The episodes that the statistics of observations exclude.
     pub fn split(&self) -> &Split {
         &self.split
     }
@@ -160,8 +160,8 @@ impl Dataset {
     /// The episodes to train on and those held out in the run with seed `run_seed`.
     ///
     /// # Errors
-    /// As [`Split::draw`], and [`DataError::Sampling`] when the statistics of observations were
-    /// made for another split.
+    /// As [`Split::draw`], and [`DataError::Sampling`] if the statistics of observations were
+    /// computed for another split.
     pub fn split_for(&self, held_out: f64, run_seed: u64) -> Result<Split, DataError> {
         let split = Split::draw(self.episodes().as_slice().len(), held_out, run_seed)?;
         if self.normalization().is_some() && split != self.split {
@@ -171,7 +171,7 @@ impl Dataset {
         Ok(split)
     }
 
-    /// Which windows of `subset` are drawn, and in which order, in the run with seed `run_seed`.
+    /// The sampler of the windows of `subset`, in the run with seed `run_seed`.
     ///
     /// # Errors
     /// As [`Dataset::split_for`] and [`WindowSampler::new`].
@@ -188,7 +188,7 @@ impl Dataset {
         split.restrict(sampler, subset)
     }
 
-    /// `sampler`, half of whose windows are drawn from the best episodes: those that make up one
+    /// `sampler` with half of its windows drawn from the best episodes: the ones that make up one
     /// of `percents` of all. Unfinished episodes come last, as their returns are not known.
     #[must_use]
     pub fn with_best(
@@ -203,23 +203,23 @@ impl Dataset {
         sampler.with_best(percents, &order, run_seed)
     }
 
-    /// SHA-256 of the rows and episodes: equal hashes, equal training data. Which episodes are
-    /// held out is not in it, so runs of several seeds share it.
+    /// SHA-256 of the rows and episodes: equal hashes, equal training data. It does not include the
+    /// held-out episodes, so runs of several seeds share it.
     pub fn content_hash(&self) -> &str {
         &self.content_hash
     }
 
-    /// What is known of the recording beyond its files.
+    /// The known facts about the recording beyond its files.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// How many of everything.
+    /// The counts.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// What is odd about the recording, a sentence each.
+    /// Oddities of the recording, a sentence each.
     pub fn odd(&self) -> &[String] {
         &self.odd
     }

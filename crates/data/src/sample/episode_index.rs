@@ -1,8 +1,8 @@
-//! [`EpisodeIndex`]: which rows of a dataset belong to which episode.
+//! [`EpisodeIndex`]: the episode of each row of a dataset.
 
 use overtone_core::{Episode, Episodes};
 
-/// The episodes of a dataset, to be asked by row: all that a sampler needs to know of it.
+/// The episodes of a dataset, by row: everything that a sampler needs to know about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EpisodeIndex {
     episodes: Episodes,
@@ -12,7 +12,7 @@ pub struct EpisodeIndex {
 }
 
 impl EpisodeIndex {
-    /// Of `episodes`; `None` when their rows cannot be numbered in 32 bits.
+    /// The index of `episodes`; `None` if their rows cannot be numbered in 32 bits.
     pub fn new(episodes: Episodes) -> Option<Self> {
         u32::try_from(episodes.n_transitions()).ok()?;
         let mut starts = Vec::with_capacity(episodes.n_transitions());
@@ -46,7 +46,7 @@ impl EpisodeIndex {
     /// First row of the episode that row `row` belongs to.
     ///
     /// # Panics
-    /// When there is no such row.
+    /// If the row does not exist.
     pub fn episode_start(&self, row: usize) -> usize {
         self.starts[row] as usize
     }
@@ -54,7 +54,7 @@ impl EpisodeIndex {
     /// One past the last row of the episode that row `row` belongs to.
     ///
     /// # Panics
-    /// When there is no such row.
+    /// If the row does not exist.
     pub fn episode_end(&self, row: usize) -> usize {
         let episode = self.episodes.containing(row);
         episode.map_or_else(|| panic!("row {row} of {}", self.n_transitions()), Episode::end)
@@ -63,7 +63,7 @@ impl EpisodeIndex {
     /// Whether row `row` is the last of its episode.
     ///
     /// # Panics
-    /// When there is no such row.
+    /// If the row does not exist.
     pub fn is_last(&self, row: usize) -> bool {
         self.starts.get(row + 1).is_none_or(|&next| next != self.starts[row])
     }
@@ -71,7 +71,7 @@ impl EpisodeIndex {
     /// The in-episode timestep of row `row`, from 0.
     ///
     /// # Panics
-    /// When there is no such row.
+    /// If the row does not exist.
     pub fn timestep(&self, row: usize) -> usize {
         row - self.episode_start(row)
     }

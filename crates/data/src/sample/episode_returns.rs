@@ -1,19 +1,19 @@
-//! [`EpisodeReturns`]: what a recording's episodes earned, and its percentiles.
+//! [`EpisodeReturns`]: the returns of a recording's episodes, and their percentiles.
 
 use serde::{Deserialize, Serialize};
 
-/// What a recording's finished episodes earned, in its own units, ascending, each with its number
-/// of actions.
+/// Returns of a recording's finished episodes, in its own units, ascending, each with its number of
+/// actions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EpisodeReturns(Vec<Earned>);
 
-/// An episode: what it earned in how many actions.
+/// An episode: its return and its number of actions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Earned(f32, u32);
 
 impl EpisodeReturns {
-    /// Of returns and numbers of actions, in any order.
+    /// The returns and numbers of actions, in any order.
     pub fn new(episodes: impl IntoIterator<Item = (f32, usize)>) -> Self {
         let length = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let mut all: Vec<_> = episodes.into_iter().map(|(r, n)| Earned(r, length(n))).collect();
@@ -36,8 +36,8 @@ impl EpisodeReturns {
         Some([self.0.first()?.0, self.0.last()?.0])
     }
 
-    /// The smallest return of which `percent` % of the recorded actions are in episodes that
-    /// earned no more; `None` where no episode is finished.
+    /// The smallest return such that `percent` % of the recorded actions are in episodes with at
+    /// most this return; `None` if no episode is finished.
     ///
     /// An episode counts by its length, as it does in training, which draws from all actions
     /// alike. In a recording of a learner most episodes are short failures and most actions are in

@@ -112,7 +112,7 @@ impl Dataset {
     }
 }
 
-/// Statistics of the observations, where they are numbers.
+/// Statistics of the observations, if they are numbers.
 fn statistics(log: &Columns) -> Option<Normalization> {
     match &log.observations {
         ObservationColumn::Vectors { width, values } => Some(Normalization::of(values, *width)),
@@ -120,8 +120,8 @@ fn statistics(log: &Columns) -> Option<Normalization> {
     }
 }
 
-/// Statistics of the observations without those of the episodes at positions `held_out`, which
-/// ascend; `None` when nothing is held out.
+/// Statistics of the observations without the episodes at positions `held_out`, which ascend;
+/// `None` if `held_out` is empty.
 fn without(log: &Columns, held_out: &[usize]) -> Option<Normalization> {
     held_out.first()?;
     let ObservationColumn::Vectors { width, values } = &log.observations else { return None };
@@ -149,7 +149,7 @@ fn digest(
     match observations {
         ObservationColumn::Vectors { values, .. } => hash_reals(&mut hash, values),
         ObservationColumn::Frames { pixels, shape, stack } => {
-            // Vectors with real-valued actions came first, and nothing says so in their hash.
+            // Vectors with continuous actions came first, so their hash does not include the kind.
             hash.update(b"frames");
             for number in [shape[0], shape[1], *stack] {
                 hash.update((number as u64).to_le_bytes());

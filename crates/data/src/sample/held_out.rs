@@ -9,18 +9,18 @@ use crate::shuffle::permutation;
 /// One of the two parts of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subset {
-    /// What is trained on.
+    /// The training data.
     Training,
-    /// What is only measured on.
+    /// The validation data.
     HeldOut,
 }
 
 /// A dataset's episodes in two parts, as positions in their order, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// What is trained on; never empty.
+    /// The training data; never empty.
     pub training: Vec<usize>,
-    /// What is only measured on; empty when nothing is held out.
+    /// The validation data; empty if no episode is held out.
     pub held_out: Vec<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Split {
             Err(DataError::Sampling { reason })
         };
         if !(0.0..1.0).contains(&share) {
-            return refuse("is no share of the episodes: it must lie in [0, 1)".into());
+            return refuse("is not a fraction of the episodes: use a number in [0, 1)".into());
         }
         let n_held_out = (share * n_episodes as f64).round() as usize;
         if share > 0.0 && n_held_out == 0 {

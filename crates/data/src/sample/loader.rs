@@ -11,23 +11,23 @@ use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::sampler::WindowSampler;
 
-/// How a [`Loader`] works.
+/// Options of a [`Loader`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoaderConfig {
-    /// Windows a batch.
+    /// Windows per batch.
     pub batch: usize,
     /// Batches kept ready: enough to hide a hiccup, few enough to cost little memory.
     pub ahead: usize,
     /// Threads that copy frames; one gives some 20,000 windows of 30 timesteps a second.
     pub threads: usize,
-    /// What batches are filled with.
+    /// Options for filling batches.
     pub contents: BatchOptions,
-    /// Which of the batches are assembled.
+    /// The assembled part of the batches.
     pub share: Share,
 }
 
-/// Which batches are assembled, where several loaders share one sampler's windows: of each `of`
-/// consecutive ones those at the places `own`. The windows of the others are passed over.
+/// The part of the batches that is assembled, if several loaders share one sampler's windows: the
+/// places `own` of each `of` consecutive batches. The windows of the others are skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Places, from 0, below `of`.
@@ -37,7 +37,7 @@ pub struct Share {
 }
 
 impl Default for Share {
-    /// All of them.
+    /// All batches.
     fn default() -> Self {
         Self { own: 0..1, of: 1 }
     }
@@ -82,7 +82,7 @@ impl Loader {
         let (size, contents) = (config.batch, config.contents.clone());
         let Share { own, of } = config.share.clone();
         if own.is_empty() || own.end > of {
-            let reason = format!("the batches {own:?} of {of} are none to assemble");
+            let reason = format!("expected some of {of} batches to assemble, got {own:?}");
             return Err(DataError::Sampling { reason });
         }
         let mut place = 0;
@@ -103,11 +103,11 @@ impl Loader {
 }
 
 impl<B: Default + Send + 'static> Loader<B> {
-    /// Starts filling batches with `fill`, one after the other, which runs in the loader's own
-    /// pool and may find an earlier batch's contents in what it is given.
+    /// Starts filling batches with `fill`, one after the other. It runs in the loader's own pool,
+    /// and its batch may hold an earlier batch's contents.
     ///
     /// # Errors
-    /// When the batch size is 0 or a thread cannot be started.
+    /// If the batch size is 0 or a thread cannot be started.
     pub fn start(
         config: LoaderConfig,
         mut fill: impl FnMut(&mut B) -> Result<(), DataError> + Send + 'static,
@@ -145,12 +145,11 @@ impl<B: Default + Send + 'static> Loader<B> {
 }
 
 impl<B> Loader<B> {
-    /// The next batch; give it back with [`Loader::recycle`] when done, so that its memory is
-    /// used again.
+    /// The next batch; return it with [`Loader::recycle`] when done, so that its memory is reused.
     ///
     /// # Errors
-    /// When a batch cannot be filled, or [`DataError::Loader`] when the assembling thread has
-    /// ended: after an error, or by a panic.
+    /// If a batch cannot be filled, or [`DataError::Loader`] if the assembling thread has ended:
+    /// after an error, or by a panic.
     #[expect(clippy::should_implement_trait, reason = "endless and fallible: no iterator")]
     pub fn next(&mut self) -> Result<B, DataError> {
         let start = Instant::now();
@@ -168,10 +167,11 @@ impl<B> Loader<B> {
         })
     }
 
-    /// Gives a batch's memory back.
+    /// Returns a batch's memory to the loader.
     pub fn recycle(&self, batch: B) {
         match self.used.try_send(batch) {
-            // Full: enough spare memory is waiting. Disconnected: nobody needs it any more.
+            // Full: enough spare memory is waiting. Disconnected: the worker does not need it any
+            // more.
             Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
         }
     }

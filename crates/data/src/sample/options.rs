@@ -1,4 +1,4 @@
-//! Which episodes of a recording are trained on, and with which rewards.
+//! Options: the episodes for training, and their rewards.
 
 use overtone_core::Episode;
 use serde::{Deserialize, Serialize};
@@ -7,34 +7,34 @@ use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::error::DataError;
 use crate::origin::Origin;
 
-/// What becomes of an episode that the end of the recording cuts.
+/// The treatment of an episode that the end of the recording cuts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fragment {
-    /// It is trained on like the others, although its returns-to-go lack what came after.
+    /// It is kept, although its returns-to-go lack the rewards after the cut.
     Keep,
-    /// It is left out, as the released Decision Transformer does.
+    /// It is left out, as in the released Decision Transformer.
     #[default]
     Drop,
 }
 
-/// How a [`crate::Dataset`] is made of columns in memory.
+/// Options of a [`crate::Dataset`] made from columns in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DatasetOptions {
-    /// What becomes of unfinished episodes.
+    /// The treatment of unfinished episodes.
     pub fragment: Fragment,
-    /// Percent of the transitions, above 0: the episodes of highest return are kept as long as
-    /// they make up no more (Chen et al. 2021's %BC); at least one is. 100 keeps all.
+    /// Percent of the transitions, above 0: the episodes of highest return are kept as long as they
+    /// make up no more (Chen et al. 2021's %BC); at least one is. 100 keeps all.
     pub top_percent: f64,
-    /// Whether an episode's whole return comes with its last step, and nothing before (the
-    /// paper's delayed reward).
+    /// Whether an episode's whole return comes with its last step, and 0 before (the paper's
+    /// delayed reward).
     pub delayed_reward: bool,
-    /// Share of the episodes kept out of training and of the observations' statistics, drawn
-    /// by [`crate::Split`].
+    /// Fraction of the episodes kept out of training and of the observations' statistics, drawn by
+    /// [`crate::Split`].
     pub held_out: f64,
-    /// The run's seed, which the held-out episodes are drawn with.
+    /// The run's seed, used to draw the held-out episodes.
     pub seed: u64,
-    /// What is known of the recording beyond its file.
+    /// The known facts about the recording beyond its file.
     pub origin: Origin,
 }
 
@@ -53,7 +53,7 @@ impl Default for DatasetOptions {
 }
 
 impl DatasetOptions {
-    /// Refuses a share of nothing or of more than all.
+    /// Refuses a percentage of 0 or less, or above 100.
     pub(super) fn check(&self) -> Result<(), DataError> {
         if self.top_percent > 0.0 && self.top_percent <= 100.0 {
             return Ok(());
@@ -67,8 +67,8 @@ impl DatasetOptions {
     }
 }
 
-/// All episodes, best first: by return, after finished ones the others, whose return is not known
-/// whole. Of equal returns the earlier comes first.
+/// All episodes, best first: finished ones by return, then the others, whose full return is not
+/// known. With equal returns the earlier episode comes first.
 pub(super) fn best_first(returns: &[f64], finished: &[bool]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..returns.len()).collect();
     order.sort_by(|&a, &b| {
@@ -77,8 +77,8 @@ pub(super) fn best_first(returns: &[f64], finished: &[bool]) -> Vec<usize> {
     order
 }
 
-/// The best episodes, as positions in `lengths`, ascending: they are taken one by one in this
-/// `order` until the next would make it more than `percent` of all steps; at least one.
+/// The best episodes, as positions in `lengths`, ascending. They are added in this `order` until
+/// the next one would exceed `percent` of all steps; at least one.
 pub(super) fn best_episodes(lengths: &[usize], mut order: Vec<usize>, percent: f64) -> Vec<usize> {
     let total: usize = lengths.iter().sum();
     let allowed = (percent * total as f64 / 100.0) as usize;
@@ -93,8 +93,8 @@ pub(super) fn best_episodes(lengths: &[usize], mut order: Vec<usize>, percent: f
     order
 }
 
-/// Leaves in `log` only the episodes at positions `kept`, which ascend; nothing is copied where
-/// that is all of them.
+/// Keeps in `log` only the episodes at positions `kept`, which ascend; nothing is copied if all are
+/// kept.
 pub(crate) fn keep(log: &mut Columns, kept: &[usize]) {
     if kept.len() == log.episodes.len() {
         return;
@@ -155,13 +155,13 @@ mod tests {
         assert_eq!(best(49.0), [1]);
         assert_eq!(best(50.0), [1, 2]); // Exactly filled.
         assert_eq!(best(60.0), [0, 1, 2]);
-        // The next best does not fit, and none after it is taken instead.
+        // The next best does not fit, and no later one is taken instead.
         assert_eq!(best(55.0), [1, 2]);
         assert_eq!(best(99.9), [0, 1, 2]);
         assert_eq!(best(100.0), [0, 1, 2, 3]);
         // Equal returns: the earlier first.
         assert_eq!(best_first(&[2.0, 2.0, 2.0], &[true; 3]), [0, 1, 2]);
-        // A rest that lost little is no good episode.
+        // A rest that lost little is not a good episode.
         assert_eq!(best_first(&[-900.0, -10.0, -400.0], &[true, false, true]), [2, 0, 1]);
     }
 }

@@ -1,4 +1,4 @@
-//! In which order windows are drawn.
+//! The order in which windows are drawn.
 
 use std::sync::Arc;
 
@@ -10,32 +10,32 @@ use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
 use crate::shuffle::{permutation, scale};
 
-/// Which windows there are to draw.
+/// The kinds of windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
-    /// Every timestep is once an epoch the *last* of its window: contexts are drawn as play
-    /// meets them, short ones at an episode's start included.
+    /// Every timestep is once an epoch the *last* of its window: contexts are drawn as they occur
+    /// in an episode, short ones at its start included.
     #[default]
     Uniform,
-    /// As the released Decision Transformer for Atari: for each `idx` in `0 .. rows - 3·context_length`,
-    /// the window of `context_length` timesteps that ends at `idx + context_length`, moved
-    /// back to the end of the episode of `idx` where that comes first. Always full; it begins
-    /// in the episode before when its own is shorter than the context.
+    /// As the released Decision Transformer for Atari: for each `idx` in `0 .. rows -
+    /// 3·context_length`, the window of `context_length` timesteps that ends at `idx +
+    /// context_length`, moved back to the end of the episode of `idx` if that comes first. Always
+    /// full; it begins in the previous episode if its own is shorter than the context.
     Released,
-    /// As the released Decision Transformer for `gym`: each window *begins* at a timestep
-    /// drawn with replacement, all equally likely, and reaches up to `context_length`
-    /// timesteps on, to the episode's end where that comes first. (The reference draws an
-    /// episode in proportion to its length, then a timestep of it; that is the same.)
+    /// As the released Decision Transformer for `gym`: each window *begins* at a timestep drawn
+    /// with replacement, all equally likely, and has up to `context_length` timesteps, up to the
+    /// episode's end. (The reference draws an episode in proportion to its length, then a timestep
+    /// of it, which is equivalent.)
     FromStart,
 }
 
-/// Draws windows: a function of the seed and of how many were drawn.
+/// Draws windows, as a function of the seed and the number of earlier draws.
 ///
 /// Each epoch is a permutation of all drawable positions, so every position is drawn once before
-/// any is drawn again. Not so with [`Sampling::FromStart`], where every draw is for itself, and
-/// with [`WindowSampler::with_best`]: there half of the draws are from the best episodes, each for
-/// itself, and take the places that others have in the epoch's order.
+/// any is drawn again. There are two exceptions. With [`Sampling::FromStart`] draws are
+/// independent. With [`WindowSampler::with_best`] half of the draws are independent draws from the
+/// best episodes, and replace draws in the epoch's order.
 #[derive(Clone, Debug)]
 pub struct WindowSampler {
     index: Arc<EpisodeIndex>,
@@ -43,9 +43,9 @@ pub struct WindowSampler {
     context_length: usize,
     seed: u64,
     n_positions: usize,
-    /// Where only some positions are drawn: which.
+    /// The drawn positions, if only some are drawn.
     among: Option<Arc<[u32]>>,
-    /// Where some are drawn from the best episodes: from how many.
+    /// The fractions of best episodes, if some windows are drawn from these.
     best: Option<BestShares>,
     drawn: u64,
     /// The order of epoch `.0`.
@@ -56,8 +56,7 @@ impl WindowSampler {
     /// A sampler of a dataset's episodes at its beginning, for the run with seed `run_seed`.
     ///
     /// # Errors
-    /// [`DataError::Sampling`] when the dataset has no window of this kind, or
-    /// `context_length` is 0.
+    /// [`DataError::Sampling`] if the dataset has no window of this kind, or `context_length` is 0.
     pub fn new(
         index: Arc<EpisodeIndex>,
         sampling: Sampling,
@@ -104,19 +103,19 @@ impl WindowSampler {
         Ok(sampler)
     }
 
-    /// The same, of windows that show nothing but the episodes at positions `episodes`.
+    /// The same sampler for windows that show only the episodes at positions `episodes`.
     ///
     /// # Errors
-    /// [`DataError::Sampling`] when there is no such window.
+    /// [`DataError::Sampling`] if no such window exists.
     ///
     /// # Panics
-    /// When there is no such episode: a caller's bug.
+    /// If the episode does not exist: a caller's bug.
     pub fn among(mut self, episodes: &[usize]) -> Result<Self, DataError> {
         let mut inside = vec![false; self.index.n_transitions()];
         for &episode in episodes {
             inside[self.index.episodes().as_slice()[episode].range()].fill(true);
         }
-        // A released window may begin in an episode, or show frames of it, that is another's.
+        // A released window may begin in another episode, or show frames of it.
         let released = self.sampling == Sampling::Released;
         let before = if released { self.index.shown_before() } else { 0 };
         let shows_no_other = |&position: &usize| {
@@ -139,12 +138,13 @@ impl WindowSampler {
         Ok(self)
     }
 
-    /// The same, half of whose windows are drawn from the best episodes: from those that make up
-    /// one of `percents` of all windows, each as often. `best_first` are all episodes in order.
+    /// The same sampler with half of its windows drawn from the best episodes: from the ones that
+    /// make up one of `percents` of all windows, each as often. `best_first` are all episodes in
+    /// order.
     ///
     /// # Panics
-    /// When `best_first` are not as many as there are episodes, or a percentage does not lie above
-    /// 0 and at most at 100: a caller's bug.
+    /// If the length of `best_first` differs from the number of episodes, or a percentage is not
+    /// above 0 and at most 100: a caller's bug.
     #[must_use]
     pub fn with_best(self, percents: &[f32], best_first: &[usize], run_seed: u64) -> Self {
         assert_eq!(best_first.len(), self.index.episodes().as_slice().len(), "all episodes");
@@ -162,12 +162,12 @@ impl WindowSampler {
         Self { best, ..self }
     }
 
-    /// The episodes drawn from.
+    /// The episodes of the windows.
     pub fn index(&self) -> &Arc<EpisodeIndex> {
         &self.index
     }
 
-    /// Which windows there are to draw.
+    /// The kind of windows.
     pub fn sampling(&self) -> Sampling {
         self.sampling
     }
@@ -182,17 +182,17 @@ impl WindowSampler {
         self.n_positions
     }
 
-    /// Windows drawn so far: the whole state.
+    /// Windows drawn so far, which is the whole state.
     pub fn drawn(&self) -> u64 {
         self.drawn
     }
 
-    /// Goes to where `drawn` windows have been drawn.
+    /// Moves to the state after `drawn` windows.
     pub fn seek(&mut self, drawn: u64) {
         self.drawn = drawn;
     }
 
-    /// Goes on behind the next `n` windows.
+    /// Skips the next `n` windows.
     pub fn pass_over(&mut self, n: usize) {
         self.drawn += n as u64;
     }
@@ -202,8 +202,8 @@ impl WindowSampler {
         self.draw_told().0
     }
 
-    /// The next window, and of one that is drawn from the best episodes the place of its share
-    /// among [those asked for](Self::with_best).
+    /// The next window and, if it is drawn from the best episodes, the index of its percentage in
+    /// [`with_best`](Self::with_best).
     pub fn draw_told(&mut self) -> (Window, Option<u8>) {
         match self.best.as_ref().and_then(|best| best.draw(self.drawn)) {
             Some((share, position)) => {
@@ -232,7 +232,7 @@ impl WindowSampler {
     /// The window of position `position`, below [`WindowSampler::epoch_len`].
     ///
     /// # Panics
-    /// When there is no such position.
+    /// If the position does not exist.
     pub fn window_at(&self, position: usize) -> Window {
         assert!(position < self.n_positions, "position {position} of {}", self.n_positions);
         let position = self.among.as_ref().map_or(position, |among| among[position] as usize);

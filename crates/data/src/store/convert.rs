@@ -18,9 +18,9 @@
 //! than cores, one thread inflates a shard and another hashes and writes. Frames are inflated
 //! into chunks and written from there straight to their place; no shard is ever held whole.
 //!
-//! It writes under a temporary name beside the final one, flushes, and renames: a conversion
-//! killed at any instant leaves no file under the final name, and the next one removes what it
-//! left. A lock on the temporary file tells a leftover from another process at work.
+//! It writes under a temporary name next to the final one, flushes, and renames: a conversion
+//! killed at any instant leaves no file under the final name, and the next one removes its
+//! leftovers. A lock on the temporary file distinguishes a leftover from another running process.
 
 use std::fs;
 use std::io::Write;
@@ -45,7 +45,7 @@ use crate::store::selection::Selected;
 use crate::store::shard::{Shard, ShardWriter, pieces_of, source_template, stopped};
 use crate::store::temporary::{Temporary, remove_leftovers};
 
-/// What is converted, and where to.
+/// The source and the destination.
 pub(super) struct Conversion<'a> {
     /// Path of the finished file.
     pub(super) store: &'a Path,
@@ -57,13 +57,13 @@ pub(super) struct Conversion<'a> {
     pub(super) inflate_bytes: u64,
     /// Without content hash and sources, which are not known before.
     pub(super) manifest: &'a StoreManifest,
-    /// Ends it when it is set.
+    /// Stops the conversion when set.
     pub(super) stop: &'a AtomicBool,
 }
 
-/// Converts as `plan` says; gives the path of the finished file, which gets its name when it is
-/// whole. Of several processes at once each does it, and the last one's file stays. `progress`
-/// is told bytes inflated and bytes to inflate.
+/// Converts as `plan` says; returns the path of the finished file, which gets its name when it is
+/// complete. If several processes run at once, each converts, and the last one's file stays.
+/// `progress` receives the bytes inflated and the bytes to inflate.
 pub(super) fn convert(
     plan: &Conversion<'_>,
     progress: &mut dyn FnMut(u64, u64),
@@ -135,7 +135,7 @@ fn episode_table(selected: &Selected) -> [(&'static str, Vec<u8>); 3] {
     ]
 }
 
-/// An episode the step limit cut is finished, and truncated all the same.
+/// An episode that the step limit cut is finished, and also truncated.
 fn outcome(ending: Ending) -> Outcome {
     match ending {
         Ending::GameOver => Outcome::Terminated,

@@ -13,14 +13,14 @@ use crate::store::manifest::StoreManifest;
 /// Frames of an Atari observation: the current one and the three before it.
 pub const STACK: usize = 4;
 
-/// What is wrong with a file that has fewer bytes than when it was opened.
+/// The defect of a file that has fewer bytes than when it was opened.
 const CUT_SHORT: &str = "it was cut short while it was in use";
 
 /// One frame a row; an observation is a stack of the newest ones, oldest first.
 ///
-/// A file must not be changed while it is open. Nothing in this project changes a finished
-/// one, and one that is replaced by renaming stays as it was for whoever has it open; what
-/// others do to it, [`crate::Dataset::check_unchanged`] finds.
+/// A file must not be changed while it is open. This project's code does not change a finished
+/// file, and a file that is replaced by renaming stays as it was for a program that has it open.
+/// [`crate::Dataset::check_unchanged`] finds changes by other programs.
 #[derive(Debug)]
 pub struct FrameStore {
     stack: usize,
@@ -30,7 +30,7 @@ pub struct FrameStore {
     pixels: Pixels,
 }
 
-/// Where the frames are.
+/// The location of the frames.
 #[derive(Debug)]
 enum Pixels {
     InFile(Box<StoreFile>),
@@ -44,12 +44,12 @@ struct StoreFile {
     file: File,
     /// Its size and time when it was opened.
     opened: Stamp,
-    /// Where the frames begin.
+    /// The byte at which the frames begin.
     frames: usize,
     manifest: StoreManifest,
 }
 
-/// What changes when a file is written to: its size in bytes, and the time.
+/// The properties that change with a write to a file: its size in bytes, and the time.
 pub(super) type Stamp = (u64, SystemTime);
 
 pub(super) fn stamp(file: &File) -> io::Result<Stamp> {
@@ -58,7 +58,7 @@ pub(super) fn stamp(file: &File) -> io::Result<Stamp> {
 }
 
 impl FrameStore {
-    /// Frames in memory, `[rows, height, width]`, of which an observation stacks `stack`.
+    /// Frames in memory, `[rows, height, width]`; an observation stacks `stack` of them.
     ///
     /// # Panics
     /// When a size is 0 or `pixels` is not whole frames: a caller's bug.
@@ -102,7 +102,7 @@ impl FrameStore {
         self.rows
     }
 
-    /// What a converted file says about itself; nothing of frames in memory.
+    /// A converted file's manifest; `None` for frames in memory.
     pub fn manifest(&self) -> Option<&StoreManifest> {
         match &self.pixels {
             Pixels::InFile(file) => Some(&file.manifest),
@@ -116,7 +116,7 @@ impl FrameStore {
     /// As [`FrameStore::read`].
     ///
     /// # Panics
-    /// When there is no such row.
+    /// If the row does not exist.
     pub fn frame(&self, row: usize) -> Result<Vec<u8>, DataError> {
         let mut pixels = vec![0; self.frame_bytes()];
         self.read(row, &mut pixels)?;
@@ -166,8 +166,8 @@ impl FrameStore {
         rows.get(before).map_or(Ok(()), |&first| self.read(first as usize, pictures))
     }
 
-    /// Asserts that nobody has written to the file since it was opened, or that `verify` finds
-    /// there what was there already.
+    /// Asserts that the file was not written since it was opened, or that `verify` finds its
+    /// contents unchanged.
     pub(super) fn check_unchanged(
         &self,
         verify: impl FnOnce() -> Result<(), DataError>,
@@ -181,12 +181,14 @@ impl FrameStore {
             return Err(store.damaged(CUT_SHORT));
         }
         verify().map_err(|error| match error {
-            DataError::Store { .. } => store.damaged("somebody changed it while it was in use"),
+            DataError::Store { .. } => {
+                store.damaged("another program changed it while it was in use")
+            }
             error => error,
         })
     }
 
-    /// Whether the file's time says that nobody has written to it since it was made.
+    /// Whether the file's time says that it was not written since it was made.
     pub(super) fn is_untouched(&self) -> bool {
         let Pixels::InFile(store) = &self.pixels else { return true };
         let beside = store.path.with_file_name(MANIFEST_FILE);
@@ -201,7 +203,7 @@ impl StoreFile {
     }
 }
 
-/// The error for a converted file that is not what it was.
+/// The error for a converted file that has changed.
 pub(super) fn damaged(path: &Path, reason: &str) -> DataError {
     DataError::Store { path: path.to_path_buf(), reason: reason.into() }
 }

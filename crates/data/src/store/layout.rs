@@ -1,13 +1,13 @@
-//! Where each tensor lies in the file, and the header that says so.
+//! The place of each tensor in the file, and the header that describes it.
 
 use crate::read::replay_log::FRAME;
 use crate::store::manifest::StoreManifest;
 
 /// Name of the finished file in its folder.
 pub const STORE_FILE: &str = "frames.safetensors";
-/// Name of the manifest's copy beside it.
+/// Name of the manifest's copy next to it.
 pub const MANIFEST_FILE: &str = "manifest.json";
-/// Stands where a hash will be known: of the same length, so the header's size is final.
+/// A placeholder for a hash: of the same length, so the header's size is final.
 pub(super) const HASH_TO_COME: &str =
     "0000000000000000000000000000000000000000000000000000000000000000";
 

@@ -1,4 +1,4 @@
-//! What a converted dataset says about itself.
+//! The manifest of a converted dataset.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,13 +20,13 @@ pub struct Source {
     pub sha256: String,
 }
 
-/// What a converted dataset holds.
+/// The contents of a converted dataset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoreCounts {
     /// Rows: transitions, and padding rows where the selection keeps them.
     pub rows: usize,
-    /// Of the rows, padding.
+    /// Rows that are padding.
     pub padding_rows: usize,
     /// Episodes; all of them whole, but for those that [`Selection::Released`] begins where a file
     /// does, in the middle of one.
@@ -37,8 +37,8 @@ pub struct StoreCounts {
     pub log_episodes: u64,
 }
 
-/// What a converted dataset says about itself; stored in the file's metadata, and beside it
-/// as `manifest.json`.
+/// The manifest of a converted dataset; stored in the file's metadata, and next to the file as
+/// `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoreManifest {
@@ -48,7 +48,7 @@ pub struct StoreManifest {
     pub game: String,
     /// The run, as its folder is named (`1`).
     pub run: String,
-    /// What is known of the log beyond its files.
+    /// The known facts about the log beyond its files.
     pub origin: Origin,
     /// Units of the rewards: always `clipped`, to [-1, 1].
     pub reward_units: String,
@@ -58,7 +58,7 @@ pub struct StoreManifest {
     pub selection: Selection,
     /// The seed they were chosen with first; another may choose the same.
     pub seed: u64,
-    /// SHA-256 of which slots were chosen.
+    /// SHA-256 of the chosen slots.
     pub selection_hash: String,
     /// SHA-256 of the rows themselves: equal hashes, equal training data.
     pub content_hash: String,

@@ -1,4 +1,4 @@
-//! A converted dataset: its file is opened, and read again to see that nobody changed it.
+//! A converted dataset: its file is opened, and read again to verify that it was not changed.
 
 use std::fs::File;
 use std::path::Path;
@@ -24,13 +24,13 @@ use crate::store::manifest::{FORMAT, StoreManifest};
 /// Frames that [`Dataset::verify`] reads at a time.
 const FRAMES_PER_READ: usize = 64;
 
-/// Makes an error of what is wrong with a store.
+/// Converts a store's defect to an error.
 type Bad<'a> = &'a dyn Fn(String) -> DataError;
 
 /// The manifest of the store `map`.
 ///
 /// # Errors
-/// When there is none that can be read, or it counts more than the file can hold.
+/// If a readable one does not exist, or it counts more than the file can hold.
 fn manifest_in(map: &[u8], bad: Bad<'_>) -> Result<StoreManifest, DataError> {
     let (_, metadata) = SafeTensors::read_metadata(map).map_err(|error| bad(error.to_string()))?;
     let manifest = metadata
@@ -50,10 +50,10 @@ fn manifest_in(map: &[u8], bad: Bad<'_>) -> Result<StoreManifest, DataError> {
     Ok(manifest)
 }
 
-/// The tensors of the store `map`, which are those of `layout`.
+/// The tensors of the store `map`, which has this `layout`.
 ///
 /// # Errors
-/// When one is missing, or of another type or shape.
+/// If one is missing, or has another type or shape.
 fn tensors_in<'a>(
     map: &'a [u8],
     layout: &StoreLayout,
@@ -76,7 +76,7 @@ fn tensors_in<'a>(
 /// The episodes whose columns are the `bytes` of the tensors of these names.
 ///
 /// # Errors
-/// When they are not episodes of all rows.
+/// If they are not episodes of all rows.
 fn episodes_of<'a>(
     layout: &StoreLayout,
     bytes: &dyn Fn(&str) -> Result<&'a [u8], DataError>,
@@ -115,7 +115,7 @@ impl Dataset {
     /// against each other. Frames are not read.
     ///
     /// # Errors
-    /// [`DataError::Missing`] when there is none, [`DataError::Store`] when it is damaged.
+    /// [`DataError::Missing`] if the file does not exist, [`DataError::Store`] if it is damaged.
     pub fn open_store(path: &Path) -> Result<Self, DataError> {
         let file = File::open(path).map_err(DataError::open(path, "it is made by a conversion"))?;
         let opened = stamp(&file).map_err(DataError::io(path, "look at"))?;
@@ -173,22 +173,22 @@ impl Dataset {
         })
     }
 
-    /// Asserts that nobody has written to a converted dataset's file since it was opened, or has
-    /// written what was there already: then everything is read to find out. What is in memory
-    /// nobody else can change.
+    /// Asserts that a converted dataset's file was not written since it was opened, or was written
+    /// with the same contents: then everything is read to verify this. Data in memory cannot be
+    /// changed by another program.
     ///
     /// # Errors
-    /// [`DataError::Store`] when what was read since then may not be the dataset.
+    /// [`DataError::Store`] if the rows read since then may differ from the dataset.
     pub fn check_unchanged(&self) -> Result<(), DataError> {
         self.frames().map_or(Ok(()), |frames| frames.check_unchanged(|| self.verify()))
     }
 
-    /// Asserts that nobody has written to the file since it was made, as
-    /// [`Dataset::check_unchanged`] does: the copy of its manifest beside it is written later
-    /// than it. A change that puts the time back is not found, except by [`Dataset::verify`].
+    /// Asserts that the file was not written since it was made, as [`Dataset::check_unchanged`]
+    /// does: the copy of its manifest next to it is written later than the file. A change that puts
+    /// the time back is not found, except by [`Dataset::verify`].
     ///
     /// # Errors
-    /// [`DataError::Store`] when it is not the dataset that was made.
+    /// [`DataError::Store`] if it differs from the dataset that was made.
     pub fn check_untouched(&self) -> Result<(), DataError> {
         match self.frames() {
             Some(frames) if !frames.is_untouched() => self.verify(),
@@ -196,10 +196,10 @@ impl Dataset {
         }
     }
 
-    /// Reads a converted dataset whole and compares it with its content hash.
+    /// Reads a whole converted dataset and compares it with its content hash.
     ///
     /// # Errors
-    /// [`DataError::Store`] when the file was damaged after it was made.
+    /// [`DataError::Store`] if the file was damaged after it was made.
     pub fn verify(&self) -> Result<(), DataError> {
         let (Some(frames), ActionColumn::Discrete { values, .. }) = (self.frames(), self.actions())
         else {
@@ -226,7 +226,7 @@ impl Dataset {
         Err(damaged(self.path(), "its rows are not those its content hash was made of"))
     }
 
-    /// Of rows `first ..`, as many as are read at a time.
+    /// Rows from `first` on, as many as are read at a time.
     fn row_hashes(
         &self,
         frames: &FrameStore,

@@ -1,4 +1,4 @@
-//! What making a dataset ready will take, known before anything big is read.
+//! The cost of preparing a dataset, known before a large file is read.
 
 use std::fmt;
 use std::fs;
@@ -27,12 +27,12 @@ const INFLATE_RATE: f64 = 500e6;
 /// Compressed bytes hashed per second and thread, with a margin.
 const HASH_RATE: f64 = 300e6;
 
-/// A selection of a log, and what it takes to have it as a frame store.
+/// A selection of a log, and the cost of converting it to a frame store.
 #[derive(Clone, Debug)]
 pub struct Preparation {
     /// Path of the finished file.
     pub store: PathBuf,
-    /// Whether it is there already.
+    /// Whether it exists already.
     pub ready: bool,
     /// Rows of the dataset.
     pub rows: usize,
@@ -40,14 +40,14 @@ pub struct Preparation {
     pub episodes: usize,
     /// Size of the finished file, in bytes.
     pub disk_bytes: u64,
-    /// Memory the conversion holds at most, in bytes; of the finished file little is held, and
-    /// frames are read as they are needed.
+    /// Maximum memory of the conversion, in bytes; little of the finished file is held, and frames
+    /// are read as they are needed.
     pub memory_bytes: u64,
     /// Bytes the conversion will inflate.
     pub inflate_bytes: u64,
-    /// Seconds the conversion is expected to take, were the machine otherwise idle.
+    /// Expected seconds of the conversion on an otherwise idle machine.
     pub seconds: f64,
-    /// Ends a conversion under way when it is set.
+    /// Stops a running conversion when set.
     pub stop: Arc<AtomicBool>,
     log: ReplayLog,
     selected: Selected,
@@ -58,11 +58,11 @@ pub struct Preparation {
 }
 
 impl Preparation {
-    /// Draws `selection` with `seed` from `log`; the converted dataset has its place below
-    /// the folder `cache`.
+    /// Draws `selection` with `seed` from `log`; the converted dataset is stored below the folder
+    /// `cache`.
     ///
     /// # Errors
-    /// When rewards are not clipped, the selection is empty or a file cannot be read.
+    /// If rewards are not clipped, the selection is empty or a file cannot be read.
     pub fn new(
         log: ReplayLog,
         origin: Origin,
@@ -152,17 +152,17 @@ impl Preparation {
         &self.log
     }
 
-    /// Opens the dataset, converting it first where it is not ready or is damaged; the disk
-    /// is asked before anything is written. `progress` is told bytes done and bytes to do.
+    /// Opens the dataset, converting it first if it is not ready or is damaged, after a check of
+    /// the free disk space. `progress` receives the bytes done and the bytes to do.
     ///
     /// # Errors
-    /// When the disk is too small, a source file is damaged, writing fails, or it is stopped.
+    /// If the disk is too small, a source file is damaged, writing fails, or it is stopped.
     pub fn ensure(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Dataset, DataError> {
         let found = Dataset::open_store(&self.store)
             .and_then(|dataset| dataset.check_untouched().map(|()| dataset));
         match found {
             Ok(dataset) if self.made(&dataset) => return Ok(dataset),
-            // Not there, damaged, changed, or of another version: it is made (again).
+            // Missing, damaged, changed, or of another version: it is made (again).
             Ok(_) | Err(DataError::Missing { .. } | DataError::Store { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -179,16 +179,16 @@ impl Preparation {
         Dataset::open_store(&convert(&conversion, progress)?)
     }
 
-    /// Whether `dataset` is of the transitions that were drawn.
+    /// Whether `dataset` holds the drawn transitions.
     fn made(&self, dataset: &Dataset) -> bool {
         let manifest = dataset.frames().and_then(FrameStore::manifest);
         manifest.is_some_and(|manifest| manifest.selection_hash == self.selected.hash)
     }
 
-    /// Refuses what the disk cannot hold.
+    /// Refuses a dataset that the disk cannot hold.
     ///
     /// # Errors
-    /// [`DataError::DiskFull`], or the disk cannot be asked.
+    /// [`DataError::DiskFull`], or the free disk space cannot be read.
     pub fn check_disk(&self) -> Result<(), DataError> {
         let Some((folder, free)) = free_near(&self.store)? else { return Ok(()) };
         let needed = self.disk_bytes + SPARE;
@@ -199,16 +199,16 @@ impl Preparation {
     }
 }
 
-/// The action set's size where it is known, else one more than the largest action logged (as
-/// the reference counts its vocabulary).
+/// The action set's size if known, else one more than the largest action logged (as the reference
+/// counts its vocabulary).
 fn n_actions(log: &ReplayLog, origin: &Origin) -> usize {
     let logged = log.counts.actions.iter().rposition(|&count| count > 0).map_or(1, |last| last + 1);
     origin.n_actions.map_or(logged, |known| known.max(logged))
 }
 
-/// A hash of the source files' names, sizes and gzip checksums and of what is drawn from
-/// them: where it is equal, the converted dataset is. Reading the files whole for this would
-/// take minutes in a published set.
+/// A hash of the source files' names, sizes and gzip checksums and of the drawn slots: equal
+/// hashes, equal converted datasets. Reading whole files for this would take minutes in a published
+/// set.
 fn fingerprint(log: &ReplayLog, manifest: &StoreManifest) -> Result<String, DataError> {
     let mut hash = Sha256::new();
     for file in &log.files {
@@ -228,7 +228,7 @@ fn fingerprint(log: &ReplayLog, manifest: &StoreManifest) -> Result<String, Data
         }
         hash.update(file.add_count.to_le_bytes());
     }
-    // What is drawn is in the hash of the selection, whichever seed drew it.
+    // The hash of the selection includes the drawn slots, whichever seed drew them.
     let StoreManifest { format, game, run, origin, n_actions, selection_hash, .. } = manifest;
     let facts = serde_json::json!([format, game, run, origin, n_actions, selection_hash]);
     hash.update(facts.to_string());

@@ -1,4 +1,4 @@
-//! Which transitions of a log are trained on.
+//! Rules that select the transitions of a log for training.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub enum Selection {
     /// its first 100,000 slots only. The three padding slots of each episode are kept as
     /// rows, as the reference does.
     ///
-    /// Differences from the reference, none of which moves what is learnt:
+    /// Differences from the reference; they do not change the training result:
     /// - files are drawn by this project's generator, not NumPy's;
     /// - a visit that reaches the end of a file's reach is dropped *with* its episode ends
     ///   (the reference keeps the ends, so its episode table would be wrong);
@@ -42,14 +42,14 @@ pub enum Selection {
     Released {
         /// Rows to collect at least.
         num_steps: usize,
-        /// How many files, counted from the last, are drawn from.
+        /// Number of files, counted from the last, that are drawn from.
         num_buffers: usize,
         /// Episodes a visit, less one.
         trajectories_per_buffer: usize,
     },
     /// Whole finished episodes of all files, drawn without replacement until `num_steps`
     /// transitions are reached, kept in the log's order; all of them in a smaller log.
-    /// Padding is no row. Cut episodes are left out: their returns-to-go are unknown.
+    /// Padding is not stored as rows. Cut episodes are left out: their returns-to-go are unknown.
     Uniform {
         /// Transitions to collect at least.
         num_steps: usize,
@@ -61,7 +61,7 @@ impl Selection {
     pub const RELEASED: Self =
         Self::Released { num_steps: 500_000, num_buffers: 50, trajectories_per_buffer: 10 };
 
-    /// As many whole episodes as hold `num_steps` transitions.
+    /// Enough whole episodes to hold `num_steps` transitions.
     pub fn uniform(num_steps: usize) -> Self {
         Self::Uniform { num_steps }
     }
@@ -69,7 +69,7 @@ impl Selection {
     /// Draws the transitions.
     ///
     /// # Errors
-    /// When nothing is left: the log has no finished episode, or the rule's numbers are 0.
+    /// If nothing is left: the log has no finished episode, or the rule's numbers are 0.
     pub fn draw(&self, log: &ReplayLog, run_seed: u64) -> Result<Selected, DataError> {
         let mut selected = match *self {
             Self::Uniform { num_steps } => draw_uniform(log, num_steps, run_seed),
@@ -111,11 +111,11 @@ impl fmt::Display for Selection {
 /// One chosen episode: `rows.len()` consecutive rows of the new dataset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectedEpisode {
-    /// Where its rows are stored, in order.
+    /// The places of its rows, in order.
     pub slots: Vec<SlotRange>,
     /// Its rows in the new dataset.
     pub rows: Range<usize>,
-    /// How many of the first of them are padding.
+    /// Number of padding rows at the beginning.
     pub padding: usize,
     /// How it ended.
     pub ending: Ending,
@@ -130,7 +130,7 @@ pub struct Selected {
     pub padding_rows: bool,
     /// Padding slots outside the rows, whose frames must be zero.
     pub padding_checks: Vec<SlotRange>,
-    /// SHA-256 of which slots were chosen for which rows.
+    /// SHA-256 of the slots that were chosen for the rows.
     pub hash: String,
 }
 

@@ -1,6 +1,6 @@
 //! One shard of a log: inflated, hashed and written to its rows.
 //!
-//! What is resident ([`memory_bytes`]) is, for each shard in flight, at most [`CHUNKS`] chunks of
+//! Resident memory ([`memory_bytes`]) is, for each shard in flight, at most [`CHUNKS`] chunks of
 //! [`FRAMES_PER_WRITE`] frames, the inflater's window, and its small columns.
 
 use std::fs;
@@ -25,21 +25,21 @@ use crate::store::temporary::Temporary;
 
 /// Frames per write.
 const FRAMES_PER_WRITE: usize = 64;
-/// Chunks of `FRAMES_PER_WRITE` frames a shard, where two threads work on it: one being
-/// inflated, one being written, two between, for the threads' different rates.
+/// Chunks of `FRAMES_PER_WRITE` frames a shard, if two threads work on it: one being inflated, one
+/// being written, two between, for the threads' different rates.
 const CHUNKS: usize = 4;
-/// Bytes of a shard in flight beside chunks and columns: zlib's window, read buffers, stacks.
+/// Bytes of a shard in flight besides chunks and columns: zlib's window, read buffers, stacks.
 const SHARD_OVERHEAD: usize = 1_000_000;
 
-/// Bytes a conversion holds at most with `threads` threads, for `files` files of `slots` slots
-/// and `episodes` episodes.
+/// Maximum memory of a conversion with `threads` threads, for `files` files of `slots` slots and
+/// `episodes` episodes.
 pub(crate) fn memory_bytes(threads: usize, files: usize, slots: usize, episodes: usize) -> u64 {
     // Actions and terminals take a byte, rewards four, which may double while they are read.
     let shard = CHUNKS * FRAMES_PER_WRITE * FRAME + 12 * slots + SHARD_OVERHEAD;
     (threads.min(files).max(1) * shard + 64 * episodes) as u64
 }
 
-/// A run of consecutive slots and where they go; `None` for padding that is only checked.
+/// A run of consecutive slots and its destination; `None` for padding that is only checked.
 pub(super) struct Piece {
     slot: usize,
     length: usize,
@@ -66,7 +66,7 @@ pub(super) fn pieces_of(selected: &Selected, file: usize) -> Vec<Piece> {
 
 /// Frames of consecutive slots, inflated.
 struct Chunk {
-    /// `[FRAMES_PER_WRITE, 84, 84]`, of which the first `n` frames count.
+    /// `[FRAMES_PER_WRITE, 84, 84]`; the first `n` frames count.
     frames: Vec<u8>,
     n: usize,
     slot: usize,
@@ -74,7 +74,7 @@ struct Chunk {
     row: Option<usize>,
 }
 
-/// What one shard contributed.
+/// The contribution of one shard.
 pub(super) struct Shard {
     pub(super) rows: RowHashes,
     pub(super) sources: Vec<Source>,
@@ -89,7 +89,7 @@ pub(super) struct ShardWriter<'a> {
     pub(super) data: u64,
     /// Whether hashing and writing have a thread of their own for each shard.
     pub(super) overlapped: bool,
-    /// Ends all of them when it is set.
+    /// Stops all of them when set.
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -131,7 +131,7 @@ impl ShardWriter<'_> {
                 let placing = scope.spawn(move || -> Result<(), DataError> {
                     for chunk in arriving {
                         self.place(file, columns, &chunk, rows)?;
-                        // Nobody takes it once everything is inflated.
+                        // The receiver is gone once everything is inflated.
                         let _ = give_back.send(chunk.frames);
                     }
                     Ok(())
@@ -142,7 +142,7 @@ impl ShardWriter<'_> {
                 drop(send);
                 (inflated, placing.join())
             });
-            // Where placing failed, inflating could not go on: that error is the cause.
+            // If placing failed, inflating could not continue: that error is the cause.
             placed.map_err(|_| stopped())??;
             inflated?
         } else {
@@ -165,8 +165,8 @@ impl ShardWriter<'_> {
         Ok(Shard { rows, sources })
     }
 
-    /// Hashes a chunk of file `file` and writes it to its rows, or checks that it is black
-    /// where it is padding.
+    /// Hashes a chunk of file `file` and writes it to its rows, or checks that it is black if it is
+    /// padding.
     fn place(
         &self,
         file: usize,
@@ -196,8 +196,8 @@ impl ShardWriter<'_> {
     }
 }
 
-/// Inflates the frames of `pieces`, gives each chunk to `hand_on` for memory for the next, and
-/// gives the stream back where the last piece ends.
+/// Inflates the frames of `pieces`, passes each chunk to `hand_on`, which returns memory for the
+/// next, and returns the stream at the end of the last piece.
 fn inflate(
     mut frames: NpyStream,
     pieces: Vec<Piece>,

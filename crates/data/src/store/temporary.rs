@@ -1,5 +1,4 @@
-//! Files under temporary names, renamed when they are whole; and those that killed processes
-//! left.
+//! Files under temporary names, renamed when they are complete; and leftovers of killed processes.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -8,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::DataError;
 
-/// Temporary files begin and end so.
+/// Prefix and suffix of temporary files.
 const TEMPORARY: (&str, &str) = (".frames-", ".partial");
 
 /// A file under a name no other process uses, locked while it is written; removed unless
@@ -48,12 +47,12 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Gone after a rename; and what stays for another reason the next conversion removes.
+        // Gone after a rename; the next conversion removes any other leftover.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Removes what conversions that were killed left in `folder`.
+/// Removes leftovers of killed conversions from `folder`.
 pub(super) fn remove_leftovers(folder: &Path) -> Result<(), DataError> {
     for entry in fs::read_dir(folder).map_err(DataError::io(folder, "list"))? {
         let entry = entry.map_err(DataError::io(folder, "list"))?;

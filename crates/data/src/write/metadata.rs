@@ -1,4 +1,4 @@
-//! What a recording of our own says of itself.
+//! The metadata of our own recordings.
 
 use std::path::Path;
 

@@ -143,9 +143,9 @@ fn whole_actions_may_be_a_list() {
     told(&log(), &[(Warning, "whole-actions", words, "Save them as integers, one a row")]);
     // Whoever says their bounds, or the task, says that they are numbers.
     let bounded = log().with("action_low", f4(&[1], &[0.0])).with("action_high", f4(&[1], &[1.0]));
-    told(&bounded, &[(Note, "whole-actions", words, "Nothing need be done")]);
+    told(&bounded, &[(Note, "whole-actions", words, "You do not need to act")]);
     let numbers = task(ActionSpace::unit(1));
-    told_of(&log(), Some(&numbers), &[(Note, "whole-actions", words, "Nothing need be done")]);
+    told_of(&log(), Some(&numbers), &[(Note, "whole-actions", words, "You do not need to act")]);
     let signs = Log::sound().acting(1, |row, _| [-1.0, 1.0][row % 2]);
     told(
         &signs,
@@ -163,7 +163,7 @@ fn whole_actions_may_be_a_list() {
     let refusal = columns(&path).unwrap().check_spaces(&game).unwrap_err().to_string();
     assert!(refusal.contains("another task's"), "{refusal}");
     let one_hot = Log::sound().acting(3, |row, at| f32::from(u8::from(row % 3 == at)));
-    told(&one_hot, &[(Warning, "one-hot-actions", "3 numbers, of which one is 1", "argmax")]);
+    told(&one_hot, &[(Warning, "one-hot-actions", "3 numbers, exactly one of them 1", "argmax")]);
     // So many whole numbers are a quantity; 60 rows have at most 60.
     let few = Log::sound().acting(1, |row, _| row as f32);
     told(&few, &[(Warning, "whole-actions", "60 different ones", "")]);
@@ -227,7 +227,7 @@ fn a_list_counts_from_0() {
     told_of(&log(&[0, 1, 2]), Some(&from_1), &[]);
     let n_actions = npy("<i8", &[1], &3i64.to_le_bytes());
     told_of(&log(&[1, 2]).with("n_actions", n_actions), Some(&from_1), &[]);
-    told(&log(&[0, 2, 3]), &[(Note, "unused-actions", "no action 1", "Nothing need be done")]);
+    told(&log(&[0, 2, 3]), &[(Note, "unused-actions", "no action 1", "You do not need to act")]);
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn observations_may_be_names_angles_or_counters() {
     };
     told(&Log::sound().seeing(2, counter), &[]);
     let one = Log::sound().seeing(2, counter).with("terminals", flags(|row| row == STEPS - 1));
-    let found = "number 1, which counts up, begins anew in 4 rows, the first in row 12";
+    let found = "number 1, which counts up, restarts in 4 rows, the first in row 12";
     told(&one, &[(Note, "unflagged-restart", found, "Set timeouts")]);
 }
 

@@ -66,7 +66,7 @@ fn actions_of_a_list() {
         numbers(group);
         group.put("actions", &[1i64, 2, 0, 1], 2);
     });
-    assert!(log.unwrap_err().to_string().contains("at most 4096 are taken as a list of actions"));
+    assert!(log.unwrap_err().to_string().contains("at most 4096 are read as discrete actions"));
 }
 
 /// `Box(shape=())`: one number, without an axis.

@@ -240,11 +240,7 @@ fn arrays_that_are_wrong() {
     );
     refused_with("terminals", f4(&[2], &[0.5, 1.0]), "`terminals` holds in row 0 0.5");
     refused_with("actions", npy("<i8", &[2], &[255; 16]), "`actions` holds in row 0 -1, expected");
-    refused_with(
-        "actions",
-        f4(&[2], &[0.0; 2]),
-        "or [rows] of whole numbers for a list of actions",
-    );
+    refused_with("actions", f4(&[2], &[0.0; 2]), "or [rows] of whole numbers for discrete actions");
     refused_with("observations", f4(&[2], &[0.0; 2]), "`observations` has shape [2]");
     refused_with("observations", npy("|u1", &[2, 2, 5, 7], &[0; 140]), "four of those");
     let error = columns(&fixture("pickled.npz")).unwrap_err();

@@ -232,7 +232,7 @@ fn a_dataset_fits_its_tasks_spaces() {
     fits(vectors(), discrete(), &numbers(2), &listed(301)).unwrap();
     fits(frames(), continuous(), &pixels(&[2, 2, 3]), &ActionSpace::unit(1)).unwrap();
     let error = fits(vectors(), discrete(), &numbers(2), &listed(299)).unwrap_err();
-    let said = "have 2 numbers and its actions are one of 300, but those of this have 2 numbers and \
+    let said = "have 2 numbers and its actions are one of 300, but in this they have 2 numbers and \
                 are one of 299";
     assert!(error.contains(said), "{error}");
     let error = fits(frames(), discrete(), &pixels(&[4, 2, 3]), &listed(300)).unwrap_err();

@@ -187,7 +187,7 @@ fn places_and_games() {
         assert_ne!(odd, card);
         fs::write(empty.path().join("bad.toml"), odd).unwrap();
         let error = locate(&tasks::gravitar(), "1", None, empty.path()).unwrap_err();
-        assert!(error.to_string().contains("no path of plain names"), "{error}");
+        assert!(error.to_string().contains("expected a path of plain names"), "{error}");
     }
     fs::write(empty.path().join("bad.toml"), "name = 3").unwrap();
     let error = locate(&tasks::gravitar(), "1", None, empty.path()).unwrap_err();

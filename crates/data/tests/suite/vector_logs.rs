@@ -273,7 +273,7 @@ fn arrays_from_elsewhere_are_refused() {
     check_refused("outside", "`rewards`, whose numbers lie in another file, is not read");
     check_refused("virtual", "`rewards`, whose numbers lie in another file, is not read");
     // Of three episodes one is a link, and nothing says how many there are.
-    check_refused("elsewhere", "says total_episodes is 3, and has 2");
+    check_refused("elsewhere", "expected 3 episodes from its total_episodes, got 2");
     check_refused("circle", "a group in itself, is not read");
     check_refused("newest", "`rewards`, in a form of HDF5 2.0 (layout 5), is not read");
 }
@@ -326,13 +326,13 @@ fn episodes_of_minari_that_do_not_fit() {
         spoil(&Hdf5File::edit(&path));
         check_error(&path, expected);
     };
-    spoiled(&|file| file.delete("episode_1"), "says total_episodes is 2, and has 1");
+    spoiled(&|file| file.delete("episode_1"), "expected 2 episodes from its total_episodes, got 1");
     // Minari 0.5 says it in the description beside the file alone.
     let (dir, path) = minari("..t .l");
     Hdf5File::edit(&path).delete_attribute("total_episodes");
     columns(&path).unwrap();
     fs::write(dir.path().join("metadata.json"), r#"{"total_episodes": 10}"#).unwrap();
-    check_error(&path, "says total_episodes is 10, and has 2");
+    check_error(&path, "expected 10 episodes from its total_episodes, got 2");
     let check = overtone_data::check(&path, &overtone_data::Expected::default()).unwrap();
     assert!(check.report.findings.iter().any(|found| found.code == "missing-episodes"));
     spoiled(&|file| file.delete("episode_1/truncations"), "has no `episode_1/truncations`");

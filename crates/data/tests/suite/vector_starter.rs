@@ -259,7 +259,7 @@ fn published_files_come_first_and_other_robots_are_refused() {
         let error = fits(&found.path, "walker2d", (17, 6)).unwrap_err().to_string();
         assert!(error.contains("have 11 numbers and its actions have 3"), "{error}");
         assert!(
-            error.contains("those of walker2d have 17 numbers and have 6") && !error.contains('\n')
+            error.contains("in walker2d they have 17 numbers and have 6") && !error.contains('\n')
         );
         fits(&found.path, "hopper", (11, 3)).unwrap();
     }

@@ -135,7 +135,7 @@ fn record(folder: &Path) -> Recorder {
     recorder
 }
 
-/// A run of three small files, each column of which is damaged.
+/// A run of three small files, with every column damaged.
 fn log(folder: &Path) -> Result<Vec<Seed>> {
     let recorder = record(folder);
     let mut seeds = Vec::new();

@@ -22,7 +22,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Of `target`, whose sound files are written into the empty folder `folder` now.
+    /// The inputs of `target`; its sound files are written into the empty folder `folder` now.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -62,7 +62,7 @@ impl Inputs {
     pub fn place(&mut self, number: u64) -> Result<PathBuf> {
         let mut generator = seed::Generator::seed_from_u64(seed::derive_nth(self.seed, number));
         let base = generator.random_range(0..self.seeds.len());
-        // What files of one name have in common can be spliced.
+        // Parts that files of one name have in common can be spliced.
         let file = &self.seeds[base].file;
         let alike = || self.seeds.iter().enumerate().filter(|(_, seed)| seed.kind() == kind(file));
         let bytes: Vec<&[u8]> = alike().map(|(_, seed)| seed.bytes.as_slice()).collect();
@@ -102,7 +102,7 @@ impl Seed {
     }
 }
 
-/// What a file is, by its name without folders: seeds of one kind can be spliced.
+/// The kind of a file, by its name without folders: seeds of one kind can be spliced.
 fn kind(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }

@@ -60,7 +60,7 @@ fn options(words: &str) -> BTreeMap<String, String> {
 fn no_reader_comes_to_harm() {
     let _alone = alone();
     let words = std::env::var("OVERTONE_HOSTILE").ok();
-    // Another seed than that of the long search.
+    // Another seed than the long search's.
     let options = options(words.as_deref().unwrap_or("n=40000 seed=2"));
     let number = |key: &str, default: u64| {
         options.get(key).map_or(default, |value| value.replace('_', "").parse().unwrap())

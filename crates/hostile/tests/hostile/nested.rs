@@ -33,8 +33,8 @@ fn nested(toml: bool) -> Vec<String> {
     ]
 }
 
-/// Whether all that is deep stands under keys of Minari's description that nobody asks for: those
-/// are passed over, without descending.
+/// Whether all deep values stand under keys of Minari's description that the reader does not use:
+/// those are skipped without descending.
 fn is_passed_over(target: &str, path: &Path, text: &str) -> bool {
     let is_whole = text.starts_with('{') && text.ends_with('}');
     let asked_for = match target {

@@ -85,7 +85,7 @@ fn read_recording(path: &Path) -> Result<()> {
     // Whatever is wrong is a finding, so this may not fail.
     let check = check(path, &Expected::default())?;
     let log = read::columns(path);
-    // What one refuses, the other does.
+    // Both readers accept or refuse the same files.
     assert_eq!(log.is_ok(), check.inspection.is_ok(), "{}", check.report);
     assert!(log.is_ok() || check.report.exit_code() == 2, "{}", check.report);
     let log = log?;

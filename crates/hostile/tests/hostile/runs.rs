@@ -151,7 +151,7 @@ pub fn targets() -> Vec<Target> {
         },
         Target {
             name: "metrics",
-            // `metrics.csv` of a run that goes on: `Metrics::open`.
+            // `metrics.csv` of a run that resumes: `Metrics::open`.
             gzip: false,
             share: 20,
             limit: |bytes| MIB + 8 * bytes,
@@ -195,7 +195,7 @@ fn config(head: HeadConfig) -> ModelConfig {
     })
 }
 
-/// What the small agents do: one of a list of actions, or numbers.
+/// The actions of the small agents: discrete, or numbers.
 fn actions(config: &ModelConfig) -> ActionSpace {
     match config.head() {
         HeadConfig::Fourier(_) => ActionSpace::numbered(WIDTHS.1),
@@ -281,7 +281,7 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
         for entry in fs::read_dir(&saved.path)? {
             let path = entry?.path();
             let file = path.strip_prefix(folder)?.to_string_lossy().into_owned();
-            // What is held to its sum is refused by it: of that checkpoint only the sums.
+            // A file with a checksum is refused by it: only the checkpoint's sums are damaged.
             if !sums || file.ends_with("SHA256SUMS") {
                 seeds.push(Seed::new(file, fs::read(&path)?));
             }
@@ -291,7 +291,7 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
     Ok(seeds)
 }
 
-/// What a checkpoint says of a small agent.
+/// The description of a small agent in a checkpoint.
 fn state(model: ModelConfig) -> overtone_train::TrainState {
     overtone_train::TrainState {
         format: overtone_train::checkpoint::FORMAT,
@@ -386,7 +386,7 @@ fn play_checkpoint(path: &Path) -> Result<()> {
     let agent = Agent::of(&checkpoint)?;
     let protocol = Play { action_choice: ActionChoice::Sample, ..agent.matched() };
     let mut policy = overtone_agents::policy(&checkpoint, &protocol, &device)?;
-    // The weights are those of the configuration: now training may go on with them.
+    // The weights fit the configuration: now training may resume with them.
     if let Some(config) = agent.algorithm.model() {
         let (observations, actions) = (&agent.task.observations, &agent.task.actions);
         let weights = checkpoint.weights()?;
@@ -424,11 +424,11 @@ fn evaluation() -> Result<Vec<u8>> {
         command: "overtone evaluate rollouts checkpoint=200 seed=5".into(),
     };
     let mut evaluation = Evaluation::new(setting, &plan, played)?;
-    // What the clock says would make every search another one.
+    // A value from the clock would make every search different.
     (evaluation.wall_seconds, evaluation.steps_per_second) = (2.0, 100.0);
     evaluation.pace =
         Pace { steps_per_second: 100.0, acting: 0.5, waiting: 0.25, stepping: 0.5, full: 1.0 };
-    // What a policy that draws from bins says.
+    // The output of a policy that draws from bins.
     for target in &mut evaluation.targets {
         let order = BinOrder::Environment;
         target.smoothness =

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Faults of a target after which the rest of its inputs is given up.
 const MOST: u64 = 20;
 
-/// Where and why the newest panic was.
+/// Place and reason of the newest panic.
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
 /// Which inputs are read.
@@ -34,7 +34,7 @@ pub struct Search {
     pub kept: PathBuf,
 }
 
-/// What became of a target's inputs.
+/// The outcome of a target's inputs.
 #[derive(Default)]
 pub struct Outcome {
     /// Read without an error.

@@ -12,7 +12,7 @@ pub struct Seed {
     /// Its path below the target's folder. Files of one name, in whatever folder, are of one
     /// kind, and pieces of one may be put into another.
     pub file: String,
-    /// What is in it; before compression, where the target [compresses](Target::gzip).
+    /// The contents; before compression, if the target [compresses](Target::gzip).
     pub bytes: Vec<u8>,
 }
 
@@ -29,12 +29,12 @@ pub struct Target {
     /// Whether inputs are compressed after they were damaged: damaged gzip files are refused
     /// by their checksum, and what reads their contents would see none.
     pub gzip: bool,
-    /// Of inputs of all targets together, so many in a thousand: the slower, the fewer.
+    /// Its part of the inputs of all targets, in thousandths: the slower, the fewer.
     pub share: u64,
     /// The most bytes that reading an input of so many bytes may take.
     pub limit: fn(u64) -> u64,
-    /// Writes the sound files that the reader needs beside the damaged one into an empty
-    /// folder, and gives those to damage.
+    /// Writes the sound files that the reader needs next to the damaged one into an empty folder,
+    /// and returns the files to damage.
     pub prepare: fn(&Path) -> Result<Vec<Seed>>,
     /// Reads the file at this path, or the recording or run that it is a part of.
     pub read: fn(&Path) -> Result<()>,

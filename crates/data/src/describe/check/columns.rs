@@ -1,4 +1,4 @@
-//! What a recording in memory holds, counted.
+//! Counts of the contents of a recording in memory.
 
 use std::fmt;
 
@@ -9,26 +9,26 @@ use super::outliers::{Sample, Unusual};
 use super::spread::{Returns, Spread};
 use super::table::write_table;
 
-/// What a recording holds.
+/// The contents of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ColumnsInspection {
     /// Name of the file, without its folder.
     pub file: String,
-    /// How it is laid out.
+    /// Its format.
     #[serde(serialize_with = "lower_case")]
     pub format: &'static str,
     /// Steps, each counted once.
     pub transitions: u64,
     /// Numbers of an observation.
     pub observation_width: usize,
-    /// Numbers of an action; how many there are to choose from, where they are a list: as the
-    /// recording describes it, else one more than the largest.
+    /// Numbers of a continuous action; or the number of discrete actions: the recording's own, else
+    /// one more than the largest.
     pub action_width: usize,
     /// Finished episodes.
     pub episodes: u64,
-    /// Of them, those that the task ended.
+    /// Finished episodes that the task ended.
     pub terminated: u64,
-    /// Of them, those that a step limit ended.
+    /// Finished episodes that a step limit ended.
     pub truncated: u64,
     /// Episodes that the end of the recording cuts.
     pub fragments: u64,
@@ -48,11 +48,11 @@ pub struct ColumnsInspection {
     pub action_bounds: String,
     /// The rewards.
     pub rewards: Range,
-    /// What [`crate::LintReport`] says of it, a sentence each.
+    /// Sentences of [`crate::LintReport`] about it.
     pub odd: Vec<String>,
 }
 
-/// How one number of every step is spread; all 0 where there is no step.
+/// Spread of one number over all steps; all 0 without steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Range {
     /// Its mean.
@@ -65,11 +65,11 @@ pub struct Range {
     pub max: f32,
 }
 
-/// A [`Range`] to be: sums over one number of the steps so far.
+/// Sums over one number of the steps so far, from which a [`Range`] is made.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     steps: u64,
-    /// The first: sums are of differences from it, so that a large mean costs no digits.
+    /// The first value: sums are of differences from it, so that a large mean costs no digits.
     first: f32,
     sum: f64,
     squares: f64,
@@ -113,13 +113,13 @@ impl Sums {
         self.min == self.max
     }
 
-    /// Whether the numbers differ by so little that agents take them for the same.
+    /// Whether the numbers differ by so little that agents treat them as equal.
     pub(super) fn is_negligible(&self) -> bool {
         let Range { mean, std, .. } = self.range();
         !self.is_constant() && !has_spread(mean, std)
     }
 
-    /// What is unusual about the numbers.
+    /// Unusual properties of the numbers.
     pub(super) fn unusual(&self) -> Option<Unusual> {
         self.sample.unusual(&self.range())
     }
@@ -132,7 +132,7 @@ impl fmt::Display for Range {
     }
 }
 
-/// As it is in the program's JSON.
+/// The same in the program's JSON.
 fn lower_case<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&name.to_lowercase())
 }

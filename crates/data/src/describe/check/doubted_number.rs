@@ -45,7 +45,7 @@ struct Counter {
     first: f32,
     step: Option<f32>,
     is_other: bool,
-    /// Where it begins anew inside of an episode.
+    /// Rows at which it restarts inside an episode.
     restarts: Tally,
 }
 
@@ -88,7 +88,7 @@ impl DoubtedNumber {
         (self.values.len() <= MOST_VALUES).then_some(self.values.len())
     }
 
-    /// The least and the greatest.
+    /// The smallest and the greatest.
     pub fn range(&self) -> [f32; 2] {
         [self.low, self.high]
     }
@@ -115,7 +115,7 @@ impl DoubtedNumber {
         ))
     }
 
-    /// Where a number that counts rows begins anew without a flag; `None` where it does not.
+    /// The rows at which a number that counts rows restarts without a flag; `None` if it does not.
     pub fn restarted(&self) -> Option<String> {
         let Counter { is_other, restarts, step, .. } = &self.counter;
         let counts = !is_other && step.is_some() && 5 * restarts.count < self.rows as u64;
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(of(&steps).restarted().unwrap(), "2 rows, the first in row 10");
         let shares: Vec<f32> = steps.iter().map(|step| step / 10.0).collect();
         assert_eq!(of(&shares).restarted().unwrap(), "2 rows, the first in row 10");
-        // One that goes on, two values in turn, and a number that does not count.
+        // A number that continues, two alternating values, and a number that does not count.
         assert_eq!(of(&(0..30).map(|row| row as f32).collect::<Vec<_>>()).restarted(), None);
         assert_eq!(of(&[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]).restarted(), None);
         assert_eq!(of(&[0.0, 1.0, 3.0, 0.0, 1.0, 3.0]).restarted(), None);

@@ -1,4 +1,4 @@
-//! Doubts: where the numbers of a recording may mean something else than their type and shape say.
+//! Doubts: signs that the numbers of a recording mean something else than their type and shape say.
 
 use overtone_core::{ActionSpace, Episode, Task};
 
@@ -12,19 +12,19 @@ use crate::findings::{Finding, Findings, Tally};
 use crate::read::hdf5_arrays::place;
 use crate::stored::Stored;
 
-/// Steps below which values say little: a few may all be whole, or all small.
+/// Minimum number of steps: a few values may all be whole, or all small.
 const FEW: usize = 10;
 
 /// The largest byte of pictures that is too small for them.
 const DARKEST: u8 = 63;
 
-/// Bytes of an observation from which on they may be a picture's.
+/// Minimum bytes of an observation that may be a picture.
 const FEWEST_PIXELS: usize = 400;
 
-/// Of a list this long, how often each action must occur on average.
+/// Minimum length of a long list, and the average number of occurrences that its actions need.
 const LONG_LIST: (usize, usize) = (64, 10);
 
-/// What was seen of a recording that may mean something else.
+/// Statistics of a recording whose numbers may mean something else.
 #[derive(Default)]
 pub(super) struct Doubts {
     stored: Stored,
@@ -33,18 +33,18 @@ pub(super) struct Doubts {
     acted: Vec<DoubtedNumber>,
     /// Whether every action so far is zeros and a one.
     one_hot: bool,
-    /// How often each action of a list occurs.
+    /// Occurrences of each discrete action.
     chosen: Vec<usize>,
-    /// The task's starting number, where a list may count from it.
+    /// The task's starting number, if the actions may count from it.
     other_start: Option<i64>,
     /// Rows whose reward is not 0.
     paid: usize,
-    /// Steps whose reward is above that of the step before, below it, and all.
+    /// Steps whose reward is above the previous step's, below it, and all.
     rewards: [usize; 3],
     flags: Flags,
 }
 
-/// How flags in rows cut a recording.
+/// The episodes of a recording, as flags in rows cut it.
 #[derive(Default)]
 struct Flags {
     /// Episodes that a flag ends.
@@ -59,7 +59,7 @@ struct Flags {
 }
 
 impl Doubts {
-    /// Looks at steps.
+    /// Adds steps.
     pub fn part(
         &mut self,
         part: &Steps<'_>,
@@ -111,7 +111,7 @@ impl Doubts {
         }
     }
 
-    /// Adds the doubts there are.
+    /// Adds the doubts.
     pub fn tell(&self, task: Option<&Task>, findings: &mut Findings<'_>) {
         self.flags.tell(self.rows, findings);
         self.tell_actions(task, findings);
@@ -157,7 +157,7 @@ impl Doubts {
                 findings.tell_of("list-for-numbers", "actions", expected, found);
             }
             (_, Some(found)) => {
-                // Somebody who says the bounds of numbers says that they are numbers.
+                // A user who sets the bounds of numbers declares that they are numbers.
                 let described = self.stored.actions_described || wanted.is_some();
                 let is_index = self.acted.iter().all(|number| number.range()[0] >= 0.0);
                 if self.rows < FEW {
@@ -178,7 +178,7 @@ impl Doubts {
         }
     }
 
-    /// Whole numbers that actions are made of, in words; `None` where they are not.
+    /// The whole numbers in actions, in words; `None` if they are not whole.
     fn whole_actions(&self) -> Option<String> {
         if !self.acted.iter().all(DoubtedNumber::is_whole) {
             return None;
@@ -192,7 +192,7 @@ impl Doubts {
                 // So many are a quantity.
                 None => return None,
             },
-            _ if self.one_hot => format!("{} numbers, of which one is 1", self.acted.len()),
+            _ if self.one_hot => format!("{} numbers, exactly one of them 1", self.acted.len()),
             several => format!("{} whole numbers from {low} to {high}", several.len()),
         })
     }
@@ -272,7 +272,7 @@ impl Doubts {
             if let Some(found) = number.wrapped() {
                 findings.tell("wrapped-angle", OBSERVED, format!("number {place}: {found}"));
             } else if let Some(found) = number.restarted() {
-                let found = format!("number {place}, which counts up, begins anew in {found}");
+                let found = format!("number {place}, which counts up, restarts in {found}");
                 findings.tell("unflagged-restart", OBSERVED, found);
             }
         }
@@ -317,7 +317,7 @@ impl Flags {
     }
 }
 
-/// Adds rows of episodes to what is known of each of their numbers.
+/// Adds rows of episodes to the statistics of each of their numbers.
 fn numbers(known: &mut Vec<DoubtedNumber>, rows: Rows<'_>, episodes: &[Episode], prefix: &str) {
     if known.is_empty() {
         known.resize(rows.width, DoubtedNumber::default());
@@ -335,8 +335,8 @@ fn numbers(known: &mut Vec<DoubtedNumber>, rows: Rows<'_>, episodes: &[Episode],
 }
 
 impl Columns {
-    /// Where this recording may mean something else than its types and shapes say: a part of what
-    /// [`check`](crate::check()) finds.
+    /// Doubts whether this recording means something else than its types and shapes say: a part of
+    /// the findings of [`check`](crate::check()).
     pub fn doubts(&self, expected: &Expected<'_>) -> Vec<Finding> {
         let mut findings = Findings::default();
         findings.expected = *expected;

@@ -1,4 +1,4 @@
-//! A look at a D4RL or Minari file, or at a recording in memory.
+//! Inspection of a D4RL file, a Minari file, or a recording in memory.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use crate::read::minari_spaces::MinariSpaces;
 use crate::read::source::{Source, column, same};
 use crate::spaces::Space;
 
-/// Looks at a D4RL file.
+/// Inspects a D4RL file.
 ///
 /// # Errors
 /// Why it cannot be trained on.
@@ -41,7 +41,7 @@ pub(crate) fn check_d4rl(
     }
     for name in file.parts("infos").unwrap_or_default() {
         let name = format!("infos/{name}");
-        // What is neither a column nor a matrix is left alone: nothing needs it.
+        // An array that is neither a column nor a matrix is skipped: no reader uses it.
         if let Ok(matrix) = file.matrix(&name) {
             look.finite(&name, "", &matrix.values, matrix.width);
         } else if let Ok(column) = column(file, &name) {
@@ -51,7 +51,7 @@ pub(crate) fn check_d4rl(
     end(file, Hdf5Layout::D4rl, look, findings, refused)
 }
 
-/// Looks at a Minari file, one episode after the other.
+/// Inspects a Minari file, one episode after the other.
 ///
 /// # Errors
 /// Why it cannot be trained on.
@@ -84,8 +84,8 @@ pub(crate) fn check_minari(
     end(file, Hdf5Layout::Minari, look, findings, refused)
 }
 
-/// Looks at a recording in memory, of a format that has no look of its own; its actions are of the
-/// space `actions`, where that is known.
+/// Inspects a recording in memory, of a format without its own inspection; its actions are of the
+/// space `actions`, if known.
 ///
 /// # Errors
 /// Why it cannot be trained on.
@@ -112,7 +112,7 @@ fn shows_pictures(arrays: &Arrays) -> bool {
     matches!(arrays.observations, Some(ObservationColumn::Frames { .. }))
 }
 
-/// Looks at some arrays; gives why they cannot be trained on.
+/// Inspects some arrays; returns the reason if they cannot be trained on.
 fn look_at_part(
     file: &Hdf5File,
     arrays: &mut Arrays,
@@ -123,7 +123,7 @@ fn look_at_part(
     arrays.errors.iter().for_each(|error| findings.refused(error));
     look.strange.look(arrays);
     look.broken |= arrays.terminals.is_none() || arrays.timeouts.is_none();
-    // Of Minari's observations the last is where the last action led.
+    // Minari's last observation is the one after the last action.
     let more = usize::from(arrays.layout == Hdf5Layout::Minari);
     let prefix = &arrays.prefix;
     if let Some(ObservationColumn::Vectors { width, values }) = &arrays.observations {
@@ -147,7 +147,7 @@ fn look_at_part(
     arrays.check(file, form)
 }
 
-/// Tells what was seen, and compares it with the description's counts.
+/// Reports the findings, and compares the counts with the description's.
 fn end(
     file: &Hdf5File,
     layout: Hdf5Layout,
@@ -179,8 +179,7 @@ fn end(
     refused.map(|()| Inspection::Columns(Box::new(inspection)))
 }
 
-/// Tells of forms that are read, and are not D4RL's: types and shapes of the arrays that
-/// `prefix` leads to.
+/// Reports types and shapes that are read but differ from D4RL's, for the arrays below `prefix`.
 fn forms(
     file: &Hdf5File,
     prefix: &str,

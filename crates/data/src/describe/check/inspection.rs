@@ -8,7 +8,7 @@ use super::columns::ColumnsInspection;
 use super::log::LogInspection;
 use super::spread::Returns;
 
-/// What a recording holds, counted.
+/// Counts of the contents of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Inspection {

@@ -1,4 +1,4 @@
-//! What a log holds, counted.
+//! Counts of the contents of a log.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::spread::{Returns, Spread};
 use super::table::write_table;
 use crate::read::replay_log::{Ending, ReplayLog};
 
-/// What a log holds.
+/// The contents of a log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LogInspection {
     /// The game, as its folder is named.
@@ -24,7 +24,7 @@ pub struct LogInspection {
     pub transitions: u64,
     /// Episodes whose beginning and end are in the log.
     pub episodes: u64,
-    /// Of them, those that the step limit ended, not the game.
+    /// Finished episodes that the step limit ended, not the game.
     pub step_limit_episodes: u64,
     /// Episodes that begin in the log and do not end in it.
     pub cut_episodes: u64,
@@ -38,7 +38,7 @@ pub struct LogInspection {
     pub padding_slots: u64,
     /// Slots their file's pass has not reached: left from the pass before, or never written.
     pub stale_slots: u64,
-    /// Of the stale slots, those that hold a step no other file holds.
+    /// Stale slots that hold a step no other file holds.
     pub recovered_slots: u64,
     /// Returns of the finished episodes.
     pub returns: Returns,
@@ -52,12 +52,12 @@ pub struct LogInspection {
     pub other_rewards: u64,
     /// How much of the frames was read: `all`, or `headers` in logs too large to read.
     pub frames_read: &'static str,
-    /// What [`crate::LintReport`] says of it, a sentence each.
+    /// Sentences of [`crate::LintReport`] about it.
     pub odd: Vec<String>,
 }
 
 impl LogInspection {
-    /// Counts what is in `log`, of whose frames all were read or none.
+    /// Counts the contents of `log`; either all of its frames were read or none.
     pub(crate) fn of(log: &ReplayLog, frames_read: bool) -> Self {
         let counts = &log.counts;
         let ended = |ending| log.episodes.iter().filter(move |episode| episode.ending == ending);

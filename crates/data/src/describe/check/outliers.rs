@@ -7,8 +7,8 @@ use crate::findings::Findings;
 const MOST: usize = 8192;
 /// Fewer steps say nothing about what is usual.
 const LEAST_STEPS: u64 = 100;
-/// How many times the range of the usual values a deviation may be. Of a normal distribution it is
-/// a fifth of it.
+/// Maximum deviation, as a multiple of the range of the usual values. For a normal distribution it
+/// is a fifth of that range.
 const LARGEST_RATIO: f64 = 5.0;
 /// Share of the steps, at either end, that may be unusual.
 const TAIL: f64 = 0.005;
@@ -21,14 +21,14 @@ pub(super) struct Sample {
     seen: u64,
 }
 
-/// What is unusual about a number.
+/// Unusual properties of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Unusual {
     /// Values so far out that the others are nearly equal once divided by the deviation.
     Outlier {
         /// The farthest.
         farthest: f32,
-        /// Between which two 99 % lie.
+        /// The two bounds of the middle 99 %.
         usual: [f32; 2],
     },
     /// One value in all but a few steps.
@@ -51,13 +51,13 @@ pub(super) fn sums(values: &[f32], width: usize) -> Vec<Sums> {
     sums
 }
 
-/// Tells of numbers whose deviation does not say how they are spread, by array: observations,
-/// real-valued actions, rewards.
+/// Reports numbers whose deviation does not describe their spread, by array: observations,
+/// continuous actions, rewards.
 pub(super) fn tell(arrays: [&[Sums]; 3], findings: &mut Findings<'_>) {
     for (array, all) in ["observations", "actions", "rewards"].into_iter().zip(arrays) {
         for (place, sums) in all.iter().enumerate() {
             let at = if array == "rewards" { "".into() } else { format!("at place {place} ") };
-            // Of what an agent sees, and a reward that is paid once is the usual thing.
+            // Only observations: a reward that is paid once is usual.
             let is_seen = array == "observations";
             if is_seen && sums.is_negligible() {
                 let Range { mean, std, .. } = sums.range();
@@ -105,7 +105,7 @@ impl Sample {
         self.seen += 1;
     }
 
-    /// What is unusual, given the `range` of all values.
+    /// The unusual properties, given the `range` of all values.
     pub fn unusual(&self, range: &Range) -> Option<Unusual> {
         if self.seen < LEAST_STEPS || range.std.is_nan() || range.std <= 0.0 {
             return None;
@@ -122,7 +122,7 @@ impl Sample {
             let is_outlier = range.std > LARGEST_RATIO * (f64::from(high) - f64::from(low));
             return is_outlier.then_some(Unusual::Outlier { farthest, usual: [low, high] });
         }
-        // Of n steps k are a distance d away: n std² ≈ k d².
+        // If k of n steps are a distance d away: n std² ≈ k d².
         let steps = self.seen as f64 * (range.std / distance(farthest)).powi(2);
         let few = (self.seen as f64 / 1000.0).max(1.5);
         let steps_told = (steps.round() as u64).max(1);

@@ -1,4 +1,4 @@
-//! A look at a run of DQN-replay files.
+//! Inspection of a run of DQN-replay files.
 
 use std::path::{Path, PathBuf};
 use std::{fs, mem};
@@ -15,8 +15,8 @@ use crate::read::replay_log::{
 };
 use crate::read::run_folder::{Column, RunFolder};
 
-/// Looks at the run below `path`: at the small columns of each file while the walk over them
-/// finds the episodes, and then at the frames, which cannot be judged before.
+/// Inspects the run below `path`: first the small columns of each file, while the walk over them
+/// finds the episodes. The frames follow, because they cannot be judged before.
 ///
 /// # Errors
 /// Why it cannot be trained on.
@@ -37,7 +37,7 @@ pub(crate) fn check(path: &Path, findings: &mut Findings<'_>) -> Result<Inspecti
     let all_read = refused.is_ok();
     let read_frames = expected.frames.of(&log);
     let padding = log.padding_slots();
-    // Each file by itself, in any order, and told in theirs.
+    // Each file by itself, in any order; reported in file order.
     let look_on = |(file, look): (usize, &mut FileLook)| {
         if read_frames {
             look.frames(&log, file, &padding[file]);
@@ -50,7 +50,7 @@ pub(crate) fn check(path: &Path, findings: &mut Findings<'_>) -> Result<Inspecti
         refused = refused.and(look.refused);
     }
     findings.of(&log.folder.folder);
-    // What the walk over the files found odd.
+    // Oddities that the walk over the files found.
     log.odd.iter().for_each(|odd| findings.tell(odd.code, "", odd.sentence.as_str()));
     episodes(&log, expected.horizon.unwrap_or(STEP_LIMIT), findings);
     let counts =
@@ -116,7 +116,7 @@ struct FileLook {
 }
 
 impl FileLook {
-    /// Looks at the small columns of file `number`.
+    /// Inspects the small columns of file `number`.
     fn new(
         folder: &RunFolder,
         number: u32,
@@ -184,7 +184,7 @@ impl FileLook {
         }
     }
 
-    /// Looks at the frames; slots `padding` pad an episode's start.
+    /// Inspects the frames; slots `padding` pad an episode's start.
     fn frames(&mut self, log: &ReplayLog, file: usize, padding: &[usize]) {
         let fresh = log.fresh_slots(file);
         let (mut steps, mut differ) = (0, false);

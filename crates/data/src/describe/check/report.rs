@@ -11,13 +11,13 @@ use crate::findings::{Finding, Findings, Severity};
 /// All that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LintReport {
-    /// What was looked at.
+    /// The inspected path.
     pub path: PathBuf,
     /// Name of its format.
     pub format: &'static str,
-    /// Name of the description that it was compared with, where there was one.
+    /// Name of the description that it was compared with, if any.
     pub expected: Option<String>,
-    /// What was found, the worst first, else in the order in which it was looked for.
+    /// The findings, the worst first, then in the order of inspection.
     pub findings: Vec<Finding>,
     /// How many findings of a code are not in the list, because it has many of them already.
     pub left_out: BTreeMap<&'static str, usize>,
@@ -40,7 +40,7 @@ impl LintReport {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 
-    /// What a program ends with: 0 for nothing or notes alone, 1 for warnings, 2 for errors.
+    /// The exit status of a program: 0 for nothing or notes alone, 1 for warnings, 2 for errors.
     pub fn exit_code(&self) -> u8 {
         match self.worst() {
             None | Some(Severity::Note) => 0,

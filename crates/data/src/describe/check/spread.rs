@@ -29,7 +29,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of `values`, in any order.
+    /// The spread of `values`, in any order.
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let (Some(&min), Some(&max)) = (values.first(), values.last()) else {

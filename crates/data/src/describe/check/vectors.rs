@@ -1,4 +1,4 @@
-//! What a recording holds, looked at part by part and told at the end.
+//! The contents of a recording, inspected part by part and reported at the end.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -34,13 +34,13 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// The numbers of `episode`, where there are so many.
+    /// The numbers of `episode`, if there are so many.
     pub fn of(self, episode: &Episode) -> Option<&'a [f32]> {
         self.values.get(episode.start * self.width..episode.end() * self.width)
     }
 }
 
-/// What was observed in the steps of a part.
+/// The observations in the steps of a part.
 #[derive(Clone, Copy)]
 pub(super) enum Observations<'a> {
     Vectors(Rows<'a>),
@@ -89,7 +89,7 @@ pub(super) struct Steps<'a> {
     pub stored: &'a Stored,
 }
 
-/// What was seen of a recording so far.
+/// Statistics of a recording so far.
 #[derive(Default)]
 pub(super) struct Look<'a> {
     expected: Expected<'a>,
@@ -105,7 +105,7 @@ pub(super) struct Look<'a> {
     pub(super) strange: Strange,
     /// By array.
     not_finite: BTreeMap<String, Tally>,
-    /// The least and the greatest value of each number of an action; empty where they are not known.
+    /// The smallest and the largest value of each number of an action; empty if unknown.
     bounds: Vec<[f32; 2]>,
     outside: Tally,
     jumps: Tally,
@@ -116,20 +116,20 @@ pub(super) struct Look<'a> {
     unfinished_steps: u64,
     /// By number of a row; empty before the first part, and of pictures.
     observations: Numbers,
-    /// Pixels of a frame, where pictures were observed.
+    /// Pixels of a frame, if the observations are pictures.
     pub(super) frame: Option<usize>,
     actions: Numbers,
     rewards: Numbers,
     doubts: Doubts,
-    /// Actions of a list: as many as the file describes, at least one more than the largest.
+    /// Discrete actions: as many as the file describes, at least one more than the largest.
     n_actions: Option<usize>,
     n_described: usize,
-    /// Where each episode was seen first, by the hash of its arrays.
+    /// The first place of each episode, by the hash of its arrays.
     episodes: HashMap<[u8; 32], String>,
 }
 
 impl<'a> Look<'a> {
-    /// Nothing yet.
+    /// An empty state.
     pub fn new(expected: Expected<'a>) -> Self {
         let bounds = match expected.task.map(|task| &task.actions) {
             Some(ActionSpace::Continuous { low, high }) => pairs(low, high),
@@ -155,7 +155,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Looks at steps and at the episodes they are of, and whether each is ended by a flag.
+    /// Inspects steps and their episodes, and whether a flag ends each.
     pub fn part(
         &mut self,
         part: &Steps<'_>,
@@ -192,8 +192,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether array `name` is as wide as in the first part; tells where it is not, or not as wide
-    /// as the task says.
+    /// Whether array `name` is as wide as in the first part; reports a difference from it or from
+    /// the task.
     fn fits(
         &self,
         name: &str,
@@ -268,7 +268,7 @@ impl<'a> Look<'a> {
             self.unfinished.add(here);
             self.unfinished_steps += length;
         }
-        // Without timeouts episodes run into one another, which is told already.
+        // Without timeouts episodes run into one another, which is reported already.
         let limit = self.expected.horizon.filter(|_| part.limited);
         if limit.is_some_and(|limit| length > limit) {
             self.too_long.add(|| format!("{}, {length} steps long", here()));
@@ -315,7 +315,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Adds what was seen.
+    /// Adds the results to the findings.
     pub fn tell(&self, layout: Hdf5Layout, findings: &mut Findings<'_>) {
         self.tell_numbers(findings);
         self.tell_episodes(layout, findings);
@@ -355,7 +355,7 @@ impl<'a> Look<'a> {
         );
     }
 
-    /// The bounds of actions in words.
+    /// The bounds of actions, in words.
     fn told_bounds(&self) -> String {
         match &self.bounds[..] {
             [] => "[-1, 1]".into(),
@@ -396,7 +396,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// What the recording at `path` holds.
+    /// The contents of the recording at `path`.
     pub fn inspection(&self, path: &Path, format: &'static str) -> ColumnsInspection {
         let ranges = |numbers: &Numbers| numbers.sums().iter().map(Sums::range).collect();
         let episodes = self.returns.len() as u64;
@@ -435,7 +435,7 @@ fn pairs(low: &[f32], high: &[f32]) -> Vec<[f32; 2]> {
     }
 }
 
-/// Sums over each number of rows: those of episodes that a flag ends, and of the others.
+/// Sums over each number of rows: one for episodes that a flag ends, one for the others.
 #[derive(Default)]
 struct Numbers {
     finished: Vec<Sums>,
@@ -448,7 +448,7 @@ impl Numbers {
         for sums in [&mut self.finished, &mut self.others] {
             sums.resize(rows.width, Sums::default());
         }
-        // Without flags there are no episodes, which is told already.
+        // Without flags episodes do not end, which is reported already.
         let all = [Episode {
             start: 0,
             length: rows.values.len() / rows.width.max(1),
@@ -471,7 +471,7 @@ impl Numbers {
         (!self.finished.is_empty()).then_some(self.finished.len())
     }
 
-    /// Of finished episodes, as returns are; where none is finished, of all rows.
+    /// The sums over finished episodes, like the returns; if none is finished, over all rows.
     fn sums(&self) -> &[Sums] {
         match self.finished.iter().any(Sums::has_any) {
             true => &self.finished,

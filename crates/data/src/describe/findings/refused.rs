@@ -1,4 +1,4 @@
-//! What a reader refuses, as a finding.
+//! Findings for the errors of a reader.
 
 use std::path::Path;
 

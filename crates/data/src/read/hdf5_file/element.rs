@@ -1,4 +1,4 @@
-//! What the elements of an HDF5 array are.
+//! The elements of an HDF5 array.
 
 use hdf5_pure::{Datatype, DatatypeByteOrder, FloatingPointLayout};
 
@@ -15,7 +15,7 @@ const HALF: FloatingPointLayout = FloatingPointLayout {
     exponent_bias: 15,
 };
 
-/// What elements of a type are, where they are read, and the type's name as NumPy has it.
+/// The elements of a type, if it is read, and the type's name as NumPy has it.
 pub(super) fn described(datatype: &Datatype) -> (Option<Kind>, String) {
     let bits = u64::from(datatype.type_size()) * 8;
     match datatype {

@@ -1,5 +1,5 @@
 //! Objects of a global heap: the bytes of a row of an array of streams (HDF5 File Format
-//! Specification, III.E and IV.B). `hdf5-pure` reads only those of strings.
+//! Specification, III.E and IV.B). `hdf5-pure` reads only the objects of strings.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

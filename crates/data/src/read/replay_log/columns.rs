@@ -20,7 +20,7 @@ pub struct SmallColumns {
 }
 
 impl SmallColumns {
-    /// Reads those of file `number`.
+    /// Reads the small files of number `number`.
     pub(super) fn read(folder: &RunFolder, number: u32) -> Result<Self, DataError> {
         let actions = read_actions(folder, number)?;
         let rewards = read_rewards(folder, number, Some(actions.len()))?;
@@ -29,11 +29,11 @@ impl SmallColumns {
     }
 }
 
-/// What the small files of one number hold.
+/// The contents of the small files of one number.
 pub(super) struct Loaded {
     pub(super) columns: SmallColumns,
     pub(super) add_count: u64,
-    /// `None` where there is no such file, which is not needed.
+    /// `None` if this file, which is optional, does not exist.
     pub(super) invalid_range: Option<Vec<i64>>,
 }
 

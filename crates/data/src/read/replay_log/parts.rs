@@ -1,4 +1,4 @@
-//! What a log of the DQN Replay Dataset's form consists of.
+//! The parts of a log in the DQN Replay Dataset's form.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,7 +66,7 @@ pub struct SlotRange {
     pub length: usize,
 }
 
-/// What a log's small columns say, counted over agent steps only.
+/// The facts in a log's small columns, counted over agent steps only.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Slots of all files.
@@ -77,7 +77,7 @@ pub struct Counts {
     pub padding: u64,
     /// Slots at or after the cursor of their file: left from the pass before, or never written.
     pub stale: u64,
-    /// Of the stale slots, those that supply the step between two files.
+    /// Stale slots that supply the step between two files.
     pub recovered: u64,
     /// Stretches of steps whose beginning is not in the log.
     pub headless: u64,
@@ -97,7 +97,7 @@ pub struct Counts {
 /// Something in a log that is not as Dopamine writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Odd {
-    /// What it is: the code of the finding.
+    /// The kind: the code of the finding.
     pub code: &'static str,
     /// Number of the file where it was noticed.
     pub file: u32,

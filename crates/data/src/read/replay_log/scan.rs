@@ -8,7 +8,7 @@ use super::parts::{Counts, Ending, LogFile, LoggedEpisode, MAX_REWARDS, Odd, PAD
 /// Oddities kept.
 const MAX_ODD: usize = 32;
 
-/// Where in an episode the scan stands.
+/// The scan's position in an episode.
 #[derive(Default)]
 enum Place {
     /// The beginning of what comes is not in the log; so many steps seen.

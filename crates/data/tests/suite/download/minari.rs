@@ -70,10 +70,10 @@ fn what_a_hub_may_not_say() {
     let other = |text: &'static str| move |list: &mut Value| list[1]["lfs"]["oid"] = json!(text);
     let hash = |list: &mut Value| list[1]["lfs"]["oid"] = json!("ab".repeat(32));
     refused(hash, "its SHA-256 is ");
-    refused(other("1234"), "the SHA-256 of hopper/tiny-v0/data/main_data.hdf5 is none");
+    refused(other("1234"), "the SHA-256 of hopper/tiny-v0/data/main_data.hdf5 is not valid");
     refused(|list| list[1]["lfs"]["size"] = json!(9), "has 300000 bytes, expected 9");
-    refused(|list| list[1]["size"] = json!(-9), "is no list of files");
-    refused(|list| *list = json!({"error": "no"}), "is no list of files");
+    refused(|list| list[1]["size"] = json!(-9), "is not a list of files");
+    refused(|list| *list = json!({"error": "no"}), "is not a list of files");
     refused(|list| *list = json!([]), "Arrow or Parquet");
     let above = |list: &mut Value| list[2]["path"] = json!("hopper/tiny-v0/data/../../x.json");
     refused(above, "leads out of the folder");

@@ -46,7 +46,7 @@ fn a_server_that_lies_about_sizes() {
         })
     };
     let server = lie(400_000);
-    check_error(&server, remote_file(&server, "a.bin"), "given up after 3 requests");
+    check_error(&server, remote_file(&server, "a.bin"), "after 3 requests without new bytes");
     assert_eq!(server.starts("GET"), [0; 3]); // What came cannot be gone on with.
     let server = lie(200_000);
     let known = RemoteFile { bytes: Some(300_000), ..remote_file(&server, "a.bin") };
@@ -74,7 +74,7 @@ fn bytes_beyond_the_announced_size_are_refused() {
     };
     let server = chunked(&[]);
     let known = RemoteFile { bytes: Some(299_999), ..remote_file(&server, "a.bin") };
-    check_error(&server, known, "goes on after the 299999 bytes that were announced");
+    check_error(&server, known, "is longer than the 299999 bytes that were announced");
     // A length beside chunks is to be ignored (RFC 9112, section 6.3).
     check_whole(&chunked(&["Content-Length: 7"]), &tempfile::tempdir().unwrap());
     // A part that is longer than it says.
@@ -87,7 +87,7 @@ fn bytes_beyond_the_announced_size_are_refused() {
         }
         _ => answer_part(request, stream, &content(), TAG, 100_000),
     });
-    let expected = "goes on after the 150000 bytes that were announced";
+    let expected = "is longer than the 150000 bytes that were announced";
     check_error(&server, remote_file(&server, "a.bin"), expected);
 }
 
