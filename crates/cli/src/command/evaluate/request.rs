@@ -142,7 +142,7 @@ pub fn play_of(
         released_target: None,
         protocol: MATCHED.to_owned(),
         temperature,
-        actions: agent.matched().action_choice,
+        actions: ActionChoice::Mode,
         return_quantile,
         top_percent,
         seed: 0,
