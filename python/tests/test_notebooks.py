@@ -23,7 +23,7 @@ from overtone import _estimator, _run
 from .common import ROOT, Desk
 
 DOCS = ROOT / "docs"
-PAGES = ["python-quick-start.md", *(f"how-to/{path.name}" for path in sorted((DOCS / "how-to").glob("*.md")))]
+PAGES = ["../README.md", "python-quick-start.md", *(f"how-to/{path.name}" for path in sorted((DOCS / "how-to").glob("*.md")))]
 
 
 @unittest.skipUnless(DOCS.is_dir() and os.name == "posix", "docs and symbolic links are needed")
