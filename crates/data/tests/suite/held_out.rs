@@ -25,9 +25,9 @@ fn a_side_without_an_episode_is_refused() {
         (4, 0.1, "holds out none of 4"),
         (1, 0.5, "leaves none of 1"),
         (4, 0.9, "leaves none of 4"),
-        (4, 1.0, "must lie in [0, 1)"),
-        (4, -0.1, "must lie in [0, 1)"),
-        (4, f64::NAN, "must lie in [0, 1)"),
+        (4, 1.0, "a number in [0, 1)"),
+        (4, -0.1, "a number in [0, 1)"),
+        (4, f64::NAN, "a number in [0, 1)"),
     ] {
         let error = Split::draw(n, share, 5).unwrap_err().to_string();
         assert!(error.contains(said) && error.contains("train.held_out"), "{error}");

@@ -138,7 +138,7 @@ fn arrays_that_are_missing() {
     for name in ["actions", "rewards", "terminals"] {
         check_spoiled(without(name), &format!("has no `{name}`: it has "));
     }
-    check_spoiled(without("timeouts"), "from version 2 on");
+    check_spoiled(without("timeouts"), "version 2 or later");
     check_spoiled(without("observations"), "it needs D4RL's arrays");
     let grouped = |path: &Path| {
         let file = Hdf5File::edit(path);
