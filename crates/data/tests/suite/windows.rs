@@ -220,7 +220,10 @@ fn a_store_that_changes_is_found() {
     *flipped.last_mut().unwrap() ^= 1;
     write(&flipped);
     let error = data.check_unchanged().unwrap_err().to_string();
-    assert!(error.contains("frames.safetensors") && error.contains("another program changed"), "{error}");
+    assert!(
+        error.contains("frames.safetensors") && error.contains("another program changed"),
+        "{error}"
+    );
     let reopened = Dataset::open_store(data.path()).unwrap();
     reopened.check_unchanged().unwrap(); // Since it was opened, that is.
     let error = reopened.check_untouched().unwrap_err().to_string();

@@ -60,7 +60,8 @@ fn a_checksum_of_the_server() {
     let sum = crc32c(&content());
     check_whole(&server(sum), &tempfile::tempdir().unwrap());
     let wrong = server(sum ^ 1);
-    let expected = format!("a.bin: its CRC-32C is {sum:08x}, expected {:08x}; the fetched", sum ^ 1);
+    let expected =
+        format!("a.bin: its CRC-32C is {sum:08x}, expected {:08x}; the fetched", sum ^ 1);
     check_error(&wrong, remote_file(&wrong, "a.bin"), &expected);
     // An earlier run that had fetched all may have been stopped before it was checked.
     let left = |bytes: &[u8]| {
@@ -154,7 +155,11 @@ fn a_server_that_is_busy_for_a_while() {
     check_whole(&server, &tempfile::tempdir().unwrap());
     assert_eq!((server.starts("HEAD").len(), server.starts("GET").len()), (3, 3));
     let server = WebServer::start(|_, stream| answer_empty(stream, "503 Service Unavailable"));
-    check_error(&server, remote_file(&server, "a.bin"), "without new bytes (the server answers 503)");
+    check_error(
+        &server,
+        remote_file(&server, "a.bin"),
+        "without new bytes (the server answers 503)",
+    );
 }
 
 #[test]
