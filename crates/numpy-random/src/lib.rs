@@ -3,9 +3,8 @@
 //!
 //! | file | draws | after | equal to NumPy's |
 //! | --- | --- | --- | --- |
-//! | `pcg64.rs` | 64 random bits, uniform numbers, signs | O'Neill 2014, 2015; Lemire 2019 | to the bit |
+//! | `pcg64.rs` | 64 random bits, uniform numbers | O'Neill 2014, 2015 | to the bit |
 //! | `ziggurat.rs` | normal numbers | Marsaglia and Tsang 2000, 256 layers | to the bit |
-//! | `ziggurat.rs` | exponential numbers | the same | within 1e-14 of their size |
 //!
 //! Normal numbers need `exp` and `ln` that round like the GNU C library. With other libraries, some
 //! differ in the last bit. Code that does not have to equal NumPy draws from `overtone_core::seed`.

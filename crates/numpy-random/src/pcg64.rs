@@ -9,8 +9,6 @@ const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 pub struct Pcg64 {
     state: u128,
     increment: u128,
-    /// The upper half of a draw whose lower half was used. Draws of 64 bits skip it.
-    half: Option<u32>,
 }
 
 impl Pcg64 {
@@ -25,7 +23,7 @@ impl Pcg64 {
         let wide = |i: usize| (u128::from(words[i]) << 64) | u128::from(words[i + 1]);
         let increment = (wide(2) << 1) | 1;
         let state = increment.wrapping_add(wide(0));
-        let mut generator = Self { state, increment, half: None };
+        let mut generator = Self { state, increment };
         generator.advance();
         generator
     }
@@ -41,15 +39,6 @@ impl Pcg64 {
         folded.rotate_right((self.state >> 122) as u32)
     }
 
-    /// 32 random bits: the lower half of a draw, then its upper half.
-    fn half(&mut self) -> u32 {
-        self.half.take().unwrap_or_else(|| {
-            let bits = self.bits();
-            self.half = Some((bits >> 32) as u32);
-            bits as u32
-        })
-    }
-
     /// Uniform on [0, 1), a multiple of 2⁻⁵³.
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
@@ -58,12 +47,6 @@ impl Pcg64 {
     /// Uniform between `low` and `high`: NumPy's `uniform(low, high)`.
     pub fn uniform_between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
-    }
-
-    /// `n` signs, each with probability 1/2: NumPy's `choice([1, -1], n)`. Each takes 32 bits; for
-    /// a range of two, Lemire's method uses the top bit.
-    pub fn signs(&mut self, n: usize) -> Vec<f64> {
-        (0..n).map(|_| if self.half() >> 31 == 0 { 1.0 } else { -1.0 }).collect()
     }
 }
 
@@ -111,20 +94,6 @@ mod tests {
         let mut generator = Pcg64::new(42);
         let draws: [f64; 3] = std::array::from_fn(|_| generator.uniform());
         assert_eq!(draws, [0.7739560485559633, 0.4388784397520523, 0.8585979199113825]);
-        let signs = [-1, -1, -1, -1, -1, -1, -1, 1, 1, 1, 1, -1].map(f64::from);
-        assert_eq!(Pcg64::new(7).signs(12), signs);
-        assert_eq!(Pcg64::new(7).signs(11), signs[..11]);
-    }
-
-    /// Expected: NumPy 2.4's `choice([1, -1], 5)`, `uniform()`, `choice([1, -1], 3)`, `uniform()`
-    /// of one `default_rng(7)`.
-    #[test]
-    fn half_a_draw_is_kept() {
-        let mut generator = Pcg64::new(7);
-        assert_eq!(generator.signs(5), [-1.0; 5]);
-        assert_eq!(generator.uniform(), 0.22520718999059186);
-        assert_eq!(generator.signs(3), [-1.0, 1.0, 1.0]);
-        assert_eq!(generator.uniform(), 0.8735534453962619);
     }
 
     /// Expected: NumPy 2.4's `default_rng(42).uniform(-0.1, 0.1, 3)`.

@@ -1,4 +1,4 @@
-//! Normal and exponential numbers by the ziggurat method with 256 layers (Marsaglia and
+//! Normal numbers by the ziggurat method with 256 layers (Marsaglia and
 //! Tsang 2000).
 //!
 //! The area under a decreasing density `f` is cut into 256 layers of equal area `v`: 255 rectangles
@@ -8,9 +8,8 @@
 
 use crate::Pcg64;
 
-/// The start of the tail, for 256 layers: normal and exponential.
+/// The start of the tail, for 256 layers.
 const NORMAL_TAIL: f64 = 3.654_152_885_361_009;
-const EXPONENTIAL_TAIL: f64 = 7.697_117_470_131_05;
 /// Area of a layer under `exp(-x²/2)`: `r f(r) + ∫_r^∞ f`. In 40 digits it ends in …974_654_9;
 /// NumPy's layers result from this value, three last bits below.
 const NORMAL_AREA: f64 = 0.004_928_673_233_974_652;
@@ -63,11 +62,10 @@ impl Layers {
     }
 }
 
-/// The layers of the normal and of the exponential distribution.
+/// The layers of the normal distribution.
 #[derive(Clone, Debug)]
 pub struct Ziggurats {
     normal: Layers,
-    exponential: Layers,
 }
 
 impl Default for Ziggurats {
@@ -77,12 +75,7 @@ impl Default for Ziggurats {
             if i == NORMAL_MISROUNDED { height.next_up() } else { height }
         };
         let inverse_bell = |y: f64| (-2.0 * y.ln()).sqrt();
-        let (r, fall) = (EXPONENTIAL_TAIL, |_: usize, x: f64| (-x).exp());
-        Self {
-            normal: Layers::new(NORMAL_TAIL, NORMAL_AREA, 52, bell, inverse_bell),
-            // r f(r) + ∫_r^∞ f = (r + 1) e^{-r}
-            exponential: Layers::new(r, (r + 1.0) * fall(255, r), 53, fall, |y: f64| -y.ln()),
-        }
+        Self { normal: Layers::new(NORMAL_TAIL, NORMAL_AREA, 52, bell, inverse_bell) }
     }
 }
 
@@ -119,39 +112,13 @@ impl Ziggurats {
             }
         }
     }
-
-    /// Exponential with mean 1. The lowest 3 of 64 bits are dropped, the next 8 are the layer, the
-    /// rest the position.
-    pub fn exponential(&self, generator: &mut Pcg64) -> f64 {
-        loop {
-            let bits = generator.bits();
-            let (layer, place) = ((bits >> 3 & 0xff) as usize, bits >> 11);
-            let x = place as f64 * self.exponential.width[layer];
-            if place < self.exponential.inside[layer] {
-                return x;
-            }
-            if layer == 0 {
-                return EXPONENTIAL_TAIL - (-generator.uniform()).ln_1p();
-            }
-            if self.exponential.height_in(layer, generator) < (-x).exp() {
-                return x;
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(got: &[f64], expected: &[f64]) {
-        for (got, expected) in got.iter().zip(expected) {
-            assert!((got / expected - 1.0).abs() < 1e-14, "{got} against {expected}");
-        }
-    }
-
-    /// Expected: NumPy 2.4's `default_rng(7).standard_normal(4)` and `.standard_exponential(4)`.
+    /// Expected: NumPy 2.4's `default_rng(7).standard_normal(4)`.
     #[test]
     fn it_is_the_stream_of_default_rng() {
         let (layers, mut generator) = (Ziggurats::default(), Pcg64::new(7));
@@ -159,12 +126,6 @@ mod tests {
         assert_eq!(
             normal,
             [0.0012301533574825742, 0.2987455375084699, -0.2741378553622176, -0.8905918387572742],
-        );
-        let mut generator = Pcg64::new(7);
-        let exponential: Vec<f64> = (0..4).map(|_| layers.exponential(&mut generator)).collect();
-        check(
-            &exponential,
-            &[0.7075292557919215, 1.025203348294905, 0.5685486573832514, 0.8951098635951629],
         );
     }
 
@@ -194,8 +155,5 @@ mod tests {
         let normal = stream(&|generator| layers.normal(generator));
         assert!((normal[0] - 86.8770200558233).abs() < 1e-9, "{normal:?}");
         assert!((normal[1] - 4.574671029819804).abs() < 1e-14, "{normal:?}");
-        let exponential = stream(&|generator| layers.exponential(generator));
-        assert!((exponential[0] - 200526.62335143634).abs() < 1e-7, "{exponential:?}");
-        assert!((exponential[1] - 11.36748118377641).abs() < 1e-13, "{exponential:?}");
     }
 }
