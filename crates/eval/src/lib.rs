@@ -12,6 +12,7 @@ pub mod fourier_transform;
 pub mod random;
 pub mod replay;
 pub mod rollout;
+pub mod selection;
 pub mod smoothness;
 pub mod statistics;
 pub mod summary;
