@@ -36,6 +36,14 @@ impl Policy for Scaled {
         Ok(actions)
     }
 
+    fn took(&mut self, turns: &[Turn], actions: &Actions) -> Result<(), PolicyError> {
+        let mut actions = actions.clone();
+        if let Actions::Continuous { values, .. } = &mut actions {
+            self.scale.to_unit(values);
+        }
+        self.policy.took(turns, &actions)
+    }
+
     fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {
         self.policy.choose(choice)
     }
@@ -49,12 +57,16 @@ impl Policy for Scaled {
 mod tests {
     use super::*;
 
-    /// A policy that always takes the same actions.
+    /// A policy that always takes the same actions, and expects them to be taken.
     struct Stubborn(Actions);
 
     impl Policy for Stubborn {
         fn act(&mut self, _: &[Turn], _: Observations<'_>) -> Result<Actions, PolicyError> {
             Ok(self.0.clone())
+        }
+
+        fn took(&mut self, _: &[Turn], actions: &Actions) -> Result<(), PolicyError> {
+            if *actions == self.0 { Ok(()) } else { Err(format!("{actions:?}").into()) }
         }
     }
 
@@ -64,7 +76,9 @@ mod tests {
         let space = ActionSpace::Continuous { low: low.to_vec(), high: high.to_vec() };
         let mut policy = in_units_of(&space, Box::new(Stubborn(actions)));
         let acted = policy.act(&[], Observations::Vectors(&[])).unwrap();
-        assert_eq!(acted, Actions::Continuous { width: 2, values: expected.to_vec() });
+        let expected = Actions::Continuous { width: 2, values: expected.to_vec() };
+        assert_eq!(acted, expected);
+        policy.took(&[], &expected).unwrap();
     }
 
     #[test]

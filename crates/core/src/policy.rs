@@ -107,6 +107,17 @@ pub trait Policy: Send {
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError>;
 
+    /// Replaces the actions of the last [`act`](Self::act) in the histories of these agents, where
+    /// another action was taken: a person, a limit or a random action overrode the policy, or a
+    /// recording is replayed. Actions are in the units of `act`. A policy without previous actions
+    /// in its input ignores them.
+    ///
+    /// # Errors
+    /// When an agent has not acted, or the actions do not fit the policy.
+    fn took(&mut self, _turns: &[Turn], _actions: &Actions) -> Result<(), PolicyError> {
+        Ok(())
+    }
+
     /// Sets the action selection from now on; histories stay.
     ///
     /// # Errors

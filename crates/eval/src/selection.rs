@@ -66,7 +66,7 @@ impl Played {
 }
 
 /// A selection among several policies, episode by episode.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Selection {
     rule: Rule,
     /// Estimated returns of the policies, known before any episode.

@@ -49,8 +49,8 @@ fn unifloral_gives_the_same_curve() {
 }
 
 /// Regret with seven candidates, in points of a range of 31: at most 4.5, 2 and 0.5 after 0, 20 and
-/// 50 episodes from estimates. Without estimates, 35 placed episodes lose at most what 70 even ones
-/// lose.
+/// 50 episodes from estimates. Without estimates, 35 placed episodes lose less than 50 even ones, in
+/// batches too.
 #[test]
 fn placed_episodes_lose_less_than_even_ones() {
     let Golden { returns, estimates, .. } = golden();
@@ -69,7 +69,7 @@ fn placed_episodes_lose_less_than_even_ones() {
     let even = curve(Rule::Even, None, 1);
     for batch in [1, 7] {
         let process = curve(Rule::Process, None, batch);
-        assert!(process[3] <= even[5], "{} > {}", process[3], even[5]);
+        assert!(process[3] < even[4], "{} >= {}", process[3], even[4]);
     }
     curve(Rule::Unifloral, None, 1);
 }

@@ -223,6 +223,60 @@ fn actions_are_the_model_s_for_histories_written_by_hand() {
     }
 }
 
+/// An action that replaced the policy's own is in its history, as in a replayed recording. The
+/// policy's own action in its place changes nothing.
+#[test]
+fn actions_that_were_taken_are_in_the_history() {
+    let (episode, mode) = (Episode::random(1, 8), protocol(ActionChoice::Mode, true));
+    for model in models() {
+        let width = width(&model);
+        let new = || ModelPolicy::new(&model, None, &mode).unwrap();
+        let actions = |values: &[f32]| match model.spaces().1 {
+            ActionSpace::Discrete { .. } => Actions::Discrete(vec![values[0] as usize]),
+            ActionSpace::Continuous { .. } => {
+                Actions::Continuous { width, values: values.to_vec() }
+            }
+        };
+        let recorded: Vec<f32> = (0..episode.length() * width)
+            .map(|i| if width == 1 { (i * 3 % 5) as f32 } else { (i as f32).sin() })
+            .collect();
+        let ids: Vec<i32> = recorded.iter().map(|&id| id as i32).collect();
+        let [mut replaying, mut confirming, mut alone] = [new(), new(), new()];
+        for t in 0..episode.length() {
+            let (turns, observation) = ([episode.turn(0, t)], episode.observation(t));
+            let own = act(&mut confirming, &turns, observation);
+            assert_eq!(own, act(&mut alone, &turns, observation));
+            confirming.took(&turns, &actions(&own)).unwrap();
+
+            let proposed = act(&mut replaying, &turns, observation);
+            replaying.took(&turns, &actions(&recorded[t * width..(t + 1) * width])).unwrap();
+            let history = History {
+                observations: &episode.observations[..(t + 1) * OBSERVATION_WIDTH],
+                actions: match model.spaces().1 {
+                    ActionSpace::Discrete { .. } => Past::Discrete(&ids[..t]),
+                    ActionSpace::Continuous { .. } => Past::Continuous(&recorded[..t * width]),
+                },
+                returns_to_go: &vec![episode.start.target_return / SCALE; t + 1],
+                timestep: t,
+            };
+            let expected = match decide(&model, history) {
+                Decisions::Numbers(numbers) => numbers.mode(0),
+                Decisions::Actions(logits) => vec![logits.mode(0) as f64],
+            };
+            let expected: Vec<f32> = expected.iter().map(|&x| x as f32).collect();
+            assert_eq!(proposed, expected, "step {t}: {model:?}");
+        }
+        let stranger = Turn { agent: 3, ..episode.turn(0, 1) };
+        let error = new().took(&[stranger], &actions(&recorded[..width])).unwrap_err();
+        assert!(error.to_string().contains("agent 3"), "{error}");
+        let turns = [episode.turn(0, 0)];
+        let wrong = [Actions::Discrete(vec![99]), Actions::Continuous { width: 3, values: vec![] }];
+        for wrong in wrong {
+            assert!(alone.took(&turns, &wrong).is_err(), "{model:?}");
+        }
+    }
+}
+
 /// Episodes of different lengths, started at different times, in changing order.
 #[test]
 fn an_agent_acts_the_same_in_any_batch() {

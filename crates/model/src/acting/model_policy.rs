@@ -349,6 +349,41 @@ impl Policy for ModelPolicy {
         })
     }
 
+    fn took(&mut self, turns: &[Turn], actions: &Actions) -> Result<(), PolicyError> {
+        for (row, turn) in turns.iter().enumerate() {
+            // Between `act` and the next one, an agent has as many actions as observations.
+            let Some(agent) = self.agents.get_mut(turn.agent).and_then(Option::as_mut) else {
+                let got = format!("one of agent {}, which has not acted", turn.agent);
+                return Err(wrong("action taken", got, "an action after `act`".into()).into());
+            };
+            match (&mut agent.actions, actions) {
+                (Taken::Ids(ids), Actions::Discrete(taken)) => {
+                    let action = taken.get(row).copied();
+                    let n = self.model.spaces().1.size();
+                    let Some(action) = action.filter(|action| *action < n) else {
+                        let expected = format!("one below {n} for each of {} turns", turns.len());
+                        return Err(wrong("actions taken", format!("{taken:?}"), expected).into());
+                    };
+                    let fed_back = self.bin_of.as_ref().map_or(action, |bins| bins[action]);
+                    ids.replace_newest(&[fed_back as i32]);
+                }
+                (Taken::Numbers(numbers), Actions::Continuous { width, values })
+                    if *width == self.model.spaces().1.size()
+                        && values.len() == turns.len() * width =>
+                {
+                    let action = &values[row * width..(row + 1) * width];
+                    check_finite(action)?;
+                    numbers.replace_newest(action);
+                }
+                (_, actions) => {
+                    let expected = format!("one of {:?} for each turn", self.model.spaces().1);
+                    return Err(wrong("actions taken", format!("{actions:?}"), expected).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {
         self.play.action_choice = choice;
         Ok(())

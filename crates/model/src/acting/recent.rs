@@ -25,6 +25,14 @@ impl<T: Copy> Recent<T> {
         self.values.extend_from_slice(row);
     }
 
+    /// Replaces the newest row, if rows are kept.
+    pub fn replace_newest(&mut self, row: &[T]) {
+        debug_assert_eq!(row.len(), self.width, "numbers of a row");
+        if let Some(start) = self.values.len().checked_sub(self.width) {
+            self.values[start..].copy_from_slice(row);
+        }
+    }
+
     /// The kept rows, oldest first; fewer at the start.
     pub fn rows(&self) -> &[T] {
         &self.values[self.values.len().saturating_sub(self.kept * self.width)..]
@@ -47,6 +55,11 @@ mod tests {
                 all.extend(row);
                 assert_eq!(recent.rows(), &all[all.len().saturating_sub(2 * kept)..]);
             }
+            if let [.., a, b] = all.as_mut_slice() {
+                [*a, *b] = [-1.0, -2.0];
+            }
+            recent.replace_newest(&[-1.0, -2.0]);
+            assert_eq!(recent.rows(), &all[all.len().saturating_sub(2 * kept)..]);
             assert_eq!(recent.values.capacity(), capacity, "grew");
         }
     }
