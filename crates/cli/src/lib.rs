@@ -228,7 +228,7 @@ const LINT_HELP: &str = "\
 Exit code: 0 without findings or with notes only; 1 for warnings (readable, but not as expected); \
 2 for errors (not readable, or training would learn data that was not recorded), and when there is \
 nothing to check.
-docs/data.md explains each code.
+docs/findings.md explains each code.
 
 Example: overtone data lint datasets/starter/Seaquest";
 
