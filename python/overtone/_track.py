@@ -259,7 +259,7 @@ def run_of(name: str, root: Path, options: Iterable[str]) -> Path:
     for place in places:
         if place.is_dir():
             raise TrackError(f"{place} is not a run: config.toml is missing")
-    nothing = f"run `{name}` does not exist, here or in {root}"
+    nothing = f"run `{name}` does not exist in this directory or in {root}"
     key, sign, _ = name.partition("=")
     if sign:
         nothing += f", and `{key}` is not an option: expected one of {', '.join(options)}"
