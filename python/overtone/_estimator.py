@@ -44,7 +44,6 @@ def _check(settings: Mapping[str, object]) -> None:
         dots = re.compile(r"(?<=[a-z0-9])\.(?=[a-z])")
         message = re.sub(r"^[\w.]+(?==)|`[\w.]+`|(?<=such as )[\w.]+",
                       lambda key: dots.sub("__", key[0]), str(error))
-        message = message.replace("--help lists all", "`overtone train --help` lists all")
         raise ValueError(message) from None
 
 
@@ -59,8 +58,8 @@ class Estimator:
             returns.
         run_dir: The directory in which each :meth:`fit` writes its run.
         progress: See :func:`overtone.train`.
-        settings: Every option of ``overtone train --help``: see :func:`overtone.words`. :meth:`fit`
-            checks what depends on the dataset.
+        settings: Every option of ``overtone train --help-all``: see :func:`overtone.words`.
+            :meth:`fit` checks what depends on the dataset.
 
     Raises:
         ValueError: Names a setting that is unknown, or has a value of another type.

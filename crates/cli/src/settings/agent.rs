@@ -42,15 +42,15 @@ pub enum AgentConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct TransformerModel {
-    /// Context length in timesteps. The reference uses 30 on frames and 20 on vectors, where a
+    /// Context length in timesteps. The reference uses 30 on frames and 20 on vectors. On vectors a
     /// short run does better with 5 (docs/results/context.md).
     pub context_length: usize,
     /// Transformer blocks, or hidden layers; the reference uses 6 on frames and 3 on vectors.
     pub n_layers: usize,
     /// Attention heads (transformer only); the reference uses 8 on frames and 1 on vectors.
     pub n_heads: usize,
-    /// Width of a token, or of a hidden layer; the reference uses 128. Observations of at most 8
-    /// numbers with discrete actions have 64.
+    /// Width of a token, or of a hidden layer; the reference uses 128. The default is 64 for
+    /// discrete actions with observations of at most 8 numbers.
     pub d_model: usize,
     /// Timestep encoding of a token (transformer only). episode: learned embedding of the timestep
     /// in the episode (on frames the context's timestep), as in the reference. context: only the
@@ -78,8 +78,8 @@ pub struct DecisionTransformerModel {
     /// mapped like range and clamped to the dataset's range; unlike a return-to-go, it does not
     /// reveal the timestep (docs/results/rate.md).
     pub return_unit: ReturnUnit,
-    /// Model of the return distribution given an observation, which limits the target
-    /// (decision_transformer on vectors only; evaluation.return_quantile, docs/results/rate.md).
+    /// Model that predicts the return distribution from an observation (decision_transformer on
+    /// vectors only). evaluation.return_quantile limits the target with it (docs/results/rate.md).
     /// none; hl_gauss: a softmax over 120 bins; fourier, gmm or gaussian: a density by that head
     /// for a continuous value. Requires return_unit=range or rate.
     pub return_head: ReturnHead,
@@ -260,5 +260,5 @@ impl AgentConfig {
     }
 }
 
-const KIND: &str = "Model of behavior_cloning: transformer, or perceptron, a perceptron on the last \
-                    observations.";
+const KIND: &str = "Model of behavior_cloning: transformer, or perceptron (a multilayer perceptron \
+                    on the last observations).";
