@@ -115,11 +115,9 @@ def circumstances(command: str) -> dict:
 def measured(part: str, section: dict) -> str:
     """The circumstances as a line under a table."""
     at, of = section["machine"], section["versions"]
-    mujoco = f", MuJoCo {of['mujoco']}" if of.get("mujoco", "-") != "-" else ""
     return (f"*{section['date']}, `{section['command']}`: {at['processor']} (family/model "
             f"{at['family_model']}), {at['cores']} cores, {at['memory_gib']} GiB; Overtone "
-            f"{of['overtone']}, PyTorch {of['torch']}, d3rlpy {of['d3rlpy']}, ale-py "
-            f"{of['ale-py']}{mujoco} ([all numbers](raw/{part}.json)).*\n")
+            f"{of['overtone']}, PyTorch {of['torch']} ([numbers, versions](raw/{part}.json)).*\n")
 
 
 def replaced(page: str, part: str, text: str) -> str:

@@ -241,9 +241,9 @@ def lead(within: dict, goal: float, limit: float) -> str:
         case None, None:
             return "neither"
         case None, _:
-            return f"less than {theirs / limit:.2g} (not within {limit:.0f} s, {brief(theirs)} s)"
+            return f"less than {theirs / limit:.2g} (d3rlpy {brief(theirs)} s)"
         case _, None:
-            return f"more than {limit / mine:.2g} ({brief(mine)} s, not within {limit:.0f})"
+            return f"more than {limit / mine:.2g} ({brief(mine)} s)"
     return f"{theirs / mine:.2g} ({brief(mine)} and {brief(theirs)} s)"
 
 
@@ -263,7 +263,8 @@ def markdown(sections: list[dict]) -> str:
         "Files may have been in memory: the machine did not allow to drop them.")
     last = sections[-1]
     return (f"{head}\n{last['minutes']:g} minutes for each agent, {last['threads']} threads, "
-            f"{last['episodes']} episodes per evaluation, one seed. {files}\n")
+            f"{last['episodes']} episodes per evaluation, one seed. {files} *More than*: d3rlpy was not "
+            f"there in time; *less than*: Overtone was not.\n")
 
 
 def csv_of(sections: list[dict]) -> str:
