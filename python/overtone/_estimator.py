@@ -104,8 +104,8 @@ class Estimator:
         return dict(self._params)
 
     def set_params(self, **params: object) -> Self:
-        """Changes parameters. Of several spellings of a setting, the last one counts. A fitted agent
-        stays until the next :meth:`fit`."""
+        """Changes parameters. Of several spellings of a setting, the last one counts. A fitted
+        agent stays until the next :meth:`fit`."""
         if "algorithm" in params:
             raise ValueError(
                 f"algorithm: {type(self).__name__} is {self.algorithm}. Use another class"

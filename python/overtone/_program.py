@@ -45,9 +45,9 @@ def text(value: object) -> str:
 def words(settings: Mapping[str, object]) -> list[str]:
     """Settings as the program's words, ``key=value``.
 
-    There are three spellings: ``{"train.updates": 500}``, ``{"train__updates": 500}`` and
-    ``{"train": {"updates": 500}}``. As keyword arguments, the latter two are
-    ``train__updates=500`` and ``train={"updates": 500}``.
+    As a keyword argument, write two underscores for the dot of a key (``train__updates=500``), or
+    pass its section as a dictionary (``train={"updates": 500}``). ``**{"train.updates": 500}``
+    works too.
 
     Raises:
         ValueError: For a list in a list, which is not a setting.
