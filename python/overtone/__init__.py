@@ -5,7 +5,7 @@
 >>> policy = run.policy("p95")
 >>> action = policy.act(observation[None])                      # doctest: +SKIP
 
-Settings are the program's (``overtone train --help``): ``ov.train(env="hopper",
+Settings are the program's (``overtone train --help-all``): ``ov.train(env="hopper",
 **{"train.updates": 500})``, or with two underscores for the dot, ``train__updates=500``.
 """
 

@@ -99,11 +99,12 @@ class Dataset:
         path: str | Path | None = None,
         task: str = OWN_TASK,
     ) -> Dataset:
-        """A dataset from arrays with a row for each step, which are copied.
+        """A dataset from arrays with one row per step. The arrays are copied.
 
         Args:
             observations: ``[steps, …]``: numbers, or ``uint8`` images.
-            actions: ``[steps]`` whole numbers from 0, or ``[steps, width]`` real numbers.
+            actions: ``[steps]`` integers from 0 (discrete), or ``[steps, width]`` floats
+                (continuous).
             rewards: ``[steps]``.
             terminations: ``[steps]``, true (or 1) where the task ended, else false (or 0);
                 ``terminals`` is another name.
@@ -127,8 +128,8 @@ class Dataset:
             ValueError: Names the array, and the row if there is one.
 
         Warns:
-            UserWarning: When the meaning of numbers may differ from their type and shape, as
-                :meth:`lint` finds.
+            UserWarning: When numbers may mean something else than their type and shape say (see
+                :meth:`lint`).
         """
         ends = _one_of("terminations", terminations, "terminals", terminals)
         if ends is None:
@@ -246,7 +247,7 @@ class Dataset:
         )
 
     def summary(self) -> dict[str, Any]:
-        """A summary: transitions, episodes, returns, actions, and anything unusual."""
+        """Number of transitions and episodes, returns, actions, and anything unusual."""
         if self._summary is None:
             text = _lines(["data", "inspect", str(self.path), "--json"])
             summary: dict[str, Any] = json.loads(text)
@@ -255,7 +256,7 @@ class Dataset:
         return self._summary
 
     def lint(self) -> list[dict[str, Any]]:
-        """Findings of a check: expected, found, what to do."""
+        """Findings of a check: what was expected and found, and what to do."""
         return self._lint([])
 
     def _lint(self, words: list[str]) -> list[dict[str, Any]]:
@@ -286,7 +287,7 @@ class Dataset:
         return _overtone.content_hash(str(self.path))
 
     def save(self, path: str | Path, *, task: str | None = None) -> Dataset:
-        """Writes one file in Overtone's format, which Minari reads, and returns that dataset."""
+        """Writes the dataset as HDF5, which Minari also reads, and returns the new dataset."""
         words = ["data", "convert", str(self.path), str(path)]
         task = task or self.task
         _program.call(words + (["--task", task] if task else []), CommandOutput("none", None))
@@ -409,14 +410,14 @@ def from_pandas(
     path: str | Path | None = None,
     task: str = OWN_TASK,
 ) -> Dataset:
-    """A dataset from a table with a row for each step; the rows of an episode are adjacent and in
+    """A dataset from a table with one row per step. The rows of an episode must be adjacent and in
     order.
 
     Args:
         frame: A ``pandas.DataFrame``.
         episode: The column with the episode of each row.
         observation: The columns of observations.
-        action: The column of whole numbers, or the columns of real numbers.
+        action: The column of integers (discrete), or the columns of floats (continuous).
         reward: The column of rewards.
         termination: The column that is true (or 1) where the task ended, else false (or 0); without
             it every episode counts as truncated.

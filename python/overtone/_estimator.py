@@ -44,7 +44,6 @@ def _check(settings: Mapping[str, object]) -> None:
         dots = re.compile(r"(?<=[a-z0-9])\.(?=[a-z])")
         message = re.sub(r"^[\w.]+(?==)|`[\w.]+`|(?<=such as )[\w.]+",
                       lambda key: dots.sub("__", key[0]), str(error))
-        message = message.replace("--help lists all", "`overtone train --help` lists all")
         raise ValueError(message) from None
 
 
@@ -59,8 +58,8 @@ class Estimator:
             returns.
         run_dir: The directory in which each :meth:`fit` writes its run.
         progress: See :func:`overtone.train`.
-        settings: Every option of ``overtone train --help``: see :func:`overtone.words`. :meth:`fit`
-            checks what depends on the dataset.
+        settings: Every option of ``overtone train --help-all``: see :func:`overtone.words`.
+            :meth:`fit` checks what depends on the dataset.
 
     Raises:
         ValueError: Names a setting that is unknown, or has a value of another type.
@@ -104,8 +103,8 @@ class Estimator:
         return dict(self._params)
 
     def set_params(self, **params: object) -> Self:
-        """Changes parameters; the last of several spellings counts. A fitted agent stays until the
-        next :meth:`fit`."""
+        """Changes parameters. Of several spellings of a setting, the last one counts. A fitted
+        agent stays until the next :meth:`fit`."""
         if "algorithm" in params:
             raise ValueError(
                 f"algorithm: {type(self).__name__} is {self.algorithm}. Use another class"
@@ -170,20 +169,19 @@ class Estimator:
     ) -> NDArray[Any]:
         """The most probable action for each of several independent observations.
 
-        **Each observation counts as the first of an episode.** An agent with a history (a Decision
-        Transformer, behaviour cloning with a transformer) sees no earlier steps, and a
-        return-conditioned agent has its whole target return left. So a row's action depends only on
-        that row, and calls are independent. Such agents act differently later in an episode: use
-        :meth:`policy`, which keeps the history. Agents without a history (TD3+BC, IQL, ReBRAC,
-        conservative Q-learning) act the same in both.
+        **Each observation counts as the first of an episode**, so a row's action depends only on
+        that row. Agents with a history (a Decision Transformer, behaviour cloning with a
+        transformer) and return-conditioned agents act differently later in an episode: for these
+        use :meth:`policy`, which keeps the history. TD3+BC, IQL, ReBRAC and conservative Q-learning
+        act the same in both.
 
         Args:
             observations: ``[n, …]``, in the environment's own units.
             target_returns: ``[n]``, or one for all: target returns, instead of ``target_return``.
 
         Returns:
-            ``[n]`` actions for ``env.step`` if the task's environment is known, else indices from
-            0; or ``[n, width]`` numbers in the environment's units.
+            ``[n]`` discrete actions for ``env.step``, or indices from 0 if the task's environment
+            is not known; or ``[n, width]`` continuous actions in the environment's units.
 
         Raises:
             ValueError: Names the invalid argument.

@@ -33,7 +33,7 @@ exec {python} -m overtone "$@"
 #: Whether computing threads were started in this process, or in the process that it was forked
 #: from.
 _computed = False
-#: Whether a fork lost those threads: waiting for one would never end.
+#: Whether a fork lost those threads. Waiting for one of them would never end.
 _forked = False
 
 
@@ -61,7 +61,7 @@ def refuse_in_child() -> None:
 
 @contextlib.contextmanager
 def noticing_threads(surely: bool = False) -> Generator[None, None, None]:
-    """Context that notices new computing threads; ``surely``: it always starts some."""
+    """Context that records whether computing threads were started; ``surely``: always."""
     global _computed
     if _computed:
         yield

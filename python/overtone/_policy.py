@@ -18,8 +18,8 @@ class Policy:
     """A trained agent that acts in ``n_agents`` episodes in parallel.
 
     Each agent has its own episode with its history: earlier observations, actions and rewards. The
-    actions of an episode depend only on these. Calls from several threads wait for one another,
-    while other threads run.
+    actions of an episode depend only on these. Several threads may share a policy; its calls run
+    one at a time.
 
     Args:
         path: A :class:`overtone.Run`, its directory or name, or a checkpoint's directory.
@@ -27,16 +27,16 @@ class Policy:
             ``None``: the run's chosen mode, a target return (``"p95"``) or a top percent.
         n_agents: Number of parallel episodes.
         checkpoint: ``"last"``, ``"best"`` or the number of an update.
-        deterministic: The most probable action, or a draw; ``None``: as in evaluations, a draw for
-            discrete actions and the mode for continuous ones.
+        deterministic: True: the most probable action; False: a random draw; ``None``: as in
+            evaluations, a draw for discrete actions and the mode for continuous ones.
         temperature: Softmax temperature of sampled actions (discrete actions only); ``None``: the
             run's chosen one, or 1.
         return_quantile: Upper limit on the conditioning return, as a quantile of the predicted
             return distribution; 1: no limit; ``None``: the run's chosen one, or 0.9. Requires
             ``model.return_head``.
-        top_percent: Condition the agent on this top percentage of the dataset; 0: on a target
-            return; ``None``: the run's chosen one, if neither ``target_return`` nor
-            ``return_quantile`` is set. Requires ``model.top_percents``.
+        top_percent: Imitate this top percentage of the dataset by return; 0: use a target return;
+            ``None``: the run's chosen one, if neither ``target_return`` nor ``return_quantile`` is
+            set. Requires ``model.top_percents``.
         seed: Seed of all draws: from 0 to 2**64 - 1.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     """
@@ -123,23 +123,25 @@ class Policy:
         """One action for each agent.
 
         Args:
-            observations: ``[n, …]``, in the environment's own units: vectors of numbers, or pixels
-                as whole numbers from 0 to 255.
-            rewards: ``[n]``, for each agent's previous action, as the environment gives them; 0 at
-                the first step of an episode. For games they are clipped to ±1 here, as target
-                returns are.
-            starts: ``[n]``, true at the first observation of an episode. An agent's first turn
-                always starts one. A vector environment of Gymnasium returns it one call after the
-                end of an episode, or with ``AutoresetMode.SAME_STEP`` in the same call.
+            observations: ``[n, …]``, in the environment's own units: vectors, or pixels as integers
+                from 0 to 255.
+            rewards: ``[n]``, the environment's reward of each agent's previous action; 0 at the
+                first step of an episode. For games, the policy clips rewards to ±1, because target
+                returns are sums of clipped rewards.
+            starts: ``[n]``, true at the first observation of an episode. An agent's first call
+                always starts one. A vector environment of Gymnasium returns this observation one
+                call after the end of an episode, or with ``AutoresetMode.SAME_STEP`` in the same
+                call.
             agents: The acting agents, each at most once; all by default.
             target_returns: ``[n]``, target returns of episodes that start now, instead of
                 :attr:`target_return`.
-            deterministic: The most probable actions, or draws; ``None``: the policy's setting.
+            deterministic: True: the most probable actions; False: random draws; ``None``: the
+                policy's setting.
 
         Returns:
-            ``[n]`` indices of actions from 0 (also for a ``Discrete(start=k)``; for a MultiDiscrete
-            of its combinations in order), or ``[n, width]`` numbers in the environment's units.
-            :meth:`predict` returns actions for ``env.step``.
+            ``[n]`` indices of actions from 0, or ``[n, width]`` numbers in the environment's units.
+            An index also counts from 0 for ``Discrete(start=k)``, and names a combination for
+            MultiDiscrete; :meth:`predict` returns actions for ``env.step``.
 
         Raises:
             ValueError: Names the invalid argument.
@@ -182,15 +184,16 @@ class Policy:
     ) -> tuple[Any, None]:
         """Stable-Baselines3's ``predict``: ``(action, None)`` for one observation or a batch.
 
-        The action is in the form for ``env.step``: counted from the start of a ``Discrete``, a
-        vector for a MultiDiscrete, in the shape and type of a Box. The policy keeps the history
-        itself: mark the first step of an episode with ``episode_start``.
+        ``env.step`` accepts the action: a ``Discrete`` counts from its start, a MultiDiscrete is a
+        vector, and a Box has its shape and type. The policy keeps the history itself: mark the
+        first step of an episode with ``episode_start``.
 
         Args:
             observation: One observation, or ``[n, …]``.
             state: Not used, because the policy keeps the history.
             episode_start: ``[n]``, true at the first step of an episode.
-            deterministic: The most probable action, or a draw; ``None``: the policy's setting.
+            deterministic: True: the most probable action; False: a random draw; ``None``: the
+                policy's setting.
             reward: ``[n]``, for each agent's previous action. A return-conditioned agent needs it.
 
         Warns:

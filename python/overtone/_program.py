@@ -43,10 +43,11 @@ def text(value: object) -> str:
 
 
 def words(settings: Mapping[str, object]) -> list[str]:
-    """Settings as words.
+    """Settings as the program's words, ``key=value``.
 
-    Write a key of a section as in the program (``**{"train.updates": 500}``), with two underscores
-    for its dot (``train__updates=500``), or as a dictionary (``train={"updates": 500}``).
+    As a keyword argument, write two underscores for the dot of a key (``train__updates=500``), or
+    pass its section as a dictionary (``train={"updates": 500}``). ``**{"train.updates": 500}``
+    works too.
 
     Raises:
         ValueError: For a list in a list, which is not a setting.
@@ -139,8 +140,8 @@ def call(command_words: list[str], output: CommandOutput, codes: tuple[int, ...]
 
     Raises:
         OvertoneError: When the command fails; the message contains the reason.
-        KeyboardInterrupt: After Ctrl-C, when the command has ended so that it can be resumed; after
-            a second one at once.
+        KeyboardInterrupt: After Ctrl-C, once the command can be resumed; after a second Ctrl-C at
+            once.
     """
     command = command_words[0] if command_words else ""
     named = {command, " ".join(command_words[:2])}

@@ -140,24 +140,24 @@ def train(
 
     Args:
         data: A :class:`overtone.Dataset`, the path of a dataset, or a name for
-            :meth:`overtone.Dataset.open` (``"starter:…"``, ``"minari:…"``); ``dataset=`` is another
-            name. Without it, the dataset in ``settings`` (``game="seaquest"``; ``env="hopper",
-            dataset="medium"``). A dictionary is not a dataset but the section ``data`` of the
-            settings, such as ``data={"top_percent": 50}``; use ``dataset=`` for the dataset then.
+            :meth:`overtone.Dataset.open` (``"starter:…"``, ``"minari:…"``). By default, the dataset
+            in ``settings`` (``game="seaquest"``; ``env="hopper", dataset="medium"``). A dictionary
+            is the section ``data`` of the settings, such as ``data={"top_percent": 50}``. Then use
+            ``dataset=`` for the dataset.
         task: The task, as ``suite/name``. It may be left out if the dataset names its task. Data
             without an environment is ``own/NAME``: its agents are trained and not evaluated.
-        run_dir: The directory in which the run gets its own directory. An unfinished run of exactly
-            these settings is resumed. The program's name of this setting is ``runs``.
+        run_dir: The directory in which the run gets its own directory (the program's setting
+            ``runs``). An unfinished run with exactly these settings is resumed.
         progress: ``"bar"``, ``"lines"``, ``"none"``, or ``"auto"``: a bar on a terminal or in a
             notebook, else lines.
-        callback: Called with each row of progress, on this thread. Its exceptions stop training
-            after a checkpoint, and are raised again.
+        callback: Called with each row of progress, on this thread. If it raises an exception,
+            training writes a checkpoint and stops, and the exception is raised again.
         settings: Every option of ``overtone train --help``: see :func:`overtone.words`.
 
     Raises:
         OvertoneError: When training fails; the message contains the reason and what to do.
         ValueError: When two datasets are set.
-        KeyboardInterrupt: After Ctrl-C, when a checkpoint was written. The same call resumes from
+        KeyboardInterrupt: After Ctrl-C, once a checkpoint is written. The same call resumes from
             it.
     """
     if isinstance(data, Mapping):
@@ -274,8 +274,7 @@ def report(
     Args:
         runs: Each a :class:`Run`, its directory, or its name in ``run_dir``; without any, the
             newest run.
-        run_dir: The directory that contains the runs. The program's name of this setting is
-            ``runs``.
+        run_dir: The directory that contains the runs (the program's setting ``runs``).
         progress: See :func:`train`.
         options: Every option of ``overtone report --help``.
     """
@@ -296,12 +295,13 @@ def study(
     ``study("run", head=["linear", "fourier"], seed=range(1, 6), game="seaquest")`` starts a study;
     ``study("status")``, ``study("resume", name)`` and ``study("report", name)`` follow.
 
-    A list is an axis of the grid. A key whose value is a list itself (``model.top_percents``,
-    ``evaluation.target``, ``evaluation.protocol``) has the whole list in every run:
-    ``**{"model.top_percents": [10, 50, 100]}`` is one run with three percentages. Several such
-    lists are an axis only in a study's file (``"model.top_percents" = ["10,50", "10,100"]`` below
-    ``[grid]``), and a ``ValueError`` here. A :class:`overtone.Dataset` sets its task, as in
-    :func:`overtone.train`, unless you name a study's file, which may have another task.
+    A list is an axis of the grid. Three keys are lists themselves (``model.top_percents``,
+    ``evaluation.target``, ``evaluation.protocol``): every run uses their whole list. To compare
+    several such lists, write them into a study's file (``"model.top_percents" = ["10,50",
+    "10,100"]`` below ``[grid]``); here they raise a ``ValueError``.
+
+    A :class:`overtone.Dataset` sets its task, as in :func:`overtone.train`, unless you name a
+    study's file.
     """
     task = getattr(settings.get("dataset"), "task", None)
     if task is not None and not args and not TASK_KEYS & settings.keys():

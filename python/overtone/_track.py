@@ -22,12 +22,13 @@ from typing import Any, Protocol, cast
 USAGE = """\
 overtone track wandb|mlflow|trackio RUN… [key=value…]
 
-  project=overtone project, or experiment, in which the runs appear runs=runs directory that
-  contains the runs, for a RUN that is not a path follow=false true: send what the runs write until
-  they are finished every=10 seconds between two checks, with follow=true
+  project=overtone   project, or experiment, in which the runs appear
+  runs=runs          directory that contains the runs, for a RUN that is not a path
+  follow=false       true: send what the run writes until it is finished (one run only)
+  every=10           seconds between two checks, with follow=true
 
-Each tracker is its own Python package: pip install wandb, mlflow or trackio. Their variables set
-the destination: WANDB_MODE=offline, MLFLOW_TRACKING_URI=sqlite:///mlflow.db, TRACKIO_DIR=…"""
+Each tracker is its own Python package: pip install wandb, mlflow or trackio. Its variables set the
+destination: WANDB_MODE=offline, MLFLOW_TRACKING_URI=sqlite:///mlflow.db, TRACKIO_DIR=…"""
 
 #: A run's tables, and the prefixes of their columns at the tracker.
 TABLES = {"metrics.csv": "train", "held_out.csv": "held_out", "checkpoints.csv": "played"}
@@ -36,7 +37,7 @@ SENT = ".tracked.json"
 
 
 class TrackError(Exception):
-    """An error of sending, in one sentence."""
+    """A failure to send curves; the message is one sentence."""
 
 
 class Tracker(Protocol):
@@ -47,12 +48,12 @@ class Tracker(Protocol):
         ...
 
     def finish(self) -> None:
-        """Ends the run there, or leaves it until more rows come."""
+        """Ends the run at the tracker, or leaves it open for more rows."""
         ...
 
 
 class Wandb:
-    """Weights & Biases; updates are a separate column, so that rows may come late."""
+    """Weights & Biases. The update is a column of its own, so rows may arrive out of order."""
 
     def __init__(self, project: str, run: Path, identity: str) -> None:
         wandb = package("wandb")
@@ -70,7 +71,7 @@ class Wandb:
 
 
 class Mlflow:
-    """MLflow; a run there is found again by a tag."""
+    """MLflow; a tag identifies the run."""
 
     def __init__(self, project: str, run: Path, identity: str) -> None:
         mlflow = package("mlflow")
@@ -97,7 +98,7 @@ class Mlflow:
 
 
 class Trackio:
-    """Trackio; a run there is found again by its name."""
+    """Trackio; its name identifies the run."""
 
     def __init__(self, project: str, run: Path, identity: str) -> None:
         trackio = package("trackio")
@@ -126,7 +127,7 @@ def package(name: str) -> Any:
 
 
 def settings(run: Path) -> dict[str, Any]:
-    """A run's settings; as one text if this Python cannot read TOML (before 3.11)."""
+    """A run's settings. Before Python 3.11, which cannot read TOML, they are one text."""
     text = (run / "config.toml").read_text(encoding="utf-8")
     try:
         toml = importlib.import_module("tomllib")
@@ -148,7 +149,7 @@ def flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def identity_of(run: Path) -> str:
-    """An identity of a run, which stays when it is resumed elsewhere."""
+    """A run's identity, which stays the same if the run is resumed elsewhere."""
     started = run / "provenance.jsonl"
     first = started.read_bytes().split(b"\n", 1)[0] if started.is_file() else b""
     return hashlib.sha256((run / "config.toml").read_bytes() + first).hexdigest()[:16]
@@ -229,8 +230,8 @@ def track(
     kind: str, runs: Sequence[Path], project: str = "overtone", follow: bool = False,
     every: float = 10.0,
 ) -> None:
-    """Sends the curves of ``runs``, one after the other; with ``follow``, of one run until it
-    ends."""
+    """Sends the curves of ``runs`` one after the other. With ``follow``, sends those of one run
+    until it ends."""
     if kind not in TRACKERS:
         raise TrackError(f"`{kind}` is not a tracker: expected one of {', '.join(TRACKERS)}")
     for run in runs:
@@ -259,7 +260,7 @@ def run_of(name: str, root: Path, options: Iterable[str]) -> Path:
     for place in places:
         if place.is_dir():
             raise TrackError(f"{place} is not a run: config.toml is missing")
-    nothing = f"run `{name}` does not exist, here or in {root}"
+    nothing = f"run `{name}` does not exist in this directory or in {root}"
     key, sign, _ = name.partition("=")
     if sign:
         nothing += f", and `{key}` is not an option: expected one of {', '.join(options)}"

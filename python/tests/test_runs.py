@@ -41,7 +41,7 @@ class Runs(Desk):
     def test_an_unknown_run_is_refused_before_any_evaluation(self) -> None:
         (self.folder / "runs/empty").mkdir(parents=True)
         for call in (ov.load, ov.evaluate, ov.report, ov.Policy):
-            with self.assertRaisesRegex(ov.OvertoneError, "run `nobody` does not exist, here or in runs"):
+            with self.assertRaisesRegex(ov.OvertoneError, "run `nobody` does not exist in this directory or in runs"):
                 call("nobody")
             with self.assertRaisesRegex(ov.OvertoneError, "runs/empty is not a run: it does not have a config"):
                 call("empty")

@@ -134,7 +134,7 @@ class Tracking(unittest.TestCase):
         run = str(self.run_folder)
         for words, part in [
             (("comet", run), "expected one of wandb, mlflow, trackio"),
-            (("trackio", "nobody"), "run `nobody` does not exist, here or in runs"),
+            (("trackio", "nobody"), "run `nobody` does not exist in this directory or in runs"),
             (("trackio", str(self.run_folder.parent)), "is not a run: config.toml is missing"),
             (("trackio", run, "follow=yes"), "true or false"),
             (("trackio", run, "projekt=a"), "`projekt` is not an option"),

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Acts from Python, in the lines of trainer.py:
+"""Acts from Python, with the protocol of trainer.py:
 
     acting.py many RUN AGENTS STEPS       rounds of STEPS turns of AGENTS agents, as
                                           crates/agents/benches/acting.rs takes them
     acting.py overtone RUN STEPS          rounds of STEPS steps of one HalfCheetah-v5 in the plain
-    acting.py d3rlpy CONTEXT STEPS        loop of Gymnasium, with an agent of Overtone's or d3rlpy's
+    acting.py d3rlpy CONTEXT STEPS        loop of Gymnasium, with an agent of Overtone or d3rlpy
 """
 
 import logging
@@ -15,7 +15,7 @@ WARM_UP = 30
 
 
 def rounds(step, steps):
-    """Does `steps` steps for each line of the input, until it ends."""
+    """Takes `steps` steps for each input line, until the input ends."""
     for _ in range(WARM_UP):
         step()
     print(0, flush=True)
@@ -34,14 +34,14 @@ def many(run, agents):
     import overtone as ov
 
     policy = ov.load(run).policy(1000, n_agents=agents)
-    # HalfCheetah's 17 numbers; what they are does not matter for the time.
+    # HalfCheetah's 17 numbers; their values do not change the time.
     seen = np.sin(np.arange(agents * 17, dtype=np.float32)).reshape(agents, 17)
     rewards = np.ones(agents)
     return lambda: policy.act(seen, rewards)
 
 
 def gymnasium_loop(actor):
-    """A step of the loop that anybody writes."""
+    """A step of the plain loop of Gymnasium."""
     import gymnasium
 
     environment = gymnasium.make("HalfCheetah-v5")
@@ -67,7 +67,7 @@ def overtone_actor(run):
 
 
 def d3rlpy_actor(context):
-    """d3rlpy's agent of the same sizes, as its documentation plays it."""
+    """d3rlpy's agent of the same sizes, in the acting mode of its documentation."""
     import structlog
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))

@@ -1,11 +1,11 @@
-"""The Atari Decision Transformer in PyTorch: the model of Chen et al. (2021), layer by layer.
+"""The Atari Decision Transformer of Chen et al. (2021) in PyTorch, layer by layer.
 
 Written from the description of the published model, with the sizes of Overtone's `atari`
 preset. `check_models.py` compares its loss with Overtone's for the same weights and batch.
 
-The options are the ways to make it faster that change no result:
-    published      the global position table is repeated for every context and gathered from, as
-                   the published code does; otherwise its rows are looked up
+Options that change the speed and not the result:
+    published      repeats the global position table for every context and gathers from it, as the
+                   published code does; without this option, rows are indexed
     channels_last  the encoder's memory layout
     sdpa           torch.nn.functional.scaled_dot_product_attention
 """
@@ -98,11 +98,11 @@ class DecisionTransformer(nn.Module):
         if self.channels_last:
             frames = frames.contiguous(memory_format=torch.channels_last)
         seen = self.encoder(frames).view(batch, time, WIDTH)
-        asked = self.return_embedding(returns_to_go[..., None])
+        target = self.return_embedding(returns_to_go[..., None])
         done = torch.tanh(self.action_embedding(actions))
         if actions.shape[1] < time:  # the newest action is still to be chosen
             done = F.pad(done, (0, 0, 0, 1))
-        tokens = torch.stack([asked, seen, done], 2).view(batch, 3 * time, WIDTH)
+        tokens = torch.stack([target, seen, done], 2).view(batch, 3 * time, WIDTH)
         if actions.shape[1] < time:
             tokens = tokens[:, :-1]
         if self.published:

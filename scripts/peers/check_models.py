@@ -1,4 +1,4 @@
-"""Checks that the PyTorch models are Overtone's: the same number of parameters, and the same loss
+"""Checks that the PyTorch models equal Overtone's: the same number of parameters, and the same loss
 for the same weights and batch."""
 
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-# Largest difference seen: see docs/results/training.md.
+# docs/results/speed.md has the largest difference seen.
 TOLERANCE = 1e-5
 
 
@@ -29,10 +29,10 @@ def read_safetensors(path: Path) -> dict:
 
 
 def check(bench: str, preset: str) -> dict:
-    """Compares one preset; every option of the model must give the same loss.
+    """Compares one preset; each option of the model must give the same loss.
 
     Returns the number of parameters, Overtone's loss and the largest difference from it. Raises
-    ValueError when they are not the same.
+    ValueError if they differ.
     """
     import atari_dt
     import gym_dt

@@ -1,21 +1,21 @@
-"""An agent of d3rlpy, trained on one of D4RL's files and played.
+"""Trains an agent of d3rlpy on a file in D4RL's format, and evaluates it.
 
     python scripts/peers/d3rlpy_agent.py td3_bc|iql|dt hopper_medium.hdf5 updates=5000 threads=1
 
-Settings are those of d3rlpy's own `reproductions/offline`, but for what a short run needs:
+The settings are from d3rlpy's `reproductions/offline`, with these changes for short runs:
 
-    all     observations are standardized (its IQL's are not there)
-    iql     the actor's rate falls as a cosine over this run (there over its 500,000 updates)
-    dt      rate 1e-3 after 100 updates of warm-up (there 1e-4 after 10,000)
+    all     observations are standardized (there not for IQL)
+    iql     the actor's learning rate falls as a cosine over this run (there over its 500,000 updates)
+    dt      learning rate 1e-3 after 100 updates of warm-up (there 1e-4 after 10,000)
 
-An episode that a limit cut is one in d3rlpy's data too, and a fragment at the end of the file is
-left out. The agent plays Gymnasium's `-v4` task from `episodes=20` starts, or from those of `seeds`,
-a JSON list of Gymnasium's seeds in a file; a Decision Transformer is asked for `target`. A copy
-of the agent is kept after each number of updates in `looks=N,N` (by default the last), and plays
-when training is over.
+Truncated episodes stay episodes in d3rlpy's data; an incomplete episode at the end of the file is
+left out. The agent plays Gymnasium's `-v4` task from `episodes=20` starts, or from the starts in
+`seeds`, a file with a JSON list of Gymnasium's seeds. A Decision Transformer has the target return
+`target`. Copies of the agent are made after each number of updates in `evaluate=N,N` (by default
+the last), and play after training.
 
-Prints one line of JSON: the processor seconds of training, and of each copy its updates, the time
-(`time.time()`) when it was made, and the returns.
+Prints one line of JSON: the processor seconds of training, and for each copy its updates, its time
+(`time.time()`) and its returns.
 """
 
 import copy
@@ -48,7 +48,7 @@ def dataset_of(path):
         columns = {name: file[name][()] for name in
                    ("observations", "actions", "rewards", "terminals", "timeouts")}
     terminals, timeouts = columns["terminals"].astype(bool), columns["timeouts"].astype(bool)
-    whole = np.nonzero(terminals | timeouts)[0][-1] + 1  # a fragment at the end is left out
+    whole = np.nonzero(terminals | timeouts)[0][-1] + 1  # without an incomplete last episode
     return d3rlpy.dataset.MDPDataset(
         columns["observations"][:whole].astype(np.float32),
         columns["actions"][:whole].astype(np.float32),
@@ -77,9 +77,9 @@ def algorithm_of(name, dataset, updates):
             encoder_factory=VectorEncoderFactory([128], exclude_last_activation=True),
             reward_scaler=MultiplyRewardScaler(0.001))
     else:
-        sys.exit(f"unknown algorithm `{name}`: td3_bc, iql or dt")
+        sys.exit(f"unknown algorithm `{name}`: expected td3_bc, iql or dt")
     algorithm = config.create(device="cpu:0")
-    # As its own `fit` does before its first step.
+    # As in `fit` before its first step.
     if name == "dt":
         algorithm.observation_scaler.fit_with_trajectory_slicer(
             dataset.episodes, dataset.trajectory_slicer)
@@ -87,7 +87,7 @@ def algorithm_of(name, dataset, updates):
         algorithm.observation_scaler.fit_with_transition_picker(
             dataset.episodes, dataset.transition_picker)
     if name == "iql":
-        # Its `fit` would leave out the last reward of an episode that a limit cut.
+        # `fit` would leave out the last reward of a truncated episode.
         returns = [episode.compute_return() for episode in dataset.episodes]
         algorithm.reward_scaler.return_min = float(min(returns))
         algorithm.reward_scaler.return_max = float(max(returns))
@@ -96,7 +96,7 @@ def algorithm_of(name, dataset, updates):
 
 
 class Players:
-    """One episode for each seed, all of them at once; `algorithm.predict` for every observation."""
+    """One episode for each seed, in parallel, with `algorithm.predict` for each observation."""
 
     def __init__(self, algorithm, environment, seeds):
         import gymnasium
@@ -109,28 +109,28 @@ class Players:
         self.playing = np.arange(len(seeds))
 
     def actions(self):
-        """Of the episodes that are not over."""
+        """Actions of the running episodes."""
         return self.algorithm.predict(self.seen[self.playing])
 
-    def told(self, index, action, reward):
-        """What came of an action."""
+    def took(self, index, action, reward):
+        """Records a step of one episode."""
 
     def play(self):
         while len(self.playing):
-            going_on = []
+            running = []
             for index, action in zip(self.playing, self.actions()):
                 bounded = np.clip(action, -1.0, 1.0)
                 self.seen[index], reward, ended, cut, _ = self.envs[index].step(bounded)
                 self.returns[index] += reward
-                self.told(index, action, reward)
+                self.took(index, action, reward)
                 if not (ended or cut):
-                    going_on.append(index)
-            self.playing = np.array(going_on, dtype=int)
+                    running.append(index)
+            self.playing = np.array(running, dtype=int)
         return self.returns.tolist()
 
 
 class TransformerPlayers(Players):
-    """As d3rlpy's `StatefulTransformerWrapper` plays one episode, for a batch of them."""
+    """A batch of episodes, each with the acting of d3rlpy's `StatefulTransformerWrapper`."""
 
     def __init__(self, algorithm, environment, seeds, target):
         super().__init__(algorithm, environment, seeds)
@@ -157,24 +157,24 @@ class TransformerPlayers(Players):
                               config.reward_scaler.transform(to_go), timesteps, 1 - masks)
         return actions[:, -1].numpy()
 
-    def told(self, index, action, reward):
+    def took(self, index, action, reward):
         self.taken[index, -1] = action
         self.rest[index] -= reward
 
 
 def modules_of(algorithm, name):
-    """What plays."""
+    """The network that acts."""
     modules = algorithm.impl.modules
     return modules.transformer if name == "dt" else modules.policy
 
 
 def main():
     name, path, *words = sys.argv[1:]
-    options = {"updates": "5000", "looks": "", "threads": "2", "seed": "1", "seeds": "",
+    options = {"updates": "5000", "evaluate": "", "threads": "2", "seed": "1", "seeds": "",
                "episodes": "20", "target": "0"}
     options |= dict(word.split("=", 1) for word in words)
     updates = int(options["updates"])
-    looks = {int(look) for look in options["looks"].split(",") if look} or {updates}
+    at = {int(number) for number in options["evaluate"].split(",") if number} or {updates}
     torch.set_num_threads(int(options["threads"]))
     d3rlpy.seed(int(options["seed"]))
     dataset = dataset_of(path)
@@ -187,7 +187,7 @@ def main():
     copies, began, cpu = [], time.perf_counter(), time.process_time()
     for done in range(1, updates + 1):
         update()
-        if done in looks:
+        if done in at:
             copies.append({"updates": done, "time": time.time(),
                            "weights": copy.deepcopy(modules_of(algorithm, name).state_dict())})
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu

@@ -4,10 +4,9 @@
     overtone record task=gymnasium/CartPole-v1 transitions=500 to=minari:mine/cartpole-v0
     python d3rlpy_minari.py mine/cartpole-v0
 
-Checks that the environment repeats each episode from its seed and actions to the bit, and that both
-packages give the same actions. Says how many rows too early d3rlpy's observations are: in d3rlpy
-2.8.1 as many as there are episodes before, because it puts the T + 1 observations of an episode one
-after the other and beside them T actions.
+Checks that the environment repeats each episode bit for bit from its seed and actions, and that both
+packages give the same actions. Prints the shift of d3rlpy's observations in rows. In d3rlpy 2.8.1 it
+is the number of earlier episodes, because an episode has T + 1 observations and T actions.
 """
 
 import sys
@@ -31,7 +30,7 @@ for episode, seed in zip(episodes, seeds):
         assert np.array_equal(seen, episode.observations[time + 1])
         assert np.float32(reward) == np.float32(episode.rewards[time])
         assert (terminated, truncated) == (episode.terminations[time], episode.truncations[time])
-print(f"minari {minari.__version__}: {len(episodes)} episodes, each repeated to the bit")
+print(f"minari {minari.__version__}: {len(episodes)} episodes, each repeated bit for bit")
 
 theirs, _ = d3rlpy.datasets.get_minari(name)
 assert len(theirs.episodes) == len(episodes)

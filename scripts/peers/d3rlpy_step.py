@@ -1,11 +1,11 @@
-"""A training step of d3rlpy, the published library: its own `update` on a batch it is given.
+"""A training step of the library d3rlpy: its `update` on a given batch.
 
-Configured to the sizes of Overtone's presets. Where it is another model all the same:
-    atari  the position of a context is that of its last step; no clipping is applied before its
-           default, which is set to 1.0 here; norms have another epsilon
+It has the sizes of Overtone's presets. These differences remain:
+    atari  a context has the position of its last step; gradients are clipped at 1.0 here, and not
+           by default; norms have another epsilon
     gym    the same transformer; its loss is a sum over action dimensions
-What that costs or spares was not measured; the products of matrices are the same. Its `update`
-takes frames as 32-bit floats and copies the batch, as it does in its own training.
+Their cost was not measured; the matrix products are the same. `update` takes frames as 32-bit floats
+and copies the batch, as in d3rlpy's own training.
 """
 
 import logging

@@ -1,5 +1,5 @@
-"""What the defaults here earn on the robots' default recordings, and what d3rlpy's agents do after
-so many minutes of one core, from the same starts."""
+"""Returns of Overtone's defaults on the default datasets of the robots, and of d3rlpy's agents after
+some minutes of one core, from the same starts."""
 
 import hashlib
 import json
@@ -20,17 +20,17 @@ STUDY, SEEDS = "studies/robots.toml", [1, 2, 3, 4]
 FILES = Path("datasets/starter/mujoco")
 ROBOTS = ["hopper", "walker2d", "halfcheetah"]
 NAMES = {"decision_transformer": "Decision Transformer", "td3_bc": "TD3+BC", "iql": "IQL"}
-# What is otherwise here than by default, so that both programs learn the same.
+# Settings that differ from the default, so that both programs learn the same.
 AS_THEIRS = {"iql": ["iql.beta=3"]}
-# What d3rlpy_agent.py calls them, and the updates of a first short run, which tells the pace.
+# Names in d3rlpy_agent.py, and updates of a short first run that measures the updates per second.
 THEIRS = {"decision_transformer": ("dt", 48), "td3_bc": ("td3_bc", 480), "iql": ("iql", 480)}
 
 
 def overtone(program: str, root: Path, folder: Path, jobs: int, log) -> dict:
-    """Runs the study's cells, or what is left of them; each cell's evaluation."""
+    """Runs the cells of the study that are missing; gives the evaluation of each cell."""
     alone = os.environ | {"RAYON_NUM_THREADS": "1"}
     for algorithm, name in NAMES.items():
-        print(f"earned: {name}", file=sys.stderr)
+        print(f"returns: {name}", file=sys.stderr)
         subprocess.run(
             [program, "study", "run", str(root / STUDY), f"algorithm={algorithm}",
              *AS_THEIRS.get(algorithm, []), "dataset=switching", f"runs={folder}",
@@ -51,12 +51,12 @@ def overtone(program: str, root: Path, folder: Path, jobs: int, log) -> dict:
 
 
 def processor_seconds_of(program: str, algorithm: str, folder: Path, log) -> float:
-    """What one whole run of this very program takes: reading, training, choosing how to play, 20
-    episodes."""
+    """Processor seconds of one whole run of this program: reading, training, choosing the acting
+    mode, 20 episodes."""
     of = hashlib.sha256(Path(program).read_bytes()).hexdigest()
     kept = folder / kept_name(f"{algorithm}-cost", [of, AS_THEIRS.get(algorithm, [])])
     if not kept.exists():
-        print(f"earned: what one run of {NAMES[algorithm]} costs", file=sys.stderr)
+        print(f"returns: cost of one run of {NAMES[algorithm]}", file=sys.stderr)
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         with tempfile.TemporaryDirectory() as runs:
             subprocess.run(
@@ -70,14 +70,14 @@ def processor_seconds_of(program: str, algorithm: str, folder: Path, log) -> flo
 
 
 class D3rlpy:
-    """Trains and plays d3rlpy's agents on one thread each; a run that ended is not done again."""
+    """Trains and evaluates d3rlpy's agents on one thread each; reuses runs that ended."""
 
     def __init__(self, python: str, here: Path, root: Path, folder: Path, log):
         self.command = [python, str(here / "d3rlpy_agent.py")]
         self.files, self.folder, self.log = root / FILES, folder, log
 
     def kept(self, name: str, words: list[str], of: object = None) -> dict:
-        """The reply to these words, from a file of that name if it is there."""
+        """The reply to these words, from a file with this name if it exists."""
         command = [*self.command, *words, "threads=1"]
         return kept_reply(self.folder, name, command, self.log, of)
 
@@ -85,19 +85,19 @@ class D3rlpy:
         return str(self.files / f"{robot}_switching.hdf5")
 
     def updates(self, algorithm: str, minutes: float) -> int:
-        """How many fit into so many processor minutes, by a short run."""
+        """Number of updates in these processor minutes, by a short run."""
         name, pilot = THEIRS[algorithm]
         words = [name, self.file(ROBOTS[0]), f"updates={pilot}", "episodes=0"]
-        pace = self.kept(f"{name}-pace", words)
-        return math.floor(60 * minutes * pace["updates"] / pace["processor_seconds"])
+        measured = self.kept(f"{name}-pace", words)
+        return math.floor(60 * minutes * measured["updates"] / measured["processor_seconds"])
 
     def run(self, cell: tuple, minutes: float, starts: list[int], target: float) -> dict:
-        """The reply of an agent that is asked for `target`, if it can be."""
+        """The reply of an agent with this target return, if it uses one."""
         algorithm, robot, seed = cell
         listed = self.folder / f"starts-{robot}-{seed}-{algorithm}.json"
         listed.write_text(json.dumps(starts), encoding="ascii")
         updates = self.updates(algorithm, minutes)
-        print(f"earned: d3rlpy's {NAMES[algorithm]} on {robot}, seed {seed}", file=sys.stderr)
+        print(f"returns: d3rlpy's {NAMES[algorithm]} on {robot}, seed {seed}", file=sys.stderr)
         name = THEIRS[algorithm][0]
         return self.kept(f"{name}-{robot}-{seed}-{updates}-{target:g}", [
             name, self.file(robot), f"updates={updates}", f"seed={seed}", f"seeds={listed}",
@@ -106,7 +106,7 @@ class D3rlpy:
 
 def measure(program: str, python: str, here: Path, root: Path, log, runs: Path, minutes: float,
             jobs: int) -> dict:
-    """Mean return of every run on both sides; a section of the results."""
+    """Mean return of every run in both programs; a section of the results."""
     folder = runs / "d3rlpy"
     folder.mkdir(parents=True, exist_ok=True)
     costs = {algorithm: processor_seconds_of(program, algorithm, folder, log)
@@ -119,8 +119,9 @@ def measure(program: str, python: str, here: Path, root: Path, log, runs: Path, 
 
     def run(cell: tuple) -> dict:
         # Only a Decision Transformer has a target; all play the same starts.
-        asked = ours["decision_transformer", *cell[1:]]
-        return theirs.run(cell, minutes, asked["starts"], asked["target"])
+        decision_transformer = ours["decision_transformer", *cell[1:]]
+        return theirs.run(cell, minutes, decision_transformer["starts"],
+                          decision_transformer["target"])
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         replies = dict(zip(cells, pool.map(run, cells)))
@@ -155,7 +156,7 @@ def normalized(row: dict, side: str) -> float:
 def markdown(section: dict) -> str:
     rows = section["rows"]
     ends = [[f"{end:.0f}" for end in section["recorded"][robot]] for robot in ROBOTS]
-    lines = [["the recording", "mean / best", "", "", *(" / ".join(pair) for pair in ends), ""]]
+    lines = [["dataset", "mean / best", "", "", *(" / ".join(pair) for pair in ends), ""]]
     for side, who in (("overtone", "Overtone"), ("d3rlpy", "d3rlpy")):
         for algorithm, name in NAMES.items():
             own = [row for row in rows if row["algorithm"] == algorithm]
@@ -168,11 +169,8 @@ def markdown(section: dict) -> str:
             seconds = statistics.median(row[side]["seconds"] for row in own)
             lines.append([who, name, f"{updates:.0f}", f"{seconds:.0f}", *cells,
                           spread(averages, 1)])
-    return (f"{section['minutes']:g} minutes of one core to train each of d3rlpy's agents; "
-            f"Overtone's by their defaults. {len(SEEDS)} seeds, {section['episodes']} episodes "
-            "each from the same starts. Processor seconds: of Overtone those of one whole run on "
-            "Hopper, which reads the file, trains, chooses how to play and plays 20 episodes; of "
-            "d3rlpy those of its updates alone.\n\n"
-            + table(["", "", "updates", "processor seconds",
-                     *(f"{robot} switching" for robot in ROBOTS), "all three, D4RL's score"],
-                    lines))
+    return (table(["", "", "updates", "core seconds", *(f"{robot} switching" for robot in ROBOTS),
+                   "normalized, all three"], lines)
+            + f"\n{section['minutes']:g} minutes of one core to train each d3rlpy agent; Overtone "
+            f"trains by its defaults. {len(SEEDS)} seeds, {section['episodes']} episodes each from "
+            "the same starts.\n")

@@ -1,4 +1,4 @@
-"""Acting from Python: many agents beside the same loop in Rust, one beside d3rlpy."""
+"""Acting from Python: many agents compared with the same loop in Rust, one compared with d3rlpy."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 from process import cell, ratios, start, summary, table, take_turns
 
 AGENTS = 100
-# An agent and its words of `overtone train`, and the turns of a round.
+# Agents with their words of `overtone train` and the turns of a round.
 KINDS = {
     "Decision Transformer, context of 5": (["model.context_length=5"], 100),
     "Decision Transformer, context of 20": (["model.context_length=20"], 20),
@@ -61,13 +61,12 @@ def markdown(section: dict) -> str:
     loop = [["**Overtone**, `policy.as_d3rlpy()`", cell(one["overtone"]), ""],
             ["d3rlpy, its stateful wrapper", cell(one["d3rlpy"]), cell(one["ratio"], 1, 2)]]
     return (
-        "## From Python\n\n"
-        f"`policy.act` of {section['agents']} agents of HalfCheetah's sizes with full contexts, "
-        "and the same loop in Rust (`crates/agents/benches/acting.rs`): milliseconds for one turn "
-        f"of all, {section['rounds']} alternating rounds, {section['disturbed']} of all rounds "
-        "with other programs running. *ratio* is Python's time to Rust's within a round.\n\n"
-        + table(["", "Rust", "Python", "ratio"], rows)
-        + f"\nThe plain loop of Gymnasium over one HalfCheetah-v5, with untrained Decision "
-        f"Transformers of 3 layers, one head, width 128 and a context of {CONTEXT}: steps per "
-        "second, simulator included; *ratio* is how many times faster Overtone plays.\n\n"
-        + table(["", "steps per second", "ratio"], loop) + "\n")
+        table(["milliseconds per turn of all agents", "Rust", "Python", "ratio"], rows)
+        + "\n" + table(["one agent", "steps per second", "ratio"], loop)
+        + f"\nFirst table: `policy.act` of {section['agents']} agents of HalfCheetah's sizes with "
+        "full contexts, and the same loop in Rust (`crates/agents/benches/acting.rs`); *ratio* is "
+        "Python's time divided by Rust's. Second table: the plain loop of Gymnasium over one "
+        "HalfCheetah-v5, simulator included, with untrained Decision Transformers of 3 layers, one "
+        f"head, width 128 and a context of {CONTEXT}; *ratio* is Overtone's speed divided by "
+        f"d3rlpy's. {section['rounds']} alternating rounds; other programs ran during "
+        f"{section['disturbed']} of all rounds.\n")

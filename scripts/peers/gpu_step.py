@@ -3,9 +3,9 @@
 
     gpu_step.py BATCH VARIANT STEPS DEVICE
 
-When it is ready it prints a number; for each line it is sent it takes STEPS steps and prints the
-seconds of one. The batch is on the device, and nothing is read from it but a round's last loss.
-VARIANT is words joined by `+`:
+The program prints a number when it is ready. For each input line it takes STEPS steps and prints the
+seconds of one. The batch is on the device, and only the last loss of a round is read from it.
+VARIANT is one or more words, joined by `+`:
 
     eager                       the model as PyTorch runs it
     bf16                        autocast to bfloat16
@@ -26,7 +26,7 @@ def main():
     batch, variant, steps, device = sys.argv[1:]
     batch, words, steps = int(batch), set(variant.split("+")), int(steps)
     if not words <= KNOWN:
-        raise SystemExit(f"gpu_step: unknown {sorted(words - KNOWN)}")
+        raise SystemExit(f"gpu_step: unknown variant {sorted(words - KNOWN)}")
     import torch
 
     import atari_dt

@@ -1,14 +1,14 @@
-"""The Decision Transformer on vectors in PyTorch: the model of Chen et al. (2021) on Gym, layer
-by layer, with HalfCheetah's sizes.
+"""The Decision Transformer of Chen et al. (2021) on vectors in PyTorch, layer by layer, with
+HalfCheetah's sizes.
 
 Written from the description of the published model. `check_models.py` compares its loss with
-Overtone's for the same weights and batch. The heads for observations and returns, which the
-published program has and never trains, are left out, as is its unused token embedding.
+Overtone's for the same weights and batch. It leaves out the published program's heads for
+observations and returns, which are never trained, and its unused token embedding.
 
 Options that change no result:
-    published  padding is masked in the scores and picked out of the loss by index, as the
-               published code does; otherwise, these batches having no padding, only the
-               causal mask is applied and the loss is a weighted mean
+    published  masks padding in the scores and removes it from the loss by index, as the published
+               code does; without this option there is only the causal mask (these batches have
+               no padding) and the loss is a weighted mean
     sdpa       torch.nn.functional.scaled_dot_product_attention
 """
 

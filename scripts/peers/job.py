@@ -1,5 +1,5 @@
-"""A whole job: from the start of the process on files that are not in memory to an agent that has
-played, in `overtone train` and in a straightforward PyTorch program."""
+"""A whole job, from the start of the process and cold files to an evaluated agent, in `overtone train`
+and in a straightforward PyTorch program."""
 
 import os
 import subprocess
@@ -12,12 +12,12 @@ from pathlib import Path
 from process import Watch, cell, ratios, summary, table
 
 GAME, UPDATES, BATCH = "seaquest", 60, 16
-# Overtone plays its episodes together; the PyTorch program one after the other.
+# Overtone plays its episodes in one batch; the PyTorch program plays one after the other.
 EPISODES, PYTORCH_EPISODES = 20, 3
 
 
 def forget_files() -> bool:
-    """Drops the page cache; whether that was allowed."""
+    """Drops the page cache. Gives whether the machine allowed it."""
     os.sync()
     try:
         Path("/proc/sys/vm/drop_caches").write_text("3\n", encoding="ascii")
@@ -27,8 +27,8 @@ def forget_files() -> bool:
 
 
 class Memory(threading.Thread):
-    """Watches the memory of a process and its children: the largest sum of their proportional
-    set sizes, in MB (10^6 bytes), seen every quarter of a second."""
+    """Peak memory of a process and its children: the largest sum of their proportional set sizes
+    in MB (10^6 bytes), read every quarter of a second."""
 
     def __init__(self, pid: int):
         super().__init__(daemon=True)
@@ -55,7 +55,7 @@ class Memory(threading.Thread):
 
     @staticmethod
     def of(pid: int) -> int:
-        """Kilobytes of one process; 0 when it has ended."""
+        """Kilobytes of one process; 0 if it has ended."""
         try:
             text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
         except OSError:
@@ -77,7 +77,7 @@ def rows_of(runs: Path) -> list[str]:
 
 
 def first_row(runs: Path, process, began: float) -> float:
-    """Seconds until the first row of metrics is there."""
+    """Seconds until metrics.csv has its first row."""
     while process.poll() is None:
         if rows_of(runs):
             return time.perf_counter() - began
@@ -86,8 +86,8 @@ def first_row(runs: Path, process, began: float) -> float:
 
 
 def overtone(program: str, folder: Path, log, updates: int, episodes: int) -> dict:
-    """Trains and plays with Overtone's own program. What it converts its data to is kept in
-    `folder`; runs go into a folder of their own."""
+    """Trains and evaluates with `overtone train`. Converted data stays in `folder`; each call has
+    a new directory of runs."""
     cold = forget_files()
     runs = Path(tempfile.mkdtemp(dir=folder))
     began = time.perf_counter()
@@ -118,7 +118,7 @@ def overtone(program: str, folder: Path, log, updates: int, episodes: int) -> di
 
 
 def pytorch(python: str, script: str, data: Path, log, environment) -> dict:
-    """Trains and plays with the PyTorch program."""
+    """Trains and evaluates with the PyTorch program."""
     cold = forget_files()
     began = time.perf_counter()
     process = subprocess.Popen(
@@ -134,7 +134,7 @@ def pytorch(python: str, script: str, data: Path, log, environment) -> dict:
 
 
 def megabytes(folder: Path, but: tuple[str, ...] = ()) -> float:
-    """Size of a folder's files, those of folders named in `but` left out."""
+    """Size of the files of a directory, without the directories named in `but`."""
     total = 0
     for path, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in but]
@@ -194,15 +194,8 @@ def markdown(section: dict) -> str:
                  f"and {sizes['playing']:.0f} of Python packages to play",
                  f"{sizes['pytorch']:.0f} ({sizes['pytorch_without_cuda']:.0f} without NVIDIA's packages)", ""])
     cold = ("Files were dropped from memory first." if section["cold"] else
-            "Files may have been in memory: dropping them was not allowed.")
+            "Files may have been in memory: the machine did not allow to drop them.")
     return (
-        "## A whole job\n\n"
-        + table(["", "Overtone", "PyTorch", "ratio"], rows)
-        + f"\nThe starter set of Seaquest, batches of {section['batch']} contexts of 30 timesteps, "
-        f"timed from the start of the process; {section['rounds']} rounds in turns. {cold} *Ratio* "
-        "is how many times better Overtone is. Other programs used up to "
-        f"{100 * section['others']:.0f} % of the machine. Overtone is `overtone train`, which writes "
-        "metrics after every update. The PyTorch program reads the same files as the published "
-        "code does (gzip, NumPy, a list of stacked observations, a `DataLoader` with up to four "
-        "workers). It trains the eager model and plays one episode after the other. Memory is the "
-        "largest sum of proportional set sizes over a process and its children.\n\n")
+        table(["", "Overtone", "PyTorch", "ratio"], rows)
+        + f"\n{section['rounds']} rounds in turns, batches of {section['batch']}. {cold} Other "
+        f"programs used up to {100 * section['others']:.0f} % of the machine.\n")

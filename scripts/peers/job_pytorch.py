@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Trains and plays as a straightforward PyTorch program would, from DQN-replay files:
+"""A straightforward PyTorch program that trains on DQN-replay files and evaluates:
 
     job_pytorch.py FOLDER UPDATES BATCH EPISODES
 
-Prints `first update`, `trained` and `played` when it has done these.
+Prints `first update`, `trained` and `played` after each of these.
 """
 
 import gzip
@@ -22,7 +22,7 @@ CONTEXT = atari_dt.CONTEXT
 
 
 class Contexts(Dataset):
-    """Windows that end inside an episode, as the published program cuts them."""
+    """Windows that end inside an episode, as in the published program."""
 
     def __init__(self, folder: Path):
         observations, actions, rewards, ends = [], [], [], []
@@ -65,7 +65,7 @@ def main():
     data = Contexts(Path(folder))
     model = atari_dt.DecisionTransformer(int(data.timesteps.max()) + play.MAX_TIMESTEP)
     optimizer = atari_dt.optimizer(model)
-    workers = min(4, os.cpu_count())  # the published four, but no more than PyTorch advises
+    workers = min(4, os.cpu_count())  # four as published, at most the number that PyTorch advises
     loader = DataLoader(data, int(batch), shuffle=True, num_workers=workers)
     for update, inputs in enumerate(loader, 1):
         loss = model.loss(*inputs)

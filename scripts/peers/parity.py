@@ -1,5 +1,5 @@
-"""Parity: TD3+BC and IQL here and in d3rlpy, as many updates on the same files, played from the
-same starts. One thread for each run."""
+"""Parity: TD3+BC and IQL in Overtone and in d3rlpy, after the same number of updates on the same
+files, evaluated from the same starts. One thread for each run."""
 
 import json
 import math
@@ -12,11 +12,11 @@ from process import kept_reply, runs_of, table
 
 STUDY = "studies/parity.toml"
 NAMES = {"td3_bc": "TD3+BC", "iql": "IQL"}
-# Which of the two sides' settings differ is in docs/results/parity.md.
+# docs/results/d3rlpy.md lists the settings that differ.
 
 
 def overtone(program: str, root: Path, folder: Path, data: Path, log) -> dict:
-    """Runs the study, or what is left of it; each run's evaluation by its cell."""
+    """Runs the cells of the study that are missing; gives each evaluation by its cell."""
     subprocess.run([program, "study", "run", str(root / STUDY), f"data.path={data}", "jobs=1",
                     "cpus=1"], cwd=folder, check=True, stdout=log, stderr=log)
     found = {}
@@ -31,7 +31,7 @@ def overtone(program: str, root: Path, folder: Path, data: Path, log) -> dict:
 
 
 def d3rlpy(python: str, here: Path, folder: Path, path: Path, cell: tuple, ours: dict, log) -> dict:
-    """d3rlpy's agent for a cell, trained once and kept."""
+    """The reply of d3rlpy's agent for a cell, trained once and kept."""
     algorithm, _, seed = cell
     starts = folder / "starts.json"
     starts.write_text(json.dumps(ours["starts"]), encoding="ascii")
@@ -41,9 +41,9 @@ def d3rlpy(python: str, here: Path, folder: Path, path: Path, cell: tuple, ours:
 
 
 def measure(program: str, python: str, here: Path, root: Path, log, data: Path) -> dict:
-    """Both sides' mean returns of every run; a section of the results."""
+    """Mean returns of every run in both programs; a section of the results."""
     if not data.is_dir():
-        sys.exit(f"{data} is no folder: say data=FOLDER, where hopper_medium_replay-v2.hdf5 is")
+        sys.exit(f"{data} is not a directory: use data=FOLDER with hopper_medium_replay-v2.hdf5")
     folder = root / "runs/parity"
     folder.mkdir(parents=True, exist_ok=True)
     ours = overtone(program, root, folder, data, log)
@@ -87,14 +87,14 @@ def markdown(section: dict) -> str:
             for side, (mean, error) in zip(normalized, sides):
                 normalized[side].append(
                     (100 * (mean - low) / (high - low), 100 * error / (high - low)))
-        # Files are given, seeds are drawn: the errors of the files' means add up as squares.
+        # Only seeds are random, not files: the squared errors of the means of the files add up.
         together = [(statistics.mean(mean for mean, _ in files),
                      math.hypot(*(error for _, error in files)) / len(files))
                     for files in normalized.values()]
-        lines.append(line("all three, D4RL's score", algorithm, together, 1))
+        lines.append(line("all three, normalized", algorithm, together, 1))
     first = rows[0]
     seeds = len({row["seed"] for row in rows})
-    return (f"{first['updates']} updates, {seeds} seeds, {first['episodes']} episodes each from the "
-            "same starts in Gymnasium's `-v4` tasks.\n\n"
-            + table(["", "file", "Overtone", "d3rlpy", "difference", "its standard error",
-                     "ratio"], lines))
+    return (table(["", "file", "Overtone", "d3rlpy", "difference", "its standard error", "ratio"],
+                  lines)
+            + f"\n{first['updates']} updates, {seeds} seeds, {first['episodes']} episodes each from "
+            "the same starts.\n")

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Plays an Atari game with a PyTorch Decision Transformer the published way: one environment, and
-the whole context encoded anew for every action.
+"""The published evaluation loop of a PyTorch Decision Transformer in an Atari game: one environment,
+and the whole context encoded again for each action.
 
-    play.py GAME VARIANT STEPS        rounds of STEPS steps, in the lines of trainer.py
+    play.py GAME VARIANT STEPS        rounds of STEPS steps, with the protocol of trainer.py
 
-The emulator is ale-py's own interface, used as the published evaluation uses it; screens are made
-as Overtone's protocol `matched` makes them (sticky actions, frame skip 4, the maximum of the last
-two grey screens, area interpolation). A variant is `eager`, or `channels_last+sdpa`. The published
-loop also keeps every observation of an episode in one tensor and copies it at every step; this one
-keeps the context alone.
+The emulator is ale-py's own interface, as in the published evaluation. Observations follow Overtone's
+protocol `matched` (sticky actions, frame skip 4, the maximum of the last two grey screens, area
+interpolation). A variant is `eager` or `channels_last+sdpa`. The published loop also keeps all
+observations of an episode in one tensor and copies it at each step; this one keeps only the context.
 """
 
 import os
@@ -86,11 +85,11 @@ class Player:
         self.timestep = 0
 
     def step(self) -> bool:
-        """Takes one step; whether it was an episode's last."""
+        """Takes one step. Gives whether it ended the episode."""
         import torch
 
         with torch.inference_mode():
-            # The reference looks the global position up by the current timestep.
+            # The reference indexes the global position by the current timestep.
             logits = self.model.logits(
                 torch.stack(list(self.observations))[None],
                 torch.tensor([list(self.actions)], dtype=torch.long),

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Moves HalfCheetah with a PyTorch Decision Transformer the published way: one environment, and
-the whole padded context through the whole model for every action.
+"""The published evaluation loop of a PyTorch Decision Transformer on HalfCheetah: one environment, and
+the whole padded context through the whole model for each action.
 
-    play_gym.py VARIANT STEPS        rounds of STEPS steps, in the lines of trainer.py
+    play_gym.py VARIANT STEPS        rounds of STEPS steps, with the protocol of trainer.py
 
 The environment is Gymnasium's HalfCheetah-v4. A variant is `published` or `sdpa` (see gym_dt.py).
-The published loop also keeps every observation of an episode in one tensor and copies it at every
-step; this one keeps the context alone.
+The published loop also keeps all observations of an episode in one tensor and copies it at each
+step; this one keeps only the context.
 """
 
 import os

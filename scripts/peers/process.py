@@ -1,8 +1,8 @@
-"""A process that does rounds of work on request, turns of several of them, and replies that are kept.
+"""Processes that do rounds of work on request, turns of several of them, and stored replies.
 
-The lines are those of crates/train/benches/training_cost and of trainer.py: the process prints a
-number when it is ready; for each line it is sent, the seconds of one step; when its input ends,
-the most kilobytes (1024 bytes) it had in memory.
+The protocol is the same as in crates/train/benches/training_cost and trainer.py. The process prints
+a number when it is ready. For each input line it prints the seconds of one step, and when its input
+ends, its peak memory in kilobytes (1024 bytes).
 """
 
 import hashlib
@@ -20,16 +20,16 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     from pip._vendor import tomli as tomllib
 
-# A round in which other programs took more than this share of the machine is done again.
+# A round is repeated if other programs used more than this fraction of the machine.
 OTHERS_ALLOWED = 0.05
-# Rounds that may be done again; after that, disturbed ones are kept and counted.
+# Number of repeated rounds; after that, disturbed rounds are kept and counted.
 EXTRA_ROUNDS = 10
-# Seconds before each turn: the threads of the one before go on spinning for a while.
+# Seconds before each turn, because the threads of the previous process still spin for a while.
 SETTLING = 0.4
 
 
 class Peer:
-    """One variant's process. `name` labels it; what it says on stderr goes to `log`."""
+    """The process of one variant. `name` labels it; its stderr goes to `log`."""
 
     def __init__(self, name: str, command: list[str], log, environment: dict[str, str]):
         self.name, self.times, self.peak_mb = name, [], None
@@ -61,25 +61,25 @@ class Peer:
         self.process.wait()
 
     def processor_seconds(self) -> float:
-        """Used so far by all threads of the process."""
+        """Processor seconds of all threads of the process until now."""
         return processor_seconds(self.process.pid)
 
 
 def kept_name(name: str, of: object) -> str:
-    """The name of the file that keeps what was measured of just this."""
+    """Name of the file that stores the measurement of `of`."""
     digest = hashlib.sha256(json.dumps(of).encode("utf-8")).hexdigest()
     return f"{name}-{digest[:12]}.json"
 
 
 def runs_of(program: str, words: list[str], folder: Path) -> list[tuple[Path, dict, dict]]:
-    """The runs of a study's cells, no other that is beside them: each with its settings and its
-    evaluation."""
-    told = subprocess.run([program, "study", "status", *words, "--json"], cwd=folder, check=True,
+    """The runs of the cells of a study, and no others in the directory: each with its settings and
+    its evaluation."""
+    status = subprocess.run([program, "study", "status", *words, "--json"], cwd=folder, check=True,
                           stdout=subprocess.PIPE, text=True)
     found = []
-    for cell in json.loads(told.stdout)["cells"]:
+    for cell in json.loads(status.stdout)["cells"]:
         if cell["state"] != "played":
-            sys.exit(f"{cell['cell']} is not played, but {cell['state']}")
+            sys.exit(f"{cell['cell']}: expected state `played`, got `{cell['state']}`")
         run = folder / cell["run"]
         config = tomllib.loads((run / "config.toml").read_text(encoding="utf-8"))
         played = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
@@ -88,13 +88,13 @@ def runs_of(program: str, words: list[str], folder: Path) -> list[tuple[Path, di
 
 
 def kept_reply(folder: Path, name: str, command: list[str], log, of: object = None) -> dict:
-    """What a command says in JSON, from `folder` if it said so before to the same words, and of
-    the same `of`: what the files say that it reads."""
-    # Where Python and the script are does not matter.
+    """The JSON reply of a command. `folder` stores it for the same words and the same `of`, the
+    content of the files that the command reads."""
+    # The paths of Python and of the script do not count.
     path = folder / kept_name(name, [command[2:], of])
     if not path.exists():
         reply = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=log, text=True)
-        json.loads(reply.stdout)  # or nothing is kept
+        json.loads(reply.stdout)  # an invalid reply is not stored
         made = path.with_suffix(".part")
         made.write_text(reply.stdout, encoding="ascii")
         os.replace(made, path)
@@ -102,14 +102,14 @@ def kept_reply(folder: Path, name: str, command: list[str], log, of: object = No
 
 
 def processor_seconds(pid: int) -> float:
-    """Used so far by all threads of a process."""
+    """Processor seconds of all threads of a process until now."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def machine_seconds() -> tuple[float, float]:
-    """Processor seconds since start: busy, and in all."""
+    """Processor seconds of the machine since its start: busy, and total."""
     with open("/proc/stat", encoding="ascii") as stat:
         ticks = [int(field) for field in stat.readline().split()[1:9]]
     hertz = os.sysconf("SC_CLK_TCK")
@@ -117,7 +117,7 @@ def machine_seconds() -> tuple[float, float]:
 
 
 class Watch:
-    """How much of the machine other programs take between its making and `others`."""
+    """Load of other programs from the construction of this object to `others`."""
 
     def __init__(self, peers: list[Peer]):
         self.peers = peers
@@ -125,21 +125,21 @@ class Watch:
         self.busy, self.total = machine_seconds()
 
     def own(self) -> float:
-        """Processor seconds of the peers, of this process, and of its children that ended."""
+        """Processor seconds of the peers, this process, and its children that ended."""
         ended = (resource.getrusage(who) for who in (resource.RUSAGE_SELF,
                                                      resource.RUSAGE_CHILDREN))
         return (sum(usage.ru_utime + usage.ru_stime for usage in ended)
                 + sum(peer.processor_seconds() for peer in self.peers))
 
     def others(self) -> float:
-        """Their share of all processors' time, from 0 to 1."""
+        """Fraction of the time of all processors that other programs used."""
         busy, total = machine_seconds()
         return max(0.0, busy - self.busy - self.own() + self.used) / max(total - self.total, 1e-9)
 
 
 def start(named: dict[str, list[str]], log, environment: dict[str, str]) -> list[Peer]:
-    """Starts each command, one after the other, and waits until it is ready. Without the first
-    there is nothing to compare; another that cannot start is reported and left out."""
+    """Starts one command after the other, and waits until it is ready. Raises if the first cannot
+    start; reports and leaves out another that cannot start."""
     ready = []
     for name, command in named.items():
         peer = Peer(name, command, log, environment)
@@ -155,20 +155,20 @@ def start(named: dict[str, list[str]], log, environment: dict[str, str]) -> list
 
 
 def take_turns(peers: list[Peer], rounds: int) -> int:
-    """Rounds in which every peer has its turn; ends them all. Returns how many of the rounds
-    that were kept had other programs running."""
+    """Rounds with a turn of every peer; ends all peers. Returns the number of kept rounds that other
+    programs disturbed."""
     disturbed, extra = 0, EXTRA_ROUNDS
     while len(peers[0].times) < rounds:
         watch = Watch(peers)
-        # Another one begins each time.
+        # Each round starts with another peer.
         first = len(peers[0].times) % len(peers)
         times = {peer: peer.round() for peer in peers[first:] + peers[:first]}
         others = watch.others()
         if others > OTHERS_ALLOWED:
             if extra > 0:
                 extra -= 1
-                print(f"  other programs took {100 * others:.0f} % of the machine: this round "
-                      "is done again", file=sys.stderr)
+                print(f"  other programs used {100 * others:.0f} % of the machine: "
+                      "repeating this round", file=sys.stderr)
                 continue
             disturbed += 1
         for peer, seconds in times.items():
@@ -184,7 +184,7 @@ def summary(values: list[float]) -> dict:
 
 
 def ratios(of: list[float], to: list[float]) -> dict:
-    """Of the ratio within each round."""
+    """Summary of the ratio within each round."""
     return summary([a / b for a, b in zip(of, to)])
 
 
@@ -195,6 +195,6 @@ def cell(numbers: dict, scale: float = 1.0, digits: int = 0) -> str:
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Markdown, the first column to the left and the others to the right."""
+    """A Markdown table; the first column is left-aligned, the others are right-aligned."""
     lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,11 +1,11 @@
-"""Takes datasets of the real Minari and d3rlpy into Overtone, and compares what arrives.
+"""Converts datasets of Minari and d3rlpy to Overtone, and compares the results.
 
     pip install 'minari[hdf5,arrow]==0.5.4' pillow d3rlpy==2.8.1 overtone_rl-*.whl
     python python_datasets.py
 
-Minari's in HDF5, Arrow and Parquet: vectors, pictures (JPEG, as Minari writes them), Discrete and
-Dict observations, Discrete, MultiDiscrete and real-valued actions. d3rlpy's with both kinds of
-actions. Where Overtone reads the file itself, both ways in must have one hash.
+Minari: HDF5, Arrow and Parquet, with vectors, pictures (JPEG, as Minari writes them), Discrete and
+Dict observations, and Discrete, MultiDiscrete and continuous actions. d3rlpy: discrete and continuous
+actions. If Overtone also reads the file itself, both datasets must have the same hash.
 """
 
 import importlib.util
@@ -115,11 +115,11 @@ def through_minari():
             else:
                 whole = np.concatenate([episode.observations[:-1] for episode in episodes])
                 assert np.array_equal(mine["observations"], whole)
-            one_hash = "read by Minari alone"
+            one_hash = "read by Minari only"
             if form == "hdf5" and seen != "pictures":
                 own = ov.Dataset.open(theirs.storage.data_path)
                 assert own.hash == data.hash, (own.hash, data.hash)
-                one_hash = "one hash with Overtone's own reader"
+                one_hash = "same hash as Overtone's own reader"
             if form != "hdf5" and seen == "vectors":
                 run = ov.train(data, run_dir=form + action, **TINY)
                 run.policy(0.0).act(np.zeros((1, 3), np.float32))
@@ -157,12 +157,12 @@ def through_d3rlpy():
         assert len(hashes) == 1, hashes
         run = ov.train(data, run_dir="d3rlpy" + kind, **TINY)
         action = run.policy(0.0).as_d3rlpy().predict(seen[0], 0.0)
-        print(f"d3rlpy {version('d3rlpy')}: {kind}: {len(data)} steps, one hash with the arrays "
-              f"and with its dump, trained without an environment, acts {np.asarray(action)}")
+        print(f"d3rlpy {version('d3rlpy')}: {kind}: {len(data)} steps, the same hash as the arrays "
+              f"and as its dump, trained without an environment, acts {np.asarray(action)}")
 
 
 through_minari()
 if importlib.util.find_spec("d3rlpy"):
     through_d3rlpy()
 else:
-    print("d3rlpy is not installed: its buffers were not tried")
+    print("d3rlpy is not installed: skipped its buffers")

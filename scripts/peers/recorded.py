@@ -1,10 +1,10 @@
-"""What the episodes of a recording in D4RL's format returned."""
+"""Returns of the episodes of a dataset in D4RL's format."""
 
 from pathlib import Path
 
 
 def returns_of(path: Path) -> list[float]:
-    """Of each episode that the file has whole."""
+    """Return of each complete episode of the file."""
     import h5py
     import numpy as np
 

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Reads a DQN-replay log, and draws batches from it, as a plain NumPy program does; timed beside
-Overtone by `cargo bench … --bench full_size`.
+"""Reads a DQN-replay log and samples batches in plain NumPy. `cargo bench … --bench full_size` times
+it next to Overtone.
 
     scripts/peers/replay.py inflate FILE...                       # np.load of each gzip file
     scripts/peers/replay.py batches STORE --form reference        # float32 stacks, as published
     scripts/peers/replay.py batches STORE --form frames           # bytes, every frame once
     scripts/peers/replay.py forget STORE                          # drops its pages from memory
 
-STORE is a file that Overtone converted (frames.safetensors), which is mapped. A batch is 64
+STORE is a file that Overtone converted (frames.safetensors); the program maps it. A batch is 64
 contexts of 30 timesteps at random places, with actions, returns-to-go and timesteps.
 
 Forms of `batches`:
-    reference  what the published Decision Transformer's dataset does for each context: gather 30
-               stacks of 4 frames, make them float32, divide by 255. Its stacks lie in memory
-               (14 GB); here they are views of the mapped frames, which is cheaper.
-    frames     the 33 distinct frames of each context as bytes, one copy of memory each: the
-               fastest way we know to write this in NumPy
+    reference  the dataset of the published Decision Transformer: for each context it gathers 30
+               stacks of 4 frames, converts them to float32 and divides by 255. Its stacks lie in
+               memory (14 GB); here they are views of the mapped frames, which is cheaper.
+    frames     the 33 distinct frames of each context as bytes, one memory copy each: the fastest
+               form that we know in NumPy
 """
 
 import argparse
@@ -43,7 +43,7 @@ class Store:
                             tuple(entry["shape"]))
             for name, entry in header.items()
         }
-        # An ordinary array over the same memory: slices of a memmap are slow to make.
+        # An ordinary array over the same memory, because slicing a memmap is slow.
         self.frames = np.asarray(tensors["frames"])
         self.actions = np.array(tensors["actions"])
         self.starts = np.array(tensors["episode_starts"])
@@ -56,7 +56,7 @@ class Store:
             self.to_go[start:end] = np.cumsum(rewards[start:end][::-1])[::-1]
 
     def window(self, row):
-        """The full context that ends with `row`, or the first one of all."""
+        """The full context that ends with `row`, or the first context."""
         end = max(row + 1, CONTEXT)
         return end - CONTEXT, end
 
@@ -67,7 +67,7 @@ class Store:
         return actions, to_go, timesteps
 
     def stack(self, row):
-        """The observation of `row`, black before its episode's start: `[4, 84, 84]`."""
+        """The observation of `row`, black before the start of its episode: `[4, 84, 84]`."""
         first = row - STACK + 1
         missing = self.start_of[row] - first
         if missing <= 0:

@@ -1,11 +1,11 @@
-"""Statistics of a few score matrices as `rliable` computes them: the golden file of our own.
+"""Generates a golden file: statistics of a few score matrices by `rliable`.
 
     pip install rliable==1.2.0 'pandas<3'
     python scripts/peers/rliable_golden.py crates/eval/tests/golden/rliable.json
 
-Point estimates are exact. Intervals are random: of each of their ends the smallest and the
-largest over bootstrap seeds is given. The end of a bootstrap of very many replications lies
-between them, unless all seeds err to the same side: with 20 of them, once in half a million.
+Point estimates are exact. Intervals are random: the file has the smallest and the largest value of
+each end over 20 bootstrap seeds. The end of a bootstrap with very many replications lies between
+them, unless all seeds err to the same side (once in half a million).
 """
 
 import json

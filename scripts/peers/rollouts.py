@@ -1,4 +1,4 @@
-"""Playing: `overtone evaluate rollouts` against the published loops in PyTorch."""
+"""Evaluation: `overtone evaluate rollouts` compared with the published loops in PyTorch."""
 
 import json
 import subprocess
@@ -10,13 +10,11 @@ from pathlib import Path
 from process import Watch, cell, ratios, start, summary, table
 
 
-
 @dataclass
 class Task:
-    """What is played on both sides."""
+    """The same evaluation in both programs."""
 
-    heading: str
-    # Words of `overtone train` for an agent as good as a random one, and the return asked for.
+    # Words of `overtone train` for an untrained agent, and the target return.
     words: list
     target: str
     episodes: int
@@ -25,32 +23,21 @@ class Task:
     leading: list
     steps: int
     variants: dict
-    # What one program says of the setting, and of the other's way.
-    setting: str
-    published: str
 
 
 TASKS = {
     "rollouts": Task(
-        "Playing a game", ["game=seaquest"], "32", 50, "play.py", ["seaquest"], 200,
+        ["game=seaquest"], "32", 50, "play.py", ["seaquest"], 200,
         {"eager": "PyTorch, the published loop",
-         "channels_last+sdpa": "the same, channels_last and sdpa"},
-        "Seaquest, the reference's sizes for games (6 layers, 8 heads, 30 timesteps), emulator "
-        "included, actions sampled",
-        "The published loop plays one environment and encodes all 30 observations of the context "
-        "for each action."),
+         "channels_last+sdpa": "the same, channels_last and sdpa"}),
     "robots": Task(
-        "Moving a robot", ["env=halfcheetah"], "12000", 100, "play_gym.py", [], 400,
-        {"published": "PyTorch, the published loop", "sdpa": "the same, sdpa"},
-        "HalfCheetah, the reference's sizes for robots (3 layers, 1 head, 20 timesteps), simulator "
-        "included",
-        "The published loop plays one environment and sends the whole context of 20 timesteps "
-        "through the whole model for each action."),
+        ["env=halfcheetah"], "12000", 100, "play_gym.py", [], 400,
+        {"published": "PyTorch, the published loop", "sdpa": "the same, sdpa"}),
 }
 
 
 def untrained_run(program: str, task: Task, folder: Path, log) -> Path:
-    """A run of one update: an agent to play, as good as a random one."""
+    """A run of one update, for an untrained agent."""
     cache = [f"data.cache={folder / 'cache'}"] if task.words[0].startswith("game=") else []
     subprocess.run([program, "train", *task.words, "profile=quick", "device=cpu",
                     "train.updates=1", "evaluation.episodes=0", f"runs={folder / 'runs'}", *cache],
@@ -108,10 +95,6 @@ def markdown(part: str, section: dict) -> str:
         rows.append([task.variants[peer["name"]], cell(peer["rate"], 1, 1),
                      cell(peer["ratio"], 1, 1), cell(peer["ratio_process"], 1, 1)])
     return (
-        f"## {task.heading}\n\n"
-        + table(["", "steps per second", "ratio", "ratio, whole process"], rows)
-        + f"\n{task.setting}: {section['rounds']} alternating rounds. *Ratio* is Overtone's speed "
-        "divided by PyTorch's. The first ratio counts only the steps, the second Overtone's whole "
-        f"process ({section['episodes']} episodes, {steps:.0f} steps). PyTorch's rate is the loop "
-        f"alone, with a full context. Other programs used up to {100 * section['others']:.0f} % of "
-        f"the machine. {task.published}\n\n")
+        table(["", "steps per second", "ratio", "ratio, whole process"], rows)
+        + f"\n{section['rounds']} alternating rounds; {section['episodes']} episodes, {steps:.0f} "
+        f"steps. Other programs used up to {100 * section['others']:.0f} % of the machine.\n")

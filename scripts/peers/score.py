@@ -1,7 +1,8 @@
-"""Time to score: seconds from cold files until an agent plays as well as the data on average, and
-as 95 % of the best that any method reaches in the time that all of them get. By turns, each method
-here and in d3rlpy."""
+"""Time to a score: seconds from cold files until an agent reaches the mean return of the dataset,
+and 95 % of the best agent. Each algorithm trains in turns in Overtone and in d3rlpy."""
 
+import csv
+import io
 import json
 import math
 import os
@@ -18,29 +19,28 @@ from job import forget_files
 from process import Watch, processor_seconds, table
 from recorded import returns_of
 
-# One seed of training; all agents play the same episodes.
+# One training seed; all agents play the same episodes.
 SEED, EPISODES = 1, 20
-# When agents are looked at, in parts of the run: from the fourth on each look comes a third or a half
-# later than the one before, for what is compared are ratios of times.
+# Times of evaluations, in parts of the run. The comparison is of ratios of times, so from the
+# fourth on each evaluation is a third or a half later than the previous one.
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 
 
 @dataclass
 class Method:
-    """One algorithm, here and there."""
+    """One algorithm, in both programs."""
 
     name: str
-    # Words of `overtone train`; what d3rlpy is told is d3rlpy_agent.py's.
+    # Words of `overtone train`; d3rlpy_agent.py has the settings of d3rlpy.
     words: list
-    # How many parts a run has, which is when the first look comes, and the updates of a first short
-    # run, which tells the pace.
+    # Parts of a run (the first evaluation comes after one part), and updates of a short first run
+    # that measures the updates per second.
     parts: int
     pilot: int
-    # Whether d3rlpy has it too.
-    there: bool = True
+    in_d3rlpy: bool = True
 
-    def looks(self, updates: int) -> list[int]:
-        """After how many updates copies are looked at, in a run of so many."""
+    def evaluations(self, updates: int) -> list[int]:
+        """Numbers of updates after which copies are evaluated, in a run of `updates`."""
         part = updates // self.parts
         return [part * parts for parts in PARTS if parts <= self.parts]
 
@@ -48,12 +48,12 @@ class Method:
 METHODS = {"dt": Method("Decision Transformer", ["algorithm=decision_transformer"], 24, 48),
            "td3_bc": Method("TD3+BC", ["algorithm=td3_bc"], 96, 480),
            "iql": Method("IQL", ["algorithm=iql"], 96, 480),
-           "rvs": Method("RvS", ["algorithm=rvs"], 96, 480, there=False)}
+           "rvs": Method("RvS", ["algorithm=rvs"], 96, 480, in_d3rlpy=False)}
 SIDES = {"overtone": "Overtone", "d3rlpy": "d3rlpy"}
 
 
 class Clock(threading.Thread):
-    """What a process has used of the processors, four times a second."""
+    """Processor seconds of a process, read four times a second."""
 
     def __init__(self, pid: int):
         super().__init__(daemon=True)
@@ -66,10 +66,10 @@ class Clock(threading.Thread):
                 self.seen.append((time.time(), processor_seconds(self.pid)))
                 time.sleep(0.25)
         except OSError:
-            pass  # it has ended
+            pass  # the process has ended
 
     def used(self, at: float) -> float:
-        """Processor seconds until then, on the line between two looks."""
+        """Processor seconds until a time, interpolated between two readings."""
         after = next((i for i, (when, _) in enumerate(self.seen) if when >= at), None)
         if after is None or after == 0:
             return self.seen[-1 if after is None else 0][1]
@@ -78,7 +78,7 @@ class Clock(threading.Thread):
 
 
 class Overtone:
-    """Trains by the quick profile and plays with Overtone's own program."""
+    """Trains with the quick profile and evaluates with the program `overtone`."""
 
     def __init__(self, program: str, path: Path, threads: int, log):
         self.program, self.log = program, log
@@ -87,10 +87,10 @@ class Overtone:
                      f"data.path={path.parent}"]
         self.environment = os.environ | {"RAYON_NUM_THREADS": str(threads)}
 
-    def train(self, key: str, looks: list[int], folder: Path, _played: dict):
-        """The clock of a training, and of each copy of the agent when it was made: after so many
-        updates, which are multiples of the first."""
-        updates, every = looks[-1], looks[0]
+    def train(self, key: str, at: list[int], folder: Path, _played: dict):
+        """The clock of a training, and updates and time of each copy of the agent. All numbers of
+        updates are multiples of the first."""
+        updates, every = at[-1], at[0]
         command = [self.program, "train", *self.task, *METHODS[key].words, "profile=quick",
                    "device=cpu", f"seed={SEED}", f"runs={folder}", f"train.updates={updates}",
                    f"train.checkpoint_every={every}",
@@ -105,14 +105,14 @@ class Overtone:
         made = []
         for path in sorted(folder.glob("*/checkpoints/step-*")):
             after = int(path.name.removeprefix("step-"))
-            if after in looks:
+            if after in at:
                 files = [file.stat().st_mtime for file in path.rglob("*") if file.is_file()]
                 made.append({"updates": after, "time": max(files)})
         return clock, made
 
     def play(self, made: list, folder: Path) -> dict:
-        """Adds what each copy returned. How it was played: Gymnasium's seeds of the starts, and
-        the return asked for."""
+        """Adds the returns of each copy. Gives Gymnasium's seeds of the starts and the target
+        return."""
         run = next(folder.iterdir())
         steps = [str(copy["updates"]) for copy in made]
         subprocess.run([self.program, "evaluate", "rollouts", f"run={run}",
@@ -126,15 +126,15 @@ class Overtone:
 
 
 class D3rlpy:
-    """Trains and plays with d3rlpy_agent.py."""
+    """Trains and evaluates with d3rlpy_agent.py."""
 
     def __init__(self, python: str, script: Path, path: Path, threads: int, log):
         self.command, self.log = [python, str(script)], log
         self.path, self.threads = path, threads
 
-    def train(self, key: str, looks: list[int], folder: Path, played: dict):
-        """The same; the copies have played as `played` says, or not at all."""
-        words = [f"updates={looks[-1]}", f"looks={','.join(map(str, looks))}",
+    def train(self, key: str, at: list[int], folder: Path, played: dict):
+        """The same. Copies play the starts and target of `played`, or do not play if it is empty."""
+        words = [f"updates={at[-1]}", f"evaluate={','.join(map(str, at))}",
                  f"threads={self.threads}", f"seed={SEED}"]
         if played:
             file = folder / "starts.json"
@@ -153,25 +153,25 @@ class D3rlpy:
 
 
 def updates_in(budget: float, began: float, made: list, parts: int) -> int:
-    """How many updates fit into so many seconds, by a short run with two copies; as many in each
-    part."""
+    """Number of updates that fit into `budget` seconds, by a short run with two copies: a multiple
+    of `parts`."""
     first, second = made
-    pace = (second["updates"] - first["updates"]) / (second["time"] - first["time"])
-    start = first["time"] - began - first["updates"] / pace
-    return max(1, math.floor(pace * (budget - start) / parts)) * parts
+    rate = (second["updates"] - first["updates"]) / (second["time"] - first["time"])
+    start = first["time"] - began - first["updates"] / rate
+    return max(1, math.floor(rate * (budget - start) / parts)) * parts
 
 
 def curve(side, key: str, budget: float, played: dict) -> tuple[dict, dict]:
-    """What a method returned and when on one side, and how it was played: a short run for its
-    pace, then the run, from cold files."""
+    """Returns of an algorithm over time in one program, and how its copies played. A short run
+    measures the updates per second; the run itself starts from cold files."""
     method = METHODS[key]
     with tempfile.TemporaryDirectory() as folder:
         began = time.time()
         _, made = side.train(key, [method.pilot // 2, method.pilot], Path(folder), {})
-        looks = method.looks(updates_in(budget, began, made, method.parts))
+        at = method.evaluations(updates_in(budget, began, made, method.parts))
     with tempfile.TemporaryDirectory() as folder:
         cold, watch, began = forget_files(), Watch([]), time.time()
-        clock, made = side.train(key, looks, Path(folder), played)
+        clock, made = side.train(key, at, Path(folder), played)
         others = watch.others()
         if isinstance(side, Overtone):
             played = side.play(made, Path(folder))
@@ -183,11 +183,11 @@ def curve(side, key: str, budget: float, played: dict) -> tuple[dict, dict]:
 
 def measure(program: str, python: str, here: Path, log, data: Path, minutes: float,
             files: list[str], threads: int):
-    """Every method on both sides, for every file; yields the section of the results after each."""
+    """Each algorithm in both programs, for each file; yields the section after each file."""
     paths = {name: data / f"{name}-v2.hdf5" for name in files}
     for path in paths.values():
         if not path.is_file():
-            sys.exit(f"there is no {path}: say data=FOLDER, where it is, and files=NAME,NAME")
+            sys.exit(f"{path} not found: use data=FOLDER and files=NAME,NAME")
     section = {"minutes": minutes, "threads": threads, "episodes": EPISODES, "files": {}}
     for name, path in paths.items():
         ours = Overtone(program, path, threads, log)
@@ -197,8 +197,8 @@ def measure(program: str, python: str, here: Path, log, data: Path, minutes: flo
             print(f"score: {method.name} on {name}", file=sys.stderr)
             mine, played = curve(ours, key, 60 * minutes, {})
             found["methods"][key] = {"overtone": mine, "target": played["target"]}
-            if method.there:
-                # Both play the same starts, and are asked for the same return, where for any.
+            if method.in_d3rlpy:
+                # Both play the same starts with the same target return, if they have one.
                 other, _ = curve(theirs, key, 60 * minutes, played)
                 found["methods"][key]["d3rlpy"] = other
         section["files"][name] = found
@@ -206,14 +206,14 @@ def measure(program: str, python: str, here: Path, log, data: Path, minutes: flo
 
 
 def joined(earlier: list[dict], section: dict) -> list[dict]:
-    """Sections measured earlier, without the files that were measured again, and this one."""
+    """Earlier sections without the files of the new section, and the new section."""
     kept = [old | {"files": {name: found for name, found in old["files"].items()
                              if name not in section["files"]}} for old in earlier]
     return [old for old in kept if old["files"]] + [section]
 
 
 def reached(points: list, goal: float) -> dict | None:
-    """The first point that returns as much."""
+    """The first point with this return or more."""
     return next((point for point in points if point["mean"] >= goal), None)
 
 
@@ -222,70 +222,72 @@ def brief(seconds: float) -> str:
 
 
 def within_limit(found: dict, limit: float) -> dict:
-    """The looks that count, of each method and side: within the time that all get, or the first."""
+    """Evaluations of each algorithm and program within the time limit, or the first one."""
     return {(key, side): [point for point in sides[side]["points"]
                           if point["seconds"] <= limit] or sides[side]["points"][:1]
             for key, sides in found["methods"].items() for side in SIDES if side in sides}
 
 
 def goals_of(found: dict, within: dict) -> list[float]:
-    """The data's mean, and 95 % of the best of all looks."""
+    """The mean return of the dataset, and 95 % of the best evaluation."""
     return [found["data"], 0.95 * max(point["mean"] for points in within.values() for point in points)]
 
 
 def lead(within: dict, goal: float, limit: float) -> str:
-    """How many times sooner the first of Overtone's agents is at a goal than the first of
-    d3rlpy's, in words."""
+    """Time of d3rlpy's first agent at a goal divided by the time of Overtone's, in words."""
     mine, theirs = (min((point["seconds"] for (_, of), points in within.items() if of == side
                          if (point := reached(points, goal))), default=None) for side in SIDES)
     match mine, theirs:
         case None, None:
             return "neither"
         case None, _:
-            return f"less than {theirs / limit:.2g} (not within {limit:.0f} s, {brief(theirs)} s)"
+            return f"less than {theirs / limit:.2g} (d3rlpy {brief(theirs)} s)"
         case _, None:
-            return f"more than {limit / mine:.2g} ({brief(mine)} s, not within {limit:.0f})"
+            return f"more than {limit / mine:.2g} ({brief(mine)} s)"
     return f"{theirs / mine:.2g} ({brief(mine)} and {brief(theirs)} s)"
 
 
-def leads(sections: list[dict]) -> str:
-    """That of every file."""
+def markdown(sections: list[dict]) -> str:
+    """The factor of each file."""
     rows = []
     for section in sections:
         limit = 60 * section["minutes"]
         for name, found in section["files"].items():
             within = within_limit(found, limit)
             rows.append([name, *(lead(within, goal, limit) for goal in goals_of(found, within))])
-    return ("How many times sooner the first of Overtone's agents is there than the first of "
-            "d3rlpy's:\n\n" + table(["", "the data's mean", "95 % of the best"], sorted(rows)))
-
-
-def markdown(section: dict) -> str:
-    text, limit = "", 60 * section["minutes"]
-    for name, found in section["files"].items():
-        within = within_limit(found, limit)
-        goals = goals_of(found, within)
-        rows = []
-        for (key, side), points in within.items():
-            times = []
-            for goal in goals:
-                point = reached(points, goal)
-                times.append("not reached" if point is None else
-                             f"{brief(point['seconds'])} ({brief(point['processor_seconds'])})")
-            top = max(points, key=lambda point: point["mean"])
-            rows.append([METHODS[key].name, SIDES[side], str(points[-1]["updates"]), *times,
-                         f"{top['mean']:.0f} at {brief(top['seconds'])}", f"{points[-1]['mean']:.0f}"])
-        others = max(sides[side]["others"] for sides in found["methods"].values()
-                     for side in SIDES if side in sides)
-        text += (f"**{name}**: the data's mean is {goals[0]:.0f}, 95 % of the best {goals[1]:.0f}. "
-                 f"Other programs took up to {100 * others:.0f} % of the machine.\n\n"
-                 + table(["", "", "updates", "seconds to the data's mean (of processors)",
-                          "seconds to 95 % of the best", "best, at second", "at the end"], rows)
-                 + "\n")
-    cold = all(sides[side]["cold"] for found in section["files"].values()
+    head = table(["Overtone's first agent is earlier by a factor of", "dataset mean",
+                  "95 % of the best"], sorted(rows))
+    cold = all(sides[side]["cold"] for section in sections for found in section["files"].values()
                for sides in found["methods"].values() for side in SIDES if side in sides)
     files = "Files were dropped from memory first." if cold else (
-        "Files may have been in memory: dropping them was not allowed.")
-    return (f"{section['minutes']:g} minutes for each, {section['threads']} threads, "
-            f"{section['episodes']} episodes a look, one seed. {files} Looks that came later are in "
-            f"score.json and in no row.\n\n{text}")
+        "Files may have been in memory: the machine did not allow to drop them.")
+    last = sections[-1]
+    return (f"{head}\n{last['minutes']:g} minutes for each agent, {last['threads']} threads, "
+            f"{last['episodes']} episodes per evaluation, one seed. {files} *More than*: d3rlpy was not "
+            f"there in time; *less than*: Overtone was not.\n")
+
+
+def csv_of(sections: list[dict]) -> str:
+    """Each agent: when it reached both goals, and its best and last evaluation."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(["file", "algorithm", "program", "updates", "dataset_mean", "seconds_to_mean",
+                  "processor_seconds_to_mean", "best_95_percent", "seconds_to_95_percent",
+                  "processor_seconds_to_95_percent", "best", "seconds_to_best", "last",
+                  "other_programs_percent"])
+    for section in sections:
+        for name, found in section["files"].items():
+            within = within_limit(found, 60 * section["minutes"])
+            goals = goals_of(found, within)
+            for (key, side), points in within.items():
+                times = []
+                for goal in goals:
+                    point = reached(points, goal)
+                    times.append([f"{goal:.0f}"] + (["", ""] if point is None else [
+                        brief(point["seconds"]), brief(point["processor_seconds"])]))
+                best = max(points, key=lambda point: point["mean"])
+                out.writerow([name, METHODS[key].name, SIDES[side], points[-1]["updates"],
+                              *times[0], *times[1], f"{best['mean']:.0f}", brief(best["seconds"]),
+                              f"{points[-1]['mean']:.0f}",
+                              f"{100 * found['methods'][key][side]['others']:.0f}"])
+    return text.getvalue()

@@ -1,12 +1,11 @@
-"""Writes the state dicts that crates/agents/tests/state_dict.rs reads, as torch.save does:
+"""Writes the state dicts for crates/agents/tests/state_dict.rs with torch.save:
 
     python scripts/peers/state_dicts.py
 
-gym.pt holds the weights of crates/testkit/golden/dt_gym_weights.safetensors, as older.pt does in
-the form that torch wrote before 1.6, whose bytes have no checksums, and halves.pt in half
-precision, every other tensor as bfloat16. Those of atari.pt
-are views into a few numbers each, as a saved slice of a tensor is, and lie under a key beside
-an optimizer's step.
+gym.pt, older.pt and halves.pt hold the weights of crates/testkit/golden/dt_gym_weights.safetensors.
+older.pt has the format of torch before 1.6, without checksums. halves.pt has half precision; every
+other tensor is bfloat16. The tensors of atari.pt are views of a few numbers each, like saved slices,
+and are stored under a key next to the step of an optimizer.
 """
 
 import json

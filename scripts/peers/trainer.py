@@ -3,20 +3,20 @@
 
     trainer.py PRESET BATCH VARIANT STEPS
 
-It speaks the lines of crates/train/benches/training_cost: when it is ready it prints a number;
-for each line it is sent it takes STEPS steps and prints the seconds of one; when its input ends
-it prints the most kilobytes (1024 bytes) it had in memory.
+The protocol is the same as in crates/train/benches/training_cost. The program prints a number when it
+is ready. For each input line it takes STEPS steps and prints the seconds of one. When its input ends
+it prints its peak memory in kilobytes (1024 bytes).
 
-A variant is words joined by `+`:
+A variant is one or more words, joined by `+`:
 
-    published      the model as the published code has it, slow spots included
-    eager          the same model without those
+    published      the model of the published code, with its slow parts
+    eager          the same model without them
     channels_last, sdpa, fused, compile
                    memory layout of the encoder; scaled_dot_product_attention; fused AdamW;
                    torch.compile over the model and its loss
     medium         products of float32 matrices may be computed from bfloat16 pieces
     bf16           autocast to bfloat16
-    d3rlpy         the published library's own `update`
+    d3rlpy         `update` of the library d3rlpy
     multiply       PRESET and BATCH do not matter: a step is one product of 1024 x 1024 matrices
 """
 
@@ -85,7 +85,7 @@ def main():
     elif words <= KNOWN:
         step = step_of(preset, batch, words)
     else:
-        raise SystemExit(f"trainer: unknown {sorted(words - KNOWN)}")
+        raise SystemExit(f"trainer: unknown variant {sorted(words - KNOWN)}")
     for _ in range(WARM_UP_STEPS):
         step()
     print(0, flush=True)

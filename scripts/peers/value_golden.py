@@ -1,12 +1,12 @@
-"""A few steps of value-based algorithms in PyTorch and double precision: golden files of our own.
+"""Generates golden files: a few steps of value-based algorithms in PyTorch, in double precision.
 
     python scripts/peers/value_golden.py crates/agents/tests/golden
 
 Written from the papers' equations, not from their code: TD3+BC (Fujimoto & Gu 2021), IQL (Kostrikov
 et al. 2022), ReBRAC (Tarasov et al. 2023), conservative Q-learning (Kumar et al. 2020) on quantiles
-(Dabney et al. 2018). Every file holds the initial parameters, a batch and noise for each of 20
-steps, the losses and the gradients of the first step, the losses of all, and what every network is
-in the end. Weights are `[in, out]`, under the names that our checkpoints give them.
+(Dabney et al. 2018). Each file holds the initial parameters, a batch and noise for each of 20 steps,
+the losses of all steps, the gradients of the first step, and the final networks. Weights are
+`[in, out]` and have the names of our checkpoints.
 """
 
 import json
@@ -24,14 +24,14 @@ GAMMA, RATE, LEARNING_RATE = 0.99, 0.05, 3e-3
 
 
 class Mlp(nn.Module):
-    """Layers of ReLU, each followed by a layer norm if asked for."""
+    """ReLU layers, each followed by a layer norm if `norms`."""
 
     def __init__(self, inputs, outputs, n_layers=2, norms=False):
         super().__init__()
         widths = [inputs] + [WIDTH] * n_layers + [outputs]
         self.layers = nn.ModuleList(nn.Linear(i, o) for i, o in zip(widths, widths[1:]))
         self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(n_layers if norms else 0))
-        for norm in self.norms:  # not what they are by default, so that an error shows
+        for norm in self.norms:  # not the defaults, so that an error shows
             nn.init.uniform_(norm.weight, 0.5, 1.5)
             nn.init.uniform_(norm.bias, -0.3, 0.3)
 
@@ -60,7 +60,7 @@ class Twin(nn.Module):
 
 
 class Gaussian(nn.Module):
-    """The mean of an action is the tanh of a network, its deviation the same everywhere."""
+    """Actions with the tanh of a network as mean, and one deviation for all observations."""
 
     def __init__(self):
         super().__init__()

@@ -82,11 +82,11 @@ macro_rules! algorithms {
 }
 
 algorithms! {
-    /// learns recorded actions from previous returns-to-go, observations and actions.
+    /// predicts recorded actions from previous returns-to-go, observations and actions.
     "decision_transformer" "Decision Transformer" DecisionTransformer(DecisionTransformerOptions),
     /// the same without returns; the simplest algorithm with model.kind=perceptron.
     "behavior_cloning" "behaviour cloning" BehaviorCloning(BehaviorCloningConfig),
-    /// RvS-R, a perceptron that learns recorded actions from the observation and the average
+    /// RvS-R, a perceptron that predicts recorded actions from the observation and the average
     /// return-to-go, or imitates the top percent.
     "rvs" "RvS-R" Rvs(RvsConfig),
     /// conservative Q-learning, for discrete actions.

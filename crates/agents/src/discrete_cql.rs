@@ -61,8 +61,8 @@ const NAME: &str = "discrete_cql";
 #[serde(deny_unknown_fields, default)]
 pub struct DiscreteCqlConfig {
     /// α: weight of the term that lowers values of actions that were not recorded; 0 is QR-DQN. The
-    /// paper's 4. d3rlpy's 1 was worse on CartPole (docs/tasks.md), and better on a corridor with
-    /// random actions, where td_loss kept growing with 4 (docs/how-to/own-environment.md).
+    /// paper's 4. d3rlpy's 1 was worse on CartPole (docs/tasks.md). On a corridor with random
+    /// actions it was better: with 4, td_loss kept growing (docs/how-to/own-environment.md).
     pub alpha: f64,
     /// Discount of later rewards.
     pub gamma: f64,
@@ -72,10 +72,10 @@ pub struct DiscreteCqlConfig {
     pub quantiles: usize,
     /// Width of the hidden layers: two for vectors, one after the convolutions for frames.
     pub hidden: usize,
-    /// Steps between two copies of the network into its target; the paper's 2000 on frames, where
-    /// the quick profile's 130 give 20 copies in 2,600 updates; 500 on vectors.
+    /// Steps between updates of the target network. On frames the paper's 2000, or 130 in the quick
+    /// profile, which updates it 20 times in 2,600 steps. On vectors 500.
     pub target_every: u64,
-    /// Fraction of random actions during acting.
+    /// Probability of a random action when the agent acts.
     pub epsilon: f64,
 }
 

@@ -64,12 +64,12 @@ pub struct IqlConfig {
     /// best); the paper's 0.7.
     pub expectile: f64,
     /// β: how much more weight better actions have; 0 clones all actions. The paper's 3 is for a
-    /// million steps. After minutes, it had a lower return on seven datasets of twelve, and less
-    /// than half on three (docs/results/d4rl-like.md).
+    /// million steps. After minutes of training, 3 had a lower return than 1 on seven datasets of
+    /// twelve, and less than half on three (docs/results/d4rl-like.md).
     pub beta: f64,
     /// Discount of later rewards.
     pub gamma: f64,
-    /// Step size of the target networks towards their networks, at every step.
+    /// Rate of the target networks' running average.
     pub target_rate: f64,
     /// Hidden layers of the actor, of each critic and of the value.
     pub n_layers: usize,

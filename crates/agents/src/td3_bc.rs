@@ -47,11 +47,12 @@ pub type Td3Bc = Td3<Td3BcConfig>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct Td3BcConfig {
-    /// α: weight of values against the recorded actions; 0 clones them; the paper's 2.5.
+    /// α: weight of the value term relative to the cloning term, 2.5 as in the paper; 0: only
+    /// cloning.
     pub alpha: f64,
     /// Discount of later rewards.
     pub gamma: f64,
-    /// τ: step size of the target networks when they move.
+    /// τ: rate of the target networks' running average.
     pub target_rate: f64,
     /// σ: standard deviation of the noise on the target actor's actions.
     pub target_noise: f64,

@@ -83,7 +83,7 @@ enum Command {
     /// Download a published dataset into datasets/
     #[command(after_help = keys::after_help(command::download::OPTIONS, DOWNLOAD))]
     Download(TaskOptions),
-    /// Inspect or check a dataset
+    /// Inspect, check or convert a dataset
     Data {
         /// The subcommand
         #[command(subcommand)]
@@ -184,7 +184,7 @@ enum Data {
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },
-    /// Convert a dataset to one file for training that Python's `minari` opens too
+    /// Convert a dataset to one training file, which Python's `minari` opens too
     #[command(after_help = CONVERT_HELP)]
     Convert {
         /// The dataset, in any format
@@ -199,7 +199,7 @@ enum Data {
         #[arg(long, value_name = "SUITE/NAME")]
         task: Option<String>,
     },
-    /// Check a dataset: expected, found, what to do
+    /// Check a dataset; print what was expected, what was found and what to do
     #[command(after_help = LINT_HELP)]
     Lint {
         /// A directory of DQN-replay files (of a game, or of one run), a D4RL or Minari file
@@ -228,7 +228,7 @@ const LINT_HELP: &str = "\
 Exit code: 0 without findings or with notes only; 1 for warnings (readable, but not as expected); \
 2 for errors (not readable, or training would learn data that was not recorded), and when there is \
 nothing to check.
-docs/data.md explains each code.
+docs/findings.md explains each code.
 
 Example: overtone data lint datasets/starter/Seaquest";
 
@@ -249,10 +249,14 @@ fn train_help() -> String {
     let all = ALL_KEYS.load(Ordering::Relaxed);
     let before = match all {
         true => {
-            "Options and their defaults. Defaults that depend on the task or the algorithm are at \
-             the end; the config.toml of a run has the values that it used:"
+            "Options and their defaults. The reference is the papers' published code. Defaults \
+             that depend on the task or the algorithm are at the end; the config.toml of a run has \
+             the values that it used:"
         }
-        false => "The most used options and their defaults (--help-all lists every option):",
+        false => {
+            "The most used options and their defaults (--help-all lists every option). The \
+             reference is the papers' published code:"
+        }
     };
     format!(
         "{before}\n{}\n\
@@ -269,8 +273,8 @@ const REPORT: &str = "Example: overtone report RUN-s123 RUN-s231 RUN-s312 name=s
 const STUDY_REPORT: &str = "Example: overtone study report atari-heads out=pages level=0.9";
 
 const STUDY_RUN: &str = "\
-Every other key is a setting of all runs (overtone train --help). Several values, a,b or 1..5, are \
-an axis of the grid. Write a comma inside a value as \\, (dataset='folder\\,1/own.npz').
+Every other key is a setting of all runs (overtone train --help-all). Several values, a,b or 1..5, \
+are an axis of the grid. Write a comma inside a value as \\, (dataset='folder\\,1/own.npz').
 
 Examples: overtone study run game=seaquest head=linear,fourier seed=1..5
           overtone study run studies/atari-heads.toml plan=true

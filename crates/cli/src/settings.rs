@@ -79,11 +79,10 @@ pub struct RunConfig {
     /// Directory in which each run gets its own directory.
     pub runs: PathBuf,
     /// Initial weights, from another run: RUN (its last checkpoint), RUN:best or RUN:1000.
-    /// Optimizer and schedule start from scratch. Task, data, algorithm and model are RUN's where
-    /// you do not set them; train.* and evaluation.* are not.
+    /// Optimizer and schedule start from scratch. Settings of task, data, algorithm and model that
+    /// you do not set are RUN's. Those in train.* and evaluation.* are the defaults.
     pub init: String,
-    /// auto: resume an unfinished run of exactly these settings, if there is one; never: always
-    /// start a new run.
+    /// auto: resume an unfinished run of exactly these settings; never: start a new run.
     pub resume: Resume,
     /// The dataset.
     pub data: DataConfig,
@@ -122,20 +121,20 @@ pub struct DataConfig {
     /// Directory with data of this task: a DQN-replay log (of a game, or of one run), or files like
     /// hopper_medium.hdf5. Empty: the default directory of the dataset.
     pub path: PathBuf,
-    /// Which of the published runs of a game, 1 to 5 (logs of frames only).
+    /// Number of the game's published run, 1 to 5 (DQN-replay logs only).
     pub run: String,
-    /// Selection of transitions (logs of frames only). uniform: whole episodes from all of the log.
-    /// released: the reference's random visits to the first 100,000 slots of each file.
+    /// Selection of transitions (DQN-replay logs only). uniform: whole episodes from all of the
+    /// log. released: the reference's random visits to the first 100,000 slots of each file.
     pub selection: SelectionKind,
-    /// Number of transitions to select (logs of frames only). A smaller log is used whole. The
-    /// default is the reference's number.
+    /// Number of transitions to select, by default the reference's (DQN-replay logs only). A
+    /// smaller log is used whole.
     pub transitions: usize,
-    /// Directory of converted data (logs of frames only). Empty: datasets/cache, or outside of the
-    /// project overtone in the user's cache directory (XDG_CACHE_HOME, ~/.cache).
+    /// Directory of converted data (DQN-replay logs only). Empty: datasets/cache. Outside of a
+    /// clone: overtone/ in the user's cache directory (XDG_CACHE_HOME, ~/.cache).
     pub cache: PathBuf,
     /// Format of the data, if its files do not contain it. ogbench: an .npz file of OGBench, in
-    /// which the last row of a trajectory has no action. numbers: observations in bytes with rows
-    /// and columns are codes or counts; by default they are images.
+    /// which the last row of a trajectory has no action. numbers: bytes with rows and columns are
+    /// codes or counts, not images.
     pub layout: String,
     /// Treatment of a final episode that the file truncates (array datasets only). drop: leave it
     /// out, as the reference does, because its return is unknown. keep: train on it as if it ended
@@ -147,8 +146,8 @@ pub struct DataConfig {
     /// Move all reward to an episode's last step, the reference's delayed mode (array datasets
     /// only).
     pub delayed_reward: bool,
-    /// Divisor of returns and rewards. The reference uses 1 on Atari and 1000 on MuJoCo. 0:
-    /// computed from the data, as the absolute value that 95 % of its returns do not exceed.
+    /// Divisor of returns and rewards. The reference uses 1 on Atari and 1000 on MuJoCo. 0: the
+    /// 95th percentile of the data's absolute returns.
     pub return_scale: f32,
 }
 
@@ -185,19 +184,20 @@ pub struct EvaluationConfig {
     /// Evaluation episodes after training, for each target; 0: no evaluation.
     pub episodes: usize,
     /// Target returns in the protocol's units: numbers (32), or percentiles of the dataset's
-    /// returns weighted by actions (p90,p99). Empty: p95, or with model.top_percents the mode that
-    /// is chosen after training. reference: the reference's targets (hopper 3600,1800; halfcheetah
-    /// 12000,6000; walker2d 5000,2500), else p95. An acting mode is chosen with the first target.
+    /// returns, weighted by episode length (p90,p99). Empty: p95, or with model.top_percents the
+    /// mode that is chosen after training. reference: the reference's targets (hopper 3600,1800;
+    /// halfcheetah 12000,6000; walker2d 5000,2500), else p95. An acting mode is chosen with the
+    /// first target.
     pub target: String,
     /// Target returns of the protocol `released` instead of `target` (`evaluate` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released_target: Option<String>,
     /// Evaluation protocol. matched: as the data was recorded. released (games): the reference's
-    /// evaluation, its accidents included. v4, v5 (robots): that revision of the environment.
+    /// evaluation, bugs included. v4, v5 (robots): that revision of the environment.
     pub protocol: String,
     /// Softmax temperature of sampled actions (discrete actions only). chosen: after training, a
     /// few episodes of another seed choose the best of 1, 0.5 and 0.25. The reference uses 1, which
-    /// suits few agents that train for minutes.
+    /// rarely suits agents that train for minutes.
     pub temperature: Choosable,
     /// Action of a head with a density (continuous actions only): mode, the most probable action,
     /// or sample, a random draw.
@@ -217,8 +217,8 @@ pub struct EvaluationConfig {
     pub parallel: usize,
     /// Evaluations during training, for curves of returns in TensorBoard, checkpoints.csv and the
     /// report; training waits for them. auto: up to seven, evenly spaced, within a tenth of the
-    /// run's time, and none in a run of less than 5 s or 100 updates. A number: every so many
-    /// checkpoints, and the last, at any cost. 0: only after training.
+    /// run's time; none in a run of less than 5 s or 100 updates. A number: after every so many
+    /// checkpoints and after the last one, however long that takes. 0: only after training.
     pub every: Every,
     /// Episodes of each evaluation during training, for each target.
     pub every_episodes: usize,

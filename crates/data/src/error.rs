@@ -77,7 +77,7 @@ pub enum DataError {
         reason: String,
     },
     /// The array's header is not one this reader accepts.
-    #[error("{}: not a usable .npy array, {reason}", path.display())]
+    #[error("{}: not a usable .npy array: {reason}", path.display())]
     NpyHeader {
         /// The file.
         path: PathBuf,

@@ -255,8 +255,8 @@ impl Checkpoint {
         let existing: Vec<String> = steps(checkpoints).iter().map(u64::to_string).collect();
         if !path.is_dir() && !existing.is_empty() {
             let reason = format!(
-                "the checkpoint does not exist; there are checkpoints of update {} \
-                 (train.keep_checkpoints sets how many are kept)",
+                "the checkpoint does not exist. Use one of update {} (train.keep_checkpoints sets \
+                 how many are kept)",
                 existing.join(", ")
             );
             return Err(TrainError::Checkpoint { path, reason });

@@ -19,11 +19,11 @@ pub struct TrainConfig {
     /// Contexts per step. The reference uses 128 on frames, which is too slow on a CPU, and 64 on
     /// vectors.
     pub batch_size: usize,
-    /// Number of parts of a batch, a power of two. The parts are computed one after the other, so
-    /// that a batch can exceed the memory, or are shared among the processes of mpirun
-    /// (docs/scaling.md). The weights do not depend on the number of processes.
+    /// Number of parts of a batch, a power of two. One process computes the parts one after the
+    /// other, which saves memory; several processes of mpirun share them (docs/scaling.md). The
+    /// weights do not depend on the number of processes.
     pub micro_batches: usize,
-    /// Peak learning rate. The reference uses 6e-4 on frames and 1e-4 on vectors, for 50 times as
+    /// Peak learning rate. The reference uses 6e-4 on frames and 1e-4 on vectors, with 50 times as
     /// many updates.
     pub learning_rate: f64,
     /// cosine: falls to a tenth at the end of the run, which helps short runs. constant: stays the
@@ -31,8 +31,8 @@ pub struct TrainConfig {
     pub schedule: ScheduleKind,
     /// Timesteps of linear warm-up, at most a tenth of the run (cosine only).
     pub warmup_tokens: f64,
-    /// Length until the cosine would reach zero, as a multiple of the run; the reference uses 6
-    /// epochs for 5 on frames. The rate never falls below a tenth (cosine only).
+    /// Updates after which the cosine would reach zero, as a multiple of the run's (cosine only).
+    /// The reference uses 1.2 on frames. The rate never falls below a tenth.
     pub decay_horizon: f64,
     /// Updates of linear warm-up, at most a tenth of the run; the reference uses 10,000 (constant
     /// only).
@@ -56,17 +56,17 @@ pub struct TrainConfig {
     pub checkpoint_every: u64,
     /// Number of newest checkpoints to keep. With held-out episodes, the best one is kept as well.
     pub keep_checkpoints: usize,
-    /// Fraction of whole episodes held out from training, drawn with the seed. Every checkpoint
-    /// measures the loss on them. The checkpoint with the lowest loss is kept, and
-    /// `evaluate rollouts checkpoint=best` uses it. For td3_bc, iql, rebrac and discrete_cql, this
-    /// loss does not select a best checkpoint. 0: train on all data, as in the reference.
+    /// Fraction of episodes to hold out from training, chosen with the seed. Every checkpoint
+    /// measures the loss on them. The checkpoint with the lowest loss is kept, and `evaluate
+    /// rollouts checkpoint=best` uses it. For td3_bc, iql, rebrac and discrete_cql, this loss does
+    /// not select a best checkpoint. 0: train on all data, as in the reference.
     pub held_out: f64,
     /// Precision of matrix products and convolutions: f32, or bf16. With bf16, factors are rounded
     /// to 8 bits; weights and everything else stay in f32. It is slower on the CPU, and on the one
     /// GPU where we timed it (docs/gpu.md).
     pub precision: Precision,
-    /// Number of steps whose losses are read from the device together. 0: every step on the CPU,
-    /// log_every on a GPU, which waits for each read.
+    /// Number of steps whose losses are read from the device together. 0: 1 on the CPU, and
+    /// log_every on a GPU, because each read stalls it.
     pub read_every: u64,
     /// On a GPU, keep all frames in its memory if they take at most this many GB; the paper's
     /// 500,000 take 3.5 (pixels only).

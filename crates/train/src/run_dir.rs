@@ -73,7 +73,9 @@ impl RunDir {
         }
         let what = match places.iter().find(|path| path.is_dir()) {
             Some(path) => format!("{} is not a run: it does not have a {CONFIG}", path.display()),
-            None => format!("run `{run}` does not exist, here or in {}", root.display()),
+            None => {
+                format!("run `{run}` does not exist in this directory or in {}", root.display())
+            }
         };
         Err(TrainError::NoRun { what })
     }

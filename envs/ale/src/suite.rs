@@ -92,7 +92,7 @@ impl Suite for Ale {
         Some(RELEASED)
     }
 
-    /// The released Decision Transformer and Fourier-head evaluation, accidents included, for
+    /// The released Decision Transformer and Fourier-head evaluation, bugs included, for
     /// comparison with published scores.
     fn contrast(&self, matched: &Play) -> Play {
         Play {

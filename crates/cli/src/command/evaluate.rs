@@ -52,11 +52,11 @@ runs = "runs"
 checkpoint = "last"
 # Episodes for each target.
 episodes = 100
-# Target returns (or targets=) in the protocol's units: numbers (32), or percentiles of the dataset's returns weighted by actions (p90,p99). p90: 90 % of the recorded actions are in episodes with at most this return. Empty: p95, or with model.top_percents the run's chosen mode. reference: the reference's targets (hopper 3600,1800; halfcheetah 12000,6000; walker2d 5000,2500), else p95.
+# Target returns (or targets=) in the protocol's units: numbers (32), or percentiles of the dataset's returns, weighted by episode length (p90,p99). p90: 90 % of the recorded actions are in episodes with at most this return. Empty: p95, or with model.top_percents the run's chosen mode. reference: the reference's targets (hopper 3600,1800; halfcheetah 12000,6000; walker2d 5000,2500), else p95.
 target = ""
 # Target returns of the protocol released, in raw points (games only); empty: the value of target, else the reference's (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000).
 released_target = ""
-# Evaluation protocol. matched: as the data was recorded. released (games): the reference's evaluation, its accidents included. v4, v5 (robots): that revision of the environment. Or several, such as matched,released.
+# Evaluation protocol. matched: as the data was recorded. released (games): the reference's evaluation, bugs included. v4, v5 (robots): that revision of the environment. Or several, such as matched,released.
 protocol = "matched"
 # Softmax temperature of sampled actions (discrete actions only). chosen: the run's choice on episodes of another seed, after training or by evaluate choose. Without a choice: the run's evaluation.temperature, else 1. The protocol released always uses 1 for chosen.
 temperature = "chosen"

@@ -42,19 +42,19 @@ pub enum AgentConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct TransformerModel {
-    /// Context length in timesteps. The reference uses 30 on frames and 20 on vectors, where a
-    /// short run does better with 5 (docs/results/context.md).
+    /// Context length in timesteps. The reference uses 30 on frames and 20 on vectors. On vectors a
+    /// short run does better with 5 (docs/results/short-runs.md).
     pub context_length: usize,
     /// Transformer blocks, or hidden layers; the reference uses 6 on frames and 3 on vectors.
     pub n_layers: usize,
     /// Attention heads (transformer only); the reference uses 8 on frames and 1 on vectors.
     pub n_heads: usize,
-    /// Width of a token, or of a hidden layer; the reference uses 128. Observations of at most 8
-    /// numbers with discrete actions have 64.
+    /// Width of a token, or of a hidden layer; the reference uses 128. The default is 64 for
+    /// discrete actions with observations of at most 8 numbers.
     pub d_model: usize,
     /// Timestep encoding of a token (transformer only). episode: learned embedding of the timestep
     /// in the episode (on frames the context's timestep), as in the reference. context: only the
-    /// position in the context; the embedding overfits small datasets (docs/results/tokens.md).
+    /// position in the context; the embedding overfits small datasets (docs/results/short-runs.md).
     pub time: Time,
     /// Initial standard deviation of the timestep embedding (vectors with time=episode only). The
     /// reference's 1 acts as noise on the observations until every timestep was trained often
@@ -74,12 +74,12 @@ pub struct DecisionTransformerModel {
     /// Unit of the conditioning returns (decision_transformer only). scale: divided by
     /// data.return_scale, as in the reference. range: mapped from the 5th and 95th percentiles of
     /// the dataset to -1 and 1, where a layer norm can still distinguish high returns
-    /// (docs/results/tokens.md). rate: the average return-to-go per remaining step, as in RvS-R,
+    /// (docs/results/short-runs.md). rate: the average return-to-go per remaining step, as in RvS-R,
     /// mapped like range and clamped to the dataset's range; unlike a return-to-go, it does not
-    /// reveal the timestep (docs/results/rate.md).
+    /// reveal the timestep (docs/results/conditioning.md).
     pub return_unit: ReturnUnit,
-    /// Model of the return distribution given an observation, which limits the target
-    /// (decision_transformer on vectors only; evaluation.return_quantile, docs/results/rate.md).
+    /// Model that predicts the return distribution from an observation (decision_transformer on
+    /// vectors only). evaluation.return_quantile limits the target with it (docs/results/conditioning.md).
     /// none; hl_gauss: a softmax over 120 bins; fourier, gmm or gaussian: a density by that head
     /// for a continuous value. Requires return_unit=range or rate.
     pub return_head: ReturnHead,
@@ -87,7 +87,7 @@ pub struct DecisionTransformerModel {
     /// only). Half of the contexts are drawn from the episodes of highest return that make up 10,
     /// 50 or 100 % of the steps, each equally often. They are conditioned on that percentage
     /// instead of a return, so that the agent can imitate them (evaluation.top_percent,
-    /// docs/results/best-shares.md). none: every context is conditioned on its return, as in the
+    /// docs/results/conditioning.md). none: every context is conditioned on its return, as in the
     /// reference.
     pub top_percents: Percents,
 }
@@ -260,5 +260,5 @@ impl AgentConfig {
     }
 }
 
-const KIND: &str = "Model of behavior_cloning: transformer, or perceptron, a perceptron on the last \
-                    observations.";
+const KIND: &str = "Model of behavior_cloning: transformer, or perceptron (a multilayer perceptron \
+                    on the last observations).";

@@ -157,7 +157,7 @@ fn agent(task: &Task, choices: &Choices<'_>) -> Result<AgentConfig, ConfigError>
         AlgorithmKind::DecisionTransformer => AgentConfig::DecisionTransformer {
             model: DecisionTransformerModel {
                 transformer: transformer(task, is_paper),
-                // These help a short run on vectors (docs/results/rate.md, best-shares.md).
+                // These help a short run on vectors (docs/results/conditioning.md).
                 return_unit: match is_vectors && !is_paper {
                     true => ReturnUnit::Rate,
                     false => ReturnUnit::Scale,
@@ -247,7 +247,7 @@ fn transformer(task: &Task, is_paper: bool) -> TransformerModel {
         ObservationSpace::Vectors { .. } if is_paper => {
             TransformerModel { timestep_std: 1.0, ..gym }
         }
-        // Context, dropout and time help a short run (docs/results/context.md, tokens.md).
+        // Context, dropout and time help a short run (docs/results/short-runs.md).
         ObservationSpace::Vectors { .. } => TransformerModel {
             context_length: 5,
             d_model: 128,
@@ -416,8 +416,8 @@ fn train(task: &Task, agent: &AgentConfig, is_paper: bool) -> TrainConfig {
 
 /// Training of a transformer.
 fn sequence_training(task: &Task, is_paper: bool) -> TrainConfig {
-    // Batch size, cosine schedule and averaging help a short run (docs/results/context.md,
-    // average-weights.md). About twenty updates a second on 2 cores.
+    // Batch size, cosine schedule and averaging help a short run (docs/results/short-runs.md).
+    // About twenty updates a second on 2 cores.
     let vectors = TrainConfig {
         updates: 2000,
         epochs: 0,

@@ -10,7 +10,10 @@ use crate::keys;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// An unknown key.
-    #[error("unknown option `{key}`{} (--help lists all)", hint(.nearest.as_deref()))]
+    #[error(
+        "unknown option `{key}`{} (`overtone train --help-all` lists all)",
+        hint(.nearest.as_deref())
+    )]
     UnknownKey {
         /// The key.
         key: String,

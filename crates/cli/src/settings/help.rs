@@ -28,7 +28,7 @@ const USUAL: [&str; 18] = [
     "runs",
     "train.updates",
     "train.batch_size",
-    "train.optimizer.learning_rate",
+    "train.learning_rate",
     "train.held_out",
     "evaluation.episodes",
     "evaluation.target",
@@ -75,14 +75,16 @@ fn lines() -> Result<Vec<Line>> {
     let kinds = AlgorithmKind::ALL;
     let of = |task, choices: &Choices<'_>| defaults(task, choices)?.keys();
     let first = of(task, &Choices::usual(kinds[0], Profile::Quick))?;
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let abouts: Vec<String> =
         kinds.iter().map(|kind| format!("{}: {}", kind.name(), kind.about().trim())).collect();
+    let algorithm = format!("Algorithm: {}. {}", names.join(", "), abouts.join(" "));
     for (key, doc) in section::<RunConfig>("") {
         let Some(value) = first.get(&key) else { continue };
         let value = if key == "task" { String::new() } else { keys::plain(value) };
         lines.add(&key, value, doc);
         if key == "dataset" {
-            lines.add("algorithm", keys::text(&first, "algorithm"), &abouts.join(" "));
+            lines.add("algorithm", keys::text(&first, "algorithm"), &algorithm);
         }
     }
     let sections = [
@@ -105,8 +107,17 @@ fn lines() -> Result<Vec<Line>> {
             }
         }
     }
-    lines.add("attention.kind", "softmax".into(), "Similarity of queries and keys.");
-    lines.add("head.kind", "tanh".into(), "Map from a token to an action.");
+    lines.add(
+        "attention.kind",
+        "softmax".into(),
+        "Attention of a transformer: softmax or fourier.",
+    );
+    lines.add(
+        "head.kind",
+        "tanh".into(),
+        "Action head: linear, fourier or gmm (discrete actions); tanh, pointwise, gaussian, \
+         fourier or gmm (continuous actions).",
+    );
     lines.add(
         "head.bins",
         "0".into(),

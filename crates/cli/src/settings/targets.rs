@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use overtone_data::EpisodeReturns;
 
 /// The target returns in `text`, the value of `key`: numbers, or percentiles (`p90`) of `returns`,
-/// weighted by actions. Repeated numbers are left out.
+/// weighted by episode length. Repeated numbers are left out.
 ///
 /// # Errors
 /// When a part is neither a number nor a percentile.

@@ -65,6 +65,7 @@ fn the_page_of_settings_is_current() {
     }
     page += "\n## Defaults that depend on the task, the algorithm or the profile\n\n\
              The defaults above are those of `env=hopper`.\n\n| | |\n| --- | --- |\n";
+    let (rest, _) = rest.split_once("\nExamples:").unwrap();
     for (choice, words) in entries(rest) {
         let words: Vec<String> = words.split(' ').map(|word| format!("`{word}`")).collect();
         page += &format!("| `{}` | {} |\n", choice.trim_end_matches(':'), words.join(" "));

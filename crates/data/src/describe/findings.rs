@@ -231,11 +231,11 @@ mod tests {
     /// The documentation lists each code together with each of its severities.
     #[test]
     fn rules_are_documented() {
-        let page = include_str!("../../../../docs/data.md");
+        let page = include_str!("../../../../docs/findings.md");
         for (name, rule) in RULES.iter() {
             let code = format!("`{}`", rule.code.as_deref().unwrap_or(name));
             let row = page.lines().find(|line| line.starts_with("| `") && line.contains(&code));
-            let row = row.unwrap_or_else(|| panic!("docs/data.md has no row with {code}"));
+            let row = row.unwrap_or_else(|| panic!("docs/findings.md has no row with {code}"));
             assert!(row.contains(&rule.severity.to_string()), "{code}: {row}");
             assert!(rule.advice.ends_with('.'), "{code}: {}", rule.advice);
         }

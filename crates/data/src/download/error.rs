@@ -66,7 +66,7 @@ pub enum DownloadError {
         reason: String,
     },
     /// A server whose certificate is not trusted.
-    #[error("{url}: its server's certificate is not trusted ({why}){hint}")]
+    #[error("{url}: the server's certificate is not trusted ({why}){hint}")]
     Certificate {
         /// The address.
         url: String,

@@ -38,12 +38,12 @@ pub(super) fn hint(why: &str) -> String {
     if why != "UnknownIssuer" {
         return String::new();
     }
-    let where_from = named().map_or("this system does not trust".into(), |(variable, value)| {
-        format!("{variable}={} does not have", value.to_string_lossy())
+    let trusted = named().map_or("this system's certificates".into(), |(variable, value)| {
+        format!("{variable}={}", value.to_string_lossy())
     });
     format!(
-        ": it is signed by an authority that {where_from}; if a proxy of your network signs it, \
-         name the PEM file with that proxy's authority in SSL_CERT_FILE"
+        ". Its authority is not in {trusted}. If a proxy of your network signs certificates, set \
+         SSL_CERT_FILE to the PEM file of the proxy's authority"
     )
 }
 

@@ -17,13 +17,13 @@ options! {
     pub struct FourierKernel {
         /// Power of each factor: 2, 4 or 6; the FourierFormer paper's main experiments use 4.
         pub power: u32 = 4,
-        /// Number of learned R per layer: scalar, one, as in the paper; per_head; or per_dimension,
-        /// the paper's vector R.
+        /// Number of learned R per layer: scalar (one, as in the paper), per_head, or per_dimension
+        /// (the paper's vector R).
         pub r: RShape = RShape::Scalar,
         /// Initial value of every R; the paper uses 1 in reinforcement learning.
         pub initial: f64 = 1.0,
-        /// Added to the sum of the weights, their divisor; 0 is the paper's formula, 1e-6 its code,
-        /// with an attention that vanishes if all weights are small.
+        /// Added to the sum of the weights before they are divided by it. 0: the paper's formula.
+        /// 1e-6: the paper's code; attention then vanishes if all weights are small.
         pub epsilon: f64 = 0.0,
     }
 }

@@ -31,9 +31,9 @@ options! {
         /// observation, as in the paper. fixed: always init_std, an option of the reference. state:
         /// from an affine layer, for noise that depends on the observation.
         pub std: MixtureStd = MixtureStd::Shared,
-        /// Initial standard deviation. 0: the reference's. That is the width of a bin (2/m) for m
-        /// bins or actions; ln 3 for continuous actions, but 2 with std=fixed, which exceeds the
-        /// distance of most actions.
+        /// Initial standard deviation. 0: the reference's. For m bins or discrete actions, that is
+        /// 2/m, the width of a bin. For continuous actions it is ln 3, or 2 with std=fixed, which
+        /// exceeds the distance of most actions.
         pub init_std: f64 = 0.0,
         /// Order of discrete actions along [-1, 1], as in the Fourier head.
         pub action_order: OrderConfig = OrderConfig::default(),

@@ -40,7 +40,7 @@ runs = "runs"
 checkpoint = "last"
 # Episodes of each row.
 episodes = 100
-# Target return, as a number or a percentile of the dataset's returns weighted by actions; empty: p95.
+# Target return, as a number or a percentile of the dataset's returns, weighted by episode length; empty: p95.
 target = ""
 # Target return of the rows target_return and released; empty: the reference's (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000; hopper 3600, halfcheetah 12000, walker2d 5000).
 other_target = ""

@@ -43,7 +43,7 @@ temperatures = "1,0.5,0.25"
 return_quantiles = "0.9,0.75,0.5,1"
 # Episodes for each candidate; if the agent has both, for each pair. Empty: as after training, 20, or 5 on frames.
 episodes = ""
-# Target return, as a number or a percentile of the dataset's returns weighted by actions. Empty: p95; with model.top_percents, each top percentage is a candidate too.
+# Target return, as a number or a percentile of the dataset's returns, weighted by episode length. Empty: p95; with model.top_percents, each top percentage is a candidate too.
 target = ""
 # Seed of the episodes. Use another seed than for evaluate rollouts (default 1), because scores on these episodes are biased.
 seed = 1001
