@@ -25,36 +25,44 @@ use super::{
     request::{self, EvaluationRequest},
 };
 use crate::{
-    interrupt, keys,
+    interrupt, options,
     runs::{check_own, checkpoint_name, open_checkpoint, open_run},
     settings, suites,
 };
 
-/// Every option with its default and reason.
-pub const OPTIONS: &str = r#"
-# A run's directory or name; empty: the newest run.
-run = ""
-# Directory that contains the runs.
-runs = "runs"
-# last; best, the lowest loss on held-out episodes (requires train.held_out above 0); the step of a checkpoint; or a checkpoint's directory.
-checkpoint = "last"
-# Episodes of each row.
-episodes = 100
-# Target return, as a number or a percentile of the dataset's returns weighted by actions; empty: p95.
-target = ""
-# Target return of the rows target_return and released; empty: the reference's (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000; hopper 3600, halfcheetah 12000, walker2d 5000).
-other_target = ""
-# Settings to change, by the last part of their names (sticky_probability,resize,released); empty: all.
-only = ""
-# Seed of the episodes, which are the same in every row.
-seed = 1
-# Episodes in parallel; 0: all of the rows that share an environment, at most 100 (robots: 200).
-parallel = 0
-# Compute device: auto, cpu, cuda or cuda:N; empty: the device of the run's training.
-device = ""
-# Output page, with the same content as JSON next to it; empty: protocol-ablation.md in the run's directory. Required for a checkpoint that is not the run's.
-out = ""
-"#;
+overtone_model::options! {
+    /// Options of `evaluate ablation`.
+    pub struct AblationOptions {
+        /// A run's directory or name; empty: the newest run.
+        pub run: String = String::new(),
+        /// Directory that contains the runs.
+        pub runs: PathBuf = "runs".into(),
+        /// last; best, the lowest loss on held-out episodes (requires train.held_out above 0); the
+        /// step of a checkpoint; or a checkpoint's directory.
+        pub checkpoint: String = "last".into(),
+        /// Episodes of each row.
+        pub episodes: usize = 100,
+        /// Target return, as a number or a percentile of the dataset's returns weighted by actions;
+        /// empty: p95.
+        pub target: String = String::new(),
+        /// Target return of the rows target_return and released; empty: the reference's (Seaquest
+        /// 1150, Breakout 90, Pong 20, Qbert 14000; hopper 3600, halfcheetah 12000, walker2d 5000).
+        pub other_target: String = String::new(),
+        /// Settings to change, by the last part of their names
+        /// (sticky_probability,resize,released); empty: all.
+        pub only: String = String::new(),
+        /// Seed of the episodes, which are the same in every row.
+        pub seed: u64 = 1,
+        /// Episodes in parallel; 0: all of the rows that share an environment, at most 100 (robots:
+        /// 200).
+        pub parallel: usize = 0,
+        /// Compute device: auto, cpu, cuda or cuda:N; empty: the device of the run's training.
+        pub device: String = String::new(),
+        /// Output page, with the same content as JSON next to it; empty: protocol-ablation.md in
+        /// the run's directory. Required for a checkpoint that is not the run's.
+        pub out: String = String::new(),
+    }
+}
 
 /// Index of the row by the protocol of training.
 const MATCHED: usize = 0;
@@ -67,17 +75,13 @@ struct PlannedRow {
 }
 
 /// `overtone evaluate ablation key=value…`.
-pub fn ablation(options: &[String]) -> Result<()> {
-    let keys = keys::given(OPTIONS, options)?;
-    let text = |key: &str| keys::text(&keys, key);
-    let whole = |key: &str| keys::whole(&keys, key, 0);
-    let run = open_run(&PathBuf::from(text("runs")), &text("run"))?;
-    let checkpoint = open_checkpoint(&run, &text("checkpoint"))?;
-    let device = device_or(text("device"), &run)?;
-    let (episodes, seed) = (whole("episodes")?, whole("seed")? as u64);
-    if episodes == 0 {
-        bail!("episodes=0: expected at least 1");
-    }
+pub fn ablation(words: &[String]) -> Result<()> {
+    let options: AblationOptions = options::read(words)?;
+    let run = open_run(&options.runs, &options.run)?;
+    let checkpoint = open_checkpoint(&run, &options.checkpoint)?;
+    let device = device_or(options.device, &run)?;
+    let AblationOptions { episodes, seed, .. } = options;
+    options::at_least_1([("episodes", episodes as u64)])?;
     let state = &checkpoint.state;
     let agent = Agent::of(&checkpoint)?;
     let trained = request::trained(&agent, &state.episode_returns)?;
@@ -85,18 +89,18 @@ pub fn ablation(options: &[String]) -> Result<()> {
     let suite = suites::of(&trained.task)?;
     let known = &trained.task.targets;
     let other = known.released.or(known.usual.first().copied()).map(|target| target.to_string());
-    let one = |key: &str, default: Option<String>| -> Result<Option<f32>> {
-        let word = Some(text(key)).filter(|word| !word.is_empty()).or(default);
+    let one = |key: &str, text: String, default: Option<String>| -> Result<Option<f32>> {
+        let word = Some(text).filter(|word| !word.is_empty()).or(default);
         let Some(word) = word else { return Ok(None) };
         match settings::targets(key, &word, &state.episode_returns)?[..] {
             [target] => Ok(Some(target)),
             _ => bail!("{key}={word}: expected one return"),
         }
     };
-    let target = one("target", Some(request::DEFAULT_TARGET.to_owned()))?
+    let target = one("target", options.target, Some(request::DEFAULT_TARGET.to_owned()))?
         .context("target=: expected a number or a percentile")?;
-    let other_target = one("other_target", other)?;
-    let out = match text("out").as_str() {
+    let other_target = one("other_target", options.other_target, other)?;
+    let out = match options.out.as_str() {
         "" => run.path().join("protocol-ablation.md"),
         path => PathBuf::from(path),
     };
@@ -112,9 +116,9 @@ pub fn ablation(options: &[String]) -> Result<()> {
         Entry::new(&run, &checkpoint, &agent, request, [episodes as u64, seed])
     };
     let mut rows = rows(suite, &trained, target, other_target, &entry);
-    keep_only(&mut rows, &text("only"))?;
+    keep_only(&mut rows, &options.only)?;
     let matched = entry(trained.play.clone(), target);
-    if text("out").is_empty() {
+    if options.out.is_empty() {
         check_own(&run, &checkpoint)?;
     }
     matched.announce();
@@ -123,12 +127,11 @@ pub fn ablation(options: &[String]) -> Result<()> {
 
     let stop = interrupt::listen()?;
     let chosen = device::choose(&device)?;
-    let parallel = whole("parallel")?;
     // Evaluations by row; the first is `matched`.
     let mut played: BTreeMap<usize, Result<Evaluation>> = BTreeMap::new();
     for group in groups(&matched, &rows) {
         let (places, entries): (Vec<usize>, Vec<&Entry>) = group.into_iter().unzip();
-        match playing::play(&entries, &chosen, parallel, &|| stop.load(Ordering::Relaxed)) {
+        match playing::play(&entries, &chosen, options.parallel, &|| stop.load(Ordering::Relaxed)) {
             Ok(evaluations) => played.extend(places.into_iter().zip(evaluations)),
             Err(error) if places.contains(&MATCHED) || stop.load(Ordering::Relaxed) => {
                 return Err(error);
@@ -146,7 +149,7 @@ pub fn ablation(options: &[String]) -> Result<()> {
     let mut ablation = Ablation::new(&base, bootstrap)?;
     ablation.setting.command =
         command(&run, &checkpoint_name(&run, &checkpoint), episodes, target, other_target, seed)
-            + &only(&text("only"));
+            + &only(&options.only);
     for (place, PlannedRow { difference, plan }) in rows.into_iter().enumerate() {
         let result = match (plan, played.remove(&(place + 1))) {
             (Err(result), _) => result,

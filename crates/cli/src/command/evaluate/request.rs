@@ -1,6 +1,6 @@
 //! Evaluation requests: protocol, acting mode and target returns.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use overtone_agents::Agent;
 use overtone_core::{
     ActingMode, ActionSpace, Play, Task,
@@ -13,7 +13,7 @@ use overtone_eval::{Choice, Heeds};
 use super::own_choice::OwnChoice;
 use crate::{
     keys,
-    settings::{self, Choosable, EvaluationConfig, Every},
+    settings::{self, Choosable, EvaluationConfig},
     suites::{self, SUITES},
 };
 
@@ -137,18 +137,11 @@ pub fn play_of(
     let [temperature, return_quantile, top_percent] =
         mode.map(|number| number.map_or(Choosable::Chosen, Choosable::Fixed));
     let options = EvaluationConfig {
-        episodes: 1,
         target: target.to_owned(),
-        released_target: None,
-        protocol: MATCHED.to_owned(),
         temperature,
-        actions: ActionChoice::Mode,
         return_quantile,
         top_percent,
-        seed: 0,
-        parallel: 0,
-        every: Every::Checkpoints(0),
-        every_episodes: 0,
+        ..EvaluationConfig::one_episode()
     };
     let request = requests(&options, agent, returns, chosen)?.swap_remove(0);
     match request.targets[..] {
@@ -443,28 +436,7 @@ fn named_targets(target: &str, task: &Task) -> String {
     }
 }
 
-/// Parses `mode` or `sample`.
-///
-/// # Errors
-/// When it is neither.
-pub fn action_choice(name: &str) -> Result<ActionChoice> {
-    Ok(match name {
-        "mode" => ActionChoice::Mode,
-        "sample" => ActionChoice::Sample,
-        other => bail!("actions={other}: expected mode or sample"),
-    })
-}
-
-/// Parses `chosen` or a number.
-///
-/// # Errors
-/// When it is neither.
-pub fn choosable(key: &str, value: toml::Value) -> Result<Choosable> {
-    let parsed = Choosable::try_from(value);
-    parsed.map_err(|error| anyhow!("{key}={error}"))
-}
-
-/// The name that [`action_choice`] reads.
+/// The value of `actions=`.
 pub fn action_choice_name(choice: ActionChoice) -> &'static str {
     match choice {
         ActionChoice::Mode => "mode",
