@@ -116,9 +116,6 @@ struct StartedStudy {
 
 #[derive(Subcommand)]
 enum Evaluate {
-    /// Measure the effect of each setting of the protocol by changing one at a time
-    #[command(after_help = options::help::<command::evaluate::AblationOptions>(ABLATION))]
-    Ablation(Options),
     /// Run episodes in the real environment and report the scores
     #[command(after_help = options::help::<command::evaluate::RolloutsOptions>(ROLLOUTS))]
     Rollouts(Options),
@@ -263,7 +260,9 @@ fn train_help() -> String {
     )
 }
 
-const ROLLOUTS: &str = "Example: overtone evaluate rollouts episodes=100 target=p50,p90,p99";
+const ROLLOUTS: &str = "\
+Examples: overtone evaluate rollouts episodes=100 target=p50,p90,p99
+          overtone evaluate rollouts protocol=matched,sticky_probability,resize,released";
 
 const REPORT: &str = "Example: overtone report RUN-s123 RUN-s231 RUN-s312 name=seaquest";
 
@@ -297,9 +296,6 @@ Examples: overtone export runs/RUN format=safetensors agents/seaquest
 const IMPORT: &str = "\
 Examples: overtone import agents/seaquest
           overtone import from=hopper-medium task=mujoco/hopper statistics=hopper.json";
-
-const ABLATION: &str = "Example: overtone evaluate ablation episodes=100 \
-                        only=sticky_probability,target_return";
 
 const CHOOSE: &str = "Example: overtone evaluate choose temperatures=1,0.5 episodes=50";
 
@@ -357,9 +353,6 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Report { words } => command::report::run(&words),
         Command::Study { what } => return study(what),
         Command::Video(Options { options }) => command::video::run(&options),
-        Command::Evaluate { what: Evaluate::Ablation(Options { options }) } => {
-            command::evaluate::ablation(&options)
-        }
         Command::Evaluate { what: Evaluate::Choose(Options { options }) } => {
             command::evaluate::choose(&options)
         }

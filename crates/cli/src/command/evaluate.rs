@@ -1,11 +1,9 @@
 //! `overtone evaluate rollouts`: evaluates checkpoints and writes reports. `overtone evaluate
-//! ablation`: the effect of each setting of the protocol. `overtone evaluate choose`: the choice of
-//! an agent's acting mode.
+//! choose`: the choice of an agent's acting mode.
 //!
 //! All episodes of all targets of all checkpoints share the environments. Protocols follow one
 //! after the other.
 
-mod ablation;
 mod choose;
 mod curve;
 mod entry;
@@ -22,11 +20,10 @@ use std::{
 use anyhow::{Context, Result, bail};
 use overtone_agents::Agent;
 use overtone_core::protocol::ActionChoice;
-use overtone_eval::{Evaluation, Summary, table::Table};
+use overtone_eval::{Evaluation, Summary, paired_difference, statistics::Bootstrap, table::Table};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
-pub use ablation::{AblationOptions, ablation};
 pub use choose::{ChooseOptions, choose_after_training, run as choose};
 pub use curve::{Curve, Due};
 use entry::Entry;
@@ -68,7 +65,9 @@ overtone_model::options! {
         pub released_target: String = String::new(),
         /// Evaluation protocol. matched: as the data was recorded. released (games): the
         /// reference's evaluation, its accidents included. v4, v5 (robots): that revision of the
-        /// environment. Or several, such as matched,released.
+        /// environment. A setting's name, such as sticky_probability: matched with the other
+        /// value of this setting. Or several, such as matched,released, whose differences from
+        /// the first are printed.
         pub protocol: String = "matched".into(),
         /// Softmax temperature of sampled actions (discrete actions only). chosen: the run's choice
         /// on episodes of another seed, after training or by evaluate choose. Without a choice: the
@@ -360,17 +359,25 @@ pub fn reports(run: &RunDir) -> Vec<PathBuf> {
 }
 
 /// Evaluates the batches one after the other, each with its protocol. Several batches get one table
-/// of scores.
+/// of scores, with the differences from the first protocol.
 fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Result<()> {
     for batch in batches {
         check_same_simulation(batch)?;
     }
-    let mut table =
-        Table::new(&["run", "updates", "protocol", "target", "n", "raw mean ± sd", "normalized"]);
+    let bootstrap = Bootstrap::default();
+    let difference = format!("difference [{} % interval]", bootstrap.percent());
+    let columns = ["run", "updates", "protocol", "target", "n", "raw mean ± sd", "normalized"];
+    let mut table = Table::new(&[&columns[..], &[&difference]].concat());
+    let mut first: Vec<Evaluation> = Vec::new();
     for batch in batches {
-        for (planned, evaluation) in play_batch(batch, settings)? {
-            for target in &evaluation.targets {
+        let played = play_batch(batch, settings)?;
+        for (at, (planned, evaluation)) in played.iter().enumerate() {
+            for (place, target) in evaluation.targets.iter().enumerate() {
                 let normalized = target.normalized.as_ref().map(Summary::with_spread);
+                let difference = match first.get(at) {
+                    Some(first) => paired_difference(first, evaluation, place, &bootstrap)?,
+                    None => None,
+                };
                 table.row(vec![
                     planned.entry.run.path().display().to_string(),
                     planned.entry.checkpoint.state.step.to_string(),
@@ -379,14 +386,18 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
                     target.raw_return.n.to_string(),
                     target.raw_return.with_spread(),
                     normalized.unwrap_or_else(|| "-".into()),
+                    difference.unwrap_or_else(|| "-".into()),
                 ]);
             }
+        }
+        if first.is_empty() {
+            first = played.into_iter().map(|(_, evaluation)| evaluation).collect();
         }
     }
     if batches.len() > 1 {
         say!(
-            "All protocols (targets in the protocol's units; do not compare scores of different \
-             protocols):"
+            "All protocols (targets in the protocol's units; a difference from the first \
+             protocol is the mean over the same episodes):"
         );
         say!("{table}");
     }
