@@ -49,10 +49,6 @@ video *args: build
 record *args: build
     @"{{ overtone }}" record "$@"
 
-# Measure the effect of each setting of the protocol, one at a time [run=... episodes=100 seed=1]
-protocol-ablation *args: build
-    @"{{ overtone }}" evaluate ablation "$@"
-
 # Run a grid of runs and compare them: just study run game=seaquest head=linear,fourier seed=1..5 | status | report
 [no-exit-message]
 study *args: build

@@ -6,6 +6,7 @@ extern crate overtone_console;
 mod command;
 pub mod host;
 mod interrupt;
+pub mod options;
 mod processes;
 mod runs;
 mod settings;
@@ -39,7 +40,7 @@ enum Command {
     #[command(after_help = train_help())]
     Train(TaskOptions),
     /// Resume an interrupted run
-    #[command(after_help = keys::after_help(command::train::RESUME_OPTIONS, RESUME))]
+    #[command(after_help = options::help::<command::train::ResumeOptions>(RESUME))]
     Resume(Options),
     /// Evaluate a trained agent
     Evaluate {
@@ -48,17 +49,17 @@ enum Command {
         what: Evaluate,
     },
     /// Write a report about runs: scores with intervals, protocol, curves, actions, a video
-    #[command(after_help = keys::after_help(&command::report::options(), REPORT))]
+    #[command(after_help = options::help::<command::report::ReportOptions>(REPORT))]
     Report {
         /// Runs, by directory or name (default: the newest), and options, `key=value`
         #[arg(value_name = "RUN | KEY=VALUE")]
         words: Vec<String>,
     },
     /// Record a video of one episode with its action probabilities
-    #[command(after_help = keys::after_help(command::video::OPTIONS, VIDEO))]
+    #[command(after_help = options::help::<command::video::VideoOptions>(VIDEO))]
     Video(Options),
     /// Record episodes of agents or of random actions as a dataset
-    #[command(after_help = keys::after_help(command::record::OPTIONS, RECORD))]
+    #[command(after_help = options::help::<command::record::RecordOptions>(RECORD))]
     Record(Options),
     /// Train, evaluate and compare a grid of runs, locally or on a Slurm cluster
     Study {
@@ -67,21 +68,21 @@ enum Command {
         what: Study,
     },
     /// Export an agent to a directory, for Hugging Face's transformers or as safetensors
-    #[command(after_help = keys::after_help(command::weights::EXPORT_OPTIONS, EXPORT))]
+    #[command(after_help = options::help::<command::weights::ExportOptions>(EXPORT))]
     Export {
         /// A run and the directory to write, or `run=RUN to=DIRECTORY`, and options, `key=value`
         #[arg(value_name = "RUN DIRECTORY | KEY=VALUE")]
         words: Vec<String>,
     },
     /// Import an exported agent as a run, from Overtone or Hugging Face's transformers
-    #[command(after_help = keys::after_help(command::weights::IMPORT_OPTIONS, IMPORT))]
+    #[command(after_help = options::help::<command::weights::ImportOptions>(IMPORT))]
     Import {
         /// The directory, or `from=DIRECTORY`, and options, `key=value`
         #[arg(value_name = "DIRECTORY | KEY=VALUE")]
         words: Vec<String>,
     },
     /// Download a published dataset into datasets/
-    #[command(after_help = keys::after_help(command::download::OPTIONS, DOWNLOAD))]
+    #[command(after_help = options::help::<command::download::DownloadWords>(DOWNLOAD))]
     Download(TaskOptions),
     /// Inspect, check or convert a dataset
     Data {
@@ -115,15 +116,12 @@ struct StartedStudy {
 
 #[derive(Subcommand)]
 enum Evaluate {
-    /// Measure the effect of each setting of the protocol by changing one at a time
-    #[command(after_help = keys::after_help(command::evaluate::ABLATION_OPTIONS, ABLATION))]
-    Ablation(Options),
     /// Run episodes in the real environment and report the scores
-    #[command(after_help = keys::after_help(command::evaluate::OPTIONS, ROLLOUTS))]
+    #[command(after_help = options::help::<command::evaluate::RolloutsOptions>(ROLLOUTS))]
     Rollouts(Options),
     /// Choose an acting mode (temperature, return quantile, top percent) on episodes that no score
     /// uses
-    #[command(after_help = keys::after_help(command::evaluate::CHOOSE_OPTIONS, CHOOSE))]
+    #[command(after_help = options::help::<command::evaluate::ChooseOptions>(CHOOSE))]
     Choose(Options),
 }
 
@@ -135,7 +133,7 @@ enum Study {
         file: std::path::PathBuf,
     },
     /// Start a study; finished runs are not repeated
-    #[command(after_help = keys::after_help(&command::study::run_options(), STUDY_RUN))]
+    #[command(after_help = command::study::run_help(STUDY_RUN))]
     Run {
         /// A study (FILE.toml, or the name of a started study), options and settings
         #[arg(value_name = "FILE.toml | NAME | KEY=VALUE")]
@@ -151,10 +149,10 @@ enum Study {
         json: bool,
     },
     /// Resume an interrupted study
-    #[command(after_help = keys::after_help(&command::study::resume_options(), STUDY_RESUME))]
+    #[command(after_help = command::study::resume_help(STUDY_RESUME))]
     Resume(StartedStudy),
     /// Write the report that compares the cells
-    #[command(after_help = keys::after_help(&command::study::report_options(), STUDY_REPORT))]
+    #[command(after_help = command::study::report_help(STUDY_REPORT))]
     Report(StartedStudy),
     /// Run one cell, as `run` starts it
     #[command(hide = true)]
@@ -172,7 +170,7 @@ enum Study {
 #[derive(Subcommand)]
 enum Data {
     /// Summarize a dataset: transitions, episodes, returns, actions, anything unusual
-    #[command(after_help = keys::after_help(command::data::OPTIONS, INSPECT))]
+    #[command(after_help = options::help::<command::data::InspectOptions>(INSPECT))]
     Inspect {
         /// A directory of DQN-replay files (of a game, or of one run), a D4RL or Minari file
         /// (HDF5), or your own arrays (.npz)
@@ -266,7 +264,9 @@ fn train_help() -> String {
     )
 }
 
-const ROLLOUTS: &str = "Example: overtone evaluate rollouts episodes=100 target=p50,p90,p99";
+const ROLLOUTS: &str = "\
+Examples: overtone evaluate rollouts episodes=100 target=p50,p90,p99
+          overtone evaluate rollouts protocol=matched,sticky_probability,resize,released";
 
 const REPORT: &str = "Example: overtone report RUN-s123 RUN-s231 RUN-s312 name=seaquest";
 
@@ -300,9 +300,6 @@ Examples: overtone export runs/RUN format=safetensors agents/seaquest
 const IMPORT: &str = "\
 Examples: overtone import agents/seaquest
           overtone import from=hopper-medium task=mujoco/hopper statistics=hopper.json";
-
-const ABLATION: &str = "Example: overtone evaluate ablation episodes=100 \
-                        only=sticky_probability,target_return";
 
 const CHOOSE: &str = "Example: overtone evaluate choose temperatures=1,0.5 episodes=50";
 
@@ -360,9 +357,6 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Report { words } => command::report::run(&words),
         Command::Study { what } => return study(what),
         Command::Video(Options { options }) => command::video::run(&options),
-        Command::Evaluate { what: Evaluate::Ablation(Options { options }) } => {
-            command::evaluate::ablation(&options)
-        }
         Command::Evaluate { what: Evaluate::Choose(Options { options }) } => {
             command::evaluate::choose(&options)
         }

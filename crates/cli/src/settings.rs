@@ -225,6 +225,24 @@ pub struct EvaluationConfig {
 }
 
 impl EvaluationConfig {
+    /// An episode by the agent's own protocol.
+    pub fn one_episode() -> Self {
+        Self {
+            episodes: 1,
+            target: String::new(),
+            released_target: None,
+            protocol: "matched".into(),
+            temperature: Choosable::Chosen,
+            actions: ActionChoice::Mode,
+            return_quantile: Choosable::Chosen,
+            top_percent: Choosable::Chosen,
+            seed: 1,
+            parallel: 0,
+            every: Every::Checkpoints(0),
+            every_episodes: 0,
+        }
+    }
+
     /// Whether a run with these settings is evaluated, during or after training.
     pub fn plays(&self) -> bool {
         self.episodes > 0 || matches!(self.every, Every::Checkpoints(1..))

@@ -1,10 +1,10 @@
-//! Keys: the flat names of a configuration, their defaults, and words `key=value`.
+//! Keys: the flat names of a configuration's values, and words `key=value`.
 //!
 //! A configuration is a TOML document. A key is the path of a value in it, such as
 //! `head.frequencies`. `head` and `attention` are short for their `kind`; `targets` is another name
 //! of `target`.
 
-use std::{collections::BTreeMap, num::IntErrorKind, path::Path};
+use std::{collections::BTreeMap, num::IntErrorKind};
 
 use anyhow::{Result, bail};
 use toml::{Table, Value};
@@ -30,80 +30,6 @@ pub fn flatten(table: &Table) -> Keys {
     keys
 }
 
-/// The document with these values.
-pub fn unflatten(keys: &Keys) -> Table {
-    fn insert(table: &mut Table, key: &str, value: &Value) {
-        match key.split_once('.') {
-            None => {
-                table.insert(key.to_owned(), value.clone());
-            }
-            Some((section, rest)) => {
-                let inner = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
-                if let Value::Table(inner) = inner {
-                    insert(inner, rest, value);
-                }
-            }
-        }
-    }
-    let mut root = Table::new();
-    for (key, value) in keys {
-        insert(&mut root, key, value);
-    }
-    root
-}
-
-/// The `defaults` of a command, a document, changed by `words` (each `key=value`).
-///
-/// # Errors
-/// As [`apply`], and when `defaults` is not a valid document.
-pub fn given(defaults: &str, words: &[String]) -> Result<Keys> {
-    let mut keys = flatten(&defaults.parse()?);
-    apply(&mut keys, words)?;
-    Ok(keys)
-}
-
-/// A value as text; empty if it does not exist.
-pub fn text(keys: &Keys, key: &str) -> String {
-    keys.get(key).map(plain).unwrap_or_default()
-}
-
-/// A whole number.
-///
-/// # Errors
-/// When it is not a whole number, or is below `least`.
-pub fn whole(keys: &Keys, key: &str, least: usize) -> Result<usize> {
-    let text = text(keys, key);
-    match (text.parse(), least) {
-        (Ok(number), _) if number >= least => Ok(number),
-        (_, 0) => bail!("{key}={text}: expected 0 or more"),
-        _ => bail!("{key}={text}: expected at least {least}"),
-    }
-}
-
-/// Sets the values of `overrides` (each `key=value`), which take the types of the defaults.
-///
-/// # Errors
-/// For a word without `=`, an unknown key (with the nearest one), or a value of another type.
-pub fn apply(keys: &mut Keys, overrides: &[String]) -> Result<()> {
-    for word in overrides {
-        let (key, text) = split(word)?;
-        let Some(old) = keys.get(&key) else {
-            match nearest(&key, keys) {
-                Some(nearest) => bail!(
-                    "unknown option `{key}`; did you mean `{}`? (--help lists all)",
-                    short(nearest)
-                ),
-                None => bail!("unknown option `{key}` (--help lists all)"),
-            }
-        };
-        let new = typed(text, old).map_err(|expected| {
-            anyhow::anyhow!("{key}={text}: expected {expected}, such as {key}={}", plain(old))
-        })?;
-        keys.insert(key, new);
-    }
-    Ok(())
-}
-
 /// Splits a word into its key in the configuration and its value.
 ///
 /// # Errors
@@ -124,22 +50,6 @@ pub fn split(word: &str) -> Result<(String, &str)> {
 pub fn last<'a>(words: &'a [String], key: &str) -> Option<&'a str> {
     let values = words.iter().rev().filter_map(|word| word.split_once('='));
     values.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
-}
-
-/// Divides `words` into options of a command with these `defaults`, and names. A word with `=` is a
-/// name, such as a study's run, if its key is unknown, and it exists here or in the directory of
-/// `runs=`.
-///
-/// # Errors
-/// When `defaults` is not a valid document.
-pub fn sorted(defaults: &str, words: &[String]) -> Result<(Vec<String>, Vec<String>)> {
-    let known = flatten(&defaults.parse()?);
-    let runs = Path::new(last(words, "runs").unwrap_or("runs"));
-    let is_there = |name: &str| Path::new(name).exists() || runs.join(name).exists();
-    let is_option = |word: &String| {
-        split(word).is_ok_and(|(key, _)| known.contains_key(&key) || !is_there(word))
-    };
-    Ok(words.iter().cloned().partition(is_option))
 }
 
 /// The short form of a key.
@@ -212,42 +122,6 @@ pub fn one_line(error: toml::de::Error) -> anyhow::Error {
     anyhow::anyhow!("{whole}")
 }
 
-/// The part of `--help` after the arguments of a command: its `options`, a commented document, and
-/// the text `after` them.
-pub fn after_help(options: &str, after: &str) -> String {
-    format!("Options and their defaults:\n{}\n{after}", help(options))
-}
-
-/// Lines `key=default` and reason of a commented document. The comment above a key is its reason.
-pub fn help(document: &str) -> String {
-    let mut section = String::new();
-    let mut reason = String::new();
-    let mut lines = String::new();
-    for line in document.lines() {
-        let line = line.trim();
-        if let Some(comment) = line.strip_prefix('#') {
-            if !reason.is_empty() {
-                reason.push(' ');
-            }
-            reason += comment.trim();
-            continue;
-        }
-        if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
-            section = format!("{name}.");
-        } else if let Some((name, value)) = line.split_once(" = ") {
-            let value = value.trim_matches('"');
-            let key = format!("{section}{name}");
-            lines += &format!("  {}={value}\n", short(&key));
-            if !reason.is_empty() {
-                lines += &format!("      {reason}\n");
-            }
-        }
-        // The reason belongs to this key, or to the whole document.
-        reason.clear();
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,80 +131,37 @@ mod tests {
         flatten(&text.parse().unwrap())
     }
 
-    #[track_caller]
-    fn refused(word: &str, parts: &[&str]) {
-        let error = apply(&mut keys(), &[word.to_owned()]).unwrap_err().to_string();
-        for part in parts {
-            assert!(error.contains(part), "{error:?} does not contain {part:?}");
+    #[test]
+    fn keys_have_the_names_of_their_sections() {
+        let expected = ["a", "head.frequencies", "head.kind", "train.rate"];
+        assert_eq!(keys().into_keys().collect::<Vec<_>>(), expected);
+        assert_eq!(split("head=fourier").unwrap(), ("head.kind".to_owned(), "fourier"));
+        let error = split("seaquest").unwrap_err().to_string();
+        assert!(error.contains("key=value") && error.contains("got `seaquest`"), "{error}");
+    }
+
+    #[test]
+    fn values_take_the_type_of_the_default() {
+        let read = |text, key: &str| typed(text, &keys()[key]);
+        assert_eq!(read("1_000", "a"), Ok(Value::Integer(1000)));
+        assert_eq!(read("2", "train.rate"), Ok(Value::Float(2.0)));
+        assert_eq!(read("fourier", "head.kind"), Ok(Value::String("fourier".into())));
+        assert_eq!(read("{normal = 0.5}", "head.kind").unwrap()["normal"], Value::Float(0.5));
+        assert_eq!(read("{normal=}", "head.kind"), Err("a word, or a table in TOML"));
+        assert_eq!(read("fast", "train.rate"), Err("a number"));
+    }
+
+    #[test]
+    fn the_nearest_key_is_similar() {
+        let known = keys();
+        for (key, expected) in [
+            ("head.frequency", Some("head.frequencies")),
+            ("head.freq", Some("head.frequencies")),
+            ("rate", Some("train.rate")),
+            ("haed", Some("head.kind")),
+            ("rounds", None),
+        ] {
+            assert_eq!(nearest(key, &known), expected, "{key}");
         }
-    }
-
-    #[test]
-    fn flattening_round_trips() {
-        assert_eq!(flatten(&unflatten(&keys())), keys());
-    }
-
-    #[test]
-    fn overrides_take_the_type_of_the_default() {
-        let mut keys = keys();
-        let words = ["a=1_000", "train.rate=2", "head=fourier", "head.frequencies=8"];
-        apply(&mut keys, &words.map(str::to_owned)).unwrap();
-        assert_eq!(keys["a"], Value::Integer(1000));
-        assert_eq!(keys["train.rate"], Value::Float(2.0));
-        assert_eq!(keys["head.kind"], Value::String("fourier".into()));
-        apply(&mut keys, &["head={normal = 0.5}".to_owned()]).unwrap();
-        assert_eq!(keys["head.kind"]["normal"], Value::Float(0.5));
-    }
-
-    #[test]
-    fn a_name_may_have_the_sign_of_an_option_in_it() {
-        let words = ["a=1", "src=1", "b=2", "x", "runs=."].map(str::to_owned);
-        // A word of an unknown key that does not exist is an unknown option.
-        let (options, names) = sorted("a = 1\nruns = \"runs\"\n", &words).unwrap();
-        assert_eq!((options, names), (vec_of(&["a=1", "src=1", "b=2", "runs=."]), vec_of(&["x"])));
-        let folder = std::env::temp_dir().join(format!("b=2-{}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
-        let name = folder.display().to_string();
-        let found = sorted("a = 1\n", &["a=1".to_owned(), name.clone()]);
-        std::fs::remove_dir(&folder).unwrap();
-        assert_eq!(found.unwrap(), (vec_of(&["a=1"]), vec![name]));
-    }
-
-    fn vec_of(words: &[&str]) -> Vec<String> {
-        words.iter().map(|word| (*word).to_owned()).collect()
-    }
-
-    #[test]
-    fn bad_overrides_are_refused_in_one_sentence() {
-        refused("seaquest", &["got `seaquest`", "key=value"]);
-        refused("head.frequency=8", &["unknown option `head.frequency`", "`head.frequencies`"]);
-        refused("head.freq=8", &["`head.frequencies`"]);
-        refused("rate=8", &["`train.rate`"]);
-        refused("haed=linear", &["did you mean `head`? ("]);
-        refused("rounds=8", &["unknown option `rounds` (--help lists all)"]);
-        refused("a=x", &["a=x", "a whole number", "a=1"]);
-        // TOML has signed 64-bit integers.
-        refused("a=18446744073709551615", &["a whole number of at most 9223372036854775807, such"]);
-        refused("head={normal=}", &["head.kind={normal=}", "a word, or a table", "linear"]);
-        refused("train.rate=fast", &["a number", "train.rate=0.5"]);
-    }
-
-    #[test]
-    fn whole_numbers_have_a_least() {
-        let whole = |text: &str, least| {
-            let keys = Keys::from([("n".to_owned(), Value::String(text.to_owned()))]);
-            whole(&keys, "n", least).map_err(|error| error.to_string())
-        };
-        assert_eq!((whole("3", 0), whole("1", 1)), (Ok(3), Ok(1)));
-        assert_eq!(whole("-1", 0), Err("n=-1: expected 0 or more".into()));
-        assert_eq!(whole("0", 1), Err("n=0: expected at least 1".into()));
-    }
-
-    #[test]
-    fn help_lists_each_key_with_its_default_and_reason() {
-        let document = "# Of all.\n\n# Why a,\n# and when.\na = 1\nb = 2\n\
-                        [head]\n# Which.\nkind = \"linear\"\n";
-        let expected = "  a=1\n      Why a, and when.\n  b=2\n  head=linear\n      Which.\n";
-        assert_eq!(help(document), expected);
     }
 }

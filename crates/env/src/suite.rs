@@ -116,7 +116,7 @@ pub trait Suite: Sync {
         None
     }
 
-    /// The protocol whose settings an ablation changes one by one. By default, `matched` with the
+    /// The protocol whose settings are protocols of their own, one by one. By default, `matched` with the
     /// other action selection, for suites without other settings to vary.
     fn contrast(&self, matched: &Play) -> Play {
         let (name, action_choice) = match matched.action_choice {

@@ -5,10 +5,10 @@
 //!
 //! This crate does not depend on the model. Its tests use hand-written policies.
 
-pub mod ablation;
 pub mod choice;
 pub mod evaluation;
 pub mod fourier_transform;
+mod paired;
 pub mod random;
 pub mod replay;
 pub mod rollout;
@@ -18,13 +18,13 @@ pub mod statistics;
 pub mod summary;
 pub mod table;
 
-pub use ablation::{Ablation, AblationResult, AblationRow};
 pub use choice::{Choice, ChoicePoint};
 pub use evaluation::{
     ActionHistogram, ActionShare, CheckpointRef, Evaluation, Heeds, ReportError, Setting,
     SmoothnessResult, TargetResult,
 };
 pub use fourier_transform::FourierTransform;
+pub use paired::paired_difference;
 pub use random::RandomPolicy;
 pub use replay::{Moment, replay};
 pub use rollout::{

@@ -20,36 +20,45 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::Parser;
-use overtone_console::{errors, flags, keys};
+use overtone::options;
+use overtone_console::{errors, flags};
 use overtone_model::device;
 
 use report::{Report, Row};
 
-/// Every option with its default and reason.
-const OPTIONS: &str = r#"
-# Device to check: auto (the first GPU, or a dry run on the CPU without a GPU), cuda, cuda:N or cpu.
-device = "auto"
-# full: the paper's model and batches. tiny: a small model for a functional test; ignore its times. auto: full on a GPU, tiny on the CPU.
-size = "auto"
-# Directory of the reference's recorded numbers.
-golden = "crates/testkit/golden"
-# Python with torch, for the same step in PyTorch; empty: .venv-peers/bin/python, otherwise python3.
-python = ""
-# Directory of the PyTorch programs.
-peers = "scripts/peers"
-# Number of training steps with dropout for comparing device and CPU; 0: depends on the size.
-steps = 0
-# Comma-separated parts to run: golden, steps, time, pytorch, paper, playing; all: all parts.
-parts = "all"
-# Game whose data is used to time the paper's profile.
-game = "seaquest"
-# Timed updates of the paper's profile, at least 3: the first two readings are warm-up; 0: depends on the size.
-updates = 0
-# Seconds of timed rollouts; 0: none.
-playing = 20
-# Output file for the numbers, as JSON.
-out = "gpu-check.json"
-"#;
+overtone_model::options! {
+    /// Options of the program.
+    pub struct CheckOptions {
+        /// Device to check: auto (the first GPU, or a dry run on the CPU without a GPU), cuda,
+        /// cuda:N or cpu.
+        pub device: String = "auto".into(),
+        /// full: the paper's model and batches. tiny: a small model for a functional test; ignore
+        /// its times. auto: full on a GPU, tiny on the CPU.
+        pub size: String = "auto".into(),
+        /// Directory of the reference's recorded numbers.
+        pub golden: PathBuf = "crates/testkit/golden".into(),
+        /// Python with torch, for the same step in PyTorch; empty: .venv-peers/bin/python,
+        /// otherwise python3.
+        pub python: String = String::new(),
+        /// Directory of the PyTorch programs.
+        pub peers: PathBuf = "scripts/peers".into(),
+        /// Number of training steps with dropout for comparing device and CPU; 0: depends on the
+        /// size.
+        pub steps: usize = 0,
+        /// Comma-separated parts to run: golden, steps, time, pytorch, paper, playing; all: all
+        /// parts.
+        pub parts: String = "all".into(),
+        /// Game whose data is used to time the paper's profile.
+        pub game: String = "seaquest".into(),
+        /// Timed updates of the paper's profile, at least 3: the first two readings are warm-up; 0:
+        /// depends on the size.
+        pub updates: u64 = 0,
+        /// Seconds of timed rollouts; 0: none.
+        pub playing: u64 = 20,
+        /// Output file for the numbers, as JSON.
+        pub out: PathBuf = "gpu-check.json".into(),
+    }
+}
 
 /// Size of the checks.
 struct Scale {
@@ -94,7 +103,7 @@ impl Scale {
 
 /// Check that a GPU computes what the CPU computes, and how fast
 #[derive(Parser)]
-#[command(version, about, max_term_width = 100, after_help = keys::after_help(OPTIONS, EXAMPLE))]
+#[command(version, about, max_term_width = 100, after_help = options::help::<CheckOptions>(EXAMPLE))]
 struct Cli {
     /// Options, `key=value`
     #[arg(value_name = "KEY=VALUE")]
@@ -142,17 +151,15 @@ fn main() -> ExitCode {
 }
 
 /// Runs all selected parts and writes the report.
-fn run(options: &[String]) -> Result<()> {
-    let keys = keys::given(OPTIONS, options)?;
-    let text = |key: &str| keys::text(&keys, key);
-    let whole = |key: &str| keys::whole(&keys, key, 0).map(|n| n as u64);
-    let chosen = device::choose(&text("device"))?;
-    let mut scale = match (text("size").as_str(), chosen.is_gpu) {
+fn run(words: &[String]) -> Result<()> {
+    let options: CheckOptions = options::read(words)?;
+    let chosen = device::choose(&options.device)?;
+    let mut scale = match (options.size.as_str(), chosen.is_gpu) {
         ("full", _) | ("auto", true) => Scale::full(),
         ("tiny", _) | ("auto", false) => Scale::tiny(),
         (other, _) => bail!("size={other}: expected auto, full or tiny"),
     };
-    if let updates @ 1.. = whole("updates")? {
+    if let updates @ 1.. = options.updates {
         let warm_up = paper::WARM_UP as u64;
         if updates <= warm_up {
             let least = warm_up + 1;
@@ -162,12 +169,10 @@ fn run(options: &[String]) -> Result<()> {
         }
         scale.paper.0 = updates;
     }
-    if let steps @ 1.. = whole("steps")? {
-        scale.compared_steps = steps as usize;
+    if let steps @ 1.. = options.steps {
+        scale.compared_steps = steps;
     }
-    let seconds = whole("playing")?;
-    let parts = Parts::of(&text("parts"))?;
-    let out = PathBuf::from(text("out"));
+    let parts = Parts::of(&options.parts)?;
     if !chosen.is_gpu {
         say!(
             "no GPU is used: this is a dry run on the CPU, which compares the fused operations with \
@@ -175,23 +180,22 @@ fn run(options: &[String]) -> Result<()> {
         );
     }
     let size = if scale.is_full { "full" } else { "tiny" };
-    let mut report = Report::new(out, &chosen.name, size)?;
+    let mut report = Report::new(options.out, &chosen.name, size)?;
     let device = &chosen.device;
-    let golden = PathBuf::from(text("golden"));
-    parts.run(&mut report, "golden", "golden files", || golden::check(&golden, device))?;
+    parts.run(&mut report, "golden", "golden files", || golden::check(&options.golden, device))?;
     parts.run(&mut report, "steps", "training steps", || agreement::check(&scale, device))?;
     parts.run(&mut report, "time", "step time", || speed::measure(&scale, device))?;
-    let peers = peers::Peers { python: text("python"), folder: text("peers").into() };
+    let peers = peers::Peers { python: options.python, folder: options.peers };
     parts.run(&mut report, "pytorch", "PyTorch", || peers.measure(&scale, chosen.is_gpu))?;
     let folder = std::env::temp_dir().join(format!("overtone-gpu-check-{}", std::process::id()));
     let mut trained = None;
     parts.run(&mut report, "paper", "paper profile", || {
-        let (rows, run) = paper::train(&scale, &text("game"), &chosen.name, &folder)?;
+        let (rows, run) = paper::train(&scale, &options.game, &chosen.name, &folder)?;
         trained = run;
         Ok(rows)
     })?;
     parts.run(&mut report, "playing", "playing", || {
-        playing::measure(trained.as_ref(), device, seconds)
+        playing::measure(trained.as_ref(), device, options.playing)
     })?;
     // The directory does not exist if nothing was trained.
     let _ = std::fs::remove_dir_all(&folder);

@@ -1,9 +1,6 @@
-//! Options of heads and attentions: each with its default and its reason in one place.
-//!
-//! `options!` generates the struct, its defaults and its [`Options::KEYS`] from a list of fields.
-//! `--help` shows the doc of a field.
+//! Options of heads, attentions and commands: each with its default and its reason in one place.
 
-/// Options of a variant; each has a default.
+/// Options of a variant or of a command; each has a default.
 pub trait Options: Default {
     /// The name of each field, its meaning, and the reason for its default.
     const KEYS: &'static [(&'static str, &'static str)];
@@ -32,6 +29,9 @@ impl<C> Choice<C> {
     }
 }
 
+/// A struct of options from a list of fields, with their defaults and their
+/// [`KEYS`](crate::options::Options::KEYS). `--help` shows the doc of a field.
+#[macro_export]
 macro_rules! options {
     (
         $(#[$meta:meta])*

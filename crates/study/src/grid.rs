@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use documented::DocumentedFields;
 use overtone_console::keys;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -53,22 +54,25 @@ pub enum Engine {
 }
 
 /// Execution settings of a study.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct Executor {
-    /// The engine.
+    /// Engine that runs the cells. local: processes on this machine. slurm: arrays of jobs on a
+    /// cluster; the program returns at once.
     pub engine: Engine,
-    /// Maximum number of cells in parallel. 0: one for each core (local), or no limit (Slurm).
+    /// Cells in parallel. 0: locally one for each core, at most eight; on Slurm as many as it
+    /// starts.
     pub jobs: usize,
-    /// Slurm: `--partition`.
+    /// Slurm: the partition, --partition.
     pub partition: String,
-    /// Slurm: `--time` of a cell. A run that needs more time resumes in a new job.
+    /// Slurm: time of a job, --time; an unfinished run resumes in a new job.
     pub time: String,
-    /// Slurm: `--cpus-per-task`; 0: Slurm's default. Local: cores of all cells together; 0: all.
+    /// Slurm: cores of a cell, --cpus-per-task. Locally: cores for all cells together. 0: the
+    /// default, or all cores.
     pub cpus: usize,
-    /// Slurm: `--gpus` of a cell, such as `1`.
+    /// Slurm: GPUs of a cell, --gpus.
     pub gpus: String,
-    /// Slurm: `--account`.
+    /// Slurm: the account, --account.
     pub account: String,
 }
 

@@ -10,20 +10,23 @@ use overtone_data::{
 };
 
 use crate::{
-    keys,
+    options,
     suites::{self, Data, tasks},
 };
 
-/// Every option of `data inspect` with its default and reason.
-pub const OPTIONS: &str = r#"
-# The format, if the files do not contain it: ogbench; or numbers, for bytes that are not images.
-layout = ""
-"#;
+overtone_model::options! {
+    /// Options of `data inspect`.
+    pub struct InspectOptions {
+        /// The format, if the files do not contain it: ogbench; or numbers, for bytes that are not
+        /// images.
+        pub layout: String = String::new(),
+    }
+}
 
 /// `overtone data inspect PATH [--json] [layout=ogbench]`.
-pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
-    let keys = keys::given(OPTIONS, options)?;
-    let data = Data { path: path.to_path_buf(), layout: keys::text(&keys, "layout") };
+pub fn inspect(path: &Path, json: bool, words: &[String]) -> Result<()> {
+    let InspectOptions { layout } = options::read(words)?;
+    let data = Data { path: path.to_path_buf(), layout };
     let inspection = check(&data, None, None, ReadFrames::IfSmall)?.inspection?;
     let returns = inspection.returns();
     // Scores are in raw units.

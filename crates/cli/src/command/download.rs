@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use overtone_console::quoted;
 use overtone_core::Task;
 use overtone_data::{
@@ -18,33 +18,38 @@ use overtone_data::{
 use overtone_env::Suite;
 
 use super::first_of;
-use crate::{
-    keys::{self, Keys, text},
-    progress,
-    suites::{self, SUITES},
-};
+use crate::{keys, options, progress, suites};
 
-/// Every option with its default and reason.
-pub const OPTIONS: &str = r#"
-# One of the 60 games of the DQN Replay Dataset: seaquest, pong, ms_pacman, … Set this, env, or a dataset of Minari's.
-game = ""
-# One of the game's five runs, 1 to 5; training uses 1 by default.
-run = "1"
-# Number of the run's 50 files, with a million slots each; 0: all of them, as the paper profile needs for both selections.
-files = 0
-# The files, if not all, for this data.selection in training: uniform (evenly spaced) or released (the last ones).
-selection = "uniform"
-# A robot of D4RL: hopper, halfcheetah or walker2d.
-env = ""
-# The robot's dataset: random, medium, expert, medium_replay, full_replay or medium_expert; or, without game and env, a dataset of Minari's hub: minari:mujoco/hopper/medium-v0.
-dataset = "medium"
-# A mirror: the address of the directory with Seaquest/1/replay_logs/… or hopper_medium-v2.hdf5, or of a mirror of huggingface.co for Minari's datasets. Empty: the public address in the dataset card; for Minari's HF_ENDPOINT, else huggingface.co.
-from = ""
-# Parallel downloads; more would burden a public server.
-parallel = 4
-# true: print the plan, and download nothing.
-plan = false
-"#;
+overtone_model::options! {
+    /// Options of `download`.
+    pub struct DownloadWords {
+        /// One of the 60 games of the DQN Replay Dataset: seaquest, pong, ms_pacman, … Set this,
+        /// env, or a dataset of Minari's.
+        pub game: String = String::new(),
+        /// One of the game's five runs, 1 to 5; training uses 1 by default.
+        pub run: String = "1".into(),
+        /// Number of the run's 50 files, with a million slots each; 0: all of them, as the paper
+        /// profile needs for both selections.
+        pub files: u32 = 0,
+        /// The files, if not all, for this data.selection in training: uniform (evenly spaced) or
+        /// released (the last ones).
+        pub selection: String = "uniform".into(),
+        /// A robot of D4RL: hopper, halfcheetah or walker2d.
+        pub env: String = String::new(),
+        /// The robot's dataset: random, medium, expert, medium_replay, full_replay or
+        /// medium_expert; or, without game and env, a dataset of Minari's hub:
+        /// minari:mujoco/hopper/medium-v0.
+        pub dataset: String = "medium".into(),
+        /// A mirror: the address of the directory with Seaquest/1/replay_logs/… or
+        /// hopper_medium-v2.hdf5, or of a mirror of huggingface.co for Minari's datasets. Empty:
+        /// the public address in the dataset card; for Minari's HF_ENDPOINT, else huggingface.co.
+        pub from: String = String::new(),
+        /// Parallel downloads; more would burden a public server.
+        pub parallel: usize = 4,
+        /// true: print the plan, and download nothing.
+        pub plan: bool = false,
+    }
+}
 
 /// Interval of progress lines without a terminal for a bar.
 const LINE_EVERY: Duration = Duration::from_secs(30);
@@ -70,23 +75,23 @@ struct PlannedDownload {
 }
 
 /// `overtone download key=value…`.
-pub fn run(options: &[String]) -> Result<()> {
-    let mut keys = keys::given(OPTIONS, &[])?;
-    let words = suites::in_short_form(options)?;
+pub fn run(words: &[String]) -> Result<()> {
+    let words = suites::in_short_form(words)?;
     for word in &words {
         let (key, name) = keys::split(word)?;
-        if let (Some(suite), None) = (suites::by_key(&key), keys.get(&key)) {
+        if let (Some(suite), false) = (suites::by_key(&key), options::has::<DownloadWords>(&key)) {
             bail!("{}/{name}: this suite does not have published data to download", suite.name());
         }
     }
-    keys::apply(&mut keys, &words)?;
-    let options = DownloadOptions {
-        parallel: usize::try_from(whole(&keys, "parallel", 1, 16)?)?,
-        ..DownloadOptions::default()
-    };
-    let named = SUITES.into_iter().filter(|suite| !text(&keys, suite.key()).is_empty());
-    let minari = MinariId::of(&text(&keys, "dataset"))?;
-    let wanted = match (minari, named.collect::<Vec<_>>().as_slice()) {
+    let wanted: DownloadWords = options::read(&words)?;
+    let parallel = wanted.parallel;
+    ensure!((1..=16).contains(&parallel), "parallel={parallel}: expected 1 to 16");
+    let options = DownloadOptions { parallel, ..DownloadOptions::default() };
+    let named = [("game", &wanted.game), ("env", &wanted.env)];
+    let named = named.into_iter().filter(|(_, name)| !name.is_empty());
+    let named = named.filter_map(|(key, name)| Some(suites::by_key(key)?.task(name)));
+    let minari = MinariId::of(&wanted.dataset)?;
+    let planned = match (minari, named.collect::<Result<Vec<_>, _>>()?.as_slice()) {
         (Some(id), []) => {
             if let Some(word) = first_of(&words, &OF_LOGS) {
                 bail!(
@@ -94,7 +99,7 @@ pub fn run(options: &[String]) -> Result<()> {
                      downloaded as a whole"
                 );
             }
-            of_minari(&id, &keys, &options)?
+            of_minari(&id, &wanted, &options)?
         }
         (Some(id), _) => bail!("dataset=minari:{id} already names its task. Leave out the task"),
         (None, []) => bail!(
@@ -102,37 +107,41 @@ pub fn run(options: &[String]) -> Result<()> {
              env=hopper, halfcheetah or walker2d with dataset=medium; or \
              dataset=minari:mujoco/hopper/medium-v0"
         ),
-        (None, [suite]) => files_of(*suite, &keys, &words, &datasets_folder()?)?,
+        (None, [task]) => files_of(task, &wanted, &words, &datasets_folder()?)?,
         (None, _) => bail!("game=… and env=… are two downloads. Use one of them"),
     };
-    say!("data: {}", wanted.title);
-    say!("licence: {}", wanted.licence);
-    say!("from: {}", wanted.remote.hosts.join(", "));
-    let plan = DownloadPlan::new(wanted.remote, &wanted.folder, options)?;
+    say!("data: {}", planned.title);
+    say!("licence: {}", planned.licence);
+    say!("from: {}", planned.remote.hosts.join(", "));
+    let plan = DownloadPlan::new(planned.remote, &planned.folder, options)?;
     say!("plan: {plan}");
-    if text(&keys, "plan") == "true" {
+    if wanted.plan {
         for file in &plan.files {
             let bytes = file.bytes.map_or("?".into(), size);
             say!("{bytes:>11}  {}", file.remote.path.display());
         }
     }
     plan.check_disk()?;
-    if text(&keys, "plan") == "true" {
+    if wanted.plan {
         return Ok(());
     }
     if !plan.ready() {
         fetch(&plan)?;
     }
-    let path = wanted.folder.join(wanted.path);
+    let path = planned.folder.join(planned.path);
     say!("saved to {}", path.display());
     say!("check it: overtone data lint {}", quoted(&path));
-    say!("use it:   overtone train {}", wanted.train);
+    say!("use it:   overtone train {}", planned.train);
     Ok(())
 }
 
 /// The files of a dataset on Minari's hub.
-fn of_minari(id: &MinariId, keys: &Keys, options: &DownloadOptions) -> Result<PlannedDownload> {
-    let hub = match text(keys, "from") {
+fn of_minari(
+    id: &MinariId,
+    wanted: &DownloadWords,
+    options: &DownloadOptions,
+) -> Result<PlannedDownload> {
+    let hub = match wanted.from.clone() {
         from if from.is_empty() => {
             let endpoint = env::var("HF_ENDPOINT").ok().filter(|address| !address.is_empty());
             endpoint.unwrap_or_else(|| HUB.into())
@@ -151,12 +160,12 @@ fn of_minari(id: &MinariId, keys: &Keys, options: &DownloadOptions) -> Result<Pl
 
 /// The files of a task that the suite's own key names.
 fn files_of(
-    suite: &'static dyn Suite,
-    keys: &Keys,
+    task: &'static Task,
+    wanted: &DownloadWords,
     words: &[String],
     datasets: &Path,
 ) -> Result<PlannedDownload> {
-    let task = suite.task(&text(keys, suite.key()))?;
+    let suite = suites::of(task)?;
     let mut cards = published(datasets)?.into_iter();
     let card = cards
         .find(|card| card.name_of(task).is_some())
@@ -167,7 +176,7 @@ fn files_of(
         if let Some(word) = first_of(words, &["dataset"]) {
             bail!("{word}: the datasets of {} are numbered runs. Use run=1", task.title);
         }
-        return log_files(suite, task, card, keys, datasets);
+        return log_files(suite, task, card, wanted, datasets);
     }
     if let Some(word) = first_of(words, &OF_LOGS) {
         bail!(
@@ -175,9 +184,9 @@ fn files_of(
             task.title
         );
     }
-    let dataset = card.dataset(&text(keys, "dataset"))?.to_owned();
+    let dataset = card.dataset(&wanted.dataset)?.to_owned();
     let name = card.name_of(task).unwrap_or_default().to_owned();
-    let card = mirrored(card, keys)?;
+    let card = mirrored(card, &wanted.from)?;
     Ok(PlannedDownload {
         title: format!("{}: {name}, {dataset}", card.title),
         remote: card.remote(&name, &dataset, &[])?,
@@ -193,12 +202,12 @@ fn log_files(
     suite: &dyn Suite,
     task: &Task,
     card: DatasetCard,
-    keys: &Keys,
+    wanted: &DownloadWords,
     datasets: &Path,
 ) -> Result<PlannedDownload> {
-    let run = text(keys, "run");
+    let run = &wanted.run;
     // Checked before any request, which could only report a missing file.
-    if run.parse::<u32>().is_ok() && !card.datasets.contains(&run) {
+    if run.parse::<u32>().is_ok() && !card.datasets.contains(run) {
         let (n, noun) = (card.datasets.len(), suite.nouns()[0]);
         let (first, last) = (card.datasets.first(), card.datasets.last());
         let (first, last) = (first.map_or("", |run| run), last.map_or("", |run| run));
@@ -208,31 +217,32 @@ fn log_files(
     let n_files = n_files.with_context(|| {
         format!("{}.toml does not contain the number of files of a run", card.name)
     })?;
-    let at_most = whole(keys, "files", 0, i64::from(n_files))?;
-    let at_most = u32::try_from(at_most).ok().filter(|&files| files > 0);
-    let selection = match text(keys, "selection").as_str() {
+    let files = wanted.files;
+    ensure!(files <= n_files, "files={files}: expected 0 to {n_files}");
+    let at_most = Some(files).filter(|&files| files > 0);
+    let selection = match wanted.selection.as_str() {
         "uniform" => Selection::uniform(0),
         "released" => Selection::RELEASED,
         other => bail!("selection={other}: expected uniform or released"),
     };
     let numbers = shards(&selection, n_files, at_most);
     let name = card.name_of(task).unwrap_or_default().to_owned();
-    let card = mirrored(card, keys)?;
-    let remote = card.remote(&name, &run, &numbers)?;
+    let card = mirrored(card, &wanted.from)?;
+    let remote = card.remote(&name, run, &numbers)?;
     let words = if run == "1" { String::new() } else { format!(" data.run={run}") };
     Ok(PlannedDownload {
         title: format!("{}: {name}, run {run}, {} of {n_files} files", card.title, numbers.len()),
         remote,
         folder: folder_of(Kind::Published, datasets)?,
-        path: card.place(&name, &run),
+        path: card.place(&name, run),
         licence: card.licence,
         train: format!("{}={}{words}", suite.key(), task.name),
     })
 }
 
 /// The dataset card with the mirror's address, if one is set.
-fn mirrored(card: DatasetCard, keys: &Keys) -> Result<DatasetCard> {
-    Ok(match text(keys, "from").as_str() {
+fn mirrored(card: DatasetCard, from: &str) -> Result<DatasetCard> {
+    Ok(match from {
         "" => card,
         base => card.from_mirror(base)?,
     })
@@ -279,14 +289,6 @@ fn how_far(progress: DownloadProgress, first: u64, elapsed: Duration) -> String 
     }
     let left = total.saturating_sub(bytes) as f64 / rate / 60.0;
     format!("{so_far}, {}/s, about {} min left", size(rate as u64), left.ceil())
-}
-
-/// A whole number between `least` and `most`.
-fn whole(keys: &Keys, key: &str, least: i64, most: i64) -> Result<i64> {
-    match keys.get(key).and_then(toml::Value::as_integer) {
-        Some(number) if (least..=most).contains(&number) => Ok(number),
-        _ => bail!("{key}={}: expected {least} to {most}", text(keys, key)),
-    }
 }
 
 #[cfg(test)]

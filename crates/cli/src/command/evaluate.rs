@@ -1,11 +1,9 @@
 //! `overtone evaluate rollouts`: evaluates checkpoints and writes reports. `overtone evaluate
-//! ablation`: the effect of each setting of the protocol. `overtone evaluate choose`: the choice of
-//! an agent's acting mode.
+//! choose`: the choice of an agent's acting mode.
 //!
 //! All episodes of all targets of all checkpoints share the environments. Protocols follow one
 //! after the other.
 
-mod ablation;
 mod choose;
 mod curve;
 mod entry;
@@ -21,93 +19,113 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use overtone_agents::Agent;
-use overtone_eval::{Evaluation, Summary, table::Table};
+use overtone_core::protocol::ActionChoice;
+use overtone_eval::{Evaluation, Summary, paired_difference, statistics::Bootstrap, table::Table};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
-pub use ablation::{OPTIONS as ABLATION_OPTIONS, ablation};
-pub use choose::{OPTIONS as CHOOSE_OPTIONS, choose_after_training, run as choose};
+pub use choose::{ChooseOptions, choose_after_training, run as choose};
 pub use curve::{Curve, Due};
 use entry::Entry;
 pub use own_choice::OwnChoice;
 pub use request::{EvaluationRequest, check_top_percent, play_of, requests};
 
 use crate::{
-    interrupt, keys,
+    interrupt, options,
     runs::{check_own, is_last, open_checkpoint, open_runs},
-    settings::{self, EvaluationConfig, Every},
+    settings::{self, Choosable, EvaluationConfig},
 };
 
 /// The error of an agent that can be trained and not evaluated.
 pub const NOT_PLAYABLE: &str =
     "the agent cannot be evaluated after training (use evaluation.episodes=0 to train only)";
 
-/// Every option with its default and reason.
-pub const OPTIONS: &str = r#"
-# A run's directory or name, or several (a,b), which are evaluated together; empty: the newest run.
-run = ""
-# Directory that contains the runs.
-runs = "runs"
-# last; best, the lowest loss on held-out episodes (requires train.held_out above 0); the step of a checkpoint; a checkpoint's directory; or several of them, such as last,best,1000.
-checkpoint = "last"
-# Episodes for each target.
-episodes = 100
-# Target returns (or targets=) in the protocol's units: numbers (32), or percentiles of the dataset's returns, weighted by episode length (p90,p99). p90: 90 % of the recorded actions are in episodes with at most this return. Empty: p95, or with model.top_percents the run's chosen mode. reference: the reference's targets (hopper 3600,1800; halfcheetah 12000,6000; walker2d 5000,2500), else p95.
-target = ""
-# Target returns of the protocol released, in raw points (games only); empty: the value of target, else the reference's (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000).
-released_target = ""
-# Evaluation protocol. matched: as the data was recorded. released (games): the reference's evaluation, bugs included. v4, v5 (robots): that revision of the environment. Or several, such as matched,released.
-protocol = "matched"
-# Softmax temperature of sampled actions (discrete actions only). chosen: the run's choice on episodes of another seed, after training or by evaluate choose. Without a choice: the run's evaluation.temperature, else 1. The protocol released always uses 1 for chosen.
-temperature = "chosen"
-# Action of a head with a density (continuous actions only): mode, the most probable action, or sample, a random draw.
-actions = "mode"
-# Upper limit on the conditioning return: this quantile of the predicted return distribution, in (0, 1]; 1: no limit. chosen: as for temperature, else 0.9. Requires model.return_head.
-return_quantile = "chosen"
-# Condition the agent on this top percentage of the dataset instead of a target return; 0: use a target return. chosen: as for temperature if no target is set, else 0. Requires model.top_percents.
-top_percent = "chosen"
-# Seed of the episodes; the same for every run, so that all agents face the same episodes.
-seed = 1
-# Episodes in parallel, of all targets and checkpoints together; 0: all, at most 100 (robots: 200).
-parallel = 0
-# Compute device: auto, cpu, cuda or cuda:N; empty: the device of the (first) run's training.
-device = ""
-# Output file of the report; empty: evaluation.json in the run's directory, or evaluation-STEP.json for several checkpoints, or for one that is not the last. Settings that differ from training are in the name (-released, -t0.5, -v5, -sample). An existing report of other episodes, seeds or targets is kept, and the new name contains the difference (-n100, -seed2, -target90). Required for a checkpoint that is not the run's.
-out = ""
-"#;
+overtone_model::options! {
+    /// Options of `evaluate rollouts`.
+    pub struct RolloutsOptions {
+        /// A run's directory or name, or several (a,b), which are evaluated together; empty: the
+        /// newest run.
+        pub run: String = String::new(),
+        /// Directory that contains the runs.
+        pub runs: PathBuf = "runs".into(),
+        /// last; best, the lowest loss on held-out episodes (requires train.held_out above 0); the
+        /// step of a checkpoint; a checkpoint's directory; or several of them, such as
+        /// last,best,1000.
+        pub checkpoint: String = "last".into(),
+        /// Episodes for each target.
+        pub episodes: usize = 100,
+        /// Target returns (or targets=) in the protocol's units: numbers (32), or percentiles of
+        /// the dataset's returns, weighted by episode length (p90,p99). p90: 90 % of the recorded actions
+        /// are in episodes with at most this return. Empty: p95, or with model.top_percents the
+        /// run's chosen mode. reference: the reference's targets (hopper 3600,1800; halfcheetah
+        /// 12000,6000; walker2d 5000,2500), else p95.
+        pub target: String = String::new(),
+        /// Target returns of the protocol released, in raw points (games only); empty: the value of
+        /// target, else the reference's (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000).
+        pub released_target: String = String::new(),
+        /// Evaluation protocol. matched: as the data was recorded. released (games): the
+        /// reference's evaluation, bugs included. v4, v5 (robots): that revision of the
+        /// environment. A setting's name, such as sticky_probability: matched with the other
+        /// value of this setting. Or several, such as matched,released, whose differences from
+        /// the first are printed.
+        pub protocol: String = "matched".into(),
+        /// Softmax temperature of sampled actions (discrete actions only). chosen: the run's choice
+        /// on episodes of another seed, after training or by evaluate choose. Without a choice: the
+        /// run's evaluation.temperature, else 1. The protocol released always uses 1 for chosen.
+        pub temperature: Choosable = Choosable::Chosen,
+        /// Action of a head with a density (continuous actions only): mode, the most probable
+        /// action, or sample, a random draw.
+        pub actions: ActionChoice = ActionChoice::Mode,
+        /// Upper limit on the conditioning return: this quantile of the predicted return
+        /// distribution, in (0, 1]; 1: no limit. chosen: as for temperature, else 0.9. Requires
+        /// model.return_head.
+        pub return_quantile: Choosable = Choosable::Chosen,
+        /// Condition the agent on this top percentage of the dataset instead of a target return; 0:
+        /// use a target return. chosen: as for temperature if no target is set, else 0. Requires
+        /// model.top_percents.
+        pub top_percent: Choosable = Choosable::Chosen,
+        /// Seed of the episodes; the same for every run, so that all agents face the same episodes.
+        pub seed: u64 = 1,
+        /// Episodes in parallel, of all targets and checkpoints together; 0: all, at most 100
+        /// (robots: 200).
+        pub parallel: usize = 0,
+        /// Compute device: auto, cpu, cuda or cuda:N; empty: the device of the (first) run's
+        /// training.
+        pub device: String = String::new(),
+        /// Output file of the report; empty: evaluation.json in the run's directory, or
+        /// evaluation-STEP.json for several checkpoints, or for one that is not the last. Settings
+        /// that differ from training are in the name (-released, -t0.5, -v5, -sample). An existing
+        /// report of other episodes, seeds or targets is kept, and the new name contains the
+        /// difference (-n100, -seed2, -target90). Required for a checkpoint that is not the run's.
+        pub out: String = String::new(),
+    }
+}
 
 /// `overtone evaluate rollouts key=value…`.
-pub fn rollouts(options: &[String]) -> Result<()> {
-    let keys = keys::given(OPTIONS, options)?;
-    let text = |key: &str| keys::text(&keys, key);
-    let root = PathBuf::from(text("runs"));
-    let runs = open_runs(&root, &text("run"))?;
-    let names: Vec<String> =
-        text("checkpoint").split(',').map(|name| name.trim().to_owned()).collect();
-    let whole = |key: &str| keys::whole(&keys, key, 0);
+pub fn rollouts(words: &[String]) -> Result<()> {
+    let options: RolloutsOptions = options::read(words)?;
+    let runs = open_runs(&options.runs, &options.run)?;
+    let names: Vec<&str> = options.checkpoint.split(',').map(str::trim).collect();
+    options::at_least_1([("episodes", options.episodes as u64)])?;
     let evaluation = EvaluationConfig {
-        episodes: whole("episodes")?,
-        target: text("target"),
-        released_target: Some(text("released_target")),
-        protocol: text("protocol"),
-        temperature: request::choosable("temperature", keys["temperature"].clone())?,
-        actions: request::action_choice(&text("actions"))?,
-        return_quantile: request::choosable("return_quantile", keys["return_quantile"].clone())?,
-        top_percent: request::choosable("top_percent", keys["top_percent"].clone())?,
-        seed: whole("seed")? as u64,
-        parallel: whole("parallel")?,
-        every: Every::Checkpoints(0),
-        every_episodes: 0,
+        episodes: options.episodes,
+        target: options.target,
+        released_target: Some(options.released_target),
+        protocol: options.protocol,
+        temperature: options.temperature,
+        actions: options.actions,
+        return_quantile: options.return_quantile,
+        top_percent: options.top_percent,
+        seed: options.seed,
+        parallel: options.parallel,
+        ..EvaluationConfig::one_episode()
     };
-    if evaluation.episodes == 0 {
-        bail!("episodes=0: expected at least 1");
-    }
-    let device = device_or(text("device"), &runs[0])?;
+    let device = device_or(options.device, &runs[0])?;
     let mut batches: Vec<Vec<Planned>> = Vec::new();
     for run in runs {
-        for name in &names {
+        for &name in &names {
             let checkpoint = open_checkpoint(&run, name)?;
-            request::check_applicable(options, &Agent::of(&checkpoint)?.task)?;
+            request::check_applicable(words, &Agent::of(&checkpoint)?.task)?;
             // The run's own report is about its last weights.
             let has_step = names.len() > 1 || name != "last" && !is_last(&run, &checkpoint);
             let step = has_step.then_some(checkpoint.state.step);
@@ -116,7 +134,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
             if outs().any(|out| planned.iter().any(|planned| planned.out == *out)) {
                 let (step, run) = (checkpoint.state.step, run.path().display());
                 // `best` may be another named checkpoint, which is only known now.
-                if names.iter().any(|name| name == "best") {
+                if names.contains(&"best") {
                     say!(
                         "the {name} checkpoint is update {step}, which is already in this \
                          evaluation"
@@ -130,7 +148,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         }
     }
     let mut all: Vec<&mut Planned> = batches.iter_mut().flatten().collect();
-    match (text("out").as_str(), &mut all[..]) {
+    match (options.out.as_str(), &mut all[..]) {
         ("", _) => {}
         (path, [planned]) => planned.out = PathBuf::from(path),
         (path, all) => {
@@ -143,7 +161,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     }
     // Errors of the output are reported before the evaluation.
     for planned in all {
-        if text("out").is_empty() {
+        if options.out.is_empty() {
             check_own(&planned.entry.run, &planned.entry.checkpoint)?;
             planned.keep_existing();
         }
@@ -341,17 +359,25 @@ pub fn reports(run: &RunDir) -> Vec<PathBuf> {
 }
 
 /// Evaluates the batches one after the other, each with its protocol. Several batches get one table
-/// of scores.
+/// of scores, with the differences from the first protocol.
 fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Result<()> {
     for batch in batches {
         check_same_simulation(batch)?;
     }
-    let mut table =
-        Table::new(&["run", "updates", "protocol", "target", "n", "raw mean ± sd", "normalized"]);
+    let bootstrap = Bootstrap::default();
+    let difference = format!("difference [{} % interval]", bootstrap.percent());
+    let columns = ["run", "updates", "protocol", "target", "n", "raw mean ± sd", "normalized"];
+    let mut table = Table::new(&[&columns[..], &[&difference]].concat());
+    let mut first: Vec<Evaluation> = Vec::new();
     for batch in batches {
-        for (planned, evaluation) in play_batch(batch, settings)? {
-            for target in &evaluation.targets {
+        let played = play_batch(batch, settings)?;
+        for (at, (planned, evaluation)) in played.iter().enumerate() {
+            for (place, target) in evaluation.targets.iter().enumerate() {
                 let normalized = target.normalized.as_ref().map(Summary::with_spread);
+                let difference = match first.get(at) {
+                    Some(first) => paired_difference(first, evaluation, place, &bootstrap)?,
+                    None => None,
+                };
                 table.row(vec![
                     planned.entry.run.path().display().to_string(),
                     planned.entry.checkpoint.state.step.to_string(),
@@ -360,14 +386,18 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
                     target.raw_return.n.to_string(),
                     target.raw_return.with_spread(),
                     normalized.unwrap_or_else(|| "-".into()),
+                    difference.unwrap_or_else(|| "-".into()),
                 ]);
             }
+        }
+        if first.is_empty() {
+            first = played.into_iter().map(|(_, evaluation)| evaluation).collect();
         }
     }
     if batches.len() > 1 {
         say!(
-            "All protocols (targets in the protocol's units; do not compare scores of different \
-             protocols):"
+            "All protocols (targets in the protocol's units; a difference from the first \
+             protocol is the mean over the same episodes):"
         );
         say!("{table}");
     }

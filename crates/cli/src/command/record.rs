@@ -13,7 +13,7 @@ use std::{fs, process};
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::ProgressBar;
 use overtone_console::quoted;
-use overtone_core::{ObservationSpace, Simulation, Task};
+use overtone_core::{ObservationSpace, Simulation, Task, protocol::ActionChoice};
 use overtone_data::read::{open_with_last, reader_of};
 use overtone_data::write::{check_free, place_of, write_columns, write_frames};
 use overtone_data::{
@@ -23,73 +23,81 @@ use overtone_data::{
 use overtone_env::Suite;
 
 use crate::command::evaluate::playing;
+use crate::settings::{self, Choosable};
 use crate::suites::{self, Data};
-use crate::{interrupt, keys, progress, settings};
+use crate::{interrupt, options, progress};
 use cast::Cast;
 use rollouts::{Rollouts, Rules};
 
-/// Every option with its default and reason.
-pub const OPTIONS: &str = r#"
-# The task: task=SUITE/NAME, or game=…, env=…, gymnasium=…; empty: the task of the first run in policy=.
-task = ""
-# Output: a directory in Minari's layout, a file (NAME.hdf5), or minari:NAME/DATASET-v0 in Minari's directory. Required.
-to = ""
-# Policies: random, a run's directory or name, or several (random,RUN,RUN).
-policy = "random"
-# Relative number of episodes of each policy, in the order of policy=, such as 1,2,1; empty: equal.
-share = ""
-# Switch policies within an episode after a random number of steps in this range (50..200); share= is the relative frequency of each policy. Empty: one policy for each episode.
-switch = ""
-# Probability of a random action instead of the policy's. A policy with a history remembers its own action, not the random one.
-epsilon = 0.0
-# Softmax temperature of the runs' actions (discrete actions only). chosen: each run's own, as in evaluate rollouts.
-temperature = "chosen"
-# Action of a head with a density (continuous actions only): mode, the most probable action, or sample, a random draw.
-actions = "mode"
-# Target return of the runs, as in evaluate rollouts (one number or percentile); empty: the run's chosen mode, or p95 of its data.
-target = ""
-# Minimum number of steps; only whole episodes are recorded.
-transitions = 10000
-# Step limit of an episode; 0: the task's own limit.
-episode_steps = 0
-# Seed of the environments and of every draw; the same seed and policies record the same dataset (on a CPU).
-seed = 1
-# Episodes in parallel; 0: by the task.
-parallel = 0
-# Directory that contains the runs.
-runs = "runs"
-# Compute device of the runs: auto, cpu, cuda or cuda:N.
-device = "auto"
-"#;
+overtone_model::options! {
+    /// Options of `record`.
+    pub struct RecordOptions {
+        /// The task: task=SUITE/NAME, or game=…, env=…, gymnasium=…; empty: the task of the first
+        /// run in policy=.
+        pub task: String = String::new(),
+        /// Output: a directory in Minari's layout, a file (NAME.hdf5), or minari:NAME/DATASET-v0 in
+        /// Minari's directory. Required.
+        pub to: String = String::new(),
+        /// Policies: random, a run's directory or name, or several (random,RUN,RUN).
+        pub policy: String = "random".into(),
+        /// Relative number of episodes of each policy, in the order of policy=, such as 1,2,1;
+        /// empty: equal.
+        pub share: String = String::new(),
+        /// Switch policies within an episode after a random number of steps in this range
+        /// (50..200); share= is the relative frequency of each policy. Empty: one policy for each
+        /// episode.
+        pub switch: String = String::new(),
+        /// Probability of a random action instead of the policy's. A policy with a history
+        /// remembers its own action, not the random one.
+        pub epsilon: f64 = 0.0,
+        /// Softmax temperature of the runs' actions (discrete actions only). chosen: each run's
+        /// own, as in evaluate rollouts.
+        pub temperature: Choosable = Choosable::Chosen,
+        /// Action of a head with a density (continuous actions only): mode, the most probable
+        /// action, or sample, a random draw.
+        pub actions: ActionChoice = ActionChoice::Mode,
+        /// Target return of the runs, as in evaluate rollouts (one number or percentile); empty:
+        /// the run's chosen mode, or p95 of its data.
+        pub target: String = String::new(),
+        /// Minimum number of steps; only whole episodes are recorded.
+        pub transitions: usize = 10000,
+        /// Step limit of an episode; 0: the task's own limit.
+        pub episode_steps: usize = 0,
+        /// Seed of the environments and of every draw; the same seed and policies record the same
+        /// dataset (on a CPU).
+        pub seed: u64 = 1,
+        /// Episodes in parallel; 0: by the task.
+        pub parallel: usize = 0,
+        /// Directory that contains the runs.
+        pub runs: PathBuf = "runs".into(),
+        /// Compute device of the runs: auto, cpu, cuda or cuda:N.
+        pub device: String = "auto".into(),
+    }
+}
 
 /// `overtone record key=value…`.
-pub fn run(options: &[String]) -> Result<()> {
-    let (words, task) = settings::named_tasks(options, None)?;
-    let keys = keys::given(OPTIONS, &words)?;
-    let text = |key: &str| keys::text(&keys, key);
-    let count = |key: &str| keys::whole(&keys, key, 0);
-    if text("to").is_empty() {
+pub fn run(words: &[String]) -> Result<()> {
+    let (words, task) = settings::named_tasks(words, None)?;
+    let options: RecordOptions = options::read(&words)?;
+    let RecordOptions { epsilon, transitions, seed, .. } = options;
+    if options.to.is_empty() {
         bail!("to=: no output is set. Set one, such as to=records/first or to=first.hdf5");
     }
-    let epsilon = keys.get("epsilon").and_then(toml::Value::as_float).unwrap_or(0.0);
     if !(0.0..=1.0).contains(&epsilon) {
         bail!("epsilon={epsilon}: expected a probability in [0, 1]");
     }
-    let (transitions, limit) = (count("transitions")?, count("episode_steps")?);
-    if transitions == 0 {
-        bail!("transitions=0: expected at least 1");
-    }
-    let seed = count("seed")? as u64;
-    let mut cast = Cast::of(&text, &words, task)?;
+    options::at_least_1([("transitions", transitions as u64)])?;
+    let mut cast = Cast::of(&options, &words, task)?;
     let task = cast.task;
     let suite = suites::of(task)?;
     suite.check(task)?;
-    let slots = match count("parallel")? {
+    let slots = match options.parallel {
         0 => suite.episodes_at_once().min(transitions.div_ceil(1000).max(16)),
         parallel => parallel,
     };
-    if limit > 0 {
-        cast.protocol.simulation = limited(suite, task, &cast.protocol.simulation, limit)?;
+    if options.episode_steps > 0 {
+        cast.protocol.simulation =
+            limited(suite, task, &cast.protocol.simulation, options.episode_steps)?;
     }
     let mut env = playing::open(task, &cast.protocol, slots)?;
     let (simulation, policies) = (cast.protocol.simulation.clone(), cast.description.clone());
@@ -103,7 +111,7 @@ pub fn run(options: &[String]) -> Result<()> {
             task.title
         ),
     };
-    let mut writer = MinariWriter::create(&place_of(&text("to"))?, about)?;
+    let mut writer = MinariWriter::create(&place_of(&options.to)?, about)?;
     say!("recording {} by {}, {slots} episodes in parallel", task.id(), policies);
     let endless = match suite.horizon(task, &simulation) {
         Some(_) => None,

@@ -11,30 +11,31 @@ use overtone_eval::statistics::Bootstrap;
 use overtone_report::{Page, PageError, RunFiles};
 use overtone_train::RunDir;
 
-use super::video::{self, Request};
-use crate::{interrupt, keys};
+use super::video::{self, Request, VideoOptions};
+use crate::{interrupt, options};
 
-/// Options of a report about runs only.
-const OF_RUNS: &str = r#"
-# Directory that contains the runs.
-runs = "runs"
-# Output directory; empty: the run's own directory, or runs/reports for several runs, where the next report of the same name replaces it.
-out = ""
-# Whether to film the median episode of each evaluated run without a current video, as video.gif in that run's own directory (a minute or less each). auto: if the report is about one run.
-video = "auto"
-"#;
-
-/// Options of every report.
-const OF_PAGES: &str = r#"
-# Name of the files, without their endings: letters, digits, -, _ and dots.
-name = "report"
-# Bootstrap replications of the intervals (Agarwal et al. 2021 use 50,000).
-replications = 50000
-# Confidence of the intervals.
-level = 0.95
-# Seed of the bootstrap, for reproducible numbers.
-seed = 1
-"#;
+overtone_model::options! {
+    /// Options of `report`; `study report` does not have `video`.
+    pub struct ReportOptions {
+        /// Directory that contains the runs and the studies.
+        pub runs: PathBuf = "runs".into(),
+        /// Output directory; empty: the directory of the run or study, or runs/reports for several
+        /// runs, where the next report of the same name replaces it.
+        pub out: String = String::new(),
+        /// Whether to film the median episode of each evaluated run without a current video, as
+        /// video.gif in that run's own directory (a minute or less each). auto: if the report is
+        /// about one run.
+        pub video: String = "auto".into(),
+        /// Name of the files, without their endings: letters, digits, -, _ and dots.
+        pub name: String = "report".into(),
+        /// Bootstrap replications of the intervals (Agarwal et al. 2021 use 50,000).
+        pub replications: usize = 50000,
+        /// Confidence of the intervals.
+        pub level: f64 = 0.95,
+        /// Seed of the bootstrap, for reproducible numbers.
+        pub seed: u64 = 1,
+    }
+}
 
 /// A run's files, with its algorithm's name in papers.
 pub fn files_of(run: &Path) -> Result<RunFiles, PageError> {
@@ -44,33 +45,13 @@ pub fn files_of(run: &Path) -> Result<RunFiles, PageError> {
     Ok(files)
 }
 
-/// Every option with its default and reason.
-pub fn options() -> String {
-    with_page_options(OF_RUNS)
-}
-
-/// Options of a kind of report, followed by the options of every report.
-pub fn with_page_options(own: &str) -> String {
-    format!("{own}{OF_PAGES}")
-}
-
-/// Values of the options of every report.
-pub struct PageOptions {
-    /// Output directory; empty: the default.
-    pub out: String,
-    /// Name of the files.
-    pub name: String,
-    /// Bootstrap of the intervals.
-    pub bootstrap: Bootstrap,
-}
-
-impl PageOptions {
-    /// Reads the options.
+impl ReportOptions {
+    /// The bootstrap of the intervals.
     ///
     /// # Errors
-    /// When a value is invalid.
-    pub fn new(keys: &keys::Keys) -> Result<Self> {
-        let (out, name) = (keys::text(keys, "out"), keys::text(keys, "name"));
+    /// When a value is invalid, also the name of the files.
+    pub fn bootstrap(&self) -> Result<Bootstrap> {
+        let Self { name, replications, level, seed, .. } = self;
         let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_allowed) {
             bail!(
@@ -78,27 +59,23 @@ impl PageOptions {
                  start"
             );
         }
-        let bootstrap = Bootstrap {
-            replications: keys::whole(keys, "replications", 1)?,
-            level: keys.get("level").and_then(toml::Value::as_float).unwrap_or(0.95),
-            seed: keys::whole(keys, "seed", 0)? as u64,
-        };
+        let bootstrap = Bootstrap { replications: *replications, level: *level, seed: *seed };
         if !(bootstrap.level > 0.0 && bootstrap.level < 1.0) {
             bail!("level={}: expected a number between 0 and 1", bootstrap.level);
         }
         if let Err(error) = bootstrap.check() {
             bail!("replications={}: {error}", bootstrap.replications);
         }
-        Ok(Self { out, name, bootstrap })
+        Ok(bootstrap)
     }
 }
 
 /// `overtone report RUN… key=value…`: words that are not options are runs, by directory or name.
 pub fn run(words: &[String]) -> Result<()> {
-    let (words, names) = keys::sorted(&options(), words)?;
-    let keys = keys::given(&options(), &words)?;
-    let (root, video) = (PathBuf::from(keys::text(&keys, "runs")), keys::text(&keys, "video"));
-    let PageOptions { out, name, bootstrap } = PageOptions::new(&keys)?;
+    let (words, names) = options::and_names::<ReportOptions>(words);
+    let options: ReportOptions = options::read(&words)?;
+    let bootstrap = options.bootstrap()?;
+    let ReportOptions { runs: root, out, video, name, .. } = options;
     let runs = match &names[..] {
         [] => vec![RunDir::newest(&root)?],
         names => {
@@ -130,8 +107,8 @@ pub fn run(words: &[String]) -> Result<()> {
 /// Films an evaluated run without a current video. A failure is only a warning, because a report
 /// does not need a video.
 fn film(run: &RunDir, stop: &AtomicBool) -> Result<()> {
-    let request = Request::of(run.clone())?;
-    let played = run.path().join(&request.evaluation).is_file();
+    let request = Request::new(run.clone(), VideoOptions::default());
+    let played = run.path().join(&request.options.evaluation).is_file();
     if !played || video::is_filmed(&request) {
         return Ok(());
     }

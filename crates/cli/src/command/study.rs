@@ -11,58 +11,55 @@ mod work;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use documented::DocumentedFields;
 use overtone_console::quoted;
 use overtone_study::{Engine, Executor, Study, StudyFolder};
 use toml::{Table, Value};
 
 pub use begin::{resume, run};
-pub use page::{report, report_options};
+pub use page::{report, report_help};
 pub use work::cell;
 
-use crate::keys::{self, Keys, one_line};
+use crate::{keys, options};
 
-/// The option of `run` only.
-const NAME: &str = r#"
-# Name of the study, and of its directory in runs/studies; empty: the name of its file, or made of its words.
-name = ""
-"#;
-
-/// The option of `resume` only; in `run` it is a setting of the study's runs.
-const RUNS_FOLDER: &str = r#"
-# Directory that contains the runs and the study's directory.
-runs = "runs"
-"#;
-
-/// The options of both.
-const SHARED: &str = r#"
-# Engine that runs the cells. local: processes on this machine. slurm: arrays of jobs on a cluster; the program returns at once.
-engine = "local"
-# Cells in parallel. 0: locally one for each core, at most eight; on Slurm as many as it starts.
-jobs = 0
-# Slurm: the partition, --partition.
-partition = ""
-# Slurm: time of a job, --time; an unfinished run resumes in a new job.
-time = ""
-# Slurm: cores of a cell, --cpus-per-task. Locally: cores for all cells together. 0: the default, or all cores.
-cpus = 0
-# Slurm: GPUs of a cell, --gpus.
-gpus = ""
-# Slurm: the account, --account.
-account = ""
-# Start nothing: print the cells, which of them have run, and the hours and GB of the rest, estimated from similar runs.
-plan = false
-# With plan=true: train some updates of each cell without a similar run, which takes a while.
-measure = false
-"#;
-
-/// Every option of `study run` with its default and reason.
-pub fn run_options() -> String {
-    [NAME, SHARED].concat()
+overtone_model::options! {
+    /// Options of `study run` and `study resume`, next to those of [`Executor`].
+    pub struct StudyOptions {
+        /// Name of the study, and of its directory in runs/studies; empty: the name of its file, or
+        /// made of its words.
+        pub name: String = String::new(),
+        /// Directory that contains the runs and the study's directory.
+        pub runs: String = "runs".into(),
+        /// Start nothing: print the cells, which of them have run, and the hours and GB of the rest,
+        /// estimated from similar runs.
+        pub plan: bool = false,
+        /// With plan=true: train some updates of each cell without a similar run, which takes a
+        /// while.
+        pub measure: bool = false,
+    }
 }
 
-/// Every option of `study resume` with its default and reason.
-pub fn resume_options() -> String {
-    [RUNS_FOLDER, SHARED].concat()
+/// The option of `run` that `resume` does not have.
+const NAME: &str = "name";
+
+/// The option of `resume` that in `run` is a setting of the study's runs.
+const RUNS_FOLDER: &str = "runs";
+
+/// The options in the help of `study run`, and the text `after` them.
+pub fn run_help(after: &str) -> String {
+    help_without(RUNS_FOLDER, after)
+}
+
+/// The options in the help of `study resume`, and the text `after` them.
+pub fn resume_help(after: &str) -> String {
+    help_without(NAME, after)
+}
+
+fn help_without(left_out: &str, after: &str) -> String {
+    let executor = Executor::FIELD_NAMES.iter().copied().zip(Executor::FIELD_DOCS.iter().copied());
+    let lines =
+        options::lines_without::<StudyOptions>(left_out) + &options::lines::<Executor>(executor);
+    options::after_help(&lines, after)
 }
 
 /// Options of Slurm only.
@@ -78,25 +75,27 @@ const RUNS: &str = "runs=";
 struct StudyWords {
     /// The words that name a study.
     names: Vec<String>,
-    options: Keys,
-    /// Options that the user set.
-    set: Vec<String>,
+    options: StudyOptions,
+    /// Keys and values of the executor.
+    executor: Vec<(String, String)>,
     /// `key=value` about runs.
     settings: Vec<String>,
 }
 
 impl StudyWords {
-    /// Sorts `words`. A word with `=` is a name if its key is not in `options` and `is_name` is
-    /// true.
-    fn new(options: &str, words: &[String], is_name: impl Fn(&str) -> bool) -> Result<Self> {
-        let mut options = keys::given(options, &[])?;
-        let (mut names, mut set, mut settings) = (Vec::new(), Vec::new(), Vec::new());
+    /// Sorts `words`, without the option `left_out`. A word with `=` is a name if it is not an
+    /// option and `is_name` is true.
+    fn new(left_out: &str, words: &[String], is_name: impl Fn(&str) -> bool) -> Result<Self> {
+        let (mut names, mut options, mut settings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut executor = Vec::new();
         for word in words {
             match word.split_once('=') {
                 None => names.push(word.clone()),
-                Some((key, _)) if options.contains_key(key) => {
-                    set.push(key.to_owned());
-                    keys::apply(&mut options, std::slice::from_ref(word))?;
+                Some((key, _)) if key != left_out && options::has::<StudyOptions>(key) => {
+                    options.push(word.clone());
+                }
+                Some((key, text)) if Executor::FIELD_NAMES.contains(&key) => {
+                    executor.push((key.to_owned(), text.to_owned()));
                 }
                 Some(_) if is_name(word) => names.push(word.clone()),
                 Some(_) => settings.push(word.clone()),
@@ -105,35 +104,26 @@ impl StudyWords {
         if let [_, second, ..] = &names[..] {
             bail!("`{second}`: expected one study. Name one at a time");
         }
-        let given = Self { names, options, set, settings };
-        if given.is("measure") && !given.is("plan") {
+        let options: StudyOptions = options::read(&options)?;
+        if options.measure && !options.plan {
             bail!("measure=true needs plan=true, which starts nothing. Use both, or neither");
         }
-        Ok(given)
-    }
-
-    fn text(&self, key: &str) -> String {
-        keys::text(&self.options, key)
-    }
-
-    fn is(&self, key: &str) -> bool {
-        self.options.get(key).and_then(Value::as_bool).unwrap_or(false)
+        Ok(Self { names, options, executor, settings })
     }
 
     /// `executor` with the user's options.
     fn executor(&self, executor: &Executor) -> Result<Executor> {
         let mut executor = executor.clone();
-        let others = ["name", "runs", "plan", "measure"];
-        for key in self.set.iter().filter(|key| !others.contains(&&***key)) {
-            let mut table = Table::try_from(&executor)?;
-            table.insert(key.clone(), self.options[key].clone());
-            executor = table.try_into().map_err(|error: toml::de::Error| {
-                anyhow::anyhow!("{key}={}: {}", self.text(key), one_line(error))
-            })?;
+        for (key, text) in &self.executor {
+            let known = keys::flatten(&Table::try_from(&executor)?);
+            executor = options::with(&executor, &known, key, text)?.unwrap_or(executor);
         }
-        let is_slurm_s = |key: &&String| OF_SLURM.contains(&&***key) && !self.text(key).is_empty();
-        if let (Engine::Local, Some(key)) = (executor.engine, self.set.iter().find(is_slurm_s)) {
-            bail!("{key}={}: needs engine=slurm. Set both, or leave it out", self.text(key));
+        let is_slurm_s =
+            |(key, text): &&(String, String)| OF_SLURM.contains(&&**key) && !text.is_empty();
+        if let (Engine::Local, Some((key, text))) =
+            (executor.engine, self.executor.iter().find(is_slurm_s))
+        {
+            bail!("{key}={text}: needs engine=slurm. Set both, or leave it out");
         }
         Ok(executor)
     }

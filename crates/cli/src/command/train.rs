@@ -23,21 +23,23 @@ use super::{
     provenance,
 };
 use crate::{
-    host, interrupt, keys, processes, progress,
+    host, interrupt, keys, options, processes, progress,
     runs::open_run,
     settings::{Profile, Resume, RunConfig},
     suites,
 };
 
-/// Every option of `resume` with its default and reason.
-pub const RESUME_OPTIONS: &str = r#"
-# A run's directory or name; empty: the newest run.
-run = ""
-# Directory that contains the runs.
-runs = "runs"
-# Compute device: auto, cpu, cuda or cuda:N; empty: the device of the run's training.
-device = ""
-"#;
+overtone_model::options! {
+    /// Options of `resume`.
+    pub struct ResumeOptions {
+        /// A run's directory or name; empty: the newest run.
+        pub run: String = String::new(),
+        /// Directory that contains the runs.
+        pub runs: PathBuf = "runs".into(),
+        /// Compute device: auto, cpu, cuda or cuda:N; empty: the device of the run's training.
+        pub device: String = String::new(),
+    }
+}
 
 /// `overtone train key=value…`; returns the exit code.
 pub fn train(options: &[String]) -> Result<u8> {
@@ -131,26 +133,24 @@ fn plan(settings: &RunConfig, name: Option<&str>) -> Result<ToDo> {
 }
 
 /// `overtone resume [run=…]`; returns the exit code.
-pub fn resume(options: &[String]) -> Result<u8> {
-    together(|| plan_resume_command(options))
+pub fn resume(words: &[String]) -> Result<u8> {
+    together(|| plan_resume_command(words))
 }
 
-fn plan_resume_command(options: &[String]) -> Result<ToDo> {
+fn plan_resume_command(words: &[String]) -> Result<ToDo> {
     let is_setting =
         |word: &&String| word.split_once('=').is_some_and(|(key, _)| key.contains('.'));
-    if let Some(word) = options.iter().find(is_setting) {
+    if let Some(word) = words.iter().find(is_setting) {
         bail!(
             "{word} cannot change when a run resumes. To fine-tune, start a new run: `overtone \
              train init=RUN {word}`"
         );
     }
-    let keys = keys::given(RESUME_OPTIONS, options)?;
-    let text = |key: &str| keys::text(&keys, key);
-    let root = PathBuf::from(text("runs"));
-    let run = open_run(&root, &text("run"))?;
+    let ResumeOptions { run, runs, device } = options::read(words)?;
+    let run = open_run(&runs, &run)?;
     let mut settings = RunConfig::load(&run.path().join(CONFIG))?;
-    if !text("device").is_empty() {
-        settings.device = text("device");
+    if !device.is_empty() {
+        settings.device = device;
     }
     plan_resume(&settings, &run)
 }

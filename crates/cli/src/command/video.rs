@@ -21,87 +21,64 @@ use overtone_train::{Checkpoint, RunDir};
 
 use self::camera::Camera;
 use super::evaluate::{self, playing};
-use crate::{interrupt, keys, progress, runs::open_run, suites};
+use crate::{interrupt, options, progress, runs::open_run, suites};
 
-/// Every option with its default and reason.
-pub const OPTIONS: &str = r#"
-# A run's directory or name; empty: the newest run.
-run = ""
-# Directory that contains the runs.
-runs = "runs"
-# The evaluation in the run's directory whose episode is shown; empty: evaluation.json, else the first.
-evaluation = ""
-# Target return, if the evaluation has several; empty: the first.
-target = ""
-# The episode: median, best or worst by the raw return, or a number from 0. The best of many is not typical.
-episode = "median"
-# Maximum number of steps in the video.
-steps = 1500
-# Steps for each frame of the video: 2 halves the file. The video has the speed of the game (1/15 s for a step) or the simulation.
-every = 2
-# Compute device: auto, cpu, cuda or cuda:N. On another device than the evaluation's, rounding may lead to another episode.
-device = "auto"
-# Output file; empty: video.gif in the run's directory.
-out = ""
-"#;
+overtone_model::options! {
+    /// Options of `video`.
+    pub struct VideoOptions {
+        /// A run's directory or name; empty: the newest run.
+        pub run: String = String::new(),
+        /// Directory that contains the runs.
+        pub runs: PathBuf = "runs".into(),
+        /// The evaluation in the run's directory whose episode is shown; empty: evaluation.json,
+        /// else the first.
+        pub evaluation: String = String::new(),
+        /// Target return, if the evaluation has several; empty: the first.
+        pub target: String = String::new(),
+        /// The episode: median, best or worst by the raw return, or a number from 0. The best of
+        /// many is not typical.
+        pub episode: String = "median".into(),
+        /// Maximum number of steps in the video.
+        pub steps: u64 = 1500,
+        /// Steps for each frame of the video: 2 halves the file. The video has the speed of the
+        /// game (1/15 s for a step) or the simulation.
+        pub every: u64 = 2,
+        /// Compute device: auto, cpu, cuda or cuda:N. On another device than the evaluation's,
+        /// rounding may lead to another episode.
+        pub device: String = "auto".into(),
+        /// Output file; empty: video.gif in the run's directory.
+        pub out: PathBuf = PathBuf::new(),
+    }
+}
 
 /// The episode to film, and the output.
 pub struct Request {
     /// The evaluated run.
     pub run: RunDir,
-    /// The evaluation's file name in the run's directory.
-    pub evaluation: String,
-    /// The target return; empty: the first.
-    pub target: String,
-    /// `median`, `best`, `worst` or a number.
-    pub episode: String,
-    /// Maximum number of steps.
-    pub steps: u64,
-    /// Steps for each frame of the video.
-    pub every: u64,
-    /// Compute device.
-    pub device: String,
-    /// Output file.
-    pub out: PathBuf,
+    /// The options, in which `evaluation` and `out` are set.
+    pub options: VideoOptions,
 }
 
 impl Request {
-    /// The defaults for a run.
-    pub fn of(run: RunDir) -> Result<Self> {
-        Self::parse(run, &keys::given(OPTIONS, &[])?)
-    }
-
-    fn parse(run: RunDir, keys: &keys::Keys) -> Result<Self> {
-        let text = |key: &str| keys::text(keys, key);
-        let count = |key: &str| keys::whole(keys, key, 1).map(|n| n as u64);
-        let out = match text("out") {
-            empty if empty.is_empty() => run.path().join("video.gif"),
-            path => PathBuf::from(path),
-        };
-        let evaluation = match text("evaluation") {
-            empty if empty.is_empty() => evaluate::first_report(&run),
-            name => name,
-        };
-        Ok(Self {
-            evaluation,
-            target: text("target"),
-            episode: text("episode"),
-            steps: count("steps")?,
-            every: count("every")?,
-            device: text("device"),
-            out,
-            run,
-        })
+    /// A request of `options` for `run`.
+    pub fn new(run: RunDir, mut options: VideoOptions) -> Self {
+        if options.out.as_os_str().is_empty() {
+            options.out = run.path().join("video.gif");
+        }
+        if options.evaluation.is_empty() {
+            options.evaluation = evaluate::first_report(&run);
+        }
+        Self { run, options }
     }
 }
 
 /// `overtone video key=value…`.
-pub fn run(options: &[String]) -> Result<()> {
-    let keys = keys::given(OPTIONS, options)?;
-    let root = PathBuf::from(keys::text(&keys, "runs"));
-    let run = open_run(&root, &keys::text(&keys, "run"))?;
+pub fn run(words: &[String]) -> Result<()> {
+    let options: VideoOptions = options::read(words)?;
+    options::at_least_1([("steps", options.steps), ("every", options.every)])?;
+    let run = open_run(&options.runs, &options.run)?;
     let stop = interrupt::listen()?;
-    film(&Request::parse(run, &keys)?, &stop)
+    film(&Request::new(run, options), &stop)
 }
 
 /// Repeats the episode and writes its video, with a description of the episode next to it.
@@ -110,25 +87,26 @@ pub fn run(options: &[String]) -> Result<()> {
 /// When the evaluation, the episode or the evaluated checkpoint does not exist, or the file cannot
 /// be written.
 pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
-    let path = request.run.path().join(&request.evaluation);
+    let Request { run, options } = request;
+    let path = run.path().join(&options.evaluation);
     if !path.is_file() {
         bail!(
             "{} does not exist. Evaluate the agent first: overtone evaluate rollouts run={}",
             path.display(),
-            quoted(request.run.path())
+            quoted(run.path())
         );
     }
-    check_out(&request.out)?;
+    check_out(&options.out)?;
     let evaluation = Evaluation::read(&path)?;
-    let (target, episode) = choose(&evaluation, &request.target, &request.episode)?;
+    let (target, episode) = choose(&evaluation, &options.target, &options.episode)?;
     let setting = &evaluation.setting;
     let Some(played) = &setting.checkpoint else {
         bail!("{}: the evaluation does not have a checkpoint", path.display())
     };
-    let checkpoint = Checkpoint::open(&request.run.path().join(&played.path)).context(
+    let checkpoint = Checkpoint::open(&run.path().join(&played.path)).context(
         "the evaluated checkpoint does not exist any more. Evaluate again, then film it",
     )?;
-    let chosen = device::choose(&request.device)?;
+    let chosen = device::choose(&options.device)?;
     let mut policy = overtone_agents::policy(&checkpoint, &setting.protocol, &chosen.device)?;
     let mut env = playing::open(&setting.task, &setting.protocol, 1)?;
     let mut camera = Camera::open(&setting.task, &setting.protocol)?;
@@ -144,15 +122,15 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
             .map_or(String::new(), |target| format!("; target {target}")),
         setting.protocol.name
     );
-    let bar = progress::parts("filming", episode.length.min(request.steps) as usize);
-    let unfinished = overtone_files::beside(&request.out);
+    let bar = progress::parts("filming", episode.length.min(options.steps) as usize);
+    let unfinished = overtone_files::beside(&options.out);
     let file = File::create(&unfinished)
-        .with_context(|| format!("cannot write {}", request.out.display()))?;
+        .with_context(|| format!("cannot write {}", options.out.display()))?;
     let names = match env.action_space() {
         ActionSpace::Discrete { names } => names.clone(),
         ActionSpace::Continuous { .. } => camera.action_names().to_vec(),
     };
-    let hundredths = hundredths(&setting.task, &setting.protocol, request.every)?;
+    let hundredths = hundredths(&setting.task, &setting.protocol, options.every)?;
     let mut reel = Reel::new(BufWriter::new(file), setting.task.title.clone(), names, hundredths);
     reel.is_asked = setting.heeds.target;
     reel.scale = ActionScale::of(env.action_space());
@@ -160,10 +138,10 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let play = &setting.protocol;
     let again = replay(env.as_mut(), policy.as_mut(), episode, play, &mut |moment| {
         bar.set_position(moment.step);
-        if moment.step >= request.steps || stop.load(Ordering::Relaxed) {
+        if moment.step >= options.steps || stop.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
         }
-        let shown = match moment.step % request.every {
+        let shown = match moment.step % options.every {
             0 => camera.shot(moment).and_then(|screen| Ok(reel.show(&screen, moment)?)),
             _ => Ok(()),
         };
@@ -190,12 +168,12 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
             return Err(error);
         }
     };
-    let filmed = Filmed::new(&evaluation, &request.evaluation, &request.episode, episode);
+    let filmed = Filmed::new(&evaluation, &options.evaluation, &options.episode, episode);
     // A video never stands next to the description of another.
-    put(&unfinished, &request.out)
-        .with_context(|| format!("cannot write {}", request.out.display()))?;
-    filmed.write(&request.out).context("cannot write the description of the video")?;
-    if again.length < request.steps && again != *episode {
+    put(&unfinished, &options.out)
+        .with_context(|| format!("cannot write {}", options.out.display()))?;
+    filmed.write(&options.out).context("cannot write the description of the video")?;
+    if again.length < options.steps && again != *episode {
         say!(
             "note: this time the episode returned {:.1} in {} steps. Rounding and draws may differ \
              on another device or machine, and on a GPU also in another batch",
@@ -203,18 +181,18 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
             again.length
         );
     }
-    say!("video: {}", request.out.display());
+    say!("video: {}", options.out.display());
     Ok(())
 }
 
 /// Whether the video of `request` exists and still shows an episode of the run's evaluations.
 pub fn is_filmed(request: &Request) -> bool {
-    let Ok(Some(filmed)) = Filmed::read(&request.out) else { return false };
+    let Ok(Some(filmed)) = Filmed::read(&request.options.out) else { return false };
     let path = request.run.path().join(&filmed.evaluation);
     let Ok(evaluation) = Evaluation::read(&path) else { return false };
     let target = filmed.episode.target_return.to_string();
     let episode = choose(&evaluation, &target, &filmed.chosen);
-    request.out.is_file()
+    request.options.out.is_file()
         && episode.is_ok_and(|(_, episode)| {
             Filmed::new(&evaluation, &filmed.evaluation, &filmed.chosen, episode) == filmed
         })

@@ -16,58 +16,73 @@ use overtone_agents::{
 };
 use overtone_console::quoted;
 use overtone_files as files;
-use overtone_model::{ModelConfig, weights};
+use overtone_model::{ModelConfig, options::Options, weights};
 use overtone_train::run_dir::CONFIG;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-pub use self::import::{IMPORT_OPTIONS, import};
+pub use self::import::{ImportOptions, import};
 use super::evaluate::{OwnChoice, check_top_percent};
 use crate::{
-    keys::{self, Keys},
+    options,
     runs::{open_checkpoint, open_run},
 };
 
-/// Every option of `export` with its default and reason.
-pub const EXPORT_OPTIONS: &str = r#"
-# A run's directory or name, or the first word without =; empty: the newest run.
-run = ""
-# Directory that contains the runs.
-runs = "runs"
-# last; best, the lowest loss on held-out episodes; the number of an update; or a checkpoint's directory.
-checkpoint = "last"
-# hf: for Hugging Face's transformers, which supports few agents. safetensors: every agent, with Overtone's own names.
-format = "hf"
-# Fix the condition of the exported agent to this top percentage (format=hf with model.top_percents only); it then ignores returns. 0: it is conditioned on returns. Empty: the run's chosen mode.
-top_percent = ""
-# The directory to write, or the second word without =. Required.
-to = ""
-"#;
+overtone_model::options! {
+    /// Options of `export`.
+    pub struct ExportOptions {
+        /// A run's directory or name, or the first word without =; empty: the newest run.
+        pub run: String = String::new(),
+        /// Directory that contains the runs.
+        pub runs: PathBuf = "runs".into(),
+        /// last; best, the lowest loss on held-out episodes; the number of an update; or a
+        /// checkpoint's directory.
+        pub checkpoint: String = "last".into(),
+        /// hf: for Hugging Face's transformers, which supports few agents. safetensors: every
+        /// agent, with Overtone's own names.
+        pub format: Format = Format::Hf,
+        /// Fix the condition of the exported agent to this top percentage (format=hf with
+        /// model.top_percents only); it then ignores returns. 0: it is conditioned on returns.
+        /// Empty: the run's chosen mode.
+        pub top_percent: String = String::new(),
+        /// The directory to write, or the second word without =. Required.
+        pub to: PathBuf = PathBuf::new(),
+    }
+}
+
+/// The form of an exported agent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// For transformers.
+    Hf,
+    /// Overtone's own names.
+    Safetensors,
+}
 
 /// The description of a model in transformers.
 const THEIRS: &str = "config.json";
 
 /// `overtone export RUN key=value… OUT`.
 pub fn export(words: &[String]) -> Result<()> {
-    let (keys, _) = given(EXPORT_OPTIONS, words, &["run", "to"])?;
-    let text = |key: &str| keys::text(&keys, key);
-    let to = folder(&keys, "to", "write")?;
+    let (options, _): (ExportOptions, _) = given(words, &["run", "to"])?;
+    let to = folder("to", &options.to, "write")?;
     if to.exists() {
         bail!("to={}: exists already. Use another directory, or move it away", to.display());
     }
-    let root = PathBuf::from(text("runs"));
-    let run = open_run(&root, &text("run"))?;
-    let checkpoint = open_checkpoint(&run, &text("checkpoint"))?;
+    let run = open_run(&options.runs, &options.run)?;
+    let checkpoint = open_checkpoint(&run, &options.checkpoint)?;
     let agent = Agent::of(&checkpoint)?;
     let own = checkpoint.weights()?;
     let chosen = OwnChoice::of(&run, &checkpoint)?;
-    let top_percent = match text("top_percent").as_str() {
+    let top_percent = match options.top_percent.as_str() {
         "" => chosen.own(&agent.matched()).acting.top_percent,
         word => {
             word.parse().ok().with_context(|| format!("top_percent={word}: expected a number"))?
         }
     };
-    let theirs = match text("format").as_str() {
-        "safetensors" => {
-            let percent = text("top_percent");
+    let theirs = match options.format {
+        Format::Safetensors => {
+            let percent = &options.top_percent;
             ensure!(
                 percent.is_empty(),
                 "top_percent={percent} applies only to format=hf. Leave it out: other formats \
@@ -75,7 +90,7 @@ pub fn export(words: &[String]) -> Result<()> {
             );
             None
         }
-        "hf" => {
+        Format::Hf => {
             check_top_percent(top_percent, &agent.top_percents())?;
             let theirs = hugging_face::export(&agent, &own, top_percent).with_context(|| {
                 let path = checkpoint.path.display();
@@ -89,7 +104,6 @@ pub fn export(words: &[String]) -> Result<()> {
             })?;
             Some(theirs)
         }
-        other => bail!("format={other}: expected hf or safetensors"),
     };
     let config = run.path().join(CONFIG);
     let description = Description {
@@ -104,7 +118,7 @@ pub fn export(words: &[String]) -> Result<()> {
         Some(_) => card::for_transformers(&agent, &checkpoint.state, top_percent),
         None => card::own(&agent, &checkpoint.state, &card::returns(&run, &checkpoint.state)),
     };
-    let unfinished = files::beside(&to);
+    let unfinished = files::beside(to);
     let written = || -> Result<()> {
         fs::create_dir_all(&unfinished)?;
         match &theirs {
@@ -117,7 +131,7 @@ pub fn export(words: &[String]) -> Result<()> {
         }
         fs::write(unfinished.join(DESCRIPTION), serde_json::to_vec_pretty(&description)?)?;
         fs::write(unfinished.join("README.md"), &card)?;
-        Ok(files::put(&unfinished, &to)?)
+        Ok(files::put(&unfinished, to)?)
     };
     written()
         .inspect_err(|_| drop(fs::remove_dir_all(&unfinished)))
@@ -134,30 +148,32 @@ pub fn export(words: &[String]) -> Result<()> {
             "load it in transformers: DecisionTransformerModel.from_pretrained({:?})",
             to.display().to_string()
         ),
-        None => say!("import it as a run: overtone import {}", quoted(&to)),
+        None => say!("import it as a run: overtone import {}", quoted(to)),
     }
     Ok(())
 }
 
-/// The directory in `key`, to `verb`.
-fn folder(keys: &Keys, key: &str, verb: &str) -> Result<PathBuf> {
-    let given = keys::text(keys, key);
-    ensure!(!given.is_empty(), "{key}=: no directory to {verb} is set. Set one");
-    Ok(PathBuf::from(given))
+/// The directory `given` in `key`, to `verb`.
+fn folder<'a>(key: &str, given: &'a Path, verb: &str) -> Result<&'a Path> {
+    ensure!(!given.as_os_str().is_empty(), "{key}=: no directory to {verb} is set. Set one");
+    Ok(given)
 }
 
-/// All options by key, and the options in `words`. Words without `=` are values of `places`, in
+/// All options, and the options in `words`. Words without `=` are values of `places`, in
 /// that order.
-fn given(defaults: &str, words: &[String], places: &[&str]) -> Result<(Keys, Vec<String>)> {
-    let (mut options, names) = keys::sorted(defaults, words)?;
+fn given<O>(words: &[String], places: &[&str]) -> Result<(O, Vec<String>)>
+where
+    O: Options + Serialize + DeserializeOwned,
+{
+    let (mut options, names) = options::and_names::<O>(words);
     if let Some(word) = names.get(places.len()) {
         bail!("`{word}`: unexpected word. Leave it out");
     }
     options.extend(places.iter().zip(names).map(|(key, name)| format!("{key}={name}")));
-    Ok((keys::given(defaults, &options)?, options))
+    Ok((options::read(&options)?, options))
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
+fn parsed<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = fs::read(path).with_context(|| format!("{}", path.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
 }

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use thiserror::Error;
+use toml::Value;
 
-use crate::keys;
+use crate::keys::{self, Keys};
 
 /// An invalid configuration, from words or from a run's file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -75,6 +76,17 @@ fn hint(nearest: Option<&str>) -> String {
 }
 
 impl ConfigError {
+    /// A key that is not among the `known` ones.
+    pub fn unknown(key: &str, known: &Keys) -> Self {
+        Self::UnknownKey { key: key.into(), nearest: keys::nearest(key, known).map(str::to_owned) }
+    }
+
+    /// A value that is not of the `expected` type of `like`.
+    pub fn other_type(key: &str, text: &str, expected: &str, like: &Value) -> Self {
+        let example = format!("{}={}", keys::short(key), keys::plain(like));
+        Self::value(key, text, format!("expected {expected}, such as {example}"))
+    }
+
     /// An invalid value of `key`.
     pub fn value(key: &str, text: &str, reason: impl Into<String>) -> Self {
         let key = keys::short(key).to_owned();

@@ -10,7 +10,7 @@ use overtone_train::{AdamWConfig, TrainConfig};
 use toml::Value;
 
 use super::{Choices, DataConfig, EvaluationConfig, Profile, RunConfig, agent::section, defaults};
-use crate::{keys, suites};
+use crate::{keys, options, suites};
 
 /// The keys that most runs set, in the order of the short help.
 const USUAL: [&str; 18] = [
@@ -49,15 +49,13 @@ pub fn help(all: bool) -> String {
 
 fn text(all: bool) -> Result<String> {
     let lines = lines()?;
-    let shown = |Line { key, value, doc }: &Line, doc_of: fn(&str) -> &str| {
-        format!("  {}={value}\n      {}\n", keys::short(key), doc_of(doc))
-    };
     if all {
-        let text: String = lines.iter().map(|line| shown(line, |doc| doc)).collect();
+        let text: String =
+            lines.iter().map(|line| options::line(&line.key, &line.value, &line.doc)).collect();
         return Ok(text + &differing_defaults(suites::by_id(FIRST)?)?);
     }
     let usual = USUAL.iter().filter_map(|key| lines.iter().find(|line| line.key == *key));
-    Ok(usual.map(|line| shown(line, first_sentence)).collect())
+    Ok(usual.map(|line| options::line(&line.key, &line.value, first_sentence(&line.doc))).collect())
 }
 
 /// `doc` up to its first full stop.
@@ -84,7 +82,7 @@ fn lines() -> Result<Vec<Line>> {
         let value = if key == "task" { String::new() } else { keys::plain(value) };
         lines.add(&key, value, doc);
         if key == "dataset" {
-            lines.add("algorithm", keys::text(&first, "algorithm"), &algorithm);
+            lines.add("algorithm", kinds[0].name().to_owned(), &algorithm);
         }
     }
     let sections = [

@@ -61,14 +61,14 @@ impl RunConfig {
     /// # Errors
     /// For the first invalid word.
     pub fn check_words(words: &[String]) -> Result<()> {
-        let mut known = known_keys();
+        let known = known_keys();
         for word in words {
-            let (key, _) = keys::split(word)?;
-            if !known.contains_key(&key) {
-                return Err(unknown(&key).into());
-            }
+            let (key, text) = keys::split(word)?;
+            let like = known.get(&key).ok_or_else(|| unknown(&key))?;
+            keys::typed(text, like)
+                .map_err(|expected| ConfigError::other_type(&key, text, expected, like))?;
         }
-        keys::apply(&mut known, words)
+        Ok(())
     }
 
     /// Checks that the types do not express.

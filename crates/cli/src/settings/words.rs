@@ -4,13 +4,16 @@ use overtone_agents::AlgorithmKind;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_model::{AttentionConfig, head::HeadConfig};
 use overtone_train::ScheduleKind;
-use toml::{Table, Value};
+use toml::Value;
 
 use super::{
     AgentConfig, Choices, ConfigError, Every, Profile, ReturnHead, ReturnUnit, RunConfig, Time,
     defaults,
 };
-use crate::keys::{self, Keys};
+use crate::{
+    keys::{self, Keys},
+    options,
+};
 
 /// Earlier and current names of renamed keys; until the first release.
 const RENAMED: [(&str, &str); 3] = [
@@ -98,39 +101,17 @@ impl RunConfig {
             if words[place + 1..].iter().any(|later| later.key == *key) {
                 continue;
             }
-            match config.set(key, text) {
-                Ok(Some(changed)) => config = changed,
+            let known =
+                config.keys().map_err(|error| ConfigError::value(key, text, error.to_string()))?;
+            match options::with(&config, &known, key, text)? {
+                Some(changed) => config = changed,
                 // `none` is valid for every variant.
-                Ok(None) if !is_explicit || (text == "none" && is_known(key)) => {}
-                Ok(None) => return Err(refusal(task, &choices, key, text)),
-                Err(error) => return Err(error),
+                None if !is_explicit || (text == "none" && is_known(key)) => {}
+                None => return Err(refusal(task, &choices, key, text)),
             }
         }
         config.profile = profile;
         Ok(config)
-    }
-
-    /// The configuration with `text` at `key`; `None` if this run does not have the key.
-    fn set(&self, key: &str, text: &str) -> Result<Option<Self>, ConfigError> {
-        let wrong = |error: anyhow::Error| ConfigError::value(key, text, error.to_string());
-        let keys = self.keys().map_err(wrong)?;
-        let Some(old) = keys.get(key) else { return Ok(None) };
-        let with = |value: Value| {
-            let mut table = self.to_table()?;
-            *at(&mut table, key) = value;
-            table.try_into().map(Some).map_err(keys::one_line)
-        };
-        let typed = keys::typed(text, old);
-        let read = typed.clone().map_or_else(|_| with(Value::String(text.into())), with);
-        // A number instead of a word, or a word instead of a number.
-        let read = read.or_else(|error| with(Value::String(text.into())).map_err(|_| error));
-        read.map_err(|error| match typed {
-            Err(expected) if !matches!(old, Value::String(_)) => {
-                let example = format!("{}={}", keys::short(key), keys::plain(old));
-                ConfigError::value(key, text, format!("expected {expected}, such as {example}"))
-            }
-            _ => wrong(error),
-        })
     }
 
     /// Checks that every word that the user set has an effect.
@@ -234,17 +215,6 @@ impl RunConfig {
     }
 }
 
-/// The value of an existing key.
-fn at<'a>(table: &'a mut Table, key: &str) -> &'a mut Value {
-    match key.split_once('.').map(|(section, rest)| (table.contains_key(section), section, rest)) {
-        Some((true, section, rest)) => match &mut table[section] {
-            Value::Table(inner) => at(inner, rest),
-            other => other,
-        },
-        _ => table.entry(key).or_insert(Value::Boolean(false)),
-    }
-}
-
 /// The kind of task that `key` needs, and the kind of `task`: `("actions", "discrete", …)`. `None`
 /// if they agree.
 fn of_task(key: &str, task: &Task) -> Option<(&'static str, &'static str, &'static str)> {
@@ -327,7 +297,8 @@ fn refusal(task: &Task, choices: &Choices<'_>, key: &str, text: &str) -> ConfigE
     let kind = choices.kind.unwrap_or("transformer");
     let usual = defaults(task, choices).map(|config| config.keys().unwrap_or_default());
     let usual = usual.unwrap_or_default();
-    let [head, attention] = ["head.kind", "attention.kind"].map(|key| keys::text(&usual, key));
+    let [head, attention] = ["head.kind", "attention.kind"]
+        .map(|key| usual.get(key).map(keys::plain).unwrap_or_default());
     let heads = head_words(task, choices.bins);
     let attentions = AttentionConfig::choices().iter().map(|choice| choice.word).collect();
     among("model.kind", kinds, |choices, word| choices.kind = Some(word), kind)
@@ -397,7 +368,5 @@ pub(super) fn unknown(key: &str) -> ConfigError {
     if let Some((old, new)) = RENAMED.iter().find(|(old, _)| *old == key) {
         return ConfigError::Renamed { old: (*old).into(), new: (*new).into() };
     }
-    let known = known_keys();
-    let nearest = keys::nearest(key, &known).map(str::to_owned);
-    ConfigError::UnknownKey { key: key.into(), nearest }
+    ConfigError::unknown(key, &known_keys())
 }

@@ -81,11 +81,6 @@ fn runs_that_are_not_there() {
     desk.refuses("evaluate rollouts protocol=foo");
     desk.refuses("evaluate rollouts episodes=0");
     desk.refuses("evaluate rollouts parallel=-1");
-    desk.refuses("evaluate ablation only=gravity");
-    desk.refuses("evaluate ablation other_target=foo");
-    desk.refuses("evaluate ablation target=3,5");
-    desk.refuses("evaluate ablation out=page.json");
-    desk.refuses("evaluate ablation episodes=0");
     desk.refuses("evaluate rollouts out=nowhere/a.json");
     let run = desk.only_run("runs");
     let config = fs::read_to_string(run.join("config.toml")).unwrap();
@@ -213,7 +208,6 @@ fn without_the_rom() {
     };
     refused("evaluate rollouts episodes=1");
     refused("evaluate rollouts episodes=1 protocol=matched,released");
-    refused("evaluate ablation episodes=1");
     refused(&desk.tiny("evaluation.episodes=1 runs=other"));
     assert_eq!(names(&desk.path("other")), [""; 0], "found before training");
     fs::write(desk.path("roms/seaquest.bin"), "another game").unwrap();

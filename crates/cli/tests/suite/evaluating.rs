@@ -49,8 +49,6 @@ fn another_runs_checkpoint_is_never_reported_as_this_runs() {
     for path in [relative(&desk, &foreign), foreign.clone()] {
         let checkpoint = format!("checkpoint={}", path.display());
         desk.refuses(&format!("{words} {checkpoint}"));
-        let ablation = words.replace("rollouts", "ablation");
-        desk.refuses(&format!("{ablation} {checkpoint}"));
     }
     assert_eq!(report(&run.join("evaluation.json")), own, "nothing was written");
 
@@ -150,18 +148,6 @@ fn a_protocol_other_than_training_has_its_own_report() {
     let largest = "This is the largest evaluation, evaluation-n2.json. Others: evaluation.json \
                    (1 episodes), evaluation-seed2.json (1 episodes).";
     assert!(page.contains(largest), "{page}");
-}
-
-#[test]
-fn an_ablation_without_a_writable_page_is_refused() {
-    let desk = Desk::new();
-    desk.succeeds(&tiny(""));
-    fs::create_dir(desk.path("page.json")).unwrap();
-    for out in ["nowhere/page.md", "page.md", "page.json"] {
-        let said = desk.run(&format!("evaluate ablation episodes=1 out={out}"));
-        said.refused();
-        assert_eq!(said.stdout, "", "{out}");
-    }
 }
 
 #[test]

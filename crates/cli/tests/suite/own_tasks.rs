@@ -66,7 +66,7 @@ fn arrays_without_an_environment_are_trained_on() {
     let paper = line.replace("train ", "study run ") + " profile=paper plan=true";
     let planned = run(&desk, &paper);
     assert_eq!(planned.code, Some(0), "{planned:?}");
-    for words in ["evaluate rollouts", "evaluate ablation", "record policy=RUN to=x"] {
+    for words in ["evaluate rollouts", "record policy=RUN to=x"] {
         run(&desk, &words.replace("RUN", &folder.display().to_string())).refused();
     }
     run(&desk, "evaluate rollouts").refused();

@@ -188,54 +188,25 @@ fn both_protocols_stand_side_by_side() {
 }
 
 #[test]
-fn the_ablation_of_a_protocol_has_the_effect_of_each_setting() {
+fn a_setting_is_a_protocol_with_a_paired_difference() {
     let desk = Desk::new();
     desk.succeeds(&desk.tiny(""));
     let run = desk.only_run("runs");
-    let only = "sticky_probability,double_reset,integer_returns,fed_back_actions,target_return";
-    let words = format!("evaluate ablation episodes=2 target=5 only={only}");
-    let stdout = desk.succeeds(&format!("{words} other_target=9"));
-    let written = report(&run.join("protocol-ablation.json"));
-    let kinds: Vec<(&str, &str)> = written["rows"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| {
-            let words = [&row["difference"]["setting"], &row["result"]["kind"]];
-            let [setting, kind] = words.map(|word| word.as_str().unwrap());
-            (setting, kind)
-        })
-        .collect();
-    let expected = [
-        ("simulation.sticky_probability", "played"),
-        ("simulation.double_reset", "not_played"),
-        ("integer_returns", "same"),
-        ("fed_back_actions", "same"),
-        ("target_return", "played"),
-    ];
-    assert_eq!(kinds, expected);
-    // By the protocol of training, the ablation has the episodes of an evaluation.
-    desk.succeeds("evaluate rollouts episodes=2 target=5");
-    let played = report(&run.join("evaluation.json"));
-    assert_eq!(written["matched"], played["targets"][0]["raw_return"]);
-    desk.succeeds("evaluate rollouts episodes=2 target=9 out=nine.json");
-    let nine = report(&desk.path("nine.json"));
-    let row = &written["rows"][4]["result"];
-    assert_eq!(row["raw_return"], nine["targets"][0]["raw_return"]);
+    let words = "evaluate rollouts episodes=2 target=5";
+    let stdout = desk.succeeds(&format!("{words} protocol=matched,sticky_probability"));
+    let matched = report(&run.join("evaluation.json"));
+    let sticky = report(&run.join("evaluation-sticky_probability.json"));
+    assert_eq!(matched["protocol"]["simulation"]["sticky_probability"], 0.25);
+    let mut simulation = matched["protocol"]["simulation"].clone();
+    simulation["sticky_probability"] =
+        sticky["protocol"]["simulation"]["sticky_probability"].clone();
+    assert_eq!(simulation, sticky["protocol"]["simulation"], "only this setting differs");
+    assert_eq!(sticky["differences"][0]["setting"], "simulation.sticky_probability");
     let mean = |report: &Value| report["targets"][0]["raw_return"]["mean"].as_f64().unwrap();
-    let difference = row["difference"]["value"].as_f64().unwrap();
-    assert!((difference - (mean(&nine) - mean(&played))).abs() < 1e-9, "{row}");
-    let page = fs::read_to_string(run.join("protocol-ablation.md")).unwrap();
-    for text in [&page, &stdout] {
-        for part in ["same, not evaluated", "double reset together", "95 % percentile interval"] {
-            assert!(text.contains(part), "no {part:?} in\n{text}");
-        }
-    }
-    // The command in the page repeats it.
-    let command = written["command"].as_str().unwrap();
-    assert!(command.starts_with("overtone evaluate ablation run=runs/"), "{command}");
-    let said = "checkpoint=4 episodes=2 target=5 other_target=9 seed=1 only=sticky_probability,";
-    assert!(command.contains(said) && command.ends_with(",target_return"), "{command}");
+    let difference = format!("{:+.1} [", mean(&sticky) - mean(&matched));
+    assert!(stdout.contains(&difference), "no {difference} in\n{stdout}");
+    // It cannot change an episode of this agent.
+    desk.refuses(&format!("{words} protocol=matched,fed_back_actions"));
 }
 
 /// The finished episodes are a biased sample (short ones), so no report is written.

@@ -104,35 +104,28 @@ fn a_trained_robot_plays_and_is_scored() {
 }
 
 #[test]
-fn the_ablation_of_a_robots_protocol() {
+fn a_robots_protocols_have_a_paired_difference() {
     let desk = Desk::new();
     desk.succeeds(&tiny("head=gaussian"));
     let run = desk.only_run("runs");
     desk.refuses("evaluate rollouts protocol=released");
-    desk.succeeds("evaluate ablation episodes=3 target=3700 other_target=1800");
-    let written = report(&run.join("protocol-ablation.json"));
-    assert_eq!(written["target_return"], 3700.0);
-    // More than any return of the dataset.
-    assert_eq!(written["differences"][0]["setting"], "target_return");
-    let rows = written["rows"].as_array().unwrap();
-    let named = |row: &Value| row["difference"]["setting"].as_str().unwrap().to_owned();
-    let names: Vec<String> = rows.iter().map(named).collect();
-    assert_eq!(names, ["simulation.revision", "action_choice", "target_return"]);
-    assert!(rows.iter().all(|row| row["result"]["kind"] == "played"), "{rows:?}");
-    assert_eq!(rows[2]["difference"]["played"], "1800");
+    let stdout =
+        desk.succeeds("evaluate rollouts episodes=3 target=3700 protocol=matched,revision");
+    let [matched, other] =
+        ["evaluation.json", "evaluation-revision.json"].map(|name| report(&run.join(name)));
+    let settings: Vec<&Value> =
+        other["differences"].as_array().unwrap().iter().map(|row| &row["setting"]).collect();
+    // The target is more than any return of the dataset.
+    assert_eq!(settings, ["simulation.revision", "target_return"]);
     // The revisions differ only in the step of a fall, by 1.
-    let fall = &rows[0]["result"]["difference"]["value"];
-    assert_eq!(fall.as_f64().map(f64::round), Some(-1.0), "{fall}");
+    let mean = |report: &Value| report["targets"][0]["raw_return"]["mean"].as_f64().unwrap();
+    let difference = mean(&other) - mean(&matched);
+    assert_eq!(difference.round(), -1.0);
+    assert!(stdout.contains(&format!("{difference:+.1} [")), "{stdout}");
 
     let desk = Desk::new();
     desk.succeeds(&tiny("env=halfcheetah"));
-    desk.succeeds("evaluate ablation episodes=1 only=revision,action_choice");
-    let written = report(&desk.only_run("runs").join("protocol-ablation.json"));
-    for (row, reason) in [(0, "the revisions are the same"), (1, "no distribution")] {
-        let result = &written["rows"][row]["result"];
-        assert_eq!(result["kind"], "same", "{result}");
-        assert!(result["reason"].as_str().unwrap().contains(reason), "{result}");
-    }
+    desk.refuses("evaluate rollouts episodes=1 protocol=revision");
 }
 
 /// By default an agent clamps the target to the return that it predicts, so an unreachable target

@@ -23,35 +23,43 @@ use super::{
     request::{self, EvaluationRequest},
 };
 use crate::{
-    interrupt, keys,
+    interrupt, options,
     runs::{check_own, checkpoint_name, open_checkpoint, open_run},
     settings::{Choosable, EvaluationConfig, targets as parse_targets},
     suites,
 };
 
-/// Every option with its default and reason.
-pub const OPTIONS: &str = r#"
-# A run's directory or name; empty: the newest run.
-run = ""
-# Directory that contains the runs.
-runs = "runs"
-# last; best, the lowest loss on held-out episodes; the step of a checkpoint; or a checkpoint's directory.
-checkpoint = "last"
-# Candidate softmax temperatures (agents that sample discrete actions only). The highest mean return decides, and among equal ones the first.
-temperatures = "1,0.5,0.25"
-# Candidate quantiles for the limit on the conditioning return; 1: no limit. Requires model.return_head.
-return_quantiles = "0.9,0.75,0.5,1"
-# Episodes for each candidate; if the agent has both, for each pair. Empty: as after training, 20, or 5 on frames.
-episodes = ""
-# Target return, as a number or a percentile of the dataset's returns, weighted by episode length. Empty: p95; with model.top_percents, each top percentage is a candidate too.
-target = ""
-# Seed of the episodes. Use another seed than for evaluate rollouts (default 1), because scores on these episodes are biased.
-seed = 1001
-# Episodes in parallel; 0: all, at most 100 (robots: 200).
-parallel = 0
-# Compute device: auto, cpu, cuda or cuda:N; empty: the device of the run's training.
-device = ""
-"#;
+overtone_model::options! {
+    /// Options of `evaluate choose`.
+    pub struct ChooseOptions {
+        /// A run's directory or name; empty: the newest run.
+        pub run: String = String::new(),
+        /// Directory that contains the runs.
+        pub runs: PathBuf = "runs".into(),
+        /// last; best, the lowest loss on held-out episodes; the step of a checkpoint; or a
+        /// checkpoint's directory.
+        pub checkpoint: String = "last".into(),
+        /// Candidate softmax temperatures (agents that sample discrete actions only). The highest
+        /// mean return decides, and among equal ones the first.
+        pub temperatures: String = "1,0.5,0.25".into(),
+        /// Candidate quantiles for the limit on the conditioning return; 1: no limit. Requires
+        /// model.return_head.
+        pub return_quantiles: String = "0.9,0.75,0.5,1".into(),
+        /// Episodes for each candidate; if the agent has both, for each pair. Empty: as after
+        /// training, 20, or 5 on frames.
+        pub episodes: String = String::new(),
+        /// Target return, as a number or a percentile of the dataset's returns, weighted by episode length.
+        /// Empty: p95; with model.top_percents, each top percentage is a candidate too.
+        pub target: String = String::new(),
+        /// Seed of the episodes. Use another seed than for evaluate rollouts (default 1), because
+        /// scores on these episodes are biased.
+        pub seed: u64 = SEED,
+        /// Episodes in parallel; 0: all, at most 100 (robots: 200).
+        pub parallel: usize = 0,
+        /// Compute device: auto, cpu, cuda or cuda:N; empty: the device of the run's training.
+        pub device: String = String::new(),
+    }
+}
 
 /// Candidate temperatures after training: few, because each is evaluated.
 const TEMPERATURES: [f32; 3] = [1.0, 0.5, 0.25];
@@ -202,40 +210,41 @@ fn table(choice: &Choice) -> Table {
 }
 
 /// `overtone evaluate choose key=value…`.
-pub fn run(options: &[String]) -> Result<()> {
-    let keys = keys::given(OPTIONS, options)?;
-    let text = |key: &str| keys::text(&keys, key);
-    let whole = |key: &str| keys::whole(&keys, key, 0);
-    let run = open_run(&PathBuf::from(text("runs")), &text("run"))?;
-    let checkpoint = open_checkpoint(&run, &text("checkpoint"))?;
+pub fn run(words: &[String]) -> Result<()> {
+    let options: ChooseOptions = options::read(words)?;
+    let run = open_run(&options.runs, &options.run)?;
+    let checkpoint = open_checkpoint(&run, &options.checkpoint)?;
     let agent = Agent::of(&checkpoint)?;
     suites::check_environment(&agent.task)?;
-    let temperatures = numbers("temperatures", &text("temperatures"), f32::INFINITY)?;
-    let return_quantiles = numbers("return_quantiles", &text("return_quantiles"), 1.0)?;
-    let target = text("target");
+    let temperatures = numbers("temperatures", &options.temperatures, f32::INFINITY)?;
+    let return_quantiles = numbers("return_quantiles", &options.return_quantiles, 1.0)?;
+    let target = options.target;
     let top_percent = Choosable::Chosen.unless_target(&target, Choosable::Chosen);
     let usual = OwnChoice::of(&run, &checkpoint)?.from_settings(&agent.matched());
     let modes = Modes::of(&agent, usual, &temperatures, &return_quantiles, top_percent);
     let Some(modes) = modes else {
         return Err(nothing_to_choose(&agent, &target));
     };
-    let episodes = match text("episodes").as_str() {
+    let episodes = match options.episodes.as_str() {
         "" => usual_episodes(&agent),
-        _ => whole("episodes")?,
+        text => text
+            .parse()
+            .ok()
+            .filter(|episodes| *episodes > 0)
+            .with_context(|| format!("episodes={text}: expected a whole number, at least 1"))?,
     };
-    ensure!(episodes > 0, "episodes=0: expected at least 1");
     ensure!(!target.contains(','), "target={target}: expected one return");
     check_own(&run, &checkpoint)?;
     let out = checkpoint.path.join(Choice::FILE);
     check_out(&out)?;
-    let device = device_or(text("device"), &run)?;
+    let device = device_or(options.device, &run)?;
     let stop = interrupt::listen()?;
     let settings = ChoiceSettings {
         modes,
         episodes,
         target: &target,
-        seed: whole("seed")? as u64,
-        parallel: whole("parallel")?,
+        seed: options.seed,
+        parallel: options.parallel,
         device: &device,
         stop: &stop,
     };
@@ -319,9 +328,9 @@ mod tests {
 
     #[test]
     fn the_command_plays_what_training_plays() {
-        let keys = keys::flatten(&OPTIONS.parse().unwrap());
-        let of = |key: &str| numbers(key, &keys::plain(&keys[key]), f32::INFINITY).unwrap();
-        assert_eq!(of("temperatures"), TEMPERATURES);
-        assert_eq!(of("return_quantiles"), RETURN_QUANTILES);
+        let options = ChooseOptions::default();
+        let of = |text| numbers("t", text, f32::INFINITY).unwrap();
+        assert_eq!(of(&options.temperatures), TEMPERATURES);
+        assert_eq!(of(&options.return_quantiles), RETURN_QUANTILES);
     }
 }

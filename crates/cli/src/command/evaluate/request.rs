@@ -1,10 +1,10 @@
 //! Evaluation requests: protocol, acting mode and target returns.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use overtone_agents::Agent;
 use overtone_core::{
     ActingMode, ActionSpace, Play, Task,
-    protocol::{ActionChoice, Difference, Trained},
+    protocol::{ActionChoice, Deviation, Difference, Trained},
 };
 use overtone_data::EpisodeReturns;
 use overtone_env::Suite;
@@ -13,7 +13,7 @@ use overtone_eval::{Choice, Heeds};
 use super::own_choice::OwnChoice;
 use crate::{
     keys,
-    settings::{self, Choosable, EvaluationConfig, Every},
+    settings::{self, Choosable, EvaluationConfig},
     suites::{self, SUITES},
 };
 
@@ -109,10 +109,10 @@ pub fn requests(
         let mode = [options.temperature, options.return_quantile, top_percent];
         if mode.contains(&Choosable::Chosen) {
             let choice = chosen.choice(top_percent.fixed()).filter(Choice::is_one);
-            // Other protocols use the reference's temperature, not the chosen one.
+            // The protocol `released` keeps the reference's temperature.
             let applies = |choice: &Choice| {
                 let mut settings = choice.settings().into_iter();
-                request.protocol.name == MATCHED || settings.all(|(name, _)| name != "temperature")
+                suite.released() != Some(name) || settings.all(|(name, _)| name != "temperature")
             };
             let is_played = |choice: &Choice| choice.chosen == request.protocol.acting;
             request.choice = choice.filter(|choice| applies(choice) && is_played(choice));
@@ -137,18 +137,11 @@ pub fn play_of(
     let [temperature, return_quantile, top_percent] =
         mode.map(|number| number.map_or(Choosable::Chosen, Choosable::Fixed));
     let options = EvaluationConfig {
-        episodes: 1,
         target: target.to_owned(),
-        released_target: None,
-        protocol: MATCHED.to_owned(),
         temperature,
-        actions: ActionChoice::Mode,
         return_quantile,
         top_percent,
-        seed: 0,
-        parallel: 0,
-        every: Every::Checkpoints(0),
-        every_episodes: 0,
+        ..EvaluationConfig::one_episode()
     };
     let request = requests(&options, agent, returns, chosen)?.swap_remove(0);
     match request.targets[..] {
@@ -286,12 +279,10 @@ fn protocol(
     chosen: &OwnChoice,
 ) -> Result<Play> {
     let matched = &trained.play;
-    let preset = (name == MATCHED).then(|| matched.clone());
-    let Some(mut play) = preset.or_else(|| suite.protocol(name, matched)) else {
-        bail!(
-            "protocol={name}: expected one of {}",
-            listed(&[&[MATCHED], suite.protocols()].concat())
-        )
+    let mut play = match suite.protocol(name, matched) {
+        _ if name == MATCHED => matched.clone(),
+        Some(play) => play,
+        None => with_setting(name, suite, trained)?,
     };
     check_one_condition(options)?;
     let mode = chosen.chosen(matched, options.top_percent().fixed());
@@ -299,8 +290,8 @@ fn protocol(
         ActionSpace::Discrete { .. } => match options.temperature {
             Choosable::Fixed(temperature) => play.acting.temperature = temperature,
             // The protocol `released` keeps the reference's temperature.
-            Choosable::Chosen if play.name == MATCHED => play.acting.temperature = mode.temperature,
-            Choosable::Chosen => {}
+            Choosable::Chosen if suite.released() == Some(name) => {}
+            Choosable::Chosen => play.acting.temperature = mode.temperature,
         },
         ActionSpace::Continuous { .. } => {
             play.action_choice = options.actions;
@@ -323,6 +314,34 @@ fn protocol(
         bail!("temperature={temperature}: expected a positive number");
     }
     Ok(play)
+}
+
+/// The protocol of training with the other value of the setting `name`, as [`Suite::contrast`] has
+/// it. Settings with a key of their own are not among them.
+///
+/// # Errors
+/// When `name` does not name such a setting, or the setting has no effect on this agent.
+fn with_setting(name: &str, suite: &dyn Suite, trained: &Trained) -> Result<Play> {
+    let matched = &trained.play;
+    let mut settings = trained.deviations(&suite.contrast(matched), &[0.5]);
+    settings.retain(|Deviation { play, .. }| {
+        (play.acting, play.action_choice) == (matched.acting, matched.action_choice)
+    });
+    let last = |setting: &Deviation| {
+        setting.difference.setting.rsplit('.').next().unwrap_or_default().to_owned()
+    };
+    match settings.iter().find(|setting| last(setting) == name) {
+        Some(Deviation { idle: None, play, .. }) => Ok(Play { name: name.into(), ..play.clone() }),
+        Some(Deviation { idle: Some(reason), .. }) => {
+            bail!("protocol={name}: no effect on this agent, because {reason}. Leave it out")
+        }
+        None => {
+            let settings: Vec<String> = settings.iter().map(last).collect();
+            let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+            let known = [&[MATCHED], suite.protocols(), &settings].concat();
+            bail!("protocol={name}: expected one of {}", listed(&known))
+        }
+    }
 }
 
 /// # Errors
@@ -423,7 +442,7 @@ const MATCHED: &str = "matched";
 
 /// The default target: a return of the best recorded episodes. The reference's numbers suit its
 /// data, and exceed the returns of other data.
-pub const DEFAULT_TARGET: &str = "p95";
+const DEFAULT_TARGET: &str = "p95";
 
 /// The word for the reference's targets.
 const REFERENCE: &str = "reference";
@@ -443,28 +462,7 @@ fn named_targets(target: &str, task: &Task) -> String {
     }
 }
 
-/// Parses `mode` or `sample`.
-///
-/// # Errors
-/// When it is neither.
-pub fn action_choice(name: &str) -> Result<ActionChoice> {
-    Ok(match name {
-        "mode" => ActionChoice::Mode,
-        "sample" => ActionChoice::Sample,
-        other => bail!("actions={other}: expected mode or sample"),
-    })
-}
-
-/// Parses `chosen` or a number.
-///
-/// # Errors
-/// When it is neither.
-pub fn choosable(key: &str, value: toml::Value) -> Result<Choosable> {
-    let parsed = Choosable::try_from(value);
-    parsed.map_err(|error| anyhow!("{key}={error}"))
-}
-
-/// The name that [`action_choice`] reads.
+/// The value of `actions=`.
 pub fn action_choice_name(choice: ActionChoice) -> &'static str {
     match choice {
         ActionChoice::Mode => "mode",

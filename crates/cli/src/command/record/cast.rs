@@ -1,17 +1,16 @@
 //! [`Cast`]: the policies of a recording.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, bail};
 use overtone_agents::{Agent, policy};
 use overtone_core::{Play, Policy, Task};
 use overtone_model::device;
 use overtone_train::RunDir;
 
+use super::RecordOptions;
 use crate::command::evaluate::{OwnChoice, request, requests};
 use crate::command::first_of;
 use crate::runs::open_checkpoint;
-use crate::settings::{Choosable, EvaluationConfig, Every};
+use crate::settings::EvaluationConfig;
 
 /// The policies of a recording, with its task.
 pub struct Cast {
@@ -43,42 +42,33 @@ impl Cast {
     /// # Errors
     /// When one is missing, their tasks differ, or an option in `words` does not apply to one.
     pub fn of(
-        text: &dyn Fn(&str) -> String,
+        options: &RecordOptions,
         words: &[String],
         task: Option<&'static Task>,
     ) -> Result<Self> {
         let names: Vec<String> =
-            text("policy").split(',').map(|name| name.trim().to_owned()).collect();
-        let shares = shares(&text("share"), names.len())?;
-        let switch = switch(&text("switch"))?;
+            options.policy.split(',').map(|name| name.trim().to_owned()).collect();
+        let shares = shares(&options.share, names.len())?;
+        let switch = switch(&options.switch)?;
         if let (Some(_), [only]) = (switch, &names[..]) {
             bail!(
                 "switch={}: policy={only} is a single policy. Name several to switch between, such \
                  as policy=random,RUN",
-                text("switch")
+                options.switch
             );
         }
-        let root = text("runs");
-        let device = device::choose(&text("device"))?;
-        let options = EvaluationConfig {
-            episodes: 1,
-            target: text("target"),
-            released_target: None,
-            protocol: "matched".into(),
-            temperature: request::choosable("temperature", text("temperature").into())?,
-            actions: request::action_choice(&text("actions"))?,
-            return_quantile: Choosable::Chosen,
-            top_percent: Choosable::Chosen,
-            seed: 1,
-            parallel: 0,
-            every: Every::Checkpoints(0),
-            every_episodes: 0,
+        let device = device::choose(&options.device)?;
+        let evaluation = EvaluationConfig {
+            target: options.target.clone(),
+            temperature: options.temperature,
+            actions: options.actions,
+            ..EvaluationConfig::one_episode()
         };
         let of_runs = first_of(words, &["target", "temperature", "actions"]);
         if let (Some(word), true) = (of_runs, names.iter().all(|name| name == "random")) {
             bail!(
                 "{word} applies only to runs, and policy={} is only random. Leave it out",
-                text("policy")
+                options.policy
             );
         }
         let (mut task, mut protocol): (_, Option<Play>) = (task, None);
@@ -88,7 +78,7 @@ impl Cast {
                 members.push(Member { policy: None, target: 0.0, share });
                 continue;
             }
-            let run = RunDir::open(Path::new(&root), name)
+            let run = RunDir::open(&options.runs, name)
                 .with_context(|| format!("policy={name}: expected random or a run"))?;
             let checkpoint = open_checkpoint(&run, "last")?;
             let agent = Agent::of(&checkpoint)?;
@@ -106,7 +96,8 @@ impl Cast {
             crate::suites::of(own)?.check(&agent.task)?;
             task = Some(own);
             let chosen = OwnChoice::of(&run, &checkpoint)?;
-            let requests = requests(&options, &agent, &checkpoint.state.episode_returns, &chosen)?;
+            let requests =
+                requests(&evaluation, &agent, &checkpoint.state.episode_returns, &chosen)?;
             let request = requests.first().context("the policy does not have a target")?;
             let [target] = request.targets[..] else {
                 bail!("target={}: expected one return", options.target)

@@ -8,9 +8,9 @@ use overtone_study::{Asked, CellStatus, Engine, State, Study, StudyFolder};
 use toml::Value;
 
 use super::{
-    RUNS, SEVERAL, StudyWords,
+    NAME, RUNS, RUNS_FOLDER, SEVERAL, StudyWords,
     cells::{self, Resolved},
-    engines, is_name, plan, resume_options, run_options, started,
+    engines, is_name, plan, started,
 };
 
 /// `overtone study run [FILE.toml | NAME] key=value…`; returns the exit code.
@@ -20,7 +20,7 @@ pub fn run(words: &[String]) -> Result<u8> {
         let path = Path::new(word);
         path.is_file() || path.join("study.toml").is_file()
     };
-    let given = StudyWords::new(&run_options(), words, is_there)?;
+    let given = StudyWords::new(RUNS_FOLDER, words, is_there)?;
     let mut study = study_of(&given)?;
     study.executor = given.executor(&study.executor)?;
     carry_out(study, &given)
@@ -28,7 +28,7 @@ pub fn run(words: &[String]) -> Result<u8> {
 
 /// `overtone study resume [NAME] key=value…`, without settings; returns the exit code.
 pub fn resume(words: &[String]) -> Result<u8> {
-    let given = StudyWords::new(&resume_options(), words, |word| is_name(word, words))?;
+    let given = StudyWords::new(NAME, words, |word| is_name(word, words))?;
     if let Some(word) = given.settings.first() {
         bail!(
             "`{word}` cannot change when a study resumes. Use `overtone study run` to start it \
@@ -64,10 +64,10 @@ fn study_of(given: &StudyWords) -> Result<Study> {
         }
         study.add(&values)?;
     }
-    let name = given.text("name");
+    let name = &given.options.name;
     if !name.is_empty() {
-        Study::check_name(&name)?;
-        study.name = name;
+        Study::check_name(name)?;
+        study.name.clone_from(name);
     }
     Ok(study)
 }
@@ -79,8 +79,8 @@ fn carry_out(mut study: Study, given: &StudyWords) -> Result<u8> {
     let runs = first.settings.runs.clone();
     let folder = StudyFolder::of(&runs, &study.name);
     cells::check_different(&cells)?;
-    if given.is("plan") {
-        return plan::plan(&study, &folder, &cells, given.is("measure")).map(|()| 0);
+    if given.options.plan {
+        return plan::plan(&study, &folder, &cells, given.options.measure).map(|()| 0);
     }
     cells::check(&cells)?;
     check_under_way(&folder, &cells)?;

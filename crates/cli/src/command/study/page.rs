@@ -15,19 +15,19 @@ use super::{
     names::{self, Name},
     started,
 };
-use crate::command::{evaluate, report, report::PageOptions, train};
-use crate::keys;
+use crate::command::{
+    evaluate,
+    report::{self, ReportOptions},
+    train,
+};
+use crate::options;
 
-/// Every option of the report, with its default and reason.
-pub fn report_options() -> String {
-    report::with_page_options(
-        r#"
-# Directory that contains the runs and the studies.
-runs = "runs"
-# Output directory; empty: the study's own directory.
-out = ""
-"#,
-    )
+/// The option of a report about runs that a study's does not have.
+const OF_RUNS: &str = "video";
+
+/// The options in the help of `study report`, and the text `after` them.
+pub fn report_help(after: &str) -> String {
+    options::after_help(&options::lines_without::<ReportOptions>(OF_RUNS), after)
 }
 
 /// `overtone study report [NAME] key=value…`.
@@ -38,11 +38,12 @@ pub fn report(words: &[String]) -> Result<()> {
     let about_study = |word: &String| word.starts_with(RUNS) || is_name(word, words);
     let (names, options): (Vec<String>, Vec<String>) = words.iter().cloned().partition(about_study);
     let folder = started(&names)?;
-    let wanted = PageOptions::new(&keys::given(&report_options(), &options)?)?;
+    let options: ReportOptions = options::read_without(&options, OF_RUNS)?;
+    let bootstrap = options.bootstrap()?;
     let study = folder.study()?;
     let cells = cells::resolve(&study)?;
-    let out = if wanted.out.is_empty() { folder.path() } else { Path::new(&wanted.out) };
-    write_to(&study, &cells, &wanted.bootstrap, out, &wanted.name)
+    let out = if options.out.is_empty() { folder.path() } else { Path::new(&options.out) };
+    write_to(&study, &cells, &bootstrap, out, &options.name)
 }
 
 /// Writes the report with default options, in the study's directory.
@@ -50,8 +51,8 @@ pub fn report(words: &[String]) -> Result<()> {
 /// # Errors
 /// As [`report`].
 pub fn write(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
-    let wanted = PageOptions::new(&keys::given(&report_options(), &[])?)?;
-    write_to(study, cells, &wanted.bootstrap, folder.path(), &wanted.name)
+    let options = ReportOptions::default();
+    write_to(study, cells, &options.bootstrap()?, folder.path(), &options.name)
 }
 
 fn write_to(

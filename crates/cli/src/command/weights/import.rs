@@ -1,7 +1,10 @@
 //! `overtone import`: runs from exported agents, from transformers' models, and from state dicts of
 //! published programs.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail, ensure};
 use overtone_agents::{
@@ -23,28 +26,35 @@ use toml::{Table, Value};
 use super::{THEIRS, folder, given, parsed};
 use crate::{
     command::{first_of, provenance, train},
-    keys::{self, Keys},
     settings::RunConfig,
     suites,
 };
 
-/// Every option of `import` with its default and reason.
-pub const IMPORT_OPTIONS: &str = r#"
-# The source, or the first word without =: a directory of overtone export; a directory of transformers' save_pretrained, with config.json and model.safetensors or pytorch_model.bin; or a torch.save file of a published Decision Transformer's state_dict(). Required.
-from = ""
-# The agent's task; empty: the task in overtone.json of the directory.
-task = ""
-# A JSON file with the lists mean and std of the training observations; empty: those in overtone.json.
-statistics = ""
-# Divisor of returns in training; 0: the reference's, 1000 on vectors, 1 on frames.
-return_scale = 0.0
-# Context length in timesteps of an agent on vectors; the reference uses 20. A state dict on frames contains it.
-context_length = 20
-# Attention heads, which a state dict does not contain; 0: the published number, 1 on vectors, 8 on frames.
-n_heads = 0
-# Directory in which the agent gets a run's directory.
-runs = "runs"
-"#;
+overtone_model::options! {
+    /// Options of `import`.
+    pub struct ImportOptions {
+        /// The source, or the first word without =: a directory of overtone export; a directory of
+        /// transformers' save_pretrained, with config.json and model.safetensors or
+        /// pytorch_model.bin; or a torch.save file of a published Decision Transformer's
+        /// state_dict(). Required.
+        pub from: PathBuf = PathBuf::new(),
+        /// The agent's task; empty: the task in overtone.json of the directory.
+        pub task: String = String::new(),
+        /// A JSON file with the lists mean and std of the training observations; empty: those in
+        /// overtone.json.
+        pub statistics: String = String::new(),
+        /// Divisor of returns in training; 0: the reference's, 1000 on vectors, 1 on frames.
+        pub return_scale: f32 = 0.0,
+        /// Context length in timesteps of an agent on vectors; the reference uses 20. A state dict
+        /// on frames contains it.
+        pub context_length: usize = 20,
+        /// Attention heads, which a state dict does not contain; 0: the published number, 1 on
+        /// vectors, 8 on frames.
+        pub n_heads: usize = 0,
+        /// Directory in which the agent gets a run's directory.
+        pub runs: PathBuf = "runs".into(),
+    }
+}
 
 /// The parts of an imported run.
 struct ImportedRun {
@@ -69,22 +79,21 @@ impl ImportedRun {
 
 /// `overtone import OUT key=value…`.
 pub fn import(words: &[String]) -> Result<()> {
-    let (keys, words) = given(IMPORT_OPTIONS, words, &["from"])?;
-    let runs = keys::text(&keys, "runs");
-    let from = folder(&keys, "from", "read")?;
+    let (options, words): (ImportOptions, _) = given(words, &["from"])?;
+    let from = folder("from", &options.from, "read")?;
     ensure!(from.exists(), "from={}: does not exist", from.display());
     let found = match (from.is_file(), from.join(THEIRS).is_file()) {
-        (true, _) => of_state_dict(&from, &keys, &words)?.checked(&from)?,
-        (_, true) => of_transformers(&from, &keys, &words)?.checked(&from)?,
+        (true, _) => of_state_dict(from, &options, &words)?.checked(from)?,
+        (_, true) => of_transformers(from, &options, &words)?.checked(from)?,
         // Checked when it is read.
-        _ => own(&from, &words, &runs)?,
+        _ => own(from, &words, &options.runs)?,
     };
     let ImportedRun { state, tensors, settings, choice } = found;
     // `.` does not have a file name.
-    let named = if from.file_name().is_some() { from.clone() } else { from.canonicalize()? };
+    let named = if from.file_name().is_some() { from.to_owned() } else { from.canonicalize()? };
     let name = if named.is_file() { named.file_stem() } else { named.file_name() };
     let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
-    let run = RunDir::create(Path::new(&runs), &format!("imported-{name}"))?;
+    let run = RunDir::create(&options.runs, &format!("imported-{name}"))?;
     let _lock = run.lock()?;
     let written = || -> Result<()> {
         run.write(CONFIG, settings.as_bytes())?;
@@ -104,7 +113,7 @@ pub fn import(words: &[String]) -> Result<()> {
 }
 
 /// An agent in Overtone's format, from `export`.
-fn own(from: &Path, words: &[String], runs: &str) -> Result<ImportedRun> {
+fn own(from: &Path, words: &[String], runs: &Path) -> Result<ImportedRun> {
     if !from.join(DESCRIPTION).is_file() {
         bail!(
             "cannot import {}: expected a file of torch.save, or a directory with {DESCRIPTION} \
@@ -141,7 +150,7 @@ fn settings_of(
     description: &Description,
     agent: &Agent,
     from: &Path,
-    runs: &str,
+    runs: &Path,
 ) -> Result<String> {
     let path = from.join(DESCRIPTION);
     let damaged = || format!("{} is damaged: invalid settings", path.display());
@@ -153,15 +162,13 @@ fn settings_of(
         path.display(),
         agent.task.id()
     );
-    for (key, value) in [("runs", runs), ("init", "")] {
-        table.insert(key.into(), Value::String(value.into()));
-    }
+    table.insert("runs".into(), Value::try_from(runs)?);
+    table.insert("init".into(), "".into());
     Ok(toml::to_string(&table)?)
 }
 
 /// An agent in transformers' format, from transformers or from `export`.
-fn of_transformers(from: &Path, keys: &Keys, words: &[String]) -> Result<ImportedRun> {
-    let text = |key: &str| keys::text(keys, key);
+fn of_transformers(from: &Path, options: &ImportOptions, words: &[String]) -> Result<ImportedRun> {
     let known = match from.join(DESCRIPTION).is_file() {
         true => {
             let known = Description::read(from)?;
@@ -180,12 +187,12 @@ fn of_transformers(from: &Path, keys: &Keys, words: &[String]) -> Result<Importe
         );
     }
     let known_agent = known.as_ref().map(|(_, agent)| agent);
-    let task = task(keys, known_agent)?;
+    let task = task(&options.task, known_agent)?;
     let context_length = match known_agent.and_then(|agent| agent.algorithm.model()) {
         Some(model) => model.context_length(),
-        None => keys::whole(keys, "context_length", 0)?,
+        None => options.context_length,
     };
-    let normalization = normalization(keys, &task, known_agent)?;
+    let normalization = normalization(&options.statistics, &task, known_agent)?;
     let config: hugging_face::Config = parsed(&from.join(THEIRS))?;
     let (newer, older) = (from.join(WEIGHTS), from.join("pytorch_model.bin"));
     let written = if newer.is_file() || !older.is_file() { newer } else { older };
@@ -197,25 +204,25 @@ fn of_transformers(from: &Path, keys: &Keys, words: &[String]) -> Result<Importe
         normalization,
         return_scale: match known_agent {
             Some(agent) => agent.return_scale,
-            None => return_scale(keys, &task),
+            None => return_scale(options.return_scale, &task),
         },
         dataset: known_agent.map(|agent| agent.dataset.clone()).unwrap_or_default(),
         delayed_reward: known_agent.is_some_and(|agent| agent.delayed_reward),
         recording: known_agent.and_then(|agent| agent.recording.clone()),
         task,
     };
-    let Some((known, before)) = known else { return unknown(&agent, tensors, &text("runs")) };
+    let Some((known, before)) = known else { return unknown(&agent, tensors, &options.runs) };
     let state = TrainState { agent: agent.to_value(), ..known.state.clone() };
     let (settings, choice) = match before.task == agent.task && before.top_percents().is_empty() {
-        true => (settings_of(&known, &agent, from, &text("runs"))?, choice_of(&known, from)?),
-        false => (described(&agent, &state, &text("runs"))?, None),
+        true => (settings_of(&known, &agent, from, &options.runs)?, choice_of(&known, from)?),
+        false => (described(&agent, &state, &options.runs)?, None),
     };
     Ok(ImportedRun { state, tensors, settings, choice })
 }
 
 /// A published Decision Transformer, from a file of torch.
-fn of_state_dict(from: &Path, keys: &Keys, words: &[String]) -> Result<ImportedRun> {
-    let task = task(keys, None)?;
+fn of_state_dict(from: &Path, options: &ImportOptions, words: &[String]) -> Result<ImportedRun> {
+    let task = task(&options.task, None)?;
     let is_pixels = matches!(task.observations, ObservationSpace::Pixels { .. });
     if let (Some(word), true) = (first_of(words, &["context_length"]), is_pixels) {
         bail!(
@@ -223,40 +230,39 @@ fn of_state_dict(from: &Path, keys: &Keys, words: &[String]) -> Result<ImportedR
              contains it"
         );
     }
-    let n_heads = Some(keys::whole(keys, "n_heads", 0)?).filter(|n| *n > 0);
-    let unsaid = Unsaid { n_heads, context_length: keys::whole(keys, "context_length", 0)? };
+    let n_heads = Some(options.n_heads).filter(|n| *n > 0);
+    let unsaid = Unsaid { n_heads, context_length: options.context_length };
     let tensors = state_dict::read(from)?;
     let (algorithm, tensors) = state_dict::import(&tensors, &task, unsaid)
         .with_context(|| format!("cannot import {}", from.display()))?;
     let agent = Agent {
         algorithm,
-        normalization: normalization(keys, &task, None)?,
-        return_scale: return_scale(keys, &task),
+        normalization: normalization(&options.statistics, &task, None)?,
+        return_scale: return_scale(options.return_scale, &task),
         dataset: String::new(),
         delayed_reward: false,
         recording: None,
         task,
     };
-    unknown(&agent, tensors, &keys::text(keys, "runs"))
+    unknown(&agent, tensors, &options.runs)
 }
 
-/// The task in `task=`; without it, the task of the known agent.
-fn task(keys: &Keys, known: Option<&Agent>) -> Result<Task> {
-    match (keys::text(keys, "task").as_str(), known) {
+/// The task `id`; without it, the task of the known agent.
+fn task(id: &str, known: Option<&Agent>) -> Result<Task> {
+    match (id, known) {
         ("", Some(agent)) => Ok(agent.task.clone()),
         ("", None) => {
             bail!("task=: the agent's task is unknown. Set it, such as task=mujoco/hopper")
         }
-        (id, _) => Ok(suites::by_id(id)?.clone()),
+        _ => Ok(suites::by_id(id)?.clone()),
     }
 }
 
-/// The normalization in `statistics=`; without it, the known agent's normalization. Pixels are not
+/// The normalization in the file `path`; without it, the known agent's normalization. Pixels are not
 /// normalized.
-fn normalization(keys: &Keys, task: &Task, known: Option<&Agent>) -> Result<Option<Normalization>> {
-    let path = keys::text(keys, "statistics");
+fn normalization(path: &str, task: &Task, known: Option<&Agent>) -> Result<Option<Normalization>> {
     let is_pixels = matches!(task.observations, ObservationSpace::Pixels { .. });
-    let found = match (path.as_str(), known) {
+    let found = match (path, known) {
         ("", Some(agent)) => agent.normalization.clone(),
         ("", None) if is_pixels => None,
         ("", None) => bail!(
@@ -267,7 +273,7 @@ fn normalization(keys: &Keys, task: &Task, known: Option<&Agent>) -> Result<Opti
             "statistics={path}: pixels, as in {}, are not normalized. Leave it out",
             task.title
         ),
-        (path, _) => Some(parsed::<Normalization>(Path::new(path))?),
+        _ => Some(parsed::<Normalization>(Path::new(path))?),
     };
     if let Some(Normalization { mean, std }) = &found {
         let width = task.observations.size();
@@ -285,17 +291,17 @@ fn normalization(keys: &Keys, task: &Task, known: Option<&Agent>) -> Result<Opti
     Ok(found)
 }
 
-fn return_scale(keys: &Keys, task: &Task) -> f32 {
-    let scale = keys.get("return_scale").and_then(Value::as_float).unwrap_or_default();
+/// The divisor `scale` of returns; if it is 0, the reference's.
+fn return_scale(scale: f32, task: &Task) -> f32 {
     match task.observations {
-        _ if scale != 0.0 => scale as f32,
+        _ if scale != 0.0 => scale,
         ObservationSpace::Vectors { .. } => 1000.0,
         ObservationSpace::Pixels { .. } => 1.0,
     }
 }
 
 /// A run of an agent whose training is unknown.
-fn unknown(agent: &Agent, tensors: NamedTensors, runs: &str) -> Result<ImportedRun> {
+fn unknown(agent: &Agent, tensors: NamedTensors, runs: &Path) -> Result<ImportedRun> {
     let state = TrainState {
         format: FORMAT,
         step: 0,
@@ -317,9 +323,9 @@ fn unknown(agent: &Agent, tensors: NamedTensors, runs: &str) -> Result<ImportedR
 }
 
 /// The `config.toml` of an agent whose settings are unknown.
-fn described(agent: &Agent, state: &TrainState, runs: &str) -> Result<String> {
+fn described(agent: &Agent, state: &TrainState, runs: &Path) -> Result<String> {
     let mut words = vec![
-        format!("runs={runs}"),
+        format!("runs={}", runs.display()),
         format!("task={}", agent.task.id()),
         format!("seed={}", state.seed),
         format!("data.return_scale={}", agent.return_scale),
