@@ -215,10 +215,10 @@ impl Comparison {
         )
     }
 
-    /// Adds the table, the costs, the runs and the curves, named after `name`.
+    /// Adds the table, the files of costs and runs, and the curves, named after `name`.
     pub fn add(&self, report: &mut Report, name: &str, curves: &str) {
         report.table(name, self.table());
-        report.table(format!("{name}-cost"), self.cost_table());
+        report.csv(format!("{name}-cost"), self.cost_table());
         report.csv(format!("{name}-runs"), self.runs_table());
         report.plot(format!("{name}-curves"), self.curves(curves));
     }

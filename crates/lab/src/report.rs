@@ -9,8 +9,8 @@
 //! ```
 //!
 //! and what stands between the two lines is replaced. `<!-- command -->` is the place of the
-//! command that made the page. Plots are files, which the page names. Where there is no page yet,
-//! one without prose is written.
+//! command that made the page. Longer tables and plots are files, which the page names. Where there
+//! is no page yet, one without prose is written.
 
 use std::path::Path;
 use std::{fs, io};
@@ -58,9 +58,9 @@ pub const LOG: [Scale; 2] = [Scale::Log; 2];
 /// A part of a report.
 #[derive(Clone, Debug)]
 enum Part {
-    /// On the page, and as `NAME.csv`.
+    /// On the page.
     Table(Table),
-    /// As `NAME.csv` alone.
+    /// As `NAME.csv`.
     Csv(Table),
     /// As `NAME.svg`, which the page shows, and `NAME.png`.
     Plot(LinePlot),
@@ -73,12 +73,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds a table, on the page and as `NAME.csv`.
+    /// Adds a table on the page.
     pub fn table(&mut self, name: impl Into<String>, table: Table) {
         self.parts.push((name.into(), Part::Table(table)));
     }
 
-    /// Adds a table as `NAME.csv` alone.
+    /// Adds a table as `NAME.csv`, which the page names.
     pub fn csv(&mut self, name: impl Into<String>, table: Table) {
         self.parts.push((name.into(), Part::Csv(table)));
     }
@@ -101,7 +101,8 @@ impl Report {
         let mut files = Vec::new();
         for (name, part) in &self.parts {
             match part {
-                Part::Table(table) | Part::Csv(table) => {
+                Part::Table(_) => {}
+                Part::Csv(table) => {
                     files.push((format!("{name}.csv"), table.to_csv().into_bytes()));
                 }
                 Part::Plot(plot) => {
@@ -113,13 +114,13 @@ impl Report {
         files
     }
 
-    /// A page without prose: the places of all tables, and all plots.
+    /// A page without prose: the places of all tables, and all files.
     fn blank(&self, title: &str) -> String {
         let mut page = format!("# {title}\n\n<!-- command -->\n\n{END}\n");
         for (name, part) in &self.parts {
             match part {
                 Part::Table(_) => page += &format!("\n<!-- table {name} -->\n\n{END}\n"),
-                Part::Csv(_) => {}
+                Part::Csv(_) => page += &format!("\n[{name}.csv]({name}.csv)\n"),
                 Part::Plot(plot) => {
                     let title = plot.title.replace(['[', ']'], "");
                     page += &format!("\n![{title}]({name}.svg)\n");
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_prose_has_every_table_and_plot() {
+    fn a_page_without_prose_has_every_part() {
         let folder = tempfile::tempdir().unwrap();
         report("0.5").write(folder.path(), "kl", "just lab kl").unwrap();
         let page = fs::read_to_string(folder.path().join("kl.md")).unwrap();
@@ -208,11 +209,12 @@ mod tests {
             page,
             "# kl\n\n<!-- command -->\n\n```text\njust lab kl\n```\n\n<!-- end -->\n\n\
              <!-- table kl -->\n\n| head | KL |\n| --- | ---: |\n| linear | 0.5 |\n\n\
-             <!-- end -->\n\n![A curve](curve.svg)\n"
+             <!-- end -->\n\n[kl-runs.csv](kl-runs.csv)\n\n![A curve](curve.svg)\n"
         );
-        for name in ["kl.csv", "kl-runs.csv", "curve.svg", "curve.png"] {
+        for name in ["kl-runs.csv", "curve.svg", "curve.png"] {
             assert!(folder.path().join(name).is_file(), "{name}");
         }
+        assert!(!folder.path().join("kl.csv").exists());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use overtone_eval::smoothness::{MAX_SIGMA, weight};
 use overtone_eval::{FourierTransform, Smoothness};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use crate::power_law::{PowerLaw, StraightLine};
+use crate::power_law::PowerLaw;
 use crate::report::Report;
 use crate::study::{Study, StudyError, invalid, number, whole};
 use best_fit::{BestFit, Fitter};
@@ -131,8 +131,6 @@ pub struct Finding {
     pub target: Target,
     /// `s(y)` of the whole target, with every frequency below `m/2`.
     pub smoothness: f64,
-    /// `‖y‖₂ Σ α_σ`: what the theorem's proof makes of `C₁`.
-    pub proofs_limit: f64,
     /// By number of frequencies.
     pub truncations: Vec<Truncation>,
     /// By number of frequencies; none for a target that is not positive at every bin, as one
@@ -196,9 +194,7 @@ fn finding(settings: &ScalingLaw, metric: &Smoothness, target: Target) -> Findin
         };
         fitted = settings.fitted().par_iter().map(fit).collect();
     }
-    let norm = whole.iter().map(|y| y * y).sum::<f64>().sqrt();
-    let weights: f64 = (1..=MAX_SIGMA).map(weight).sum();
-    Finding { target, smoothness, proofs_limit: norm * weights, truncations, fitted }
+    Finding { target, smoothness, truncations, fitted }
 }
 
 /// `‖y − g ∗ y‖ − ‖y^(N) − g ∗ y^(N)‖` for one blur. The parts `y^(N)` and `rest` of `y` have
@@ -247,14 +243,6 @@ impl Finding {
             (range[0]..=range[1]).contains(&fit.n) && fit.excess < 0.1 * fit.divergence
         });
         PowerLaw::fit(within.map(|fit| [fit.n as f64, of(fit)]))
-    }
-
-    /// `C₁` when `C₁ − C₂/N^exponent` is fitted to the truncations in `range` by least squares.
-    pub fn limit(&self, range: [usize; 2], exponent: f64) -> f64 {
-        let within = self.truncations.iter().filter(|cut| (range[0]..=range[1]).contains(&cut.n));
-        let points: Vec<[f64; 2]> =
-            within.map(|cut| [(cut.n as f64).powf(-exponent), cut.smoothness]).collect();
-        StraightLine::fit(&points).at_zero
     }
 }
 
@@ -340,17 +328,6 @@ mod tests {
             .unwrap();
         assert!(found[0].fitted.is_empty());
         assert!(!found[1].fitted.is_empty());
-    }
-
-    #[test]
-    fn the_limit_is_that_of_a_straight_line() {
-        let found = tiny_found();
-        let mut finding = found[2].clone();
-        for cut in &mut finding.truncations {
-            cut.smoothness = 7.0 - 3.0 / (cut.n as f64).powi(2);
-        }
-        assert!((finding.limit([2, 40], 2.0) - 7.0).abs() < 1e-12);
-        assert!((finding.limit([2, 40], 3.0) - 7.0).abs() > 1e-3);
     }
 
     #[test]

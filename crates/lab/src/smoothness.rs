@@ -18,8 +18,6 @@ use crate::study::{Study, StudyError, whole};
 const SQUARE_WAVE_LENGTH: usize = 2048;
 /// Numbers of sines in a square wave, as in the paper's Figure 6.
 const SINES: RangeInclusive<usize> = 1..=200;
-/// Numbers of sines in the table.
-const SHOWN: [usize; 11] = [1, 2, 3, 4, 10, 20, 60, 80, 100, 150, 200];
 /// Numbers of sines whose waves are drawn.
 const DRAWN: [usize; 4] = [1, 4, 20, 100];
 
@@ -142,16 +140,12 @@ impl Study for SmoothnessStudy {
     fn report(&self, found: &Found) -> Report {
         let mut report = Report::default();
         report.table("smoothness-noise", found.noise_table());
-        let waves = |pick: &dyn Fn(usize) -> bool| {
-            let mut table = table("sines | L² | L¹");
-            for wave in found.square_waves.iter().filter(|wave| pick(wave.sines)) {
-                let numbers = [wave.l2, wave.l1].map(|x| format!("{x:.6}"));
-                table.row([wave.sines.to_string()].into_iter().chain(numbers).collect());
-            }
-            table
-        };
-        report.table("square-waves-shown", waves(&|sines| SHOWN.contains(&sines)));
-        report.csv("square-waves", waves(&|_| true));
+        let mut waves = table("sines | L² | L¹");
+        for wave in &found.square_waves {
+            let numbers = [wave.l2, wave.l1].map(|x| format!("{x:.6}"));
+            waves.row([wave.sines.to_string()].into_iter().chain(numbers).collect());
+        }
+        report.csv("square-waves", waves);
         report.plot("square-waves", found.waves());
         for (norm, name, of) in [
             ("L²", "square-waves-l2", (|wave| wave.l2) as fn(&SquareWaveFinding) -> f64),
@@ -219,6 +213,6 @@ mod tests {
         assert!(few.l2 < many.l2 && few.l1 < many.l1);
         let names: Vec<String> =
             study.report(&first).tables().map(|(name, _)| name.to_owned()).collect();
-        assert_eq!(names, ["smoothness-noise", "square-waves-shown"]);
+        assert_eq!(names, ["smoothness-noise"]);
     }
 }

@@ -53,7 +53,7 @@ fn names(variant: &Variant) -> Vec<String> {
 /// Adds all tables.
 pub(super) fn add(study: &Forecast, found: &Found, report: &mut Report) {
     report.table("forecast", relative_table(study, found));
-    report.table("forecast-sets", sets(study, found));
+    report.csv("forecast-sets", sets(study, found));
     report.csv("forecast-runs", runs(found));
 }
 

@@ -11,7 +11,7 @@ use crate::report::{LOG, Report, plot, table};
 /// The exponent of `1/N`: the slope, turned positive.
 fn seen(law: Option<PowerLaw>) -> String {
     let turned = law.map(|law| PowerLaw { exponent: -law.exponent, ..law });
-    PowerLaw::show(turned).replace('-', "−")
+    PowerLaw::show(turned)
 }
 
 fn or_none(exponent: Option<f64>) -> String {
@@ -21,9 +21,8 @@ fn or_none(exponent: Option<f64>) -> String {
 /// Everything that is shown.
 pub(super) fn report(study: &ScalingLaw, found: &[Finding]) -> Report {
     let mut report = Report::default();
-    report.table("smoothness", smoothness(study, found));
-    report.table("widths", widths(study, found));
-    report.table("fits", fits(study, found));
+    report.table("exponents", exponents(study, found));
+    report.csv("widths", widths(study, found));
     report.csv("truncations", truncations(found));
     report.csv("best-heads", best_heads(found));
     report.plot("lacking-by-n", lacking_plot(study, found));
@@ -31,27 +30,26 @@ pub(super) fn report(study: &ScalingLaw, found: &[Finding]) -> Report {
     report
 }
 
-/// Exponents and limits of the smoothness of truncations. In brackets: `t` is less than the
-/// theorem asks for.
-fn smoothness(study: &ScalingLaw, found: &[Finding]) -> Table {
+/// Exponents of what smoothness lacks to its limit, and of how well truncations and the best heads
+/// fit. In brackets: `t` is less than the theorem asks for.
+fn exponents(study: &ScalingLaw, found: &[Finding]) -> Table {
     let mut table = table(
-        "target | t | theorem: 2t−1 | derived | seen | C₁ of the proof | s of the target \
-         | C₁ by the theorem's exponent | C₁ by the derived one",
+        "target | t | 2t−1 | derived | C₁ − s | C₁ − s, best head | ∫(f − f_N)² \
+         | divergence, best head",
     );
+    let range = study.fitted_range();
     for finding in found {
         let shape = finding.target.shape;
-        let limit = |exponent: f64| format!("{:.4e}", finding.limit(study.range(), exponent));
-        let (theorem, derived) = (shape.theorems_exponent(), shape.derived_exponent());
+        let theorem = shape.theorems_exponent();
         table.row(vec![
             shape.name(),
             shape.decay().to_string(),
             if shape.decay() >= 2.0 { theorem.to_string() } else { format!("({theorem})") },
-            or_none(derived),
+            or_none(shape.derived_exponent()),
             seen(finding.law(study.range(), |cut| cut.lacking)),
-            format!("{:.4e}", finding.proofs_limit),
-            format!("{:.4e}", finding.smoothness),
-            limit(theorem),
-            derived.map_or("-".into(), limit),
+            seen(finding.fitted_law(range, |fit| fit.lacking)),
+            seen(finding.law(range, |cut| cut.error)),
+            seen(finding.fitted_law(range, |fit| fit.divergence)),
         ]);
     }
     table
@@ -70,28 +68,6 @@ fn widths(study: &ScalingLaw, found: &[Finding]) -> Table {
         let law = |width: usize| finding.law(study.range(), |cut| cut.lacking_at[width]);
         row.extend((0..WIDTHS.len()).map(|width| seen(law(width))));
         table.row(row);
-    }
-    table
-}
-
-/// Exponents of how well truncations and the best heads fit.
-fn fits(study: &ScalingLaw, found: &[Finding]) -> Table {
-    let range = study.fitted_range();
-    let mut table = table(
-        "target | 2t−1 | ∫(f − f_N)², truncated | divergence, best head | C₁ − s, derived \
-         | C₁ − s, truncated | C₁ − s, best head",
-    );
-    for finding in found {
-        let shape = finding.target.shape;
-        table.row(vec![
-            shape.name(),
-            shape.theorems_exponent().to_string(),
-            seen(finding.law(range, |cut| cut.error)),
-            seen(finding.fitted_law(range, |fit| fit.divergence)),
-            or_none(shape.derived_exponent()),
-            seen(finding.law(range, |cut| cut.lacking)),
-            seen(finding.fitted_law(range, |fit| fit.lacking)),
-        ]);
     }
     table
 }
@@ -181,9 +157,8 @@ mod tests {
 
     #[test]
     fn every_target_has_its_rows() {
-        let report = report(&tiny(), tiny_found());
-        for (name, table) in report.tables() {
-            assert_eq!(table.rows().len(), 1 + Shape::ALL.len(), "{name}");
+        for table in [exponents, widths].map(|of| of(&tiny(), tiny_found())) {
+            assert_eq!(table.rows().len(), 1 + Shape::ALL.len(), "{table}");
         }
         assert_eq!(truncations(tiny_found()).rows().len(), 1 + 7 * tiny().frequencies().len());
         assert_eq!(best_heads(tiny_found()).rows().len(), 1 + 7 * tiny().fitted().len());

@@ -125,7 +125,7 @@ pub fn train<const LIKELIHOOD: bool>(
     runs
 }
 
-/// A mean over runs and two spreads.
+/// A mean over runs and its spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Over all runs.
@@ -135,26 +135,19 @@ pub struct Spread {
     /// different data seeds have different weights too, so it holds both kinds of chance. `None`
     /// for a single data seed.
     pub over_data: Option<f64>,
-    /// Between weight seeds on the same data: the same with the roles exchanged.
-    pub over_weights: Option<f64>,
 }
 
 impl Spread {
     /// Of one number a run.
     pub fn of<'a>(runs: impl IntoIterator<Item = &'a Run>, number: impl Fn(&Run) -> f64) -> Self {
-        let (mut by_weights, mut by_data) = (BTreeMap::new(), BTreeMap::new());
+        let mut by_weights = BTreeMap::new();
         let mut all = Pooled::default();
         for run in runs {
             let value = number(run);
             all.add(value);
             by_weights.entry(run.weight_seed).or_insert_with(Pooled::default).add(value);
-            by_data.entry(run.data_seed).or_insert_with(Pooled::default).add(value);
         }
-        Self {
-            mean: all.mean,
-            over_data: root_mean_square(by_weights.values()),
-            over_weights: root_mean_square(by_data.values()),
-        }
+        Self { mean: all.mean, over_data: root_mean_square(by_weights.values()) }
     }
 
     /// `0.1695 ± 0.0523`: the spread between data seeds.
@@ -177,7 +170,7 @@ mod tests {
     use crate::toy::tests::tiny;
 
     #[test]
-    fn spreads_are_taken_along_each_kind_of_seed() {
+    fn a_spread_is_taken_between_data_seeds() {
         let run = |data_seed, weight_seed, kl| Run {
             dataset: Dataset::Beta,
             head: HeadKind::Linear,
@@ -187,12 +180,11 @@ mod tests {
             smoothness: Pooled::default(),
             example: vec![],
         };
-        // Between data seeds √2 and √8, root mean square √5; between weight seeds 1/√2 and 3/√2.
+        // Between data seeds √2 and √8: root mean square √5.
         let runs = [run(1, 1, 1.0), run(1, 2, 2.0), run(2, 1, 3.0), run(2, 2, 6.0)];
         let spread = Spread::of(&runs, |run| run.last()[0] - 1.0);
         assert!((spread.mean - 3.0).abs() < 1e-12, "{spread:?}");
         assert!((spread.over_data.unwrap() - 5f64.sqrt()).abs() < 1e-12, "{spread:?}");
-        assert!((spread.over_weights.unwrap() - 2.5f64.sqrt()).abs() < 1e-12, "{spread:?}");
         assert_eq!(runs[0].best(), (10, 1.0));
         assert_eq!(Spread::of(&runs[..1], |run| run.last()[0]).over_data, None);
     }

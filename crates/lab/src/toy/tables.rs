@@ -7,7 +7,7 @@ use super::head::HeadKind;
 use super::judge::{METRICS, SMOOTHNESS, fits};
 use super::paper::published;
 use super::runs::{Run, Spread};
-use super::{Found, Toy};
+use super::{Found, HEADLINE, Toy};
 use crate::report::{Report, plus_minus, table};
 use crate::study::Study;
 
@@ -35,7 +35,7 @@ impl Found {
 }
 
 fn published_text(dataset: Dataset, head: HeadKind, metric: &str) -> String {
-    published(dataset, head, metric).map_or("–".into(), |[mean, sd]| format!("{mean} ± {sd}"))
+    published(dataset, head, metric).map_or(String::new(), |[mean, sd]| format!("{mean} ± {sd}"))
 }
 
 impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
@@ -43,88 +43,29 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
 
     pub(super) fn add_tables(&self, found: &Found, report: &mut Report) {
         let name = Self::NAME;
-        report.table(format!("{name}-headline"), self.headline(found));
-        for &dataset in &self.datasets {
-            report.table(format!("{name}-{dataset}"), self.all_heads(found, dataset));
-        }
-        report.table(format!("{name}-best"), self.best(found));
-        report.csv(format!("{name}-epochs"), self.epochs(found));
+        // What the paper's tables print.
+        let is_printed = |head: HeadKind, metric: &str| {
+            metric != "MSE (argmax)" && head.series().is_none_or(|series| series == (HEADLINE, 0.0))
+        };
+        report.table(name, self.numbers(found, is_printed));
+        report.csv(format!("{name}-heads"), self.numbers(found, |_, _| true));
         report.csv(format!("{name}-runs"), self.all_runs(found));
     }
 
-    /// The heads of the paper's tables: our numbers, the spread between weight seeds, and the
-    /// paper's.
-    fn headline(&self, found: &Found) -> Table {
-        let mut table = table("dataset | head | metric | ours | between weights | paper");
-        for &dataset in &self.datasets {
-            for head in self.headline_heads(dataset) {
-                for (metric, name) in Self::METRICS.iter().enumerate() {
-                    if !fits(metric, head) || *name == "MSE (argmax)" {
-                        continue;
-                    }
-                    let between = found.spread(metric, dataset, head).over_weights;
+    /// Our numbers and the paper's, of these heads and metrics.
+    fn numbers(&self, found: &Found, is_shown: impl Fn(HeadKind, &str) -> bool) -> Table {
+        let mut table = table("dataset | head | metric | ours | paper");
+        for (dataset, head) in self.cells() {
+            for (metric, name) in Self::METRICS.iter().enumerate() {
+                if fits(metric, head) && is_shown(head, name) {
                     table.row(vec![
                         dataset.to_string(),
                         head.to_string(),
                         (*name).into(),
                         found.text(metric, dataset, head),
-                        between.map_or("–".into(), |sd| format!("{sd:.4}")),
                         published_text(dataset, head, name),
                     ]);
                 }
-            }
-        }
-        table
-    }
-
-    /// Every head on one dataset, every metric.
-    fn all_heads(&self, found: &Found, dataset: Dataset) -> Table {
-        let columns = Self::METRICS.iter().flat_map(|metric| [*metric, "paper"]);
-        let header: Vec<&str> = ["head"].into_iter().chain(columns).collect();
-        let mut table = Table::new(&header);
-        for head in self.heads(dataset) {
-            let mut row = vec![head.to_string()];
-            for (metric, name) in Self::METRICS.iter().enumerate() {
-                let is_told = fits(metric, head);
-                row.push(if is_told { found.text(metric, dataset, head) } else { "–".into() });
-                row.push(published_text(dataset, head, name));
-            }
-            table.row(row);
-        }
-        table
-    }
-
-    /// The best evaluation of each run next to its last.
-    fn best(&self, found: &Found) -> Table {
-        let mut table =
-            table("dataset | head | KL at its best | at epoch | KL at the end | of it overfitted");
-        for (dataset, head) in self.cells() {
-            if !fits(0, head) {
-                continue;
-            }
-            let best = Spread::of(found.of(dataset, head), |run| run.best().1);
-            let epoch = Spread::of(found.of(dataset, head), |run| run.best().0 as f64).mean;
-            let end = found.spread(0, dataset, head);
-            table.row(vec![
-                dataset.to_string(),
-                head.to_string(),
-                best.text(),
-                format!("{epoch:.0}"),
-                end.text(),
-                format!("{:.0} %", 100.0 * (1.0 - best.mean / end.mean)),
-            ]);
-        }
-        table
-    }
-
-    /// KL over the epochs.
-    fn epochs(&self, found: &Found) -> Table {
-        let mut table = table("dataset | head | epoch | KL | sd");
-        for (dataset, head) in self.cells().into_iter().filter(|(_, head)| fits(0, *head)) {
-            for (epoch, kl) in found.curve(dataset, head) {
-                let numbers = [kl.mean.to_string(), kl.sd().unwrap_or(0.0).to_string()];
-                let cells = [dataset.to_string(), head.to_string(), epoch.to_string()];
-                table.row(cells.into_iter().chain(numbers).collect());
             }
         }
         table

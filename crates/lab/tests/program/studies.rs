@@ -45,13 +45,13 @@ fn likelihood() {
 #[test]
 fn smoothness() {
     let parts = ["| brown |", "0.0034", "length=64 seed=4"];
-    check("smoothness", "trials=3 length=64 seed=4", "smoothness-noise.csv", &parts);
+    check("smoothness", "trials=3 length=64 seed=4", "smoothness.md", &parts);
 }
 
 #[test]
 fn scaling_law() {
     let options = "bins=256 from=4 to=16 most_fitted=8";
-    let parts = ["square wave", "power, t = 3.5", "best head"];
+    let parts = ["square wave", "power, t = 3.5", "best head", "widths.csv"];
     check("scaling-law", options, "truncations.csv", &parts);
 }
 
@@ -85,13 +85,13 @@ fn images() {
 #[test]
 fn language() {
     let options = format!("updates=3 context=8 windows=5 {NETWORK} {KINDS}");
-    check("language", &options, "language-runs.csv", &["mean learned R, layer 1"]);
+    check("language", &options, "language-runs.csv", &["distance between heads", "language-layers.csv"]);
 }
 
 #[test]
 fn translation() {
     let options = format!("updates=3 below=100 n_train=80 n_test=20 {NETWORK} {KINDS}");
-    check("translation", &options, "translation-runs.csv", &["BLEU", "MB"]);
+    check("translation", &options, "translation-runs.csv", &["BLEU", "translation-cost.csv"]);
 }
 
 #[test]
