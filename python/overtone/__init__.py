@@ -36,12 +36,14 @@ from overtone._run import (
     train,
     video,
 )
+from overtone._selection import BudgetPoint, budget_curve
 
 from_arrays = Dataset.from_arrays
 from_episodes = Dataset.from_episodes
 
 __all__ = [
     "BehaviorCloning",
+    "BudgetPoint",
     "D3rlpyActor",
     "Dataset",
     "DecisionTransformer",
@@ -56,6 +58,7 @@ __all__ = [
     "RvS",
     "TD3BC",
     "__version__",
+    "budget_curve",
     "command",
     "evaluate",
     "export",

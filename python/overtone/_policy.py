@@ -173,6 +173,34 @@ class Policy:
                 deterministic,
             )
 
+    def took(self, actions: ArrayLike, agents: Sequence[int] | None = None) -> None:
+        """Says which actions were really taken, where they differ from the last :meth:`act`'s.
+
+        A person, a limit of the plant or a recording may override the policy. The next action then
+        depends on what was taken.
+
+        Args:
+            actions: ``[n]`` indices or ``[n, width]`` numbers, as :meth:`act` returns them.
+            agents: The agents of the rows; all by default.
+
+        Raises:
+            ValueError: When the actions do not have the form of :meth:`act`.
+            OvertoneError: When an agent has not acted, or an action is not one of its task.
+        """
+        _host.refuse_in_child()
+        who = None if agents is None else _indices(agents)
+        n = self.n_agents if who is None else len(who)
+        taken = np.asarray(actions)
+        expected = (n,) if self.n_actions is not None else (n, self._agents.action_width)
+        if taken.shape != expected:
+            raise ValueError(f"actions: shape {taken.shape}, expected {expected}, as act returns")
+        if self.n_actions is None:
+            self._agents.took_numbers(np.ascontiguousarray(taken, dtype=np.float32), who)
+        elif taken.size and taken.dtype.kind not in "iu":
+            raise ValueError("actions: whole numbers expected, as act returns")
+        else:
+            self._agents.took_indices(np.ascontiguousarray(taken, dtype=np.int64), who)
+
     def predict(
         self,
         observation: ArrayLike,

@@ -70,6 +70,23 @@ class Run:
         _program.call(["resume", f"run={self.path}"], CommandOutput(progress, callback))
         return self
 
+    def choose(
+        self, budget: int | str = "auto", *, progress: Progress = "lines", **options: object
+    ) -> dict[str, Any]:
+        """Chooses the acting mode again (``overtone evaluate choose``), and returns the choice.
+
+        Args:
+            budget: Episodes of all modes together; 0: none.
+            options: Every option of ``overtone evaluate choose --help``.
+        """
+        words = ["evaluate", "choose", f"run={self.path}", f"budget={budget}"]
+        _program.call([*words, *_program.words(options)], CommandOutput(progress, None))
+        step = options.get("checkpoint", "last")
+        folder = self.path / "checkpoints"
+        step = self.checkpoints[-1] if step == "last" else step
+        path = folder / f"step-{int(step):08}" / "acting.json"
+        return json.loads(path.read_text(encoding="utf-8"))
+
     def policy(
         self,
         target_return: float | str | None = None,

@@ -79,6 +79,33 @@ class Policies(Desk):
             alone = [policy.act(step[[agent]], agents=[agent])[0] for step in seen]
             np.testing.assert_allclose(alone, together[:, agent], atol=1e-6)
 
+    def test_an_action_that_was_taken_enters_the_history(self) -> None:
+        policy = self.train().policy("p50", n_agents=2)
+        seen = np.random.default_rng(1).normal(size=(3, 2, 11)).astype(np.float32)
+
+        def after(replaced: bool) -> np.ndarray:
+            policy.reset()
+            own = policy.act(seen[0])
+            policy.took(own)
+            if replaced:
+                policy.took(-own[[1]], agents=[1])
+            return policy.act(seen[1])
+
+        own, other = after(False), after(True)
+        policy.reset()
+        policy.act(seen[0])
+        np.testing.assert_array_equal(policy.act(seen[1]), own)
+        np.testing.assert_array_equal(other[0], own[0])
+        self.assertGreater(abs(other[1] - own[1]).max(), 0)
+        for words, call in [
+            ("actions: shape", lambda: policy.took(own[0])),
+            ("agents: 2 is not one of 2", lambda: policy.took(own, agents=[0, 2])),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                call()
+        with self.assertRaisesRegex(ov.OvertoneError, "has not acted"):
+            self.train().policy("p50").took(own[:1])
+
     def test_discrete_actions_are_drawn_with_a_seed(self) -> None:
         data = ov.Dataset.from_arrays(**carts())
         run = ov.train(data, "gymnasium/CartPole-v1", progress="none", **TINY)

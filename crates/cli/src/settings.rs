@@ -2,10 +2,10 @@
 //! a task, an algorithm and a profile. Words `key=value` are then set one by one.
 
 mod agent;
+mod auto_or;
 mod chosen;
 mod defaults;
 mod error;
-mod every;
 mod head;
 mod help;
 mod model;
@@ -36,10 +36,10 @@ pub use self::agent::{
     AgentConfig, ClonedModel, DecisionTransformerModel, PerceptronModel, ReturnHead, ReturnUnit,
     RvsModel, Time, TransformerModel,
 };
+pub use self::auto_or::AutoOr;
 pub use self::chosen::Choosable;
 pub use self::defaults::{Choices, defaults};
 pub use self::error::ConfigError;
-pub use self::every::Every;
 pub use self::head::HeadKeys;
 pub use self::help::help;
 pub use self::percents::Percents;
@@ -211,6 +211,11 @@ pub struct EvaluationConfig {
     /// a target return. chosen: after training, a few episodes choose among these percentages and
     /// the return quantiles. Requires model.top_percents and no target.
     pub top_percent: Choosable,
+    /// Episodes that choose the acting mode after training, of all candidate modes together, placed
+    /// where the best mode is uncertain (evaluate choose rule=process). 0: none; the lowest top
+    /// percent is used, or the first candidate. auto: 5 for each candidate,
+    /// or evaluation.episodes if that is less.
+    pub budget: AutoOr,
     /// Seed of the episodes; the same for every run, so that all agents face the same episodes.
     pub seed: u64,
     /// Episodes in parallel; 0: all of them, at most 100 games or 200 robots.
@@ -219,7 +224,7 @@ pub struct EvaluationConfig {
     /// report; training waits for them. auto: up to seven, evenly spaced, within a tenth of the
     /// run's time; none in a run of less than 5 s or 100 updates. A number: after every so many
     /// checkpoints and after the last one, however long that takes. 0: only after training.
-    pub every: Every,
+    pub every: AutoOr,
     /// Episodes of each evaluation during training, for each target.
     pub every_episodes: usize,
 }
@@ -236,16 +241,17 @@ impl EvaluationConfig {
             actions: ActionChoice::Mode,
             return_quantile: Choosable::Chosen,
             top_percent: Choosable::Chosen,
+            budget: AutoOr::Auto,
             seed: 1,
             parallel: 0,
-            every: Every::Checkpoints(0),
+            every: AutoOr::Number(0),
             every_episodes: 0,
         }
     }
 
     /// Whether a run with these settings is evaluated, during or after training.
     pub fn plays(&self) -> bool {
-        self.episodes > 0 || matches!(self.every, Every::Checkpoints(1..))
+        self.episodes > 0 || matches!(self.every, AutoOr::Number(1..))
     }
 
     /// The top percentage that the agent is conditioned on.

@@ -8,8 +8,9 @@
 //!   from agents that were still learning, a lower quantile corresponds to failures. On data from
 //!   good policies it keeps the agent close to the data.
 //!
-//! No single value suits all agents, so the mode is chosen for each run. A choice by the scored
-//! episodes would bias the score, so the choice uses episodes with another seed.
+//! No single value suits all agents, so the mode is chosen for each run, by a
+//! [selection](crate::selection). A choice by the scored episodes would bias the score, so the choice
+//! uses episodes with another seed.
 
 use std::{fs, io::ErrorKind, path::Path};
 
@@ -18,14 +19,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ReportError, Summary, evaluation::write_json};
 
-/// The score of one acting mode.
+/// The returns of one acting mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChoicePoint {
     /// The acting mode.
     pub mode: ActingMode,
-    /// Scores.
-    pub raw_return: Summary,
+    /// Returns of the mode's episodes; absent without episodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_return: Option<Summary>,
 }
 
 /// The acting mode chosen for a run, and the evaluations behind the choice.
@@ -38,16 +40,13 @@ pub struct Choice {
     pub target: f32,
     /// Seed of the episodes.
     pub seed: u64,
-    /// Description of the selection rule.
+    /// Name of the [rule](crate::selection::Rule) that placed the episodes.
     pub rule: String,
-    /// The candidate modes in their given order, with scores.
+    /// The candidate modes in their given order, with their returns.
     pub curve: Vec<ChoicePoint>,
-    /// The mode with the highest mean, the first one on ties.
+    /// The mode with the highest expected return; the first one on ties and without episodes.
     pub chosen: ActingMode,
 }
-
-/// Description of the selection rule.
-const RULE: &str = "the highest mean raw return, over episodes that are not used for scores";
 
 /// A setting in which modes differ: its name, and a function that returns its value.
 pub type Differing = (&'static str, fn(&ActingMode) -> f32);
@@ -63,23 +62,22 @@ impl Choice {
     /// File name in the directory of the evaluated checkpoint.
     pub const FILE: &str = "acting.json";
 
-    /// The choice from `curve`; `None` if it is empty.
-    pub fn of(step: u64, target: f32, seed: u64, curve: Vec<ChoicePoint>) -> Option<Self> {
-        let mut points = curve.iter();
-        let first = points.next()?;
-        let better =
-            |best: &ChoicePoint, point: &ChoicePoint| point.raw_return.mean > best.raw_return.mean;
-        let best = points.fold(first, |best, point| if better(best, point) { point } else { best });
-        let chosen = best.mode;
-        Some(Self { step, target, seed, rule: RULE.into(), curve, chosen })
+    /// Episodes of all modes.
+    pub fn episodes(&self) -> usize {
+        self.curve.iter().filter_map(|point| point.raw_return.as_ref()).map(|all| all.n).sum()
     }
 
-    /// The choice from only the modes with this [`ActingMode::top_percent`]; `None` if there are
-    /// none.
-    pub fn among_best(self, top_percent: f32) -> Option<Self> {
-        let Self { step, target, seed, mut curve, .. } = self;
+    /// The choice from only the modes with this [`ActingMode::top_percent`]: the one with the
+    /// highest mean, the first one on ties. `None` if there are none.
+    pub fn among_top_percent(self, top_percent: f32) -> Option<Self> {
+        let mut curve = self.curve;
         curve.retain(|point| point.mode.top_percent == top_percent);
-        Self::of(step, target, seed, curve)
+        let mean = |point: &ChoicePoint| {
+            point.raw_return.as_ref().map_or(f64::NEG_INFINITY, |summary| summary.mean)
+        };
+        let higher = |best, point| if mean(point) > mean(best) { point } else { best };
+        let chosen = curve.iter().reduce(higher)?.mode;
+        Some(Self { curve, chosen, ..self })
     }
 
     /// Writes the choice atomically.
@@ -171,10 +169,10 @@ impl Choice {
 
     /// The chosen mode and the size of the comparison: `top 50 % (best of 7 by 140 episodes)`.
     pub fn describe(&self) -> String {
-        let n_episodes: usize = self.curve.iter().map(|point| point.raw_return.n).sum();
-        let how = match self.curve.len() {
-            1 => "the only mode".to_owned(),
-            n => format!("best of {n} by {n_episodes} episodes"),
+        let how = match (self.curve.len(), self.episodes()) {
+            (1, _) => "the only mode".to_owned(),
+            (n, 0) => format!("the first of {n}, without episodes"),
+            (n, episodes) => format!("best of {n} by {episodes} episodes"),
         };
         format!("{} ({how})", self.mode())
     }
@@ -187,23 +185,34 @@ mod tests {
     fn curve(of: &[([f32; 2], &[f64])]) -> Vec<ChoicePoint> {
         let point = |&([temperature, return_quantile], returns): &([f32; 2], &[f64])| ChoicePoint {
             mode: ActingMode { temperature, return_quantile, top_percent: 0.0 },
-            raw_return: Summary::of(returns).unwrap(),
+            raw_return: Summary::of(returns),
         };
         of.iter().map(point).collect()
     }
 
+    fn of(curve: Vec<ChoicePoint>) -> Option<Choice> {
+        let chosen = ActingMode::default();
+        let rule = "even".into();
+        Choice { step: 4, target: 5.0, seed: 1001, rule, curve, chosen }.among_top_percent(0.0)
+    }
+
     fn chosen(from: &[([f32; 2], &[f64])]) -> Option<Choice> {
-        Choice::of(4, 5.0, 1001, curve(from))
+        of(curve(from))
     }
 
     #[test]
     fn the_highest_mean_is_chosen_and_the_first_mode_on_ties() {
-        let all: [([f32; 2], &[f64]); 3] =
-            [([1.0, 1.0], &[3.0, 1.0]), ([0.5, 1.0], &[4.0, 2.0]), ([0.25, 1.0], &[3.0, 3.0])];
+        let all: [([f32; 2], &[f64]); 4] = [
+            ([1.0, 1.0], &[3.0, 1.0]),
+            ([2.0, 1.0], &[]),
+            ([0.5, 1.0], &[4.0, 2.0]),
+            ([0.25, 1.0], &[3.0, 3.0]),
+        ];
         let temperature = |from| chosen(from).map(|choice| choice.chosen.temperature);
         assert_eq!(temperature(&all), Some(0.5));
-        assert_eq!(temperature(&all[2..]), Some(0.25));
+        assert_eq!(temperature(&all[3..]), Some(0.25));
         assert_eq!(temperature(&[]), None);
+        assert_eq!(chosen(&all).unwrap().episodes(), 6);
     }
 
     #[test]
@@ -224,9 +233,11 @@ mod tests {
         let described = |modes: &[[f32; 3]]| {
             let point = |&[temperature, return_quantile, top_percent]: &[f32; 3]| ChoicePoint {
                 mode: ActingMode { temperature, return_quantile, top_percent },
-                raw_return: Summary::of(&[3.0]).unwrap(),
+                raw_return: Summary::of(&[3.0]),
             };
-            let choice = Choice::of(4, 5.0, 1001, modes.iter().map(point).collect()).unwrap();
+            let (curve, chosen) = (modes.iter().map(point).collect(), ActingMode::default());
+            let rule = "even".into();
+            let choice = Choice { step: 4, target: 5.0, seed: 1001, rule, curve, chosen };
             let modes = choice.curve.iter().map(|point| point.mode);
             let labels: Vec<String> = modes.clone().map(|mode| choice.label(&mode)).collect();
             let chosen = |chosen| Choice { chosen, ..choice.clone() }.mode();

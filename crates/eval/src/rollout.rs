@@ -44,6 +44,8 @@ use tally::Tally;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
+    /// Number of the first episode; 0 but where earlier ones were played before.
+    pub first: usize,
     /// Episodes for each target return.
     pub episodes: usize,
     /// The target returns, in `return_units`.
@@ -58,7 +60,7 @@ pub struct Plan {
 impl Plan {
     /// A plan with `episodes` episodes for each target.
     pub fn new(episodes: usize, targets: Vec<f32>, seed: u64, return_units: ReturnUnits) -> Self {
-        Self { episodes, targets, seed, return_units }
+        Self { first: 0, episodes, targets, seed, return_units }
     }
 
     /// Number of episodes of all targets.
@@ -83,7 +85,7 @@ pub fn role_seeds(episode_seed: u64) -> (u64, u64) {
 pub struct PlayedEpisode {
     /// The target return, in the protocol's return units.
     pub target_return: f32,
-    /// Number of the episode within its target, from 0.
+    /// Number of the episode within its target, from 0; see [`Plan::first`].
     pub episode: usize,
     /// Seed of the episode. Together with policy and protocol it determines the episode.
     pub seed: u64,

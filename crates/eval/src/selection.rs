@@ -34,9 +34,17 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// The names of all rules, with the rule.
-    pub const NAMES: [(&str, Self); 3] =
-        [("process", Self::Process), ("even", Self::Even), ("unifloral", Self::Unifloral)];
+    /// All rules.
+    pub const ALL: [Self; 3] = [Self::Process, Self::Even, Self::Unifloral];
+
+    /// The rule's name, as in files and options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Even => "even",
+            Self::Unifloral => "unifloral",
+        }
+    }
 }
 
 /// The episodes of one policy: number, sum and sum of squares of their returns.
@@ -168,8 +176,7 @@ fn highest(values: impl Iterator<Item = (usize, f64)>) -> Option<usize> {
 /// mean 0 and a bonus of thousands of points, except at the first episode, where `ln 1 = 0`.
 fn unifloral(played: &[Played], total: usize, generator: &mut Generator) -> usize {
     let t = (total + 1) as f64;
-    let bound =
-        |policy: &Played| policy.mean() + (2.0 * t.ln() / (policy.n as f64 + 1e-9)).sqrt();
+    let bound = |policy: &Played| policy.mean() + (2.0 * t.ln() / (policy.n as f64 + 1e-9)).sqrt();
     let bounds: Vec<f64> = played.iter().map(bound).collect();
     let most = bounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let ties: Vec<usize> = (0..bounds.len()).filter(|&policy| bounds[policy] == most).collect();
@@ -181,7 +188,12 @@ mod tests {
     use super::*;
 
     /// Plays `returns` of each policy in turn, up to `budget` episodes in batches of `batch`.
-    fn play(selection: &mut Selection, returns: &[&[f64]], budget: usize, batch: usize) -> Vec<usize> {
+    fn play(
+        selection: &mut Selection,
+        returns: &[&[f64]],
+        budget: usize,
+        batch: usize,
+    ) -> Vec<usize> {
         let mut next = vec![0; returns.len()];
         let mut all = Vec::new();
         while all.len() < budget {
@@ -219,7 +231,7 @@ mod tests {
     #[test]
     fn fewer_episodes_are_the_beginning_of_more() {
         let returns: [&[f64]; 3] = [&[3.0, 9.0, 4.0], &[5.0, 6.0], &[2.0, 12.0, 1.0, 7.0]];
-        for rule in Rule::NAMES.map(|(_, rule)| rule) {
+        for rule in Rule::ALL {
             let more = play(&mut Selection::new(rule, 3, 5), &returns, 30, 3);
             let fewer = play(&mut Selection::new(rule, 3, 5), &returns, 12, 3);
             assert_eq!(fewer, more[..12], "{rule:?}");

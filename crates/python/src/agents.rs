@@ -151,6 +151,12 @@ impl Agents {
         }
     }
 
+    /// Numbers of a continuous action; the number of discrete actions.
+    #[getter]
+    fn action_width(&self) -> usize {
+        self.agent.task.actions.size()
+    }
+
     /// The environment's names of the actions; `None` for continuous actions.
     #[getter]
     fn action_names(&self) -> Option<Vec<String>> {
@@ -227,6 +233,35 @@ impl Agents {
         })
     }
 
+    /// Tells which discrete actions `agents` (default: all) took in place of the last ones of
+    /// [`act`](Self::act).
+    #[pyo3(signature = (actions, agents))]
+    fn took_indices(
+        &self,
+        py: Python<'_>,
+        actions: PyReadonlyArray1<'_, i64>,
+        agents: Option<PyReadonlyArray1<'_, i64>>,
+    ) -> PyResult<()> {
+        let of = |&index: &i64| {
+            usize::try_from(index)
+                .map_err(|_| wrong(format!("actions: {index} is not the index of an action")))
+        };
+        let indices = actions.as_slice()?.iter().map(of).collect::<PyResult<_>>()?;
+        self.took(py, numbers(agents)?, &Actions::Discrete(indices))
+    }
+
+    /// As [`took_indices`](Self::took_indices), `[n, width]` for continuous actions.
+    #[pyo3(signature = (actions, agents))]
+    fn took_numbers(
+        &self,
+        py: Python<'_>,
+        actions: PyReadonlyArrayDyn<'_, f32>,
+        agents: Option<PyReadonlyArray1<'_, i64>>,
+    ) -> PyResult<()> {
+        let (width, values) = (self.action_width(), actions.as_slice()?.to_vec());
+        self.took(py, numbers(agents)?, &Actions::Continuous { width, values })
+    }
+
     /// The probabilities of the last actions, `[n, actions]`; `None` for policies without them.
     #[getter]
     fn probabilities<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
@@ -287,6 +322,19 @@ impl Agents {
             (bins, probs)
         });
         Ok(acted)
+    }
+
+    fn took(&self, py: Python<'_>, agents: Option<Vec<i64>>, actions: &Actions) -> PyResult<()> {
+        let agents = agents.unwrap_or_else(|| (0..self.n_agents as i64).collect());
+        let turn = |&agent: &i64| {
+            let place = usize::try_from(agent).ok().filter(|agent| *agent < self.n_agents);
+            let agent = place.ok_or_else(|| {
+                wrong(format!("agents: {agent} is not one of {} agents", self.n_agents))
+            })?;
+            Ok(Turn { agent, reward: 0.0, start: None })
+        };
+        let turns: Vec<Turn> = agents.iter().map(turn).collect::<PyResult<_>>()?;
+        py.detach(|| self.acting().policy.took(&turns, actions)).map_err(failed)
     }
 
     /// The policy's inputs for `n` agents; `episodes` counts each agent's started episodes.

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 mod agents;
 mod dataset;
 mod program;
+mod selection;
 
 /// The native part of the package `overtone`.
 #[pymodule]
@@ -18,6 +19,7 @@ fn _overtone(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(program::check_settings, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::content_hash, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::find, module)?)?;
+    module.add_function(wrap_pyfunction!(selection::budget_curve, module)?)?;
     module.add_class::<agents::Agents>()?;
     module.add("OvertoneError", module.py().get_type::<program::OvertoneError>())
 }

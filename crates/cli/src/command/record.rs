@@ -47,8 +47,7 @@ overtone_model::options! {
         /// (50..200); share= is the relative frequency of each policy. Empty: one policy for each
         /// episode.
         pub switch: String = String::new(),
-        /// Probability of a random action instead of the policy's. A policy with a history
-        /// remembers its own action, not the random one.
+        /// Probability of a random action instead of the policy's. It enters the policy's history.
         pub epsilon: f64 = 0.0,
         /// Softmax temperature of the runs' actions (discrete actions only). chosen: each run's
         /// own, as in evaluate rollouts.

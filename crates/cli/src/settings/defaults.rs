@@ -16,9 +16,9 @@ use overtone_train::{
 };
 
 use super::{
-    AgentConfig, Choosable, ClonedModel, ConfigError, DataConfig, DecisionTransformerModel,
-    EvaluationConfig, Every, HeadKeys, Percents, PerceptronModel, Profile, Resume, ReturnHead,
-    ReturnUnit, RunConfig, RvsModel, SelectionKind, Time, TransformerModel,
+    AgentConfig, AutoOr, Choosable, ClonedModel, ConfigError, DataConfig, DecisionTransformerModel,
+    EvaluationConfig, HeadKeys, Percents, PerceptronModel, Profile, Resume, ReturnHead, ReturnUnit,
+    RunConfig, RvsModel, SelectionKind, Time, TransformerModel,
 };
 use crate::suites;
 
@@ -143,9 +143,10 @@ fn evaluation(task: &Task, is_paper: bool) -> EvaluationConfig {
         actions: ActionChoice::Mode,
         return_quantile: Choosable::Chosen,
         top_percent: Choosable::Chosen,
+        budget: AutoOr::Auto,
         seed: 1,
         parallel: 0,
-        every: Every::Auto,
+        every: AutoOr::Auto,
         every_episodes: 5,
     }
 }

@@ -8,7 +8,7 @@ use overtone_data::MinariId;
 use toml::{Table, Value};
 
 use super::{
-    Choosable, ConfigError, Every, FORMAT, Profile, Recorded, RunConfig, read, recording,
+    AutoOr, Choosable, ConfigError, FORMAT, Profile, Recorded, RunConfig, read, recording,
     source::Source,
     words::{Word, known_keys, parse, profile as chosen_profile, unknown},
 };
@@ -83,7 +83,7 @@ impl RunConfig {
                  the data"
             );
         }
-        if self.evaluation.every != Every::Checkpoints(0) && self.evaluation.every_episodes == 0 {
+        if self.evaluation.every != AutoOr::Number(0) && self.evaluation.every_episodes == 0 {
             bail!(
                 "evaluation.every_episodes=0: expected at least 1 episode for each evaluation \
                  during training. Use evaluation.every=0 for no such evaluations"

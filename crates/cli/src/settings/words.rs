@@ -7,7 +7,7 @@ use overtone_train::ScheduleKind;
 use toml::Value;
 
 use super::{
-    AgentConfig, Choices, ConfigError, Every, Profile, ReturnHead, ReturnUnit, RunConfig, Time,
+    AgentConfig, AutoOr, Choices, ConfigError, Profile, ReturnHead, ReturnUnit, RunConfig, Time,
     defaults,
 };
 use crate::{
@@ -207,7 +207,7 @@ impl RunConfig {
                 None => among(|agent| agent.top_percents().is_some()),
             },
             "evaluation.every_episodes" => {
-                let is_met = self.evaluation.every != Every::Checkpoints(0);
+                let is_met = self.evaluation.every != AutoOr::Number(0);
                 unless(is_met, "evaluation.every=auto or at least 1", "evaluation.every=0".into())
             }
             _ => None,

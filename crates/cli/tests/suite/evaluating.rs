@@ -199,7 +199,7 @@ fn a_choice_is_of_the_weights_that_were_played() {
     let run = desk.only_run("runs");
     let acting = |step: u64| report(&run.join(format!("checkpoints/step-{step:08}/acting.json")));
     let last = acting(4);
-    desk.succeeds("evaluate choose checkpoint=2 episodes=1");
+    desk.succeeds("evaluate choose checkpoint=2 budget=4");
     assert_eq!(acting(4), last, "it belongs to other weights");
     let before = acting(2);
     assert_eq!((&last["step"], &before["step"]), (&4.into(), &2.into()));
@@ -210,7 +210,7 @@ fn a_choice_is_of_the_weights_that_were_played() {
     // Weights of another run are refused.
     desk.succeeds(&tiny("runs=other"));
     let foreign = desk.only_run("other").join("checkpoints/step-00000004").canonicalize().unwrap();
-    let line = format!("evaluate choose runs=runs episodes=1 checkpoint={}", foreign.display());
+    let line = format!("evaluate choose runs=runs budget=1 checkpoint={}", foreign.display());
     desk.refuses(&line);
     let words = format!("evaluate rollouts runs=runs episodes=1 checkpoint={}", foreign.display());
     desk.succeeds(&format!("{words} out=p.json"));
@@ -224,7 +224,7 @@ fn a_choice_is_of_the_weights_that_were_played() {
 fn the_whole_choice_is_printed() {
     let desk = Desk::new();
     desk.succeeds(&tiny(""));
-    let said = desk.succeeds("evaluate choose return_quantiles=0.75 target=2000 episodes=1");
+    let said = desk.succeeds("evaluate choose return_quantiles=0.75 target=2000 budget=1");
     let one = "Mode: return quantile 0.75 (the only mode); ";
     assert!(said.contains(one), "{said}");
     let command = " checkpoint=4 return_quantile=0.75 top_percent=0 target=2000\n";
@@ -290,8 +290,8 @@ fn a_temperature_is_chosen_by_other_episodes() {
     let run = desk.only_run("runs");
     desk.refuses("evaluate choose temperatures=1,0");
     desk.refuses("evaluate choose target=1,2");
-    desk.refuses("evaluate choose episodes=0");
-    let words = "temperatures=1,0.05 episodes=2 target=5";
+    desk.refuses("evaluate choose budget=-1");
+    let words = "temperatures=1,0.05 rule=even budget=4 target=5";
     let said = desk.succeeds(&format!("evaluate choose {words}"));
     let found = report(&acting_of(&run));
     let curve = found["curve"].as_array().unwrap();
@@ -384,7 +384,7 @@ fn a_top_percent_is_an_acting_mode() {
         "evaluate rollouts seed=1001 episodes=1 top_percent={share} out=one.json"
     ));
     desk.refuses("evaluate rollouts top_percent=20");
-    desk.succeeds("evaluate choose target=2000 episodes=1");
+    desk.succeeds("evaluate choose target=2000 budget=4");
     assert_eq!(report(&acting_of(&run))["curve"].as_array().unwrap().len(), 4);
     desk.succeeds("report video=false");
 
@@ -494,9 +494,9 @@ fn a_quantile_is_chosen_after_training() {
     assert_eq!(played["protocol"]["acting"]["return_quantile"].as_f64(), Some(chosen));
     let command = played["command"].as_str().unwrap();
     assert!(command.contains(&format!("return_quantile={short}")), "{command}");
-    // A choice of two named quantiles, with a named number of episodes; and a fixed one.
+    // A choice of two named quantiles, with a named budget; and a fixed one.
     desk.refuses("evaluate choose return_quantiles=0.5,1.5");
-    desk.succeeds("evaluate choose return_quantiles=0.3,0.6 episodes=2");
+    desk.succeeds("evaluate choose return_quantiles=0.3,0.6 rule=even budget=4");
     let choice = report(&acting_of(&run));
     assert_eq!(choice["curve"].as_array().unwrap().len(), 2);
     assert_eq!(choice["curve"][0]["raw_return"]["n"], 2);

@@ -77,7 +77,7 @@ fn an_agent_with_a_top_percent_ignores_returns() {
     assert_ne!(all[0], all[1]);
 
     // The default export has the run's chosen mode.
-    desk.succeeds("evaluate choose runs=runs episodes=1");
+    desk.succeeds("evaluate choose runs=runs budget=7");
     let choice: Value =
         serde_json::from_slice(&fs::read(acting_of(&desk.only_run("runs"))).unwrap()).unwrap();
     match choice["chosen"]["top_percent"].as_f64().unwrap_or(0.0) {
@@ -212,7 +212,7 @@ fn every_agent_goes_out_as_safetensors_and_comes_back_equal() {
 fn the_acting_mode_is_exported_too() {
     let desk = Desk::new();
     desk.succeeds(&format!("train {TINY} model.return_head=hl_gauss"));
-    desk.succeeds("evaluate choose return_quantiles=0.25 target=900 episodes=1");
+    desk.succeeds("evaluate choose return_quantiles=0.25 target=900 budget=1");
     desk.succeeds("export format=safetensors to=out");
     desk.succeeds("import out runs=back");
     let [own, its] = ["runs", "back"].map(|runs| played(&desk, &format!("runs={runs} episodes=1")));

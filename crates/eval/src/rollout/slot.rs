@@ -47,7 +47,7 @@ pub(super) struct Slot {
 
 impl Slot {
     fn new(plan: &Plan, player: usize, number: usize) -> Self {
-        let episode = number % plan.episodes;
+        let episode = plan.first + number % plan.episodes;
         Self {
             player,
             number,

@@ -190,7 +190,8 @@ fn one_trial(
         }
         let kept = match (budget, settings.rule) {
             (0, Rule::Even | Rule::Unifloral) => {
-                candidates.iter().map(|&policy| means[policy]).sum::<f64>() / candidates.len() as f64
+                candidates.iter().map(|&policy| means[policy]).sum::<f64>()
+                    / candidates.len() as f64
             }
             _ => means[candidates[selection.best()]],
         };

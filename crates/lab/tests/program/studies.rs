@@ -85,7 +85,12 @@ fn images() {
 #[test]
 fn language() {
     let options = format!("updates=3 context=8 windows=5 {NETWORK} {KINDS}");
-    check("language", &options, "language-runs.csv", &["distance between heads", "language-layers.csv"]);
+    check(
+        "language",
+        &options,
+        "language-runs.csv",
+        &["distance between heads", "language-layers.csv"],
+    );
 }
 
 #[test]

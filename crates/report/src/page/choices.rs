@@ -1,6 +1,6 @@
 //! Scores of the acting modes from which each agent's mode was chosen.
 
-use overtone_eval::{Choice, ChoicePoint, choice::Differing, summary::digits, table::Table};
+use overtone_eval::{Choice, Summary, choice::Differing, summary::digits, table::Table};
 use overtone_plot::{Line, Stroke};
 
 use super::{document::Block, heading, pictures, run_files::RunFiles, scores::spread, text};
@@ -35,8 +35,8 @@ pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
         }
     }
     blocks.push(text(format!(
-        "raw mean ± sd of the episodes used for the choice. Rule: {}. The scores above use other \
-         episodes.",
+        "raw mean ± sd and number of the episodes that chose the mode, placed by the rule {}. The \
+         scores above use other episodes.",
         first.rule
     )));
     blocks
@@ -62,13 +62,14 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let mut table = Table::new(&header);
     let points = choices.iter().flat_map(|(_, choice)| &choice.curve);
-    let digits = digits(points.map(|point| &point.raw_return));
+    let digits = digits(points.filter_map(|point| point.raw_return.as_ref()));
     for (name, choice) in choices {
         let mut row = vec![(*name).to_owned(), choice.target.to_string()];
         row.extend(labels.iter().map(|label| {
             let found = choice.curve.iter().find(|point| choice.label(&point.mode) == *label);
-            let score = |point: &ChoicePoint| spread(&point.raw_return, digits);
-            found.map_or_else(|| "-".into(), score)
+            let returns = found.and_then(|point| point.raw_return.as_ref());
+            let score = |all: &Summary| format!("{} ({})", spread(all, digits), all.n);
+            returns.map_or_else(|| "-".into(), score)
         }));
         row.push(choice.label(&choice.chosen));
         table.row(row);
@@ -79,10 +80,13 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
 /// Returns against the one setting in which the acting modes differ.
 fn curves((name, of): Differing, choices: &[(&str, &Choice)]) -> Vec<Block> {
     let line = |(run, choice): &(&str, &Choice)| {
-        let mut curve: Vec<_> = choice.curve.iter().collect();
-        curve.sort_by(|a, b| of(&a.mode).total_cmp(&of(&b.mode)));
-        let points = curve.iter().map(|at| [f64::from(of(&at.mode)), at.raw_return.mean]);
-        let spread = curve.iter().map(|at| at.raw_return.sd.unwrap_or(0.0)).collect();
+        let points = choice.curve.iter();
+        let mut curve: Vec<(f32, &Summary)> = points
+            .filter_map(|point| Some((of(&point.mode), point.raw_return.as_ref()?)))
+            .collect();
+        curve.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let points = curve.iter().map(|(value, all)| [f64::from(*value), all.mean]);
+        let spread = curve.iter().map(|(_, all)| all.sd.unwrap_or(0.0)).collect();
         Line::new(*run, points.collect()).spread(spread).stroke(Stroke::Marked)
     };
     let title = format!("raw return against {name}, mean ± sd");

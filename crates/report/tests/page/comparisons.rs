@@ -133,7 +133,7 @@ fn runs_with_other_updates_or_datasets_are_not_aggregated() {
 fn a_top_percent_replaces_the_target_of_agents_that_use_it() {
     let root = TempDir::new().unwrap();
     let mode = |top_percent| ActingMode { top_percent, ..ActingMode::default() };
-    let raw_return = Summary::of(&[1.0]).unwrap();
+    let raw_return = Summary::of(&[1.0]);
     let point = |percent| ChoicePoint { mode: mode(percent), raw_return: raw_return.clone() };
     let percents = [0.0, 10.0, 50.0];
     let folders: Vec<PathBuf> = (1..=3).map(|seed| run(&root, &format!("s{seed}"), seed)).collect();
@@ -141,7 +141,14 @@ fn a_top_percent_replaces_the_target_of_agents_that_use_it() {
         let mut report = evaluation(200, 5, matched());
         let target = percent == 0.0;
         report.setting.protocol.acting.top_percent = percent;
-        report.setting.choice = Choice::of(200, 16.0, 9, percents.map(point).to_vec());
+        report.setting.choice = Some(Choice {
+            step: 200,
+            target: 16.0,
+            seed: 9,
+            rule: "even".into(),
+            curve: percents.map(point).to_vec(),
+            chosen: mode(0.0),
+        });
         report.setting.heeds = Heeds { target, return_quantile: target, ..Heeds::ALL };
         report.write(&folder.join("evaluation.json")).unwrap();
     }

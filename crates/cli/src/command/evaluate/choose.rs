@@ -9,8 +9,13 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::Agent;
 use overtone_console::quoted;
-use overtone_core::{ActingMode, ObservationSpace, Play};
-use overtone_eval::{Choice, ChoicePoint, evaluation::n_episodes, table::Table};
+use overtone_core::{ActingMode, Play};
+use overtone_eval::{
+    Choice, ChoicePoint, Summary,
+    evaluation::n_episodes,
+    selection::{Rule, Selection},
+    table::Table,
+};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir};
 
@@ -25,7 +30,7 @@ use super::{
 use crate::{
     interrupt, options,
     runs::{check_own, checkpoint_name, open_checkpoint, open_run},
-    settings::{Choosable, EvaluationConfig, targets as parse_targets},
+    settings::{AutoOr, Choosable, EvaluationConfig, targets as parse_targets},
     suites,
 };
 
@@ -39,17 +44,19 @@ overtone_model::options! {
         /// last; best, the lowest loss on held-out episodes; the step of a checkpoint; or a
         /// checkpoint's directory.
         pub checkpoint: String = "last".into(),
-        /// Candidate softmax temperatures (agents that sample discrete actions only). The highest
-        /// mean return decides, and among equal ones the first.
+        /// Candidate softmax temperatures (agents that sample discrete actions only).
         pub temperatures: String = "1,0.5,0.25".into(),
         /// Candidate quantiles for the limit on the conditioning return; 1: no limit. Requires
         /// model.return_head.
         pub return_quantiles: String = "0.9,0.75,0.5,1".into(),
-        /// Episodes for each candidate; if the agent has both, for each pair. Empty: as after
-        /// training, 20, or 5 on frames.
-        pub episodes: String = String::new(),
-        /// Target return, as a number or a percentile of the dataset's returns, weighted by episode length.
-        /// Empty: p95; with model.top_percents, each top percentage is a candidate too.
+        /// Episodes of all candidates together. 0: none; the lowest top percent is chosen, or the
+        /// first candidate. auto: 5 for each candidate.
+        pub budget: AutoOr = AutoOr::Auto,
+        /// Which candidate plays the next episode. process: the one that may be the best, by the
+        /// returns so far. even: each in turn. unifloral: the rule of that library, for comparisons.
+        pub rule: Rule = Rule::Process,
+        /// Target return, as a number or a percentile of the dataset's returns, weighted by episode
+        /// length. Empty: p95; with model.top_percents, each top percentage is a candidate too.
         pub target: String = String::new(),
         /// Seed of the episodes. Use another seed than for evaluate rollouts (default 1), because
         /// scores on these episodes are biased.
@@ -67,15 +74,8 @@ const TEMPERATURES: [f32; 3] = [1.0, 0.5, 0.25];
 /// Candidate quantiles after training; the first is the default without a choice.
 const RETURN_QUANTILES: [f32; 4] = [0.9, 0.75, 0.5, 1.0];
 
-/// Maximum of episodes for each candidate. On frames they take minutes and are few: where a
-/// temperature matters, means lie far apart (500 and 844 over seeds on BankHeist, 412 and 190 on
-/// Seaquest). On vectors they take seconds, and one agent's episodes deviate by 1000 and more.
-fn usual_episodes(agent: &Agent) -> usize {
-    match agent.task.observations {
-        ObservationSpace::Pixels { .. } => 5,
-        ObservationSpace::Vectors { .. } => 20,
-    }
-}
+/// Episodes for each candidate where the budget is `auto`.
+const EPISODES: usize = 5;
 
 /// Seed of the episodes; scores use 1.
 const SEED: u64 = 1001;
@@ -128,8 +128,9 @@ pub fn choose_after_training(
 ) -> Result<()> {
     let Some(modes) = awaited(run, checkpoint, options)? else { return Ok(()) };
     let settings = ChoiceSettings {
+        budget: budget(options.budget, &modes, EPISODES.min(options.episodes)),
         modes,
-        episodes: usual_episodes(&Agent::of(checkpoint)?).min(options.episodes),
+        rule: Rule::Process,
         target: &options.target,
         seed: if options.seed == SEED { SEED + 1 } else { SEED },
         parallel: options.parallel,
@@ -144,8 +145,9 @@ pub fn choose_after_training(
 /// Settings of a choice.
 struct ChoiceSettings<'a> {
     modes: Modes,
-    /// Episodes for each candidate.
-    episodes: usize,
+    /// Episodes of all candidates.
+    budget: usize,
+    rule: Rule,
     /// The target as the user wrote it; the first of several is used.
     target: &'a str,
     seed: u64,
@@ -154,7 +156,15 @@ struct ChoiceSettings<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Evaluates `checkpoint` in each mode and returns the choice.
+/// Number of episodes of all `modes`; for `auto`, `each` episodes of each.
+fn budget(budget: AutoOr, modes: &Modes, each: usize) -> usize {
+    match budget {
+        AutoOr::Auto => each * modes.all().len(),
+        AutoOr::Number(budget) => budget as usize,
+    }
+}
+
+/// Plays `checkpoint` in its modes and returns the choice.
 fn choose(run: &RunDir, checkpoint: &Checkpoint, settings: &ChoiceSettings<'_>) -> Result<Choice> {
     let state = &checkpoint.state;
     let agent = Agent::of(checkpoint)?;
@@ -168,29 +178,58 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, settings: &ChoiceSettings<'_>) 
         let play = Play { acting, ..trained.play.clone() };
         let request =
             EvaluationRequest::new(&trained, &trained.play, play, target.to_string(), vec![target]);
-        Entry::new(run, checkpoint, &agent, request, [settings.episodes as u64, settings.seed])
+        Entry::new(run, checkpoint, &agent, request, [0, settings.seed])
     };
     let modes = settings.modes.all();
-    let entries: Vec<Entry> = modes.iter().map(entry).collect();
+    let mut entries: Vec<Entry> = modes.iter().map(entry).collect();
+    let budget = settings.budget;
     say!(
-        "choosing an acting mode for {} (update {}): {} modes, {} of seed {} each, target {target}",
+        "choosing an acting mode for {} (update {}): {} modes, {} of seed {}, target {target}",
         checkpoint.path.display(),
         state.step,
         entries.len(),
-        n_episodes(settings.episodes),
+        n_episodes(budget),
         settings.seed
     );
-    let all: Vec<&Entry> = entries.iter().collect();
     let device = device::choose(settings.device)?;
     let is_over = || settings.stop.load(Ordering::Relaxed);
-    let played = playing::play(&all, &device, settings.parallel, &is_over)?;
-    let mut curve = Vec::with_capacity(played.len());
-    for (&mode, evaluation) in modes.iter().zip(played) {
-        let evaluation = evaluation
-            .with_context(|| format!("evaluating with{}", request::mode_words(&agent, &mode)))?;
-        curve.push(ChoicePoint { mode, raw_return: evaluation.targets[0].raw_return.clone() });
+    // Even turns do not depend on returns. The process learns from each round of as many episodes
+    // as there are modes; rounds must not depend on the budget, so that fewer episodes are the
+    // beginning of more.
+    let round = if settings.rule == Rule::Even { budget } else { entries.len() };
+    let mut selection = Selection::new(settings.rule, entries.len(), settings.seed);
+    let mut returns = vec![Vec::new(); entries.len()];
+    let mut n_played = 0;
+    while n_played < budget {
+        let next = selection.next(round.min(budget - n_played));
+        n_played += next.len();
+        for (arm, entry) in entries.iter_mut().enumerate() {
+            entry.plan.first += entry.plan.episodes;
+            entry.plan.episodes = next.iter().filter(|other| **other == arm).count();
+        }
+        let (arms, playing): (Vec<usize>, Vec<&Entry>) =
+            entries.iter().enumerate().filter(|(_, entry)| entry.plan.episodes > 0).unzip();
+        let played = playing::play(&playing, &device, settings.parallel, &is_over)?;
+        for (arm, evaluation) in arms.into_iter().zip(played) {
+            let words = || format!("evaluating with{}", request::mode_words(&agent, &modes[arm]));
+            for episode in evaluation.with_context(words)?.episodes {
+                selection.record(arm, episode.raw_return);
+                returns[arm].push(episode.raw_return);
+            }
+        }
     }
-    Choice::of(state.step, target, settings.seed, curve).context("no episode was run")
+    let point = |(&mode, returns): (&ActingMode, &Vec<f64>)| ChoicePoint {
+        mode,
+        raw_return: Summary::of(returns),
+    };
+    Ok(Choice {
+        step: state.step,
+        target,
+        seed: settings.seed,
+        rule: settings.rule.name().into(),
+        curve: modes.iter().zip(&returns).map(point).collect(),
+        chosen: modes[selection.best()],
+    })
 }
 
 /// The returns of each mode.
@@ -198,13 +237,12 @@ fn table(choice: &Choice) -> Table {
     let what = choice.what();
     let mut table = Table::new(&[&what, "episodes", "raw mean ± sd", "min", "max"]);
     for ChoicePoint { mode, raw_return } in &choice.curve {
-        table.row(vec![
-            choice.label(mode),
-            raw_return.n.to_string(),
-            raw_return.with_spread(),
-            format!("{:.1}", raw_return.min),
-            format!("{:.1}", raw_return.max),
-        ]);
+        let cells =
+            raw_return.as_ref().map_or(["0".into(), "".into(), "".into(), "".into()], |all| {
+                let [min, max] = [all.min, all.max].map(|number| format!("{number:.1}"));
+                [all.n.to_string(), all.with_spread(), min, max]
+            });
+        table.row([choice.label(mode)].into_iter().chain(cells).collect());
     }
     table
 }
@@ -225,14 +263,6 @@ pub fn run(words: &[String]) -> Result<()> {
     let Some(modes) = modes else {
         return Err(nothing_to_choose(&agent, &target));
     };
-    let episodes = match options.episodes.as_str() {
-        "" => usual_episodes(&agent),
-        text => text
-            .parse()
-            .ok()
-            .filter(|episodes| *episodes > 0)
-            .with_context(|| format!("episodes={text}: expected a whole number, at least 1"))?,
-    };
     ensure!(!target.contains(','), "target={target}: expected one return");
     check_own(&run, &checkpoint)?;
     let out = checkpoint.path.join(Choice::FILE);
@@ -240,8 +270,9 @@ pub fn run(words: &[String]) -> Result<()> {
     let device = device_or(options.device, &run)?;
     let stop = interrupt::listen()?;
     let settings = ChoiceSettings {
+        budget: budget(options.budget, &modes, EPISODES),
         modes,
-        episodes,
+        rule: options.rule,
         target: &target,
         seed: options.seed,
         parallel: options.parallel,

@@ -18,7 +18,7 @@ use overtone_train::{Checkpoint, RunDir};
 use super::{plan, playing};
 use crate::{
     interrupt,
-    settings::{EvaluationConfig, Every, RunConfig},
+    settings::{AutoOr, EvaluationConfig, RunConfig},
     suites,
 };
 
@@ -55,7 +55,7 @@ pub struct Curve<'a> {
 /// The updates after which a run is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    every: Every,
+    every: AutoOr,
     /// Updates between two checkpoints.
     checkpoint_every: u64,
     /// Updates of the whole run.
@@ -68,8 +68,8 @@ impl Due {
     pub fn of(settings: &RunConfig, n_updates: u64) -> Option<Self> {
         let evaluation = &settings.evaluation;
         let is_due = match evaluation.every {
-            Every::Checkpoints(every) => every > 0,
-            Every::Auto => {
+            AutoOr::Number(every) => every > 0,
+            AutoOr::Auto => {
                 let task = settings.task().and_then(suites::of);
                 let is_playable = task.is_ok_and(|suite| suite.has_environments());
                 evaluation.episodes > 0 && n_updates >= MIN_UPDATES && is_playable
@@ -83,10 +83,8 @@ impl Due {
     pub fn is_at(self, step: u64) -> bool {
         match self.every {
             _ if step == 0 || step >= self.last => false,
-            Every::Auto => self.part_of(step).is_some(),
-            Every::Checkpoints(every) => {
-                step.is_multiple_of(u64::from(every) * self.checkpoint_every)
-            }
+            AutoOr::Auto => self.part_of(step).is_some(),
+            AutoOr::Number(every) => step.is_multiple_of(u64::from(every) * self.checkpoint_every),
         }
     }
 
@@ -182,7 +180,7 @@ impl<'a> Curve<'a> {
     pub fn play(&self, checkpoint: &Checkpoint) -> Result<(Vec<(String, f64)>, String)> {
         let (step, last) = (checkpoint.state.step, self.due.last);
         let nothing = || Ok((Vec::new(), String::new()));
-        let is_auto = self.due.every == Every::Auto;
+        let is_auto = self.due.every == AutoOr::Auto;
         let is_last = step == last && !self.is_played_after;
         if !is_last && !self.is_at(step) {
             return nothing();
@@ -283,10 +281,10 @@ mod tests {
 
     #[test]
     fn a_run_may_be_evaluated_after_each_eighth() {
-        let due = Due { every: Every::Auto, checkpoint_every: 500, last: 1000 };
+        let due = Due { every: AutoOr::Auto, checkpoint_every: 500, last: 1000 };
         let steps: Vec<u64> = (0..=1000).filter(|step| due.is_at(*step)).collect();
         assert_eq!(steps, [125, 250, 375, 500, 625, 750, 875]);
-        let due = Due { every: Every::Checkpoints(2), checkpoint_every: 150, last: 1000 };
+        let due = Due { every: AutoOr::Number(2), checkpoint_every: 150, last: 1000 };
         let steps: Vec<u64> = (0..=1000).filter(|step| due.is_at(*step)).collect();
         assert_eq!(steps, [300, 600, 900]);
     }

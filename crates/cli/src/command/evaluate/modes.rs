@@ -46,15 +46,17 @@ impl Modes {
         (is_named || !modes.top_percents.is_empty()).then_some(modes)
     }
 
-    /// Each temperature with each quantile and each top percentage.
+    /// Each temperature with each top percentage, the lowest first, and with each quantile. The
+    /// first mode is the choice without episodes: the lowest top percentage is the best mode on
+    /// most recordings (docs/results/conditioning.md).
     pub fn all(&self) -> Vec<ActingMode> {
         let of_one = |&temperature: &f32| {
             let usual = ActingMode { temperature, ..self.usual };
             let with_quantile =
                 move |&return_quantile: &f32| ActingMode { return_quantile, ..usual };
             let with_percent = move |&top_percent: &f32| ActingMode { top_percent, ..usual };
-            let with_quantiles = self.return_quantiles.iter().map(with_quantile);
-            with_quantiles.chain(self.top_percents.iter().map(with_percent))
+            let with_percents = self.top_percents.iter().map(with_percent);
+            with_percents.chain(self.return_quantiles.iter().map(with_quantile))
         };
         self.temperatures.iter().flat_map(of_one).collect()
     }
@@ -74,7 +76,7 @@ mod tests {
         };
         let all = modes.all().into_iter();
         let all = all.map(|mode| [mode.temperature, mode.return_quantile, mode.top_percent]);
-        let of_one = |t| [[t, 0.9, 0.0], [t, 0.5, 0.0], [t, 0.9, 10.0]];
+        let of_one = |t| [[t, 0.9, 10.0], [t, 0.9, 0.0], [t, 0.5, 0.0]];
         assert_eq!(all.collect::<Vec<_>>(), [of_one(1.0), of_one(0.5)].concat());
     }
 }

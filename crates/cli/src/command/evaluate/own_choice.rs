@@ -31,7 +31,7 @@ impl OwnChoice {
         let choice = self.choice.clone()?;
         match top_percent {
             None => Some(choice),
-            Some(percent) => choice.among_best(percent),
+            Some(percent) => choice.among_top_percent(percent),
         }
     }
 

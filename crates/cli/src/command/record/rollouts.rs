@@ -262,6 +262,10 @@ impl<'a> Rollouts<'a> {
             // Always drawn, so that epsilon does not change other draws.
             let at_random = live.random.random::<f64>() < self.rules.epsilon;
             let random = random_action(&space, &mut live.random);
+            if let (Some(policy), true) = (&mut self.cast.members[live.member].policy, at_random) {
+                let turn = Turn { agent: env, reward: 0.0, start: None };
+                policy.took(&[turn], &random).map_err(|error| anyhow!("{error}"))?;
+            }
             rows.push(acted.filter(|_| !at_random).unwrap_or(random));
         }
         Ok(joined(rows, &space))

@@ -1,25 +1,25 @@
-//! [`Every`]: the value of `evaluation.every`.
+//! [`AutoOr`]: the value of `evaluation.every` and of `evaluation.budget`.
 
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use crate::keys;
 
-/// Checkpoints that are evaluated during training.
+/// A whole number, or `auto`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
-pub enum Every {
-    /// Evenly spaced checkpoints, within a tenth of the run's time.
+pub enum AutoOr {
+    /// Depends on the run; the setting's documentation says how.
     #[default]
     Auto,
-    /// Every so many checkpoints, at any cost; 0: none.
-    Checkpoints(u32),
+    /// This number.
+    Number(u32),
 }
 
-/// Spelling of [`Every::Auto`].
+/// Spelling of [`AutoOr::Auto`].
 const AUTO: &str = "auto";
 
-impl TryFrom<Value> for Every {
+impl TryFrom<Value> for AutoOr {
     type Error = String;
 
     fn try_from(value: Value) -> Result<Self, String> {
@@ -30,15 +30,15 @@ impl TryFrom<Value> for Every {
             _ => None,
         };
         let wrong = || format!("`{}`: expected {AUTO} or a whole number", keys::plain(&value));
-        number.map(Self::Checkpoints).ok_or_else(wrong)
+        number.map(Self::Number).ok_or_else(wrong)
     }
 }
 
-impl From<Every> for Value {
-    fn from(setting: Every) -> Self {
+impl From<AutoOr> for Value {
+    fn from(setting: AutoOr) -> Self {
         match setting {
-            Every::Auto => Self::String(AUTO.into()),
-            Every::Checkpoints(number) => Self::Integer(number.into()),
+            AutoOr::Auto => Self::String(AUTO.into()),
+            AutoOr::Number(number) => Self::Integer(number.into()),
         }
     }
 }
@@ -50,15 +50,15 @@ mod tests {
     #[test]
     fn it_round_trips_through_toml() {
         for (value, setting) in [
-            (Value::String("auto".into()), Every::Auto),
-            (Value::String("2".into()), Every::Checkpoints(2)),
-            (Value::Integer(0), Every::Checkpoints(0)),
+            (Value::String("auto".into()), AutoOr::Auto),
+            (Value::String("2".into()), AutoOr::Number(2)),
+            (Value::Integer(0), AutoOr::Number(0)),
         ] {
-            assert_eq!(Every::try_from(value), Ok(setting));
-            assert_eq!(Every::try_from(Value::from(setting)), Ok(setting));
+            assert_eq!(AutoOr::try_from(value), Ok(setting));
+            assert_eq!(AutoOr::try_from(Value::from(setting)), Ok(setting));
         }
         for wrong in [Value::String("often".into()), Value::Integer(-1), Value::Float(0.5)] {
-            let words = Every::try_from(wrong.clone()).unwrap_err();
+            let words = AutoOr::try_from(wrong.clone()).unwrap_err();
             assert!(words.ends_with(": expected auto or a whole number"), "{wrong}: {words}");
         }
     }
