@@ -8,7 +8,7 @@ import numpy as np
 
 import overtone as ov
 
-from .common import TINY, Desk
+from .common import Desk
 
 
 class BudgetCurve(unittest.TestCase):
@@ -45,7 +45,7 @@ class BudgetCurve(unittest.TestCase):
 
 class Choices(Desk):
     def test_a_mode_is_chosen_by_a_budget(self) -> None:
-        run = ov.train(**TINY, model__return_head="hl_gauss", run_dir="runs", progress="none")
+        run = self.train()
         none = run.choose(0, progress="none")
         self.assertEqual(sum("raw_return" in point for point in none["curve"]), 0)
         two = run.choose(2, progress="none")
