@@ -30,6 +30,7 @@ fn with_distributions(distributions: Option<PlayedDistributions>) -> Evaluation 
 
 fn plan() -> Plan {
     Plan {
+        first: 0,
         episodes: 6,
         targets: vec![1.0, 2.5],
         seed: u64::MAX - 1, // a 64-bit float cannot represent it, but the file must preserve it
