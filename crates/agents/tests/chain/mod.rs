@@ -12,7 +12,7 @@ use burn::{
     module::Module,
     tensor::{Device, Tensor, TensorData},
 };
-use overtone_agents::value::{Rescaling, Steps};
+use overtone_agents::value::{ActorCritic, Rescaling, Steps, twin::concat};
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, seed};
 use overtone_data::{
     ActionColumn, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment,
@@ -22,7 +22,7 @@ use overtone_model::weights::{self, NamedTensors};
 use overtone_testkit::sentences;
 use overtone_train::{
     AdamWConfig, Algorithm, Checkpoint, Decayed, Job, Observer, Precision, RunDir, ScheduleKind,
-    StepReport, TrainConfig, Trainer, TrainingData,
+    StepReport, TrainConfig, Trainer, Training, TrainingData,
 };
 use rand::RngExt;
 
@@ -167,7 +167,7 @@ pub fn train<A: Algorithm>(
         device: Device::flex(),
         init: None,
     };
-    let trainer = Trainer::new(algorithm, job, resume).unwrap();
+    let trainer = Box::new(Trainer::new(algorithm, job, resume).unwrap());
     trainer.train(&AtomicBool::new(false), &mut Quiet).unwrap().checkpoint
 }
 
@@ -212,6 +212,26 @@ pub fn states(data: &Dataset, change: impl Fn(&mut [f32])) -> Tensor<2> {
     data.normalization().unwrap().apply(&mut states);
     change(&mut states);
     Tensor::from_data(TensorData::new(states, [STATES, STATES]), &Device::flex())
+}
+
+/// The action in every state (above zero is right), and its value by the smaller critic.
+pub fn played(state: &ActorCritic, data: &Dataset, is_normalized: bool) -> [Vec<f64>; 2] {
+    let rescaling = Rescaling::new(data.normalization(), is_normalized);
+    let states = states(data, |states| rescaling.apply(states));
+    let actions = state.actor.network.valid().act(states.clone());
+    let values = state.critics.network.valid().smaller(concat(states, actions.clone()));
+    [actions, values].map(|tensor| tensor.into_data().iter::<f64>().collect())
+}
+
+/// Every action goes right, and every value is within `tolerance` of the optimum `γ^(4 − s)`.
+#[track_caller]
+pub fn check_optimal([actions, values]: [Vec<f64>; 2], tolerance: f64) {
+    for (s, (action, value)) in actions.into_iter().zip(values).enumerate() {
+        let expected = GAMMA.powi((STATES - 1 - s) as i32);
+        println!("state {s}: action {action:.3}, value {value:.3}, optimum {expected:.3}");
+        assert!(action > 0.0, "action {action} in state {s}");
+        assert!((value - expected).abs() < tolerance, "{value} in state {s}, not {expected}");
+    }
 }
 
 /// The loss on held-out episodes is measured, and selects no checkpoint. It does not exist for

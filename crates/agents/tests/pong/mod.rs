@@ -18,7 +18,7 @@ use overtone_model::{DecisionTransformerConfig, ModelConfig};
 use overtone_testkit::dopamine::Recorder;
 use overtone_train::{
     AdamWConfig, Checkpoint, Decayed, Finished, Job, Observer, Precision, RunDir, ScheduleKind,
-    StepReport, TrainConfig, TrainError, Trainer, TrainingData,
+    StepReport, TrainConfig, TrainError, Trainer, Training, TrainingData,
 };
 use tempfile::TempDir;
 
@@ -157,12 +157,8 @@ impl Bench {
         }
     }
 
-    pub fn trainer(
-        &self,
-        config: TrainConfig,
-        resume: Option<&Checkpoint>,
-    ) -> Trainer<SequenceModel> {
-        Trainer::new(self.algorithm(), self.job(config), resume).unwrap()
+    pub fn trainer(&self, config: TrainConfig, resume: Option<&Checkpoint>) -> Box<dyn Training> {
+        Box::new(Trainer::new(self.algorithm(), self.job(config), resume).unwrap())
     }
 
     pub fn train(&self, config: TrainConfig) -> (Result<Finished, TrainError>, Witness) {
