@@ -43,14 +43,6 @@ fn layer(ours: &str, theirs: &str, layout: Layout) -> [Source; 2] {
     ]
 }
 
-/// `head.weight` and `head.bias` of a head with one PyTorch layer.
-fn head(theirs: &str) -> [Source; 2] {
-    [
-        Source::new("head.weight", format!("{theirs}.weight"), Layout::OutIn),
-        Source::new("head.bias", format!("{theirs}.bias"), Layout::Same),
-    ]
-}
-
 fn unpublished(head: &HeadConfig, expected: &str) -> ModelError {
     ModelError::Input {
         what: "head of published weights",

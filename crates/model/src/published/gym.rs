@@ -5,7 +5,7 @@
 
 use super::{
     Layout::{OutIn, Same},
-    Source, export, head, import, layer, unpublished,
+    Source, export, import, layer, unpublished,
 };
 use crate::{
     decision_transformer::DecisionTransformerConfig, error::ModelError, head::HeadConfig,
@@ -84,7 +84,7 @@ fn sources(
     match &config.head {
         // The reference has an option without the tanh.
         HeadConfig::Tanh(_) | HeadConfig::Pointwise(_) => {
-            sources.extend(head("predict_action.0"));
+            sources.extend(layer("head.", "predict_action.0", OutIn));
         }
         other => return Err(unpublished(other, "tanh or pointwise")),
     }
