@@ -21,8 +21,8 @@ use overtone_data::{
 use overtone_model::weights::{self, NamedTensors};
 use overtone_testkit::sentences;
 use overtone_train::{
-    AdamWConfig, Algorithm, Checkpoint, Decayed, Job, Observer, Precision, RunDir, ScheduleKind,
-    StepReport, TrainConfig, Trainer, Training, TrainingData,
+    AdamWConfig, Algorithm, Checkpoint, Job, Observer, RunDir, StepReport, TrainConfig, Trainer,
+    Training, TrainingData,
 };
 use rand::RngExt;
 
@@ -114,32 +114,12 @@ fn dataset(columns: Columns, held_out: f64) -> Arc<Dataset> {
 pub fn config(updates: u64) -> TrainConfig {
     TrainConfig {
         updates,
-        epochs: 0,
-        batch_size: 64,
-        micro_batches: 1,
         learning_rate: 2e-3,
-        schedule: ScheduleKind::Constant,
-        warmup_tokens: 0.0,
-        decay_horizon: 1.0,
-        warmup_updates: 0,
-        reference_schedule: false,
-        optimizer: AdamWConfig {
-            beta_1: 0.9,
-            beta_2: 0.999,
-            epsilon: 1e-8,
-            weight_decay: 0.0,
-            decayed: Decayed::Matrices,
-            clip_norm: 10.0,
-        },
-        average_weights: false,
-        sampling: Sampling::Uniform,
+        optimizer: AdamWConfig { clip_norm: 10.0, ..AdamWConfig::default() },
         log_every: 10,
         checkpoint_every: 7,
         keep_checkpoints: 10,
-        held_out: 0.0,
-        precision: Precision::F32,
-        read_every: 0,
-        frames_on_gpu_gb: 0.0,
+        ..TrainConfig::default()
     }
 }
 
