@@ -27,7 +27,7 @@ use std::path::Path;
 use overtone_core::names::{nearest, plain};
 
 use crate::columns::{Columns, ObservationColumn};
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::read::foreign::Foreign;
 use crate::recording::{Reader, Recording};
 
@@ -62,9 +62,8 @@ pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
     if Foreign.reads(path) {
         return Ok(&Foreign);
     }
-    READERS.into_iter().find(|reader| reader.reads(path)).ok_or_else(|| DataError::NoLog {
-        path: path.to_path_buf(),
-        reason: format!("none of the known formats ({})", names().join(", ")),
+    READERS.into_iter().find(|reader| reader.reads(path)).ok_or_else(|| {
+        Fault::NoLog(format!("none of the known formats ({})", names().join(", "))).at(path)
     })
 }
 
@@ -82,9 +81,12 @@ pub fn reader_as(path: &Path, layout: &str) -> Result<&'static dyn Reader, DataE
     }
     if plain(layout) == NUMBERS {
         let reader = reader?;
-        return reader.as_numbers().ok_or_else(|| DataError::NoLog {
-            path: path.to_path_buf(),
-            reason: format!("{}, whose observations are pictures and not {NUMBERS}", reader.name()),
+        return reader.as_numbers().ok_or_else(|| {
+            Fault::NoLog(format!(
+                "{}, whose observations are pictures and not {NUMBERS}",
+                reader.name()
+            ))
+            .at(path)
         });
     }
     let all = || READERS.into_iter().chain(NAMED);
@@ -133,10 +135,10 @@ pub fn open_with_last(
 pub fn columns(path: &Path) -> Result<Columns, DataError> {
     match open(path)? {
         Recording::Columns(columns) => Ok(columns),
-        Recording::ReplayLog(_) => Err(DataError::NoLog {
-            path: path.to_path_buf(),
-            reason: "a log of frames, which is converted and not read into memory".into(),
-        }),
+        Recording::ReplayLog(_) => {
+            Err(Fault::NoLog("a log of frames, which is converted and not read into memory".into())
+                .at(path))
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::dataset::Dataset;
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::hex::{hash_reals, hex};
 use crate::minari_id::MinariId;
 use crate::outcome_code::outcome_code;
@@ -112,10 +112,10 @@ pub fn place_of(to: &str) -> Result<PathBuf, DataError> {
 /// If the path exists.
 pub fn check_free(to: &Path) -> Result<(), DataError> {
     if to.exists() {
-        return Err(DataError::NoLog {
-            path: to.to_path_buf(),
-            reason: "something is there already: give another place, or move it away".into(),
-        });
+        return Err(Fault::NoLog(
+            "something is there already: give another place, or move it away".into(),
+        )
+        .at(to));
     }
     Ok(())
 }
@@ -170,13 +170,11 @@ impl<'a> MinariWriter<'a> {
             ObservationColumn::Frames { pixels, .. } => pixels.len() / (SIDE * SIDE),
         };
         if steps == 0 || rows != steps + 1 || episode.actions.rows() != steps {
-            return Err(DataError::Inconsistent {
-                path: self.to.clone(),
-                reason: format!(
-                    "an episode of {steps} rewards has {rows} observations and {} actions",
-                    episode.actions.rows()
-                ),
-            });
+            return Err(Fault::Inconsistent(format!(
+                "an episode of {steps} rewards has {rows} observations and {} actions",
+                episode.actions.rows()
+            ))
+            .at(&self.to));
         }
         if let Some(file) = &self.file {
             self.held += rows * episode.observations.width() * 4;
@@ -276,11 +274,11 @@ pub fn write_columns(
     if let ObservationColumn::Frames { shape, .. } = &log.observations
         && *shape != [SIDE, SIDE]
     {
-        return Err(DataError::Unread {
-            path: log.path.clone(),
+        return Err(Fault::Unread {
             what: format!("a recording of frames of {shape:?}"),
             way_out: format!("frames of [{SIDE}, {SIDE}] are written"),
-        });
+        }
+        .at(&log.path));
     }
     let mut writer = MinariWriter::create(to, about)?;
     for (at, (episode, &finished)) in log.episodes.iter().zip(&log.finished).enumerate() {
@@ -337,9 +335,7 @@ fn check_last(log: &Columns, last: &ObservationColumn) -> Result<(), DataError> 
     };
     match reason {
         None => Ok(()),
-        Some(reason) => {
-            Err(DataError::Inconsistent { path: log.path.clone(), reason: reason.into() })
-        }
+        Some(reason) => Err(Fault::Inconsistent(reason.into()).at(&log.path)),
     }
 }
 
@@ -357,10 +353,7 @@ pub fn write_frames(
     let (Some(frames), ActionColumn::Discrete { n_actions, values }) =
         (log.frames(), log.actions())
     else {
-        return Err(DataError::NoLog {
-            path: log.path().to_path_buf(),
-            reason: "it is not a log of frames".into(),
-        });
+        return Err(Fault::NoLog("it is not a log of frames".into()).at(log.path()));
     };
     let mut writer = MinariWriter::create(to, about)?;
     for episode in log.episodes().as_slice() {
@@ -440,7 +433,7 @@ fn stage(file: &File, number: u64, episode: &WrittenEpisode) -> Result<(), hdf5_
 }
 
 fn failed(path: &Path, error: &hdf5_pure::Error) -> DataError {
-    DataError::Unwritten { path: path.to_path_buf(), reason: error.to_string() }
+    Fault::Unwritten(error.to_string()).at(path)
 }
 
 /// Adds an episode to the hash of the contents.

@@ -11,7 +11,7 @@ use overtone_core::{ActionSpace, ObservationSpace, Task};
 
 use crate::card::{DATASETS_HINT, DatasetCard, Named, find_dataset};
 use crate::download::unfinished;
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::minari_id::MinariId;
 use crate::origin::{Kind, Origin};
 use crate::read::minari_spaces::MINARI_FILE;
@@ -127,7 +127,7 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
         }
         let path = folder_of(card.kind, datasets)?.join(card.place(name, dataset));
         if let Some(path) = unfinished(&path) {
-            return Err(DataError::Unfinished { path });
+            return Err(Fault::Unfinished.at(path));
         }
         if is_there(&path) {
             return Ok(Located {
@@ -279,10 +279,8 @@ fn check_run(path: &Path, task: &Task, run: &str) -> Result<(), DataError> {
     if ["", FIRST_RUN, &found.run].contains(&run) || found.run == UNKNOWN {
         return Ok(());
     }
-    Err(DataError::NoLog {
-        path: path.to_path_buf(),
-        reason: format!("run {run} is not here (data.run={run}); run {} is", found.run),
-    })
+    Err(Fault::NoLog(format!("run {run} is not here (data.run={run}); run {} is", found.run))
+        .at(path))
 }
 
 /// Refuses data with an unfinished download: in `place`, if its files are there; else in `path`.
@@ -297,7 +295,7 @@ fn check_finished(path: &Path, dataset: &str, place: Option<&Path>) -> Result<()
         None => vec![path.to_path_buf(), path.join(dataset)],
     };
     match folders.iter().find_map(|folder| unfinished(folder)) {
-        Some(path) => Err(DataError::Unfinished { path }),
+        Some(path) => Err(Fault::Unfinished.at(path)),
         None => Ok(()),
     }
 }
@@ -352,15 +350,13 @@ pub fn check_named(folder: &Path, task: &Task, dataset: &str) -> Result<(), Data
     if names.is_empty() {
         return Ok(());
     }
-    Err(DataError::NoLog {
-        path: folder.to_path_buf(),
-        reason: format!(
-            "it has no {}_{}; it has {}: say which (dataset=…)",
-            task.name,
-            dataset.replace('-', "_"),
-            names.join(", ")
-        ),
-    })
+    Err(Fault::NoLog(format!(
+        "it has no {}_{}; it has {}: say which (dataset=…)",
+        task.name,
+        dataset.replace('-', "_"),
+        names.join(", ")
+    ))
+    .at(folder))
 }
 
 /// The folder of datasets: `OVERTONE_DATASETS` if it is set, else `datasets` here or in the nearest

@@ -193,17 +193,7 @@ pub enum DownloadError {
         /// Bytes free.
         free: u64,
     },
-    /// The operating system refused.
-    #[error("{}: cannot {doing} it ({source})", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The attempted operation, as a verb.
-        doing: &'static str,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The free disk space could not be read.
+    /// The operating system refused, or the free disk space could not be read.
     #[error(transparent)]
     Data(#[from] DataError),
 }
@@ -211,7 +201,7 @@ pub enum DownloadError {
 impl DownloadError {
     /// Wraps an I/O error with the path and the verb of what was attempted.
     pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_path_buf();
-        move |source| Self::Io { path, doing, source }
+        let refused = DataError::io(path, doing);
+        move |source| Self::Data(refused(source))
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use overtone_core::{ActionSpace, Episode, protocol::ReturnUnits};
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::stored::Stored;
 
 /// The expected kind of each number of an action.
@@ -287,8 +287,7 @@ impl Columns {
     /// number that is not finite.
     pub fn check(&self) -> Result<(), DataError> {
         let steps = self.n_transitions();
-        let refuse =
-            |reason: String| Err(DataError::Inconsistent { path: self.path.clone(), reason });
+        let refuse = |reason: String| Err(Fault::Inconsistent(reason).at(&self.path));
         if let ObservationColumn::Frames { shape, stack, .. } = &self.observations
             && shape.iter().product::<usize>() * stack == 0
         {
@@ -356,12 +355,12 @@ impl Columns {
             ("rewards", &self.rewards, 1),
         ] {
             let Some(at) = column.iter().position(|number| !number.is_finite()) else { continue };
-            return Err(DataError::DatasetValue {
-                path: self.path.clone(),
+            return Err(Fault::DatasetValue {
                 dataset: name.into(),
                 row: at / width,
                 what: not_finite(column[at], at % width),
-            });
+            }
+            .at(&self.path));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::read::npz;
 use crate::read::run_folder::RunFolder;
 use crate::read::source::Source;
@@ -36,7 +36,7 @@ impl Reader for Foreign {
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
         let (what, way_out) = known(path)
             .unwrap_or_else(|| ("a file that changes".into(), "wait until it is complete".into()));
-        Err(DataError::Unread { path: path.to_path_buf(), what, way_out })
+        Err(Fault::Unread { what, way_out }.at(path))
     }
 }
 
@@ -254,7 +254,7 @@ fn of_folder(folder: &Path) -> Option<Known> {
 /// The error for a file whose arrays have the names of another library's.
 pub(crate) fn by_names(source: &dyn Source) -> Option<DataError> {
     let (what, way_out) = named(source)?;
-    Some(DataError::Unread { path: source.path().to_path_buf(), what, way_out })
+    Some(Fault::Unread { what, way_out }.at(source.path()))
 }
 
 /// The kind of the file with these arrays and advice, if another library wrote it.

@@ -5,7 +5,7 @@ use overtone_core::picture::SIDE;
 use overtone_core::{Episode, Outcome};
 
 use crate::columns::{ActionColumn, Columns, OUTSIDE, ObservationColumn, append};
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::findings::Tally;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, cut, outcome};
@@ -60,7 +60,7 @@ impl Arrays {
         let [end, limit] = layout.flags();
         let mut errors = Vec::new();
         let timeouts = if layout == Hdf5Layout::D4rl && !file.has(limit) {
-            Err(DataError::NoTimeouts { path: file.path().to_path_buf() })
+            Err(Fault::NoTimeouts.at(file.path()))
         } else {
             source::flags(file, &named(limit))
         };

@@ -17,7 +17,7 @@ use std::path::Path;
 use overtone_core::{Episode, Outcome};
 
 use crate::columns::{ActionColumn, Columns, OUTSIDE, ObservationColumn};
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::options::keep;
 use crate::read::foreign;
 use crate::read::hdf5_layout::cut;
@@ -390,15 +390,15 @@ impl NpzFile {
     /// A bound for each of `width` numbers.
     fn bounds(&self, name: &str, width: usize) -> Result<Vec<f32>, DataError> {
         if !self.has(name) {
-            return Err(DataError::MissingDataset {
-                path: self.path().to_path_buf(),
+            return Err(Fault::MissingDataset {
                 dataset: name.into(),
                 hint: format!(
                     "`{}` and `{}` are needed both, or neither",
                     LOW_AND_HIGH[0], LOW_AND_HIGH[1]
                 ),
                 way_out: format!("save `{name}` too, or leave the other out"),
-            });
+            }
+            .at(self.path()));
         }
         let bounds = self.reals(name)?;
         match bounds.len() {
@@ -437,10 +437,7 @@ impl NpzFile {
         let Some(entry) = self.entry(name) else {
             return Err(missing(self, name, ""));
         };
-        let wrong = |reason: String| DataError::Npz {
-            path: self.path().to_path_buf(),
-            reason: format!("`{name}`: {reason}"),
-        };
+        let wrong = |reason: String| Fault::Npz(format!("`{name}`: {reason}")).at(self.path());
         let mut file = self.archive.read(entry)?;
         let mut header_size = 0;
         let mut take = |n: usize| {
@@ -457,12 +454,12 @@ impl NpzFile {
         let count: usize = shape.iter().product();
         let bytes = (count as u64).saturating_mul(element.size as u64);
         if bytes.checked_add(header_size) != Some(entry.bytes) {
-            return Err(DataError::DatasetClaim {
-                path: self.path().to_path_buf(),
+            return Err(Fault::DatasetClaim {
                 dataset: name.into(),
                 claimed: bytes,
                 stored: entry.bytes.saturating_sub(header_size),
-            });
+            }
+            .at(self.path()));
         }
         Ok(Array { file, element, shape, count })
     }

@@ -47,7 +47,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::read::npy::NpyStream;
 pub use crate::read::replay_log::columns::SmallColumns;
 use crate::read::replay_log::columns::load;
@@ -124,13 +124,11 @@ impl ReplayLog {
                 let slots = loaded.columns.actions.len();
                 let expected = *capacity.get_or_insert(slots);
                 if slots != expected {
-                    let wrong = DataError::Inconsistent {
-                        path: folder.column(Column::Action, number),
-                        reason: format!(
-                            "has {slots} slots where the run's first file has {expected}; it \
+                    let wrong = Fault::Inconsistent(format!(
+                        "has {slots} slots where the run's first file has {expected}; it \
                              belongs to another run"
-                        ),
-                    };
+                    ))
+                    .at(folder.column(Column::Action, number));
                     each(&folder, number, Err(vec![wrong]))?;
                     continue;
                 }

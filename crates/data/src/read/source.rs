@@ -7,8 +7,8 @@ use overtone_core::Picture;
 use overtone_core::picture::{SIDE, STACK};
 
 use crate::columns::{ActionColumn, ObservationColumn};
-use crate::error::DataError;
 use crate::error::advice::{BEYOND, ONE_A_ROW};
+use crate::error::{DataError, Fault};
 use crate::read::jpeg::decoded;
 use crate::read::rounding::Rounding;
 use crate::spaces::Space;
@@ -74,12 +74,12 @@ pub(crate) trait Source {
     /// streams of any length, or of bytes with a row for each. A source without such arrays
     /// refuses.
     fn streams(&self, name: &str, _each: &mut EachStream<'_>) -> Result<(), DataError> {
-        Err(DataError::DatasetType {
-            path: self.path().to_path_buf(),
+        Err(Fault::DatasetType {
             dataset: name.into(),
             got: "JPEG".into(),
             expected: "plain pictures",
-        })
+        }
+        .at(self.path()))
     }
 
     /// The rows of an array of bytes, `[rows, size]`; each is passed to `each` with its number.
@@ -103,7 +103,7 @@ pub(crate) trait Source {
             return Ok(());
         }
         let (path, dataset) = (self.path().to_path_buf(), name.into());
-        Err(DataError::DatasetClaim { path, dataset, claimed: claimed.get(), stored: *stored })
+        Err(Fault::DatasetClaim { dataset, claimed: claimed.get(), stored: *stored }.at(path))
     }
 }
 
@@ -629,7 +629,7 @@ pub(crate) fn same(
         _ => "save one row a step in each array".into(),
     };
     let (path, dataset, other) = (path(source), name.into(), other.into());
-    Err(DataError::DatasetLength { path, dataset, got, expected, other, way_out })
+    Err(Fault::DatasetLength { dataset, got, expected, other, way_out }.at(path))
 }
 
 /// Other names of an array of a recording, for each name that is read.
@@ -675,7 +675,7 @@ pub(crate) fn missing(source: &dyn Source, name: &str, needed: &str) -> DataErro
         "" => source.what_it_has(),
         needed => format!("{}; it needs {needed}", source.what_it_has()),
     };
-    DataError::MissingDataset { path: path(source), dataset: name.into(), hint: has, way_out }
+    Fault::MissingDataset { dataset: name.into(), hint: has, way_out }.at(path(source))
 }
 
 /// Array `name` of doubles, rows of `width`, as `f32`; values that it cannot distinguish are noted.
@@ -705,7 +705,7 @@ pub(crate) fn wrong_type(
     got: &str,
     expected: &'static str,
 ) -> DataError {
-    DataError::DatasetType { path: path(source), dataset: name.into(), got: got.into(), expected }
+    Fault::DatasetType { dataset: name.into(), got: got.into(), expected }.at(path(source))
 }
 
 /// The error for an array of another shape.
@@ -715,22 +715,18 @@ pub(crate) fn wrong_shape(
     got: &[usize],
     expected: &str,
 ) -> DataError {
-    DataError::DatasetShape {
-        path: path(source),
-        dataset: name.into(),
-        got: got.to_vec(),
-        expected: expected.into(),
-    }
+    Fault::DatasetShape { dataset: name.into(), got: got.to_vec(), expected: expected.into() }
+        .at(path(source))
 }
 
 /// The error for an impossible value.
 pub(crate) fn wrong_value(source: &dyn Source, name: &str, row: usize, what: String) -> DataError {
-    DataError::DatasetValue { path: path(source), dataset: name.into(), row, what }
+    Fault::DatasetValue { dataset: name.into(), row, what }.at(path(source))
 }
 
 /// The error for an unsupported form, with advice.
 pub(crate) fn unread(source: &dyn Source, what: String, way_out: String) -> DataError {
-    DataError::Unread { path: path(source), what, way_out }
+    Fault::Unread { what, way_out }.at(path(source))
 }
 
 fn path(source: &dyn Source) -> PathBuf {

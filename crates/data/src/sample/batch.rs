@@ -139,9 +139,9 @@ impl Batch {
         assert!(Arc::ptr_eq(dataset.index(), sampler.index()), "a sampler of another dataset");
         let scale = options.return_scale;
         if !(scale > 0.0 && scale.is_finite()) {
-            return Err(DataError::Sampling {
-                reason: format!("expected a return scale above 0, got {scale}"),
-            });
+            return Err(DataError::Sampling(format!(
+                "expected a return scale above 0, got {scale}"
+            )));
         }
         let context = sampler.context_length();
         let (windows, best): (Vec<Window>, _) = (0..batch).map(|_| sampler.draw_told()).unzip();

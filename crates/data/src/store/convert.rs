@@ -34,7 +34,7 @@ use std::time::Duration;
 use overtone_core::Outcome;
 use rayon::prelude::*;
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::outcome_code::outcome_code;
 use crate::read::replay_log::{Ending, ReplayLog};
 use crate::read::run_folder::Column;
@@ -82,10 +82,7 @@ pub(super) fn convert(
         .iter()
         .flat_map(|&file| Column::ALL.map(|column| source_template(log, file, column)))
         .collect();
-    let header_error = |error: serde_json::Error| DataError::Store {
-        path: plan.store.to_path_buf(),
-        reason: error.to_string(),
-    };
+    let header_error = |error: serde_json::Error| Fault::Store(error.to_string()).at(plan.store);
     let data = layout.header(&manifest).map_err(header_error)?.len() as u64;
     let write_error = || DataError::io(&temporary.path, "write");
     temporary.file.set_len(data + layout.data_bytes()).map_err(write_error())?;
@@ -178,7 +175,7 @@ fn all_shards(
 fn write_manifest(folder: &Path, manifest: &StoreManifest) -> Result<(), DataError> {
     let path = folder.join(MANIFEST_FILE);
     let text = serde_json::to_string_pretty(manifest)
-        .map_err(|error| DataError::Store { path: path.clone(), reason: error.to_string() })?;
+        .map_err(|error| Fault::Store(error.to_string()).at(&path))?;
     let temporary = Temporary::create(folder)?;
     (&temporary.file)
         .write_all(text.as_bytes())

@@ -12,7 +12,7 @@ use safetensors::tensor::{Dtype, SafeTensors};
 use crate::columns::ActionColumn;
 use crate::dataset::{Counts, Dataset, StoredObservations};
 use crate::episode_index::EpisodeIndex;
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::held_out::Split;
 use crate::outcome_code::outcome_code;
 use crate::read::replay_log::FRAME;
@@ -119,7 +119,7 @@ impl Dataset {
     pub fn open_store(path: &Path) -> Result<Self, DataError> {
         let file = File::open(path).map_err(DataError::open(path, "it is made by a conversion"))?;
         let opened = stamp(&file).map_err(DataError::io(path, "look at"))?;
-        let bad = |reason: String| DataError::Store { path: path.to_path_buf(), reason };
+        let bad = |reason: String| Fault::Store(reason).at(path);
         // Safety: the map is only read, lives no longer than this function, and finished stores
         // are replaced by renaming, never written to, so its bytes do not change under us.
         let map = unsafe { Mmap::map(&file) }.map_err(DataError::io(path, "map"))?;

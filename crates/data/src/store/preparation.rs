@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::dataset::Dataset;
 use crate::disk::{SPARE, free_near};
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::hex::hex;
 use crate::origin::Origin;
 use crate::read::replay_log::{FRAME, ReplayLog};
@@ -72,14 +72,12 @@ impl Preparation {
     ) -> Result<Self, DataError> {
         let outside = log.counts.rewards_outside;
         if outside > 0 {
-            return Err(DataError::Inconsistent {
-                path: log.folder.folder.clone(),
-                reason: format!(
-                    "{outside} of its rewards lie outside [-1, 1], and an agent is played with \
+            return Err(Fault::Inconsistent(format!(
+                "{outside} of its rewards lie outside [-1, 1], and an agent is played with \
                      clipped ones: clip them to [-1, 1], or returns mean something else while \
                      training (`data lint` says where)"
-                ),
-            });
+            ))
+            .at(&log.folder.folder));
         }
         let selected = selection.draw(&log, seed)?;
         let mut last_slot = vec![0; log.files.len()];
@@ -163,7 +161,8 @@ impl Preparation {
         match found {
             Ok(dataset) if self.made(&dataset) => return Ok(dataset),
             // Missing, damaged, changed, or of another version: it is made (again).
-            Ok(_) | Err(DataError::Missing { .. } | DataError::Store { .. }) => {}
+            Ok(_)
+            | Err(DataError::Missing { .. } | DataError::At { fault: Fault::Store(_), .. }) => {}
             Err(error) => return Err(error),
         }
         self.check_disk()?;
@@ -193,7 +192,7 @@ impl Preparation {
         let Some((folder, free)) = free_near(&self.store)? else { return Ok(()) };
         let needed = self.disk_bytes + SPARE;
         if free < needed {
-            return Err(DataError::DiskFull { path: folder, needed, free });
+            return Err(Fault::DiskFull { needed, free }.at(folder));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use overtone_core::seed;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::hex::hex;
 use crate::read::replay_log::{Ending, ReplayLog, SlotRange};
 use crate::shuffle::{below, permutation};
@@ -78,19 +78,17 @@ impl Selection {
             }
         };
         if selected.episodes.is_empty() {
-            return Err(DataError::NothingSelected {
-                path: log.folder.folder.clone(),
-                reason: match self {
-                    Self::Uniform { .. } => format!(
-                        "the log has {} finished episodes, and the rule is `{self}`",
-                        log.finished().count()
-                    ),
-                    Self::Released { .. } => format!(
-                        "no file of {} slots holds a whole visit of `{self}`; use the uniform rule",
-                        log.capacity
-                    ),
-                },
-            });
+            return Err(Fault::NothingSelected(match self {
+                Self::Uniform { .. } => format!(
+                    "the log has {} finished episodes, and the rule is `{self}`",
+                    log.finished().count()
+                ),
+                Self::Released { .. } => format!(
+                    "no file of {} slots holds a whole visit of `{self}`; use the uniform rule",
+                    log.capacity
+                ),
+            })
+            .at(&log.folder.folder));
         }
         selected.hash = selected.digest();
         Ok(selected)

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use overtone_core::{Outcome, Simulation};
+use overtone_data::error::Fault;
 use overtone_data::{
     ActionColumn, DataError, Dataset, Kind, Origin, Preparation, ReplayLog, Selection, locate,
 };
@@ -151,7 +152,7 @@ fn a_picture_in_padding_is_refused() {
     assert!(found.odd.iter().any(|odd| odd.contains("1 padding slots with a picture")));
     let plan = plan(recorder.game(), Selection::uniform(1000), 1, &dir.path().join("cache"));
     let error = plan.ensure(&mut |_, _| {}).unwrap_err();
-    assert!(matches!(error, DataError::Value { slot: 9, .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Value { slot: 9, .. }, .. }), "{error}");
     // Nothing stays behind.
     let left = fs::read_dir(plan.store.parent().unwrap()).unwrap().count();
     assert_eq!(left, 0);
@@ -166,7 +167,7 @@ fn a_shard_cut_short_is_refused() {
     let bytes = fs::read(&shard).unwrap();
     fs::write(&shard, &bytes[..bytes.len() / 2]).unwrap();
     let error = plan.ensure(&mut |_, _| {}).unwrap_err();
-    assert!(matches!(error, DataError::Truncated { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Truncated { .. }, .. }), "{error}");
     // Nothing stays behind.
     assert_eq!(fs::read_dir(plan.store.parent().unwrap()).unwrap().count(), 0);
 }
@@ -290,7 +291,7 @@ fn a_disk_too_small_is_refused_before_anything_is_written() {
     plan.check_disk().unwrap();
     plan.disk_bytes = 1 << 60;
     let error = plan.ensure(&mut |_, _| {}).unwrap_err();
-    assert!(matches!(error, DataError::DiskFull { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::DiskFull { .. }, .. }), "{error}");
     assert!(!plan.store.parent().unwrap().exists());
 }
 

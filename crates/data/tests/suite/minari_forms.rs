@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use hdf5_pure::AttrValue;
+use overtone_data::error::Fault;
 use overtone_data::read::columns;
 use overtone_data::{ActionColumn, DataError, ObservationColumn, RecordedTask};
 use overtone_testkit::Hdf5File;
@@ -139,7 +140,7 @@ fn observations_of_several_parts_are_one_row() {
         group.put("actions", &[0i64, 1], 0);
         group.put("observations", &[1i64, 3, 2], 0);
     });
-    assert!(matches!(log.unwrap_err(), DataError::DatasetClaim { .. }));
+    assert!(matches!(log.unwrap_err(), DataError::At { fault: Fault::DatasetClaim { .. }, .. }));
 }
 
 #[test]

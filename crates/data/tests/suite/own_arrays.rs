@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome};
+use overtone_data::error::Fault;
 use overtone_data::read::{self, columns};
 use overtone_data::{
     ActionColumn, Columns, DataError, Dataset, DatasetOptions, Expected, ObservationColumn,
@@ -132,7 +133,13 @@ fn a_file_of_d3rlpy_reads_as_it_was_written() {
         log
     };
     let error = without("observations_1").unwrap_err();
-    assert!(matches!(error, DataError::MissingEpisodes { total: 2, found: 1, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            DataError::At { fault: Fault::MissingEpisodes { total: 2, found: 1, .. }, .. }
+        ),
+        "{error}"
+    );
     assert_eq!(without("num_episodes").unwrap().episodes.len(), 2);
     for name in ["rewards_1", "actions_0", "terminated_1"] {
         let error = without(name).unwrap_err().to_string();
@@ -244,7 +251,7 @@ fn arrays_that_are_wrong() {
     refused_with("observations", f4(&[2], &[0.0; 2]), "`observations` has shape [2]");
     refused_with("observations", npy("|u1", &[2, 2, 5, 7], &[0; 140]), "four of those");
     let error = columns(&fixture("pickled.npz")).unwrap_err();
-    assert!(matches!(error, DataError::Pickled { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Pickled { .. }, .. }), "{error}");
 }
 
 /// The spaces that a recording shows, of the arrays beside it.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use overtone_core::{Episode, Outcome};
+use overtone_data::error::Fault;
 use overtone_data::read::{self, columns};
 use overtone_data::{
     ActionColumn, Columns, DataError, Dataset, DatasetOptions, ObservationColumn, Origin,
@@ -284,7 +285,7 @@ fn a_file_that_another_program_writes_is_refused() {
     let held = fs::File::open(&path).unwrap();
     held.lock().unwrap();
     let error = columns(&path).unwrap_err();
-    assert!(matches!(error, DataError::Locked { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Locked { .. }, .. }), "{error}");
     held.unlock().unwrap();
     columns(&path).unwrap();
 }
@@ -300,7 +301,11 @@ fn files_that_are_cut_short_or_damaged() {
         let expected = if length < 8 { "not an HDF5 file" } else { "cut.hdf5: " };
         assert!(error.to_string().contains(expected), "{length}: {error}");
         assert!(
-            matches!(error, DataError::NotHdf5 { .. } | DataError::Hdf5 { .. }),
+            matches!(
+                error,
+                DataError::At { fault: Fault::NotHdf5 { .. }, .. }
+                    | DataError::At { fault: Fault::Hdf5 { .. }, .. }
+            ),
             "{length}: {error}"
         );
     }
@@ -314,7 +319,7 @@ fn files_that_are_cut_short_or_damaged() {
     bytes[middle..middle + 64].fill(0xa5);
     fs::write(&path, &bytes).unwrap();
     let error = columns(&path).unwrap_err();
-    assert!(matches!(error, DataError::Hdf5 { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Hdf5 { .. }, .. }), "{error}");
     let error = columns(&dir.path().join("none.hdf5")).unwrap_err();
     assert!(matches!(error, DataError::Missing { .. }), "{error}");
 }
@@ -424,11 +429,11 @@ fn actions_of_a_list_are_whole_numbers() {
     }
     // Real numbers in one dimension are no vectors.
     replace(&path, "actions", &[0.5f32; 5], 0);
-    assert!(matches!(columns(&path), Err(DataError::DatasetShape { .. })));
+    assert!(matches!(columns(&path), Err(DataError::At { fault: Fault::DatasetShape { .. }, .. })));
 
     let (_dir, path) = minari("..t .l");
     replace(&path, "episode_0/actions", &[1u8, 0, 1], 0);
-    assert!(matches!(columns(&path), Err(DataError::DatasetShape { .. })));
+    assert!(matches!(columns(&path), Err(DataError::At { fault: Fault::DatasetShape { .. }, .. })));
     replace(&path, "episode_1/actions", &[5u8, 0], 0);
     let read = columns(&path).unwrap();
     assert_eq!(read.actions, ActionColumn::Discrete { n_actions: 6, values: vec![1, 0, 1, 5, 0] });
@@ -457,6 +462,6 @@ fn folders_and_formats() {
     assert!(error.contains("has no hopper_medium_replay; it has hopper_medium-v10"), "{error}");
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(format(empty.path()), "DQN replay");
-    assert!(matches!(columns(empty.path()), Err(DataError::NoLog { .. })));
+    assert!(matches!(columns(empty.path()), Err(DataError::At { fault: Fault::NoLog { .. }, .. })));
     assert!(matches!(read::reader_of(&empty.path().join("none")), Err(DataError::Missing { .. })));
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use overtone_core::{Episode, Episodes, Normalization, Outcome};
+use overtone_data::error::Fault;
 use overtone_data::{
     ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset,
     DatasetOptions, EpisodeIndex, Fragment, Loader, LoaderConfig, Sampling, Share,
@@ -87,7 +88,10 @@ fn a_dataset_holds_finished_episodes() {
 
     let (_dir, path) = d4rl("...");
     let refused = Dataset::open(&path, &DatasetOptions::default()).unwrap_err();
-    assert!(matches!(refused, DataError::NothingSelected { .. }), "{refused}");
+    assert!(
+        matches!(refused, DataError::At { fault: Fault::NothingSelected { .. }, .. }),
+        "{refused}"
+    );
     assert!(Dataset::open(&path, &keeping()).is_ok());
     let (_dir, path) = d4rl("");
     let refused = Dataset::open(&path, &keeping()).unwrap_err().to_string();

@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use overtone_data::error::Fault;
 use overtone_data::store::frames::STACK;
 use overtone_data::{
     ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset, Loader,
@@ -197,7 +198,7 @@ fn a_store_that_shrinks_is_an_error() {
     file.set_len(2000).unwrap();
     let mut loader = Loader::new(data, sampler, LoaderConfig::new(3)).unwrap();
     let error = loader.next().unwrap_err();
-    assert!(matches!(error, DataError::Store { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Store { .. }, .. }), "{error}");
     assert!(error.to_string().contains("cut short while it was in use"), "{error}");
     assert!(matches!(loader.next(), Err(DataError::Loader { .. })));
 }

@@ -1,6 +1,6 @@
 //! The small files of one number, read and checked.
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::read::npy::{self, NpyStream};
 use crate::read::replay_log::parts::MAX_ACTIONS;
 use crate::read::run_folder::{Column, RunFolder};
@@ -70,11 +70,11 @@ fn read_add_count(folder: &RunFolder, number: u32) -> Result<u64, DataError> {
     let add_count = counts.first().and_then(|&count| u64::try_from(count).ok());
     match add_count {
         Some(add_count) if add_count > 0 => Ok(add_count),
-        _ => Err(DataError::Value {
-            path,
+        _ => Err(Fault::Value {
             slot: 0,
             what: format!("{counts:?}, not a positive count of slots written"),
-        }),
+        }
+        .at(path)),
     }
 }
 
@@ -121,11 +121,11 @@ fn read_column<T: npy::Element, V>(
     npy.expect::<T>(&[slots])?;
     let slots = npy.shape()[0];
     if slots == 0 || slots > MAX_SLOTS {
-        return Err(DataError::Shape {
-            path,
+        return Err(Fault::Shape {
             got: vec![slots],
             expected: format!("between 1 and {MAX_SLOTS} slots"),
-        });
+        }
+        .at(path));
     }
     let mut values = Vec::new();
     npy.for_each::<T>(|slot, element| match value(element) {
@@ -133,7 +133,7 @@ fn read_column<T: npy::Element, V>(
             values.push(value);
             Ok(())
         }
-        Err(what) => Err(DataError::Value { path: path.clone(), slot, what }),
+        Err(what) => Err(Fault::Value { slot, what }.at(&path)),
     })?;
     Ok(values)
 }

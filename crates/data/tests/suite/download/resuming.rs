@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use overtone_core::Task;
 use overtone_data::download::{DownloadError, DownloadPlan, Presence, RemoteFile};
+use overtone_data::error::Fault;
 use overtone_data::{DataError, locate};
 use overtone_testkit::web_server::{Request, WebServer, answer_head, answer_part};
 
@@ -160,7 +161,7 @@ fn what_is_not_finished_is_refused_by_its_path() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |task: &Task, name: &str, path: &Path| {
         let error = locate(task, name, Some(path), &dir.path().join("none")).unwrap_err();
-        assert!(matches!(error, DataError::Unfinished { .. }), "{error}");
+        assert!(matches!(error, DataError::At { fault: Fault::Unfinished { .. }, .. }), "{error}");
     };
     let (game, robot) = (tasks::seaquest(), tasks::hopper());
     let path = dir.path().join("Seaquest");
