@@ -1,5 +1,6 @@
 //! The file formats that are read, one file each, and the list of them.
 
+mod acted;
 pub mod columns;
 mod d3rlpy;
 mod d4rl;
@@ -14,6 +15,7 @@ mod minari;
 pub(crate) mod minari_spaces;
 pub mod npy;
 mod npz;
+mod observed;
 pub mod read_frames;
 pub mod recording;
 pub mod replay_log;

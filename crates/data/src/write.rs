@@ -15,7 +15,7 @@ use hdf5_pure::{
     SyncPolicy, make_i8_type,
 };
 use overtone_core::picture::SIDE;
-use overtone_core::{Outcome, Simulation, Task};
+use overtone_core::{Episode, Outcome, Simulation, Task};
 use sha2::{Digest, Sha256};
 
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
@@ -280,8 +280,7 @@ pub fn write_columns(
         }
         .at(&log.path));
     }
-    let mut writer = MinariWriter::create(to, about)?;
-    for (at, (episode, &finished)) in log.episodes.iter().zip(&log.finished).enumerate() {
+    let episode = |(at, (episode, &finished)): (usize, (&Episode, &bool))| {
         let rows = episode.range();
         let mut observations = log.observations.rows_at(rows.clone());
         let led = last.map_or_else(
@@ -289,14 +288,28 @@ pub fn write_columns(
             |last| last.rows_at(at..at + 1),
         );
         assert!(observations.extend(led), "`check_last` refuses observations of two forms");
-        let actions = log.actions.rows_at(rows.clone());
-        writer.episode(&WrittenEpisode {
+        Ok(WrittenEpisode {
             observations,
-            actions,
+            actions: log.actions.rows_at(rows.clone()),
             rewards: log.rewards[rows].to_vec(),
             outcome: finished.then_some(episode.outcome),
             seed: None,
-        })?;
+        })
+    };
+    let episodes = log.episodes.iter().zip(&log.finished).enumerate().map(episode);
+    write_all(episodes, to, about, progress)
+}
+
+/// Writes `episodes` one after the other.
+fn write_all(
+    episodes: impl Iterator<Item = Result<WrittenEpisode, DataError>>,
+    to: &Path,
+    about: About<'_>,
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<Written, DataError> {
+    let mut writer = MinariWriter::create(to, about)?;
+    for episode in episodes {
+        writer.episode(&episode?)?;
         if progress(writer.transitions()).is_break() {
             return Err(DataError::Stopped);
         }
@@ -355,30 +368,23 @@ pub fn write_frames(
     else {
         return Err(Fault::NoLog("it is not a log of frames".into()).at(log.path()));
     };
-    let mut writer = MinariWriter::create(to, about)?;
-    for episode in log.episodes().as_slice() {
+    let episode = |episode: &Episode| {
         let (rows, size) = (episode.range(), frames.frame_bytes());
         let mut pixels = vec![0; (episode.length + 1) * size];
         let (all, last) = pixels.split_at_mut(episode.length * size);
         frames.read(rows.start, all)?;
         last.copy_from_slice(&all[all.len() - size..]);
         let actions = values[rows.clone()].to_vec();
-        writer.episode(&WrittenEpisode {
-            observations: ObservationColumn::Frames {
-                pixels,
-                shape: frames.shape(),
-                stack: frames.stack(),
-            },
+        let (shape, stack) = (frames.shape(), frames.stack());
+        Ok(WrittenEpisode {
+            observations: ObservationColumn::Frames { pixels, shape, stack },
             actions: ActionColumn::Discrete { n_actions: *n_actions, values: actions },
             rewards: log.rewards()[rows].to_vec(),
             outcome: Some(episode.outcome),
             seed: None,
-        })?;
-        if progress(writer.transitions()).is_break() {
-            return Err(DataError::Stopped);
-        }
-    }
-    writer.finish()
+        })
+    };
+    write_all(log.episodes().as_slice().iter().map(episode), to, about, progress)
 }
 
 /// Adds an episode to the file's next commit.

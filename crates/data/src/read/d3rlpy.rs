@@ -9,12 +9,12 @@ use overtone_core::{Episode, Outcome};
 
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::error::{DataError, Fault};
+use crate::read::acted::acted;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{check_total, cut};
 use crate::read::hdf5_paths::find_file;
-use crate::read::source::{
-    Source, acted, column, flags, observed, same, unread, wrong_shape, wrong_type,
-};
+use crate::read::observed::observed;
+use crate::read::source::{Source, column, flags, same, unread, wrong_shape, wrong_type};
 use crate::recording::{Reader, Recording};
 use crate::stored::Stored;
 

@@ -19,12 +19,14 @@ use overtone_core::{Episode, Outcome};
 use crate::columns::{ActionColumn, Columns, OUTSIDE, ObservationColumn};
 use crate::error::{DataError, Fault};
 use crate::options::keep;
+use crate::read::acted::acted;
 use crate::read::foreign;
 use crate::read::hdf5_layout::cut;
 use crate::read::npy::Header;
+use crate::read::observed::{Shown, observed};
 use crate::read::source::{
-    Claims, EachStream, Kind, Shown, Source, acted, column, differ, flags, missing, observed, same,
-    singles, unread, wrong_shape, wrong_type, wrong_value,
+    Claims, EachStream, Kind, Source, column, differ, flags, missing, same, singles, unread,
+    wrong_shape, wrong_type, wrong_value,
 };
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};

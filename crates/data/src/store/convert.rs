@@ -31,17 +31,16 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use overtone_core::Outcome;
+use overtone_core::{Episode, Outcome};
 use rayon::prelude::*;
 
 use crate::error::{DataError, Fault};
-use crate::outcome_code::outcome_code;
 use crate::read::replay_log::{Ending, ReplayLog};
 use crate::read::run_folder::Column;
 use crate::store::content_hash::RowHashes;
-use crate::store::layout::{HASH_TO_COME, MANIFEST_FILE, StoreLayout};
+use crate::store::layout::{HASH_TO_COME, MANIFEST_FILE, StoreLayout, episode_table};
 use crate::store::manifest::StoreManifest;
-use crate::store::selection::Selected;
+use crate::store::selection::{Selected, SelectedEpisode};
 use crate::store::shard::{Shard, ShardWriter, pieces_of, source_template, stopped};
 use crate::store::temporary::{Temporary, remove_leftovers};
 
@@ -87,7 +86,12 @@ pub(super) fn convert(
     let write_error = || DataError::io(&temporary.path, "write");
     temporary.file.set_len(data + layout.data_bytes()).map_err(write_error())?;
 
-    let table = episode_table(selected);
+    let episode = |chosen: &SelectedEpisode| Episode {
+        start: chosen.rows.start,
+        length: chosen.rows.len(),
+        outcome: outcome(chosen.ending),
+    };
+    let table = episode_table(&selected.episodes.iter().map(episode).collect::<Vec<_>>());
     for (name, bytes) in &table {
         let at = data + layout.offset(name);
         temporary.file.write_all_at(bytes, at).map_err(write_error())?;
@@ -117,19 +121,6 @@ pub(super) fn convert(
     write_manifest(folder, &manifest)?;
     temporary.rename(plan.store)?;
     Ok(plan.store.to_path_buf())
-}
-
-/// The episode tensors, in the layout's order.
-fn episode_table(selected: &Selected) -> [(&'static str, Vec<u8>); 3] {
-    let i64s = |value: fn(&std::ops::Range<usize>) -> usize| -> Vec<u8> {
-        selected.episodes.iter().flat_map(|e| (value(&e.rows) as i64).to_le_bytes()).collect()
-    };
-    let outcomes = selected.episodes.iter().map(|episode| outcome_code(outcome(episode.ending)));
-    [
-        ("episode_starts", i64s(|rows| rows.start)),
-        ("episode_lengths", i64s(ExactSizeIterator::len)),
-        ("episode_outcomes", outcomes.collect()),
-    ]
 }
 
 /// An episode that the step limit cut is finished, and also truncated.

@@ -120,7 +120,7 @@ fn released_reads_files_as_the_reference_does() {
         plan(recorder.game(), selection, 4, dir.path()).ensure(&mut |_, _| {}).unwrap()
     };
     // One more episode a visit than said. The first file gives two, the second only the end of
-    // the third (slots 0..15, adds 30..45), which is no visit of two.
+    // the third (slots 0..15, adds 30..45), which is not a visit of two.
     let two = convert(50, 1);
     let lengths =
         |data: &Dataset| data.episodes().as_slice().iter().map(|e| e.length).collect::<Vec<_>>();
@@ -202,7 +202,7 @@ fn starter_plan(cache: &Path) -> Preparation {
     Preparation::new(log, located.origin, Selection::uniform(20_000), 7, cache).unwrap()
 }
 
-/// What a child does: converts, and says how much memory it took at most.
+/// The child process: it converts, and prints its peak memory.
 #[test]
 #[ignore = "the other process of a test; alone it does nothing"]
 fn child() {
@@ -267,7 +267,7 @@ fn killed_in_the_middle_it_is_redone_and_two_at_once_agree() {
     assert!((20_000..22_500).contains(&dataset.n_transitions()));
     assert_eq!(dataset.origin().recording, Some(dqn_replay()));
 
-    // Two processes, neither of which disturbs the other.
+    // Two processes do not disturb each other.
     let children = [spawn(&undisturbed), spawn(&undisturbed)];
     for child in children {
         let output = child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! What Minari's files can hold beside vectors and real-valued actions.
+//! Minari files of other forms than vectors with continuous actions.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +11,8 @@ use overtone_testkit::Hdf5File;
 
 use crate::robots::{d4rl, minari};
 
-/// A Minari file of one episode of two steps with `spaces` beside it, whose observations and
-/// actions `write` puts into the episode's group.
+/// A Minari file of one episode of two steps, with `spaces` in its description. `write` puts
+/// observations and actions into the episode's group.
 fn with(
     spaces: [&str; 2],
     write: impl FnOnce(&Hdf5File),
@@ -43,14 +43,14 @@ fn numbers(group: &Hdf5File) {
 }
 
 #[test]
-fn actions_of_a_list() {
+fn discrete_actions() {
     let discrete = r#"{"type": "Discrete", "dtype": "int64", "start": 5, "n": 4}"#;
     let write = |group: &Hdf5File| {
         numbers(group);
         group.put("actions", &[7i64, 5], 0);
     };
     let (log, _dir) = with([ONE, discrete], write);
-    // Four actions, of which the largest was never taken.
+    // Four actions; the largest was never taken.
     assert_eq!(log.unwrap().actions, ActionColumn::Discrete { n_actions: 4, values: vec![2, 0] });
     let (log, _dir) = with([ONE, TWO], write);
     let error = log.unwrap_err().to_string();
@@ -90,7 +90,7 @@ fn one_number_without_an_axis() {
 
 /// Up to version 0.4 Minari describes its data in attributes of the file, each a text.
 #[test]
-fn attributes_describe_a_file_without_a_description_beside() {
+fn attributes_describe_a_file_without_metadata_json() {
     let discrete = r#"{"type": "Discrete", "dtype": "int64", "start": 5, "n": 4}"#;
     let (log, dir) = with([ONE, discrete], |group| {
         numbers(group);
@@ -155,7 +155,7 @@ fn pictures_are_bytes_or_jpeg() {
         panic!()
     };
     assert_eq!((shape, stack), ([84, 84], 4));
-    // Of three observations the last is where the last action led.
+    // The last of three observations is the one after the last action.
     assert_eq!((pixels.len(), pixels[5], pixels[84 * 84 + 5]), (2 * 84 * 84, 10, 20));
     drop(dir);
     let (log, _dir) = with([space, TWO], |group| {
@@ -194,7 +194,7 @@ fn pictures_of_minari_are_those_that_pillow_reads() {
             ActionColumn::Discrete { n_actions: 4, values: vec![0, 1, 2, 0, 1] }
         );
     }
-    // Of another size than their space, and cut short.
+    // Pictures of another size than their space, and a damaged one.
     let (dir, path) = (tempfile::tempdir().unwrap(), fixtures.join("grey/main_data.hdf5"));
     let copy = dir.path().join("main_data.hdf5");
     let refused = |shape: &str| {
@@ -227,7 +227,7 @@ fn arrow_is_refused_with_the_way_out() {
     }
 }
 
-/// A description that lies beside a file of another recording says nothing of it.
+/// A description does not apply to the file of another recording in the same directory.
 #[test]
 fn a_description_is_of_its_own_file() {
     let (dir, robot) = d4rl("..t");
@@ -253,7 +253,7 @@ fn a_description_is_of_its_own_file() {
         assert_eq!(says(path), None, "{}", path.display());
         columns(path).unwrap();
     }
-    // Of as many episodes, or under Minari's own name, it is the file's: its spaces are checked.
+    // With as many episodes, or Minari's file name, the description applies: its spaces are checked.
     let its = place("main_data.hdf5");
     fs::copy(&from, &its).unwrap();
     for (total, path) in [(2, &other), (7, &its)] {
@@ -263,7 +263,7 @@ fn a_description_is_of_its_own_file() {
         assert!(error.contains("expected [rows, 1], as its space"), "{error}");
     }
     assert_eq!(says(dir.path()).as_deref(), Some("Other-v0"));
-    // What stands in a file comes before what lies beside it.
+    // The description in the file has priority.
     let text = serde_json::json!({ "env_spec": r#"{"id": "Own-v1", "max_episode_steps": 9}"# });
     let text = text.to_string();
     let file = Hdf5File::edit(&its);

@@ -57,7 +57,7 @@ fn files_of_numpy_read_alike() {
 }
 
 #[test]
-fn whole_numbers_are_a_list_of_actions() {
+fn whole_numbers_are_discrete_actions() {
     let log = columns(&fixture("list.npz")).unwrap();
     let values = vec![0, 1, 2, 0, 1, 2, 0, 1, 2];
     assert_eq!(log.actions, ActionColumn::Discrete { n_actions: 3, values });
@@ -190,7 +190,7 @@ fn read_bytes(bytes: &[u8]) -> Result<Columns, DataError> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("own.npz");
     fs::write(&path, bytes).unwrap();
-    // What one refuses, the other does.
+    // Both refuse the same files.
     let check = overtone_data::check(&path, &Expected::default()).unwrap();
     let log = columns(&path);
     assert_eq!(check.inspection.is_ok(), log.is_ok(), "{}", check.report);
@@ -204,7 +204,7 @@ fn refused(bytes: &[u8], expected: &str) {
     assert!(error.contains("own.npz") && !error.contains('\n'), "{error}");
 }
 
-/// What is said where `array` is in the place of the one called `name`.
+/// Checks the error with `array` in place of the one called `name`.
 #[track_caller]
 fn refused_with(name: &'static str, array: Vec<u8>, expected: &str) {
     let mut files = sound();
@@ -254,9 +254,9 @@ fn arrays_that_are_wrong() {
     assert!(matches!(error, DataError::At { fault: Fault::Pickled { .. }, .. }), "{error}");
 }
 
-/// The spaces that a recording shows, of the arrays beside it.
+/// The spaces of a recording, by its additional arrays.
 #[test]
-fn what_is_known_of_actions_beside_what_was_recorded() {
+fn additional_arrays_describe_actions() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("own.npz");
     let shown = |files: &[(&str, Vec<u8>)]| {
@@ -309,7 +309,7 @@ fn what_is_known_of_actions_beside_what_was_recorded() {
 }
 
 #[test]
-fn what_is_said_of_actions_must_fit_them() {
+fn descriptions_of_actions_must_fit_them() {
     let refused_beside = |actions: Vec<u8>, beside: &[(&'static str, Vec<u8>)], expected: &str| {
         let mut files = sound();
         files.retain(|(name, _)| *name != "actions");
@@ -344,7 +344,7 @@ fn what_is_said_of_actions_must_fit_them() {
     refused_beside(real(), &nan, "`action_low` holds in row 0 NaN");
 }
 
-/// `[84, 84, 4]` is four frames, of which the newest is the recorded one, as where it is played.
+/// `[84, 84, 4]` is four frames; the newest is the recorded one, as in play.
 #[test]
 fn four_frames_may_be_the_last_axis() {
     let with = |shape: &[usize], pixels: &[u8]| {
@@ -375,9 +375,9 @@ fn pictures_of_any_size_keep_their_order() {
     assert!(*pixels == [vec![7; 84 * 84], vec![200; 84 * 84]].concat());
 }
 
-/// What training says of a recording, `lint` tells too.
+/// `lint` reports what training reports about a recording.
 #[test]
-fn what_is_odd_is_told_as_a_finding() {
+fn oddities_are_findings() {
     let told = |path: &Path, layout: &str| {
         let check = overtone_data::check_as(path, layout, &Expected::default()).unwrap();
         let findings = check.report.findings.into_iter();
@@ -436,8 +436,7 @@ fn archives_that_are_wrong() {
     // A byte of an array.
     let at = whole.windows(4).position(|bytes| bytes == 2.0f32.to_le_bytes()).unwrap();
     refused(&changed(at, 7), "observations.npy is damaged: its checksum is another");
-    // Of a deflated file anything may be said of a byte that is changed, but of one in an array
-    // never other numbers.
+    // A changed byte of a deflated file may be any error, but it never changes numbers.
     let deflated = fs::read(fixture("deflated.npz")).unwrap();
     let sound = read_bytes(&deflated).unwrap();
     let begins = |mark: &[u8]| -> Vec<usize> {

@@ -13,7 +13,7 @@ use crate::starter::datasets;
 use crate::tasks;
 use overtone_testkit::dopamine::{FRAME, Recorder, npy, npy_with_dict, write_gz};
 
-/// What reading `bytes`, gzipped, as three `<i4` gives.
+/// Checks the error of reading `bytes`, gzipped, as three `<i4`.
 #[track_caller]
 fn check(bytes: &[u8], expected: &str) {
     let dir = tempfile::tempdir().unwrap();
@@ -207,9 +207,9 @@ fn places_and_games() {
     assert!(matches!(error, DataError::At { fault: Fault::Card { .. }, .. }), "{error}");
 }
 
-/// What a broken description would say of data at a path is not known: it is not passed over.
+/// A broken description is an error also for data at a path, because it might describe them.
 #[test]
-fn a_broken_description_is_told_of_data_at_a_path() {
+fn a_broken_description_is_an_error_for_data_at_a_path() {
     let folder = tempfile::tempdir().unwrap();
     let recorder = Recorder::new(folder.path(), "Seaquest", 10);
     write_gz(&recorder.folder.join("$store$_action_ckpt.0.gz"), b"");
@@ -221,7 +221,7 @@ fn a_broken_description_is_told_of_data_at_a_path() {
 }
 
 #[test]
-fn the_run_that_is_asked_for_is_read() {
+fn the_requested_run_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let recorder = Recorder::new(folder.path(), "Seaquest", 10);
     for run in ["1", "2"] {
@@ -234,7 +234,7 @@ fn the_run_that_is_asked_for_is_read() {
     };
     assert_eq!(at("1", recorder.game()).unwrap().path, recorder.game());
     assert!(at("2", recorder.game()).unwrap().path.ends_with("Seaquest/2"));
-    // Unless somebody says otherwise run 1 is asked for, and a run's folder is that run.
+    // Run 1 is the default, and a run's directory is that run.
     at("1", &recorder.game().join("2")).unwrap();
     for path in [recorder.game().to_path_buf(), recorder.game().join("1")] {
         let error = at("3", &path).unwrap_err().to_string();

@@ -20,7 +20,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// Checks a log whose steps are those of [`crate::robots`].
+/// Checks a log of the steps of [`crate::robots`].
 #[track_caller]
 fn check_log(log: &Columns, episodes: &[(usize, Outcome, bool)]) {
     let n = episodes.iter().map(|episode| episode.0).sum();
@@ -117,7 +117,7 @@ fn a_minari_episode_without_a_step_is_left_out() {
     assert!(log.odd[0].contains("without a step, left out: 1"), "{:?}", log.odd);
 }
 
-/// What opening a file says that was good before `spoil`.
+/// Checks the error of a file that was sound before `spoil`.
 #[track_caller]
 fn check_spoiled(spoil: impl FnOnce(&Path), expected: &str) {
     let (_dir, path) = d4rl("..t..l.");
@@ -203,7 +203,7 @@ fn arrays_of_another_type() {
 }
 
 #[test]
-fn whole_numbers_in_a_column_are_a_list_of_actions_too() {
+fn whole_numbers_in_a_column_are_discrete_actions() {
     let (_dir, path) = d4rl("..t");
     let listed = ActionColumn::Discrete { n_actions: 3, values: vec![0, 2, 1] };
     for width in [0, 1] {
@@ -240,7 +240,7 @@ fn values_that_cannot_be() {
 fn check_refused(name: &str, expected: &str) {
     let path = fixture("refused").join(format!("{name}.hdf5"));
     check_error(&path, expected);
-    // A check says the same, and goes on with what is sound.
+    // A check reports the same, and continues with the sound arrays.
     let report = overtone_data::check(&path, &overtone_data::Expected::default()).unwrap().report;
     assert_eq!(report.worst(), Some(overtone_data::Severity::Error), "{report}");
 }
@@ -273,7 +273,7 @@ fn arrays_from_elsewhere_are_refused() {
     check_refused("soft", "with a link to elsewhere, is not read");
     check_refused("outside", "`rewards`, whose numbers lie in another file, is not read");
     check_refused("virtual", "`rewards`, whose numbers lie in another file, is not read");
-    // Of three episodes one is a link, and nothing says how many there are.
+    // One of three episodes is a link, and the file does not say how many it has.
     check_refused("elsewhere", "expected 3 episodes from its total_episodes, got 2");
     check_refused("circle", "a group in itself, is not read");
     check_refused("newest", "`rewards`, in a form of HDF5 2.0 (layout 5), is not read");
@@ -332,7 +332,7 @@ fn episodes_of_minari_that_do_not_fit() {
         check_error(&path, expected);
     };
     spoiled(&|file| file.delete("episode_1"), "expected 2 episodes from its total_episodes, got 1");
-    // Minari 0.5 says it in the description beside the file alone.
+    // Minari 0.5 says it only in the description next to the file.
     let (dir, path) = minari("..t .l");
     Hdf5File::edit(&path).delete_attribute("total_episodes");
     columns(&path).unwrap();
@@ -376,7 +376,7 @@ fn inspections_count() {
     assert_eq!((found.fragments, found.fragment_transitions), (1, 3));
     assert_eq!((found.observation_width, found.action_width), WIDTHS);
     assert_eq!(found.actions_outside, 2);
-    // Of the five steps of finished episodes; the last row's -2 is none of them.
+    // In the five steps of finished episodes; the last row's -2 does not count.
     assert_eq!((found.actions[1].min, found.actions[1].max), (0.0, 1.5));
     // Rewards are -1, -0.75, -0.5 | -0.25, 0: returns -2.25 and -0.25.
     assert_eq!((found.returns.units, found.returns.spread.mean), ("raw", -1.25));
@@ -410,7 +410,7 @@ fn inspections_count() {
 }
 
 #[test]
-fn actions_of_a_list_are_whole_numbers() {
+fn discrete_actions_are_whole_numbers() {
     let (_dir, path) = d4rl("..t.l");
     replace(&path, "actions", &[3i64, 0, 1, 2, 0], 0);
     let read = columns(&path).unwrap();
@@ -427,7 +427,7 @@ fn actions_of_a_list_are_whole_numbers() {
         let error = columns(&path).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
-    // Real numbers in one dimension are no vectors.
+    // Real numbers in one dimension are not vectors.
     replace(&path, "actions", &[0.5f32; 5], 0);
     assert!(matches!(columns(&path), Err(DataError::At { fault: Fault::DatasetShape { .. }, .. })));
 
@@ -449,7 +449,7 @@ fn folders_and_formats() {
     write_d4rl(&dir.path().join("other.h5"), "t");
     let error = columns(dir.path()).unwrap_err().to_string();
     assert!(error.contains("2 HDF5 files here; name one"), "{error}");
-    // Of a folder the latest version, and no half of a file or copy of one.
+    // In a directory: the latest version, and never a partial file or a copy.
     let task = robot("hopper", WIDTHS);
     for name in ["medium-v1.hdf5", "medium-v10.hdf5", "medium-v2.hdf5", "medium-v11.hdf5.bak"] {
         write_d4rl(&dir.path().join(format!("hopper_{name}")), "t");

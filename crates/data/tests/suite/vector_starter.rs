@@ -14,7 +14,7 @@ use crate::robots::d4rl;
 use crate::starter::datasets;
 use crate::tasks::{self, game, inspect_columns, robot};
 
-/// What was written down when a set was recorded; ± was the population's (n).
+/// Figures from when a set was recorded; ± is the deviation of the population (n).
 struct Recorded {
     transitions: u64,
     terminated: u64,

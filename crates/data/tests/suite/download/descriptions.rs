@@ -54,7 +54,7 @@ fn a_set_that_is_not_whole_is_not_used() {
 }
 
 #[test]
-fn what_the_descriptions_say() {
+fn addresses_in_the_descriptions() {
     let card = |name: &str| DatasetCard::load(&datasets().join(name)).unwrap();
     let games = card("dqn-replay.toml");
     let remote = games.remote("Seaquest", "1", &[48, 49]).unwrap();
