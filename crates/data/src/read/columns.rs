@@ -293,13 +293,13 @@ impl Columns {
         {
             return refuse(format!("its frames are {shape:?}, {stack} an observation"));
         }
-        let observed = match &self.observations {
-            ObservationColumn::Frames { pixels, .. } => pixels.len(),
-            ObservationColumn::Vectors { values, .. } => values.len(),
+        let (observed, seen): (_, &[f32]) = match &self.observations {
+            ObservationColumn::Frames { pixels, .. } => (pixels.len(), &[]),
+            ObservationColumn::Vectors { values, .. } => (values.len(), values),
         };
-        let (acted, action_width) = match &self.actions {
-            ActionColumn::Discrete { values, .. } => (values.len(), 1),
-            ActionColumn::Continuous { width, values } => (values.len(), *width),
+        let (acted, action_width, done): (_, _, &[f32]) = match &self.actions {
+            ActionColumn::Discrete { values, .. } => (values.len(), 1, &[]),
+            ActionColumn::Continuous { width, values } => (values.len(), *width, values),
         };
         for (what, length, width) in [
             ("observations", observed, self.observations.width()),
@@ -341,17 +341,9 @@ impl Columns {
         {
             return refuse(format!("it holds action {action} of {n_actions}"));
         }
-        let observed: &[f32] = match &self.observations {
-            ObservationColumn::Vectors { values, .. } => values,
-            ObservationColumn::Frames { .. } => &[],
-        };
-        let acted: &[f32] = match &self.actions {
-            ActionColumn::Continuous { values, .. } => values,
-            ActionColumn::Discrete { .. } => &[],
-        };
         for (name, column, width) in [
-            ("observations", observed, self.observations.width()),
-            ("actions", acted, action_width),
+            ("observations", seen, self.observations.width()),
+            ("actions", done, action_width),
             ("rewards", &self.rewards, 1),
         ] {
             let Some(at) = column.iter().position(|number| !number.is_finite()) else { continue };

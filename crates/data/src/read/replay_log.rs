@@ -196,7 +196,8 @@ impl ReplayLog {
     /// # Errors
     /// As [`ReplayLog::open`].
     pub fn columns(&self, file: usize) -> Result<SmallColumns, DataError> {
-        SmallColumns::read(&self.folder, self.files[file].number)
+        let loaded = load(&self.folder, self.files[file].number);
+        loaded.map(|loaded| loaded.columns).map_err(|mut errors| errors.swap_remove(0))
     }
 
     /// Opens the frames of file `file` for reading, hashing the file on the way.

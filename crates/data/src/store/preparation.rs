@@ -15,7 +15,7 @@ use crate::hex::hex;
 use crate::origin::Origin;
 use crate::read::replay_log::{FRAME, ReplayLog};
 use crate::read::run_folder::Column;
-use crate::store::convert::{Conversion, convert};
+use crate::store::convert::convert;
 use crate::store::frames::FrameStore;
 use crate::store::layout::{STORE_FILE, StoreLayout};
 use crate::store::manifest::{FORMAT, StoreCounts, StoreManifest};
@@ -49,12 +49,12 @@ pub struct Preparation {
     pub seconds: f64,
     /// Stops a running conversion when set.
     pub stop: Arc<AtomicBool>,
-    log: ReplayLog,
-    selected: Selected,
+    pub(super) log: ReplayLog,
+    pub(super) selected: Selected,
     /// Indices of the files that are read, ascending.
-    files: Vec<usize>,
+    pub(super) files: Vec<usize>,
     /// Without content hash and sources, which only the conversion knows.
-    manifest: StoreManifest,
+    pub(super) manifest: StoreManifest,
 }
 
 impl Preparation {
@@ -166,16 +166,7 @@ impl Preparation {
             Err(error) => return Err(error),
         }
         self.check_disk()?;
-        let conversion = Conversion {
-            store: &self.store,
-            log: &self.log,
-            selected: &self.selected,
-            files: &self.files,
-            inflate_bytes: self.inflate_bytes,
-            manifest: &self.manifest,
-            stop: &self.stop,
-        };
-        Dataset::open_store(&convert(&conversion, progress)?)
+        Dataset::open_store(&convert(self, progress)?)
     }
 
     /// Whether `dataset` holds the drawn transitions.
