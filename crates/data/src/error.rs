@@ -7,7 +7,7 @@ pub(crate) mod advice;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use overtone_core::names::suggestion;
+use overtone_core::names::{nearest, suggestion};
 
 /// An error in a dataset, in its files, or in a request for them.
 #[derive(Debug, thiserror::Error)]
@@ -309,6 +309,17 @@ impl DataError {
     pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { path, doing, source }
+    }
+
+    /// A file or folder that is not there, with advice.
+    pub(crate) fn missing(path: impl Into<PathBuf>, hint: impl Into<String>) -> Self {
+        Self::Missing { path: path.into(), hint: hint.into() }
+    }
+
+    /// A name that is not one of `known`.
+    pub(crate) fn unknown(what: &'static str, name: &str, known: &[&str]) -> Self {
+        let nearest = nearest(known, name).map(str::to_owned);
+        Self::UnknownName { what, name: name.into(), nearest, known: known.join(", ") }
     }
 
     /// As [`DataError::io`], with a hint when the file is simply not there.

@@ -26,7 +26,7 @@ mod zip;
 
 use std::path::Path;
 
-use overtone_core::names::{nearest, plain};
+use overtone_core::names::plain;
 
 use crate::columns::{Columns, ObservationColumn};
 use crate::error::{DataError, Fault};
@@ -54,11 +54,11 @@ pub const NUMBERS: &str = "numbers";
 /// [`DataError::Missing`] when nothing is there, [`DataError::NoLog`] when no format is for it.
 pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
     if !path.try_exists().map_err(DataError::io(path, "open"))? {
-        return Err(DataError::Missing {
-            path: path.to_path_buf(),
-            hint: "give an .npz file of NumPy, an HDF5 file of D4RL or Minari, or the folder of a DQN-replay \
-                   game".into(),
-        });
+        return Err(DataError::missing(
+            path,
+            "give an .npz file of NumPy, an HDF5 file of D4RL or Minari, or the folder of a DQN-replay \
+                   game",
+        ));
     }
     // Another program's file is named before a reader reports it as a damaged file of ours.
     if Foreign.reads(path) {
@@ -94,12 +94,7 @@ pub fn reader_as(path: &Path, layout: &str) -> Result<&'static dyn Reader, DataE
     let all = || READERS.into_iter().chain(NAMED);
     let known: Vec<&str> = all().map(Reader::name).chain([NUMBERS]).collect();
     let named = all().find(|reader| plain(reader.name()) == plain(layout));
-    named.ok_or_else(|| DataError::UnknownName {
-        what: "layout",
-        name: layout.into(),
-        nearest: nearest(&known, layout).map(str::to_owned),
-        known: known.join(", "),
-    })
+    named.ok_or_else(|| DataError::unknown("layout", layout, &known))
 }
 
 /// Reads the recording at `path`, whatever its format is.

@@ -229,12 +229,7 @@ impl DatasetCard {
 /// # Errors
 /// [`DataError::UnknownName`] if it does not exist.
 pub(crate) fn find_dataset<'a>(known: &[&'a str], name: &str) -> Result<&'a str, DataError> {
-    names::find(known, name).ok_or_else(|| DataError::UnknownName {
-        what: "dataset",
-        name: name.into(),
-        nearest: names::nearest(known, name).map(str::to_owned),
-        known: known.join(", "),
-    })
+    names::find(known, name).ok_or_else(|| DataError::unknown("dataset", name, known))
 }
 
 fn fill(pattern: &str, task: &str, dataset: &str) -> String {

@@ -84,7 +84,7 @@ impl MinariId {
         }
         if !path.is_dir() {
             let hint = format!("fetch it (`overtone download dataset={PREFIX}{self}`)");
-            return Err(DataError::Missing { path, hint });
+            return Err(DataError::missing(path, hint));
         }
         Ok(path)
     }
@@ -99,9 +99,8 @@ pub fn minari_folder() -> Result<PathBuf, DataError> {
         return Ok(folder.into());
     }
     let home = env::home_dir().filter(|home| !home.as_os_str().is_empty());
-    home.map(|home| home.join(".minari/datasets")).ok_or_else(|| DataError::Missing {
-        path: "~".into(),
-        hint: "say where Minari's datasets are in MINARI_DATASETS_PATH".into(),
+    home.map(|home| home.join(".minari/datasets")).ok_or_else(|| {
+        DataError::missing("~", "say where Minari's datasets are in MINARI_DATASETS_PATH")
     })
 }
 

@@ -29,11 +29,8 @@ pub enum DownloadError {
         known: String,
     },
     /// A name that leads out of the destination folder.
-    #[error("refused the file name `{name}`: expected a plain name inside the folder")]
-    Name {
-        /// The given name.
-        name: String,
-    },
+    #[error("refused the file name `{0}`: expected a plain name inside the folder")]
+    Name(String),
     /// An address that cannot be used for a request.
     #[error("cannot send a request to {url}: {reason}")]
     Address {
@@ -117,13 +114,10 @@ pub enum DownloadError {
     },
     /// An answer whose end cannot be detected.
     #[error(
-        "{url} is sent without a size, so a cut connection looks like the file's end; \
+        "{0} is sent without a size, so a cut connection looks like the file's end; \
          fetch it by other means, or add its size to the dataset's description"
     )]
-    NoSize {
-        /// The address.
-        url: String,
-    },
+    NoSize(String),
     /// More bytes than the server or the description announced.
     #[error("{url} is refused: it is longer than the {announced} bytes that were announced")]
     TooLong {
@@ -174,11 +168,8 @@ pub enum DownloadError {
         expected: String,
     },
     /// Another process fetches the same file.
-    #[error("{}: another process is fetching it; wait for it, or end it", path.display())]
-    Busy {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{}: another process is fetching it; wait for it, or end it", .0.display())]
+    Busy(PathBuf),
     /// The disk cannot hold it.
     #[error(
         "{}: the download needs {} MB more and the disk has {} MB free; free some space or take \

@@ -175,7 +175,7 @@ pub(super) fn fetch(
         size = file.bytes.or(part.total);
         crc32c = Some(part.crc32c);
         if size.is_none() && !part.ends_visibly && file.sha256.is_none() {
-            return Err(DownloadError::NoSize { url: file.url.clone() });
+            return Err(DownloadError::NoSize(file.url.clone()));
         }
         let announced = [size, part.end].into_iter().flatten().min();
         let limit = check_disk(&partial, size)?.min(announced.unwrap_or(u64::MAX));

@@ -89,7 +89,7 @@ impl DownloadPlan {
         let client = Client::new(&remote.hosts, &options)?;
         let plan = |file: &RemoteFile| plan_file(&client, file, folder, &options);
         let plan_all = || remote.files.par_iter().map(plan).collect::<Result<Vec<_>, _>>();
-        let files = threads(folder, &options)?.install(plan_all)?;
+        let files = threads(folder, remote.files.len(), &options)?.install(plan_all)?;
         let missing = || files.iter().filter(|file| file.missing());
         let to_come = |file: &PlannedFile| file.bytes.map(|all| all.saturating_sub(file.there()));
         Ok(Self {
@@ -175,14 +175,18 @@ impl DownloadPlan {
                 fetch_one(file).inspect_err(|_| stop.store(true, Ordering::Relaxed))
             })
         };
-        threads(&self.folder, &self.options)?.install(fetch_all)
+        threads(&self.folder, missing.len(), &self.options)?.install(fetch_all)
     }
 }
 
-/// Threads that wait for as many servers as `options` allow.
-fn threads(folder: &Path, options: &DownloadOptions) -> Result<ThreadPool, DownloadError> {
-    let threads = ThreadPoolBuilder::new().num_threads(options.parallel.max(1)).build();
-    threads.map_err(io::Error::other).map_err(DownloadError::io(folder, "fetch into"))
+/// Threads for `files` files, as many as `options` allow.
+fn threads(
+    folder: &Path,
+    files: usize,
+    options: &DownloadOptions,
+) -> Result<ThreadPool, DownloadError> {
+    let threads = ThreadPoolBuilder::new().num_threads(options.parallel.clamp(1, files.max(1)));
+    threads.build().map_err(io::Error::other).map_err(DownloadError::io(folder, "fetch into"))
 }
 
 fn plan_file(

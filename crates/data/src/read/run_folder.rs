@@ -60,12 +60,11 @@ impl RunFolder {
     /// When `path` does not exist, or holds no run or no clear one.
     pub fn find(path: &Path) -> Result<Self, DataError> {
         if !path.exists() {
-            return Err(DataError::Missing {
-                path: path.to_path_buf(),
-                hint: "give the folder of a game (…/Seaquest), of a run (…/Seaquest/1), or its \
-                       replay_logs"
-                    .into(),
-            });
+            return Err(DataError::missing(
+                path,
+                "give the folder of a game (…/Seaquest), of a run (…/Seaquest/1), or its \
+                       replay_logs",
+            ));
         }
         let absolute = path.canonicalize().map_err(DataError::io(path, "open"))?;
         if let Some(found) = Self::in_files_folder(&absolute)? {

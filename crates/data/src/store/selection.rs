@@ -124,8 +124,6 @@ pub struct SelectedEpisode {
 pub struct Selected {
     /// The episodes, in the order of their rows.
     pub episodes: Vec<SelectedEpisode>,
-    /// Whether each episode's rows begin with its padding slots.
-    pub padding_rows: bool,
     /// Padding slots outside the rows, whose frames must be zero.
     pub padding_checks: Vec<SlotRange>,
     /// SHA-256 of the slots that were chosen for the rows.
@@ -179,7 +177,7 @@ fn draw_uniform(log: &ReplayLog, num_steps: usize, run_seed: u64) -> Selected {
         });
         padding_checks.extend(log.locate(episode.padding_adds()));
     }
-    Selected { episodes, padding_rows: false, padding_checks, hash: String::new() }
+    Selected { episodes, padding_checks, hash: String::new() }
 }
 
 fn draw_released(
@@ -227,5 +225,5 @@ fn draw_released(
             cursors[file] = end + 1;
         }
     }
-    Ok(Selected { episodes, padding_rows: true, padding_checks: Vec::new(), hash: String::new() })
+    Ok(Selected { episodes, padding_checks: Vec::new(), hash: String::new() })
 }
