@@ -37,13 +37,13 @@ struct Kinds {
     file: Vec<Kind>,
     archive: Vec<Kind>,
     folder: Vec<Kind>,
-    /// Of any file of arrays.
+    /// Files of arrays in groups.
     nested: Vec<Kind>,
-    /// Of one that has not the names that are read.
+    /// Files of arrays, none under the names that are read.
     arrays: Vec<Kind>,
 }
 
-/// What another program wrote; one of the signs is enough.
+/// A kind, by its signs; one is enough.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Kind {
@@ -57,7 +57,7 @@ struct Kind {
     is: String,
     /// Files or arrays in it: all of one of these lists.
     has: Vec<Vec<String>>,
-    /// A group, and how the name of an array in it begins.
+    /// A group that it must have as well, and how the name of an array in it begins.
     within: Option<[String; 2]>,
     what: String,
     /// Advice, with `{arrays}` for the end of most.
