@@ -34,7 +34,7 @@ fn a_set_that_is_not_whole_is_not_used() {
     }
     let refused = |located: Result<(), DataError>, name: &str| {
         let error = located.unwrap_err();
-        assert!(matches!(error, DataError::At { fault: Fault::Unfinished { .. }, .. }), "{error}");
+        assert!(matches!(error, DataError::At { fault: Fault::Unfinished, .. }), "{error}");
         assert!(error.to_string().contains(name), "{error}");
     };
     let logs = dir.path().join("published/dqn-replay/Seaquest/1/replay_logs");

@@ -161,7 +161,7 @@ fn unfinished_downloads_are_refused_by_their_path() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |task: &Task, name: &str, path: &Path| {
         let error = locate(task, name, Some(path), &dir.path().join("none")).unwrap_err();
-        assert!(matches!(error, DataError::At { fault: Fault::Unfinished { .. }, .. }), "{error}");
+        assert!(matches!(error, DataError::At { fault: Fault::Unfinished, .. }), "{error}");
     };
     let (game, robot) = (tasks::seaquest(), tasks::hopper());
     let path = dir.path().join("Seaquest");
