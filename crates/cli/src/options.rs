@@ -64,7 +64,16 @@ pub fn with<T: Serialize + DeserializeOwned>(
         Err(expected) if !matches!(old, Value::String(_)) => {
             ConfigError::other_type(key, text, expected, old)
         }
-        _ => ConfigError::value(key, text, error.to_string()),
+        _ => {
+            let reason = error.to_string();
+            // The key and the value are in the sentence already.
+            let is_about_value =
+                ["invalid value", "unknown variant"].map(|kind| reason.starts_with(kind));
+            let expected =
+                reason.split_once(", expected ").filter(|_| is_about_value.contains(&true));
+            let expected = expected.map(|(_, expected)| format!("expected {expected}"));
+            ConfigError::value(key, text, expected.unwrap_or(reason))
+        }
     })
 }
 
@@ -176,7 +185,7 @@ mod tests {
         refused("updates=8", &["unknown option `updates` (--help lists all)"]);
         refused("rate=8", &["unknown option `rate` (--help lists all)"]);
         refused("a=x", &["a=x", "a whole number", "a=1"]);
-        refused("a=-1", &["a=-1", "expected a whole number, 0 or more"]);
+        refused("a=-1", &["a=-1: expected a whole number, 0 or more"]);
         // TOML has signed 64-bit integers.
         refused("a=18446744073709551615", &["a whole number of at most 9223372036854775807, such"]);
         let error = read::<Example>(&words(&["rate=fast"])).unwrap_err().to_string();
