@@ -67,12 +67,14 @@ pub fn with<T: Serialize + DeserializeOwned>(
         _ => {
             let reason = error.to_string();
             // The key and the value are in the sentence already.
-            let is_about_value =
-                ["invalid value", "unknown variant"].map(|kind| reason.starts_with(kind));
-            let expected =
-                reason.split_once(", expected ").filter(|_| is_about_value.contains(&true));
-            let expected = expected.map(|(_, expected)| format!("expected {expected}"));
-            ConfigError::value(key, text, expected.unwrap_or(reason))
+            let of_value = ["invalid value", "unknown variant"];
+            let reason = match reason.split_once(", expected ") {
+                Some((kind, expected)) if of_value.iter().any(|of| kind.starts_with(of)) => {
+                    format!("expected {expected}")
+                }
+                _ => reason,
+            };
+            ConfigError::value(key, text, reason)
         }
     })
 }
