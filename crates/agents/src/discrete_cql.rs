@@ -235,10 +235,6 @@ impl Algorithm for DiscreteCql {
         &["td_loss", "conservative_loss", "value"]
     }
 
-    fn context_length(&self) -> usize {
-        1
-    }
-
     fn reads_transitions(&self) -> bool {
         true
     }
@@ -265,11 +261,6 @@ impl Algorithm for DiscreteCql {
         at: &StepAt<'_>,
     ) -> StepFigures {
         self.learn(state, self.steps(batch, data, at.device), (at.step, at.learning_rate))
-    }
-
-    /// The loss is an error of values with a target from the network itself.
-    fn held_out_selects(&self) -> bool {
-        false
     }
 
     /// The quantile loss.

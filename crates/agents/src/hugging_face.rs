@@ -13,7 +13,8 @@ use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_kernels::Activation;
 use overtone_model::{
     AttentionConfig, DecisionTransformerConfig, ModelConfig, ModelError, conditioning::top_percent,
-    error::config_error, head::HeadConfig, positions::PositionsConfig, weights::NamedTensors,
+    error::config_error, head::HeadConfig, positions::PositionsConfig, published,
+    weights::NamedTensors,
 };
 use serde::{Deserialize, Serialize};
 
@@ -92,53 +93,9 @@ fn epsilon() -> f64 {
     1e-5
 }
 
-/// Our name, their name, and whether the matrix is transposed.
-const OUTSIDE: [(&str, &str, bool); 11] = [
-    ("returns.weight", "embed_return.weight", true),
-    ("returns.bias", "embed_return.bias", false),
-    ("encoder.weight", "embed_state.weight", true),
-    ("encoder.bias", "embed_state.bias", false),
-    ("action.weight", "embed_action.weight", true),
-    ("action.bias", "embed_action.bias", false),
-    ("positions.norm_weight", "embed_ln.weight", false),
-    ("final_norm_weight", "encoder.ln_f.weight", false),
-    ("final_norm_bias", "encoder.ln_f.bias", false),
-    ("head.weight", "predict_action.0.weight", true),
-    ("head.bias", "predict_action.0.bias", false),
-];
-
-/// The same for a block.
-const OF_A_BLOCK: [(&str, &str); 12] = [
-    ("norm_1_weight", "ln_1.weight"),
-    ("norm_1_bias", "ln_1.bias"),
-    ("qkv_weight", "attn.c_attn.weight"),
-    ("qkv_bias", "attn.c_attn.bias"),
-    ("projection_weight", "attn.c_proj.weight"),
-    ("projection_bias", "attn.c_proj.bias"),
-    ("norm_2_weight", "ln_2.weight"),
-    ("norm_2_bias", "ln_2.bias"),
-    ("mlp_1_weight", "mlp.c_fc.weight"),
-    ("mlp_1_bias", "mlp.c_fc.bias"),
-    ("mlp_2_weight", "mlp.c_proj.weight"),
-    ("mlp_2_bias", "mlp.c_proj.bias"),
-];
-
-/// All zeros there for a model without this table.
-const TIMESTEPS: (&str, &str) = ("positions.table", "embed_timestep.weight");
-const NORM_BIAS: (&str, &str) = ("positions.norm_bias", "embed_ln.bias");
+/// The table of timesteps: all zeros there for a model without one.
+const TIMESTEPS: &str = "embed_timestep.weight";
 const POSITIONS: &str = "encoder.wpe.weight";
-
-/// All pairs of names for `n_layers` blocks, except [`TIMESTEPS`] and [`NORM_BIAS`].
-fn pairs(n_layers: usize) -> impl Iterator<Item = (String, String, bool)> {
-    let outside = OUTSIDE
-        .into_iter()
-        .map(|(ours, theirs, turned)| (ours.to_owned(), theirs.to_owned(), turned));
-    outside.chain((0..n_layers).flat_map(|layer| {
-        OF_A_BLOCK.into_iter().map(move |(ours, theirs)| {
-            (format!("blocks.{layer}.{ours}"), format!("encoder.h.{layer}.{theirs}"), false)
-        })
-    }))
-}
 
 /// An agent's model in transformers' format. With `top_percent` above 0 it is conditioned on this
 /// top percent and ignores its returns; otherwise it is conditioned on returns.
@@ -187,27 +144,17 @@ pub fn export(
         return wrong("activation", "gelu, or tanh embeddings".into());
     }
     let act_dim = agent.task.actions.size();
-    let mut theirs = NamedTensors::new();
-    for (ours, name, turned) in pairs(model.n_layers) {
-        let tensor = taken(weights, &ours)?;
-        theirs.insert(name, if turned { transposed(tensor)? } else { tensor.clone() });
-    }
+    let mut theirs = published::to_hugging_face(&model, weights)?;
     let place = match reads_returns {
         true => None,
         false => Some(top_percent::place(top_percent, &conditioning.top_percents)?),
     };
     condition(place, conditioning.return_range, &mut theirs)?;
-    theirs.insert(NORM_BIAS.1.into(), taken(weights, NORM_BIAS.0)?.clone());
     let d = model.d_model;
-    if let PositionsConfig::Timestep { .. } = model.positions {
-        theirs.insert(TIMESTEPS.1.into(), taken(weights, TIMESTEPS.0)?.clone());
-    } else {
-        let zeros = TensorData::new(vec![0.0f32; horizon * d], [horizon, d]);
-        theirs.insert(TIMESTEPS.1.into(), zeros);
-    }
     // A timestep is three tokens.
     let n_positions = N_POSITIONS.max(3 * model.context_length);
     for (name, shape) in [
+        (TIMESTEPS, vec![horizon, d]),
         (POSITIONS, vec![n_positions, d]),
         ("encoder.wte.weight", vec![1, d]),
         ("predict_state.weight", vec![width, d]),
@@ -216,7 +163,7 @@ pub fn export(
         ("predict_return.bias", vec![1]),
     ] {
         let zeros = vec![0.0f32; shape.iter().product()];
-        theirs.insert(name.into(), TensorData::new(zeros, shape));
+        theirs.entry(name.into()).or_insert(TensorData::new(zeros, shape));
     }
     let config = Config {
         model_type: model_type(),
@@ -257,11 +204,11 @@ fn condition(
 ) -> Result<(), ModelError> {
     let [weight, bias] = ["embed_return.weight", "embed_return.bias"];
     // `[d, 1 + top percents]`, because it was transposed.
-    let layer = taken(theirs, weight)?;
+    let layer = tensor(theirs, weight)?;
     let [d, width] = [0, 1].map(|axis| layer.shape()[axis]);
     let numbers: Vec<f64> = layer.iter().collect();
     let column = |nth: usize| numbers.iter().skip(nth).step_by(width);
-    let b: Vec<f64> = taken(theirs, bias)?.iter().collect();
+    let b: Vec<f64> = tensor(theirs, bias)?.iter().collect();
     let [k, moved] = match range {
         _ if place.is_some() => [0.0, 0.0],
         None => [1.0, 0.0],
@@ -311,7 +258,7 @@ pub fn import(
     check("n_inner", inner.to_string(), (4 * config.hidden_size).to_string())?;
     check("state_dim", config.state_dim.to_string(), task.observations.size().to_string())?;
     check("act_dim", config.act_dim.to_string(), task.actions.size().to_string())?;
-    let table = taken(theirs, TIMESTEPS.1)?;
+    let table = tensor(theirs, TIMESTEPS)?;
     let reference = DecisionTransformerConfig::gym(config.max_ep_len);
     let model = DecisionTransformerConfig {
         n_layers: config.n_layer,
@@ -332,45 +279,21 @@ pub fn import(
         let expected = "must equal the number of blocks in the weights, which is larger";
         return Err(config_error("n_layer", config.n_layer, expected));
     }
-    let mut ours = NamedTensors::new();
-    for (name, their, turned) in pairs(model.n_layers) {
-        let tensor = taken(theirs, &their)?;
-        ours.insert(name, if turned { transposed(tensor)? } else { tensor.clone() });
-    }
-    if model.positions != PositionsConfig::Order {
-        ours.insert(TIMESTEPS.0.into(), table.clone());
-    }
+    let mut ours = published::hugging_face(&model, theirs)?;
     // Added to every token after the norm, like the norm's bias.
-    let mut bias: Vec<f32> = taken(theirs, NORM_BIAS.1)?.iter().collect();
     if let Some(positions) = theirs.get(POSITIONS) {
-        for (bias, position) in bias.iter_mut().zip(positions.iter::<f32>()) {
-            *bias += position;
-        }
+        let bias = tensor(theirs, "embed_ln.bias")?;
+        let sum: Vec<f32> =
+            bias.iter().zip(positions.iter::<f32>()).map(|(b, p): (f32, f32)| b + p).collect();
+        let shape = [sum.len()];
+        ours.insert("positions.norm_bias".into(), TensorData::new(sum, shape));
     }
-    let shape = [bias.len()];
-    ours.insert(NORM_BIAS.0.into(), TensorData::new(bias, shape));
     Ok((AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model)), ours))
 }
 
-fn taken<'a>(tensors: &'a NamedTensors, name: &str) -> Result<&'a TensorData, ModelError> {
+fn tensor<'a>(tensors: &'a NamedTensors, name: &str) -> Result<&'a TensorData, ModelError> {
     tensors.get(name).ok_or_else(|| ModelError::MissingTensor { name: name.to_owned() })
 }
-
-/// The transposed matrix.
-fn transposed(tensor: &TensorData) -> Result<TensorData, ModelError> {
-    let shape = tensor.shape().to_vec();
-    let &[rows, columns] = &shape[..] else {
-        return Err(ModelError::Input {
-            what: "a tensor of a linear layer",
-            got: format!("{shape:?}"),
-            expected: "rows and columns".into(),
-        });
-    };
-    let values: Vec<f32> = tensor.iter().collect();
-    let turned = (0..rows * columns).map(|i| values[(i % rows) * columns + i / rows]).collect();
-    Ok(TensorData::new::<f32, _>(turned, [columns, rows]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -378,24 +301,34 @@ mod tests {
     use overtone_core::seed;
     use overtone_model::{Init, Model, weights};
 
+    const OBSERVATIONS: ObservationSpace = ObservationSpace::Vectors { width: 3 };
+
+    fn task() -> Task {
+        Task::own("three", OBSERVATIONS, ActionSpace::unit(2))
+    }
+
+    /// A model and its weights.
+    fn model(context_length: usize) -> (DecisionTransformerConfig, NamedTensors) {
+        let config = DecisionTransformerConfig {
+            n_layers: 1,
+            d_model: 4,
+            context_length,
+            ..DecisionTransformerConfig::gym(5)
+        };
+        let generator = &mut seed::generator(1, "init");
+        let init = &mut Init::drawn(&Device::flex(), generator);
+        let options = ModelConfig::Transformer(config.clone());
+        let model = Model::init(&options, &OBSERVATIONS, &task().actions, init).unwrap();
+        (config, weights::export(&model))
+    }
+
     /// 1024 positions hold 341 timesteps.
     #[test]
     fn every_token_of_a_context_has_a_position() {
-        let observations = ObservationSpace::Vectors { width: 3 };
-        let task = Task::own("three", observations.clone(), ActionSpace::unit(2));
         for (context_length, expected) in [(341, 1024), (342, 1026)] {
-            let config = DecisionTransformerConfig {
-                n_layers: 1,
-                d_model: 4,
-                context_length,
-                ..DecisionTransformerConfig::gym(5)
-            };
-            let generator = &mut seed::generator(1, "init");
-            let init = &mut Init::drawn(&Device::flex(), generator);
-            let options = ModelConfig::Transformer(config.clone());
-            let model = Model::init(&options, &observations, &task.actions, init).unwrap();
+            let (config, weights) = model(context_length);
             let agent = Agent {
-                task: task.clone(),
+                task: task(),
                 dataset: String::new(),
                 algorithm: AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(config)),
                 normalization: None,
@@ -403,7 +336,7 @@ mod tests {
                 delayed_reward: false,
                 recording: None,
             };
-            let (config, theirs) = export(&agent, &weights::export(&model), 0.0).unwrap();
+            let (config, theirs) = export(&agent, &weights, 0.0).unwrap();
             assert_eq!(config.n_positions, expected);
             assert_eq!(theirs[POSITIONS].shape()[..], [expected, 4]);
         }
@@ -416,15 +349,15 @@ mod tests {
         let text = r#"{"state_dim": 3, "act_dim": 2, "hidden_size": 4, "max_ep_len": 5,
                        "n_layer": 1, "n_head": 1}"#;
         let config: Config = serde_json::from_str(text).unwrap();
-        let task = Task::own("three", ObservationSpace::Vectors { width: 3 }, ActionSpace::unit(2));
-        let mut theirs: NamedTensors =
-            pairs(1).map(|(_, name, _)| (name, TensorData::new(vec![0.0f32; 4], [2, 2]))).collect();
-        theirs.insert(TIMESTEPS.1.into(), TensorData::new(vec![0.5f32; 4], [2, 2]));
-        theirs.insert(NORM_BIAS.1.into(), TensorData::new(vec![1.0f32, 2.0, 3.0, 4.0], [4]));
+        let (task, (model, weights)) = (task(), model(7));
+        let mut theirs = published::to_hugging_face(&model, &weights).unwrap();
+        assert_eq!(published::hugging_face(&model, &theirs).unwrap(), weights);
+        let bias = vec![1.0f32, 2.0, 3.0, 4.0];
+        theirs.insert("embed_ln.bias".into(), TensorData::new(bias, [4]));
         let positions = vec![0.5f32, 0.0, -1.0, 0.25, 9.0, 9.0, 9.0, 9.0];
         theirs.insert(POSITIONS.into(), TensorData::new(positions, [2, 4]));
         let (_, ours) = import(&config, &theirs, &task, 7).unwrap();
-        let bias: Vec<f32> = ours[NORM_BIAS.0].iter().collect();
+        let bias: Vec<f32> = ours["positions.norm_bias"].iter().collect();
         assert_eq!(bias, [1.5, 2.0, 2.0, 4.25]);
         theirs.remove("encoder.ln_f.bias");
         let lost = import(&config, &theirs, &task, 7).unwrap_err().to_string();
@@ -470,13 +403,5 @@ mod tests {
         let weight = &theirs["embed_return.weight"];
         assert_eq!(weight.iter::<f64>().collect::<Vec<_>>(), [0.0; 2]);
         assert_eq!(theirs["embed_return.bias"], TensorData::new(vec![20.0f32, 40.0], [2]));
-    }
-
-    #[test]
-    fn a_matrix_is_transposed() {
-        let matrix = TensorData::new(vec![1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3]);
-        let turned = transposed(&matrix).unwrap();
-        assert_eq!(turned, TensorData::new(vec![1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0], [3, 2]));
-        assert_eq!(transposed(&turned).unwrap(), matrix);
     }
 }

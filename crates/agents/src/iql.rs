@@ -1,14 +1,18 @@
 //! Implicit Q-learning (Kostrikov, Nair & Levine 2022): values learned only from recorded actions.
 //!
-//! In addition to [critics and a value](crate::value::expectile) with advantages `A`, it learns an
-//! actor `N(tanh μ(s), σ²)`. ln σ is one vector for all states, and all networks are taken before
-//! the step:
+//! It learns two critics `Q` with targets `Q'` that follow them, a value `V`, and an actor
+//! `N(tanh μ(s), σ²)`, where ln σ is one vector for all states. A step on a batch is, with all
+//! networks taken before it,
 //!
 //! ```text
+//! A   = min_i Q'_i(s, a) − V(s)
+//! L_V = mean |τ − 1(A < 0)| A²
+//! L_Q = ½ Σ_i mean (Q_i(s, a) − r − γ (1 − done) V(s'))²
 //! L_π = −mean min(e^{βA}, 100) ln N(a; tanh μ(s), σ²)
 //! ```
 //!
-//! `A` is a constant in it. The actor's learning rate falls as a cosine, to 0 at the run's end, if
+//! Each loss moves only its own networks: `V(s')` is a constant in `L_Q`, and `A` in `L_π`. Then
+//! `Q'` moves by a fraction of the distance. The actor's learning rate falls as a cosine, to 0 at the run's end, if
 //! the run's own schedule is constant. Rewards are multiplied by
 //! `1000 / (largest − smallest return of an episode)`, unless these are nearly equal. The agent
 //! acts with `tanh μ(s)`.
@@ -19,7 +23,10 @@
 //! Recorded actions may be -1 and 1, which the paper's code moves inwards by 1e-5. Critics and
 //! actor use the value before its step, as in CORL.
 
-use std::f64::consts::{PI, TAU};
+use std::{
+    f64::consts::{PI, TAU},
+    sync::OnceLock,
+};
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -28,24 +35,28 @@ use burn::{
 use documented::DocumentedFields;
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
 use overtone_data::Batch;
-use overtone_model::{ModelError, init::Init, matrices::Matrices, weights};
+use overtone_model::{
+    ModelError,
+    init::Init,
+    matrices::Matrices,
+    weights::{self, NamedTensors},
+};
 use overtone_train::{
-    Algorithm, Checkpoint, Job, Learner, ScheduleKind, StepAt, StepFigures, TrainConfig,
-    TrainError, Trainer, Training, TrainingData,
+    Algorithm, Checkpoint, Export, Exported, Job, Learner, ScheduleKind, StepAt, StepFigures,
+    Stored, TrainConfig, TrainError, Trainer, Training, TrainingData, follow,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
     options::{AlgorithmOptions, Restored},
     value::{
-        ActorPolicy, Mlp, Rescaling, Steps,
-        expectile::{
-            ActorWithCritics, ExpectileCritics, ExpectileKeys, ExpectileLosses, RewardFactor,
-        },
-        keys::check_positive,
+        ActorPolicy, Mlp, Rescaling, Steps, Twin,
+        keys::{check_fractions, check_positive},
         network::{self, Hidden, constant_like},
+        parts::{self, Parts},
         policy::ActorOf,
         steps::{nothing_learned, where_finite},
+        twin::{concat, squared_errors},
     },
 };
 
@@ -55,6 +66,12 @@ const NAME: &str = "iql";
 const LARGEST_WEIGHT: f64 = 100.0;
 /// Bounds of ln σ.
 const LOG_STD: [f64; 2] = [-20.0, 2.0];
+/// Spread of the data's returns after rewards were scaled.
+const SPREAD: f32 = 1000.0;
+/// Minimum spread of the returns for scaling, relative to the largest one. For nearly equal
+/// returns, the scaled values would be much larger than their differences, and no network could
+/// distinguish them. If the spread is rounding error, the differences would be only rounding error.
+const LEAST_SPREAD: f32 = 0.01;
 
 /// Options of the algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
@@ -98,11 +115,6 @@ impl Default for IqlConfig {
 }
 
 impl IqlConfig {
-    fn critics(&self) -> ExpectileKeys {
-        let Self { expectile, gamma, target_rate, .. } = *self;
-        ExpectileKeys { expectile, gamma, target_rate, hidden: self.layers() }
-    }
-
     fn layers(&self) -> Hidden {
         Hidden { n_layers: self.n_layers, width: self.hidden, has_norms: false }
     }
@@ -116,7 +128,13 @@ impl AlgorithmOptions for IqlConfig {
     ) -> Result<(), ModelError> {
         network::widths(NAME, observations, actions)?;
         check_positive(NAME, &[("beta", self.beta)])?;
-        self.critics().check(NAME)
+        self.layers().check(NAME)?;
+        let keys = [
+            ("expectile", self.expectile),
+            ("gamma", self.gamma),
+            ("target_rate", self.target_rate),
+        ];
+        check_fractions(NAME, &keys)
     }
 
     fn describe(&self) -> String {
@@ -180,8 +198,75 @@ impl GaussianActor {
     }
 }
 
+/// The networks that learn values, with one optimizer.
+#[derive(Module, Debug)]
+pub struct Critics {
+    /// Critics of observations and actions.
+    pub critics: Twin,
+    /// `V`, the value of observations.
+    pub value: Mlp,
+}
+
+impl Matrices for Critics {
+    fn matrices(&self) -> Vec<ParamId> {
+        [self.critics.matrices(), self.value.matrices()].concat()
+    }
+}
+
 /// Everything that a step changes; the actor acts with its mean.
-pub type IqlState = ActorWithCritics<GaussianActor>;
+#[derive(Clone, Debug)]
+pub struct IqlState {
+    /// The acting network.
+    pub actor: Learner<GaussianActor>,
+    /// Values of recorded actions.
+    pub critics: Learner<Critics>,
+    /// The target of the critics; it does not track gradients.
+    pub target: Twin,
+}
+
+const TARGET_CRITICS: &str = "target_critics";
+const CRITIC_OPTIMIZER: &str = "critic_optimizer";
+const ACTOR_OPTIMIZER: &str = "actor_optimizer";
+
+impl Export for IqlState {
+    fn export_model(&self) -> NamedTensors {
+        self.actor.export_model()
+    }
+
+    fn export_training(&self) -> NamedTensors {
+        let mut tensors = Parts::default()
+            .with_training(ACTOR_OPTIMIZER, &self.actor)
+            .with(TARGET_CRITICS, &self.target)
+            .with_training(CRITIC_OPTIMIZER, &self.critics)
+            .into_tensors();
+        tensors.extend(self.critics.export_model());
+        tensors
+    }
+}
+
+impl Stored for IqlState {
+    fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
+        let stored = &exported.training;
+        Ok(Self {
+            actor: self.actor.begin(exported)?,
+            critics: parts::begin(self.critics, stored.clone())?,
+            target: parts::module(self.target, TARGET_CRITICS, stored)?,
+        })
+    }
+
+    fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
+        let (model, stored) = (exported.model.clone(), &exported.training);
+        Ok(Self {
+            actor: parts::learner(self.actor, model, ACTOR_OPTIMIZER, stored)?,
+            critics: parts::learner(self.critics, stored.clone(), CRITIC_OPTIMIZER, stored)?,
+            target: parts::module(self.target, TARGET_CRITICS, stored)?,
+        })
+    }
+
+    fn n_parameters(&self) -> usize {
+        self.actor.n_parameters() + self.critics.n_parameters()
+    }
+}
 
 /// Losses of one batch; each `[1]`.
 pub struct IqlLosses {
@@ -201,24 +286,40 @@ pub struct Iql {
     config: IqlConfig,
     observations: ObservationSpace,
     actions: ActionSpace,
-    reward_factor: RewardFactor,
+    /// Computed with the first batch.
+    reward_factor: OnceLock<f32>,
 }
 
 impl Iql {
     /// The algorithm for tasks with these spaces.
     pub fn new(config: IqlConfig, observations: &ObservationSpace, actions: &ActionSpace) -> Self {
         let (observations, actions) = (observations.clone(), actions.clone());
-        Self { config, observations, actions, reward_factor: RewardFactor::default() }
+        Self { config, observations, actions, reward_factor: OnceLock::new() }
     }
 
     /// All three losses of the current networks.
     pub fn losses(&self, state: &IqlState, steps: &Steps) -> IqlLosses {
-        let ExpectileLosses { value, critic, advantages, mean_value } =
-            state.critics.losses(&self.config.critics(), steps);
-        let weights = (advantages * self.config.beta).exp().clamp_max(LARGEST_WEIGHT);
+        let Critics { critics, value } = &state.critics.network;
         let (observations, actions) = (steps.observations.clone(), steps.actions.clone());
+        let inputs = concat(observations.clone(), actions.clone());
+
+        let target = state.target.smaller(inputs.clone());
+        let values = value.forward(observations.clone());
+        let mean_value = values.clone().detach().mean();
+        let target = constant_like(target, &values);
+        let advantages = target - values;
+        let below = advantages.clone().detach().lower_elem(0.0).float().cast(advantages.dtype());
+        let slopes = (below.neg() + self.config.expectile).abs();
+        let value_loss = (slopes * advantages.clone().square()).mean();
+
+        let next_values = value.valid().forward(steps.next_observations.clone());
+        let returns = steps.returns(next_values, self.config.gamma);
+        let critic = squared_errors(&critics.values(inputs), returns) / 2.0;
+
+        let weights = (advantages.detach() * self.config.beta).exp().clamp_max(LARGEST_WEIGHT);
         let likelihoods = state.actor.network.log_likelihood(observations, actions);
-        IqlLosses { value, critic, actor: (weights * likelihoods).mean().neg(), mean_value }
+        let actor = (weights * likelihoods).mean().neg();
+        IqlLosses { value: value_loss, critic, actor, mean_value }
     }
 
     /// One training step with these learning rates of the critics and of the actor.
@@ -230,7 +331,9 @@ impl Iql {
     ) -> StepFigures {
         let IqlLosses { value, critic, actor, mean_value } = self.losses(state, steps);
         let total = value.clone() + critic.clone();
-        let grad_norm = state.critics.descend(&self.config.critics(), total.clone(), learning_rate);
+        let grad_norm = state.critics.step(total.backward(), learning_rate);
+        let critics = &state.critics.network.critics;
+        state.target = follow(state.target.clone(), critics, self.config.target_rate);
         let actor_norm = state.actor.step(actor.backward(), actor_rate);
         let [critic, actor, mean_value] = [critic, actor, mean_value].map(Tensor::inner);
         StepFigures {
@@ -243,8 +346,10 @@ impl Iql {
     fn steps(&self, batch: &Batch, data: &TrainingData, device: &Device) -> Option<Steps> {
         let rescaling = Rescaling::new(data.dataset().normalization(), self.config.normalize);
         let steps = Steps::of(batch, &rescaling, device)?;
-        let factor = if self.config.scale_rewards { self.reward_factor.of(data) } else { 1.0 };
-        let rewards = steps.rewards * factor;
+        if !self.config.scale_rewards {
+            return Some(steps);
+        }
+        let rewards = steps.rewards * *self.reward_factor.get_or_init(|| reward_factor(data));
         Some(Steps { rewards, ..steps })
     }
 }
@@ -256,10 +361,6 @@ impl Algorithm for Iql {
     /// rewards. The loss of critics and value is the main loss.
     fn figures(&self) -> &'static [&'static str] {
         &["critic_loss", "actor_loss", "value"]
-    }
-
-    fn context_length(&self) -> usize {
-        1
     }
 
     fn reads_transitions(&self) -> bool {
@@ -278,8 +379,13 @@ impl Algorithm for Iql {
         let mut init = Init::drawn(device, generator);
         let mean = Mlp { form, ..Mlp::init(widths, hidden, &mut init) };
         let actor = GaussianActor { mean, log_std: init.constant([widths[1]], 0.0) };
-        let critics = ExpectileCritics::init(widths, hidden, config.optimizer, form, &mut init);
-        Ok(IqlState { actor: Learner::new(actor, config), critics })
+        let critics = Twin::init(widths, hidden, &mut init).with_form(form);
+        let value = Mlp { form, ..Mlp::init([widths[0], 1], hidden, &mut init) };
+        Ok(IqlState {
+            actor: Learner::new(actor, config),
+            target: critics.valid(),
+            critics: Learner::without_averages(Critics { critics, value }, config.optimizer),
+        })
     }
 
     fn step(
@@ -297,11 +403,6 @@ impl Algorithm for Iql {
         self.learn(state, &steps, [at.learning_rate, at.learning_rate * falling])
     }
 
-    /// The loss is an error of values with targets that critics and value compute themselves.
-    fn held_out_selects(&self) -> bool {
-        false
-    }
-
     /// The loss of critics and value.
     fn held_out_loss(
         &self,
@@ -314,6 +415,19 @@ impl Algorithm for Iql {
         let IqlLosses { value, critic, .. } = self.losses(state, &steps);
         Some((value + critic).inner())
     }
+}
+
+/// Factor of the rewards that gives the data's returns a spread of 1000, for rewards that are already
+/// divided by the return scale; 1 if all episodes have nearly the same return.
+fn reward_factor(data: &TrainingData) -> f32 {
+    let spread = data.episode_returns().ends().and_then(spread);
+    spread.map_or(1.0, |spread| SPREAD / spread * data.return_scale())
+}
+
+/// The difference between the largest and the smallest return, if it is large enough for scaling.
+fn spread([smallest, largest]: [f32; 2]) -> Option<f32> {
+    let spread = largest - smallest;
+    (spread > LEAST_SPREAD * smallest.abs().max(largest.abs())).then_some(spread)
 }
 
 /// The actor's learning rate as a fraction of the run's: the paper's cosine, if the run's schedule
@@ -336,5 +450,14 @@ mod tests {
             assert!((factor - expected).abs() < 1e-12, "{constant:?}");
         }
         assert_eq!(actor_rate_factor(ScheduleKind::Cosine, 8, 16), 1.0);
+    }
+
+    #[test]
+    fn nearly_equal_returns_are_not_scaled() {
+        assert_eq!(spread([-20.0, 180.0]), Some(200.0));
+        assert_eq!(spread([98.0, 100.0]), Some(2.0));
+        for ends in [[7.0, 7.0], [0.0, 0.0], [99.99999, 100.0], [-100.0, -99.5], [499.0, 500.0]] {
+            assert_eq!(spread(ends), None, "{ends:?}");
+        }
     }
 }

@@ -42,7 +42,7 @@ use crate::{
         keys::check_positive,
         network::{self, Hidden, constant},
         td3::{Td3Keys, Td3Options},
-        twin::concat,
+        twin::{concat, per_size},
     },
 };
 
@@ -172,8 +172,6 @@ impl Td3Options for RebracConfig {
         let away = (actions.clone() - constant(steps.actions.clone())).square().sum_dim(1).mean();
         let critics = state.critics.network.valid();
         let values = critics.smaller(concat(steps.observations.clone(), actions));
-        // If all values are exactly 0, their mean size is 0 and the gradient is 0.
-        let size = values.clone().detach().abs().mean().clamp_min(f64::from(f32::MIN_POSITIVE));
-        away * self.actor_penalty - values.mean() / size
+        away * self.actor_penalty - per_size(values)
     }
 }

@@ -36,7 +36,7 @@ use crate::{
         keys::check_positive,
         network::{self, Hidden, constant},
         td3::{Td3Keys, Td3Options},
-        twin::concat,
+        twin::{concat, per_size},
     },
 };
 
@@ -144,8 +144,6 @@ impl Td3Options for Td3BcConfig {
         let cloning = (actions.clone() - constant(steps.actions.clone())).square().mean();
         let critic = state.critics.network.first.valid();
         let values = critic.forward(concat(steps.observations.clone(), actions));
-        // If all values are exactly 0, their mean size is 0 and the gradient is 0.
-        let size = values.clone().detach().abs().mean().clamp_min(f64::from(f32::MIN_POSITIVE));
-        cloning - values.mean() / size * self.alpha
+        cloning - per_size(values) * self.alpha
     }
 }

@@ -1,7 +1,6 @@
 //! Common parts of the algorithms that learn an actor of continuous actions with critics.
 
 pub mod actor_critic;
-pub mod expectile;
 pub mod keys;
 pub mod network;
 pub mod parts;
@@ -11,7 +10,6 @@ pub mod td3;
 pub mod twin;
 
 pub use actor_critic::ActorCritic;
-pub use expectile::ExpectileCritics;
 pub use network::Mlp;
 pub use policy::ActorPolicy;
 pub use steps::{Rescaling, Steps};

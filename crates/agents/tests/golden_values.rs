@@ -200,10 +200,9 @@ fn iql() {
         let gradients = (value + critic + actor).backward();
         let of_actor = weights::export_gradients(&state.actor.network, &gradients);
         case.check("gradient", "actor", &of_actor);
-        let of_critics =
-            weights::export_gradients(&state.critics.trained.network.critics, &gradients);
+        let of_critics = weights::export_gradients(&state.critics.network.critics, &gradients);
         case.check("gradient", "critics", &of_critics);
-        let of_value = weights::export_gradients(&state.critics.trained.network.value, &gradients);
+        let of_value = weights::export_gradients(&state.critics.network.value, &gradients);
         case.check("gradient", "value", &of_value);
         for step in 0..N_STEPS {
             let steps = case.steps(step);

@@ -64,7 +64,18 @@ pub fn with<T: Serialize + DeserializeOwned>(
         Err(expected) if !matches!(old, Value::String(_)) => {
             ConfigError::other_type(key, text, expected, old)
         }
-        _ => ConfigError::value(key, text, error.to_string()),
+        _ => {
+            let reason = error.to_string();
+            // The key and the value are in the sentence already.
+            let of_value = ["invalid value", "unknown variant"];
+            let reason = match reason.split_once(", expected ") {
+                Some((kind, expected)) if of_value.iter().any(|of| kind.starts_with(of)) => {
+                    format!("expected {expected}")
+                }
+                _ => reason,
+            };
+            ConfigError::value(key, text, reason)
+        }
     })
 }
 
@@ -176,7 +187,7 @@ mod tests {
         refused("updates=8", &["unknown option `updates` (--help lists all)"]);
         refused("rate=8", &["unknown option `rate` (--help lists all)"]);
         refused("a=x", &["a=x", "a whole number", "a=1"]);
-        refused("a=-1", &["a=-1", "expected a whole number, 0 or more"]);
+        refused("a=-1", &["a=-1: expected a whole number, 0 or more"]);
         // TOML has signed 64-bit integers.
         refused("a=18446744073709551615", &["a whole number of at most 9223372036854775807, such"]);
         let error = read::<Example>(&words(&["rate=fast"])).unwrap_err().to_string();

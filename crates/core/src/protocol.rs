@@ -8,7 +8,7 @@ mod difference;
 
 use serde::{Deserialize, Serialize};
 
-pub use difference::{Deviation, Difference, Setting, TARGET, Trained, other_length};
+pub use difference::{Deviation, Difference, Setting, Trained, other_length};
 
 use crate::{ActingMode, Simulation};
 

@@ -55,12 +55,6 @@ impl Window {
         pad.fill(padding);
         real.copy_from_slice(&column[self.first * width..(self.first + self.n_real) * width]);
     }
-
-    /// For each place, `true` if it holds a real timestep.
-    pub fn valid_mask(&self) -> impl Iterator<Item = bool> {
-        let n_padding = self.n_padding();
-        (0..self.context_length).map(move |place| place >= n_padding)
-    }
 }
 
 #[cfg(test)]
@@ -74,8 +68,7 @@ mod tests {
         let mut out = vec![Some(999); context];
         window.lay(&column, 1, None, &mut out);
         assert_eq!(out, expected);
-        let mask: Vec<bool> = window.valid_mask().collect();
-        assert_eq!(mask, expected.map(|place| place.is_some()));
+        assert_eq!(window.n_padding(), expected.iter().filter(|place| place.is_none()).count());
         assert_eq!(window.range().last(), Some(last));
     }
 

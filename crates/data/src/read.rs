@@ -1,5 +1,6 @@
 //! The file formats that are read, one file each, and the list of them.
 
+mod acted;
 pub mod columns;
 mod d3rlpy;
 mod d4rl;
@@ -14,6 +15,7 @@ mod minari;
 pub(crate) mod minari_spaces;
 pub mod npy;
 mod npz;
+mod observed;
 pub mod read_frames;
 pub mod recording;
 pub mod replay_log;
@@ -24,10 +26,10 @@ mod zip;
 
 use std::path::Path;
 
-use overtone_core::names::{nearest, plain};
+use overtone_core::names::plain;
 
 use crate::columns::{Columns, ObservationColumn};
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::read::foreign::Foreign;
 use crate::recording::{Reader, Recording};
 
@@ -52,19 +54,18 @@ pub const NUMBERS: &str = "numbers";
 /// [`DataError::Missing`] when nothing is there, [`DataError::NoLog`] when no format is for it.
 pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
     if !path.try_exists().map_err(DataError::io(path, "open"))? {
-        return Err(DataError::Missing {
-            path: path.to_path_buf(),
-            hint: "give an .npz file of NumPy, an HDF5 file of D4RL or Minari, or the folder of a DQN-replay \
-                   game".into(),
-        });
+        return Err(DataError::missing(
+            path,
+            "give an .npz file of NumPy, an HDF5 file of D4RL or Minari, or the folder of a DQN-replay \
+                   game",
+        ));
     }
     // Another program's file is named before a reader reports it as a damaged file of ours.
     if Foreign.reads(path) {
         return Ok(&Foreign);
     }
-    READERS.into_iter().find(|reader| reader.reads(path)).ok_or_else(|| DataError::NoLog {
-        path: path.to_path_buf(),
-        reason: format!("none of the known formats ({})", names().join(", ")),
+    READERS.into_iter().find(|reader| reader.reads(path)).ok_or_else(|| {
+        Fault::NoLog(format!("none of the known formats ({})", names().join(", "))).at(path)
     })
 }
 
@@ -82,20 +83,18 @@ pub fn reader_as(path: &Path, layout: &str) -> Result<&'static dyn Reader, DataE
     }
     if plain(layout) == NUMBERS {
         let reader = reader?;
-        return reader.as_numbers().ok_or_else(|| DataError::NoLog {
-            path: path.to_path_buf(),
-            reason: format!("{}, whose observations are pictures and not {NUMBERS}", reader.name()),
+        return reader.as_numbers().ok_or_else(|| {
+            Fault::NoLog(format!(
+                "{}, whose observations are pictures and not {NUMBERS}",
+                reader.name()
+            ))
+            .at(path)
         });
     }
     let all = || READERS.into_iter().chain(NAMED);
     let known: Vec<&str> = all().map(Reader::name).chain([NUMBERS]).collect();
     let named = all().find(|reader| plain(reader.name()) == plain(layout));
-    named.ok_or_else(|| DataError::UnknownName {
-        what: "layout",
-        name: layout.into(),
-        nearest: nearest(&known, layout).map(str::to_owned),
-        known: known.join(", "),
-    })
+    named.ok_or_else(|| DataError::unknown("layout", layout, &known))
 }
 
 /// Reads the recording at `path`, whatever its format is.
@@ -133,10 +132,10 @@ pub fn open_with_last(
 pub fn columns(path: &Path) -> Result<Columns, DataError> {
     match open(path)? {
         Recording::Columns(columns) => Ok(columns),
-        Recording::ReplayLog(_) => Err(DataError::NoLog {
-            path: path.to_path_buf(),
-            reason: "a log of frames, which is converted and not read into memory".into(),
-        }),
+        Recording::ReplayLog(_) => {
+            Err(Fault::NoLog("a log of frames, which is converted and not read into memory".into())
+                .at(path))
+        }
     }
 }
 

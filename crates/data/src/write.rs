@@ -15,12 +15,12 @@ use hdf5_pure::{
     SyncPolicy, make_i8_type,
 };
 use overtone_core::picture::SIDE;
-use overtone_core::{Outcome, Simulation, Task};
+use overtone_core::{Episode, Outcome, Simulation, Task};
 use sha2::{Digest, Sha256};
 
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::dataset::Dataset;
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::hex::{hash_reals, hex};
 use crate::minari_id::MinariId;
 use crate::outcome_code::outcome_code;
@@ -112,10 +112,10 @@ pub fn place_of(to: &str) -> Result<PathBuf, DataError> {
 /// If the path exists.
 pub fn check_free(to: &Path) -> Result<(), DataError> {
     if to.exists() {
-        return Err(DataError::NoLog {
-            path: to.to_path_buf(),
-            reason: "something is there already: give another place, or move it away".into(),
-        });
+        return Err(Fault::NoLog(
+            "something is there already: give another place, or move it away".into(),
+        )
+        .at(to));
     }
     Ok(())
 }
@@ -170,13 +170,11 @@ impl<'a> MinariWriter<'a> {
             ObservationColumn::Frames { pixels, .. } => pixels.len() / (SIDE * SIDE),
         };
         if steps == 0 || rows != steps + 1 || episode.actions.rows() != steps {
-            return Err(DataError::Inconsistent {
-                path: self.to.clone(),
-                reason: format!(
-                    "an episode of {steps} rewards has {rows} observations and {} actions",
-                    episode.actions.rows()
-                ),
-            });
+            return Err(Fault::Inconsistent(format!(
+                "an episode of {steps} rewards has {rows} observations and {} actions",
+                episode.actions.rows()
+            ))
+            .at(&self.to));
         }
         if let Some(file) = &self.file {
             self.held += rows * episode.observations.width() * 4;
@@ -276,14 +274,13 @@ pub fn write_columns(
     if let ObservationColumn::Frames { shape, .. } = &log.observations
         && *shape != [SIDE, SIDE]
     {
-        return Err(DataError::Unread {
-            path: log.path.clone(),
+        return Err(Fault::Unread {
             what: format!("a recording of frames of {shape:?}"),
             way_out: format!("frames of [{SIDE}, {SIDE}] are written"),
-        });
+        }
+        .at(&log.path));
     }
-    let mut writer = MinariWriter::create(to, about)?;
-    for (at, (episode, &finished)) in log.episodes.iter().zip(&log.finished).enumerate() {
+    let episode = |(at, (episode, &finished)): (usize, (&Episode, &bool))| {
         let rows = episode.range();
         let mut observations = log.observations.rows_at(rows.clone());
         let led = last.map_or_else(
@@ -291,14 +288,28 @@ pub fn write_columns(
             |last| last.rows_at(at..at + 1),
         );
         assert!(observations.extend(led), "`check_last` refuses observations of two forms");
-        let actions = log.actions.rows_at(rows.clone());
-        writer.episode(&WrittenEpisode {
+        Ok(WrittenEpisode {
             observations,
-            actions,
+            actions: log.actions.rows_at(rows.clone()),
             rewards: log.rewards[rows].to_vec(),
             outcome: finished.then_some(episode.outcome),
             seed: None,
-        })?;
+        })
+    };
+    let episodes = log.episodes.iter().zip(&log.finished).enumerate().map(episode);
+    write_all(episodes, to, about, progress)
+}
+
+/// Writes `episodes` one after the other.
+fn write_all(
+    episodes: impl Iterator<Item = Result<WrittenEpisode, DataError>>,
+    to: &Path,
+    about: About<'_>,
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<Written, DataError> {
+    let mut writer = MinariWriter::create(to, about)?;
+    for episode in episodes {
+        writer.episode(&episode?)?;
         if progress(writer.transitions()).is_break() {
             return Err(DataError::Stopped);
         }
@@ -337,9 +348,7 @@ fn check_last(log: &Columns, last: &ObservationColumn) -> Result<(), DataError> 
     };
     match reason {
         None => Ok(()),
-        Some(reason) => {
-            Err(DataError::Inconsistent { path: log.path.clone(), reason: reason.into() })
-        }
+        Some(reason) => Err(Fault::Inconsistent(reason.into()).at(&log.path)),
     }
 }
 
@@ -357,35 +366,25 @@ pub fn write_frames(
     let (Some(frames), ActionColumn::Discrete { n_actions, values }) =
         (log.frames(), log.actions())
     else {
-        return Err(DataError::NoLog {
-            path: log.path().to_path_buf(),
-            reason: "it is not a log of frames".into(),
-        });
+        return Err(Fault::NoLog("it is not a log of frames".into()).at(log.path()));
     };
-    let mut writer = MinariWriter::create(to, about)?;
-    for episode in log.episodes().as_slice() {
+    let episode = |episode: &Episode| {
         let (rows, size) = (episode.range(), frames.frame_bytes());
         let mut pixels = vec![0; (episode.length + 1) * size];
         let (all, last) = pixels.split_at_mut(episode.length * size);
         frames.read(rows.start, all)?;
         last.copy_from_slice(&all[all.len() - size..]);
         let actions = values[rows.clone()].to_vec();
-        writer.episode(&WrittenEpisode {
-            observations: ObservationColumn::Frames {
-                pixels,
-                shape: frames.shape(),
-                stack: frames.stack(),
-            },
+        let (shape, stack) = (frames.shape(), frames.stack());
+        Ok(WrittenEpisode {
+            observations: ObservationColumn::Frames { pixels, shape, stack },
             actions: ActionColumn::Discrete { n_actions: *n_actions, values: actions },
             rewards: log.rewards()[rows].to_vec(),
             outcome: Some(episode.outcome),
             seed: None,
-        })?;
-        if progress(writer.transitions()).is_break() {
-            return Err(DataError::Stopped);
-        }
-    }
-    writer.finish()
+        })
+    };
+    write_all(log.episodes().as_slice().iter().map(episode), to, about, progress)
 }
 
 /// Adds an episode to the file's next commit.
@@ -440,7 +439,7 @@ fn stage(file: &File, number: u64, episode: &WrittenEpisode) -> Result<(), hdf5_
 }
 
 fn failed(path: &Path, error: &hdf5_pure::Error) -> DataError {
-    DataError::Unwritten { path: path.to_path_buf(), reason: error.to_string() }
+    Fault::Unwritten(error.to_string()).at(path)
 }
 
 /// Adds an episode to the hash of the contents.

@@ -12,12 +12,15 @@
 //! [selection](crate::selection). A choice by the scored episodes would bias the score, so the choice
 //! uses episodes with another seed.
 
-use std::{fs, io::ErrorKind, path::Path};
+use std::path::Path;
 
 use overtone_core::ActingMode;
 use serde::{Deserialize, Serialize};
 
-use crate::{ReportError, Summary, evaluation::write_json};
+use crate::{
+    ReportError, Summary,
+    evaluation::{read_json_if_any, write_json},
+};
 
 /// The returns of one acting mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,13 +96,7 @@ impl Choice {
     /// # Errors
     /// When the file cannot be read or is not a choice.
     pub fn read(path: &Path) -> Result<Option<Self>, ReportError> {
-        let json = match fs::read(path) {
-            Ok(json) => json,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(ReportError::File { path: path.to_path_buf(), source }),
-        };
-        let wrong = |source| ReportError::Choice { path: path.to_path_buf(), source };
-        serde_json::from_slice(&json).map(Some).map_err(wrong)
+        read_json_if_any(path, |source| ReportError::Choice { path: path.to_path_buf(), source })
     }
 
     /// Whether there were several modes to choose from.
@@ -180,6 +177,8 @@ impl Choice {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn curve(of: &[([f32; 2], &[f64])]) -> Vec<ChoicePoint> {

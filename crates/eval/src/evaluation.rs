@@ -4,12 +4,13 @@
 mod text;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use overtone_core::protocol::Difference;
 use overtone_core::{BinOrder, Outcome, Play, Reference, Task};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub use self::text::{describe_differences, ended, n_episodes};
 use crate::rollout::ActionHistograms;
@@ -420,6 +421,21 @@ pub fn write_json(
     let mut json = serde_json::to_vec_pretty(value).map_err(wrong)?;
     json.push(b'\n');
     replace(path, &json)
+}
+
+/// Reads a JSON file; `None` if it does not exist.
+///
+/// # Errors
+/// When the file cannot be read, or `wrong` if it cannot be parsed.
+pub fn read_json_if_any<T: DeserializeOwned>(
+    path: &Path,
+    wrong: impl FnOnce(serde_json::Error) -> ReportError,
+) -> Result<Option<T>, ReportError> {
+    match fs::read(path) {
+        Ok(json) => serde_json::from_slice(&json).map(Some).map_err(wrong),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReportError::File { path: path.to_path_buf(), source }),
+    }
 }
 
 fn summarize(

@@ -8,13 +8,13 @@ use overtone_model::{
     device::is_cpu,
     weights::{self, NamedTensors},
 };
-use overtone_train::{AdamW, optimizer::scalar};
+use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 
 use super::{
     Scale,
     golden::largest,
     report::Row,
-    synthetic::{ADAM, batch, config, model},
+    synthetic::{batch, config, model},
 };
 
 /// Relative tolerance of the first losses. The two forms on the CPU differ by 2e-6.
@@ -94,7 +94,7 @@ fn train(fourier: bool, device: &Device, form: Form, n_steps: usize) -> Result<T
     let config = config(2, CONTEXT, fourier, fourier);
     let mut model = DecisionTransformer { form, ..model(&config, device)? };
     let start = weights::export(&model);
-    let mut adam = AdamW::new(ADAM);
+    let mut adam = AdamW::new(AdamWConfig::ATARI);
     let mut losses = Vec::new();
     for step in 0..n_steps as u64 {
         // A few batches are repeated, so that the model can learn something.

@@ -10,12 +10,12 @@ use overtone_model::{
     decision_transformer::{DropoutSeed, Form, Half},
     device::is_cpu,
 };
-use overtone_train::{AdamW, optimizer::scalar};
+use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 
 use super::{
     Scale,
     report::Row,
-    synthetic::{ADAM, batch, config, model},
+    synthetic::{batch, config, model},
 };
 
 /// The reference's context length in timesteps.
@@ -43,7 +43,7 @@ pub fn measure(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
     for (_, form, fourier_attention, fourier_head) in variants {
         let config = config(scale.layers, CONTEXT, fourier_attention, fourier_head);
         let model = DecisionTransformer { form, ..model(&config, autodiff)? };
-        trainers.push(Trainer { model, adam: AdamW::new(ADAM), data: data.clone() });
+        trainers.push(Trainer { model, adam: AdamW::new(AdamWConfig::ATARI), data: data.clone() });
     }
     let warm_up = if is_cpu(device) { 0 } else { WARM_UP };
     let mut n_steps = Vec::new();

@@ -8,7 +8,6 @@ use overtone_model::{
     contexts::{FRAME, STACK, timesteps_from},
     head::{ActionOrder, FourierHeadConfig, LinearConfig},
 };
-use overtone_train::{AdamWConfig, Decayed};
 
 /// Number of actions.
 const N_ACTIONS: usize = 18;
@@ -61,16 +60,6 @@ pub fn model(
     let init = &mut Init::drawn(device, generator);
     DecisionTransformer::init(config, &frames(), &ActionSpace::numbered(N_ACTIONS), init)
 }
-
-/// The reference's optimizer.
-pub const ADAM: AdamWConfig = AdamWConfig {
-    beta_1: 0.9,
-    beta_2: 0.95,
-    epsilon: 1e-8,
-    weight_decay: 0.1,
-    decayed: Decayed::Matrices,
-    clip_norm: 1.0,
-};
 
 /// The `nth` batch of contexts. Its second context, if any, has padding.
 pub fn batch(nth: u64, batch: usize, time: usize, device: &Device) -> Contexts {

@@ -3,12 +3,11 @@
 
 mod agreement;
 
-use std::f64::consts::PI;
-
 use agreement::{
     Input, Leaves, Outcome, distance, infer_on,
     operands::{
-        attend, check_nan_of_scores, fourier_inputs, mlp, mlp_inputs, score_inputs, scores,
+        attend, check_far_scores, check_hard_scores, check_nan_of_scores, fourier_inputs, mlp,
+        mlp_inputs, score_inputs, scores,
     },
     run, run_on,
 };
@@ -125,50 +124,18 @@ fn strides_are_followed() {
     check_outcome(&got, &exact(&inputs, operation), TOLERANCE);
 }
 
-/// Arguments up to 50 lose six bits before their sine is computed, and near its zeros the slope
-/// amplifies the loss: the kernels are as accurate as plain tensors in `f32`.
 #[test]
 fn far_arguments_are_as_accurate_as_in_plain_tensors() {
-    for d in [16, 32, 64] {
-        let inputs = score_inputs([2, 3, 20, d], [3, d], 10.0);
-        let operation = |leaves: &Leaves, form| scores(leaves, 4, form);
-        let exact = exact(&inputs, operation);
-        let fused = on_device(&inputs, Form::Auto, operation);
-        let plain = run(&inputs, DType::F32, Form::Reference, operation);
-        let error = |outcome: &Outcome| distance(&outcome.output, &exact.output);
-        println!("{d}: fused {:.1e}, plain {:.1e}", error(&fused), error(&plain));
-        assert!(error(&fused) < 2.0 * error(&plain) + 1e-6, "{d}");
-        for (i, (name, exact)) in exact.gradients.iter().enumerate() {
-            let error = |outcome: &Outcome| distance(&outcome.gradients[i].1, exact);
-            println!("{name}: fused {:.1e}, plain {:.1e}", error(&fused), error(&plain));
-            assert!(error(&fused) < 2.0 * error(&plain) + 1e-5, "{d}, {name}");
-        }
-    }
+    check_far_scores(|inputs| {
+        on_device(inputs, Form::Auto, |leaves, form| scores(leaves, 4, form))
+    });
 }
 
 #[test]
 fn hard_points_are_finite() {
-    let d = 16;
-    // Differences: none, on zeros of the sine, tiny, huge.
-    let apart = [0.0, PI, 3.0 * PI, 16.0 * PI, -PI, 1e-30, 1e-8, 2.0, -2.0, 1e5, 3e7, -1e12];
-    let mut q = vec![0.0; apart.len() * d];
-    for (token, apart) in apart.iter().enumerate() {
-        q[token * d..][..d].fill(f64::from(*apart as f32));
-    }
-    let shape = [1, 1, apart.len(), d];
-    let mut inputs = score_inputs(shape, [1, 1], 0.0);
-    inputs[0].values = q;
-    for r in [1.0, 0.0, -1.0] {
-        inputs[2].values = vec![r];
-        let outcome = on_device(&inputs, Form::Auto, |leaves, form| scores(leaves, 6, form));
-        let all = outcome.gradients.iter().flat_map(|(_, values)| values);
-        for value in outcome.output.iter().chain(all) {
-            assert!(value.is_finite(), "{r}: {outcome:?}");
-        }
-        // A key equal to the query has the largest possible score.
-        assert_eq!(outcome.output[0], 0.0, "{r}");
-        assert!(outcome.output.iter().all(|score| *score <= 0.0));
-    }
+    check_hard_scores(|inputs| {
+        on_device(inputs, Form::Auto, |leaves, form| scores(leaves, 6, form))
+    });
 }
 
 #[test]

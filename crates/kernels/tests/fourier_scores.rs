@@ -6,9 +6,9 @@ mod agreement;
 use std::f64::consts::PI;
 
 use agreement::{
-    Input, Outcome, check_differences_of, check_empty, check_fused_by, check_repeats, distance,
-    infer, noise,
-    operands::{check_nan_of_scores, score_inputs, scores},
+    Input, check_differences_of, check_empty, check_fused_by, check_repeats, distance, infer,
+    noise,
+    operands::{check_far_scores, check_hard_scores, check_nan_of_scores, score_inputs, scores},
     run,
 };
 use burn::tensor::DType;
@@ -150,52 +150,21 @@ fn keys_may_be_fewer_or_more_than_queries() {
     }
 }
 
-/// Arguments up to 50 lose six bits before their sine is computed, and near its zeros the slope
-/// amplifies the loss: the fused form is as accurate as plain tensors in `f32`.
 #[test]
 fn far_arguments_are_as_accurate_as_in_plain_tensors() {
-    for d in [16, 32, 64] {
-        let inputs = score_inputs([2, 3, 20, d], [3, d], 10.0);
-        let of = |dtype, form| run(&inputs, dtype, form, |leaves, form| scores(leaves, 4, form));
-        let exact = of(DType::F64, Form::Reference);
-        let [fused, plain] = [Form::Auto, Form::Reference].map(|form| of(DType::F32, form));
-        let error = |outcome: &Outcome| distance(&outcome.output, &exact.output);
-        println!("{d}: fused {:.1e}, plain {:.1e}", error(&fused), error(&plain));
-        assert!(error(&fused) < 2.0 * error(&plain) + 1e-6, "{d}");
-        for (i, (name, exact)) in exact.gradients.iter().enumerate() {
-            let error = |outcome: &Outcome| distance(&outcome.gradients[i].1, exact);
-            println!("{name}: fused {:.1e}, plain {:.1e}", error(&fused), error(&plain));
-            assert!(error(&fused) < 2.0 * error(&plain) + 1e-5, "{d}, {name}");
-        }
-    }
+    check_far_scores(|inputs| {
+        run(inputs, DType::F32, Form::Auto, |leaves, form| scores(leaves, 4, form))
+    });
 }
 
 #[test]
 fn hard_points_are_finite() {
-    let d = 16;
-    // Differences: none, on zeros of the sine, tiny, huge.
-    let apart = [0.0, PI, 3.0 * PI, 16.0 * PI, -PI, 1e-30, 1e-8, 2.0, -2.0, 1e5, 3e7, -1e12];
-    let mut q = vec![0.0; apart.len() * d];
-    for (token, apart) in apart.iter().enumerate() {
-        q[token * d..][..d].fill(f64::from(*apart as f32));
-    }
-    let shape = [1, 1, apart.len(), d];
-    let mut inputs = score_inputs(shape, [1, 1], 0.0);
-    inputs[0].values = q;
-    for r in [1.0, 0.0, -1.0] {
-        inputs[2].values = vec![r];
-        for (dtype, form) in
-            [(DType::F64, Form::Reference), (DType::F32, Form::Reference), (DType::F32, Form::Auto)]
-        {
-            let outcome = run(&inputs, dtype, form, |leaves, form| scores(leaves, 6, form));
-            let all = outcome.gradients.iter().flat_map(|(_, values)| values);
-            for value in outcome.output.iter().chain(all) {
-                assert!(value.is_finite(), "{r}, {dtype:?}, {form:?}: {outcome:?}");
-            }
-            // A key equal to the query has the largest possible score.
-            assert_eq!(outcome.output[0], 0.0, "{r}, {dtype:?}, {form:?}");
-            assert!(outcome.output.iter().all(|score| *score <= 0.0));
-        }
+    for (dtype, form) in
+        [(DType::F64, Form::Reference), (DType::F32, Form::Reference), (DType::F32, Form::Auto)]
+    {
+        check_hard_scores(|inputs| {
+            run(inputs, dtype, form, |leaves, form| scores(leaves, 6, form))
+        });
     }
 }
 

@@ -1,7 +1,6 @@
 //! Encoders of observations and actions as tokens. A new encoder is one more file, and one variant.
 
 mod actions;
-mod linear;
 mod nature;
 
 use burn::{
@@ -12,10 +11,10 @@ use overtone_core::ObservationSpace;
 use overtone_kernels::Form;
 
 pub use actions::{ActionEmbedding, ActionTable};
-pub use linear::LinearEncoder;
 pub use nature::NatureEncoder;
 
 use crate::{
+    affine::Squashed,
     contexts::{FRAME, Observed, STACK},
     error::{ModelError, check_size, config_error},
     init::Init,
@@ -28,8 +27,8 @@ use crate::{
 pub enum Encoder {
     /// See [`NatureEncoder`].
     Nature(NatureEncoder),
-    /// See [`LinearEncoder`].
-    Linear(LinearEncoder),
+    /// One affine layer on a vector.
+    Linear(Squashed),
 }
 
 impl Matrices for Encoder {
@@ -52,7 +51,7 @@ impl Encoder {
         match observations {
             ObservationSpace::Pixels { .. } => Self::Nature(NatureEncoder::init(d_model, init)),
             ObservationSpace::Vectors { width } => {
-                Self::Linear(LinearEncoder::init(*width, d_model, tanh, init))
+                Self::Linear(Squashed::init([*width, d_model], tanh, init))
             }
         }
     }

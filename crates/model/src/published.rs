@@ -6,7 +6,7 @@ mod gym;
 use burn::tensor::{DType, TensorData};
 
 pub use atari::atari;
-pub use gym::gym;
+pub use gym::{gym, hugging_face, to_hugging_face};
 
 use crate::{error::ModelError, head::HeadConfig, weights::NamedTensors};
 
@@ -43,14 +43,6 @@ fn layer(ours: &str, theirs: &str, layout: Layout) -> [Source; 2] {
     ]
 }
 
-/// `head.weight` and `head.bias` of a head with one PyTorch layer.
-fn head(theirs: &str) -> [Source; 2] {
-    [
-        Source::new("head.weight", format!("{theirs}.weight"), Layout::OutIn),
-        Source::new("head.bias", format!("{theirs}.bias"), Layout::Same),
-    ]
-}
-
 fn unpublished(head: &HeadConfig, expected: &str) -> ModelError {
     ModelError::Input {
         what: "head of published weights",
@@ -82,6 +74,19 @@ fn import(sources: Vec<Source>, theirs: &NamedTensors) -> Result<NamedTensors, M
             Ok((source.ours, tensor))
         })
         .collect()
+}
+
+/// The inverse of [`import`], for sources that are not joined.
+///
+/// # Errors
+/// When a tensor is missing.
+fn export(sources: Vec<Source>, ours: &NamedTensors) -> Result<NamedTensors, ModelError> {
+    let tensor = |source: Source| match ours.get(&source.ours) {
+        // A transposition is its own inverse.
+        Some(tensor) => Ok((source.theirs.concat(), in_our_layout(tensor.clone(), source.layout))),
+        None => Err(ModelError::MissingTensor { name: source.ours }),
+    };
+    sources.into_iter().map(tensor).collect()
 }
 
 /// Joins along the first axis.

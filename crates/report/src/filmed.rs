@@ -1,13 +1,12 @@
 //! Description of a video: a small file next to it (`video.gif.json` for `video.gif`) that names
 //! the episode.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use overtone_core::Play;
 use serde::{Deserialize, Serialize};
 
-use overtone_eval::evaluation::{CheckpointRef, write_json};
+use overtone_eval::evaluation::{CheckpointRef, read_json_if_any, write_json};
 use overtone_eval::{Evaluation, PlayedEpisode, ReportError, Setting, Summary};
 
 /// The episode that a video shows, and the agent that played it.
@@ -64,14 +63,7 @@ impl Filmed {
     /// When the file exists but cannot be read or parsed.
     pub fn read(video: &Path) -> Result<Option<Self>, ReportError> {
         let path = Self::path(video);
-        let json = match fs::read(&path) {
-            Ok(json) => json,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(ReportError::File { path, source }),
-        };
-        serde_json::from_slice(&json)
-            .map(Some)
-            .map_err(|source| ReportError::Filmed { path, source })
+        read_json_if_any(&path, |source| ReportError::Filmed { path: path.clone(), source })
     }
 
     /// One line for people: `update 300, matched protocol, target 3600, episode 4 (median), raw

@@ -31,6 +31,7 @@ mod study;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use overtone_core::Reference;
 use overtone_plot::Line;
 
 use document::{Block, Document};
@@ -247,6 +248,17 @@ fn warnings(runs: &[RunFiles]) -> Vec<Block> {
     sources.filter_map(sentence).collect()
 }
 
+/// The distinct items, in the order of their first occurrence.
+fn unique<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for item in items {
+        if !found.contains(&item) {
+            found.push(item);
+        }
+    }
+    found
+}
+
 fn heading(words: &str) -> Block {
     Block::Heading(words.to_owned())
 }
@@ -310,22 +322,12 @@ fn scores_section(
         let names = not_evaluated.join(", ");
         blocks.push(text(format!("Not evaluated, and therefore not in the tables: {names}.")));
     }
-    let mut described = Vec::new();
-    for setting in rows.iter().map(|row| &row.evaluation().setting) {
-        let Some(reference) = &setting.task.reference else { continue };
-        let words = format!(
-            "{} normalized by {}: {} ({} and {}).",
-            setting.task.title,
-            reference.convention,
-            reference.meaning,
-            reference.low,
-            reference.high
-        );
-        if !described.contains(&words) {
-            described.push(words);
-        }
-    }
-    notes.extend(described.into_iter().map(text));
+    let described = rows.iter().filter_map(|row| {
+        let task = &row.evaluation().setting.task;
+        let Reference { convention, meaning, low, high } = task.reference.as_ref()?;
+        Some(format!("{} normalized by {convention}: {meaning} ({low} and {high}).", task.title))
+    });
+    notes.extend(unique(described).into_iter().map(text));
     let bins: Vec<_> = rows.iter().filter_map(|row| row.target.smoothness).collect();
     if let Some(first) = bins.first() {
         notes.push(text(

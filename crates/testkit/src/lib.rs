@@ -1,8 +1,10 @@
-//! For tests only: golden files, gradient checks, comparisons, recordings, web servers, a
-//! folder to run a program in.
+//! For tests only: golden files, gradient checks, comparisons, recordings, web servers, child
+//! processes, a folder to run a program in.
 
+pub mod child;
 pub mod compare;
 pub mod desk;
+pub mod differences;
 pub mod dopamine;
 pub mod golden;
 pub mod gradient;

@@ -59,6 +59,15 @@ pub fn check(sentence: &str) {
     );
 }
 
+/// Compares the sentences of a Markdown page that contain `part`, at least one, as [`check`] does.
+#[track_caller]
+pub fn check_prose(page: &str, part: &str) {
+    let is_prose = |line: &&str| !line.starts_with(['|', '!', '#', '`']) && line.contains(part);
+    let mut lines = page.lines().filter(is_prose).peekable();
+    assert!(lines.peek().is_some(), "no sentence with {part:?} in\n{page}");
+    lines.for_each(check);
+}
+
 /// Compares a text with the file that holds it, or writes the file in an update.
 #[track_caller]
 pub fn check_file(text: &str, path: &Path) {

@@ -25,15 +25,19 @@ pub trait Algorithm {
     /// Names of the figures that a step measures in addition to its loss, such as `accuracy`.
     fn figures(&self) -> &'static [&'static str];
 
-    /// Number of timesteps of a context.
-    fn context_length(&self) -> usize;
+    /// Number of timesteps of a context: one by default, a single step.
+    fn context_length(&self) -> usize {
+        1
+    }
 
     /// Number of action labels in a full context; by default, the number of its real timesteps.
     fn labels_per_context(&self) -> usize {
         self.context_length()
     }
 
-    /// Whether a step uses [`TrainingData::transitions`].
+    /// Whether a step uses [`TrainingData::transitions`]: it learns values. The error of a value has
+    /// a target that the networks compute, and it grows while they learn the scale of returns, so
+    /// the loss on held-out episodes selects no checkpoint.
     fn reads_transitions(&self) -> bool {
         false
     }
@@ -80,13 +84,6 @@ pub trait Algorithm {
         data: &TrainingData,
         device: &Device,
     ) -> Option<Tensor<1>>;
-
-    /// Whether the checkpoint with the lowest held-out loss is the best, that is, whether the loss
-    /// of all checkpoints has the same target. The error of a value has a target that the networks
-    /// compute, and it grows while they learn the scale of returns.
-    fn held_out_selects(&self) -> bool {
-        true
-    }
 }
 
 /// Number of action labels in a batch; in contexts with padding, only real timesteps count.

@@ -55,8 +55,8 @@ pub struct TrainState {
     /// Source of the initial weights; `None` if they were random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Began>,
-    /// The lowest of these losses so far, if they select the best checkpoint
-    /// ([`crate::Algorithm::held_out_selects`]).
+    /// The lowest of these losses so far; `None` for an algorithm that
+    /// [learns values](crate::Algorithm::reads_transitions).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
     /// The steps since the last row of the metrics, if there are any.

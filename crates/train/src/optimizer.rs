@@ -49,6 +49,18 @@ pub struct AdamWConfig {
     pub clip_norm: f64,
 }
 
+impl AdamWConfig {
+    /// The reference's on Atari.
+    pub const ATARI: Self = Self {
+        beta_1: 0.9,
+        beta_2: 0.95,
+        epsilon: 1e-8,
+        weight_decay: 0.1,
+        decayed: Decayed::Matrices,
+        clip_norm: 1.0,
+    };
+}
+
 impl Default for AdamWConfig {
     /// PyTorch's AdamW without weight decay, gradients clipped to norm 1.
     fn default() -> Self {

@@ -106,10 +106,11 @@ pub trait Training {
     /// Location of the data during training, for messages.
     fn memory(&self) -> String;
 
-    /// As [`Trainer::train`].
+    /// Trains until the last step, or until `stop` is set. Then it finishes the current step and
+    /// writes a checkpoint.
     ///
     /// # Errors
-    /// As [`Trainer::train`].
+    /// When a file cannot be written, data cannot be read, or the loss becomes non-finite.
     fn train(
         self: Box<Self>,
         stop: &AtomicBool,
@@ -118,10 +119,18 @@ pub trait Training {
         self.train_among(&Alone, stop, observer)
     }
 
-    /// As [`Trainer::train_among`].
+    /// Trains together with other processes that have created the same trainer. Each computes an
+    /// equal number of every batch's parts ([`TrainConfig::micro_batches`]); the weights do not
+    /// depend on the number of processes.
+    ///
+    /// Only process 0 writes files, measures the held-out loss and passes checkpoints to the
+    /// observer. That includes the checkpoint that a run resumes from, if it was not measured. The
+    /// other processes return a description of the last checkpoint. When `stop` is set on one
+    /// process, all end after the same step.
     ///
     /// # Errors
-    /// As [`Trainer::train_among`].
+    /// As [`Training::train`]; also when a process failed, cannot be reached, or has different
+    /// weights.
     fn train_among(
         self: Box<Self>,
         processes: &dyn Processes,
@@ -152,12 +161,21 @@ impl<A: Algorithm> Training for Trainer<A> {
     }
 
     fn train_among(
-        self: Box<Self>,
+        mut self: Box<Self>,
         processes: &dyn Processes,
         stop: &AtomicBool,
         observer: &mut dyn Observer,
     ) -> Result<Finished, TrainError> {
-        Trainer::train_among(*self, processes, stop, observer)
+        let team = Team::new(processes);
+        let share = team.share(self.config.micro_batches)?;
+        let ended = self.run(&team, share, stop, observer);
+        team.close(ended).map_err(|error| match error {
+            TrainError::Lost { what, .. } => {
+                let last = self.saved.map(|checkpoint| checkpoint.state.step);
+                TrainError::Lost { what, last }
+            }
+            error => error,
+        })
     }
 }
 
@@ -232,54 +250,6 @@ impl<A: Algorithm> Trainer<A> {
             state,
             saved: resume.cloned(),
             read_every: read_every as usize,
-        })
-    }
-
-    /// The state of the algorithm.
-    pub fn learned(&self) -> &A::State {
-        &self.learned
-    }
-
-    /// Trains until the last step, or until `stop` is set. Then it finishes the current step and
-    /// writes a checkpoint.
-    ///
-    /// # Errors
-    /// When a file cannot be written, data cannot be read, or the loss becomes non-finite.
-    pub fn train(
-        self,
-        stop: &AtomicBool,
-        observer: &mut dyn Observer,
-    ) -> Result<Finished, TrainError> {
-        self.train_among(&Alone, stop, observer)
-    }
-
-    /// Trains together with other processes that have created the same trainer. Each computes an
-    /// equal number of every batch's parts ([`TrainConfig::micro_batches`]); the weights do not
-    /// depend on the number of processes.
-    ///
-    /// Only process 0 writes files, measures the held-out loss and passes checkpoints to the
-    /// observer. That includes the checkpoint that a run resumes from, if it was not measured. The
-    /// other processes return a description of the last checkpoint. When `stop` is set on one
-    /// process, all end after the same step.
-    ///
-    /// # Errors
-    /// As [`Trainer::train`]; also when a process failed, cannot be reached, or has different
-    /// weights.
-    pub fn train_among(
-        mut self,
-        processes: &dyn Processes,
-        stop: &AtomicBool,
-        observer: &mut dyn Observer,
-    ) -> Result<Finished, TrainError> {
-        let team = Team::new(processes);
-        let share = team.share(self.config.micro_batches)?;
-        let ended = self.run(&team, share, stop, observer);
-        team.close(ended).map_err(|error| match error {
-            TrainError::Lost { what, .. } => {
-                let last = self.saved.map(|checkpoint| checkpoint.state.step);
-                TrainError::Lost { what, last }
-            }
-            error => error,
         })
     }
 
@@ -392,7 +362,7 @@ impl<A: Algorithm> Trainer<A> {
     fn measure_held_out(&mut self, metrics: &mut Metrics) -> Result<(), TrainError> {
         let Self { algorithm, learned, data, config, state, device, .. } = self;
         let loss = held_out::loss(algorithm, learned, data, config, state.seed, device)?;
-        state.measured(loss, algorithm.held_out_selects());
+        state.measured(loss, !algorithm.reads_transitions());
         metrics.log_held_out(state.step, loss)
     }
 

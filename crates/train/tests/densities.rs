@@ -15,7 +15,7 @@ use overtone_model::{
         GmmLikelihoodConfig, InitialCoefficients, PointwiseConfig, TanhConfig,
     },
 };
-use overtone_train::{AdamW, AdamWConfig, Decayed, optimizer::scalar};
+use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 
 /// Actions after each input, at equal steps of their cumulative distributions.
 const EACH: usize = 100;
@@ -46,14 +46,7 @@ fn learn(config: &HeadConfig) -> (f64, Head) {
         &mut Init::drawn(&device, &mut seed::generator(1, "init")),
     );
     let (inputs, actions) = rows(&device);
-    let mut adam = AdamW::new(AdamWConfig {
-        beta_1: 0.9,
-        beta_2: 0.95,
-        epsilon: 1e-8,
-        weight_decay: 0.0,
-        decayed: Decayed::Matrices,
-        clip_norm: 1.0,
-    });
+    let mut adam = AdamW::new(AdamWConfig { beta_2: 0.95, ..AdamWConfig::default() });
     let loss =
         |head: &Head| head.loss(inputs.clone(), ActedRows::Continuous(actions.clone())).rows.mean();
     for step in 0..N_STEPS {

@@ -15,7 +15,7 @@ use overtone_model::{
     decision_transformer::DropoutSeed,
     head::{FourierHeadConfig, InitialCoefficients, LinearConfig},
 };
-use overtone_train::{AdamW, AdamWConfig, Decayed, optimizer::scalar};
+use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 use rand::RngExt;
 
 const BATCH: usize = 40;
@@ -68,14 +68,7 @@ fn learn(head: HeadConfig, conditioning: Option<ConditionerConfig>) -> (f64, Vec
     let init = &mut Init::drawn(&device, generator);
     let actions = ActionSpace::numbered(N_ACTIONS);
     let mut model = DecisionTransformer::init(&config, &observations, &actions, init).unwrap();
-    let mut adam = AdamW::new(AdamWConfig {
-        beta_1: 0.9,
-        beta_2: 0.95,
-        epsilon: 1e-8,
-        weight_decay: 0.0,
-        decayed: Decayed::Matrices,
-        clip_norm: 1.0,
-    });
+    let mut adam = AdamW::new(AdamWConfig { beta_2: 0.95, ..AdamWConfig::default() });
     // Exactly one row in ten of each case is the other action.
     let actions: Vec<i32> = (0..BATCH)
         .map(|row| {

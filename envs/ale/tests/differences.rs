@@ -5,9 +5,10 @@
 use std::path::Path;
 
 use overtone_ale::{Ale, Emulation, Game, Resize, SETTINGS};
-use overtone_core::protocol::{FedBackActions, GlobalTimestep, Play, ReturnUnits, Trained};
+use overtone_core::protocol::{FedBackActions, GlobalTimestep, Play, ReturnUnits};
 use overtone_core::{ActingMode, Task};
 use overtone_env::Suite;
+use overtone_testkit::{differences, sentences};
 
 fn seaquest() -> Task {
     Game::named("seaquest").unwrap().task.clone()
@@ -38,56 +39,17 @@ fn protocols() -> [Play; 2] {
     [matched, other]
 }
 
-/// The sentences for an agent that uses every setting (`all_matter`), or only the settings that all
-/// agents use.
-fn sentences(trained: &Play, played: &Play, all_matter: bool, targets: &[f32]) -> String {
-    let agent = Trained {
-        play: trained.clone(),
-        task: seaquest(),
-        settings: SETTINGS,
-        returns: Some([0.0, 40.5]),
-        reads_returns: all_matter,
-        own_action_order: all_matter,
-        has_density: all_matter,
-        reads_global_timestep: all_matter,
-    };
-    let deviations = agent.deviations(played, targets).into_iter().map(|deviation| {
-        let idle = deviation.idle.map(|idle| format!("  changes nothing: {idle}\n"));
-        format!("{}\n{}", deviation.difference, idle.unwrap_or_default())
-    });
-    let targets = agent.differences(trained, targets).into_iter().map(|found| format!("{found}\n"));
-    deviations.chain(targets).collect()
-}
-
 #[test]
 fn all_sentences_match_the_file() {
-    let [one, other] = protocols();
-    let mut text = format!("{} to {}\n", one.name, other.name);
-    text += &sentences(&one, &other, true, &[32.5, 41.0, -1.0]);
-    text += &format!("\n{} to {}\n", other.name, one.name);
-    text += &sentences(&other, &one, true, &[32.5]);
-    text += "\nwhole numbers\n";
-    text += &sentences(&one, &other, true, &[32.0]);
-    text += "\nan agent that few settings matter to\n";
-    text += &sentences(&one, &other, false, &[32.0, 41.0]);
-    text += "\n";
+    let text = differences::text(&protocols(), |_| seaquest(), SETTINGS);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differences.txt");
-    overtone_testkit::sentences::check_file(&text, &path);
+    sentences::check_file(&text, &path);
 }
 
 #[test]
 fn the_released_protocol_has_the_documented_differences() {
     let play = seaquest().matched(None);
-    let agent = Trained {
-        play: play.clone(),
-        task: seaquest(),
-        settings: SETTINGS,
-        returns: Some([0.0, 40.0]),
-        reads_returns: true,
-        own_action_order: true,
-        has_density: true,
-        reads_global_timestep: true,
-    };
+    let agent = differences::trained(&play, seaquest(), SETTINGS, true);
     let released = Ale.protocol("released", &play).unwrap();
     let found = agent.differences(&released, &[1150.0]);
     let names: Vec<&str> = found.iter().map(|difference| difference.setting.as_str()).collect();

@@ -5,9 +5,10 @@
 use std::path::Path;
 
 use overtone_core::Task;
-use overtone_core::protocol::{ActionChoice, Play, Trained};
+use overtone_core::protocol::{ActionChoice, Play};
 use overtone_env::Suite;
 use overtone_mujoco::{Mujoco, Revision, Robot, RobotSimulation, SETTINGS};
+use overtone_testkit::{differences, sentences};
 
 fn task(name: &str) -> Task {
     Robot::named(name).unwrap().task.clone()
@@ -28,42 +29,13 @@ fn protocols() -> [Play; 2] {
     [matched, other]
 }
 
-/// The sentences for an agent that uses every setting (`all_matter`), or only the settings that all
-/// agents use.
-fn sentences(trained: &Play, played: &Play, all_matter: bool, targets: &[f32]) -> String {
-    let agent = Trained {
-        play: trained.clone(),
-        // HalfCheetah cannot fall, so its revisions are equal.
-        task: task(if all_matter { "hopper" } else { "halfcheetah" }),
-        settings: SETTINGS,
-        returns: Some([0.0, 40.5]),
-        reads_returns: all_matter,
-        own_action_order: all_matter,
-        has_density: all_matter,
-        reads_global_timestep: all_matter,
-    };
-    let deviations = agent.deviations(played, targets).into_iter().map(|deviation| {
-        let idle = deviation.idle.map(|idle| format!("  changes nothing: {idle}\n"));
-        format!("{}\n{}", deviation.difference, idle.unwrap_or_default())
-    });
-    let targets = agent.differences(trained, targets).into_iter().map(|found| format!("{found}\n"));
-    deviations.chain(targets).collect()
-}
-
 #[test]
 fn all_sentences_match_the_file() {
-    let [one, other] = protocols();
-    let mut text = format!("{} to {}\n", one.name, other.name);
-    text += &sentences(&one, &other, true, &[32.5, 41.0, -1.0]);
-    text += &format!("\n{} to {}\n", other.name, one.name);
-    text += &sentences(&other, &one, true, &[32.5]);
-    text += "\nwhole numbers\n";
-    text += &sentences(&one, &other, true, &[32.0]);
-    text += "\nan agent that few settings matter to\n";
-    text += &sentences(&one, &other, false, &[32.0, 41.0]);
-    text += "\n";
+    // HalfCheetah cannot fall, so its revisions are equal.
+    let of = |all_matter| task(if all_matter { "hopper" } else { "halfcheetah" });
+    let text = differences::text(&protocols(), of, SETTINGS);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differences.txt");
-    overtone_testkit::sentences::check_file(&text, &path);
+    sentences::check_file(&text, &path);
 }
 
 #[test]

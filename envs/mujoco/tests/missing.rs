@@ -6,17 +6,15 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
 use overtone_mujoco::{Robot, RobotSimulation, SITE_PACKAGES, open, packages};
+use overtone_testkit::child;
 use tempfile::TempDir;
 
 fn robot(name: &str) -> &'static Robot {
     Robot::named(name).unwrap()
 }
 
-/// Variable that is set in the child process.
-const CHILD: &str = "OVERTONE_MISSING_CHILD";
 const LIBRARY: &str =
     if cfg!(target_os = "macos") { "libmujoco.3.17.0.dylib" } else { "libmujoco.so.3.17.0" };
 
@@ -24,7 +22,7 @@ const LIBRARY: &str =
 #[test]
 #[ignore = "the child process of another test"]
 fn child() {
-    if std::env::var_os(CHILD).is_some() {
+    if child::argument().is_some() {
         match open(robot("halfcheetah"), &RobotSimulation::d4rl(), 1) {
             Ok(_) => println!("result: complete"),
             Err(error) => println!("result: {error}"),
@@ -35,20 +33,9 @@ fn child() {
 /// The result of opening an environment in `folder`, with these packages instead of a virtual
 /// environment.
 fn result(folder: &Path, site_packages: Option<&Path>) -> String {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "child", "--nocapture", "--ignored"])
-        .current_dir(folder)
-        .env_remove("VIRTUAL_ENV")
-        .env_remove(SITE_PACKAGES)
-        .env(CHILD, "1");
-    if let Some(site_packages) = site_packages {
-        command.env(SITE_PACKAGES, site_packages);
-    }
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().find_map(|line| line.split_once("result: ")).map(|(_, result)| result);
-    line.unwrap_or_else(|| panic!("the child printed no result: {text}")).to_owned()
+    child::result(folder, "", |command| {
+        command.env_remove(SITE_PACKAGES).envs(site_packages.map(|path| (SITE_PACKAGES, path)));
+    })
 }
 
 /// A directory of packages with the file `mujoco/NAME`.
@@ -83,10 +70,7 @@ fn without_packages_the_error_names_the_setup() {
 
 #[test]
 fn the_error_names_a_virtual_environment_without_mujoco() {
-    let folder = tempfile::tempdir().unwrap();
-    let site_packages = folder.path().join(".venv/lib/python3.10/site-packages");
-    fs::create_dir_all(&site_packages).unwrap();
-    fs::write(folder.path().join(".venv/pyvenv.cfg"), "").unwrap();
+    let (folder, _) = child::folder_with_venv("3.10");
     let below = folder.path().join("below");
     fs::create_dir(&below).unwrap();
     let error = result(&below, None);

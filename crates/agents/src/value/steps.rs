@@ -98,26 +98,6 @@ impl Steps {
         })
     }
 
-    /// `n` parts of consecutive steps, with sizes as equal as possible; fewer if there are fewer
-    /// steps.
-    pub fn parts(&self, n: usize) -> Vec<Self> {
-        let rows = self.rewards.dims()[0];
-        let n = n.clamp(1, rows.max(1));
-        let part = |i: usize| {
-            let (first, end) = (i * rows / n, (i + 1) * rows / n);
-            let of = |column: &Tensor<2>| column.clone().narrow(0, first, end - first);
-            Self {
-                observations: of(&self.observations),
-                actions: of(&self.actions),
-                rewards: of(&self.rewards),
-                continues: of(&self.continues),
-                next_observations: of(&self.next_observations),
-                next_actions: of(&self.next_actions),
-            }
-        };
-        (0..n).map(part).collect()
-    }
-
     /// `r + γ (1 − done) v`, `[n, 1]`, from the values `v` of the next observations.
     pub fn returns(&self, next_values: Tensor<2>, gamma: f64) -> Tensor<2> {
         self.rewards.clone() + next_values * self.continues.clone() * gamma

@@ -183,10 +183,6 @@ impl<O: Td3Options> Algorithm for Td3<O> {
         &["actor_loss", "value"]
     }
 
-    fn context_length(&self) -> usize {
-        1
-    }
-
     fn reads_transitions(&self) -> bool {
         true
     }
@@ -217,11 +213,6 @@ impl<O: Td3Options> Algorithm for Td3<O> {
         };
         let noise = noise(&steps.actions, self.config.keys().target_noise, at.seed);
         self.learn(state, &steps, noise, (at.step, at.learning_rate))
-    }
-
-    /// The loss is an error of values with targets that the critics compute themselves.
-    fn held_out_selects(&self) -> bool {
-        false
     }
 
     /// The critics' loss, without noise.

@@ -62,3 +62,10 @@ pub fn squared_errors(values: &[Tensor<2>; 2], target: Tensor<2>) -> Tensor<1> {
     let error = |values: &Tensor<2>| (values.clone() - target.clone()).square().mean();
     error(first) + error(second)
 }
+
+/// `mean v / mean |v|`, `[1]`, in which the divisor is a constant.
+pub fn per_size(values: Tensor<2>) -> Tensor<1> {
+    // If all values are exactly 0, their mean size is 0 and the gradient is 0.
+    let size = values.clone().detach().abs().mean().clamp_min(f64::from(f32::MIN_POSITIVE));
+    values.mean() / size
+}

@@ -12,7 +12,7 @@ use burn::{
     module::Module,
     tensor::{Device, Tensor, TensorData},
 };
-use overtone_agents::value::{Rescaling, Steps};
+use overtone_agents::value::{ActorCritic, Rescaling, Steps, twin::concat};
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, seed};
 use overtone_data::{
     ActionColumn, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment,
@@ -21,8 +21,8 @@ use overtone_data::{
 use overtone_model::weights::{self, NamedTensors};
 use overtone_testkit::sentences;
 use overtone_train::{
-    AdamWConfig, Algorithm, Checkpoint, Decayed, Job, Observer, Precision, RunDir, ScheduleKind,
-    StepReport, TrainConfig, Trainer, TrainingData,
+    AdamWConfig, Algorithm, Checkpoint, Job, Observer, RunDir, StepReport, TrainConfig, Trainer,
+    Training, TrainingData,
 };
 use rand::RngExt;
 
@@ -114,32 +114,12 @@ fn dataset(columns: Columns, held_out: f64) -> Arc<Dataset> {
 pub fn config(updates: u64) -> TrainConfig {
     TrainConfig {
         updates,
-        epochs: 0,
-        batch_size: 64,
-        micro_batches: 1,
         learning_rate: 2e-3,
-        schedule: ScheduleKind::Constant,
-        warmup_tokens: 0.0,
-        decay_horizon: 1.0,
-        warmup_updates: 0,
-        reference_schedule: false,
-        optimizer: AdamWConfig {
-            beta_1: 0.9,
-            beta_2: 0.999,
-            epsilon: 1e-8,
-            weight_decay: 0.0,
-            decayed: Decayed::Matrices,
-            clip_norm: 10.0,
-        },
-        average_weights: false,
-        sampling: Sampling::Uniform,
+        optimizer: AdamWConfig { clip_norm: 10.0, ..AdamWConfig::default() },
         log_every: 10,
         checkpoint_every: 7,
         keep_checkpoints: 10,
-        held_out: 0.0,
-        precision: Precision::F32,
-        read_every: 0,
-        frames_on_gpu_gb: 0.0,
+        ..TrainConfig::default()
     }
 }
 
@@ -167,7 +147,7 @@ pub fn train<A: Algorithm>(
         device: Device::flex(),
         init: None,
     };
-    let trainer = Trainer::new(algorithm, job, resume).unwrap();
+    let trainer = Box::new(Trainer::new(algorithm, job, resume).unwrap());
     trainer.train(&AtomicBool::new(false), &mut Quiet).unwrap().checkpoint
 }
 
@@ -212,6 +192,26 @@ pub fn states(data: &Dataset, change: impl Fn(&mut [f32])) -> Tensor<2> {
     data.normalization().unwrap().apply(&mut states);
     change(&mut states);
     Tensor::from_data(TensorData::new(states, [STATES, STATES]), &Device::flex())
+}
+
+/// The action in every state (above zero is right), and its value by the smaller critic.
+pub fn played(state: &ActorCritic, data: &Dataset, is_normalized: bool) -> [Vec<f64>; 2] {
+    let rescaling = Rescaling::new(data.normalization(), is_normalized);
+    let states = states(data, |states| rescaling.apply(states));
+    let actions = state.actor.network.valid().act(states.clone());
+    let values = state.critics.network.valid().smaller(concat(states, actions.clone()));
+    [actions, values].map(|tensor| tensor.into_data().iter::<f64>().collect())
+}
+
+/// Every action goes right, and every value is within `tolerance` of the optimum `γ^(4 − s)`.
+#[track_caller]
+pub fn check_optimal([actions, values]: [Vec<f64>; 2], tolerance: f64) {
+    for (s, (action, value)) in actions.into_iter().zip(values).enumerate() {
+        let expected = GAMMA.powi((STATES - 1 - s) as i32);
+        println!("state {s}: action {action:.3}, value {value:.3}, optimum {expected:.3}");
+        assert!(action > 0.0, "action {action} in state {s}");
+        assert!((value - expected).abs() < tolerance, "{value} in state {s}, not {expected}");
+    }
 }
 
 /// The loss on held-out episodes is measured, and selects no checkpoint. It does not exist for

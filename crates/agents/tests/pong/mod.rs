@@ -13,48 +13,28 @@ use overtone_agents::{Agent, AlgorithmConfig, DecisionTransformerOptions, Sequen
 use overtone_core::{
     ActionSpace, ObservationSpace, Simulation, Task, protocol::ReturnUnits, task::Targets,
 };
-use overtone_data::{Dataset, Origin, Preparation, ReplayLog, Sampling, Selection};
+use overtone_data::{Dataset, Origin, Preparation, ReplayLog, Selection};
 use overtone_model::{DecisionTransformerConfig, ModelConfig};
 use overtone_testkit::dopamine::Recorder;
 use overtone_train::{
-    AdamWConfig, Checkpoint, Decayed, Finished, Job, Observer, Precision, RunDir, ScheduleKind,
-    StepReport, TrainConfig, TrainError, Trainer, TrainingData,
+    AdamWConfig, Checkpoint, Finished, Job, Observer, RunDir, ScheduleKind, StepReport,
+    TrainConfig, TrainError, Trainer, Training, TrainingData,
 };
 use tempfile::TempDir;
-
-pub const ADAM: AdamWConfig = AdamWConfig {
-    beta_1: 0.9,
-    beta_2: 0.95,
-    epsilon: 1e-8,
-    weight_decay: 0.1,
-    decayed: Decayed::Matrices,
-    clip_norm: 1.0,
-};
 
 pub const BATCH: usize = 3;
 
 pub fn config(updates: u64) -> TrainConfig {
     TrainConfig {
         updates,
-        epochs: 0,
         batch_size: BATCH,
-        micro_batches: 1,
-        learning_rate: 1e-3,
         schedule: ScheduleKind::Cosine,
-        warmup_tokens: 0.0,
         decay_horizon: 1.2,
-        warmup_updates: 0,
-        reference_schedule: false,
-        optimizer: ADAM,
-        average_weights: false,
-        sampling: Sampling::Uniform,
+        optimizer: AdamWConfig::ATARI,
         log_every: 1,
         checkpoint_every: 1,
         keep_checkpoints: 2,
-        held_out: 0.0,
-        precision: Precision::F32,
-        read_every: 0,
-        frames_on_gpu_gb: 0.0,
+        ..TrainConfig::default()
     }
 }
 
@@ -157,12 +137,8 @@ impl Bench {
         }
     }
 
-    pub fn trainer(
-        &self,
-        config: TrainConfig,
-        resume: Option<&Checkpoint>,
-    ) -> Trainer<SequenceModel> {
-        Trainer::new(self.algorithm(), self.job(config), resume).unwrap()
+    pub fn trainer(&self, config: TrainConfig, resume: Option<&Checkpoint>) -> Box<dyn Training> {
+        Box::new(Trainer::new(self.algorithm(), self.job(config), resume).unwrap())
     }
 
     pub fn train(&self, config: TrainConfig) -> (Result<Finished, TrainError>, Witness) {

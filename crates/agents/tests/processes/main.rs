@@ -30,7 +30,7 @@ use overtone_model::{
 };
 use overtone_train::{
     Alone, Checkpoint, Finished, Job, Observer, Processes, RunDir, TrainConfig, TrainError,
-    Trainer, TrainingData,
+    Trainer, Training, TrainingData,
 };
 use threads::on_each;
 
@@ -103,12 +103,7 @@ impl Observer for StopAfter<'_> {
 }
 
 impl Case {
-    fn trainer(
-        &self,
-        run: &RunDir,
-        seed: u64,
-        resume: Option<&Checkpoint>,
-    ) -> Trainer<SequenceModel> {
+    fn trainer(&self, run: &RunDir, seed: u64, resume: Option<&Checkpoint>) -> Box<dyn Training> {
         let job = Job {
             run: run.clone(),
             config: self.config.clone(),
@@ -118,7 +113,7 @@ impl Case {
             device: Device::flex(),
             init: None,
         };
-        Trainer::new(self.algorithm.clone(), job, resume).unwrap()
+        Box::new(Trainer::new(self.algorithm.clone(), job, resume).unwrap())
     }
 
     /// Trains in `run` on `n` processes until step `until`, from its newest checkpoint if there is

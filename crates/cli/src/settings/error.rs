@@ -21,14 +21,6 @@ pub enum ConfigError {
         /// The most similar known key.
         nearest: Option<String>,
     },
-    /// A key with a new name.
-    #[error("`{old}` is now called `{new}`")]
-    Renamed {
-        /// The old name.
-        old: String,
-        /// The new name.
-        new: String,
-    },
     /// A key of other variants, or without effect next to the other settings.
     #[error("{key}={text} needs {of}; {chosen}")]
     OtherVariant {

@@ -285,8 +285,6 @@ fn an_unknown_key_is_refused_with_the_nearest() {
     assert_eq!(nearest("env=hopper head=fourier head.componets=3"), head);
     assert_eq!(nearest("env=hopper train.updtes=3"), Some("train.updates".into()));
     assert_eq!(nearest("env=hopper frobnicate=3"), None);
-    let old = error("env=hopper model.best_percents=none");
-    assert!(matches!(old, ConfigError::Renamed { new, .. } if new == "model.top_percents"));
 }
 
 #[test]

@@ -15,13 +15,6 @@ use crate::{
     options,
 };
 
-/// Earlier and current names of renamed keys; until the first release.
-const RENAMED: [(&str, &str); 3] = [
-    ("data.best_percent", "data.top_percent"),
-    ("model.best_percents", "model.top_percents"),
-    ("evaluation.best_percent", "evaluation.top_percent"),
-];
-
 /// A number of bins of continuous actions, for listing keys of heads on bins.
 const BINS: usize = 50;
 
@@ -365,8 +358,5 @@ fn is_known(key: &str) -> bool {
 
 /// The error of a key that no variant has.
 pub(super) fn unknown(key: &str) -> ConfigError {
-    if let Some((old, new)) = RENAMED.iter().find(|(old, _)| *old == key) {
-        return ConfigError::Renamed { old: (*old).into(), new: (*new).into() };
-    }
     ConfigError::unknown(key, &known_keys())
 }

@@ -18,7 +18,7 @@ use crate::Task;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
-    /// Its name in reports: `simulation.sticky_probability`, or [`TARGET`].
+    /// Its name in reports: `simulation.sticky_probability`, or `target_return`.
     pub setting: String,
     /// The value with which the data was recorded and the agent trained.
     pub trained: String,
@@ -29,7 +29,7 @@ pub struct Difference {
 }
 
 /// The name of the difference between a target return and the data's returns.
-pub const TARGET: &str = "target_return";
+const TARGET: &str = "target_return";
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,8 +71,6 @@ pub struct Deviation {
     pub difference: Difference,
     /// The protocol with that setting.
     pub play: Play,
-    /// The target return.
-    pub target_return: f32,
     /// The reason why the change has no effect on any episode of this agent; `None` if it has.
     pub idle: Option<String>,
 }
@@ -94,14 +92,9 @@ impl Trained {
     }
 
     /// Every setting that differs in `other`, each changed alone in the training protocol. The
-    /// agent has the targets `targets`, and each deviation contains the first.
+    /// agent has the targets `targets`.
     pub fn deviations(&self, other: &Play, targets: &[f32]) -> Vec<Deviation> {
-        let mut comparison = Comparison {
-            trained: &self.play,
-            played: other,
-            target_return: targets.first().copied().unwrap_or_default(),
-            found: Vec::new(),
-        };
+        let mut comparison = Comparison { trained: &self.play, played: other, found: Vec::new() };
         simulated::compare(&mut comparison, self);
         conditioning::compare(&mut comparison, self, targets);
         comparison.found
@@ -131,8 +124,6 @@ impl Trained {
 struct Comparison<'a> {
     trained: &'a Play,
     played: &'a Play,
-    /// The target return of the deviations.
-    target_return: f32,
     found: Vec<Deviation>,
 }
 
@@ -147,8 +138,7 @@ impl Comparison<'_> {
         play: Play,
     ) {
         let difference = Difference { setting: setting.to_owned(), trained, played, consequence };
-        let (target_return, idle) = (self.target_return, idle.map(str::to_owned));
-        self.found.push(Deviation { difference, play, target_return, idle });
+        self.found.push(Deviation { difference, play, idle: idle.map(str::to_owned) });
     }
 }
 
@@ -304,7 +294,6 @@ mod tests {
         let found = agent().deviations(&other(), &[32.0]);
         assert_eq!(found.len(), 13);
         for deviation in found {
-            assert_eq!(deviation.target_return, 32.0);
             let alone = agent().deviations(&deviation.play, &[32.0]);
             assert_eq!(alone.len(), 1);
             assert_eq!(alone[0].difference, deviation.difference);

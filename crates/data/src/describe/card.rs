@@ -9,7 +9,7 @@ use overtone_core::names::{self, plain};
 use overtone_core::{Simulation, Task};
 use serde::{Deserialize, Serialize};
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::origin::{Kind, Origin};
 use crate::plain_path::is_plain;
 
@@ -191,7 +191,7 @@ impl DatasetCard {
     pub fn load(path: &Path) -> Result<Self, DataError> {
         let text = fs::read_to_string(path)
             .map_err(DataError::open(path, "a dataset is described there"))?;
-        let wrong = |reason: String| DataError::Card { path: path.to_path_buf(), reason };
+        let wrong = |reason: String| Fault::Card(reason).at(path);
         let card: Self =
             toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
         // Names stand for parts of paths: every path that is made of them must be plain.
@@ -229,12 +229,7 @@ impl DatasetCard {
 /// # Errors
 /// [`DataError::UnknownName`] if it does not exist.
 pub(crate) fn find_dataset<'a>(known: &[&'a str], name: &str) -> Result<&'a str, DataError> {
-    names::find(known, name).ok_or_else(|| DataError::UnknownName {
-        what: "dataset",
-        name: name.into(),
-        nearest: names::nearest(known, name).map(str::to_owned),
-        known: known.join(", "),
-    })
+    names::find(known, name).ok_or_else(|| DataError::unknown("dataset", name, known))
 }
 
 fn fill(pattern: &str, task: &str, dataset: &str) -> String {

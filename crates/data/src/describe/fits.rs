@@ -6,7 +6,7 @@ use overtone_core::{ActionSpace, ObservationSpace, Task};
 
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::dataset::{Dataset, StoredObservations};
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 
 impl Dataset {
     /// Refuses a dataset whose observations or actions do not fit `task`.
@@ -80,16 +80,14 @@ fn check(
         }
         _ => "it is another task's",
     };
-    Err(DataError::Inconsistent {
-        path: path.to_path_buf(),
-        reason: format!(
-            "its observations {} and its actions {}, but in {title} they {} and {}: {way_out}",
-            shown(seen),
-            chosen(is_list, n),
-            shown(observations),
-            chosen(wants_list, actions.size())
-        ),
-    })
+    Err(Fault::Inconsistent(format!(
+        "its observations {} and its actions {}, but in {title} they {} and {}: {way_out}",
+        shown(seen),
+        chosen(is_list, n),
+        shown(observations),
+        chosen(wants_list, actions.size())
+    ))
+    .at(path))
 }
 
 fn shown(space: &ObservationSpace) -> String {

@@ -11,7 +11,7 @@ use overtone_core::{ActionSpace, ObservationSpace, Task};
 
 use crate::card::{DATASETS_HINT, DatasetCard, Named, find_dataset};
 use crate::download::unfinished;
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::minari_id::MinariId;
 use crate::origin::{Kind, Origin};
 use crate::read::minari_spaces::MINARI_FILE;
@@ -100,16 +100,16 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
         }
     }
     if known.is_empty() {
-        return Err(DataError::Missing {
-            path: datasets.join(&task.name),
-            hint: format!(
+        return Err(DataError::missing(
+            datasets.join(&task.name),
+            format!(
                 "no description in {} has {}; name its data (dataset=PATH), or record some (`overtone \
                  record task={} to=records/first`)",
                 datasets.display(),
                 task.name,
                 task.id()
             ),
-        });
+        ));
     }
     let dataset = match dataset {
         "" => known[0],
@@ -127,7 +127,7 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
         }
         let path = folder_of(card.kind, datasets)?.join(card.place(name, dataset));
         if let Some(path) = unfinished(&path) {
-            return Err(DataError::Unfinished { path });
+            return Err(Fault::Unfinished.at(path));
         }
         if is_there(&path) {
             return Ok(Located {
@@ -140,9 +140,9 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
         }
         first.get_or_insert(path);
     }
-    Err(DataError::Missing {
-        path: first.unwrap_or_else(|| datasets.to_path_buf()),
-        hint: match &starters[..] {
+    Err(DataError::missing(
+        first.unwrap_or_else(|| datasets.to_path_buf()),
+        match &starters[..] {
             [] => format!(
                 "fetch it (`overtone download`), or name other data (data.path=…); {} has no starter \
                  set",
@@ -155,7 +155,7 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
                 starters.join(", ")
             ),
         },
-    })
+    ))
 }
 
 /// The starter set `name` in any spelling, `seaquest` or `hopper/switching`, from a description in
@@ -185,14 +185,9 @@ pub fn starter(name: &str, datasets: &Path) -> Result<(PathBuf, String), DataErr
     let known: Vec<&str> = all.iter().map(|(name, ..)| name.as_str()).collect();
     let found = names::find(&known, name).map(str::to_owned);
     let found = all.iter().find(|(name, ..)| Some(name) == found.as_ref());
-    found.map(|(_, path, task)| (path.clone(), task.clone())).ok_or_else(|| {
-        DataError::UnknownName {
-            what: "starter set",
-            name: name.into(),
-            nearest: names::nearest(&known, name).map(str::to_owned),
-            known: known.join(", "),
-        }
-    })
+    found
+        .map(|(_, path, task)| (path.clone(), task.clone()))
+        .ok_or_else(|| DataError::unknown("starter set", name, &known))
 }
 
 /// The description in the folder `datasets` of the recording at `path`, if any.
@@ -279,10 +274,8 @@ fn check_run(path: &Path, task: &Task, run: &str) -> Result<(), DataError> {
     if ["", FIRST_RUN, &found.run].contains(&run) || found.run == UNKNOWN {
         return Ok(());
     }
-    Err(DataError::NoLog {
-        path: path.to_path_buf(),
-        reason: format!("run {run} is not here (data.run={run}); run {} is", found.run),
-    })
+    Err(Fault::NoLog(format!("run {run} is not here (data.run={run}); run {} is", found.run))
+        .at(path))
 }
 
 /// Refuses data with an unfinished download: in `place`, if its files are there; else in `path`.
@@ -297,7 +290,7 @@ fn check_finished(path: &Path, dataset: &str, place: Option<&Path>) -> Result<()
         None => vec![path.to_path_buf(), path.join(dataset)],
     };
     match folders.iter().find_map(|folder| unfinished(folder)) {
-        Some(path) => Err(DataError::Unfinished { path }),
+        Some(path) => Err(Fault::Unfinished.at(path)),
         None => Ok(()),
     }
 }
@@ -352,15 +345,13 @@ pub fn check_named(folder: &Path, task: &Task, dataset: &str) -> Result<(), Data
     if names.is_empty() {
         return Ok(());
     }
-    Err(DataError::NoLog {
-        path: folder.to_path_buf(),
-        reason: format!(
-            "it has no {}_{}; it has {}: say which (dataset=…)",
-            task.name,
-            dataset.replace('-', "_"),
-            names.join(", ")
-        ),
-    })
+    Err(Fault::NoLog(format!(
+        "it has no {}_{}; it has {}: say which (dataset=…)",
+        task.name,
+        dataset.replace('-', "_"),
+        names.join(", ")
+    ))
+    .at(folder))
 }
 
 /// The folder of datasets: `OVERTONE_DATASETS` if it is set, else `datasets` here or in the nearest
@@ -371,7 +362,7 @@ pub fn check_named(folder: &Path, task: &Task, dataset: &str) -> Result<(), Data
 /// [`DataError::Missing`] if it does not exist.
 pub fn datasets_folder() -> Result<PathBuf, DataError> {
     let found = own_folder()?.or_else(packaged_folder);
-    found.ok_or_else(|| DataError::Missing { path: "datasets".into(), hint: DATASETS_HINT.into() })
+    found.ok_or_else(|| DataError::missing("datasets", DATASETS_HINT))
 }
 
 fn own_folder() -> Result<Option<PathBuf>, DataError> {
@@ -421,8 +412,5 @@ pub fn cache_folder() -> Result<PathBuf, DataError> {
 
 fn user_folder() -> Result<PathBuf, DataError> {
     let user = choose_base_strategy().map(|user| user.cache_dir().join("overtone"));
-    user.map_err(|_| DataError::Missing {
-        path: "~/.cache".into(),
-        hint: "say where converted data goes (data.cache=…)".into(),
-    })
+    user.map_err(|_| DataError::missing("~/.cache", "say where converted data goes (data.cache=…)"))
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::download::unfinished;
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 
 /// The prefix of a dataset's name that marks a Minari id.
 const PREFIX: &str = "minari:";
@@ -55,7 +55,7 @@ impl MinariId {
         let (_, version) = id.rsplit_once("-v").unwrap_or_default();
         let has_version = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
         if !(id.contains('/') && id.split('/').all(plain) && has_version) {
-            return Err(DataError::MinariId { name: name.into() });
+            return Err(DataError::MinariId(name.into()));
         }
         Ok(Some(Self(id.to_owned())))
     }
@@ -80,11 +80,11 @@ impl MinariId {
     pub fn find(&self) -> Result<PathBuf, DataError> {
         let path = self.folder()?;
         if let Some(path) = unfinished(&path) {
-            return Err(DataError::Unfinished { path });
+            return Err(Fault::Unfinished.at(path));
         }
         if !path.is_dir() {
             let hint = format!("fetch it (`overtone download dataset={PREFIX}{self}`)");
-            return Err(DataError::Missing { path, hint });
+            return Err(DataError::missing(path, hint));
         }
         Ok(path)
     }
@@ -99,9 +99,8 @@ pub fn minari_folder() -> Result<PathBuf, DataError> {
         return Ok(folder.into());
     }
     let home = env::home_dir().filter(|home| !home.as_os_str().is_empty());
-    home.map(|home| home.join(".minari/datasets")).ok_or_else(|| DataError::Missing {
-        path: "~".into(),
-        hint: "say where Minari's datasets are in MINARI_DATASETS_PATH".into(),
+    home.map(|home| home.join(".minari/datasets")).ok_or_else(|| {
+        DataError::missing("~", "say where Minari's datasets are in MINARI_DATASETS_PATH")
     })
 }
 
@@ -113,7 +112,7 @@ pub(crate) fn metadata_text(path: &Path) -> Result<String, DataError> {
     let size = fs::metadata(path).map_err(DataError::io(path, "read"))?.len();
     if size > MAX_METADATA {
         let reason = "it is too large to be Minari's".into();
-        return Err(DataError::NoLog { path: path.to_path_buf(), reason });
+        return Err(Fault::NoLog(reason).at(path));
     }
     fs::read_to_string(path).map_err(DataError::io(path, "read"))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use overtone_core::{ActionSpace, ObservationSpace};
 
 use crate::columns::{ActionColumn, ObservationColumn};
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::read::reader_as;
 use crate::recording::Recording;
 use crate::spaces::Space;
@@ -37,10 +37,10 @@ impl RecordedSpaces {
     pub fn of(path: &Path, layout: &str) -> Result<Self, DataError> {
         let reader = reader_as(path, layout)?;
         let Recording::Columns(columns) = reader.open(path)? else {
-            return Err(DataError::NoLog {
-                path: path.to_path_buf(),
-                reason: "a log of a game's frames; say which game it is (game=NAME)".into(),
-            });
+            return Err(Fault::NoLog(
+                "a log of a game's frames; say which game it is (game=NAME)".into(),
+            )
+            .at(path));
         };
         let observations = match &columns.observations {
             ObservationColumn::Vectors { width, .. } => ObservationSpace::Vectors { width: *width },
@@ -51,10 +51,10 @@ impl RecordedSpaces {
         if let ActionColumn::Discrete { n_actions, .. } = columns.actions
             && n_actions > MOST_ACTIONS
         {
-            return Err(DataError::Inconsistent {
-                path: path.to_path_buf(),
-                reason: format!("its actions are one of {n_actions}, more than are learned"),
-            });
+            return Err(Fault::Inconsistent(format!(
+                "its actions are one of {n_actions}, more than are learned"
+            ))
+            .at(path));
         }
         let described = reader.action_space(path)?;
         Ok(Self {
@@ -99,14 +99,8 @@ fn actions(done: &ActionColumn, described: Option<&Space>) -> ActionSpace {
 /// numbers from the first one, or, for several numbers, all combinations (the last number changes
 /// fastest). `None` if the space is not discrete or has too many actions.
 fn names(space: &Space) -> Option<Vec<String>> {
-    let (sizes, starts) = match space {
-        Space::Discrete { n, start } => (vec![*n], vec![*start]),
-        Space::MultiDiscrete { sizes, starts } => (sizes.clone(), starts.clone()),
-        Space::MultiBinary { n } => (vec![2; *n], vec![0; *n]),
-        Space::Box { .. } | Space::Dict(_) | Space::Tuple(_) | Space::Other(_) => return None,
-    };
-    let all = sizes.iter().try_fold(1usize, |all, &size| all.checked_mul(size));
-    all.filter(|&all| all <= MOST_ACTIONS)?;
+    space.n_actions().filter(|&all| all <= MOST_ACTIONS)?;
+    let (sizes, starts) = space.wholes()?;
     let mut names = vec![String::new()];
     for (size, start) in sizes.into_iter().zip(starts) {
         let longer = |name: &String| {

@@ -5,7 +5,7 @@ use std::path::Path;
 use overtone_core::Simulation;
 use serde::Deserialize;
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::minari_id::{RecordedEnv, metadata_text};
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_paths::find_file;
@@ -64,11 +64,9 @@ impl RecordedTask {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, DataError> {
-        let described: Described =
-            serde_json::from_str(text).map_err(|error| DataError::NoLog {
-                path: path.to_path_buf(),
-                reason: format!("its description is not Minari's: {error}"),
-            })?;
+        let described: Described = serde_json::from_str(text).map_err(|error| {
+            Fault::NoLog(format!("its description is not Minari's: {error}")).at(path)
+        })?;
         let (task, simulation) =
             described.overtone.map_or((None, None), |own| (Some(own.task), own.simulation));
         // A document in a string, which may hold numbers that are not valid JSON.

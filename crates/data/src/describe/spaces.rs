@@ -1,10 +1,8 @@
 //! [`Space`]: what is observed or done, as Minari's descriptions say it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
 /// A space of Gymnasium's.
@@ -51,12 +49,16 @@ pub enum Space {
 impl Space {
     /// The number of discrete actions in this space; `None` if it is not discrete, or infinite.
     pub fn n_actions(&self) -> Option<usize> {
+        self.wholes()?.0.iter().try_fold(1usize, |all, &size| all.checked_mul(size))
+    }
+
+    /// How many values each of this space's whole numbers has, and the first of each; `None` if it
+    /// is not discrete.
+    pub(crate) fn wholes(&self) -> Option<(Vec<usize>, Vec<i64>)> {
         match self {
-            Self::Discrete { n, .. } => Some(*n),
-            Self::MultiDiscrete { sizes, .. } => {
-                sizes.iter().try_fold(1usize, |all, &size| all.checked_mul(size))
-            }
-            Self::MultiBinary { n } => u32::try_from(*n).ok().and_then(|n| 1usize.checked_shl(n)),
+            Self::Discrete { n, start } => Some((vec![*n], vec![*start])),
+            Self::MultiDiscrete { sizes, starts } => Some((sizes.clone(), starts.clone())),
+            Self::MultiBinary { n } => Some((vec![2; *n], vec![0; *n])),
             Self::Box { .. } | Self::Dict(_) | Self::Tuple(_) | Self::Other(_) => None,
         }
     }
@@ -109,6 +111,8 @@ struct Raw {
     subspaces: Option<Parts>,
 }
 
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected spaces, named or in a list")]
 enum Parts {
     Named(BTreeMap<String, Raw>),
     Listed(Vec<Raw>),
@@ -209,33 +213,6 @@ impl Raw {
 
 /// The most bits of an observation that are taken.
 const MOST_BITS: usize = 1 << 16;
-
-impl<'de> Deserialize<'de> for Parts {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Reads;
-        impl<'de> Visitor<'de> for Reads {
-            type Value = Parts;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("spaces, named or in a list")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parts, A::Error> {
-                let mut parts = BTreeMap::new();
-                while let Some((name, part)) = map.next_entry()? {
-                    parts.insert(name, part);
-                }
-                Ok(Parts::Named(parts))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Parts, A::Error> {
-                let mut parts = Vec::new();
-                while let Some(part) = list.next_element()? {
-                    parts.push(part);
-                }
-                Ok(Parts::Listed(parts))
-            }
-        }
-        from.deserialize_any(Reads)
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -29,11 +29,8 @@ pub enum DownloadError {
         known: String,
     },
     /// A name that leads out of the destination folder.
-    #[error("refused the file name `{name}`: expected a plain name inside the folder")]
-    Name {
-        /// The given name.
-        name: String,
-    },
+    #[error("refused the file name `{0}`: expected a plain name inside the folder")]
+    Name(String),
     /// An address that cannot be used for a request.
     #[error("cannot send a request to {url}: {reason}")]
     Address {
@@ -117,13 +114,10 @@ pub enum DownloadError {
     },
     /// An answer whose end cannot be detected.
     #[error(
-        "{url} is sent without a size, so a cut connection looks like the file's end; \
+        "{0} is sent without a size, so a cut connection looks like the file's end; \
          fetch it by other means, or add its size to the dataset's description"
     )]
-    NoSize {
-        /// The address.
-        url: String,
-    },
+    NoSize(String),
     /// More bytes than the server or the description announced.
     #[error("{url} is refused: it is longer than the {announced} bytes that were announced")]
     TooLong {
@@ -174,11 +168,8 @@ pub enum DownloadError {
         expected: String,
     },
     /// Another process fetches the same file.
-    #[error("{}: another process is fetching it; wait for it, or end it", path.display())]
-    Busy {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{}: another process is fetching it; wait for it, or end it", .0.display())]
+    Busy(PathBuf),
     /// The disk cannot hold it.
     #[error(
         "{}: the download needs {} MB more and the disk has {} MB free; free some space or take \
@@ -193,17 +184,7 @@ pub enum DownloadError {
         /// Bytes free.
         free: u64,
     },
-    /// The operating system refused.
-    #[error("{}: cannot {doing} it ({source})", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The attempted operation, as a verb.
-        doing: &'static str,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The free disk space could not be read.
+    /// The operating system refused, or the free disk space could not be read.
     #[error(transparent)]
     Data(#[from] DataError),
 }
@@ -211,7 +192,7 @@ pub enum DownloadError {
 impl DownloadError {
     /// Wraps an I/O error with the path and the verb of what was attempted.
     pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_path_buf();
-        move |source| Self::Io { path, doing, source }
+        let refused = DataError::io(path, doing);
+        move |source| Self::Data(refused(source))
     }
 }

@@ -18,16 +18,25 @@ const CHUNK: usize = 128 * 1024;
 /// Interval of sleep between two checks whether to continue.
 const NAP: Duration = Duration::from_millis(100);
 
+/// Maximum number of requests for a file's size.
+const PLAN_ATTEMPTS: u32 = 3;
+
 /// Waits between requests: longer from time to time, with a limit on attempts.
 pub(super) struct Patience<'a> {
     options: &'a DownloadOptions,
     url: &'a str,
+    attempts: u32,
     failed: u32,
 }
 
 impl<'a> Patience<'a> {
     pub fn new(url: &'a str, options: &'a DownloadOptions) -> Self {
-        Self { options, url, failed: 0 }
+        Self { options, url, attempts: options.attempts, failed: 0 }
+    }
+
+    /// The same with few attempts, because the user is waiting for the plan.
+    pub fn for_plan(url: &'a str, options: &'a DownloadOptions) -> Self {
+        Self { attempts: options.attempts.min(PLAN_ATTEMPTS), ..Self::new(url, options) }
     }
 
     /// Resets the waits after bytes were received.
@@ -47,7 +56,7 @@ impl<'a> Patience<'a> {
         go_on: &dyn Fn() -> bool,
     ) -> Result<(), DownloadError> {
         self.failed += 1;
-        if self.failed >= self.options.attempts {
+        if self.failed >= self.attempts {
             let (url, attempts) = (self.url.to_owned(), self.failed);
             return Err(DownloadError::GivenUp { url, attempts, reason });
         }
@@ -166,7 +175,7 @@ pub(super) fn fetch(
         size = file.bytes.or(part.total);
         crc32c = Some(part.crc32c);
         if size.is_none() && !part.ends_visibly && file.sha256.is_none() {
-            return Err(DownloadError::NoSize { url: file.url.clone() });
+            return Err(DownloadError::NoSize(file.url.clone()));
         }
         let announced = [size, part.end].into_iter().flatten().min();
         let limit = check_disk(&partial, size)?.min(announced.unwrap_or(u64::MAX));

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
 use ureq::http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderName, IF_RANGE, LAST_MODIFIED,
     LOCATION, RANGE, RETRY_AFTER, TRANSFER_ENCODING,
 };
 use ureq::http::{Response, Uri};
 use ureq::tls::TlsConfig;
-use ureq::{Agent, Body, Error, Proxy};
+use ureq::{Agent, Body, Error};
 
 use crate::download::proxy::{Proxies, Through};
 use crate::download::{DownloadError, DownloadOptions, trust};
@@ -21,9 +22,8 @@ const MAX_REDIRECTS: usize = 5;
 
 /// The HTTP client of the allowed hosts.
 pub(super) struct Client {
-    direct: Agent,
-    /// One for each proxy.
-    through: Proxies<Agent>,
+    agent: Agent,
+    proxies: Proxies,
     hosts: Vec<String>,
 }
 
@@ -69,24 +69,19 @@ impl Client {
     /// certificate.
     pub fn new(hosts: &[String], options: &DownloadOptions) -> Result<Self, DownloadError> {
         let trusted = TlsConfig::builder().root_certs(trust::authorities()?).build();
-        let agent = |proxy: Option<Proxy>| -> Agent {
-            let agent = Agent::config_builder()
-                .http_status_as_error(false)
-                // Redirects are followed here, where the host can be checked.
-                .max_redirects(0)
-                .timeout_connect(Some(options.silence))
-                .timeout_recv_response(Some(options.silence))
-                .timeout_per_read(Some(options.silence))
-                .tls_config(trusted.clone())
-                .proxy(proxy)
-                .user_agent(concat!("overtone/", env!("CARGO_PKG_VERSION")))
-                // The stored bytes of the file, without an encoding.
-                .accept_encoding("identity");
-            agent.build().into()
-        };
-        let proxies = if options.proxy { Proxies::from_env()? } else { Proxies::none() };
-        let through = proxies.map(|proxy| agent(Some(proxy)));
-        Ok(Self { direct: agent(None), through, hosts: hosts.to_vec() })
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            // Redirects are followed here, where the host can be checked.
+            .max_redirects(0)
+            .timeout_connect(Some(options.silence))
+            .timeout_recv_response(Some(options.silence))
+            .timeout_per_read(Some(options.silence))
+            .tls_config(trusted)
+            .user_agent(concat!("overtone/", env!("CARGO_PKG_VERSION")))
+            // The stored bytes of the file, without an encoding.
+            .accept_encoding("identity");
+        let proxies = if options.proxy { Proxies::from_env()? } else { Proxies::default() };
+        Ok(Self { agent: agent.build().into(), proxies, hosts: hosts.to_vec() })
     }
 
     /// Requests the size of a file.
@@ -127,9 +122,10 @@ impl Client {
         let mut url = self.allowed(first, first)?;
         for _ in 0..=MAX_REDIRECTS {
             let text = url.to_string();
-            let proxy = self.through.of(&url);
-            let agent = proxy.map_or(&self.direct, |proxy| &proxy.agent);
-            let mut request = if head { agent.head(&text) } else { agent.get(&text) };
+            let proxy = self.proxies.of(&url);
+            let request = if head { self.agent.head(&text) } else { self.agent.get(&text) };
+            let through = proxy.map(|through| through.proxy.clone());
+            let mut request = request.config().proxy(through).build();
             if let Some((start, version)) = part {
                 request = request.header(RANGE, format!("bytes={start}-"));
                 if let Some(version) = version.filter(|_| start > 0) {
@@ -193,11 +189,7 @@ impl Client {
 }
 
 /// The meaning of `error`: some errors are permanent.
-fn failed(
-    url: &str,
-    error: &Error,
-    proxy: Option<&Through<Agent>>,
-) -> Result<Answer, DownloadError> {
+fn failed(url: &str, error: &Error, proxy: Option<&Through>) -> Result<Answer, DownloadError> {
     let url = url.to_owned();
     let mut reason = error.to_string();
     if let Some((_, why)) = reason.split_once("invalid peer certificate: ") {
@@ -263,22 +255,8 @@ fn header(response: &Response<Body>, name: HeaderName) -> Option<String> {
 
 /// The checksum in `crc32c=n03x6A==`: base64 of its four bytes, the highest first.
 fn crc32c(text: &str) -> Option<u32> {
-    let digits = text.strip_prefix("crc32c=")?.strip_suffix("==")?;
-    if digits.len() != 6 {
-        return None;
-    }
-    let value = |digit: u8| match digit {
-        b'A'..=b'Z' => Some(digit - b'A'),
-        b'a'..=b'z' => Some(digit - b'a' + 26),
-        b'0'..=b'9' => Some(digit - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    // 36 bits; the last four are padding.
-    let bits =
-        digits.bytes().try_fold(0u64, |bits, digit| Some(bits << 6 | u64::from(value(digit)?)));
-    u32::try_from(bits? >> 4).ok()
+    let bytes = STANDARD.decode(text.strip_prefix("crc32c=")?).ok()?;
+    Some(u32::from_be_bytes(bytes.try_into().ok()?))
 }
 
 /// The first byte, the one after the last, and the total of `bytes 5-9/10`; the total may be

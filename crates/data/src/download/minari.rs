@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use crate::download::fetch::Patience;
 use crate::download::http::{Answer, Client};
-use crate::download::plan::PLAN_ATTEMPTS;
 use crate::download::remote::host_of;
 use crate::download::{DownloadError, DownloadOptions, Remote, RemoteFile};
 use crate::minari_id::MinariId;
@@ -131,10 +130,7 @@ fn list_text(
     url: &str,
     options: &DownloadOptions,
 ) -> Result<String, DownloadError> {
-    // The user is waiting for the plan.
-    let options =
-        &DownloadOptions { attempts: options.attempts.min(PLAN_ATTEMPTS), ..options.clone() };
-    let mut patience = Patience::new(url, options);
+    let mut patience = Patience::for_plan(url, options);
     loop {
         let (reason, wait) = match client.document(url)? {
             Answer::Part(part) => {

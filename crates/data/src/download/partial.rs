@@ -80,7 +80,7 @@ impl Partial {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(DownloadError::Busy { path: whole.to_path_buf() });
+                return Err(DownloadError::Busy(whole.to_path_buf()));
             }
             Err(TryLockError::Error(error)) => {
                 return Err(DownloadError::io(&path, "lock")(error));
@@ -99,7 +99,7 @@ impl Partial {
             return Ok(None);
         }
         if !same {
-            return Err(DownloadError::Busy { path: whole.to_path_buf() });
+            return Err(DownloadError::Busy(whole.to_path_buf()));
         }
         let bytes = file.seek(SeekFrom::End(0)).map_err(DownloadError::io(&path, "read"))?;
         Ok(Some(Self { whole: whole.to_path_buf(), path, file, bytes }))

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::thread;
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::disk::{SPARE, free_near};
 use crate::download::fetch::{Fetched, Patience, fetch};
@@ -15,9 +17,6 @@ use crate::download::{DownloadError, DownloadOptions, DownloadProgress, Remote, 
 
 /// Bytes per second for the plan's time estimate: a line of 80 Mbit/s.
 const RATE: u64 = 10_000_000;
-
-/// Maximum number of requests for a file's size.
-pub(super) const PLAN_ATTEMPTS: u32 = 3;
 
 /// The present part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,17 +87,9 @@ impl DownloadPlan {
         options: DownloadOptions,
     ) -> Result<Self, DownloadError> {
         let client = Client::new(&remote.hosts, &options)?;
-        let planned: Vec<Mutex<Option<PlannedFile>>> =
-            remote.files.iter().map(|_| Mutex::new(None)).collect();
-        at_once(&remote.files, options.parallel, |at, file, _| {
-            let file = plan_file(&client, file, folder, &options)?;
-            *planned[at].lock().unwrap_or_else(|poison| poison.into_inner()) = Some(file);
-            Ok(())
-        })?;
-        let files: Vec<PlannedFile> = planned
-            .into_iter()
-            .filter_map(|file| file.into_inner().unwrap_or_else(|poison| poison.into_inner()))
-            .collect();
+        let plan = |file: &RemoteFile| plan_file(&client, file, folder, &options);
+        let plan_all = || remote.files.par_iter().map(plan).collect::<Result<Vec<_>, _>>();
+        let files = threads(folder, remote.files.len(), &options)?.install(plan_all)?;
         let missing = || files.iter().filter(|file| file.missing());
         let to_come = |file: &PlannedFile| file.bytes.map(|all| all.saturating_sub(file.there()));
         Ok(Self {
@@ -159,7 +150,8 @@ impl DownloadPlan {
         for file in &missing {
             partial::begin(&self.folder.join(&file.remote.path))?;
         }
-        at_once(&missing, self.options.parallel, |_, file, stop| {
+        let stop = AtomicBool::new(false);
+        let fetch_one = |file: &&PlannedFile| -> Result<(), DownloadError> {
             let path = self.folder.join(&file.remote.path);
             let Some(partial) = Partial::open(&path)? else {
                 whole.fetch_add(1, Ordering::Relaxed);
@@ -176,37 +168,25 @@ impl DownloadPlan {
                 tell(0);
             }
             Ok(())
-        })
+        };
+        // In order: the small files of a log come first.
+        let fetch_all = || {
+            missing.iter().par_bridge().try_for_each(|file| {
+                fetch_one(file).inspect_err(|_| stop.store(true, Ordering::Relaxed))
+            })
+        };
+        threads(&self.folder, missing.len(), &self.options)?.install(fetch_all)
     }
 }
 
-/// Does `work` for all `items`, `parallel` at a time, and none after an error.
-fn at_once<T: Sync>(
-    items: &[T],
-    parallel: usize,
-    work: impl Fn(usize, &T, &AtomicBool) -> Result<(), DownloadError> + Sync,
-) -> Result<(), DownloadError> {
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let first_error = Mutex::new(None);
-    thread::scope(|scope| {
-        for _ in 0..parallel.clamp(1, items.len().max(1)) {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(at) else { return };
-                    if let Err(error) = work(at, item, &stop) {
-                        stop.store(true, Ordering::Relaxed);
-                        let mut first = first_error.lock().unwrap_or_else(|p| p.into_inner());
-                        first.get_or_insert(error);
-                    }
-                }
-            });
-        }
-    });
-    match first_error.into_inner().unwrap_or_else(|poison| poison.into_inner()) {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+/// Threads for `files` files, as many as `options` allow.
+fn threads(
+    folder: &Path,
+    files: usize,
+    options: &DownloadOptions,
+) -> Result<ThreadPool, DownloadError> {
+    let threads = ThreadPoolBuilder::new().num_threads(options.parallel.clamp(1, files.max(1)));
+    threads.build().map_err(io::Error::other).map_err(DownloadError::io(folder, "fetch into"))
 }
 
 fn plan_file(
@@ -236,10 +216,7 @@ fn plan_file(
     if remote.bytes.is_some() {
         return planned(remote.bytes, presence);
     }
-    // The user is waiting for the plan.
-    let attempts = options.attempts.min(PLAN_ATTEMPTS);
-    let options = DownloadOptions { attempts, ..options.clone() };
-    let mut patience = Patience::new(&remote.url, &options);
+    let mut patience = Patience::for_plan(&remote.url, options);
     loop {
         match client.head(&remote.url) {
             Ok(Answer::Part(part)) => return planned(part.total, presence),

@@ -10,37 +10,32 @@ use ureq::http::Uri;
 
 use crate::download::DownloadError;
 
-/// The agents for encrypted and for plain addresses through proxies, and the agent without a proxy;
-/// `A` is an agent.
-pub(super) struct Proxies<A> {
-    https: Option<Through<A>>,
-    http: Option<Through<A>>,
+/// The proxies for encrypted and for plain addresses.
+#[derive(Default)]
+pub(super) struct Proxies {
+    https: Option<Through>,
+    http: Option<Through>,
     /// The value of `NO_PROXY`.
     direct: String,
 }
 
 /// A proxy.
-pub(super) struct Through<A> {
-    /// The agent that uses it.
-    pub agent: A,
+pub(super) struct Through {
+    /// The proxy itself.
+    pub proxy: Proxy,
     /// The variable that names it.
     variable: &'static str,
+}
+
+impl fmt::Display for Through {
     /// Its host and port, without the user's name and password.
-    place: String,
-}
-
-impl<A> fmt::Display for Through<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the proxy {} that {} names", self.place, self.variable)
+        let Self { proxy, variable } = self;
+        write!(f, "the proxy {}:{} that {variable} names", proxy.host(), proxy.port())
     }
 }
 
-impl Proxies<Proxy> {
-    /// No proxy at all.
-    pub fn none() -> Self {
-        Self { https: None, http: None, direct: String::new() }
-    }
-
+impl Proxies {
     /// The proxies in `HTTPS_PROXY` and `HTTP_PROXY`, or else in `ALL_PROXY`, with the exceptions
     /// in `NO_PROXY`; in small letters or capitals.
     ///
@@ -63,20 +58,8 @@ impl Proxies<Proxy> {
         })
     }
 
-    /// The same proxies, with `agent` applied to each.
-    pub fn map<A>(self, agent: impl Fn(Proxy) -> A) -> Proxies<A> {
-        let made = |through: Through<Proxy>| Through {
-            agent: agent(through.agent),
-            variable: through.variable,
-            place: through.place,
-        };
-        Proxies { https: self.https.map(made), http: self.http.map(made), direct: self.direct }
-    }
-}
-
-impl<A> Proxies<A> {
     /// The proxy for `uri`; none if requests go to it directly.
-    pub fn of(&self, uri: &Uri) -> Option<&Through<A>> {
+    pub fn of(&self, uri: &Uri) -> Option<&Through> {
         let secure = uri.scheme_str() == Some("https");
         let proxy = if secure { &self.https } else { &self.http };
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
@@ -84,15 +67,12 @@ impl<A> Proxies<A> {
     }
 }
 
-impl Through<Proxy> {
+impl Through {
     fn new(variable: &'static str, value: &str) -> Result<Self, DownloadError> {
-        let agent = Proxy::new(value).map_err(|_| DownloadError::Proxy { variable })?;
-        let place = format!("{}:{}", agent.host(), agent.port());
-        Ok(Self { agent, variable, place })
+        let proxy = Proxy::new(value).map_err(|_| DownloadError::Proxy { variable })?;
+        Ok(Self { proxy, variable })
     }
-}
 
-impl<A> Through<A> {
     /// Advice for a proxy that refuses for the reason `why`.
     pub fn hint(&self, why: &str) -> String {
         let variable = self.variable;

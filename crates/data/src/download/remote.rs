@@ -201,7 +201,7 @@ fn check_name(path: &Path) -> Result<(), DownloadError> {
     let text = path.to_str().unwrap_or_default();
     let taken = text.ends_with(".partial") || text.ends_with(".tag");
     if taken || !is_plain(path) {
-        return Err(DownloadError::Name { name: path.to_string_lossy().into_owned() });
+        return Err(DownloadError::Name(path.to_string_lossy().into_owned()));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use overtone_core::{ActionSpace, Episode, protocol::ReturnUnits};
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::stored::Stored;
 
 /// The expected kind of each number of an action.
@@ -287,20 +287,19 @@ impl Columns {
     /// number that is not finite.
     pub fn check(&self) -> Result<(), DataError> {
         let steps = self.n_transitions();
-        let refuse =
-            |reason: String| Err(DataError::Inconsistent { path: self.path.clone(), reason });
+        let refuse = |reason: String| Err(Fault::Inconsistent(reason).at(&self.path));
         if let ObservationColumn::Frames { shape, stack, .. } = &self.observations
             && shape.iter().product::<usize>() * stack == 0
         {
             return refuse(format!("its frames are {shape:?}, {stack} an observation"));
         }
-        let observed = match &self.observations {
-            ObservationColumn::Frames { pixels, .. } => pixels.len(),
-            ObservationColumn::Vectors { values, .. } => values.len(),
+        let (observed, seen): (_, &[f32]) = match &self.observations {
+            ObservationColumn::Frames { pixels, .. } => (pixels.len(), &[]),
+            ObservationColumn::Vectors { values, .. } => (values.len(), values),
         };
-        let (acted, action_width) = match &self.actions {
-            ActionColumn::Discrete { values, .. } => (values.len(), 1),
-            ActionColumn::Continuous { width, values } => (values.len(), *width),
+        let (acted, action_width, done): (_, _, &[f32]) = match &self.actions {
+            ActionColumn::Discrete { values, .. } => (values.len(), 1, &[]),
+            ActionColumn::Continuous { width, values } => (values.len(), *width, values),
         };
         for (what, length, width) in [
             ("observations", observed, self.observations.width()),
@@ -342,26 +341,18 @@ impl Columns {
         {
             return refuse(format!("it holds action {action} of {n_actions}"));
         }
-        let observed: &[f32] = match &self.observations {
-            ObservationColumn::Vectors { values, .. } => values,
-            ObservationColumn::Frames { .. } => &[],
-        };
-        let acted: &[f32] = match &self.actions {
-            ActionColumn::Continuous { values, .. } => values,
-            ActionColumn::Discrete { .. } => &[],
-        };
         for (name, column, width) in [
-            ("observations", observed, self.observations.width()),
-            ("actions", acted, action_width),
+            ("observations", seen, self.observations.width()),
+            ("actions", done, action_width),
             ("rewards", &self.rewards, 1),
         ] {
             let Some(at) = column.iter().position(|number| !number.is_finite()) else { continue };
-            return Err(DataError::DatasetValue {
-                path: self.path.clone(),
+            return Err(Fault::DatasetValue {
                 dataset: name.into(),
                 row: at / width,
                 what: not_finite(column[at], at % width),
-            });
+            }
+            .at(&self.path));
         }
         Ok(())
     }

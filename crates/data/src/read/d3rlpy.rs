@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use overtone_core::{Episode, Outcome};
 
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
+use crate::read::acted::acted;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{check_total, cut};
 use crate::read::hdf5_paths::find_file;
-use crate::read::source::{
-    Source, acted, column, flags, observed, same, unread, wrong_shape, wrong_type,
-};
+use crate::read::observed::observed;
+use crate::read::source::{Source, column, flags, same, unread, wrong_shape, wrong_type};
 use crate::recording::{Reader, Recording};
 use crate::stored::Stored;
 
@@ -145,9 +145,9 @@ fn add(file: &Hdf5File, number: usize, columns: &mut Columns) -> Result<(), Data
         }
     };
     let first = columns.episodes.is_empty();
-    let other = |name: &str| DataError::Inconsistent {
-        path: file.path().to_path_buf(),
-        reason: format!("`{}` is of another form than `{name}_0`", named(name)),
+    let other = |name: &str| {
+        Fault::Inconsistent(format!("`{}` is of another form than `{name}_0`", named(name)))
+            .at(file.path())
     };
     if first {
         (columns.observations, columns.actions) = (seen.seen(), done);

@@ -5,12 +5,14 @@ use overtone_core::picture::SIDE;
 use overtone_core::{Episode, Outcome};
 
 use crate::columns::{ActionColumn, Columns, OUTSIDE, ObservationColumn, append};
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::findings::Tally;
+use crate::read::acted::acted;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, cut, outcome};
 use crate::read::minari_spaces::MinariSpaces;
-use crate::read::source::{self, Shown, Source};
+use crate::read::observed::{self, Shown};
+use crate::read::source::{self, Source};
 use crate::stored::Stored;
 
 /// Arrays that belong together; `None` is one that cannot be read or does not fit the others.
@@ -60,22 +62,22 @@ impl Arrays {
         let [end, limit] = layout.flags();
         let mut errors = Vec::new();
         let timeouts = if layout == Hdf5Layout::D4rl && !file.has(limit) {
-            Err(DataError::NoTimeouts { path: file.path().to_path_buf() })
+            Err(Fault::NoTimeouts.at(file.path()))
         } else {
             source::flags(file, &named(limit))
         };
         let timeouts = kept(timeouts, &mut errors);
         let terminals = kept(source::flags(file, &named(end)), &mut errors);
-        let observed = named("observations");
+        let name = named("observations");
         let observations = match layout {
-            Hdf5Layout::D4rl => source::one(file, &observed, None),
-            Hdf5Layout::Minari => source::observed(file, &observed, spaces.observations.as_ref()),
+            Hdf5Layout::D4rl => observed::one(file, &name, None),
+            Hdf5Layout::Minari => observed::observed(file, &name, spaces.observations.as_ref()),
         };
-        let actions = source::acted(file, &named("actions"), spaces.actions.as_ref());
+        let actions = acted(file, &named("actions"), spaces.actions.as_ref());
         let observations = kept(observations, &mut errors);
         let of_flags = layout == Hdf5Layout::D4rl;
         let seen = spaces.observations.as_ref();
-        let stored = |shown: &Shown| shown.stored(file, &observed, seen, of_flags);
+        let stored = |shown: &Shown| shown.stored(file, &name, seen, of_flags);
         let stored = observations.as_ref().map(stored).unwrap_or_default();
         let stored = Stored { actions_described: spaces.actions.is_some(), ..stored };
         let mut arrays = Self {

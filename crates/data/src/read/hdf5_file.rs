@@ -23,7 +23,7 @@ use hdf5_pure::{
 use self::element::{described, is_stream};
 use self::heap::Heaps;
 use crate::columns::not_finite;
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::read::source::{
     Claims, EachStream, Kind, Source, allowed, missing, singles, unread, wrong_shape, wrong_type,
     wrong_value,
@@ -106,20 +106,14 @@ impl Hdf5File {
         let bytes = opened.metadata().map_err(missing())?.len();
         // As HDF5's own library locks a file; where a disk has no locks, none can be held.
         if matches!(opened.try_lock_shared(), Err(TryLockError::WouldBlock)) {
-            return Err(DataError::Locked { path: path.to_path_buf() });
+            return Err(Fault::Locked.at(path));
         }
-        let damaged = |reason: String| DataError::Hdf5 {
-            path: path.to_path_buf(),
-            what: "it".into(),
-            reason,
-        };
+        let damaged = |reason: String| Fault::Hdf5 { what: "it".into(), reason }.at(path);
         // Each array is read once.
         let once = FileAccessProperties::new().with_chunk_cache(ChunkCacheConfig::disabled());
         let file = File::open_streaming_with_options(path, once).map_err(|error| match error {
             Error::Io(error) => missing()(error),
-            Error::Format(FormatError::SignatureNotFound) => {
-                DataError::NotHdf5 { path: path.to_path_buf() }
-            }
+            Error::Format(FormatError::SignatureNotFound) => Fault::NotHdf5.at(path),
             error => refusal(path, "it", error),
         })?;
         let superblock = file.superblock();
@@ -264,7 +258,7 @@ impl Hdf5File {
         };
         if let Some((claimed, stored)) = refused {
             let (path, dataset) = (self.path.clone(), name.into());
-            return Err(DataError::DatasetClaim { path, dataset, claimed, stored });
+            return Err(Fault::DatasetClaim { dataset, claimed, stored }.at(path));
         }
         self.claim(name, claimed)?;
         Ok((dataset, datatype, shape))
@@ -344,10 +338,10 @@ fn refusal(path: &Path, what: &str, error: Error) -> DataError {
         ),
         error => {
             let (what, reason) = (what.into(), error.to_string());
-            return DataError::Hdf5 { path: path.to_path_buf(), what, reason };
+            return Fault::Hdf5 { what, reason }.at(path);
         }
     };
-    DataError::Unread { path: path.to_path_buf(), what, way_out: way_out.into() }
+    Fault::Unread { what, way_out: way_out.into() }.at(path)
 }
 
 /// The arrays and groups in a group.
@@ -445,10 +439,9 @@ impl Source for Hdf5File {
         let rows = dataset.read_raw().map_err(|error| self.unreadable(name, error))?;
         let mut heaps = Heaps::new(&self.file, self.claims.bytes, self.base);
         for (row, reference) in rows.chunks_exact(heap::ROW).enumerate() {
-            let bytes = heaps.object(reference).map_err(|error| DataError::Hdf5 {
-                path: self.path.clone(),
-                what: format!("row {row} of `{name}`"),
-                reason: error.to_string(),
+            let bytes = heaps.object(reference).map_err(|error| {
+                Fault::Hdf5 { what: format!("row {row} of `{name}`"), reason: error.to_string() }
+                    .at(&self.path)
             })?;
             // Many rows may lead to the same bytes.
             self.claim(name, bytes.len() as u64)?;

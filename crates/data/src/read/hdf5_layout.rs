@@ -2,7 +2,7 @@
 
 use overtone_core::{Episode, Outcome};
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::read::foreign;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::source::{Source, missing};
@@ -96,9 +96,7 @@ pub(crate) fn check_total(
     let total = file.attribute("total_episodes").or(described).or_else(counted);
     match total.filter(|&total| usize::try_from(total) != Ok(found)) {
         None => Ok(()),
-        Some(total) => {
-            Err(DataError::MissingEpisodes { path: file.path().to_path_buf(), total, found })
-        }
+        Some(total) => Err(Fault::MissingEpisodes { total, found }.at(file.path())),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 
 /// The path of a dataset's file in Minari's folder.
 const MINARI_FILES: [&str; 2] = ["main_data.hdf5", "data/main_data.hdf5"];
@@ -19,15 +19,10 @@ pub(crate) fn find_file(path: &Path) -> Result<PathBuf, DataError> {
     }
     let mut files = hdf5_files(path)?;
     match files.len() {
-        0 => Err(DataError::NoLog {
-            path: path.to_path_buf(),
-            reason: "no HDF5 file here; D4RL's and Minari's names end in .hdf5".into(),
-        }),
+        0 => Err(Fault::NoLog("no HDF5 file here; D4RL's and Minari's names end in .hdf5".into())
+            .at(path)),
         1 => Ok(files.remove(0)),
-        n => Err(DataError::NoLog {
-            path: path.to_path_buf(),
-            reason: format!("{n} HDF5 files here; name one of them"),
-        }),
+        n => Err(Fault::NoLog(format!("{n} HDF5 files here; name one of them")).at(path)),
     }
 }
 

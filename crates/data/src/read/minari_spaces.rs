@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::minari_id::metadata_text;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{episode_names, is_minari};
@@ -54,9 +54,8 @@ impl MinariSpaces {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, DataError> {
-        let wrong = |what: &str, reason: String| DataError::NoLog {
-            path: path.to_path_buf(),
-            reason: format!("{what} is not Minari's: {reason}"),
+        let wrong = |what: &str, reason: String| {
+            Fault::NoLog(format!("{what} is not Minari's: {reason}")).at(path)
         };
         let described: Described =
             serde_json::from_str(text).map_err(|error| wrong("it", error.to_string()))?;
@@ -129,13 +128,13 @@ pub(crate) fn other_form(folder: &Path) -> Option<(PathBuf, String)> {
 pub(crate) fn refuse_other_form(path: &Path, form: Option<&str>) -> Result<(), DataError> {
     match form {
         None | Some("hdf5") => Ok(()),
-        Some(other) => Err(DataError::Unread {
-            path: path.to_path_buf(),
+        Some(other) => Err(Fault::Unread {
             what: format!("data_format `{other}`"),
             way_out:
                 "only Minari's HDF5 is; Minari itself reads it for Overtone's Python package: \
                       `overtone.from_minari(minari.load_dataset(…)).save(\"own.hdf5\")`"
                     .into(),
-        }),
+        }
+        .at(path)),
     }
 }

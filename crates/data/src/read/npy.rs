@@ -8,9 +8,11 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
+use serde::Deserialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::hex::hex;
 
 /// NumPy writes headers of a few hundred bytes and refuses to read longer ones than this.
@@ -116,11 +118,7 @@ impl NpyStream {
         let same =
             self.dtype == T::DTYPE || (T::SIZE == 1 && self.dtype.get(1..) == T::DTYPE.get(1..));
         if !same {
-            return Err(DataError::Dtype {
-                path: self.path.clone(),
-                got: self.dtype.clone(),
-                expected: T::DTYPE,
-            });
+            return Err(Fault::Dtype { got: self.dtype.clone(), expected: T::DTYPE }.at(&self.path));
         }
         let fits = self.shape.len() == shape.len()
             && self.shape.iter().zip(shape).all(|(&got, want)| want.is_none_or(|want| want == got));
@@ -129,11 +127,11 @@ impl NpyStream {
                 .iter()
                 .map(|axis| axis.map_or_else(|| "any".to_owned(), |axis| axis.to_string()))
                 .collect();
-            return Err(DataError::Shape {
-                path: self.path.clone(),
+            return Err(Fault::Shape {
                 got: self.shape.clone(),
                 expected: format!("[{}]", axes.join(", ")),
-            });
+            }
+            .at(&self.path));
         }
         if self.array_bytes(T::SIZE).is_none() {
             return Err(self.header_error("its size overflows"));
@@ -199,7 +197,7 @@ impl NpyStream {
         loop {
             match self.stream.read(&mut [0; 1]) {
                 Ok(0) => return Ok(()),
-                Ok(_) => return Err(DataError::TrailingData { path: self.path.clone() }),
+                Ok(_) => return Err(Fault::TrailingData.at(&self.path)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.stream_error(error)),
             }
@@ -233,7 +231,7 @@ impl NpyStream {
 
     fn truncated(&self) -> DataError {
         let expected = self.array_bytes(self.element_bytes()).unwrap_or(u64::MAX);
-        DataError::Truncated { path: self.path.clone(), got: self.read, expected }
+        Fault::Truncated { got: self.read, expected }.at(&self.path)
     }
 
     fn stream_error(&self, error: io::Error) -> DataError {
@@ -243,14 +241,14 @@ impl NpyStream {
             }
             io::ErrorKind::UnexpectedEof => self.truncated(),
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                DataError::Gzip { path: self.path.clone(), reason: error.to_string() }
+                Fault::Gzip(error.to_string()).at(&self.path)
             }
             _ => DataError::Io { path: self.path.clone(), doing: "read", source: error },
         }
     }
 
     fn header_error(&self, reason: impl Into<String>) -> DataError {
-        DataError::NpyHeader { path: self.path.clone(), reason: reason.into() }
+        Fault::NpyHeader(reason.into()).at(&self.path)
     }
 
     fn read_header(&mut self) -> Result<Header, DataError> {
@@ -262,7 +260,7 @@ impl NpyStream {
                 Err(error) => Err(self.stream_error(error)),
             }
         };
-        let wrong = |reason| DataError::NpyHeader { path: path.clone(), reason };
+        let wrong = |reason| Fault::NpyHeader(reason).at(&path);
         Header::read(&mut take, &wrong, (&path, "it"))
     }
 }
@@ -312,11 +310,11 @@ pub fn read_small<T: Element>(path: &Path, limit: usize) -> Result<Vec<T>, DataE
     npy.expect::<T>(&shape)?;
     let n = npy.shape().iter().product::<usize>();
     if shape.len() > 1 || n > limit {
-        return Err(DataError::Shape {
-            path: path.to_path_buf(),
+        return Err(Fault::Shape {
             got: npy.shape().to_vec(),
             expected: format!("at most {limit} elements"),
-        });
+        }
+        .at(path));
     }
     let mut values = Vec::new();
     npy.for_each(|_, value| {
@@ -352,10 +350,8 @@ impl Header {
         (file, array): (&Path, &str),
     ) -> Result<Self, DataError> {
         let header = header_bytes(take, wrong)?;
-        let unread = |what: &str, way_out: &str| DataError::Unread {
-            path: file.to_path_buf(),
-            what: format!("{array}, {what},"),
-            way_out: way_out.into(),
+        let unread = |what: &str, way_out: &str| {
+            Fault::Unread { what: format!("{array}, {what},"), way_out: way_out.into() }.at(file)
         };
         let header = Self::parse(&header).map_err(|reason| match reason {
             RECORDS => unread(RECORDS, "save each field as an array of its own"),
@@ -363,7 +359,7 @@ impl Header {
         })?;
         if header.descr.contains('O') {
             let (path, array, dtype) = (file.to_path_buf(), array.into(), header.descr);
-            return Err(DataError::Pickled { path, array, dtype });
+            return Err(Fault::Pickled { array, dtype }.at(path));
         }
         if header.fortran_order && header.shape.len() > 1 {
             let way_out = "save what numpy.ascontiguousarray makes of it";
@@ -379,79 +375,43 @@ impl Header {
     pub fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         const MALFORMED: &str = "its header is not a dictionary of descr, fortran_order and shape";
         let text = str::from_utf8(bytes).map_err(|_| MALFORMED)?;
-        let inner = text
-            .trim()
-            .strip_prefix('{')
-            .and_then(|text| text.strip_suffix('}'))
-            .ok_or(MALFORMED)?;
-        let (mut descr, mut fortran_order, mut shape) = (None, None, None);
-        let mut rest = inner.trim_start();
-        while !rest.is_empty() {
-            let (key, after) = quoted(rest).ok_or(MALFORMED)?;
-            rest = after.trim_start().strip_prefix(':').ok_or(MALFORMED)?.trim_start();
-            match key {
-                "descr" if descr.is_none() => {
-                    let Some((value, after)) = quoted(rest) else {
-                        // A structured dtype is written as a list of fields.
-                        return Err(RECORDS);
-                    };
-                    descr = Some(value.to_owned());
-                    rest = after;
-                }
-                "fortran_order" if fortran_order.is_none() => {
-                    let (value, after) = if let Some(after) = rest.strip_prefix("True") {
-                        (true, after)
-                    } else {
-                        (false, rest.strip_prefix("False").ok_or(MALFORMED)?)
-                    };
-                    fortran_order = Some(value);
-                    rest = after;
-                }
-                "shape" if shape.is_none() => {
-                    let (inside, after) = rest
-                        .strip_prefix('(')
-                        .and_then(|rest| rest.split_once(')'))
-                        .ok_or(MALFORMED)?;
-                    let inside = inside.trim();
-                    let inside = inside.strip_suffix(',').unwrap_or(inside);
-                    let axes = if inside.is_empty() {
-                        Vec::new()
-                    } else {
-                        inside
-                            .split(',')
-                            .map(|axis| axis.trim().trim_end_matches('L').parse())
-                            .collect::<Result<_, _>>()
-                            .map_err(|_| MALFORMED)?
-                    };
-                    if axes.len() > 8 {
-                        return Err("it has more than 8 dimensions");
-                    }
-                    axes.iter()
-                        .try_fold(16usize, |product, &axis: &usize| product.checked_mul(axis))
-                        .ok_or("its size overflows")?;
-                    shape = Some(axes);
-                    rest = after;
-                }
-                _ => return Err(MALFORMED),
-            }
-            rest = rest.trim_start();
-            match rest.strip_prefix(',') {
-                Some(after) => rest = after.trim_start(),
-                None if rest.is_empty() => {}
-                None => return Err(MALFORMED),
-            }
+        let Dictionary { descr, fortran_order, shape } =
+            serde_json::from_str(&as_json(text)).map_err(|_| MALFORMED)?;
+        // A structured dtype is written as a list of fields.
+        let Value::String(descr) = descr else { return Err(RECORDS) };
+        if shape.len() > 8 {
+            return Err("it has more than 8 dimensions");
         }
-        match (descr, fortran_order, shape) {
-            (Some(descr), Some(fortran_order), Some(shape)) => {
-                Ok(Self { descr, fortran_order, shape })
-            }
-            _ => Err(MALFORMED),
-        }
+        shape
+            .iter()
+            .try_fold(16usize, |product, &axis| product.checked_mul(axis))
+            .ok_or("its size overflows")?;
+        Ok(Self { descr, fortran_order, shape })
     }
 }
 
-/// Splits a leading `'…'` or `"…"` off; the content holds no escape in any NumPy header.
-fn quoted(text: &str) -> Option<(&str, &str)> {
-    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
-    text[1..].split_once(quote)
+/// A header's dictionary as JSON has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dictionary {
+    descr: Value,
+    fortran_order: bool,
+    shape: Vec<usize>,
+}
+
+/// A Python literal as JSON: no string in any NumPy header holds a quote or an escape.
+fn as_json(text: &str) -> String {
+    let mut json = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        match c {
+            ',' if text[at + 1..].trim_start().starts_with([')', ']', '}']) => {}
+            // Python 2 wrote `3L`.
+            'L' if text[..at].ends_with(|before: char| before.is_ascii_digit()) => {}
+            '\'' => json.push('"'),
+            '(' => json.push('['),
+            ')' => json.push(']'),
+            c => json.push(c),
+        }
+    }
+    json.replace("True", "true").replace("False", "false")
 }

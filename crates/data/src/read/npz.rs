@@ -8,23 +8,26 @@
 //! One whole number a row is a discrete action; bytes with rows and columns are pictures.
 //! `n_actions` may set the number of discrete actions. `action_low` and `action_high` may set the
 //! bounds of continuous actions, a number for each of an action's numbers or one for all.
-//! [`Ogbench`] reads OGBench's files, of the same format: the last row of a trajectory is the
-//! observation after its last action, and has no action of its own.
+//! [`Ogbench`] reads OGBench's files, of the same format.
+
+mod element;
+mod ogbench;
 
 use std::fs;
 use std::path::Path;
 
-use overtone_core::{Episode, Outcome};
-
+use self::element::Element;
+pub(crate) use self::ogbench::Ogbench;
 use crate::columns::{ActionColumn, Columns, OUTSIDE, ObservationColumn};
-use crate::error::DataError;
-use crate::options::keep;
+use crate::error::{DataError, Fault};
+use crate::read::acted::acted;
 use crate::read::foreign;
 use crate::read::hdf5_layout::cut;
 use crate::read::npy::Header;
+use crate::read::observed::{Shown, observed};
 use crate::read::source::{
-    Claims, EachStream, Kind, Shown, Source, acted, column, differ, flags, missing, observed, same,
-    singles, unread, wrong_shape, wrong_type, wrong_value,
+    Claims, EachStream, Kind, Source, column, differ, flags, missing, same, singles, unread,
+    wrong_shape, wrong_type, wrong_value,
 };
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};
@@ -36,9 +39,6 @@ pub(crate) struct Npz {
     /// Whether bytes with rows and columns are numbers, and not pictures.
     pub numbers: bool,
 }
-
-/// Arrays in OGBench's form.
-pub(crate) struct Ogbench;
 
 /// Names that mean the same; the first existing one is read.
 const OBSERVATIONS: &[&str] = &["observations", "obs"];
@@ -120,73 +120,6 @@ impl Reader for Npz {
         }
         columns.odd.extend(file.claims.rounding.sentences());
         Ok(Recording::Columns(columns))
-    }
-}
-
-impl Reader for Ogbench {
-    fn name(&self) -> &'static str {
-        "OGBench"
-    }
-
-    /// Only if the user names the format: its array names equal those in [`Npz`], but mean
-    /// something else.
-    fn reads(&self, _path: &Path) -> bool {
-        false
-    }
-
-    fn open(&self, path: &Path) -> Result<Recording, DataError> {
-        Ok(self.open_with_last(path)?.0)
-    }
-
-    /// If the file's end cuts a trajectory, its last row is a step: it also stands for the
-    /// observation after that step.
-    fn open_with_last(
-        &self,
-        path: &Path,
-    ) -> Result<(Recording, Option<ObservationColumn>), DataError> {
-        let file = NpzFile::open(path)?;
-        let ends = flags(&file, "terminals")?;
-        let rows = ends.len();
-        let (observations, actions, mut stored) = file.steps(rows, "terminals")?;
-        stored.without_rewards = !file.has("rewards");
-        let mut odd = Vec::new();
-        let rewards = if file.has("rewards") {
-            column(&file, "rewards")?
-        } else {
-            odd.push("it has no rewards, and all are taken as 0: every return is the same".into());
-            vec![0.0; rows]
-        };
-        same(&file, "rewards", rewards.len(), rows, "terminals")?;
-        // As trajectories of all rows; then each without its last.
-        let (whole, finished) = cut(&ends, &vec![false; rows]);
-        let mut columns = Columns {
-            path: path.to_path_buf(),
-            format: self.name(),
-            odd,
-            stored,
-            ..Columns::new(observations, actions, rewards, Vec::new())
-        };
-        let mut last_rows = Vec::new();
-        for (episode, finished) in whole.into_iter().zip(finished) {
-            let length = if finished { episode.length - 1 } else { episode.length };
-            if length > 0 {
-                // OGBench marks the end of a trajectory, but never the end of a task.
-                let outcome = Outcome::Truncated;
-                columns.episodes.push(Episode { start: episode.start, length, outcome });
-                columns.finished.push(finished);
-                last_rows.push(episode.end() - 1);
-            }
-        }
-        let last = columns.observations.rows_at(last_rows.into_iter());
-        let all: Vec<usize> = (0..columns.episodes.len()).collect();
-        // One more row, so that the kept rows are never all of it.
-        let end = Episode { start: rows, length: 0, outcome: Outcome::Truncated };
-        columns.episodes.push(end);
-        columns.finished.push(false);
-        keep(&mut columns, &all);
-        columns.check()?;
-        columns.odd.extend(file.claims.rounding.sentences());
-        Ok((Recording::Columns(columns), Some(last)))
     }
 }
 
@@ -390,15 +323,15 @@ impl NpzFile {
     /// A bound for each of `width` numbers.
     fn bounds(&self, name: &str, width: usize) -> Result<Vec<f32>, DataError> {
         if !self.has(name) {
-            return Err(DataError::MissingDataset {
-                path: self.path().to_path_buf(),
+            return Err(Fault::MissingDataset {
                 dataset: name.into(),
                 hint: format!(
                     "`{}` and `{}` are needed both, or neither",
                     LOW_AND_HIGH[0], LOW_AND_HIGH[1]
                 ),
                 way_out: format!("save `{name}` too, or leave the other out"),
-            });
+            }
+            .at(self.path()));
         }
         let bounds = self.reals(name)?;
         match bounds.len() {
@@ -437,10 +370,7 @@ impl NpzFile {
         let Some(entry) = self.entry(name) else {
             return Err(missing(self, name, ""));
         };
-        let wrong = |reason: String| DataError::Npz {
-            path: self.path().to_path_buf(),
-            reason: format!("`{name}`: {reason}"),
-        };
+        let wrong = |reason: String| Fault::Npz(format!("`{name}`: {reason}")).at(self.path());
         let mut file = self.archive.read(entry)?;
         let mut header_size = 0;
         let mut take = |n: usize| {
@@ -457,12 +387,12 @@ impl NpzFile {
         let count: usize = shape.iter().product();
         let bytes = (count as u64).saturating_mul(element.size as u64);
         if bytes.checked_add(header_size) != Some(entry.bytes) {
-            return Err(DataError::DatasetClaim {
-                path: self.path().to_path_buf(),
+            return Err(Fault::DatasetClaim {
                 dataset: name.into(),
                 claimed: bytes,
                 stored: entry.bytes.saturating_sub(header_size),
-            });
+            }
+            .at(self.path()));
         }
         Ok(Array { file, element, shape, count })
     }
@@ -573,76 +503,4 @@ struct Array {
     element: Element,
     shape: Vec<usize>,
     count: usize,
-}
-
-/// The type of an array's elements.
-#[derive(Clone, Copy)]
-struct Element {
-    /// `b`, `i`, `u` or `f`, as NumPy has it.
-    letter: u8,
-    size: usize,
-    big_endian: bool,
-}
-
-impl Element {
-    /// From NumPy's `<f4`.
-    fn of(descr: &str) -> Option<Self> {
-        let &[order, letter, size] = descr.as_bytes() else { return None };
-        let size = usize::from(size.wrapping_sub(b'0'));
-        let known = match letter {
-            b'b' => size == 1,
-            b'i' | b'u' => [1, 2, 4, 8].contains(&size),
-            b'f' => [2, 4, 8].contains(&size),
-            _ => false,
-        };
-        let big_endian = match order {
-            b'<' | b'|' => false,
-            b'>' => true,
-            _ => return None,
-        };
-        known.then_some(Self { letter, size, big_endian })
-    }
-
-    fn kind(self) -> Kind {
-        match (self.letter, self.size) {
-            (b'b', _) => Kind::Flag,
-            (b'u', 1) => Kind::Byte,
-            (b'f', _) => Kind::Real,
-            _ => Kind::Whole,
-        }
-    }
-
-    /// Whether `f32` holds every such number.
-    fn fits_single(self) -> bool {
-        match self.letter {
-            b'f' => self.size <= 4,
-            _ => self.size <= 2,
-        }
-    }
-
-    /// A number that [`Element::fits_single`].
-    fn real(self, bytes: [u8; 8]) -> f32 {
-        self.double(bytes) as f32
-    }
-
-    fn double(self, bytes: [u8; 8]) -> f64 {
-        let [a, b, c, d, ..] = bytes;
-        match (self.letter, self.size) {
-            (b'f', 2) => half::f16::from_le_bytes([a, b]).to_f64(),
-            (b'f', 4) => f32::from_le_bytes([a, b, c, d]).into(),
-            (b'f', _) => f64::from_le_bytes(bytes),
-            (b'u' | b'b', _) => u64::from_le_bytes(bytes) as f64,
-            _ => self.whole(bytes) as f64,
-        }
-    }
-
-    /// Whole numbers beyond 63 bits become negative, which the reader refuses.
-    fn whole(self, bytes: [u8; 8]) -> i64 {
-        let number = i64::from_le_bytes(bytes);
-        let unused = 64 - 8 * self.size as u32;
-        match self.letter {
-            b'i' => number << unused >> unused,
-            _ => number,
-        }
-    }
 }

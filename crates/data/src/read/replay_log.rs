@@ -47,7 +47,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::read::npy::NpyStream;
 pub use crate::read::replay_log::columns::SmallColumns;
 use crate::read::replay_log::columns::load;
@@ -124,13 +124,11 @@ impl ReplayLog {
                 let slots = loaded.columns.actions.len();
                 let expected = *capacity.get_or_insert(slots);
                 if slots != expected {
-                    let wrong = DataError::Inconsistent {
-                        path: folder.column(Column::Action, number),
-                        reason: format!(
-                            "has {slots} slots where the run's first file has {expected}; it \
+                    let wrong = Fault::Inconsistent(format!(
+                        "has {slots} slots where the run's first file has {expected}; it \
                              belongs to another run"
-                        ),
-                    };
+                    ))
+                    .at(folder.column(Column::Action, number));
                     each(&folder, number, Err(vec![wrong]))?;
                     continue;
                 }
@@ -198,7 +196,8 @@ impl ReplayLog {
     /// # Errors
     /// As [`ReplayLog::open`].
     pub fn columns(&self, file: usize) -> Result<SmallColumns, DataError> {
-        SmallColumns::read(&self.folder, self.files[file].number)
+        let loaded = load(&self.folder, self.files[file].number);
+        loaded.map(|loaded| loaded.columns).map_err(|mut errors| errors.swap_remove(0))
     }
 
     /// Opens the frames of file `file` for reading, hashing the file on the way.

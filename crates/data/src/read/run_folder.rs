@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 
 /// The default run in a game's folder with several.
 pub const FIRST_RUN: &str = "1";
@@ -60,12 +60,11 @@ impl RunFolder {
     /// When `path` does not exist, or holds no run or no clear one.
     pub fn find(path: &Path) -> Result<Self, DataError> {
         if !path.exists() {
-            return Err(DataError::Missing {
-                path: path.to_path_buf(),
-                hint: "give the folder of a game (…/Seaquest), of a run (…/Seaquest/1), or its \
-                       replay_logs"
-                    .into(),
-            });
+            return Err(DataError::missing(
+                path,
+                "give the folder of a game (…/Seaquest), of a run (…/Seaquest/1), or its \
+                       replay_logs",
+            ));
         }
         let absolute = path.canonicalize().map_err(DataError::io(path, "open"))?;
         if let Some(found) = Self::in_files_folder(&absolute)? {
@@ -83,19 +82,20 @@ impl RunFolder {
         }
         runs.sort_by(|a, b| a.run.cmp(&b.run));
         match runs.len() {
-            0 => Err(DataError::NoLog {
-                path: path.to_path_buf(),
-                reason:
-                    "no DQN-replay files here; expected <run>/replay_logs/$store$_action_ckpt.0.gz \
+            0 => Err(Fault::NoLog(
+                "no DQN-replay files here; expected <run>/replay_logs/$store$_action_ckpt.0.gz \
                          and its fellows"
-                        .into(),
-            }),
+                    .into(),
+            )
+            .at(path)),
             1 => Ok(runs.remove(0)),
             n => {
                 let first = runs.iter().position(|found| found.run == FIRST_RUN);
-                first.map(|first| runs.swap_remove(first)).ok_or_else(|| DataError::NoLog {
-                    path: path.to_path_buf(),
-                    reason: format!("{n} runs here and none is called 1; name the run's folder"),
+                first.map(|first| runs.swap_remove(first)).ok_or_else(|| {
+                    Fault::NoLog(format!(
+                        "{n} runs here and none is called 1; name the run's folder"
+                    ))
+                    .at(path)
                 })
             }
         }
@@ -182,10 +182,16 @@ mod tests {
             fs::create_dir_all(&logs).unwrap();
             fs::write(logs.join("$store$_reward_ckpt.0.gz"), b"").unwrap();
         };
-        assert!(matches!(RunFolder::find(dir.path()), Err(DataError::NoLog { .. })));
+        assert!(matches!(
+            RunFolder::find(dir.path()),
+            Err(DataError::At { fault: Fault::NoLog { .. }, .. })
+        ));
         add("3");
         add("2");
-        assert!(matches!(RunFolder::find(dir.path()), Err(DataError::NoLog { .. })));
+        assert!(matches!(
+            RunFolder::find(dir.path()),
+            Err(DataError::At { fault: Fault::NoLog { .. }, .. })
+        ));
         add("1");
         assert_eq!(RunFolder::find(dir.path()).unwrap().run, "1");
         let missing = RunFolder::find(&dir.path().join("nowhere"));

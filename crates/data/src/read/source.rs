@@ -1,18 +1,11 @@
-//! [`Source`]: arrays by name, in any kind of file, and the observations and actions in them.
+//! [`Source`]: arrays by name, in any kind of file.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-use overtone_core::Picture;
-use overtone_core::picture::{SIDE, STACK};
-
-use crate::columns::{ActionColumn, ObservationColumn};
-use crate::error::DataError;
 use crate::error::advice::{BEYOND, ONE_A_ROW};
-use crate::read::jpeg::decoded;
+use crate::error::{DataError, Fault};
 use crate::read::rounding::Rounding;
-use crate::spaces::Space;
-use crate::stored::{PictureCounter, Pictures, Stored};
 
 /// The element type of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,12 +67,12 @@ pub(crate) trait Source {
     /// streams of any length, or of bytes with a row for each. A source without such arrays
     /// refuses.
     fn streams(&self, name: &str, _each: &mut EachStream<'_>) -> Result<(), DataError> {
-        Err(DataError::DatasetType {
-            path: self.path().to_path_buf(),
+        Err(Fault::DatasetType {
             dataset: name.into(),
             got: "JPEG".into(),
             expected: "plain pictures",
-        })
+        }
+        .at(self.path()))
     }
 
     /// The rows of an array of bytes, `[rows, size]`; each is passed to `each` with its number.
@@ -103,7 +96,7 @@ pub(crate) trait Source {
             return Ok(());
         }
         let (path, dataset) = (self.path().to_path_buf(), name.into());
-        Err(DataError::DatasetClaim { path, dataset, claimed: claimed.get(), stored: *stored })
+        Err(Fault::DatasetClaim { dataset, claimed: claimed.get(), stored: *stored }.at(path))
     }
 }
 
@@ -148,424 +141,6 @@ pub(crate) fn differ(led: &[f32], after: &[f32]) -> bool {
     let far =
         |(a, b): (&f32, &f32)| (a - b).abs() > ROUNDING * (1.0 + a.abs()) && (a - b).is_finite();
     led.iter().zip(after).any(far)
-}
-
-/// Maximum depth of nested groups: a file's group may lead to itself.
-const MOST_NESTED: usize = 32;
-
-/// The contents of an array of observations.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Shown {
-    /// Numbers.
-    Numbers {
-        /// `[rows, width]`
-        values: Vec<f32>,
-        rows: usize,
-        width: usize,
-    },
-    /// The newest frame of each row.
-    Frames {
-        /// `[rows, SIDE, SIDE]`
-        pixels: Vec<u8>,
-        rows: usize,
-        /// The original element type and shape.
-        pictures: Pictures,
-    },
-}
-
-impl Shown {
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        match self {
-            Self::Numbers { rows, .. } | Self::Frames { rows, .. } => *rows,
-        }
-    }
-
-    /// How they are stored in array `name`, of space `space`; rows of `flagged` recordings end
-    /// episodes.
-    pub fn stored(
-        &self,
-        source: &dyn Source,
-        name: &str,
-        space: Option<&Space>,
-        flagged: bool,
-    ) -> Stored {
-        // A group of arrays has no axes. If the user declared bytes as numbers, axes do not count.
-        let axes = source.shape(name).ok().filter(|_| !source.shows_numbers()).unwrap_or_default();
-        Stored {
-            axes: axes.get(1..).unwrap_or_default().to_vec(),
-            observations_described: space.is_some() || source.shows_numbers(),
-            flagged,
-            pictures: match self {
-                Self::Numbers { .. } => Pictures::default(),
-                Self::Frames { pictures, .. } => *pictures,
-            },
-            ..Stored::default()
-        }
-    }
-
-    /// The same data in a recording's form.
-    pub fn seen(self) -> ObservationColumn {
-        match self {
-            Self::Numbers { values, width, .. } => ObservationColumn::Vectors { width, values },
-            Self::Frames { pixels, .. } => {
-                ObservationColumn::Frames { pixels, shape: [SIDE, SIDE], stack: STACK }
-            }
-        }
-    }
-}
-
-/// The observations in array or group `name` as agents see them. They are numbers (the parts of a
-/// group are concatenated in the order of their names) or, for bytes with rows and columns,
-/// pictures ([`Picture`]).
-///
-/// # Errors
-/// If they do not fit the space `space`, or have a space that is not supported.
-pub(crate) fn observed(
-    source: &dyn Source,
-    name: &str,
-    space: Option<&Space>,
-) -> Result<Shown, DataError> {
-    if name.matches('/').count() > MOST_NESTED {
-        let way_out = "record fewer groups in each other".into();
-        return Err(unread(source, format!("`{name}`, a group in itself,"), way_out));
-    }
-    let parts: Vec<(String, Option<&Space>)> = match (space, source.parts(name)) {
-        (Some(Space::Other(space)), _) => {
-            let way_out = "give numbers or pictures in its place".into();
-            return Err(unread(source, format!("`{name}`, a {space} space,"), way_out));
-        }
-        (Some(Space::Dict(parts)), _) => {
-            parts.iter().map(|(key, part)| (format!("{name}/{key}"), Some(part))).collect()
-        }
-        (Some(Space::Tuple(parts)), _) => {
-            let numbered = parts.iter().enumerate();
-            numbered.map(|(at, part)| (format!("{name}/_index_{at}"), Some(part))).collect()
-        }
-        (Some(space), _) => return one(source, name, Some(space)),
-        (None, None) => return one(source, name, None),
-        (None, Some(mut names)) => {
-            // In a tuple the tenth follows the ninth.
-            let number = |name: &String| name.strip_prefix("_index_")?.parse::<u64>().ok();
-            names.sort_by_cached_key(|name| (number(name), name.clone()));
-            names.into_iter().map(|part| (format!("{name}/{part}"), None)).collect()
-        }
-    };
-    let mut shown = Vec::with_capacity(parts.len());
-    for (part, space) in &parts {
-        shown.push(observed(source, part, *space)?);
-    }
-    match shown.len() {
-        0 => {
-            Err(wrong_type(source, name, "a group of arrays that is empty", "an array, or several"))
-        }
-        1 => Ok(shown.remove(0)),
-        _ => side_by_side(source, &parts, &shown),
-    }
-}
-
-/// Parts of an observation in one row.
-fn side_by_side(
-    source: &dyn Source,
-    parts: &[(String, Option<&Space>)],
-    shown: &[Shown],
-) -> Result<Shown, DataError> {
-    let rows = shown[0].rows();
-    let mut matrices = Vec::with_capacity(shown.len());
-    for ((name, _), part) in parts.iter().zip(shown) {
-        match part {
-            Shown::Frames { .. } => {
-                let what = format!("`{name}`, a picture next to other parts,");
-                return Err(unread(source, what, "record one of them alone".into()));
-            }
-            Shown::Numbers { values, rows: here, width } => {
-                same(source, name, *here, rows, &parts[0].0)?;
-                matrices.push((values, *width));
-            }
-        }
-    }
-    let width = matrices.iter().map(|(_, width)| width).sum();
-    let mut values = Vec::with_capacity(matrices.iter().map(|(values, _)| values.len()).sum());
-    for row in 0..rows {
-        for (part, width) in &matrices {
-            values.extend_from_slice(&part[row * width..(row + 1) * width]);
-        }
-    }
-    Ok(Shown::Numbers { values, rows, width })
-}
-
-/// The observations in array `name` as agents see them, as [`observed`].
-///
-/// # Errors
-/// As [`observed`], and when it is a group.
-pub(crate) fn one(
-    source: &dyn Source,
-    name: &str,
-    space: Option<&Space>,
-) -> Result<Shown, DataError> {
-    let shape = source.shape(name)?;
-    let Some((&rows, axes)) = shape.split_first() else {
-        return Err(wrong_shape(source, name, &shape, "[rows, width]"));
-    };
-    let one_hots = match space {
-        Some(Space::Discrete { n, start }) => Some((vec![*n], vec![*start])),
-        Some(Space::MultiDiscrete { sizes, starts }) => Some((sizes.clone(), starts.clone())),
-        _ => None,
-    };
-    if let Some((sizes, starts)) = one_hots {
-        return ones_and_zeros(source, name, rows, &sizes, &starts);
-    }
-    if let Some(Space::Box { shape: wanted, dtype, .. }) = space
-        && wanted.as_slice() != axes
-    {
-        // Rows of bytes: Minari's pictures are JPEG unless the user declared something else.
-        if dtype == "uint8" && wanted.len() >= 2 && axes.len() <= 1 {
-            return streamed(source, name, rows, wanted);
-        }
-        let wanted: Vec<String> = wanted.iter().map(usize::to_string).collect();
-        let expected = format!("[rows, {}], as its space", wanted.join(", "));
-        return Err(wrong_shape(source, name, &shape, &expected));
-    }
-    let width = axes.iter().product();
-    if let Some(Space::MultiBinary { n }) = space
-        && *n != width
-    {
-        return Err(wrong_shape(source, name, &shape, &format!("[rows, {n}], as its space")));
-    }
-    // A space of one number without an axis describes that itself.
-    let is_one = matches!(space, Some(Space::Box { shape, .. }) if shape.is_empty());
-    match axes {
-        [] if is_one => Ok(Shown::Numbers { values: source.reals(name)?, rows, width: 1 }),
-        [] | [0, ..] => Err(wrong_shape(source, name, &shape, "[rows, width], at least one wide")),
-        [_, _, ..] if source.kind(name)? == Kind::Byte && !source.shows_numbers() => {
-            frames(source, name, rows, axes)
-        }
-        _ if width == 0 => Err(wrong_shape(source, name, &shape, "[rows, width]")),
-        _ => Ok(Shown::Numbers { values: source.reals(name)?, rows, width }),
-    }
-}
-
-/// Pictures of shape `axes` that are stored as JPEG, as agents see them.
-fn streamed(
-    source: &dyn Source,
-    name: &str,
-    rows: usize,
-    axes: &[usize],
-) -> Result<Shown, DataError> {
-    if source.shows_numbers() {
-        let way_out = "record them with jpeg_encoding=False, as JPEG changes them".into();
-        return Err(unread(source, format!("`{name}`, JPEG pictures that are numbers,"), way_out));
-    }
-    let expected = "[height, width], with 3 colours last or none";
-    let picture = Picture::of(axes).map_err(|_| wrong_shape(source, name, axes, expected))?;
-    let mut seen = AsSeen::new(source, name, rows, picture)?;
-    source.streams(name, &mut |row, bytes| {
-        let image =
-            decoded(bytes, axes).map_err(|reason| wrong_value(source, name, row, reason))?;
-        seen.push(&image);
-        Ok(())
-    })?;
-    Ok(seen.shown(rows))
-}
-
-/// Pictures as agents see them.
-fn frames(
-    source: &dyn Source,
-    name: &str,
-    rows: usize,
-    axes: &[usize],
-) -> Result<Shown, DataError> {
-    let picture = Picture::of(axes).map_err(|expected| {
-        let shape: Vec<usize> = [rows].iter().chain(axes).copied().collect();
-        wrong_shape(source, name, &shape, &format!("rows of {expected}"))
-    })?;
-    if axes == [SIDE, SIDE] {
-        let pixels = source.bytes(name)?;
-        let mut counter = PictureCounter::default();
-        pixels.chunks_exact(SIDE * SIDE).for_each(|frame| counter.add(frame, frame));
-        return Ok(Shown::Frames { pixels, rows, pictures: counter.counts() });
-    }
-    let size = picture.size();
-    let mut seen = AsSeen::new(source, name, rows, picture)?;
-    source.rows(name, size, &mut |_, image| {
-        seen.push(image);
-        Ok(())
-    })?;
-    Ok(seen.shown(rows))
-}
-
-/// Pictures, one after the other, each as the newest frame that an agent sees of it.
-struct AsSeen {
-    picture: Picture,
-    stack: Vec<u8>,
-    pixels: Vec<u8>,
-    counter: PictureCounter,
-}
-
-impl AsSeen {
-    /// Has room for `rows` pictures, which `source` must have claimed.
-    fn new(
-        source: &dyn Source,
-        name: &str,
-        rows: usize,
-        picture: Picture,
-    ) -> Result<Self, DataError> {
-        const FRAME: usize = SIDE * SIDE;
-        source.claim(name, (rows as u64).saturating_mul(FRAME as u64))?;
-        let (stack, pixels) = (vec![0; STACK * FRAME], Vec::with_capacity(rows * FRAME));
-        Ok(Self { picture, stack, pixels, counter: PictureCounter::default() })
-    }
-
-    fn push(&mut self, image: &[u8]) {
-        self.picture.show(image, true, &mut self.stack);
-        let frame = &self.stack[(STACK - 1) * SIDE * SIDE..];
-        self.counter.add(self.picture.newest(image).unwrap_or(frame), frame);
-        self.pixels.extend_from_slice(frame);
-    }
-
-    /// All pictures.
-    fn shown(self, rows: usize) -> Shown {
-        Shown::Frames { pixels: self.pixels, rows, pictures: self.counter.counts() }
-    }
-}
-
-/// Whole numbers as ones and zeros, as an environment of that space shows them.
-fn ones_and_zeros(
-    source: &dyn Source,
-    name: &str,
-    rows: usize,
-    sizes: &[usize],
-    starts: &[i64],
-) -> Result<Shown, DataError> {
-    let width = sizes.iter().fold(0usize, |sum, &size| sum.saturating_add(size));
-    source.claim(name, (rows as u64).saturating_mul(width as u64).saturating_mul(4))?;
-    let indices = indices(source, name, rows, sizes, starts)?;
-    let mut values = vec![0.0; rows * width];
-    for (row, indices) in indices.chunks_exact(sizes.len()).enumerate() {
-        let mut first = row * width;
-        for (&index, &size) in indices.iter().zip(sizes) {
-            values[first + index] = 1.0;
-            first += size;
-        }
-    }
-    Ok(Shown::Numbers { values, rows, width })
-}
-
-/// `[rows, sizes.len()]` whole numbers, each counted from its start and below its size.
-fn indices(
-    source: &dyn Source,
-    name: &str,
-    rows: usize,
-    sizes: &[usize],
-    starts: &[i64],
-) -> Result<Vec<usize>, DataError> {
-    let wholes = source.wholes(name)?;
-    if Some(wholes.len()) != rows.checked_mul(sizes.len()) {
-        let expected = format!("[rows, {}], as its space", sizes.len());
-        return Err(wrong_shape(source, name, &source.shape(name)?, &expected));
-    }
-    let index = |(at, &whole): (usize, &i64)| {
-        let (size, start) = (sizes[at % sizes.len()], starts[at % sizes.len()]);
-        let from_start = whole.checked_sub(start).and_then(|index| usize::try_from(index).ok());
-        from_start.filter(|&index| index < size).ok_or_else(|| {
-            let what = format!("{whole}, expected one of {size} numbers from {start} on");
-            wrong_value(source, name, at / sizes.len(), what)
-        })
-    };
-    wholes.iter().enumerate().map(index).collect()
-}
-
-/// The maximum number of combinations of several integers that are read as discrete actions.
-const MOST_COMBINATIONS: usize = 4096;
-
-/// The actions in array `name`: discrete if it holds one whole number a row, else numbers. Several
-/// whole numbers become one discrete action for each combination; the last number changes fastest.
-///
-/// # Errors
-/// If they do not fit the space `space`, or have a space that is not supported.
-pub(crate) fn acted(
-    source: &dyn Source,
-    name: &str,
-    space: Option<&Space>,
-) -> Result<ActionColumn, DataError> {
-    if let (Some(Space::Dict(_) | Space::Tuple(_)), _) | (None, Some(_)) =
-        (space, source.parts(name))
-    {
-        let way_out = "record one array of actions".into();
-        return Err(unread(source, format!("`{name}`, actions of several parts,"), way_out));
-    }
-    let shape = source.shape(name)?;
-    let rows = shape.first().copied().unwrap_or(0);
-    match space {
-        Some(Space::Other(space)) => {
-            let way_out = "record discrete or continuous actions".into();
-            Err(unread(source, format!("`{name}`, a {space} space,"), way_out))
-        }
-        Some(Space::Discrete { n, start }) => {
-            chosen(source, name, rows, &[*n], &[*start]).map(|values| listed(*n, values))
-        }
-        Some(Space::MultiDiscrete { sizes, starts }) => {
-            let n = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
-            let Some(n) = n.filter(|&n| n <= MOST_COMBINATIONS) else {
-                let what = format!("`{name}`, {} numbers with too many combinations,", sizes.len());
-                let way_out = format!("at most {MOST_COMBINATIONS} are read as discrete actions");
-                return Err(unread(source, what, way_out));
-            };
-            chosen(source, name, rows, sizes, starts).map(|values| listed(n, values))
-        }
-        Some(Space::MultiBinary { n }) if *n <= MOST_COMBINATIONS.ilog2() as usize => {
-            chosen(source, name, rows, &vec![2; *n], &vec![0; *n])
-                .map(|values| listed(1 << n, values))
-        }
-        Some(Space::MultiBinary { n }) => {
-            let what = format!("`{name}`, {n} bits with too many combinations,");
-            let way_out = format!("at most {MOST_COMBINATIONS} are read as discrete actions");
-            Err(unread(source, what, way_out))
-        }
-        Some(Space::Dict(_) | Space::Tuple(_) | Space::Box { .. }) | None => {
-            let is_list = matches!(shape.as_slice(), [_] | [_, 1])
-                && !matches!(space, Some(Space::Box { .. }))
-                && source.kind(name)? != Kind::Real;
-            if is_list {
-                let most = usize::from(u16::MAX);
-                let values = chosen(source, name, rows, &[most], &[0])?;
-                let n = values.iter().max().map_or(0, |&last| usize::from(last) + 1);
-                return Ok(listed(n, values));
-            }
-            let is_one = matches!(space, Some(Space::Box { shape, .. }) if shape.is_empty());
-            let width: usize = shape.iter().skip(1).product();
-            if (shape.len() < 2 && !(is_one && shape.len() == 1)) || width == 0 {
-                let expected = "[rows, width], or [rows] of whole numbers for discrete actions";
-                return Err(wrong_shape(source, name, &shape, expected));
-            }
-            Ok(ActionColumn::Continuous { width, values: source.reals(name)? })
-        }
-    }
-}
-
-fn listed(n_actions: usize, values: Vec<u16>) -> ActionColumn {
-    ActionColumn::Discrete { n_actions, values }
-}
-
-/// The index of each row's numbers among their combinations.
-fn chosen(
-    source: &dyn Source,
-    name: &str,
-    rows: usize,
-    sizes: &[usize],
-    starts: &[i64],
-) -> Result<Vec<u16>, DataError> {
-    let indices = indices(source, name, rows, sizes, starts)?;
-    let place = |indices: &[usize]| {
-        indices.iter().zip(sizes).fold(0, |place, (&index, &size)| place * size + index)
-    };
-    let places = indices.chunks_exact(sizes.len()).map(place).enumerate();
-    let action = |(row, place)| {
-        u16::try_from(place).ok().filter(|&action| action < u16::MAX).ok_or_else(|| {
-            wrong_value(source, name, row, format!("{place}, expected an action of a list"))
-        })
-    };
-    places.map(action).collect()
 }
 
 /// Array `name` of flags: booleans, or numbers that are all 0 or 1; `[rows]` or `[rows, 1]`.
@@ -629,7 +204,7 @@ pub(crate) fn same(
         _ => "save one row a step in each array".into(),
     };
     let (path, dataset, other) = (path(source), name.into(), other.into());
-    Err(DataError::DatasetLength { path, dataset, got, expected, other, way_out })
+    Err(Fault::DatasetLength { dataset, got, expected, other, way_out }.at(path))
 }
 
 /// Other names of an array of a recording, for each name that is read.
@@ -675,7 +250,7 @@ pub(crate) fn missing(source: &dyn Source, name: &str, needed: &str) -> DataErro
         "" => source.what_it_has(),
         needed => format!("{}; it needs {needed}", source.what_it_has()),
     };
-    DataError::MissingDataset { path: path(source), dataset: name.into(), hint: has, way_out }
+    Fault::MissingDataset { dataset: name.into(), hint: has, way_out }.at(path(source))
 }
 
 /// Array `name` of doubles, rows of `width`, as `f32`; values that it cannot distinguish are noted.
@@ -705,7 +280,7 @@ pub(crate) fn wrong_type(
     got: &str,
     expected: &'static str,
 ) -> DataError {
-    DataError::DatasetType { path: path(source), dataset: name.into(), got: got.into(), expected }
+    Fault::DatasetType { dataset: name.into(), got: got.into(), expected }.at(path(source))
 }
 
 /// The error for an array of another shape.
@@ -715,22 +290,18 @@ pub(crate) fn wrong_shape(
     got: &[usize],
     expected: &str,
 ) -> DataError {
-    DataError::DatasetShape {
-        path: path(source),
-        dataset: name.into(),
-        got: got.to_vec(),
-        expected: expected.into(),
-    }
+    Fault::DatasetShape { dataset: name.into(), got: got.to_vec(), expected: expected.into() }
+        .at(path(source))
 }
 
 /// The error for an impossible value.
 pub(crate) fn wrong_value(source: &dyn Source, name: &str, row: usize, what: String) -> DataError {
-    DataError::DatasetValue { path: path(source), dataset: name.into(), row, what }
+    Fault::DatasetValue { dataset: name.into(), row, what }.at(path(source))
 }
 
 /// The error for an unsupported form, with advice.
 pub(crate) fn unread(source: &dyn Source, what: String, way_out: String) -> DataError {
-    DataError::Unread { path: path(source), what, way_out }
+    Fault::Unread { what, way_out }.at(path(source))
 }
 
 fn path(source: &dyn Source) -> PathBuf {

@@ -11,7 +11,7 @@ use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 use zip::{CompressionMethod, ZipArchive};
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 
 /// The first bytes of a zip archive.
 pub(crate) const MAGIC: &[u8; 4] = b"PK\x03\x04";
@@ -172,5 +172,5 @@ impl Inside {
 }
 
 fn wrong(path: &Path, reason: impl Into<String>) -> DataError {
-    DataError::Npz { path: path.to_path_buf(), reason: reason.into() }
+    Fault::Npz(reason.into()).at(path)
 }

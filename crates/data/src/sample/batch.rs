@@ -139,9 +139,9 @@ impl Batch {
         assert!(Arc::ptr_eq(dataset.index(), sampler.index()), "a sampler of another dataset");
         let scale = options.return_scale;
         if !(scale > 0.0 && scale.is_finite()) {
-            return Err(DataError::Sampling {
-                reason: format!("expected a return scale above 0, got {scale}"),
-            });
+            return Err(DataError::Sampling(format!(
+                "expected a return scale above 0, got {scale}"
+            )));
         }
         let context = sampler.context_length();
         let (windows, best): (Vec<Window>, _) = (0..batch).map(|_| sampler.draw_told()).unzip();
@@ -235,21 +235,35 @@ impl Drawn<'_> {
                     *out = BatchActions::Continuous(Vec::new());
                 }
                 let BatchActions::Continuous(out) = out else { return };
-                let (width, places) = (*width, self.context * *width);
-                out.resize(self.windows.len() * places, 0.0);
-                for (window, places) in self.windows.iter().zip(out.chunks_exact_mut(places)) {
-                    let (pad, real) = places.split_at_mut(window.n_padding() * width);
-                    pad.fill(0.0);
-                    for (place, row) in real.chunks_exact_mut(width).zip(window.range()) {
-                        if is_past(row) {
-                            place.fill(0.0);
-                        } else {
-                            place.copy_from_slice(&values[(row + later) * width..][..width]);
-                            if let Some(scale) = scale {
-                                scale.to_unit(place);
-                            }
-                        }
+                self.rows(later, (*width, values), out, |place| {
+                    if let Some(scale) = scale {
+                        scale.to_unit(place);
                     }
+                });
+            }
+        }
+    }
+
+    /// Rows of `values`, `[rows, width]`, `later` steps after each step, each changed by `change`;
+    /// zeros in padding and past an episode's end, as when the agent acts.
+    fn rows(
+        &self,
+        later: usize,
+        (width, values): (usize, &[f32]),
+        out: &mut Vec<f32>,
+        change: impl Fn(&mut [f32]),
+    ) {
+        out.resize(self.windows.len() * self.context * width, 0.0);
+        let windows = self.windows.iter().zip(out.chunks_exact_mut(self.context * width));
+        for (window, places) in windows {
+            let (pad, real) = places.split_at_mut(window.n_padding() * width);
+            pad.fill(0.0);
+            for (place, row) in real.chunks_exact_mut(width).zip(window.range()) {
+                if later > 0 && self.dataset.index().is_last(row) {
+                    place.fill(0.0);
+                } else {
+                    place.copy_from_slice(&values[(row + later) * width..][..width]);
+                    change(place);
                 }
             }
         }
@@ -268,22 +282,7 @@ impl Drawn<'_> {
                     *out = BatchObservations::Vectors(Vec::new());
                 }
                 let BatchObservations::Vectors(out) = out else { return Ok(()) };
-                let (index, width) = (self.dataset.index(), *width);
-                out.resize(self.windows.len() * self.context * width, 0.0);
-                let places = out.chunks_exact_mut(self.context * width);
-                for (window, places) in self.windows.iter().zip(places) {
-                    // Padding stays 0 and is not normalized, as when the agent acts.
-                    let (pad, real) = places.split_at_mut(window.n_padding() * width);
-                    pad.fill(0.0);
-                    for (place, row) in real.chunks_exact_mut(width).zip(window.range()) {
-                        if later > 0 && index.is_last(row) {
-                            place.fill(0.0);
-                            continue;
-                        }
-                        place.copy_from_slice(&values[(row + later) * width..][..width]);
-                        normalization.apply(place);
-                    }
-                }
+                self.rows(later, (*width, values), out, |place| normalization.apply(place));
                 Ok(())
             }
             StoredObservations::Frames(frames) => {

@@ -3,7 +3,7 @@
 use overtone_core::{ActionSpace, Task};
 
 use crate::columns::{ActionColumn, Columns};
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 
 /// Whole numbers, each from its own start, whose combinations are discrete actions: the last number
 /// changes fastest. One number is a discrete action that counts from its start.
@@ -118,10 +118,10 @@ impl Columns {
         }
         match other_start(&self.actions, self.stored.actions_described, task) {
             None => Ok(()),
-            Some(start) => Err(DataError::Inconsistent {
-                path: self.path.clone(),
-                reason: counted_from(&task.title, start, task.actions.size()),
-            }),
+            Some(start) => {
+                Err(Fault::Inconsistent(counted_from(&task.title, start, task.actions.size()))
+                    .at(&self.path))
+            }
         }
     }
 }

@@ -166,7 +166,7 @@ impl Dataset {
         let split = Split::draw(self.episodes().as_slice().len(), held_out, run_seed)?;
         if self.normalization().is_some() && split != self.split {
             let reason = "the data was read for another train.held_out or seed".into();
-            return Err(DataError::Sampling { reason });
+            return Err(DataError::Sampling(reason));
         }
         Ok(split)
     }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::dataset::{Counts, Dataset, StoredObservations};
 use crate::episode_index::EpisodeIndex;
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::held_out::Split;
 use crate::hex::{hash_reals, hex};
 use crate::options::{DatasetOptions, Fragment, best_episodes, best_first, delay_rewards, keep};
@@ -44,16 +44,14 @@ impl Dataset {
         let kept = |&episode: &usize| log.finished[episode] || options.fragment == Fragment::Keep;
         let kept: Vec<usize> = (0..log.episodes.len()).filter(kept).collect();
         if kept.is_empty() {
-            return Err(DataError::NothingSelected {
-                path: log.path,
-                reason: if log_rows == 0 {
-                    "it holds no step".into()
-                } else {
-                    "none of its episodes is finished, and unfinished ones are dropped; to train \
+            return Err(Fault::NothingSelected(if log_rows == 0 {
+                "it holds no step".into()
+            } else {
+                "none of its episodes is finished, and unfinished ones are dropped; to train \
                      on them as if they ended there, say data.fragment=keep"
-                        .into()
-                },
-            });
+                    .into()
+            })
+            .at(log.path));
         }
         keep(&mut log, &kept);
         let whole_rows = log.n_transitions();
@@ -72,7 +70,7 @@ impl Dataset {
         let trained = without(&log, &held_out).or_else(|| all.clone());
         keep(&mut log, &best);
 
-        let wrong = |reason: String| DataError::Inconsistent { path: log.path.clone(), reason };
+        let wrong = |reason: String| Fault::Inconsistent(reason).at(&log.path);
         let episodes = Episodes::new(log.episodes).map_err(|error| wrong(error.to_string()))?;
         let index = EpisodeIndex::new(episodes)
             .ok_or_else(|| wrong("it has more steps than can be numbered".into()))?;

@@ -34,7 +34,7 @@ impl Split {
     pub fn draw(n_episodes: usize, share: f64, run_seed: u64) -> Result<Self, DataError> {
         let refuse = |what: String| {
             let reason = format!("train.held_out={share} {what}");
-            Err(DataError::Sampling { reason })
+            Err(DataError::Sampling(reason))
         };
         if !(0.0..1.0).contains(&share) {
             return refuse("is not a fraction of the episodes: use a number in [0, 1)".into());

@@ -83,7 +83,7 @@ impl Loader {
         let Share { own, of } = config.share.clone();
         if own.is_empty() || own.end > of {
             let reason = format!("expected some of {of} batches to assemble, got {own:?}");
-            return Err(DataError::Sampling { reason });
+            return Err(DataError::Sampling(reason));
         }
         let mut place = 0;
         Self::start(config, move |batch: &mut Batch| {
@@ -113,10 +113,9 @@ impl<B: Default + Send + 'static> Loader<B> {
         mut fill: impl FnMut(&mut B) -> Result<(), DataError> + Send + 'static,
     ) -> Result<Self, DataError> {
         if config.batch == 0 {
-            return Err(DataError::Sampling { reason: "a batch needs at least one window".into() });
+            return Err(DataError::Sampling("a batch needs at least one window".into()));
         }
-        let stopped =
-            |error: &dyn std::fmt::Display| DataError::Loader { reason: error.to_string() };
+        let stopped = |error: &dyn std::fmt::Display| DataError::Loader(error.to_string());
         // Its own pool: frames are copied while the global one computes.
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(config.threads.max(1))
@@ -163,7 +162,7 @@ impl<B> Loader<B> {
                     .cloned()
                     .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string))
             });
-            Err(DataError::Loader { reason: words.unwrap_or_else(|| "no reason was given".into()) })
+            Err(DataError::Loader(words.unwrap_or_else(|| "no reason was given".into())))
         })
     }
 

@@ -58,12 +58,10 @@ impl DatasetOptions {
         if self.top_percent > 0.0 && self.top_percent <= 100.0 {
             return Ok(());
         }
-        Err(DataError::Sampling {
-            reason: format!(
-                "top_percent is {}, and must lie above 0 and at most at 100",
-                self.top_percent
-            ),
-        })
+        Err(DataError::Sampling(format!(
+            "top_percent is {}, and must lie above 0 and at most at 100",
+            self.top_percent
+        )))
     }
 }
 

@@ -64,7 +64,7 @@ impl WindowSampler {
         run_seed: u64,
     ) -> Result<Self, DataError> {
         let rows = index.n_transitions();
-        let refuse = |reason: String| Err(DataError::Sampling { reason });
+        let refuse = |reason: String| Err(DataError::Sampling(reason));
         if context_length == 0 {
             return refuse("the context length is 0, and a context needs a timestep".into());
         }
@@ -126,9 +126,10 @@ impl WindowSampler {
             (0..self.n_positions).filter(shows_no_other).map(|position| position as u32).collect();
         if positions.is_empty() {
             let n = episodes.len();
-            return Err(DataError::Sampling {
-                reason: format!("{n} episodes hold no context of {} steps", self.context_length),
-            });
+            return Err(DataError::Sampling(format!(
+                "{n} episodes hold no context of {} steps",
+                self.context_length
+            )));
         }
         self.n_positions = positions.len();
         self.among = Some(positions);

@@ -26,46 +26,30 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use overtone_core::Outcome;
+use overtone_core::{Episode, Outcome};
 use rayon::prelude::*;
 
-use crate::error::DataError;
-use crate::outcome_code::outcome_code;
-use crate::read::replay_log::{Ending, ReplayLog};
+use crate::error::{DataError, Fault};
+use crate::read::replay_log::Ending;
 use crate::read::run_folder::Column;
 use crate::store::content_hash::RowHashes;
-use crate::store::layout::{HASH_TO_COME, MANIFEST_FILE, StoreLayout};
+use crate::store::layout::{HASH_TO_COME, MANIFEST_FILE, StoreLayout, episode_table};
 use crate::store::manifest::StoreManifest;
-use crate::store::selection::Selected;
+use crate::store::preparation::Preparation;
+use crate::store::selection::SelectedEpisode;
 use crate::store::shard::{Shard, ShardWriter, pieces_of, source_template, stopped};
 use crate::store::temporary::{Temporary, remove_leftovers};
-
-/// The source and the destination.
-pub(super) struct Conversion<'a> {
-    /// Path of the finished file.
-    pub(super) store: &'a Path,
-    pub(super) log: &'a ReplayLog,
-    pub(super) selected: &'a Selected,
-    /// Indices of the files that are read, ascending.
-    pub(super) files: &'a [usize],
-    /// Bytes that will be inflated.
-    pub(super) inflate_bytes: u64,
-    /// Without content hash and sources, which are not known before.
-    pub(super) manifest: &'a StoreManifest,
-    /// Stops the conversion when set.
-    pub(super) stop: &'a AtomicBool,
-}
 
 /// Converts as `plan` says; returns the path of the finished file, which gets its name when it is
 /// complete. If several processes run at once, each converts, and the last one's file stays.
 /// `progress` receives the bytes inflated and the bytes to inflate.
 pub(super) fn convert(
-    plan: &Conversion<'_>,
+    plan: &Preparation,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<PathBuf, DataError> {
     let folder = plan.store.parent().unwrap_or(Path::new("."));
@@ -73,7 +57,7 @@ pub(super) fn convert(
     remove_leftovers(folder)?;
     let temporary = Temporary::create(folder)?;
 
-    let (log, selected) = (plan.log, plan.selected);
+    let (log, selected) = (&plan.log, &plan.selected);
     let layout = StoreLayout { rows: selected.n_rows(), episodes: selected.episodes.len() };
     let mut manifest = plan.manifest.clone();
     manifest.content_hash = HASH_TO_COME.into();
@@ -82,15 +66,17 @@ pub(super) fn convert(
         .iter()
         .flat_map(|&file| Column::ALL.map(|column| source_template(log, file, column)))
         .collect();
-    let header_error = |error: serde_json::Error| DataError::Store {
-        path: plan.store.to_path_buf(),
-        reason: error.to_string(),
-    };
+    let header_error = |error: serde_json::Error| Fault::Store(error.to_string()).at(&plan.store);
     let data = layout.header(&manifest).map_err(header_error)?.len() as u64;
     let write_error = || DataError::io(&temporary.path, "write");
     temporary.file.set_len(data + layout.data_bytes()).map_err(write_error())?;
 
-    let table = episode_table(selected);
+    let episode = |chosen: &SelectedEpisode| Episode {
+        start: chosen.rows.start,
+        length: chosen.rows.len(),
+        outcome: outcome(chosen.ending),
+    };
+    let table = episode_table(&selected.episodes.iter().map(episode).collect::<Vec<_>>());
     for (name, bytes) in &table {
         let at = data + layout.offset(name);
         temporary.file.write_all_at(bytes, at).map_err(write_error())?;
@@ -102,7 +88,7 @@ pub(super) fn convert(
         layout: &layout,
         data,
         overlapped,
-        stop: plan.stop,
+        stop: &plan.stop,
     };
     let shards = all_shards(plan, &writer, progress)?;
 
@@ -118,21 +104,8 @@ pub(super) fn convert(
     temporary.file.write_all_at(&header, 0).map_err(write_error())?;
     temporary.file.sync_all().map_err(write_error())?;
     write_manifest(folder, &manifest)?;
-    temporary.rename(plan.store)?;
-    Ok(plan.store.to_path_buf())
-}
-
-/// The episode tensors, in the layout's order.
-fn episode_table(selected: &Selected) -> [(&'static str, Vec<u8>); 3] {
-    let i64s = |value: fn(&std::ops::Range<usize>) -> usize| -> Vec<u8> {
-        selected.episodes.iter().flat_map(|e| (value(&e.rows) as i64).to_le_bytes()).collect()
-    };
-    let outcomes = selected.episodes.iter().map(|episode| outcome_code(outcome(episode.ending)));
-    [
-        ("episode_starts", i64s(|rows| rows.start)),
-        ("episode_lengths", i64s(ExactSizeIterator::len)),
-        ("episode_outcomes", outcomes.collect()),
-    ]
+    temporary.rename(&plan.store)?;
+    Ok(plan.store.clone())
 }
 
 /// An episode that the step limit cut is finished, and also truncated.
@@ -145,7 +118,7 @@ fn outcome(ending: Ending) -> Outcome {
 
 /// Runs all shards on the thread pool while this thread reports progress.
 fn all_shards(
-    plan: &Conversion<'_>,
+    plan: &Preparation,
     writer: &ShardWriter<'_>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<Shard>, DataError> {
@@ -156,7 +129,7 @@ fn all_shards(
             let shards: Result<Vec<_>, _> = plan
                 .files
                 .par_iter()
-                .map(|&file| writer.shard(file, pieces_of(plan.selected, file), &done))
+                .map(|&file| writer.shard(file, pieces_of(&plan.selected, file), &done))
                 .collect();
             // The receiver lives until this thread has ended.
             let _ = finished.send(shards);
@@ -178,7 +151,7 @@ fn all_shards(
 fn write_manifest(folder: &Path, manifest: &StoreManifest) -> Result<(), DataError> {
     let path = folder.join(MANIFEST_FILE);
     let text = serde_json::to_string_pretty(manifest)
-        .map_err(|error| DataError::Store { path: path.clone(), reason: error.to_string() })?;
+        .map_err(|error| Fault::Store(error.to_string()).at(&path))?;
     let temporary = Temporary::create(folder)?;
     (&temporary.file)
         .write_all(text.as_bytes())

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::store::layout::MANIFEST_FILE;
 use crate::store::manifest::StoreManifest;
 
@@ -181,7 +181,7 @@ impl FrameStore {
             return Err(store.damaged(CUT_SHORT));
         }
         verify().map_err(|error| match error {
-            DataError::Store { .. } => {
+            DataError::At { fault: Fault::Store(_), .. } => {
                 store.damaged("another program changed it while it was in use")
             }
             error => error,
@@ -205,5 +205,5 @@ impl StoreFile {
 
 /// The error for a converted file that has changed.
 pub(super) fn damaged(path: &Path, reason: &str) -> DataError {
-    DataError::Store { path: path.to_path_buf(), reason: reason.into() }
+    Fault::Store(reason.into()).at(path)
 }

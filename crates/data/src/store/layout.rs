@@ -1,5 +1,8 @@
 //! The place of each tensor in the file, and the header that describes it.
 
+use overtone_core::Episode;
+
+use crate::outcome_code::outcome_code;
 use crate::read::replay_log::FRAME;
 use crate::store::manifest::StoreManifest;
 
@@ -59,4 +62,16 @@ impl StoreLayout {
         header.extend(json);
         Ok(header)
     }
+}
+
+/// The episode tensors, in the layout's order.
+pub(super) fn episode_table(episodes: &[Episode]) -> [(&'static str, Vec<u8>); 3] {
+    let i64s = |number: fn(&Episode) -> usize| {
+        episodes.iter().flat_map(|episode| (number(episode) as i64).to_le_bytes()).collect()
+    };
+    [
+        ("episode_starts", i64s(|episode| episode.start)),
+        ("episode_lengths", i64s(|episode| episode.length)),
+        ("episode_outcomes", episodes.iter().map(|e| outcome_code(e.outcome)).collect()),
+    ]
 }

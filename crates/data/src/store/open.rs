@@ -12,13 +12,12 @@ use safetensors::tensor::{Dtype, SafeTensors};
 use crate::columns::ActionColumn;
 use crate::dataset::{Counts, Dataset, StoredObservations};
 use crate::episode_index::EpisodeIndex;
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::held_out::Split;
-use crate::outcome_code::outcome_code;
 use crate::read::replay_log::FRAME;
 use crate::store::content_hash::RowHashes;
 use crate::store::frames::{FrameStore, STACK, damaged, stamp};
-use crate::store::layout::StoreLayout;
+use crate::store::layout::{StoreLayout, episode_table};
 use crate::store::manifest::{FORMAT, StoreManifest};
 
 /// Frames that [`Dataset::verify`] reads at a time.
@@ -119,7 +118,7 @@ impl Dataset {
     pub fn open_store(path: &Path) -> Result<Self, DataError> {
         let file = File::open(path).map_err(DataError::open(path, "it is made by a conversion"))?;
         let opened = stamp(&file).map_err(DataError::io(path, "look at"))?;
-        let bad = |reason: String| DataError::Store { path: path.to_path_buf(), reason };
+        let bad = |reason: String| Fault::Store(reason).at(path);
         // Safety: the map is only read, lives no longer than this function, and finished stores
         // are replaced by renaming, never written to, so its bytes do not change under us.
         let map = unsafe { Mmap::map(&file) }.map_err(DataError::io(path, "map"))?;
@@ -213,14 +212,8 @@ impl Dataset {
             .par_iter()
             .map(|&first| self.row_hashes(frames, values, first))
             .try_reduce(RowHashes::default, |one, other| Ok(one.plus(other)))?;
-        let episodes = self.episodes().as_slice();
-        let i64s = |number: fn(&Episode) -> usize| -> Vec<u8> {
-            episodes.iter().flat_map(|episode| (number(episode) as i64).to_le_bytes()).collect()
-        };
-        let outcomes: Vec<u8> =
-            episodes.iter().map(|episode| outcome_code(episode.outcome)).collect();
-        let table = [i64s(|episode| episode.start), i64s(|episode| episode.length), outcomes];
-        if rows.finish(table.iter().map(Vec::as_slice)) == self.content_hash() {
+        let table = episode_table(self.episodes().as_slice());
+        if rows.finish(table.iter().map(|(_, bytes)| bytes.as_slice())) == self.content_hash() {
             return Ok(());
         }
         Err(damaged(self.path(), "its rows are not those its content hash was made of"))

@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 
 use crate::dataset::Dataset;
 use crate::disk::{SPARE, free_near};
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::hex::hex;
 use crate::origin::Origin;
 use crate::read::replay_log::{FRAME, ReplayLog};
 use crate::read::run_folder::Column;
-use crate::store::convert::{Conversion, convert};
+use crate::store::convert::convert;
 use crate::store::frames::FrameStore;
 use crate::store::layout::{STORE_FILE, StoreLayout};
 use crate::store::manifest::{FORMAT, StoreCounts, StoreManifest};
@@ -49,12 +49,12 @@ pub struct Preparation {
     pub seconds: f64,
     /// Stops a running conversion when set.
     pub stop: Arc<AtomicBool>,
-    log: ReplayLog,
-    selected: Selected,
+    pub(super) log: ReplayLog,
+    pub(super) selected: Selected,
     /// Indices of the files that are read, ascending.
-    files: Vec<usize>,
+    pub(super) files: Vec<usize>,
     /// Without content hash and sources, which only the conversion knows.
-    manifest: StoreManifest,
+    pub(super) manifest: StoreManifest,
 }
 
 impl Preparation {
@@ -72,14 +72,12 @@ impl Preparation {
     ) -> Result<Self, DataError> {
         let outside = log.counts.rewards_outside;
         if outside > 0 {
-            return Err(DataError::Inconsistent {
-                path: log.folder.folder.clone(),
-                reason: format!(
-                    "{outside} of its rewards lie outside [-1, 1], and an agent is played with \
+            return Err(Fault::Inconsistent(format!(
+                "{outside} of its rewards lie outside [-1, 1], and an agent is played with \
                      clipped ones: clip them to [-1, 1], or returns mean something else while \
                      training (`data lint` says where)"
-                ),
-            });
+            ))
+            .at(&log.folder.folder));
         }
         let selected = selection.draw(&log, seed)?;
         let mut last_slot = vec![0; log.files.len()];
@@ -163,20 +161,12 @@ impl Preparation {
         match found {
             Ok(dataset) if self.made(&dataset) => return Ok(dataset),
             // Missing, damaged, changed, or of another version: it is made (again).
-            Ok(_) | Err(DataError::Missing { .. } | DataError::Store { .. }) => {}
+            Ok(_)
+            | Err(DataError::Missing { .. } | DataError::At { fault: Fault::Store(_), .. }) => {}
             Err(error) => return Err(error),
         }
         self.check_disk()?;
-        let conversion = Conversion {
-            store: &self.store,
-            log: &self.log,
-            selected: &self.selected,
-            files: &self.files,
-            inflate_bytes: self.inflate_bytes,
-            manifest: &self.manifest,
-            stop: &self.stop,
-        };
-        Dataset::open_store(&convert(&conversion, progress)?)
+        Dataset::open_store(&convert(self, progress)?)
     }
 
     /// Whether `dataset` holds the drawn transitions.
@@ -193,7 +183,7 @@ impl Preparation {
         let Some((folder, free)) = free_near(&self.store)? else { return Ok(()) };
         let needed = self.disk_bytes + SPARE;
         if free < needed {
-            return Err(DataError::DiskFull { path: folder, needed, free });
+            return Err(Fault::DiskFull { needed, free }.at(folder));
         }
         Ok(())
     }

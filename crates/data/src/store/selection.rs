@@ -7,7 +7,7 @@ use overtone_core::seed;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::hex::hex;
 use crate::read::replay_log::{Ending, ReplayLog, SlotRange};
 use crate::shuffle::{below, permutation};
@@ -78,19 +78,17 @@ impl Selection {
             }
         };
         if selected.episodes.is_empty() {
-            return Err(DataError::NothingSelected {
-                path: log.folder.folder.clone(),
-                reason: match self {
-                    Self::Uniform { .. } => format!(
-                        "the log has {} finished episodes, and the rule is `{self}`",
-                        log.finished().count()
-                    ),
-                    Self::Released { .. } => format!(
-                        "no file of {} slots holds a whole visit of `{self}`; use the uniform rule",
-                        log.capacity
-                    ),
-                },
-            });
+            return Err(Fault::NothingSelected(match self {
+                Self::Uniform { .. } => format!(
+                    "the log has {} finished episodes, and the rule is `{self}`",
+                    log.finished().count()
+                ),
+                Self::Released { .. } => format!(
+                    "no file of {} slots holds a whole visit of `{self}`; use the uniform rule",
+                    log.capacity
+                ),
+            })
+            .at(&log.folder.folder));
         }
         selected.hash = selected.digest();
         Ok(selected)
@@ -126,8 +124,6 @@ pub struct SelectedEpisode {
 pub struct Selected {
     /// The episodes, in the order of their rows.
     pub episodes: Vec<SelectedEpisode>,
-    /// Whether each episode's rows begin with its padding slots.
-    pub padding_rows: bool,
     /// Padding slots outside the rows, whose frames must be zero.
     pub padding_checks: Vec<SlotRange>,
     /// SHA-256 of the slots that were chosen for the rows.
@@ -181,7 +177,7 @@ fn draw_uniform(log: &ReplayLog, num_steps: usize, run_seed: u64) -> Selected {
         });
         padding_checks.extend(log.locate(episode.padding_adds()));
     }
-    Selected { episodes, padding_rows: false, padding_checks, hash: String::new() }
+    Selected { episodes, padding_checks, hash: String::new() }
 }
 
 fn draw_released(
@@ -229,5 +225,5 @@ fn draw_released(
             cursors[file] = end + 1;
         }
     }
-    Ok(Selected { episodes, padding_rows: true, padding_checks: Vec::new(), hash: String::new() })
+    Ok(Selected { episodes, padding_checks: Vec::new(), hash: String::new() })
 }

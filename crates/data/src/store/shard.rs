@@ -12,7 +12,7 @@ use std::thread;
 
 use sha2::{Digest, Sha256};
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::hex::hex;
 use crate::read::npy::NpyStream;
 use crate::read::replay_log::{FRAME, ReplayLog, SmallColumns};
@@ -182,11 +182,11 @@ impl ShardWriter<'_> {
                 rows.add_row(row + i, columns.actions[at], columns.rewards[at], frame);
             }
         } else if let Some(at) = bytes.iter().position(|&pixel| pixel != 0) {
-            return Err(DataError::Value {
-                path: self.path_of(file, Column::Observation),
+            return Err(Fault::Value {
                 slot: chunk.slot + at / FRAME,
                 what: "a picture where an episode's padding must be black".into(),
-            });
+            }
+            .at(self.path_of(file, Column::Observation)));
         }
         Ok(())
     }
@@ -236,7 +236,7 @@ fn chunk_memory() -> Vec<u8> {
 
 /// A thread of the conversion ended before its work did.
 pub(super) fn stopped() -> DataError {
-    DataError::Loader { reason: "a conversion thread panicked".into() }
+    DataError::Loader("a conversion thread panicked".into())
 }
 
 /// Name and size of a source file; its hash, of the same length, is written once it is known.

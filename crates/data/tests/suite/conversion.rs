@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use overtone_core::{Outcome, Simulation};
+use overtone_data::error::Fault;
 use overtone_data::{
     ActionColumn, DataError, Dataset, Kind, Origin, Preparation, ReplayLog, Selection, locate,
 };
@@ -119,7 +120,7 @@ fn released_reads_files_as_the_reference_does() {
         plan(recorder.game(), selection, 4, dir.path()).ensure(&mut |_, _| {}).unwrap()
     };
     // One more episode a visit than said. The first file gives two, the second only the end of
-    // the third (slots 0..15, adds 30..45), which is no visit of two.
+    // the third (slots 0..15, adds 30..45), which is not a visit of two.
     let two = convert(50, 1);
     let lengths =
         |data: &Dataset| data.episodes().as_slice().iter().map(|e| e.length).collect::<Vec<_>>();
@@ -151,7 +152,7 @@ fn a_picture_in_padding_is_refused() {
     assert!(found.odd.iter().any(|odd| odd.contains("1 padding slots with a picture")));
     let plan = plan(recorder.game(), Selection::uniform(1000), 1, &dir.path().join("cache"));
     let error = plan.ensure(&mut |_, _| {}).unwrap_err();
-    assert!(matches!(error, DataError::Value { slot: 9, .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Value { slot: 9, .. }, .. }), "{error}");
     // Nothing stays behind.
     let left = fs::read_dir(plan.store.parent().unwrap()).unwrap().count();
     assert_eq!(left, 0);
@@ -166,7 +167,7 @@ fn a_shard_cut_short_is_refused() {
     let bytes = fs::read(&shard).unwrap();
     fs::write(&shard, &bytes[..bytes.len() / 2]).unwrap();
     let error = plan.ensure(&mut |_, _| {}).unwrap_err();
-    assert!(matches!(error, DataError::Truncated { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Truncated { .. }, .. }), "{error}");
     // Nothing stays behind.
     assert_eq!(fs::read_dir(plan.store.parent().unwrap()).unwrap().count(), 0);
 }
@@ -201,7 +202,7 @@ fn starter_plan(cache: &Path) -> Preparation {
     Preparation::new(log, located.origin, Selection::uniform(20_000), 7, cache).unwrap()
 }
 
-/// What a child does: converts, and says how much memory it took at most.
+/// The child process: it converts, and prints its peak memory.
 #[test]
 #[ignore = "the other process of a test; alone it does nothing"]
 fn child() {
@@ -266,7 +267,7 @@ fn killed_in_the_middle_it_is_redone_and_two_at_once_agree() {
     assert!((20_000..22_500).contains(&dataset.n_transitions()));
     assert_eq!(dataset.origin().recording, Some(dqn_replay()));
 
-    // Two processes, neither of which disturbs the other.
+    // Two processes do not disturb each other.
     let children = [spawn(&undisturbed), spawn(&undisturbed)];
     for child in children {
         let output = child.wait_with_output().unwrap();
@@ -290,7 +291,7 @@ fn a_disk_too_small_is_refused_before_anything_is_written() {
     plan.check_disk().unwrap();
     plan.disk_bytes = 1 << 60;
     let error = plan.ensure(&mut |_, _| {}).unwrap_err();
-    assert!(matches!(error, DataError::DiskFull { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::DiskFull { .. }, .. }), "{error}");
     assert!(!plan.store.parent().unwrap().exists());
 }
 

@@ -1,5 +1,5 @@
-//! What is said where numbers may mean something else than their type and shape say, and that
-//! nothing is said of sound recordings.
+//! Findings for numbers that may mean something else than their type and shape say. Sound
+//! recordings have none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -136,12 +136,12 @@ fn sound_recordings_raise_no_doubt() {
 }
 
 #[test]
-fn whole_actions_may_be_a_list() {
+fn whole_actions_may_be_discrete() {
     let chosen = |row: usize, _| (row % 2) as f32;
     let words = "whole numbers, 2 different ones from 0 to 1";
     let log = || Log::sound().acting(1, chosen);
     told(&log(), &[(Warning, "whole-actions", words, "Save them as integers, one a row")]);
-    // Whoever says their bounds, or the task, says that they are numbers.
+    // Bounds, or a task, declare that they are continuous.
     let bounded = log().with("action_low", f4(&[1], &[0.0])).with("action_high", f4(&[1], &[1.0]));
     told(&bounded, &[(Note, "whole-actions", words, "You do not need to act")]);
     let numbers = task(ActionSpace::unit(1));
@@ -210,7 +210,7 @@ fn several_whole_numbers_are_combinations() {
 }
 
 #[test]
-fn a_list_counts_from_0() {
+fn discrete_actions_count_from_0() {
     let bytes = |of: &[u8]| -> Vec<u8> { (0..STEPS).map(|row| of[row % of.len()]).collect() };
     let log = |of: &[u8]| Log::sound().with("actions", npy("|u1", &[STEPS], &bytes(of)));
     let from_1 = list(&["1", "2", "3"]);
@@ -318,7 +318,7 @@ fn flags_may_mean_something_else() {
 }
 
 #[test]
-fn flags_of_a_d4rl_file_are_looked_at_alike() {
+fn flags_of_a_d4rl_file_are_inspected_alike() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("goal.hdf5");
     let file = Hdf5File::create(&path);
@@ -336,7 +336,7 @@ fn flags_of_a_d4rl_file_are_looked_at_alike() {
 }
 
 #[test]
-fn rewards_that_are_0_or_scores_are_told() {
+fn rewards_that_are_0_or_scores_are_reported() {
     let log = Log::sound().with("rewards", f4(&[STEPS], &[0.0; STEPS]));
     told(&log, &[(Note, "zero-rewards", "0 in all 60 rows", "an agent can only imitate")]);
     let score = |row: usize| (row % 12 * 3 / 2) as f32;
@@ -367,7 +367,7 @@ fn figures_are_of_the_steps_that_are_trained_on() {
     assert_eq!((found.observations[0].mean, found.observations[0].max), (1.0, 1.5));
     assert_eq!((found.transitions, found.fragment_transitions), (60, 24));
     assert!(found.to_string().contains("end; not in the figures below)"), "{found}");
-    // Where nothing is finished, the figures are of all rows.
+    // Without a finished episode, the figures are of all rows.
     let found = inspect(&log().with("terminals", flags(|_| false)));
     assert_eq!(found.observations[0].max, 9.0);
     assert!(!found.to_string().contains("not in the figures"), "{found}");

@@ -16,7 +16,7 @@ use overtone_testkit::web_server::{WebServer, answer_part};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-/// A file of the server's, of which nothing is known.
+/// A file of the server, of unknown size and hash.
 fn remote_file(server: &WebServer, name: &str) -> RemoteFile {
     RemoteFile {
         url: format!("http://{}/{name}", server.address),
@@ -31,7 +31,7 @@ fn remote(server: &WebServer, files: Vec<RemoteFile>) -> Remote {
     Remote::new(files, &[server.address.to_string()]).unwrap()
 }
 
-/// What the files of the tests hold: 300,000 bytes, which differ from place to place.
+/// The content of the test files: 300,000 bytes, which differ from place to place.
 fn content() -> Vec<u8> {
     (0..300_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
@@ -78,7 +78,7 @@ fn names(dir: &TempDir) -> Vec<String> {
     names
 }
 
-/// What fetching a file says, in one sentence.
+/// Checks the error of fetching a file, one sentence.
 #[track_caller]
 fn check_error(server: &WebServer, file: RemoteFile, expected: &str) {
     let dir = tempfile::tempdir().unwrap();

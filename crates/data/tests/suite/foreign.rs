@@ -35,7 +35,7 @@ fn advises(path: &Path, code: &str, advice: &str, said: &str) {
 }
 
 #[test]
-fn files_told_by_their_first_bytes() {
+fn files_recognised_by_their_first_bytes() {
     let record = 17u64.to_le_bytes();
     let masked = crc32c::crc32c(&record).rotate_right(15).wrapping_add(0xa282_ead8);
     let tfrecord = [&record[..], &masked.to_le_bytes(), &[0; 21]].concat();
@@ -73,7 +73,7 @@ fn files_told_by_their_first_bytes() {
         let (_dir, path) = written(name, bytes);
         advises(&path, "unread-form", advice, said);
     }
-    // What begins as none of them is left to the readers.
+    // The readers get files that begin differently.
     let (_dir, path) = written("a.hdf5", b"0123456789 0123456789");
     advises(&path, "broken-file", "docs/data.md", "not an HDF5 file");
 }
@@ -88,7 +88,7 @@ fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn folders_told_by_what_is_in_them() {
+fn directories_recognised_by_their_contents() {
     let dreamer = zip(&[("image", vec![]), ("is_first", vec![]), ("is_last", vec![])]);
     for (files, advice, said) in [
         (
@@ -113,7 +113,7 @@ fn folders_told_by_what_is_in_them() {
 }
 
 #[test]
-fn archives_told_by_their_arrays() {
+fn archives_recognised_by_their_arrays() {
     for (names, said) in [
         (&["obs", "acts", "infos", "terminal", "indices"][..], "imitation's trajectories"),
         (&["obs", "act", "rew", "done"], "Tianshou's"),
@@ -130,7 +130,7 @@ fn archives_told_by_their_arrays() {
 }
 
 #[test]
-fn hdf5_files_told_by_their_arrays() {
+fn hdf5_files_recognised_by_their_arrays() {
     for (names, said) in [
         (&["data/demo_0/actions", "data/demo_0/obs/object"][..], "robomimic's"),
         (&["obs", "act", "rew", "terminated", "truncated", "info/x"], "Tianshou's"),
@@ -157,7 +157,7 @@ fn episodes(log: &Columns) -> Vec<(usize, Outcome, bool)> {
     log.episodes.iter().zip(&log.finished).map(one).collect()
 }
 
-/// Steps of one number that counts up, each of which leads to the next.
+/// Steps of one number that counts up; each step leads to the next.
 fn counted(n: usize) -> Vec<f32> {
     (0..n).map(|step| step as f32).collect()
 }
@@ -322,7 +322,7 @@ fn advice_is_of_the_array_s_own_case() {
     ] {
         let (_dir, path) = written("own.npz", &with(name, array));
         let read = columns(&path).unwrap_err().to_string();
-        // Neither tells to fetch what the person made.
+        // Neither error advises to fetch the user's own file.
         assert!(!read.contains("etch"), "{read}");
         advises(&path, code, advice, "");
     }
@@ -343,7 +343,7 @@ fn advice_is_of_the_array_s_own_case() {
 }
 
 #[test]
-fn what_float32_cannot_hold_is_said_as_it_is() {
+fn numbers_beyond_float32_are_reported() {
     let bytes: Vec<u8> = [1.0f64, -1e39].iter().flat_map(|x| x.to_le_bytes()).collect();
     let said = "holds in row 1 -1e39 at place 0, beyond float32";
     for (name, shape) in [("rewards", &[2][..]), ("observations", &[2, 1]), ("actions", &[2, 1])] {

@@ -1,4 +1,4 @@
-//! What is said about a recording that is not as it should be.
+//! Findings about defective recordings.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,12 +25,12 @@ fn game_card() -> DatasetCard {
     DatasetCard { counts: BTreeMap::new(), ..card("starter-seaquest.toml") }
 }
 
-/// What is found when nothing but how to read frames is known.
+/// The findings without a description or a task.
 fn look(path: &Path, frames: ReadFrames) -> LintReport {
     overtone_data::check(path, &Expected { frames, ..Expected::default() }).unwrap().report
 }
 
-/// What is found in a recording that is compared with `card`.
+/// The findings for a recording that is compared with `card`.
 fn compare(path: &Path, card: &DatasetCard) -> LintReport {
     overtone_data::check(path, &Expected { card: Some(card), ..Expected::default() })
         .unwrap()
@@ -143,7 +143,7 @@ fn episodes_of_a_run() {
 }
 
 #[test]
-fn broken_files_are_named_and_do_not_end_the_look() {
+fn broken_files_are_reported_and_the_others_inspected() {
     let dir = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::new(dir.path(), "Pong", 40);
     recorder.episode(36);
@@ -208,7 +208,7 @@ fn another_formats_description() {
     check(&compare(&path, &game_card()), &found);
 }
 
-/// What is found in a D4RL file that was good before `spoil`.
+/// Checks the findings for a D4RL file that was sound before `spoil`.
 #[track_caller]
 fn check_file(steps: &str, spoil: impl FnOnce(&Path), expected: &[(Severity, &str, &str)]) {
     let (_dir, path) = d4rl(steps);
@@ -241,7 +241,7 @@ fn flags_of_a_file() {
 }
 
 #[test]
-fn where_the_next_observations_lead() {
+fn next_observations_that_differ_from_the_next_row() {
     // Row 2 ends an episode by its flag, row 4 does without one.
     let next = |ends: &'static [usize]| {
         move |path: &Path| {
@@ -304,7 +304,7 @@ fn numbers_of_a_file() {
 
 #[test]
 fn repetitions_of_a_file() {
-    // Row 4 is row 3 again; that row 3 is row 2 again is no repetition: an episode lies between.
+    // Row 4 repeats row 3. Row 3 equals row 2, but another episode begins there.
     let rows = |path: &Path| {
         let rows: Vec<f32> = [0, 1, 2, 2, 2, 3].into_iter().flat_map(observation).collect();
         replace(path, "observations", &rows, 3);
@@ -342,7 +342,7 @@ fn forms_of_a_file() {
     check_file("..t", shape, &[(Error, "wrong-shape", "observations: [3]")]);
     let flag = |path: &Path| replace(path, "terminals", &[0u8, 1, 4], 0);
     check_file("..t", flag, &[(Error, "impossible-value", "terminals: in row 2: 4")]);
-    // What cannot be opened at all, or is cut, is told in the same way.
+    // Files that cannot be opened, or are cut short, are findings too.
     let other = |path: &Path| fs::write(path, b"text").unwrap();
     check_file("..t", other, &[(Error, "broken-file", "robot.hdf5")]);
     let cut = |path: &Path| {
@@ -499,7 +499,7 @@ fn the_starter_sets_are_as_described() {
         assert_eq!(card.name, "starter-mujoco");
         check(&compare(&path, &card), expected);
     }
-    // A copy elsewhere is compared only when it is asked for.
+    // A copy elsewhere is compared only on request.
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("hopper_medium.hdf5");
     fs::copy(starter.join("mujoco/hopper_medium.hdf5"), &copy).unwrap();

@@ -73,7 +73,7 @@ fn a_missing_file_cuts_the_episode_before_it() {
 }
 
 #[test]
-fn what_is_odd_is_said() {
+fn oddities_of_a_log() {
     let dir = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::new(dir.path(), "Pong", 40);
     recorder.episode(10);
@@ -97,7 +97,7 @@ fn known_whole(recorder: &Recorder) -> Vec<(u64, u64, f64)> {
     let recorded = recorder.episodes.iter();
     recorded
         .map(|e| (e.first, e.steps.len() as u64, e.steps.iter().map(|s| f64::from(s.reward)).sum()))
-        // The slot before the padding is the terminal that tells where the episode begins.
+        // The slot before the padding is the terminal before the episode.
         .filter(|&(first, length, _)| (first.saturating_sub(4)..first + length).all(held))
         .collect()
 }

@@ -1,17 +1,18 @@
-//! What Minari's files can hold beside vectors and real-valued actions.
+//! Minari files of other forms than vectors with continuous actions.
 
 use std::fs;
 use std::path::Path;
 
 use hdf5_pure::AttrValue;
+use overtone_data::error::Fault;
 use overtone_data::read::columns;
 use overtone_data::{ActionColumn, DataError, ObservationColumn, RecordedTask};
-use overtone_testkit::Hdf5File;
+use overtone_testkit::{Hdf5File, sentences};
 
 use crate::robots::{d4rl, minari};
 
-/// A Minari file of one episode of two steps with `spaces` beside it, whose observations and
-/// actions `write` puts into the episode's group.
+/// A Minari file of one episode of two steps, with `spaces` in its description. `write` puts
+/// observations and actions into the episode's group.
 fn with(
     spaces: [&str; 2],
     write: impl FnOnce(&Hdf5File),
@@ -42,18 +43,18 @@ fn numbers(group: &Hdf5File) {
 }
 
 #[test]
-fn actions_of_a_list() {
+fn discrete_actions() {
     let discrete = r#"{"type": "Discrete", "dtype": "int64", "start": 5, "n": 4}"#;
     let write = |group: &Hdf5File| {
         numbers(group);
         group.put("actions", &[7i64, 5], 0);
     };
     let (log, _dir) = with([ONE, discrete], write);
-    // Four actions, of which the largest was never taken.
+    // Four actions; the largest was never taken.
     assert_eq!(log.unwrap().actions, ActionColumn::Discrete { n_actions: 4, values: vec![2, 0] });
     let (log, _dir) = with([ONE, TWO], write);
     let error = log.unwrap_err().to_string();
-    assert!(error.contains("`episode_0/actions` holds in row 0 7, expected one of 2"), "{error}");
+    sentences::check(&error);
     // All combinations, the last number changing fastest: 1 · 3 + 2 and 0 · 3 + 1.
     let several = r#"{"type": "MultiDiscrete", "nvec": [2, 3], "start": [0, 0]}"#;
     let (log, _dir) = with([ONE, several], |group| {
@@ -66,7 +67,7 @@ fn actions_of_a_list() {
         numbers(group);
         group.put("actions", &[1i64, 2, 0, 1], 2);
     });
-    assert!(log.unwrap_err().to_string().contains("at most 4096 are read as discrete actions"));
+    sentences::check(&log.unwrap_err().to_string());
 }
 
 /// `Box(shape=())`: one number, without an axis.
@@ -84,12 +85,12 @@ fn one_number_without_an_axis() {
     drop(dir);
     // A space of one number with an axis is another.
     let (log, _dir) = with([ONE, one], write);
-    assert!(log.unwrap_err().to_string().contains("[rows, 1], as its space"));
+    sentences::check(&log.unwrap_err().to_string());
 }
 
 /// Up to version 0.4 Minari describes its data in attributes of the file, each a text.
 #[test]
-fn attributes_describe_a_file_without_a_description_beside() {
+fn attributes_describe_a_file_without_metadata_json() {
     let discrete = r#"{"type": "Discrete", "dtype": "int64", "start": 5, "n": 4}"#;
     let (log, dir) = with([ONE, discrete], |group| {
         numbers(group);
@@ -133,13 +134,13 @@ fn observations_of_several_parts_are_one_row() {
     let text = r#"{"type": "Dict", "subspaces": {"word": {"type": "Text", "max_length": 3}}}"#;
     let (log, _dir) = with([text, TWO], write);
     let error = log.unwrap_err().to_string();
-    assert!(error.contains("`episode_0/observations/word`, a Text space, is not read"), "{error}");
+    sentences::check(&error);
     let far = r#"{"type": "Discrete", "n": 1000000000000, "start": 0}"#;
     let (log, _dir) = with([far, TWO], |group| {
         group.put("actions", &[0i64, 1], 0);
         group.put("observations", &[1i64, 3, 2], 0);
     });
-    assert!(matches!(log.unwrap_err(), DataError::DatasetClaim { .. }));
+    assert!(matches!(log.unwrap_err(), DataError::At { fault: Fault::DatasetClaim { .. }, .. }));
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn pictures_are_bytes_or_jpeg() {
         panic!()
     };
     assert_eq!((shape, stack), ([84, 84], 4));
-    // Of three observations the last is where the last action led.
+    // The last of three observations is the one after the last action.
     assert_eq!((pixels.len(), pixels[5], pixels[84 * 84 + 5]), (2 * 84 * 84, 10, 20));
     drop(dir);
     let (log, _dir) = with([space, TWO], |group| {
@@ -162,7 +163,7 @@ fn pictures_are_bytes_or_jpeg() {
         group.put("observations", &[0xffu8; 3 * 900], 900);
     });
     let error = log.unwrap_err().to_string();
-    assert!(error.contains("`episode_0/observations` holds in row 0 no sound JPEG"), "{error}");
+    sentences::check(&error);
 }
 
 /// How far a pixel may lie from what Pillow makes of the same JPEG: their transforms round
@@ -193,7 +194,7 @@ fn pictures_of_minari_are_those_that_pillow_reads() {
             ActionColumn::Discrete { n_actions: 4, values: vec![0, 1, 2, 0, 1] }
         );
     }
-    // Of another size than their space, and cut short.
+    // Pictures of another size than their space, and a damaged one.
     let (dir, path) = (tempfile::tempdir().unwrap(), fixtures.join("grey/main_data.hdf5"));
     let copy = dir.path().join("main_data.hdf5");
     let refused = |shape: &str| {
@@ -202,15 +203,14 @@ fn pictures_of_minari_are_those_that_pillow_reads() {
         columns(&copy).unwrap_err().to_string()
     };
     fs::copy(&path, &copy).unwrap();
-    let said = refused("[84, 83]");
-    assert!(said.contains("no sound JPEG") || said.contains("of another size"), "{said}");
-    assert!(refused("[100, 84]").contains("of another size than 100 by 84"));
-    assert!(refused("[84, 84, 5]").contains("[height, width], with 3 colours last"));
+    sentences::check(&refused("[84, 83]"));
+    sentences::check(&refused("[100, 84]"));
+    sentences::check(&refused("[84, 84, 5]"));
     let mut bytes = fs::read(&path).unwrap();
     let begins = bytes.windows(3).position(|three| three == b"\xff\xd8\xff").unwrap();
     bytes[begins + 1] = 0;
     fs::write(&copy, bytes).unwrap();
-    assert!(refused("[84, 84]").contains("`episode_0/observations` holds in row"));
+    sentences::check(&refused("[84, 84]"));
 }
 
 /// A folder as Minari writes Arrow: one folder for each episode.
@@ -222,11 +222,11 @@ fn arrow_is_refused_with_the_way_out() {
     fs::write(dir.path().join("data/metadata.json"), r#"{"data_format": "arrow"}"#).unwrap();
     for folder in [dir.path().to_path_buf(), dir.path().join("data")] {
         let error = columns(&folder).unwrap_err().to_string();
-        assert!(error.contains("`arrow` is not read") && error.contains("from_minari"), "{error}");
+        sentences::check(&error);
     }
 }
 
-/// A description that lies beside a file of another recording says nothing of it.
+/// A description does not apply to the file of another recording in the same directory.
 #[test]
 fn a_description_is_of_its_own_file() {
     let (dir, robot) = d4rl("..t");
@@ -252,17 +252,17 @@ fn a_description_is_of_its_own_file() {
         assert_eq!(says(path), None, "{}", path.display());
         columns(path).unwrap();
     }
-    // Of as many episodes, or under Minari's own name, it is the file's: its spaces are checked.
+    // With as many episodes, or Minari's file name, the description applies: its spaces are checked.
     let its = place("main_data.hdf5");
     fs::copy(&from, &its).unwrap();
     for (total, path) in [(2, &other), (7, &its)] {
         beside(total);
         assert_eq!(says(path).as_deref(), Some("Other-v0"), "{}", path.display());
         let error = columns(path).unwrap_err().to_string();
-        assert!(error.contains("expected [rows, 1], as its space"), "{error}");
+        sentences::check(&error);
     }
     assert_eq!(says(dir.path()).as_deref(), Some("Other-v0"));
-    // What stands in a file comes before what lies beside it.
+    // The description in the file has priority.
     let text = serde_json::json!({ "env_spec": r#"{"id": "Own-v1", "max_episode_steps": 9}"# });
     let text = text.to_string();
     let file = Hdf5File::edit(&its);

@@ -197,7 +197,7 @@ fn transitions_say_where_each_step_led() {
             assert!(pixels.iter().all(|&pixel| i64::from(pixel) == row + 1), "{last} {frame}");
         }
     }
-    // Not asked for, nothing is left of it.
+    // Without the request, nothing of it remains.
     batch.fill(&data, &mut sampler, 1, &BatchOptions::default()).unwrap();
     assert_eq!(batch.transitions, None);
 }
@@ -228,7 +228,7 @@ fn a_dataset_fits_its_tasks_spaces() {
         data.check_spaces(&task).map_err(|error| error.to_string())
     };
     fits(vectors(), discrete(), &numbers(2), &listed(300)).unwrap();
-    // The recording need not show every action.
+    // The recording may lack some actions.
     fits(vectors(), discrete(), &numbers(2), &listed(301)).unwrap();
     fits(frames(), continuous(), &pixels(&[2, 2, 3]), &ActionSpace::unit(1)).unwrap();
     let error = fits(vectors(), discrete(), &numbers(2), &listed(299)).unwrap_err();
@@ -256,7 +256,7 @@ fn columns_that_do_not_belong_together_are_refused() {
     refused(&|columns| columns.rewards[3] = f32::NAN, "`rewards` holds in row 3 NaN");
     refused(&|columns| columns.episodes[1].length = 1, "do not cover its steps");
     refused(&|columns| columns.episodes[1].start = 0, "episode 1 has 2, from step 0 on");
-    // Beyond the columns; and none at all, beside one that is too long by as much.
+    // Beyond the columns; and an empty episode, with another one that is longer by as much.
     refused(&|columns| columns.episodes[2].start = 900, "where the one before ends at 5");
     refused(
         &|columns| {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use overtone_data::error::Fault;
 use overtone_data::read::npy::{NpyStream, read_small};
 use overtone_data::{DataError, Preparation, ReplayLog, Selection, locate};
 use overtone_data::{Dataset, Origin};
@@ -12,7 +13,7 @@ use crate::starter::datasets;
 use crate::tasks;
 use overtone_testkit::dopamine::{FRAME, Recorder, npy, npy_with_dict, write_gz};
 
-/// What reading `bytes`, gzipped, as three `<i4` gives.
+/// Checks the error of reading `bytes`, gzipped, as three `<i4`.
 #[track_caller]
 fn check(bytes: &[u8], expected: &str) {
     let dir = tempfile::tempdir().unwrap();
@@ -91,17 +92,26 @@ fn gzip() {
         read_small::<i64>(&path, 2000).map(|values| values.len())
     };
     assert_eq!(read(&whole).unwrap(), 2000);
-    assert!(matches!(read(&whole[..whole.len() / 2]), Err(DataError::Truncated { .. })));
+    assert!(matches!(
+        read(&whole[..whole.len() / 2]),
+        Err(DataError::At { fault: Fault::Truncated { .. }, .. })
+    ));
     // The checksum at the end is missing, or does not fit.
     assert!(read(&whole[..whole.len() - 4]).is_err());
     let mut flipped = whole.clone();
     let crc = whole.len() - 8;
     flipped[crc] ^= 1;
-    assert!(matches!(read(&flipped), Err(DataError::Gzip { .. })));
-    assert!(matches!(read(b"not gzip at all, just text"), Err(DataError::Gzip { .. })));
+    assert!(matches!(read(&flipped), Err(DataError::At { fault: Fault::Gzip { .. }, .. })));
+    assert!(matches!(
+        read(b"not gzip at all, just text"),
+        Err(DataError::At { fault: Fault::Gzip { .. }, .. })
+    ));
     assert!(read_small::<i64>(&dir.path().join("none.gz"), 1).is_err());
     fs::write(&path, &whole).unwrap();
-    assert!(matches!(read_small::<i64>(&path, 1999), Err(DataError::Shape { .. })));
+    assert!(matches!(
+        read_small::<i64>(&path, 1999),
+        Err(DataError::At { fault: Fault::Shape { .. }, .. })
+    ));
 }
 
 #[test]
@@ -111,7 +121,10 @@ fn a_huge_claim_costs_nothing() {
     write_gz(&path, &npy("<i8", &[1 << 55], &[0; 80]));
     // Sixteen times 2⁵⁵ elements do not overflow, and are not allocated either.
     let error = read_small::<i64>(&path, usize::MAX).unwrap_err();
-    assert!(matches!(error, DataError::Truncated { got: 0..=80, .. }), "{error}");
+    assert!(
+        matches!(error, DataError::At { fault: Fault::Truncated { got: 0..=80, .. }, .. }),
+        "{error}"
+    );
 }
 
 /// A log of two files, whose file `name` is replaced by `bytes` (gzipped).
@@ -165,7 +178,7 @@ fn files_that_do_not_belong_together() {
         }
     }
     let error = ReplayLog::open(recorder.game()).unwrap_err();
-    assert!(matches!(error, DataError::Inconsistent { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Inconsistent { .. }, .. }), "{error}");
     fs::remove_file(recorder.folder.join("$store$_reward_ckpt.1.gz")).unwrap();
     let error = ReplayLog::open(recorder.game()).unwrap_err();
     assert!(matches!(error, DataError::Missing { .. }), "{error}");
@@ -191,12 +204,12 @@ fn places_and_games() {
     }
     fs::write(empty.path().join("bad.toml"), "name = 3").unwrap();
     let error = locate(&tasks::gravitar(), "1", None, empty.path()).unwrap_err();
-    assert!(matches!(error, DataError::Card { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Card { .. }, .. }), "{error}");
 }
 
-/// What a broken description would say of data at a path is not known: it is not passed over.
+/// A broken description is an error also for data at a path, because it might describe them.
 #[test]
-fn a_broken_description_is_told_of_data_at_a_path() {
+fn a_broken_description_is_an_error_for_data_at_a_path() {
     let folder = tempfile::tempdir().unwrap();
     let recorder = Recorder::new(folder.path(), "Seaquest", 10);
     write_gz(&recorder.folder.join("$store$_action_ckpt.0.gz"), b"");
@@ -204,11 +217,11 @@ fn a_broken_description_is_told_of_data_at_a_path() {
     at().unwrap();
     fs::write(folder.path().join("bad.toml"), "name = 3").unwrap();
     let error = at().unwrap_err();
-    assert!(matches!(error, DataError::Card { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Card { .. }, .. }), "{error}");
 }
 
 #[test]
-fn the_run_that_is_asked_for_is_read() {
+fn the_requested_run_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let recorder = Recorder::new(folder.path(), "Seaquest", 10);
     for run in ["1", "2"] {
@@ -221,7 +234,7 @@ fn the_run_that_is_asked_for_is_read() {
     };
     assert_eq!(at("1", recorder.game()).unwrap().path, recorder.game());
     assert!(at("2", recorder.game()).unwrap().path.ends_with("Seaquest/2"));
-    // Unless somebody says otherwise run 1 is asked for, and a run's folder is that run.
+    // Run 1 is the default, and a run's directory is that run.
     at("1", &recorder.game().join("2")).unwrap();
     for path in [recorder.game().to_path_buf(), recorder.game().join("1")] {
         let error = at("3", &path).unwrap_err().to_string();
@@ -240,7 +253,10 @@ fn selections_that_leave_nothing() {
     };
     for selection in [Selection::uniform(100), Selection::RELEASED, Selection::uniform(0)] {
         let error = plan(selection);
-        assert!(matches!(error, DataError::NothingSelected { .. }), "{error}");
+        assert!(
+            matches!(error, DataError::At { fault: Fault::NothingSelected { .. }, .. }),
+            "{error}"
+        );
     }
 }
 
@@ -283,7 +299,10 @@ fn damaged_stores() {
         Dataset::open_store(&damaged)
     };
     for cut in [0, 7, 8, 100, whole.len() / 2, whole.len() - 1] {
-        assert!(matches!(open(&whole[..cut]), Err(DataError::Store { .. })), "{cut}");
+        assert!(
+            matches!(open(&whole[..cut]), Err(DataError::At { fault: Fault::Store { .. }, .. })),
+            "{cut}"
+        );
     }
     // A manifest that counts more rows than there are bytes, so many that sizes overflow.
     let rows = format!("\\\"rows\\\":{}", plan.rows);
@@ -295,15 +314,15 @@ fn damaged_stores() {
     let error = open(&claimed).unwrap_err().to_string();
     assert!(error.contains("counts more than the file can hold"), "{error}");
     let longer = [&whole[..], &[0]].concat();
-    assert!(matches!(open(&longer), Err(DataError::Store { .. })));
+    assert!(matches!(open(&longer), Err(DataError::At { fault: Fault::Store { .. }, .. })));
     let mut huge = whole.clone();
     huge[..8].copy_from_slice(&u64::MAX.to_le_bytes());
-    assert!(matches!(open(&huge), Err(DataError::Store { .. })));
+    assert!(matches!(open(&huge), Err(DataError::At { fault: Fault::Store { .. }, .. })));
     // A flipped pixel is not seen by opening, and is by verifying.
     let mut flipped = whole.clone();
     *flipped.last_mut().unwrap() ^= 1;
     let dataset = open(&flipped).unwrap();
-    assert!(matches!(dataset.verify(), Err(DataError::Store { .. })));
+    assert!(matches!(dataset.verify(), Err(DataError::At { fault: Fault::Store { .. }, .. })));
     drop(dataset);
 
     // No damage to the header or the small columns brings the reader down.

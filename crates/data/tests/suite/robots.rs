@@ -10,7 +10,7 @@ use tempfile::TempDir;
 /// Numbers of an observation and of an action.
 pub const WIDTHS: (usize, usize) = (3, 2);
 
-/// What row `row` of a written file holds.
+/// The observation in row `row` of a written file.
 pub fn observation(row: usize) -> [f32; 3] {
     let row = row as f32;
     [row, row / 8.0, -row]

@@ -65,7 +65,7 @@ fn check(game: &str, transitions: u64, episodes: u64) {
         assert_eq!(found.first - found.padding, said.first_add);
         assert_eq!(found.ending == Ending::GameOver, said.finished);
         assert_eq!(found.padding, 3);
-        // The cut one went on after the last file was written.
+        // The cut one continued after the last file was written.
         if said.finished {
             assert_eq!((found.length, found.clipped_return), (said.length, said.clipped_return));
         }

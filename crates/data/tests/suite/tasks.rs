@@ -47,7 +47,7 @@ pub fn hopper() -> Task {
     robot("hopper", (11, 3))
 }
 
-/// What a log holds.
+/// The contents of a log.
 pub fn inspect_log(path: &Path) -> Result<LogInspection, DataError> {
     match check(path, &Expected::default())?.inspection? {
         Inspection::Log(inspection) => Ok(*inspection),
@@ -55,7 +55,7 @@ pub fn inspect_log(path: &Path) -> Result<LogInspection, DataError> {
     }
 }
 
-/// What a recording in memory holds.
+/// The contents of a recording in memory.
 pub fn inspect_columns(path: &Path) -> Result<ColumnsInspection, DataError> {
     match check(path, &Expected::default())?.inspection? {
         Inspection::Columns(inspection) => Ok(*inspection),

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use overtone_core::Simulation;
+use overtone_data::error::Fault;
 use overtone_data::{
     DataError, Dataset, DatasetCard, DatasetOptions, Kind, Located, check::ColumnsInspection,
     locate,
@@ -13,7 +14,7 @@ use crate::robots::d4rl;
 use crate::starter::datasets;
 use crate::tasks::{self, game, inspect_columns, robot};
 
-/// What was written down when a set was recorded; ± was the population's (n).
+/// Figures from when a set was recorded; ± is the deviation of the population (n).
 struct Recorded {
     transitions: u64,
     terminated: u64,
@@ -273,7 +274,7 @@ fn published_files_come_first_and_other_robots_are_refused() {
     let (_dir, narrow) = d4rl("..t");
     let found = locate("hopper", "medium", Some(&narrow)).unwrap();
     let error = fits(&found.path, "hopper", (11, 3)).unwrap_err();
-    assert!(matches!(error, DataError::Inconsistent { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Inconsistent { .. }, .. }), "{error}");
 }
 
 #[test]
@@ -289,7 +290,7 @@ fn descriptions_are_read_strictly() {
         ] {
             fs::write(&path, spoiled).unwrap();
             let error = DatasetCard::load(&path).unwrap_err();
-            assert!(matches!(error, DataError::Card { .. }), "{error}");
+            assert!(matches!(error, DataError::At { fault: Fault::Card { .. }, .. }), "{error}");
             assert!(error.to_string().contains(expected), "{error}");
         }
     }

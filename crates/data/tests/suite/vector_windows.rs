@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use overtone_core::{Episode, Episodes, Normalization, Outcome};
+use overtone_data::error::Fault;
 use overtone_data::{
     ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset,
     DatasetOptions, EpisodeIndex, Fragment, Loader, LoaderConfig, Sampling, Share,
@@ -87,7 +88,10 @@ fn a_dataset_holds_finished_episodes() {
 
     let (_dir, path) = d4rl("...");
     let refused = Dataset::open(&path, &DatasetOptions::default()).unwrap_err();
-    assert!(matches!(refused, DataError::NothingSelected { .. }), "{refused}");
+    assert!(
+        matches!(refused, DataError::At { fault: Fault::NothingSelected { .. }, .. }),
+        "{refused}"
+    );
     assert!(Dataset::open(&path, &keeping()).is_ok());
     let (_dir, path) = d4rl("");
     let refused = Dataset::open(&path, &keeping()).unwrap_err().to_string();
@@ -120,7 +124,7 @@ fn the_best_episodes_alone() {
     assert_eq!(one.counts().fragment_rows, 1);
     assert_eq!(one.episode_returns().iter().collect::<Vec<_>>(), [2.5]);
     assert_eq!(observed(&one), (5..9).flat_map(observation).collect::<Vec<_>>());
-    // Statistics are those of all finished episodes.
+    // Statistics are over all finished episodes.
     assert_eq!(one.normalization(), all.normalization());
     assert_eq!(best(10.0).n_transitions(), 4);
     assert_eq!(best(67.0).episode_returns().iter().collect::<Vec<_>>(), [-0.25, 2.5]);
@@ -133,7 +137,7 @@ fn the_best_episodes_alone() {
 }
 
 #[test]
-fn statistics_are_of_what_is_trained_on() {
+fn statistics_are_of_the_training_data() {
     let options = |held_out, seed| DatasetOptions { held_out, seed, ..DatasetOptions::default() };
     let steps = "..t.l...t.....t.t";
     let (all, held) = (dataset(steps, &options(0.0, 5)), dataset(steps, &options(0.4, 5)));
@@ -151,8 +155,7 @@ fn statistics_are_of_what_is_trained_on() {
     // All the data is there, and it is the same data.
     assert_eq!(observed(&held), observed(&all));
     assert_eq!(held.content_hash(), all.content_hash());
-    // Of the best episodes alone some are held out, and the rest of the file is in the
-    // statistics, as without.
+    // Only some of the best episodes are held out. The rest of the file is in the statistics.
     let best = DatasetOptions { top_percent: 70.0, ..options(0.34, 5) };
     let best = dataset(steps, &best);
     let kept = best.episodes().as_slice().len();
@@ -181,7 +184,7 @@ fn the_content_hash_is_of_all_that_training_sees() {
         |steps: &str, options: &DatasetOptions| dataset(steps, options).content_hash().to_owned();
     let one = hash("..t.l", &plain);
     assert_eq!(one, hash("..t.l", &plain));
-    // What is not trained on makes no difference.
+    // Data outside the training set makes no difference.
     assert_eq!(one, hash("..t.l..", &plain));
     let others = [
         hash("..t.l..", &keeping()),
@@ -267,10 +270,10 @@ fn batches_show_the_steps_of_their_windows() {
     assert_eq!(sampler.drawn(), 0);
 }
 
-/// Of episodes of 3, 7 and 2 steps, which earn as many rewards as they have steps (or more), the
-/// last being unfinished.
+/// Episodes of 3, 7 and 2 steps; the last one is unfinished. A return is at least the number of
+/// steps.
 #[test]
-fn half_of_the_windows_are_of_the_best_episodes_where_that_is_asked_for() {
+fn half_of_the_windows_are_of_the_best_episodes_on_request() {
     let options = DatasetOptions { fragment: Fragment::Keep, ..DatasetOptions::default() };
     let data = dataset("..t......t..", &options);
     let earned = data.episodes().as_slice().iter().map(|e| data.returns_to_go()[e.start]);
@@ -308,8 +311,7 @@ fn half_of_the_windows_are_of_the_best_episodes_where_that_is_asked_for() {
         (&batch.best[300..], &batch.last_indices[300..])
     );
 
-    // An unfinished episode is the worst, whatever it has earned; nothing is told where nothing is
-    // asked for.
+    // An unfinished episode is the worst at any return. Without the option nothing is reported.
     let mut sampler = data.with_best(plain(), &[90.0], 5);
     batch.fill(&data, &mut sampler, 300, &by(1.0)).unwrap();
     let best: Vec<usize> = batch

@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use overtone_data::error::Fault;
 use overtone_data::store::frames::STACK;
 use overtone_data::{
     ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset, Loader,
@@ -150,7 +151,7 @@ fn released_windows_end_where_the_reference_ends_them() {
 }
 
 #[test]
-fn refuses_what_cannot_be_drawn() {
+fn impossible_samplers_are_refused() {
     let (_dir, data) = dataset(&[3, 9], Selection::uniform(1000));
     let refused = |sampling, context| {
         let sampler = WindowSampler::new(data.index().clone(), sampling, context, 1);
@@ -182,7 +183,7 @@ fn the_loader_gives_the_samplers_batches_and_ends_when_dropped() {
     let waited = loader.waited();
     assert!(waited > 0.0 && waited <= started.elapsed().as_secs_f64(), "{waited}");
     drop(loader); // Joins the thread, which is waiting for room.
-    // Resumed from a cursor, it goes on with the same batches.
+    // Resumed from a cursor, it gives the same batches.
     let mut resumed = sampler;
     resumed.seek(3 * 39);
     let mut loader = Loader::new(data.clone(), resumed, config).unwrap();
@@ -197,12 +198,12 @@ fn a_store_that_shrinks_is_an_error() {
     file.set_len(2000).unwrap();
     let mut loader = Loader::new(data, sampler, LoaderConfig::new(3)).unwrap();
     let error = loader.next().unwrap_err();
-    assert!(matches!(error, DataError::Store { .. }), "{error}");
+    assert!(matches!(error, DataError::At { fault: Fault::Store { .. }, .. }), "{error}");
     assert!(error.to_string().contains("cut short while it was in use"), "{error}");
     assert!(matches!(loader.next(), Err(DataError::Loader { .. })));
 }
 
-/// What is written into a store that is open, and what is put in its place.
+/// Bytes written into an open store, and a file that replaces it.
 #[test]
 fn a_store_that_changes_is_found() {
     let (_dir, data) = dataset(&[6, 9], Selection::uniform(1000));

@@ -82,7 +82,7 @@ fn pictures() -> Task {
 }
 
 #[test]
-fn what_is_written_reads_back_equal() {
+fn written_recordings_read_back_equal() {
     let dir = tempfile::tempdir().unwrap();
     for (name, task) in [("vectors", vectors()), ("pictures", pictures())] {
         let folder = dir.path().join(name);
@@ -144,16 +144,16 @@ fn a_recording_is_converted() {
     assert_eq!((written.transitions, written.episodes), (9, 4));
     let again = columns(&to).unwrap();
     assert_eq!(again.observations, log.observations);
-    // Of five actions only three were taken.
+    // Only three of five actions were taken.
     let ActionColumn::Discrete { n_actions: 5, values } = &again.actions else { panic!() };
     assert_eq!(*values, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
     assert_eq!((again.rewards, again.episodes), (log.rewards, log.episodes));
     assert_eq!(again.finished, log.finished);
 }
 
-/// Where the last action of each episode led is kept, and is no part of what is trained on.
+/// The observation after the last action of each episode is kept, but not trained on.
 #[test]
-fn where_the_last_action_led_is_kept() {
+fn the_observation_after_the_last_action_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let hash = |path: &Path| {
         let data = Dataset::open(path, &DatasetOptions::default()).unwrap();
@@ -174,12 +174,12 @@ fn where_the_last_action_led_is_kept() {
             }
             other => panic!("{other:?}"),
         }
-        // What is converted has the same contents, to the last row.
+        // The converted recording has the same contents, to the last row.
         let again =
             write_columns(&log, last.as_ref(), &to, about(&task), &mut |_| Continue(())).unwrap();
         assert_eq!(again.content_hash, written.content_hash, "{name}");
         assert_eq!(open_with_last(&to, "").unwrap().1, last);
-        // Where it is not known, the last observation stands there again.
+        // If it is unknown, the last observation is repeated.
         let other = dir.path().join(format!("{name}-unknown.hdf5"));
         let unknown =
             write_columns(&log, None, &other, about(&task), &mut |_| Continue(())).unwrap();
@@ -189,7 +189,7 @@ fn where_the_last_action_led_is_kept() {
 }
 
 #[test]
-fn the_last_row_of_an_ogbench_trajectory_is_where_it_led() {
+fn the_last_row_of_an_ogbench_trajectory_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ogbench.npz");
     let (Recording::Columns(log), last) = open_with_last(&own, "ogbench").unwrap() else {
@@ -216,7 +216,7 @@ fn the_last_row_of_an_ogbench_trajectory_is_where_it_led() {
 
 /// Two recordings are given one name at once: neither is lost.
 #[test]
-fn what_appeared_meanwhile_stays() {
+fn a_file_that_appeared_meanwhile_stays() {
     let dir = tempfile::tempdir().unwrap();
     let task = vectors();
     for name in ["file.hdf5", "folder"] {
@@ -320,7 +320,7 @@ print('opened by minari', minari.__version__)
 
 #[test]
 #[ignore = "needs OVERTONE_MINARI_PYTHON, a Python with minari[hdf5]==0.5.4 and pillow"]
-fn minari_opens_what_is_written() {
+fn minari_opens_written_recordings() {
     let python = std::env::var_os("OVERTONE_MINARI_PYTHON").unwrap();
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("own/vectors-v0"), &vectors(), None);

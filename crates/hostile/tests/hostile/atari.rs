@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use flate2::read::GzDecoder;
+use overtone_data::error::Fault;
 use overtone_data::read::npy::{Element, NpyStream};
 use overtone_data::{
     DataError, Dataset, Expected, Origin, Preparation, ReadFrames, ReplayLog, Selection, check,
@@ -112,7 +113,7 @@ fn read_array(path: &Path) -> Result<()> {
     let refused = [as_type::<u8>(path), as_type::<i32>(path), as_type::<i64>(path)];
     for result in refused.into_iter().chain([as_type::<f32>(path)]) {
         match result {
-            Err(DataError::Dtype { .. }) => {}
+            Err(DataError::At { fault: Fault::Dtype { .. }, .. }) => {}
             result => return Ok(result?),
         }
     }

@@ -35,22 +35,12 @@ use overtone_model::{
 };
 use overtone_report::page::{Page, RunFiles};
 use overtone_train::metrics::Metrics;
-use overtone_train::{
-    AdamWConfig, Best, Checkpoint, Decayed, Exported, Learner, TrainConfig, Unreported,
-};
+use overtone_train::{AdamWConfig, Best, Checkpoint, Exported, Learner, TrainConfig, Unreported};
 
 use crate::targets::{MIB, Seed, Target};
 
 /// Numbers of an observation and of an action of the small agents.
 const WIDTHS: (usize, usize) = (3, 2);
-const OPTIMIZER: AdamWConfig = AdamWConfig {
-    beta_1: 0.9,
-    beta_2: 0.95,
-    epsilon: 1e-8,
-    weight_decay: 0.1,
-    decayed: Decayed::Matrices,
-    clip_norm: 1.0,
-};
 
 pub fn targets() -> Vec<Target> {
     vec![
@@ -391,7 +381,7 @@ fn play_checkpoint(path: &Path) -> Result<()> {
         let (observations, actions) = (&agent.task.observations, &agent.task.actions);
         let weights = checkpoint.weights()?;
         let model = Model::from_weights(&config, observations, actions, &weights, &device)?;
-        let config = TrainConfig { optimizer: OPTIMIZER, ..TrainConfig::default() };
+        let config = TrainConfig { optimizer: AdamWConfig::ATARI, ..TrainConfig::default() };
         let _: Learner<Model> = checkpoint.restore(Learner::new(model, &config))?;
     }
     let start = EpisodeStart { seed: 1, target_return: 3000.0 };

@@ -1,12 +1,14 @@
 //! Operands that several test binaries share.
 
-use burn::tensor::Tensor;
+use std::f64::consts::PI;
+
+use burn::tensor::{DType, Tensor};
 use overtone_kernels::{
     Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Score,
     attention_block, fourier_scores, mlp_block,
 };
 
-use super::{Input, Leaves, Outcome};
+use super::{Input, Leaves, Outcome, distance, run};
 
 pub fn attention_inputs(shape: [usize; 3]) -> Vec<Input> {
     let d = shape[2];
@@ -115,5 +117,49 @@ pub fn check_nan_of_scores(run: impl Fn(&[Input]) -> Outcome) {
             }
             assert!(outcome.gradients[i].1[at].is_nan(), "{name}, {size}: its gradient");
         }
+    }
+}
+
+/// Arguments up to 50 lose six bits before their sine is computed, and near its zeros the slope
+/// amplifies the loss: the `fused` scores of power 4 are as accurate as plain tensors in `f32`.
+#[track_caller]
+pub fn check_far_scores(fused: impl Fn(&[Input]) -> Outcome) {
+    for d in [16, 32, 64] {
+        let inputs = score_inputs([2, 3, 20, d], [3, d], 10.0);
+        let [exact, plain] = [DType::F64, DType::F32].map(|dtype| {
+            run(&inputs, dtype, Form::Reference, |leaves, form| scores(leaves, 4, form))
+        });
+        let fused = fused(&inputs);
+        let error = |outcome: &Outcome| distance(&outcome.output, &exact.output);
+        println!("{d}: fused {:.1e}, plain {:.1e}", error(&fused), error(&plain));
+        assert!(error(&fused) < 2.0 * error(&plain) + 1e-6, "{d}");
+        for (i, (name, exact)) in exact.gradients.iter().enumerate() {
+            let error = |outcome: &Outcome| distance(&outcome.gradients[i].1, exact);
+            println!("{name}: fused {:.1e}, plain {:.1e}", error(&fused), error(&plain));
+            assert!(error(&fused) < 2.0 * error(&plain) + 1e-5, "{d}, {name}");
+        }
+    }
+}
+
+/// Scores and gradients are finite for differences of queries and keys that are zero, on zeros of
+/// the sine, tiny or huge.
+#[track_caller]
+pub fn check_hard_scores(run: impl Fn(&[Input]) -> Outcome) {
+    let d = 16;
+    let apart = [0.0, PI, 3.0 * PI, 16.0 * PI, -PI, 1e-30, 1e-8, 2.0, -2.0, 1e5, 3e7, -1e12];
+    let mut inputs = score_inputs([1, 1, apart.len(), d], [1, 1], 0.0);
+    for (token, apart) in apart.iter().enumerate() {
+        inputs[0].values[token * d..][..d].fill(f64::from(*apart as f32));
+    }
+    for r in [1.0, 0.0, -1.0] {
+        inputs[2].values = vec![r];
+        let outcome = run(&inputs);
+        let all = outcome.gradients.iter().flat_map(|(_, values)| values);
+        for value in outcome.output.iter().chain(all) {
+            assert!(value.is_finite(), "{r}: {outcome:?}");
+        }
+        // A key equal to the query has the largest possible score.
+        assert_eq!(outcome.output[0], 0.0, "{r}");
+        assert!(outcome.output.iter().all(|score| *score <= 0.0));
     }
 }

@@ -42,3 +42,36 @@ impl Affine {
         add_bias(x.matmul(self.weight.val()), self.bias.val())
     }
 }
+
+/// `x W + b`, or `tanh` of it.
+#[derive(Module, Debug)]
+pub struct Squashed {
+    /// `[in, out]`
+    pub weight: Param<Tensor<2>>,
+    /// `[out]`
+    pub bias: Param<Tensor<1>>,
+    /// Whether the result goes through tanh.
+    #[module(skip)]
+    pub tanh: bool,
+}
+
+impl Matrices for Squashed {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
+}
+
+impl Squashed {
+    /// PyTorch's default for a linear layer `[in, out]`, as in the reference.
+    pub fn init(shape: [usize; 2], tanh: bool, init: &mut Init<'_>) -> Self {
+        let (weight, bias) = init.linear(shape);
+        Self { weight, bias, tanh }
+    }
+
+    /// # Shapes
+    /// - `x`: `[rows, in]`; result `[rows, out]`
+    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let y = add_bias(x.matmul(self.weight.val()), self.bias.val());
+        if self.tanh { y.tanh() } else { y }
+    }
+}

@@ -5,7 +5,7 @@
 
 use super::{
     Layout::{LeadingOne, OutIn, Same},
-    Source, head, import, layer, unpublished,
+    Source, import, layer, unpublished,
 };
 use crate::{
     decision_transformer::DecisionTransformerConfig,
@@ -66,13 +66,13 @@ pub fn atari(
     match &config.head {
         HeadConfig::Linear(_) => sources.push(Source::new("head.weight", "head.weight", OutIn)),
         HeadConfig::Fourier(_) => {
-            sources.extend(head("head.fc_extract_autocorrelation_params"));
+            sources.extend(layer("head.", "head.fc_extract_autocorrelation_params", OutIn));
         }
         // Named as in the reference's synthetic experiments: its Atari model has no such head.
         HeadConfig::Gmm(options)
             if options.weights == MixtureWeights::Equal && options.std != MixtureStd::State =>
         {
-            sources.extend(head("head.mean_layer"));
+            sources.extend(layer("head.", "head.mean_layer", OutIn));
             if options.std == MixtureStd::Shared {
                 sources.push(Source::new("head.raw_std", "head.log_stds", Same));
             }

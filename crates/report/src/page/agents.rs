@@ -13,7 +13,7 @@ use super::document::Block;
 use super::run_files::PageError;
 use super::scores::{Configuration, Role, Row, ends, estimate};
 use super::study::{self, StudyCell};
-use super::{agent_names, pictures};
+use super::{agent_names, pictures, unique};
 use overtone_eval::statistics::{
     Aggregates, Bootstrap, ScoreMatrix, improvement, performance_profile,
 };
@@ -46,12 +46,6 @@ pub(super) fn section(
     cell_of: CellOf<'_, '_>,
     bootstrap: &Bootstrap,
 ) -> Result<Compared, PageError> {
-    let mut protocols: Vec<&str> = Vec::new();
-    for row in rows {
-        if !protocols.contains(&row.protocol.as_str()) {
-            protocols.push(&row.protocol);
-        }
-    }
     let mut compared = Compared {
         blocks: Vec::new(),
         notes: None,
@@ -75,7 +69,7 @@ pub(super) fn section(
         ]),
         improvement: Table::new(&["protocol", "x", "y", "tasks", "probability", "low", "high"]),
     };
-    for protocol in protocols {
+    for protocol in unique(rows.iter().map(|row| row.protocol.as_str())) {
         compared.add_protocol(protocol, rows, cell_of, bootstrap)?;
     }
     let [over_tasks, in_pairs] =

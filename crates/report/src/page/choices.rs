@@ -3,7 +3,9 @@
 use overtone_eval::{Choice, Summary, choice::Differing, summary::digits, table::Table};
 use overtone_plot::{Line, Stroke};
 
-use super::{document::Block, heading, pictures, run_files::RunFiles, scores::spread, text};
+use super::{
+    document::Block, heading, pictures, run_files::RunFiles, scores::spread, text, unique,
+};
 
 /// Maximum number of runs in a plot. With more runs the bands overlap too much.
 const MOST_LINES: usize = 8;
@@ -11,15 +13,10 @@ const MOST_LINES: usize = 8;
 /// A section about the chosen acting modes of `runs`, with one table for each set of compared
 /// settings; empty if no mode was chosen.
 pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
-    let mut choices: Vec<(&str, &Choice)> = Vec::new();
-    for run in runs {
+    let choices: Vec<(&str, &Choice)> = unique(runs.iter().flat_map(|run| {
         let settings = run.evaluations.iter().map(|source| &source.evaluation.setting);
-        for choice in settings.filter_map(|setting| setting.choice.as_ref()) {
-            if !choices.contains(&(run.label.as_str(), choice)) {
-                choices.push((&run.label, choice));
-            }
-        }
-    }
+        settings.filter_map(|setting| Some((run.label.as_str(), setting.choice.as_ref()?)))
+    }));
     let Some((_, first)) = choices.first() else { return Vec::new() };
     let mut blocks = vec![heading("Chosen acting modes")];
     let mut all: Vec<String> = choices.iter().map(|(_, choice)| choice.what()).collect();
@@ -44,14 +41,11 @@ pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
 
 /// A row for each run and a column for each acting mode.
 fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
-    let mut labels: Vec<String> = Vec::new();
-    for (_, choice) in choices {
-        for label in choice.curve.iter().map(|point| choice.label(&point.mode)) {
-            if !labels.contains(&label) {
-                labels.push(label);
-            }
-        }
-    }
+    let labels = unique(
+        choices
+            .iter()
+            .flat_map(|(_, choice)| choice.curve.iter().map(|point| choice.label(&point.mode))),
+    );
     let mut header = vec!["run".to_owned(), "target".into()];
     let setting = what.trim_end_matches(" or top percent");
     header.extend(labels.iter().map(|label| match label.contains("top ") {

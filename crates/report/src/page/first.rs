@@ -7,10 +7,10 @@ use overtone_eval::summary::{digits, fixed};
 use overtone_plot::{Line, LinePlot, Strip, Strips, Stroke};
 
 use super::document::Block;
-use super::pictures;
 use super::run_files::{DataReturns, PageError, RunFiles};
 use super::scores::{Role, Row, conditions, estimate};
 use super::study::short;
+use super::{pictures, unique};
 
 /// Maximum number of rows in a plot of episodes.
 const MOST_ROWS: usize = 24;
@@ -156,13 +156,8 @@ fn other_sizes(rows: &[Row<'_>], shown: &Row<'_>) -> Option<String> {
 pub(super) fn of_runs(runs: &[RunFiles], rows: &[Row<'_>]) -> Vec<Block> {
     let played: Vec<(&RunFiles, Option<&Row<'_>>)> =
         runs.iter().map(|run| (run, headline(rows, run))).collect();
-    let mut tasks: Vec<&str> = Vec::new();
-    for row in played.iter().filter_map(|(_, row)| *row) {
-        let task = row.evaluation().setting.task.title.as_str();
-        if !tasks.contains(&task) {
-            tasks.push(task);
-        }
-    }
+    let evaluated = played.iter().filter_map(|(_, row)| Some(row.as_ref()?.evaluation()));
+    let tasks = unique(evaluated.map(|evaluation| evaluation.setting.task.title.as_str()));
     let mut blocks = Vec::new();
     for (i, task) in tasks.iter().enumerate() {
         let is_of = |row: &&Row<'_>| row.evaluation().setting.task.title == *task;

@@ -5,6 +5,7 @@ use overtone_core::protocol::Difference;
 use serde_json::Value;
 
 use super::run_files::RunFiles;
+use super::unique;
 use overtone_eval::{Choice, Heeds, Setting, table::Table};
 
 /// One evaluation protocol: the names and values of its settings.
@@ -74,12 +75,7 @@ impl Protocols {
     /// The distinct protocols of `all`. A protocol that differs from another only in settings that
     /// one of the agents does not use counts as that other protocol.
     fn different(all: impl Iterator<Item = Protocol>) -> Self {
-        let mut protocols: Vec<Protocol> = Vec::new();
-        for protocol in all {
-            if !protocols.contains(&protocol) {
-                protocols.push(protocol);
-            }
-        }
+        let protocols = unique(all);
         // Protocols with the fewest unused settings come first.
         let mut places: Vec<usize> = (0..protocols.len()).collect();
         places.sort_by_key(|&place| protocols[place].unused.len());
@@ -141,12 +137,8 @@ impl Protocols {
         if names.len() > 1 {
             header.push("");
         }
-        let mut keys: Vec<&String> = Vec::new();
-        for (key, _) in self.0.iter().flat_map(|protocol| &protocol.settings) {
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
+        let settings = self.0.iter().flat_map(|protocol| &protocol.settings);
+        let keys = unique(settings.map(|(key, _)| key));
         let mut table = Table::new(&header);
         for key in keys {
             let found = self.0.iter().map(|protocol| protocol.value(key).unwrap_or("-"));
@@ -165,18 +157,16 @@ impl Protocols {
     /// The settings that differ from training, and the consequences: a row for each protocol,
     /// setting and pair of values.
     pub(super) fn differences(&self, runs: &[RunFiles]) -> Table {
-        let mut rows: Vec<Vec<String>> = Vec::new();
-        for setting in runs.iter().flat_map(|run| &run.evaluations).map(|s| &s.evaluation.setting) {
-            for Difference { setting: name, trained, played, consequence } in &setting.differences {
-                let label = self.label(setting);
-                let row = [&label, name, trained, played, consequence].map(String::clone).to_vec();
-                if !rows.contains(&row) {
-                    rows.push(row);
-                }
-            }
-        }
+        let settings = runs.iter().flat_map(|run| &run.evaluations).map(|s| &s.evaluation.setting);
+        let rows = settings.flat_map(|setting| {
+            let label = self.label(setting);
+            setting.differences.iter().map(move |difference| {
+                let Difference { setting: name, trained, played, consequence } = difference;
+                [&label, name, trained, played, consequence].map(String::clone).to_vec()
+            })
+        });
         let mut table = Table::new(&["protocol", "setting", "trained", "played", "consequence"]);
-        rows.into_iter().for_each(|row| table.row(row));
+        unique(rows).into_iter().for_each(|row| table.row(row));
         table
     }
 }

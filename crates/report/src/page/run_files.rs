@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use overtone_eval::{Evaluation, PlayedEpisode, ReportError, Summary, TargetResult};
 
+use super::unique;
 use crate::Filmed;
 
 /// The files of one training run.
@@ -171,11 +172,7 @@ impl RunFiles {
             .parse()
             .map_err(|source| PageError::Config { path, source: Box::new(source) })?;
         let path = folder.join("metrics.csv");
-        let metrics = match fs::read_to_string(&path) {
-            Ok(text) => Some(Metrics::parse(&text, &path)?),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(PageError::file(&path)(error)),
-        };
+        let metrics = read_if_any(&path)?.map(|text| Metrics::parse(&text, &path)).transpose()?;
         let (evaluations, videos) = (evaluations(folder)?, videos(folder)?);
         let newest = newest_checkpoint(folder)?;
         let (held_out_step, data) = match &newest {
@@ -297,15 +294,9 @@ const COMMON_COLUMNS: [&str; 8] = [
 
 /// Additional figures of the runs' algorithms, such as a TD loss or a mean value.
 pub(super) fn algorithm_figures(runs: &[RunFiles]) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for column in
-        runs.iter().filter_map(|run| run.metrics.as_ref()).flat_map(|all| all.columns.keys())
-    {
-        if !COMMON_COLUMNS.contains(&column.as_str()) && !found.contains(column) {
-            found.push(column.clone());
-        }
-    }
-    found
+    let columns =
+        runs.iter().filter_map(|run| run.metrics.as_ref()).flat_map(|all| all.columns.keys());
+    unique(columns.filter(|column| !COMMON_COLUMNS.contains(&column.as_str())).cloned())
 }
 
 fn evaluations(folder: &Path) -> Result<Vec<EvaluationFile>, PageError> {
@@ -356,11 +347,7 @@ fn newest_checkpoint(folder: &Path) -> Result<Option<(u64, PathBuf)>, PageError>
 
 /// The curve of returns in `checkpoints.csv`; empty if the file does not exist.
 fn returns(path: &Path) -> Result<Vec<[f64; 2]>, PageError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(PageError::file(path)(error)),
-    };
+    let text = read_if_any(path)?.unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let point = |row: &str| {
         let mut cells = row.split(',');
@@ -383,17 +370,22 @@ fn checkpoint_facts(path: &Path) -> Result<(Option<u64>, Option<DataReturns>), P
     struct Best {
         step: u64,
     }
-    let text = match fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((None, None)),
-        Err(error) => return Err(PageError::file(path)(error)),
-    };
-    let state: State = serde_json::from_slice(&text)
+    let Some(text) = read_if_any(path)? else { return Ok((None, None)) };
+    let state: State = serde_json::from_str(&text)
         .map_err(|source| PageError::State { path: path.to_path_buf(), source })?;
     let returns: Vec<f64> = state.episode_returns.iter().map(|(of_one, _)| *of_one).collect();
     let data = Summary::of(&returns);
     let data = data.map(|all| DataReturns { n: all.n, mean: all.mean, best: all.max });
     Ok((state.best.map(|best| best.step), data))
+}
+
+/// The text of a file; `None` if it does not exist.
+fn read_if_any(path: &Path) -> Result<Option<String>, PageError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(PageError::file(path)(error)),
+    }
 }
 
 /// The file names in a directory, sorted.

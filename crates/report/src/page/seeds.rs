@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::over_seeds::OverSeeds;
 use super::run_files::PageError;
 use super::scores::{self, Configuration, Role, Row, cell, estimate, spread};
+use super::unique;
 use overtone_core::ObservationSpace;
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::summary::{digits, fixed};
@@ -77,19 +78,15 @@ fn ungrouped(members: &[Vec<&Row<'_>>]) -> Vec<String> {
         if alone.is_empty() || !seeds.any(|seed| Some(seed) != first) {
             continue;
         }
-        let mut runs: Vec<String> = Vec::new();
-        for row in &alone {
+        let runs = unique(alone.iter().map(|row| {
             let updates = row.step().map(|step| format!("update {step}"));
             let mine = alone.iter().filter(|other| std::ptr::eq(other.run, row.run));
             let targets: Vec<String> = mine.filter_map(|row| row.condition()).collect();
             let targets =
                 (!targets.is_empty()).then(|| format!("target {}", targets.join(" and ")));
             let details: Vec<String> = updates.into_iter().chain(targets).collect();
-            let run = format!("{} ({})", row.run.name, details.join(", "));
-            if !runs.contains(&run) {
-                runs.push(run);
-            }
-        }
+            format!("{} ({})", row.run.name, details.join(", "))
+        }));
         notes.push(format!(
             "Same configuration, but different updates, targets or datasets, and therefore not \
              aggregated over seeds: {}.",

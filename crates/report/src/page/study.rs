@@ -11,7 +11,7 @@ use super::over_seeds::OverSeeds;
 use super::run_files::{PageError, RunFiles};
 use super::scores::{Role, Row, cell as all_digits, conditions, estimate, spread};
 use super::seeds;
-use super::{first, pictures};
+use super::{first, pictures, unique};
 
 /// Minimum number of runs for comparing cells.
 const ENOUGH: usize = 4;
@@ -71,13 +71,7 @@ pub(super) fn caveats(cells: &[StudyCell]) -> String {
 
 /// The tasks of cells, each once.
 fn tasks(cells: &[StudyCell]) -> Vec<&str> {
-    let mut tasks: Vec<&str> = Vec::new();
-    for cell in cells {
-        if !tasks.contains(&cell.task.as_str()) {
-            tasks.push(&cell.task);
-        }
-    }
-    tasks
+    unique(cells.iter().map(|cell| cell.task.as_str()))
 }
 
 /// A cell's scores for one protocol and one target.
@@ -224,15 +218,12 @@ impl<'a> Cells<'a> {
 
     /// A sentence for each cell whose runs used different datasets.
     fn different_datasets(&self) -> impl Iterator<Item = String> {
-        let mut cells: Vec<&str> = Vec::new();
-        for scored in &self.scored {
+        let differ = |scored: &&Scored<'_>| {
             let first = seeds::shared_dataset(scored.rows[0]);
-            let differ = scored.rows.iter().any(|row| seeds::shared_dataset(row) != first);
-            if differ && !cells.contains(&scored.cell.label.as_str()) {
-                cells.push(&scored.cell.label);
-            }
-        }
-        cells.into_iter().map(|label| {
+            scored.rows.iter().any(|row| seeds::shared_dataset(row) != first)
+        };
+        let labels = self.scored.iter().filter(differ).map(|scored| &scored.cell.label);
+        unique(labels).into_iter().map(|label| {
             format!(
                 "Runs of {label} used different datasets although their settings are the same: \
                  the file changed between the runs. Do not treat them as seeds of one agent."

@@ -166,14 +166,8 @@ fn repeated<M: Module + Matrices>(
     decayed: Decayed,
     loss: impl Fn(&M, DropoutSeed) -> Tensor<1>,
 ) -> impl FnMut() {
-    let mut adam = AdamW::new(AdamWConfig {
-        beta_1: 0.9,
-        beta_2: 0.95,
-        epsilon: 1e-8,
-        weight_decay,
-        decayed,
-        clip_norm: 1.0,
-    });
+    let mut adam =
+        AdamW::new(AdamWConfig { beta_2: 0.95, weight_decay, decayed, ..AdamWConfig::default() });
     move || {
         let loss = loss(&model, DropoutSeed(adam.n_steps()));
         let value = scalar(loss.clone().inner());

@@ -35,14 +35,7 @@ fn train<M: Module + Matrices>(
     (n_steps, learning_rate): (usize, f64),
     loss: impl Fn(&M) -> Tensor<1>,
 ) -> (Vec<f64>, M) {
-    let mut adam = AdamW::new(AdamWConfig {
-        beta_1: 0.9,
-        beta_2: 0.95,
-        epsilon: 1e-8,
-        weight_decay: 0.1,
-        decayed,
-        clip_norm: 1.0,
-    });
+    let mut adam = AdamW::new(AdamWConfig { decayed, ..AdamWConfig::ATARI });
     let mut losses = Vec::new();
     for _ in 0..n_steps {
         let loss = loss(&model);

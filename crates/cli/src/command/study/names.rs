@@ -43,8 +43,7 @@ pub fn of(cells: &[Resolved]) -> Result<Vec<Name>> {
     // Including its short forms.
     keys_set.insert("task".into());
     let values = |cell: &Resolved| -> Result<Values> {
-        let table: toml::Table = cell.settings.to_toml()?.parse()?;
-        let resolved = keys::flatten(&table);
+        let resolved = keys::flatten(&cell.settings.to_table()?);
         let resolved = resolved.iter().map(|(key, value)| (key.clone(), keys::plain(value)));
         // The user's spelling: 0.1 may have become a number close to it.
         let words = cell.cell.words.iter().filter_map(|word| keys::split(word).ok());

@@ -135,22 +135,13 @@ fn trained(run: &Path) -> Option<(u64, f64)> {
     trained_by(&fs::read_to_string(run.join("metrics.csv")).ok()?)
 }
 
-/// Steps and seconds from the text of a run's metrics. Earlier versions restarted the seconds at 0
-/// in each process.
+/// Steps and seconds from the text of a run's metrics.
 fn trained_by(text: &str) -> Option<(u64, f64)> {
     let mut lines = text.lines();
     let column = lines.next()?.split(',').position(|name| name == "seconds")?;
-    let (mut steps, mut before, mut last) = (0, 0.0, 0.0);
-    for line in lines {
-        let cells: Vec<&str> = line.split(',').collect();
-        steps = cells.first()?.parse().ok()?;
-        let seconds: f64 = cells.get(column)?.parse().ok()?;
-        if seconds < last {
-            before += last;
-        }
-        last = seconds;
-    }
-    Some((steps, before + last)).filter(|_| steps > 0)
+    let last: Vec<&str> = lines.next_back()?.split(',').collect();
+    let (steps, seconds) = (last.first()?.parse().ok()?, last.get(column)?.parse().ok()?);
+    Some((steps, seconds)).filter(|_| steps > 0)
 }
 
 /// Seconds of an evaluation episode, from an evaluation of a run.
@@ -267,11 +258,9 @@ mod tests {
     }
 
     #[test]
-    fn seconds_of_all_processes_count() {
+    fn the_last_row_has_steps_and_seconds() {
         let rows = |rows: &str| trained_by(&format!("step,seconds,loss\n{rows}"));
         assert_eq!(rows("10,3,1\n20,7,1\n"), Some((20, 7.0)));
-        // Three processes: 7 s, 5 s and 2 s.
-        assert_eq!(rows("10,3,1\n20,7,1\n30,5,1\n40,1,1\n50,2,1\n"), Some((50, 14.0)));
         assert_eq!(rows(""), None);
         assert_eq!(rows("10,x,1\n"), None);
         assert_eq!(trained_by("step,loss\n10,1\n"), None);

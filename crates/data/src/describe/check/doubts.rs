@@ -4,7 +4,7 @@ use overtone_core::{ActionSpace, Episode, Task};
 
 use super::doubted_number::DoubtedNumber;
 use super::outliers;
-use super::vectors::{Observations, Rows, Steps};
+use super::vectors::{Rows, Steps};
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::combinations::{counted_from, other_start};
 use crate::expected::Expected;
@@ -69,7 +69,8 @@ impl Doubts {
     ) {
         let pictures = self.stored.pictures.and(part.stored.pictures);
         self.stored = Stored { pictures, ..part.stored.clone() };
-        if let Observations::Vectors(rows) = part.observations {
+        if let Some(ObservationColumn::Vectors { width, values }) = part.observations {
+            let rows = Rows { values, width: *width };
             numbers(&mut self.observed, rows, episodes, part.prefix);
         }
         match part.actions {
@@ -361,7 +362,7 @@ impl Columns {
         Steps {
             prefix: "",
             n: self.n_transitions(),
-            observations: Observations::of(&self.observations, self.observations.rows()),
+            observations: Some(&self.observations),
             actions: Some(&self.actions),
             rewards: Some(&self.rewards),
             limited: true,

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::inspection::Inspection;
-use super::vectors::{Look, Observations, Steps};
+use super::vectors::{Look, Steps};
 use crate::columns::{Columns, OUTSIDE, ObservationColumn};
 use crate::error::DataError;
 use crate::findings::Findings;
@@ -123,20 +123,19 @@ fn look_at_part(
     arrays.errors.iter().for_each(|error| findings.refused(error));
     look.strange.look(arrays);
     look.broken |= arrays.terminals.is_none() || arrays.timeouts.is_none();
-    // Minari's last observation is the one after the last action.
-    let more = usize::from(arrays.layout == Hdf5Layout::Minari);
-    let prefix = &arrays.prefix;
     if let Some(ObservationColumn::Vectors { width, values }) = &arrays.observations {
-        look.finite("observations", prefix, values, *width);
+        look.finite("observations", &arrays.prefix, values, *width);
     }
-    let observations = arrays.observations.as_ref().map_or(Observations::Unreadable, |seen| {
-        Observations::of(seen, seen.rows().saturating_sub(more))
-    });
+    let sound = arrays.check(file, form);
+    if let (Hdf5Layout::Minari, Some(seen)) = (arrays.layout, &mut arrays.observations) {
+        // The last one is the one after the last action.
+        seen.truncate(seen.rows().saturating_sub(1));
+    }
     let flags = || arrays.terminals.as_ref().map(Vec::len);
     let part = Steps {
-        prefix,
+        prefix: &arrays.prefix,
         n: arrays.actions.as_ref().map(|actions| actions.rows()).or_else(flags).unwrap_or(0),
-        observations,
+        observations: arrays.observations.as_ref(),
         actions: arrays.actions.as_ref(),
         rewards: arrays.rewards.as_deref(),
         limited: arrays.timeouts.is_some(),
@@ -144,7 +143,7 @@ fn look_at_part(
     };
     let (episodes, finished) = arrays.episodes();
     look.part(&part, &episodes, &finished, findings);
-    arrays.check(file, form)
+    sound
 }
 
 /// Reports the findings, and compares the counts with the description's.

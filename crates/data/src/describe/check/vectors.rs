@@ -40,48 +40,13 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The observations in the steps of a part.
-#[derive(Clone, Copy)]
-pub(super) enum Observations<'a> {
-    Vectors(Rows<'a>),
-    /// Frames of `frame` pixels, one after the other.
-    Pictures {
-        pixels: &'a [u8],
-        frame: usize,
-    },
-    /// The array cannot be read.
-    Unreadable,
-}
-
-impl<'a> Observations<'a> {
-    /// The first `rows` of a column.
-    pub fn of(column: &'a ObservationColumn, rows: usize) -> Self {
-        let numbers = rows * column.width();
-        match column {
-            ObservationColumn::Vectors { width, values } => {
-                Self::Vectors(Rows { values: &values[..numbers], width: *width })
-            }
-            ObservationColumn::Frames { pixels, .. } => {
-                Self::Pictures { pixels: &pixels[..numbers], frame: column.width() }
-            }
-        }
-    }
-
-    fn vectors(self) -> Option<Rows<'a>> {
-        match self {
-            Self::Vectors(rows) => Some(rows),
-            Self::Pictures { .. } | Self::Unreadable => None,
-        }
-    }
-}
-
-/// Steps of a recording, in order; another array that cannot be read is `None`.
+/// Steps of a recording, in order; an array that cannot be read is `None`.
 pub(super) struct Steps<'a> {
     /// Name of the episode's group and a `/`; empty where the part is the whole file.
     pub prefix: &'a str,
     /// How many.
     pub n: usize,
-    pub observations: Observations<'a>,
+    pub observations: Option<&'a ObservationColumn>,
     pub actions: Option<&'a ActionColumn>,
     pub rewards: Option<&'a [f32]>,
     /// Whether it is known where a step limit ended an episode.
@@ -166,14 +131,15 @@ impl<'a> Look<'a> {
         self.broken |= part.actions.is_none() || part.rewards.is_none();
         self.steps += part.n as u64;
         match part.observations {
-            Observations::Vectors(rows) => {
+            Some(ObservationColumn::Vectors { width, values }) => {
                 let wanted = self.expected.task.map(|task| task.observations.size());
-                if self.fits("observations", part, rows.width, wanted, findings) {
+                if self.fits("observations", part, *width, wanted, findings) {
+                    let rows = Rows { values, width: *width };
                     self.observations.add(rows, episodes, finished);
                 }
             }
-            Observations::Pictures { frame, .. } => self.frame = Some(frame),
-            Observations::Unreadable => self.broken = true,
+            Some(frames @ ObservationColumn::Frames { .. }) => self.frame = Some(frames.width()),
+            None => self.broken = true,
         }
         let task = self.expected.task;
         let listed =
@@ -274,7 +240,7 @@ impl<'a> Look<'a> {
             self.too_long.add(|| format!("{}, {length} steps long", here()));
         }
         // A game's picture may stay the same from step to step; numbers of a robot do not.
-        if let Some(Rows { values, width }) = part.observations.vectors() {
+        if let Some(ObservationColumn::Vectors { width, values }) = part.observations {
             let row = |row: usize| values.get(row * width..(row + 1) * width);
             for at in episode.range().skip(1).filter(|&at| row(at) == row(at - 1)) {
                 self.repeated_rows.add(|| place(part.prefix, at));
@@ -483,12 +449,15 @@ impl Numbers {
 /// A hash of an episode's steps; `None` where an array could not be read.
 fn hash(part: &Steps<'_>, episode: &Episode) -> Option<[u8; 32]> {
     let mut hash = Sha256::new();
-    match part.observations {
-        Observations::Vectors(rows) => hash_reals(&mut hash, rows.of(episode)?),
-        Observations::Pictures { pixels, frame } => {
-            hash.update(pixels.get(episode.start * frame..episode.end() * frame)?);
+    let observations = part.observations?;
+    let width = observations.width();
+    match observations {
+        ObservationColumn::Vectors { values, .. } => {
+            hash_reals(&mut hash, Rows { values, width }.of(episode)?);
         }
-        Observations::Unreadable => return None,
+        ObservationColumn::Frames { pixels, .. } => {
+            hash.update(pixels.get(episode.start * width..episode.end() * width)?);
+        }
     }
     hash_reals(&mut hash, part.rewards?.get(episode.range())?);
     match part.actions? {

@@ -1,11 +1,9 @@
 //! Findings for the errors of a reader.
 
-use std::path::Path;
-
 use super::Findings;
 use crate::columns::FINITE;
-use crate::error::DataError;
 use crate::error::advice::{of_shape, of_type, of_value, sentence};
+use crate::error::{DataError, Fault};
 
 const AGAIN: &str = "Fetch or copy the file again.";
 const LIMIT: &str = "a flag where a step limit ended an episode";
@@ -13,93 +11,105 @@ const LIMIT: &str = "a flag where a step limit ended an episode";
 impl Findings<'_> {
     /// Adds the error that `error` is; it is about one file, or an array in it.
     pub fn refused(&mut self, error: &DataError) {
-        if let Some(path) = path_of(error) {
+        if let DataError::At { path, .. }
+        | DataError::Missing { path, .. }
+        | DataError::Io { path, .. } = error
+        {
             self.of(path);
         }
-        match error {
+        let fault = match error {
+            DataError::At { fault, .. } => fault,
             DataError::Missing { hint, .. } => {
                 let advice = format!("Fetch or copy the file: {hint}.");
-                self.error("missing-file", "", "the file", "no such file", advice);
+                return self.error("missing-file", "", "the file", "no such file", advice);
             }
-            DataError::Truncated { got, expected, .. } => {
+            DataError::Io { doing, source, .. } => {
+                let found = format!("the system cannot {doing} it ({source})");
+                let advice = "See that you may read the file and that its disk is there.";
+                return self.error("unreadable", "", "a readable file", found, advice);
+            }
+            _ => return self.error("unreadable", "", "a readable file", error.to_string(), AGAIN),
+        };
+        match fault {
+            Fault::Truncated { got, expected } => {
                 let expected = format!("an array of {expected} bytes");
                 self.error("cut-file", "", expected, format!("{got} bytes, then the end"), AGAIN);
             }
-            DataError::Gzip { reason, .. } => {
+            Fault::Gzip(reason) => {
                 self.error("broken-file", "", "a sound gzip file", reason.as_str(), AGAIN);
             }
-            DataError::TrailingData { .. } => {
+            Fault::TrailingData => {
                 self.error("broken-file", "", "the end of the array", "more bytes", AGAIN);
             }
-            DataError::NpyHeader { reason, .. } => {
+            Fault::NpyHeader(reason) => {
                 self.error("broken-file", "", "an array as NumPy saves it", reason.as_str(), AGAIN);
             }
-            DataError::NotHdf5 { .. } => {
+            Fault::NotHdf5 => {
                 let advice = "Name a recording of a format that docs/data.md lists, or fetch the \
                               file again if it should be one.";
                 self.error("broken-file", "", "an HDF5 file", "a file of another kind", advice);
             }
-            DataError::Npz { reason, .. } => {
+            Fault::Npz(reason) => {
                 let (found, advice) = match reason.split_once(": save it") {
                     Some((found, how)) => (found, format!("Save it{how}.")),
                     None => (reason.as_str(), AGAIN.into()),
                 };
                 self.error("broken-file", "", "a sound .npz file", found, advice);
             }
-            DataError::Unread { what, way_out, .. } => {
+            Fault::Unread { what, way_out } => {
                 let found = what.trim_end_matches(',');
                 self.error("unread-form", "", "a form that is read", found, sentence(way_out));
             }
-            DataError::Locked { .. } => {
+            Fault::Locked => {
                 let advice = "Wait until the program that writes it is done.";
                 self.error("locked-file", "", "a file that no program writes", "a lock", advice);
             }
-            DataError::Hdf5 { what, reason, .. } => {
+            Fault::Hdf5 { what, reason } => {
                 let found = format!("{what} cannot be read ({reason})");
                 self.error("broken-file", "", "a sound HDF5 file", found, AGAIN);
             }
-            DataError::DatasetClaim { dataset, claimed, stored, .. } => {
+            Fault::DatasetClaim { dataset, claimed, stored } => {
                 let expected = format!("the {claimed} bytes that its shape says");
                 let found = format!("{stored} bytes stored");
                 self.error("broken-file", dataset, expected, found, AGAIN);
             }
-            DataError::Pickled { array, dtype, .. } => {
+            Fault::Pickled { array, dtype } => {
                 let found = format!("pickled Python objects ({dtype}), which may run code");
                 let name = array.trim_matches('`');
                 let dataset = if name == array { "" } else { name };
                 let advice = "Save numbers: `numpy.stack(array).astype(\"float32\")`.";
                 self.error("wrong-type", dataset, "numbers", found, advice);
             }
-            DataError::Dtype { got, expected, .. } => {
+            Fault::Dtype { got, expected } => {
                 let advice = format!(
                     "Save it as {expected}, or save a recording of your own as .npz (docs/data.md)."
                 );
                 self.error("wrong-type", "", *expected, got.as_str(), advice);
             }
-            DataError::DatasetType { dataset, got, expected, .. } => {
+            Fault::DatasetType { dataset, got, expected } => {
                 let advice = sentence(&of_type(dataset, got, expected));
                 self.error("wrong-type", dataset, *expected, got.as_str(), advice);
             }
-            DataError::Shape { got, expected, .. } => {
+            Fault::Shape { got, expected } => {
                 let advice = "Use the files of one run, or save a recording of your own as .npz \
                               (docs/data.md).";
                 self.error("wrong-shape", "", expected.as_str(), format!("{got:?}"), advice);
             }
-            DataError::DatasetShape { dataset, got, expected, .. } => {
+            Fault::DatasetShape { dataset, got, expected } => {
                 let advice = sentence(&of_shape(dataset, got, expected));
                 let found = format!("{got:?}");
                 self.error("wrong-shape", dataset, expected.as_str(), found, advice);
             }
-            DataError::DatasetLength { dataset, got, expected, other, way_out, .. } => {
+            Fault::DatasetLength { dataset, got, expected, other, way_out } => {
                 let expected = format!("{expected} rows, because of `{other}`");
                 let found = format!("{got} rows");
                 self.error("wrong-length", dataset, expected, found, sentence(way_out));
             }
-            DataError::Value { slot, what, .. } => {
+            Fault::Value { slot, what } => {
                 let found = format!("in slot {slot}: {what}");
                 self.error("impossible-value", "", "values of a recording", found, AGAIN);
             }
-            DataError::DatasetValue { dataset, row, what, .. } => {
+            Fault::DatasetValue { dataset, row, what } => {
                 let found = format!("in row {row}: {what}");
                 let (code, values) = match what.ends_with(FINITE) {
                     true => ("non-finite", "finite numbers"),
@@ -107,7 +117,7 @@ impl Findings<'_> {
                 };
                 self.error(code, dataset, values, found, of_value(dataset, what));
             }
-            DataError::NoTimeouts { .. } => self.error(
+            Fault::NoTimeouts => self.error(
                 "no-timeouts",
                 "timeouts",
                 LIMIT,
@@ -116,66 +126,30 @@ impl Findings<'_> {
                  zeros alone where no limit ended an episode.",
             ),
             // An .npz file's: Minari's flags have other names.
-            DataError::MissingDataset { dataset, hint, way_out, .. } if dataset == "timeouts" => {
+            Fault::MissingDataset { dataset, hint, way_out } if dataset == "timeouts" => {
                 let advice = format!(
                     "{} Of a file of OGBench, which has none, say that it is one (layout ogbench).",
                     sentence(way_out)
                 );
                 self.error("no-timeouts", dataset, LIMIT, hint.as_str(), advice);
             }
-            DataError::MissingEpisodes { total, found, .. } => {
+            Fault::MissingEpisodes { total, found } => {
                 let expected = format!("{total} episodes, as its total_episodes says");
                 self.error("missing-episodes", "", expected, found.to_string(), AGAIN);
             }
-            DataError::MissingDataset { dataset, hint, way_out, .. } => {
+            Fault::MissingDataset { dataset, hint, way_out } => {
                 self.error("missing-array", dataset, "the array", hint.as_str(), sentence(way_out));
             }
-            DataError::Inconsistent { reason, .. } => {
+            Fault::Inconsistent(reason) => {
                 let expected = "files of one recording";
                 let advice = "Use the files of one recording, or correct what is named here.";
                 self.error("other-recording", "", expected, reason.as_str(), advice);
             }
-            DataError::NoLog { reason, .. } => {
+            Fault::NoLog(reason) => {
                 let advice = "Name a file or a folder of a format that docs/data.md lists.";
                 self.error("unreadable", "", "a recording", reason.as_str(), advice);
             }
-            DataError::Io { doing, source, .. } => {
-                let found = format!("the system cannot {doing} it ({source})");
-                let advice = "See that you may read the file and that its disk is there.";
-                self.error("unreadable", "", "a readable file", found, advice);
-            }
-            other => self.error("unreadable", "", "a readable file", other.to_string(), AGAIN),
+            _ => self.error("unreadable", "", "a readable file", error.to_string(), AGAIN),
         }
-    }
-}
-
-fn path_of(error: &DataError) -> Option<&Path> {
-    match error {
-        DataError::Missing { path, .. }
-        | DataError::Io { path, .. }
-        | DataError::NoLog { path, .. }
-        | DataError::Truncated { path, .. }
-        | DataError::Gzip { path, .. }
-        | DataError::NpyHeader { path, .. }
-        | DataError::Pickled { path, .. }
-        | DataError::Dtype { path, .. }
-        | DataError::Shape { path, .. }
-        | DataError::TrailingData { path }
-        | DataError::Value { path, .. }
-        | DataError::Inconsistent { path, .. }
-        | DataError::NotHdf5 { path }
-        | DataError::Locked { path }
-        | DataError::Npz { path, .. }
-        | DataError::Unread { path, .. }
-        | DataError::Hdf5 { path, .. }
-        | DataError::NoTimeouts { path }
-        | DataError::MissingDataset { path, .. }
-        | DataError::DatasetType { path, .. }
-        | DataError::DatasetShape { path, .. }
-        | DataError::DatasetLength { path, .. }
-        | DataError::DatasetClaim { path, .. }
-        | DataError::DatasetValue { path, .. }
-        | DataError::MissingEpisodes { path, .. } => Some(path),
-        _ => None,
     }
 }

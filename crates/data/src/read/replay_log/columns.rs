@@ -1,6 +1,6 @@
 //! The small files of one number, read and checked.
 
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::read::npy::{self, NpyStream};
 use crate::read::replay_log::parts::MAX_ACTIONS;
 use crate::read::run_folder::{Column, RunFolder};
@@ -19,16 +19,6 @@ pub struct SmallColumns {
     pub terminals: Vec<bool>,
 }
 
-impl SmallColumns {
-    /// Reads the small files of number `number`.
-    pub(super) fn read(folder: &RunFolder, number: u32) -> Result<Self, DataError> {
-        let actions = read_actions(folder, number)?;
-        let rewards = read_rewards(folder, number, Some(actions.len()))?;
-        let terminals = read_terminals(folder, number, Some(actions.len()))?;
-        Ok(Self { actions, rewards, terminals })
-    }
-}
-
 /// The contents of the small files of one number.
 pub(super) struct Loaded {
     pub(super) columns: SmallColumns,
@@ -40,10 +30,21 @@ pub(super) struct Loaded {
 /// Reads the small files of one number and checks the frames' header against them; all that
 /// is wrong with them where something is.
 pub(super) fn load(folder: &RunFolder, number: u32) -> Result<Loaded, Vec<DataError>> {
-    let actions = read_actions(folder, number);
+    let actions = read_column(folder, Column::Action, number, None, |action: i32| {
+        let small = u8::try_from(action).ok().filter(|&small| usize::from(small) < MAX_ACTIONS);
+        small.ok_or_else(|| format!("action {action}, expected 0 to {}", MAX_ACTIONS - 1))
+    });
     let slots = actions.as_ref().ok().map(Vec::len);
-    let rewards = read_rewards(folder, number, slots);
-    let terminals = read_terminals(folder, number, slots);
+    let rewards = read_column(folder, Column::Reward, number, slots, |reward: f32| {
+        let finite = reward.is_finite().then_some(reward);
+        finite.ok_or_else(|| format!("reward {reward}, expected a finite number"))
+    });
+    let terminals = read_column(folder, Column::Terminal, number, slots, |terminal: u8| {
+        let is_flag = terminal <= 1;
+        is_flag
+            .then_some(terminal == 1)
+            .ok_or_else(|| format!("terminal {terminal}, expected 0 or 1"))
+    });
     let frames = NpyStream::open(&folder.column(Column::Observation, number))
         .and_then(|frames| frames.expect::<u8>(&[slots, Some(84), Some(84)]));
     let add_count = read_add_count(folder, number);
@@ -70,41 +71,12 @@ fn read_add_count(folder: &RunFolder, number: u32) -> Result<u64, DataError> {
     let add_count = counts.first().and_then(|&count| u64::try_from(count).ok());
     match add_count {
         Some(add_count) if add_count > 0 => Ok(add_count),
-        _ => Err(DataError::Value {
-            path,
+        _ => Err(Fault::Value {
             slot: 0,
             what: format!("{counts:?}, not a positive count of slots written"),
-        }),
+        }
+        .at(path)),
     }
-}
-
-fn read_actions(folder: &RunFolder, number: u32) -> Result<Vec<u8>, DataError> {
-    read_column(folder, Column::Action, number, None, |action: i32| match u8::try_from(action) {
-        Ok(small) if usize::from(small) < MAX_ACTIONS => Ok(small),
-        _ => Err(format!("action {action}, expected 0 to {}", MAX_ACTIONS - 1)),
-    })
-}
-
-fn read_rewards(
-    folder: &RunFolder,
-    number: u32,
-    slots: Option<usize>,
-) -> Result<Vec<f32>, DataError> {
-    read_column(folder, Column::Reward, number, slots, |reward: f32| {
-        let finite = reward.is_finite().then_some(reward);
-        finite.ok_or_else(|| format!("reward {reward}, expected a finite number"))
-    })
-}
-
-fn read_terminals(
-    folder: &RunFolder,
-    number: u32,
-    slots: Option<usize>,
-) -> Result<Vec<bool>, DataError> {
-    read_column(folder, Column::Terminal, number, slots, |terminal: u8| match terminal {
-        0 | 1 => Ok(terminal == 1),
-        _ => Err(format!("terminal {terminal}, expected 0 or 1")),
-    })
 }
 
 /// Reads a small column of `slots` elements, or as many as it has, each checked by `value`,
@@ -121,11 +93,11 @@ fn read_column<T: npy::Element, V>(
     npy.expect::<T>(&[slots])?;
     let slots = npy.shape()[0];
     if slots == 0 || slots > MAX_SLOTS {
-        return Err(DataError::Shape {
-            path,
+        return Err(Fault::Shape {
             got: vec![slots],
             expected: format!("between 1 and {MAX_SLOTS} slots"),
-        });
+        }
+        .at(path));
     }
     let mut values = Vec::new();
     npy.for_each::<T>(|slot, element| match value(element) {
@@ -133,7 +105,7 @@ fn read_column<T: npy::Element, V>(
             values.push(value);
             Ok(())
         }
-        Err(what) => Err(DataError::Value { path: path.clone(), slot, what }),
+        Err(what) => Err(Fault::Value { slot, what }.at(&path)),
     })?;
     Ok(values)
 }

@@ -92,7 +92,7 @@ fn base64(number: u32) -> String {
 }
 
 #[test]
-fn a_server_that_sends_on() {
+fn a_server_that_redirects() {
     let other = good();
     let to = format!("http://{}/a.bin", other.address);
     let server = WebServer::start(move |request, stream| {
@@ -109,7 +109,7 @@ fn a_server_that_sends_on() {
     let host = format!("leads to the host `{}`; allowed hosts: {}", other.address, server.address);
     check_error(&server, remote_file(&server, "elsewhere"), &host);
     assert_eq!(other.requests.lock().unwrap().len(), 0);
-    // Where both may be asked, it is.
+    // With both hosts allowed, it is fetched.
     let hosts = [server.address.to_string(), other.address.to_string()];
     let remote = Remote::new(vec![remote_file(&server, "elsewhere")], &hosts).unwrap();
     fetch(remote, tempfile::tempdir().unwrap().path()).unwrap();
@@ -173,7 +173,7 @@ fn slow_servers_and_silent_ones() {
     });
     check_whole(&drip, &tempfile::tempdir().unwrap());
     assert_eq!(drip.starts("GET"), [0]);
-    // Says nothing in the middle of the first answer; the next goes on there.
+    // Stops in the middle of the first answer; the next request resumes there.
     let silent = WebServer::start(|request, stream| {
         answer_part(
             request,
@@ -190,7 +190,7 @@ fn slow_servers_and_silent_ones() {
     check_whole(&silent, &tempfile::tempdir().unwrap());
     assert!(began.elapsed() < Duration::from_secs(4));
     assert_eq!(silent.starts("GET"), [0, 50_000]);
-    // Nobody listens.
+    // No server listens.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let gone = WebServer { address, requests: Arc::default() };
     check_error(&gone, remote_file(&gone, "a.bin"), "after 3 requests without new bytes");

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use overtone_data::download::DownloadError;
+use overtone_data::error::Fault;
 use overtone_data::{DataError, DatasetCard, locate};
 
 use crate::starter::datasets;
@@ -33,7 +34,7 @@ fn a_set_that_is_not_whole_is_not_used() {
     }
     let refused = |located: Result<(), DataError>, name: &str| {
         let error = located.unwrap_err();
-        assert!(matches!(error, DataError::Unfinished { .. }), "{error}");
+        assert!(matches!(error, DataError::At { fault: Fault::Unfinished, .. }), "{error}");
         assert!(error.to_string().contains(name), "{error}");
     };
     let logs = dir.path().join("published/dqn-replay/Seaquest/1/replay_logs");
@@ -53,7 +54,7 @@ fn a_set_that_is_not_whole_is_not_used() {
 }
 
 #[test]
-fn what_the_descriptions_say() {
+fn addresses_in_the_descriptions() {
     let card = |name: &str| DatasetCard::load(&datasets().join(name)).unwrap();
     let games = card("dqn-replay.toml");
     let remote = games.remote("Seaquest", "1", &[48, 49]).unwrap();

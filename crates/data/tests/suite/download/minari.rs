@@ -59,14 +59,14 @@ fn a_dataset_is_listed_fetched_and_checked() {
     let data = dir.path().join("mujoco/hopper/tiny-v0/data");
     assert!(fs::read(data.join(FILES[1])).unwrap() == content());
     assert_eq!(fs::read(data.join(FILES[0])).unwrap(), b"{}");
-    // The first answer broke off, and the rest was asked for.
+    // The first answer broke off, and the rest was requested.
     let starts = server.starts("GET");
     assert_eq!(starts.iter().filter(|&&start| start == 1000).count(), 2, "{starts:?}");
     assert_eq!(fs::read_dir(data).unwrap().count(), 2);
 }
 
 #[test]
-fn what_a_hub_may_not_say() {
+fn answers_of_a_hub_that_are_refused() {
     let other = |text: &'static str| move |list: &mut Value| list[1]["lfs"]["oid"] = json!(text);
     let hash = |list: &mut Value| list[1]["lfs"]["oid"] = json!("ab".repeat(32));
     refused(hash, "its SHA-256 is ");

@@ -1,4 +1,4 @@
-//! What is planned of several files, what is fetched of them, and a disk that is too small.
+//! A plan of several files, its download, and a disk that is too small.
 
 use std::fs;
 use std::io::Write;
@@ -41,7 +41,7 @@ fn a_plan_and_its_files() {
     for name in ["a.bin", "deep/down/b.bin", "c.bin"] {
         assert!(fs::read(dir.path().join(name)).unwrap() == content(), "{name}");
     }
-    // Nothing is asked again.
+    // No request is repeated.
     let before = server.requests.lock().unwrap().len();
     let plan = DownloadPlan::new(remote(&server, files()), dir.path(), options()).unwrap();
     assert!(plan.ready() && plan.to_string().starts_with("all 3 files are in "), "{plan}");

@@ -1,4 +1,4 @@
-//! Downloads that were cut, killed or left, and are gone on with where that is safe.
+//! Downloads that were interrupted and resume if that is safe.
 
 use std::fs;
 use std::io::Write;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use overtone_core::Task;
 use overtone_data::download::{DownloadError, DownloadPlan, Presence, RemoteFile};
+use overtone_data::error::Fault;
 use overtone_data::{DataError, locate};
 use overtone_testkit::web_server::{Request, WebServer, answer_head, answer_part};
 
@@ -21,7 +22,7 @@ use super::{
 };
 
 #[test]
-fn cut_connections_are_gone_on_with() {
+fn cut_connections_resume() {
     // Each answer breaks off after 100,000 bytes.
     let server =
         WebServer::start(|request, stream| answer_part(request, stream, &content(), TAG, 100_000));
@@ -49,7 +50,7 @@ fn a_server_that_ignores_ranges() {
 }
 
 #[test]
-fn parts_of_less_than_what_was_asked_for() {
+fn parts_smaller_than_requested() {
     let server = WebServer::start(|request, stream| {
         let (bytes, from) = (content(), request.start.unwrap_or(0));
         let end = (from + 120_000).min(bytes.len());
@@ -65,7 +66,7 @@ fn parts_of_less_than_what_was_asked_for() {
 }
 
 #[test]
-fn a_file_that_changed_is_fetched_anew() {
+fn a_changed_file_is_fetched_from_its_beginning() {
     let server = WebServer::start(|request, stream| {
         match request.before {
             0 => answer_part(request, stream, &[7; 300_000], "\"old\"", 100_000),
@@ -74,7 +75,7 @@ fn a_file_that_changed_is_fetched_anew() {
     });
     check_whole(&server, &tempfile::tempdir().unwrap());
     assert_eq!(server.starts("GET"), [0, 100_000]);
-    // So is one whose server does not mind which version was asked for.
+    // The same with a server that ignores the requested version.
     let server = WebServer::start(|request, stream| match request.before {
         0 => answer_part(request, stream, &[7; 300_000], "\"old\"", 100_000),
         _ => {
@@ -105,7 +106,7 @@ fn a_file_that_changed_is_fetched_anew() {
         check_whole(&server, &tempfile::tempdir().unwrap());
         assert_eq!(server.starts("GET"), [0, 100_000, 0]);
     }
-    // Where the hash is known it tells, and nothing need be fetched again.
+    // A known hash verifies the file: no byte is fetched again.
     let server = WebServer::start(|request, stream| {
         let (bytes, from) = (content(), request.start.unwrap_or(0));
         let range = format!("Content-Range: bytes {from}-299999/300000");
@@ -122,7 +123,7 @@ fn a_file_that_changed_is_fetched_anew() {
 }
 
 #[test]
-fn what_is_there_already_is_gone_on_with() {
+fn partial_files_resume() {
     let server = good();
     let left = |bytes: &[u8], tag: &str| {
         let dir = tempfile::tempdir().unwrap();
@@ -131,8 +132,8 @@ fn what_is_there_already_is_gone_on_with() {
         dir
     };
     let (whole, other) = (content(), vec![1; 300_001]);
-    // A part, also of known size; all but the name; more than there is; of another size; no
-    // word, or a strange one, of which version.
+    // A part, also of known size; all but the name; more than the file has; another size; a
+    // missing or malformed version.
     let (of_size, of_other) = (format!("{TAG}\n300000"), format!("{TAG}\n300001"));
     let cases: [(&[u8], &str, &[usize]); 7] = [
         (&whole[..250_000], TAG, &[250_000]),
@@ -154,13 +155,13 @@ fn what_is_there_already_is_gone_on_with() {
     assert_eq!((plan.bytes, plan.files[0].presence), (50_000, Presence::Partial(250_000)));
 }
 
-/// Also where somebody names the place.
+/// Also if the user names the place.
 #[test]
-fn what_is_not_finished_is_refused_by_its_path() {
+fn unfinished_downloads_are_refused_by_their_path() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |task: &Task, name: &str, path: &Path| {
         let error = locate(task, name, Some(path), &dir.path().join("none")).unwrap_err();
-        assert!(matches!(error, DataError::Unfinished { .. }), "{error}");
+        assert!(matches!(error, DataError::At { fault: Fault::Unfinished, .. }), "{error}");
     };
     let (game, robot) = (tasks::seaquest(), tasks::hopper());
     let path = dir.path().join("Seaquest");
@@ -177,7 +178,7 @@ fn what_is_not_finished_is_refused_by_its_path() {
     fs::write(own.join(format!("{file}.partial")), "").unwrap();
     refused(&robot, "medium", &own);
     refused(&robot, "medium", &own.join(file));
-    // Beside a file that is whole another one may be on its way.
+    // Next to a complete file, another download may be unfinished.
     write_d4rl(&own.join("hopper_expert-v2.hdf5"), "..t");
     locate(&robot, "expert", Some(&own), &dir.path().join("none")).unwrap();
 }
@@ -204,7 +205,7 @@ fn wait_for(done: impl Fn() -> bool) {
     }
 }
 
-/// Where the process that is to be killed writes to and reads from.
+/// The address and the directory of the child process, which is killed.
 const CHILD: &str = "OVERTONE_TEST_DOWNLOAD";
 
 /// Does nothing unless it is the process that is to be killed.
@@ -219,7 +220,7 @@ fn child() {
 }
 
 #[test]
-fn a_killed_download_is_gone_on_with_and_two_at_once_are_refused() {
+fn a_killed_download_resumes_and_two_at_once_are_refused() {
     let (server, dir) = (slow(), tempfile::tempdir().unwrap());
     let partial = dir.path().join("a.bin.partial");
     let bytes = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());

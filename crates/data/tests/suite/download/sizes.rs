@@ -31,7 +31,7 @@ fn a_server_without_sizes_and_versions() {
     assert_eq!((plan.bytes, plan.unknown), (0, 1));
     assert!(plan.to_string().contains("of unknown size"), "{plan}");
     check_whole(&server, &dir);
-    // What came first cannot be gone on with: nothing says that it is of the same file.
+    // The first part cannot be resumed: it may be of another version.
     assert_eq!(server.starts("GET"), [0, 0]);
 }
 
@@ -75,7 +75,7 @@ fn bytes_beyond_the_announced_size_are_refused() {
     let server = chunked(&[]);
     let known = RemoteFile { bytes: Some(299_999), ..remote_file(&server, "a.bin") };
     check_error(&server, known, "is longer than the 299999 bytes that were announced");
-    // A length beside chunks is to be ignored (RFC 9112, section 6.3).
+    // A length next to chunks is ignored (RFC 9112, section 6.3).
     check_whole(&chunked(&["Content-Length: 7"]), &tempfile::tempdir().unwrap());
     // A part that is longer than it says.
     let server = WebServer::start(|request, stream| match request.start {
@@ -92,7 +92,7 @@ fn bytes_beyond_the_announced_size_are_refused() {
 }
 
 #[test]
-fn answers_whose_end_cannot_be_told() {
+fn answers_without_a_visible_end() {
     let server = WebServer::start(|request, stream| {
         answer_head(stream, "200 OK", &[]);
         if request.method == "GET" {
@@ -100,7 +100,7 @@ fn answers_whose_end_cannot_be_told() {
         }
     });
     check_error(&server, remote_file(&server, "a.bin"), "is sent without a size");
-    // A size or a hash in the description tells it.
+    // A size or a hash in the description detects it.
     let known = RemoteFile { bytes: Some(300_000), ..remote_file(&server, "a.bin") };
     let hashed = RemoteFile { sha256: Some(sha256(&content())), ..remote_file(&server, "a.bin") };
     for file in [known, hashed] {
