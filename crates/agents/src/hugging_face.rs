@@ -147,7 +147,7 @@ pub fn export(
     let mut theirs = published::to_hugging_face(&model, weights)?;
     let place = match reads_returns {
         true => None,
-        false => Some(top_percent::place(top_percent, &conditioning.top_percents)?),
+        false => Some(top_percent::index(top_percent, &conditioning.top_percents)?),
     };
     condition(place, conditioning.return_range, &mut theirs)?;
     let d = model.d_model;

@@ -23,7 +23,7 @@ const MOST_REPEATED: u64 = 64;
 
 /// The settings that a state dict does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unsaid {
+pub struct MissingSettings {
     /// Attention heads; `None`: as published, 1 on vectors and 8 on frames.
     pub n_heads: Option<usize>,
     /// Context length in timesteps of a model of vectors.
@@ -88,7 +88,7 @@ fn floats(tensor: &Tensor) -> Result<Option<TensorData>, String> {
 pub fn import(
     theirs: &NamedTensors,
     task: &Task,
-    unsaid: Unsaid,
+    missing_settings: MissingSettings,
 ) -> Result<(AlgorithmConfig, NamedTensors), ModelError> {
     let (mark, of) = match task.observations {
         ObservationSpace::Vectors { .. } => ("embed_state.weight", "vectors"),
@@ -114,12 +114,12 @@ pub fn import(
         .collect();
     let (model, ours) = match task.observations {
         ObservationSpace::Vectors { .. } => {
-            let model = gym(&theirs, task, unsaid)?;
+            let model = gym(&theirs, task, missing_settings)?;
             let ours = published::gym(&model, &theirs)?;
             (model, ours)
         }
         ObservationSpace::Pixels { .. } => {
-            let model = atari(&theirs, task, unsaid)?;
+            let model = atari(&theirs, task, missing_settings)?;
             let ours = published::atari(&model, &theirs)?;
             (model, ours)
         }
@@ -131,7 +131,7 @@ pub fn import(
 fn gym(
     theirs: &NamedTensors,
     task: &Task,
-    unsaid: Unsaid,
+    missing_settings: MissingSettings,
 ) -> Result<DecisionTransformerConfig, ModelError> {
     let [d_model, width] = shape(theirs, "embed_state.weight")?;
     same("width of observations", width, task.observations.size())?;
@@ -140,9 +140,9 @@ fn gym(
     let [horizon, _] = shape(theirs, "embed_timestep.weight")?;
     Ok(DecisionTransformerConfig {
         n_layers: blocks(theirs, "transformer.h."),
-        n_heads: unsaid.n_heads.unwrap_or(1),
+        n_heads: missing_settings.n_heads.unwrap_or(1),
         d_model,
-        context_length: unsaid.context_length,
+        context_length: missing_settings.context_length,
         ..DecisionTransformerConfig::gym(horizon)
     })
 }
@@ -150,7 +150,7 @@ fn gym(
 fn atari(
     theirs: &NamedTensors,
     task: &Task,
-    unsaid: Unsaid,
+    missing_settings: MissingSettings,
 ) -> Result<DecisionTransformerConfig, ModelError> {
     let [actions, d_model] = shape(theirs, "head.weight")?;
     same("actions", actions, task.actions.size())?;
@@ -160,7 +160,7 @@ fn atari(
     let max_timestep = timesteps.saturating_sub(1);
     Ok(DecisionTransformerConfig {
         n_layers: blocks(theirs, "blocks."),
-        n_heads: unsaid.n_heads.unwrap_or(8),
+        n_heads: missing_settings.n_heads.unwrap_or(8),
         d_model,
         context_length: rows.saturating_sub(1) / 3,
         positions: PositionsConfig::LocalAndGlobal { max_timestep },

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use burn::tensor::DType;
 use overtone_agents::{
     AlgorithmConfig,
-    state_dict::{self, Unsaid},
+    state_dict::{self, MissingSettings},
 };
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_model::{DecisionTransformerConfig, PositionsConfig, published};
 use overtone_testkit::sentences;
 use overtone_testkit::{Golden, golden};
 
-const PUBLISHED: Unsaid = Unsaid { n_heads: None, context_length: 4 };
+const PUBLISHED: MissingSettings = MissingSettings { n_heads: None, context_length: 4 };
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state_dict").join(name)
@@ -48,8 +48,8 @@ fn a_model_of_vectors_is_the_golden_one() {
             assert!((half - full).abs() <= full.abs() / 256.0, "{name}: {half} of {full}");
         }
     }
-    let unsaid = Unsaid { n_heads: Some(2), ..PUBLISHED };
-    let (algorithm, ours) = state_dict::import(&theirs, &vectors(5, 3), unsaid).unwrap();
+    let missing_settings = MissingSettings { n_heads: Some(2), ..PUBLISHED };
+    let (algorithm, ours) = state_dict::import(&theirs, &vectors(5, 3), missing_settings).unwrap();
     let AlgorithmConfig::DecisionTransformer(found) = algorithm else { panic!("{algorithm:?}") };
     let expected = DecisionTransformerConfig {
         n_layers: 2,
@@ -127,14 +127,14 @@ fn a_model_of_frames_determines_its_context() {
 fn what_does_not_belong_together_is_refused() {
     let (gym, atari) = (file("gym.pt"), file("atari.pt"));
     let (gym, atari) = (state_dict::read(&gym).unwrap(), state_dict::read(&atari).unwrap());
-    for (theirs, task, unsaid, expected) in [
+    for (theirs, task, missing_settings, expected) in [
         (&gym, vectors(6, 3), PUBLISHED, "width of observations"),
         (&gym, vectors(5, 4), PUBLISHED, "numbers in an action"),
         (&atari, frames(18), PUBLISHED, "6 in the state dict"),
         (&atari, vectors(5, 3), PUBLISHED, "`embed_state.weight`"),
-        (&gym, vectors(5, 3), Unsaid { n_heads: Some(3), ..PUBLISHED }, "n_heads"),
+        (&gym, vectors(5, 3), MissingSettings { n_heads: Some(3), ..PUBLISHED }, "n_heads"),
     ] {
-        let error = state_dict::import(theirs, &task, unsaid).unwrap_err().to_string();
+        let error = state_dict::import(theirs, &task, missing_settings).unwrap_err().to_string();
         assert!(error.contains(expected), "{expected}: {error}");
     }
     let mut lost = gym.clone();

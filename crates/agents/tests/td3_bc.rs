@@ -88,7 +88,7 @@ fn without_values_it_is_behaviour_cloning() {
             returns_to_go: Tensor::zeros([n, 1], &device),
             timesteps: vec![0; n],
             n_padding: vec![0; n],
-            best: Vec::new(),
+            top_percent_idx: Vec::new(),
         };
         let total = cloned.model.network.loss(&contexts, None).total;
         cloned.model.descend(BatchLoss { total, figures: Vec::new() }, 1e-2);

@@ -17,7 +17,7 @@ use std::{collections::VecDeque, ops::ControlFlow, time::Instant};
 use overtone_ale::{Emulation, Game};
 use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Play, seed};
 use overtone_env::VectorEnv;
-use overtone_eval::{Pace, Plan, Player, RolloutError, rollout_together};
+use overtone_eval::{Plan, Player, RolloutError, Timing, rollout_together};
 use overtone_model::{
     Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames, Init, Model,
     ModelPolicy, Observed,
@@ -87,10 +87,10 @@ fn main() -> Result<(), Any> {
     println!("\n{WHOLE} episodes for each of 3 targets, at most {WHOLE_FRAMES} frames, seconds");
     println!("round   one call   three calls   ratio");
     let mut seconds: [Vec<f64>; 3] = Default::default();
-    let mut pace = Pace::default();
+    let mut timing = Timing::default();
     for round in 1..=ROUNDS {
         let together;
-        (together, pace) = play_whole(&model, &TARGETS)?;
+        (together, timing) = play_whole(&model, &TARGETS)?;
         let mut apart = 0.0;
         for target in TARGETS {
             apart += play_whole(&model, &[target])?.0;
@@ -100,7 +100,7 @@ fn main() -> Result<(), Any> {
         seconds.iter_mut().zip(row).for_each(|(all, value)| all.push(value));
     }
     println!("median (least-most): {}", seconds.map(spread).join(", "));
-    println!("of the last in one call: {pace:?}");
+    println!("of the last in one call: {timing:?}");
     Ok(())
 }
 
@@ -144,7 +144,7 @@ fn play_batch(model: &DecisionTransformer, groups: &mut [&mut dyn VectorEnv]) ->
 }
 
 /// Seconds of a whole evaluation, from starting the emulators to the last step.
-fn play_whole(model: &DecisionTransformer, targets: &[f32]) -> Result<(f64, Pace), Any> {
+fn play_whole(model: &DecisionTransformer, targets: &[f32]) -> Result<(f64, Timing), Any> {
     let emulation = Emulation { max_frames: WHOLE_FRAMES, ..Emulation::dqn_replay() };
     let protocol = seaquest().task.matched(Some(&emulation.to_simulation()));
     let plan = plan(WHOLE, targets, &protocol);
@@ -154,7 +154,7 @@ fn play_whole(model: &DecisionTransformer, targets: &[f32]) -> Result<(f64, Pace
     let mut players = [Player { policy: &mut policy, plan: &plan }];
     let mut go_on = |_: &_| ControlFlow::Continue(());
     let played = rollout_together(&mut [env.as_mut()], &mut players, &mut go_on)?;
-    Ok((began.elapsed().as_secs_f64(), played[0].pace))
+    Ok((began.elapsed().as_secs_f64(), played[0].timing))
 }
 
 /// Steps per second of the plain loop, emulator included.
@@ -195,7 +195,7 @@ fn play_single(
             returns_to_go: Tensor::from_data(TensorData::new(returns, [1, time]), device),
             timesteps: timesteps_from(&[(step + 1 - time) as i32], &[0], time),
             n_padding: vec![0],
-            best: Vec::new(),
+            top_percent_idx: Vec::new(),
         };
         let logits = model.logits(&contexts).ok_or("no logits")?.into_data();
         let logits: Vec<f32> = logits.iter::<f32>().collect();

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use overtone_model::device;
 use overtone_model::device::Chosen;
 #[cfg(not(feature = "mpi"))]
-use overtone_train::{Alone, Processes};
+use overtone_train::{Processes, SingleProcess};
 
 /// The number of processes that were started together, by the variables of their launcher: Open
 /// MPI, MPICH and relatives, or `srun` with PMIx.
@@ -59,7 +59,7 @@ pub fn check_parts(parts: usize) -> Result<()> {
 #[cfg(not(feature = "mpi"))]
 pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
     match launched() {
-        1 => work(&Alone),
+        1 => work(&SingleProcess),
         n => bail!(
             "{n} processes were started together, but this program was built without the feature \
              `mpi`, so each would repeat the work. Build it with `just features=overtone/mpi \

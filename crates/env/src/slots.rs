@@ -84,7 +84,7 @@ impl Slots {
     /// As [`EnvError::of_resets`].
     ///
     /// [`VectorEnv::reset`]: crate::VectorEnv::reset
-    pub fn begun<E: Into<Cause>>(
+    pub fn after_reset<E: Into<Cause>>(
         &mut self,
         envs: &[usize],
         results: Vec<Result<(), E>>,
@@ -102,7 +102,7 @@ impl Slots {
     /// As [`EnvError::of_steps`].
     ///
     /// [`VectorEnv::step`]: crate::VectorEnv::step
-    pub fn stepped<E: Into<Cause>>(
+    pub fn after_step<E: Into<Cause>>(
         &mut self,
         envs: &[usize],
         results: Vec<Result<Step, E>>,

@@ -52,10 +52,10 @@ pub struct Choice {
 }
 
 /// A setting in which modes differ: its name, and a function that returns its value.
-pub type Differing = (&'static str, fn(&ActingMode) -> f32);
+pub type ModeSetting = (&'static str, fn(&ActingMode) -> f32);
 
 /// All settings of an acting mode.
-const SETTINGS: [Differing; 3] = [
+const SETTINGS: [ModeSetting; 3] = [
     ("temperature", |mode| mode.temperature),
     ("return quantile", |mode| mode.return_quantile),
     ("top percent", |mode| mode.top_percent),
@@ -100,23 +100,24 @@ impl Choice {
     }
 
     /// Whether there were several modes to choose from.
-    pub fn is_one(&self) -> bool {
+    pub fn has_alternatives(&self) -> bool {
         self.curve.len() > 1
     }
 
     /// The settings in which the modes differ. A single mode is compared with the default mode.
-    pub fn settings(&self) -> Vec<Differing> {
+    pub fn settings(&self) -> Vec<ModeSetting> {
         let as_trained = ActingMode::default();
         let mut modes: Vec<&ActingMode> = self.curve.iter().map(|point| &point.mode).collect();
-        if !self.is_one() {
+        if !self.has_alternatives() {
             modes.push(&as_trained);
         }
-        let differ = |(_, of): &Differing| modes.windows(2).any(|pair| of(pair[0]) != of(pair[1]));
+        let differ =
+            |(_, of): &ModeSetting| modes.windows(2).any(|pair| of(pair[0]) != of(pair[1]));
         SETTINGS.into_iter().filter(differ).collect()
     }
 
     /// The names of [`settings`](Self::settings), such as `temperature and return quantile`.
-    pub fn what(&self) -> String {
+    pub fn setting_names(&self) -> String {
         let names: Vec<&str> = self.settings().iter().map(|(name, _)| *name).collect();
         match &names[..] {
             [] => "one mode".into(),
@@ -131,7 +132,7 @@ impl Choice {
     /// The values of [`settings`](Self::settings) in `mode`, such as `0.5 and 0.9`. A mode with a
     /// top percent shows it instead of a quantile: `top 10 %`.
     pub fn label(&self, mode: &ActingMode) -> String {
-        let value = |(name, of): Differing| match name {
+        let value = |(name, of): ModeSetting| match name {
             "top percent" if of(mode) == 0.0 => "a return".into(),
             "top percent" => format!("top {} %", of(mode)),
             _ => of(mode).to_string(),
@@ -141,7 +142,7 @@ impl Choice {
     }
 
     /// The settings that `mode` uses: either the return quantile or the top percent.
-    fn used_settings(&self, mode: &ActingMode) -> Vec<Differing> {
+    fn used_settings(&self, mode: &ActingMode) -> Vec<ModeSetting> {
         let unused = if mode.top_percent > 0.0 { "return quantile" } else { "top percent" };
         let mut settings = self.settings();
         let differs = |of: &str| settings.iter().any(|(name, _)| *name == of);
@@ -153,7 +154,7 @@ impl Choice {
 
     /// The chosen mode as text: `top 50 %` or `temperature 0.5, return quantile 0.9`.
     pub fn mode(&self) -> String {
-        let value = |(name, of): Differing| match (name, of(&self.chosen)) {
+        let value = |(name, of): ModeSetting| match (name, of(&self.chosen)) {
             ("top percent", 0.0) => "a target return".into(),
             ("top percent", percent) => format!("top {percent} %"),
             (name, value) => format!("{name} {value}"),

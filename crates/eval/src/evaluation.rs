@@ -12,14 +12,15 @@ use overtone_core::protocol::Difference;
 use overtone_core::{BinOrder, Outcome, Play, Reference, Task};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-pub use self::text::{describe_differences, ended, n_episodes};
+pub use self::text::{describe_differences, n_episodes, outcome_name};
 use crate::rollout::ActionHistograms;
 use crate::{
-    Choice, FailedEpisode, Pace, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary,
+    Choice, FailedEpisode, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary,
+    Timing,
 };
 
 /// Version of `evaluation.json`.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// Reference to the evaluated weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,7 +35,7 @@ pub struct CheckpointRef {
 /// The settings of an evaluation that an agent uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Heeds {
+pub struct UsedSettings {
     /// The target return.
     pub target: bool,
     /// [`ActingMode::temperature`](overtone_core::ActingMode::temperature)
@@ -45,7 +46,7 @@ pub struct Heeds {
     pub top_percent: bool,
 }
 
-impl Heeds {
+impl UsedSettings {
     /// Every setting.
     pub const ALL: Self =
         Self { target: true, temperature: true, return_quantile: true, top_percent: true };
@@ -67,7 +68,7 @@ pub struct Setting {
     /// Differences of the protocol and the targets from the agent's training.
     pub differences: Vec<Difference>,
     /// The settings that the agent uses.
-    pub heeds: Heeds,
+    pub used_settings: UsedSettings,
     /// The choice of the acting mode; absent if the mode was set explicitly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
@@ -82,10 +83,12 @@ pub struct Setting {
 impl Setting {
     /// The condition of the agent as text: `target` itself or `top 10 %`. `None` if the agent is
     /// not conditioned on either.
-    pub fn told(&self, target: f32) -> Option<String> {
+    pub fn condition(&self, target: f32) -> Option<String> {
         match self.protocol.acting.top_percent {
-            _ if self.heeds.target => Some(target.to_string()),
-            percent if percent > 0.0 && self.heeds.top_percent => Some(format!("top {percent} %")),
+            _ if self.used_settings.target => Some(target.to_string()),
+            percent if percent > 0.0 && self.used_settings.top_percent => {
+                Some(format!("top {percent} %"))
+            }
             _ => None,
         }
     }
@@ -111,11 +114,11 @@ pub struct SmoothnessResult {
 /// An action and its mean probability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ActionShare {
+pub struct ActionProbability {
     /// The environment's name of the action.
     pub action: String,
     /// Mean probability of the action, over all steps of all episodes.
-    pub share: f64,
+    pub probability: f64,
 }
 
 /// Statistics of the episodes of one target return.
@@ -140,7 +143,7 @@ pub struct TargetResult {
     /// Mean probability of each action, in the order of the bins of `smoothness`; absent if the
     /// policy does not report distributions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub actions: Option<Vec<ActionShare>>,
+    pub actions: Option<Vec<ActionProbability>>,
     /// Histogram of each dimension of continuous actions. Absent for discrete actions and for
     /// actions without bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,7 +159,7 @@ pub struct ActionHistogram {
     /// Upper end of the last bin.
     pub high: f32,
     /// Fraction of all steps of all episodes in each bin. All bins have the same width.
-    pub shares: Vec<f64>,
+    pub fractions: Vec<f64>,
 }
 
 /// A finished evaluation.
@@ -178,9 +181,9 @@ pub struct Evaluation {
     /// Actions per second of this evaluation only.
     pub steps_per_second: f64,
     /// Breakdown of the time of all evaluations that ran together.
-    pub pace: Pace,
+    pub timing: Timing,
     /// The target returns in their given order.
-    pub asked: Vec<f32>,
+    pub target_returns: Vec<f32>,
     /// Statistics in the order of the targets, without targets whose episodes all failed.
     pub targets: Vec<TargetResult>,
     /// All finished episodes.
@@ -306,8 +309,8 @@ impl Evaluation {
             steps: rollout.steps,
             wall_seconds: rollout.wall_seconds,
             steps_per_second: rollout.steps as f64 / rollout.wall_seconds.max(1e-9),
-            pace: rollout.pace,
-            asked: plan.targets.clone(),
+            timing: rollout.timing,
+            target_returns: plan.targets.clone(),
             targets,
             episodes: rollout.episodes,
             failed: rollout.failed,
@@ -395,7 +398,7 @@ impl Evaluation {
 
     /// The result of the first target return; `None` if all its episodes failed.
     pub fn first_target(&self) -> Option<&TargetResult> {
-        let first = self.asked.first()?;
+        let first = self.target_returns.first()?;
         self.targets.iter().find(|result| result.target_return == *first)
     }
 }
@@ -465,9 +468,9 @@ fn summarize(
 
 /// The histogram of each action dimension over these episodes.
 fn histograms_in(found: &ActionHistograms, episodes: Range<usize>) -> Option<Vec<ActionHistogram>> {
-    let shares = found.shares(episodes)?;
+    let shares = found.fractions(episodes)?;
     let bounds = found.low.iter().zip(&found.high);
-    let of = |(shares, (&low, &high))| ActionHistogram { low, high, shares };
+    let of = |(shares, (&low, &high))| ActionHistogram { low, high, fractions: shares };
     Some(shares.into_iter().zip(bounds).map(of).collect())
 }
 
@@ -475,7 +478,7 @@ fn histograms_in(found: &ActionHistograms, episodes: Range<usize>) -> Option<Vec
 fn distributions_in(
     played: &PlayedDistributions,
     episodes: Range<usize>,
-) -> (Option<SmoothnessResult>, Option<Vec<ActionShare>>) {
+) -> (Option<SmoothnessResult>, Option<Vec<ActionProbability>>) {
     let mut pooled = Pooled::default();
     played.smoothness[episodes.clone()].iter().for_each(|episode| pooled.join(episode));
     if pooled.n == 0 {
@@ -495,6 +498,6 @@ fn distributions_in(
         .actions
         .iter()
         .enumerate()
-        .map(|(bin, action)| ActionShare { action: action.clone(), share: share(bin) });
+        .map(|(bin, action)| ActionProbability { action: action.clone(), probability: share(bin) });
     (Some(smoothness), Some(shares.collect()))
 }

@@ -20,16 +20,16 @@ pub mod table;
 
 pub use choice::{Choice, ChoicePoint};
 pub use evaluation::{
-    ActionHistogram, ActionShare, CheckpointRef, Evaluation, Heeds, ReportError, Setting,
-    SmoothnessResult, TargetResult,
+    ActionHistogram, ActionProbability, CheckpointRef, Evaluation, ReportError, Setting,
+    SmoothnessResult, TargetResult, UsedSettings,
 };
 pub use fourier_transform::FourierTransform;
 pub use paired::paired_difference;
 pub use random::RandomPolicy;
 pub use replay::{Moment, replay};
 pub use rollout::{
-    FailedEpisode, Pace, Plan, PlayedDistributions, PlayedEpisode, Player, Progress, Rollout,
-    RolloutError, rollout, rollout_together,
+    FailedEpisode, Plan, PlayedDistributions, PlayedEpisode, Player, Progress, Rollout,
+    RolloutError, Timing, rollout, rollout_together,
 };
 pub use smoothness::{Pooled, Smoothness};
 pub use summary::Summary;

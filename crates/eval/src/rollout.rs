@@ -19,9 +19,9 @@
 
 mod group;
 mod histograms;
-mod pace;
 mod slot;
 mod tally;
+mod timing;
 
 use std::ops::ControlFlow;
 
@@ -35,10 +35,10 @@ use crate::Pooled;
 pub use group::Rows;
 use group::{Failed, Group, Seen, Work};
 pub use histograms::{ActionHistograms, BINS};
-use pace::Clock;
-pub use pace::Pace;
 use slot::Queue;
 use tally::Tally;
+use timing::Clock;
+pub use timing::Timing;
 
 /// The episodes of a rollout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -169,7 +169,7 @@ pub struct Rollout {
     /// other players.
     pub wall_seconds: f64,
     /// Breakdown of the time of the whole call.
-    pub pace: Pace,
+    pub timing: Timing,
 }
 
 /// A policy and its episodes.
@@ -317,8 +317,8 @@ pub fn rollout_together(
         }
         Ok(())
     })?;
-    let (wall_seconds, pace) = game.clock.stop(n_slots, game.progress.steps);
-    let finished = |record: Record<'_>| record.finish(n_slots, wall_seconds, pace);
+    let (wall_seconds, timing) = game.clock.stop(n_slots, game.progress.steps);
+    let finished = |record: Record<'_>| record.finish(n_slots, wall_seconds, timing);
     Ok(game.records.into_iter().map(finished).collect())
 }
 
@@ -443,7 +443,7 @@ impl<'a> Record<'a> {
         Self { plan, played: vec![None; n], tally: None, histograms }
     }
 
-    fn finish(self, n_slots: usize, wall_seconds: f64, pace: Pace) -> Rollout {
+    fn finish(self, n_slots: usize, wall_seconds: f64, timing: Timing) -> Rollout {
         let ended: Vec<bool> =
             self.played.iter().map(|played| matches!(played, Some(Ok(_)))).collect();
         let count = |ended: &[bool]| ended.iter().filter(|ended| **ended).count();
@@ -473,7 +473,7 @@ impl<'a> Record<'a> {
             finished,
             failed,
             wall_seconds,
-            pace,
+            timing,
         }
     }
 }

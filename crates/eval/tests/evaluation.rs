@@ -10,8 +10,8 @@ use overtone_core::Task;
 use overtone_core::protocol::{Difference, ReturnUnits};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::{
-    CheckpointRef, Evaluation, FailedEpisode, Heeds, Plan, PlayedDistributions, PlayedEpisode,
-    Pooled, RandomPolicy, ReportError, Rollout, Setting, SmoothnessResult, rollout,
+    CheckpointRef, Evaluation, FailedEpisode, Plan, PlayedDistributions, PlayedEpisode, Pooled,
+    RandomPolicy, ReportError, Rollout, Setting, SmoothnessResult, UsedSettings, rollout,
 };
 
 fn game(name: &str) -> Task {
@@ -65,7 +65,7 @@ fn setting() -> Setting {
         policy: "uniform random".into(),
         protocol: game("seaquest").matched(None),
         differences: Vec::new(),
-        heeds: Heeds::ALL,
+        used_settings: UsedSettings::ALL,
         choice: None,
         checkpoint: Some(CheckpointRef { path: "checkpoints/900".into(), step: 900 }),
         dataset_hash: None,
@@ -152,7 +152,7 @@ fn smoothness_and_actions_are_pooled_over_all_steps_of_a_target() {
     let shares = |target: usize| {
         let shares = report.targets[target].actions.as_ref().unwrap();
         assert_eq!((shares.len(), shares[17].action.as_str()), (18, "action 17"));
-        [shares[0].share, shares[1].share, shares[17].share]
+        [shares[0].probability, shares[1].probability, shares[17].probability]
     };
     assert_eq!((shares(0), shares(1)), ([1.0 / 3.0, 0.0, 2.0 / 3.0], [0.5, 0.0, 0.5]));
     let [first, second] = [0, 1].map(|target| report.targets[target].smoothness.unwrap());

@@ -9,7 +9,9 @@ use overtone_core::Task;
 use overtone_core::protocol::ReturnUnits;
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
-use overtone_eval::{Evaluation, Heeds, Plan, RandomPolicy, Setting, paired_difference, rollout};
+use overtone_eval::{
+    Evaluation, Plan, RandomPolicy, Setting, UsedSettings, paired_difference, rollout,
+};
 
 fn game(name: &str) -> Task {
     Game::named(name).unwrap().task.clone()
@@ -34,7 +36,7 @@ fn evaluation(returns: &[f64]) -> Evaluation {
         policy: "uniform random".into(),
         protocol: game("seaquest").matched(None),
         differences: Vec::new(),
-        heeds: Heeds::ALL,
+        used_settings: UsedSettings::ALL,
         choice: None,
         checkpoint: None,
         dataset_hash: None,

@@ -149,7 +149,7 @@ impl Case<'_> {
             returns_to_go: Tensor::from_data(TensorData::new(returns, [rows, time]), device),
             timesteps: timesteps_from(&ints("timesteps")?, &n_padding, time),
             n_padding,
-            best: Vec::new(),
+            top_percent_idx: Vec::new(),
         })
     }
 

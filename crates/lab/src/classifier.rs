@@ -186,11 +186,11 @@ pub struct Classification<'a> {
 }
 
 impl Task for Classification<'_> {
-    type Way = (Kind, Option<usize>);
+    type Variant = (Kind, Option<usize>);
     type Network = Classifier;
 
-    fn network(&self, way: Self::Way, init: &mut Init<'_>) -> Classifier {
-        Classifier::new(way, self.size, self.split, init)
+    fn network(&self, variant: Self::Variant, init: &mut Init<'_>) -> Classifier {
+        Classifier::new(variant, self.size, self.split, init)
     }
 
     fn loss(&self, seed: u64, batch: usize) -> impl FnMut(&Classifier, &Device) -> Tensor<1> {
@@ -199,11 +199,11 @@ impl Task for Classification<'_> {
         move |network, device| network.loss(&train.batch(&order.next(batch), device))
     }
 
-    fn look(&self, network: &Classifier) -> f64 {
+    fn evaluate(&self, network: &Classifier) -> f64 {
         (self.scores)(&network.probs(&self.split.test))[0]
     }
 
-    fn judge(&self, network: &Classifier, loss: f64) -> (Vec<f64>, Vec<f64>) {
+    fn measure(&self, network: &Classifier, loss: f64) -> (Vec<f64>, Vec<f64>) {
         let mut probs = network.probs(&self.split.test);
         let mut scores = (self.scores)(&probs);
         scores.push(loss);
@@ -285,15 +285,15 @@ mod tests {
             batch: 8,
             learning_rate: 0.01,
             weight_decay: 0.0,
-            look_every: 30,
+            evaluate_every: 30,
         };
         let scores = |probs: &[Vec<f64>]| vec![accuracy(probs, &split.test.classes)];
         let task = Classification { split: &split, size: SIZE, scores: &scores, shown: Some(3) };
-        for way in [(Kind::Softmax, None), (FOURIER, None), (Kind::Softmax, Some(1))] {
-            let run = train(&task, way, training, 3);
-            assert!(run.scores[0] > 90.0, "{way:?}: {run:?}");
+        for variant in [(Kind::Softmax, None), (FOURIER, None), (Kind::Softmax, Some(1))] {
+            let run = train(&task, variant, training, 3);
+            assert!(run.scores[0] > 90.0, "{variant:?}: {run:?}");
             assert_eq!((run.curve.len(), run.detail.len()), (2, 2));
-            assert_eq!(run, train(&task, way, training, 3), "a seed is one training");
+            assert_eq!(run, train(&task, variant, training, 3), "a seed is one training");
         }
     }
 }

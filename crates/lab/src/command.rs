@@ -44,7 +44,7 @@ struct Entry {
     name: &'static str,
     quick: &'static [&'static str],
     options: fn() -> Command,
-    run: fn(&ArgMatches, &Asked) -> Result<()>,
+    run: fn(&ArgMatches, &Request) -> Result<()>,
 }
 
 impl Entry {
@@ -83,7 +83,7 @@ fn about(command: &Command) -> String {
 }
 
 /// The options of a command.
-struct Asked {
+struct Request {
     /// By key; without `out` and `quick`.
     words: BTreeMap<String, String>,
     out: PathBuf,
@@ -91,7 +91,7 @@ struct Asked {
     command: String,
 }
 
-impl Asked {
+impl Request {
     /// Reads `key=value` words; `quick=true` sets `entry.quick` before them.
     fn read(entry: &Entry, words: &[String]) -> Result<Self> {
         let split = |word: &str| match word.split_once('=') {
@@ -146,17 +146,18 @@ pub fn run(words: &[String]) -> Result<()> {
         say!("{}", entry.help());
         return Ok(());
     }
-    let asked = Asked::read(entry, words)?;
+    let request = Request::read(entry, words)?;
     let flags =
-        asked.words.iter().map(|(key, value)| format!("--{}={value}", key.replace('_', "-")));
-    let matches = (entry.options)().try_get_matches_from(flags).map_err(|error| told(&error))?;
-    (entry.run)(&matches, &asked)
+        request.words.iter().map(|(key, value)| format!("--{}={value}", key.replace('_', "-")));
+    let matches =
+        (entry.options)().try_get_matches_from(flags).map_err(|error| one_sentence(&error))?;
+    (entry.run)(&matches, &request)
 }
 
-fn run_study<S: Study>(matches: &ArgMatches, asked: &Asked) -> Result<()> {
+fn run_study<S: Study>(matches: &ArgMatches, request: &Request) -> Result<()> {
     let study = S::from_arg_matches(matches)?;
-    let out = asked.out.display();
-    check_writable(&asked.out)
+    let out = request.out.display();
+    check_writable(&request.out)
         .with_context(|| format!("cannot write to out={out}; out= names another folder"))?;
     let bar = progress::parts("parts", study.units());
     let start = Instant::now();
@@ -168,14 +169,14 @@ fn run_study<S: Study>(matches: &ArgMatches, asked: &Asked) -> Result<()> {
         say!("{table}");
     }
     report
-        .write(&asked.out, S::NAME, &asked.command)
+        .write(&request.out, S::NAME, &request.command)
         .with_context(|| format!("cannot write to {out}"))?;
     say!("tables and plots: {out}");
     Ok(())
 }
 
 /// An error of clap's in one sentence, options written `key=value`.
-fn told(error: &clap::Error) -> anyhow::Error {
+fn one_sentence(error: &clap::Error) -> anyhow::Error {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.join(", "),

@@ -62,7 +62,7 @@ pub struct Run {
 
 /// A way to do it, and its runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Way {
+pub struct Variant {
     /// In the table's first column.
     pub name: String,
     /// The name of what it is compared with; `None` for what others are compared with.
@@ -79,7 +79,7 @@ pub struct Comparison {
     /// The first one is the curve's, and the one that is spoken of.
     pub metrics: Vec<Metric>,
     /// In the order of the table.
-    pub ways: Vec<Way>,
+    pub variants: Vec<Variant>,
 }
 
 /// How often a step's cost is measured: other work of the machine may slow a single round.
@@ -96,45 +96,50 @@ impl Comparison {
     pub fn run<T: Task>(
         task: &T,
         metrics: &[Metric],
-        planned: Vec<Planned<T::Way>>,
+        planned: Vec<Planned<T::Variant>>,
         seeds: &[u64],
         n_costs: usize,
         tick: &(dyn Fn() + Sync),
     ) -> Self {
         let unit = |i: usize| {
-            let (_, _, way, training) = planned[i / seeds.len()];
-            let run = learning::train(task, way, training, seeds[i % seeds.len()]);
+            let (_, _, variant, training) = planned[i / seeds.len()];
+            let run = learning::train(task, variant, training, seeds[i % seeds.len()]);
             tick();
             run
         };
         let mut runs = side_by_side(planned.len() * seeds.len(), &unit).into_iter();
         let mut costs: Vec<Option<Cost>> = vec![None; n_costs];
         for i in (0..n_costs).cycle().take(ROUNDS * n_costs) {
-            let (_, _, way, training) = planned[i];
-            let cost = alone(|| learning::cost(task, way, training));
+            let (_, _, variant, training) = planned[i];
+            let cost = alone(|| learning::cost(task, variant, training));
             costs[i] = Some(costs[i].map_or(cost, |best| best.better(cost)));
         }
-        let mut ways = Vec::new();
+        let mut variants = Vec::new();
         for (i, (name, against, ..)) in planned.into_iter().enumerate() {
             let runs = runs.by_ref().take(seeds.len()).collect();
-            ways.push(Way { name, against, runs, cost: costs[i % n_costs].expect("a cost") });
+            variants.push(Variant {
+                name,
+                against,
+                runs,
+                cost: costs[i % n_costs].expect("a cost"),
+            });
         }
-        Self { metrics: metrics.to_vec(), ways }
+        Self { metrics: metrics.to_vec(), variants }
     }
 
-    fn way(&self, name: &str) -> Option<&Way> {
-        self.ways.iter().find(|way| way.name == name)
+    fn variant(&self, name: &str) -> Option<&Variant> {
+        self.variants.iter().find(|variant| variant.name == name)
     }
 
     /// A way's score.
-    pub fn mean(&self, way: &Way, metric: usize) -> Mean {
-        way.runs.iter().map(|run| run.scores[metric]).collect()
+    pub fn mean(&self, variant: &Variant, metric: usize) -> Mean {
+        variant.runs.iter().map(|run| run.scores[metric]).collect()
     }
 
     /// By how much it is above what it is compared with, seed by seed.
-    pub fn difference(&self, way: &Way, metric: usize) -> Option<Mean> {
-        let other = self.way(way.against.as_deref()?)?;
-        let pairs = way.runs.iter().zip(&other.runs);
+    pub fn difference(&self, variant: &Variant, metric: usize) -> Option<Mean> {
+        let other = self.variant(variant.against.as_deref()?)?;
+        let pairs = variant.runs.iter().zip(&other.runs);
         Some(pairs.map(|(a, b)| a.scores[metric] - b.scores[metric]).collect())
     }
 
@@ -146,13 +151,13 @@ impl Comparison {
         let header: Vec<&str> =
             ["way"].into_iter().chain(names).chain([difference.as_str()]).collect();
         let mut table = Table::new(&header);
-        for way in &self.ways {
-            let mut row = vec![way.name.clone()];
+        for variant in &self.variants {
+            let mut row = vec![variant.name.clone()];
             for (i, metric) in self.metrics.iter().enumerate() {
-                row.push(self.mean(way, i).text(metric.digits));
+                row.push(self.mean(variant, i).text(metric.digits));
             }
             let digits = self.metrics[0].digits;
-            row.push(self.difference(way, 0).map_or(String::new(), |mean| {
+            row.push(self.difference(variant, 0).map_or(String::new(), |mean| {
                 let sign = if mean.mean < 0.0 { "" } else { "+" };
                 format!("{sign}{}", mean.text(digits))
             }));
@@ -167,7 +172,7 @@ impl Comparison {
             "way | parameters | training, ms a sequence | training, MB | inference, ms a \
          sequence | inference, MB",
         );
-        for Way { name, cost, .. } in &self.ways {
+        for Variant { name, cost, .. } in &self.variants {
             let megabytes = |bytes: usize| format!("{:.1}", bytes as f64 / 1e6);
             table.row(vec![
                 name.clone(),
@@ -186,10 +191,10 @@ impl Comparison {
         let names = self.metrics.iter().map(|metric| metric.name);
         let header: Vec<&str> = ["way", "seed"].into_iter().chain(names).collect();
         let mut table = Table::new(&header);
-        for way in &self.ways {
-            for run in &way.runs {
+        for variant in &self.variants {
+            for run in &variant.runs {
                 let scores = run.scores.iter().map(|score| format!("{score:.6}"));
-                let cells = [way.name.clone(), run.seed.to_string()].into_iter();
+                let cells = [variant.name.clone(), run.seed.to_string()].into_iter();
                 table.row(cells.chain(scores).collect());
             }
         }
@@ -198,20 +203,21 @@ impl Comparison {
 
     /// The first metric while training, with 95 % intervals.
     pub fn curves(&self, title: &str) -> LinePlot {
-        let line = |way: &Way| {
-            let points = way.runs.first().map_or(0, |run| run.curve.len());
-            let at = |i: usize| way.runs.iter().map(move |run| run.curve[i][1]).collect::<Mean>();
+        let line = |variant: &Variant| {
+            let points = variant.runs.first().map_or(0, |run| run.curve.len());
+            let at =
+                |i: usize| variant.runs.iter().map(move |run| run.curve[i][1]).collect::<Mean>();
             let means: Vec<Mean> = (0..points).map(at).collect();
-            let places = way.runs.first().into_iter().flat_map(|run| &run.curve);
+            let places = variant.runs.first().into_iter().flat_map(|run| &run.curve);
             let points = places.zip(&means).map(|(place, mean)| [place[0], mean.mean]).collect();
             let halves = means.iter().map(|mean| mean.half.unwrap_or(0.0)).collect();
-            Line::new(&way.name, points).spread(halves)
+            Line::new(&variant.name, points).spread(halves)
         };
         plot(
             title,
             ["updates", self.metrics.first().map_or("", |metric| metric.name)],
             LINEAR,
-            self.ways.iter().map(line).collect(),
+            self.variants.iter().map(line).collect(),
         )
     }
 
@@ -240,14 +246,14 @@ mod tests {
     fn comparison() -> Comparison {
         let metrics = vec![Metric { name: "accuracy", digits: 2 }];
         // Ways differ by 1 and by 3.
-        let way = |name: &str, against: Option<&str>, scores: [f64; 2]| Way {
+        let variant = |name: &str, against: Option<&str>, scores: [f64; 2]| Variant {
             name: name.into(),
             against: against.map(str::to_owned),
             runs: [0, 1].map(|seed| run(seed, scores[seed as usize])).to_vec(),
             cost: COST,
         };
-        let ways = vec![way("a", None, [0.0, 10.0]), way("b", Some("a"), [1.0, 13.0])];
-        Comparison { metrics, ways }
+        let variants = vec![variant("a", None, [0.0, 10.0]), variant("b", Some("a"), [1.0, 13.0])];
+        Comparison { metrics, variants }
     }
 
     fn run(seed: u64, score: f64) -> Run {
@@ -275,11 +281,11 @@ mod tests {
     #[test]
     fn differences_are_taken_seed_by_seed() {
         let found = comparison();
-        let difference = found.difference(&found.ways[1], 0).unwrap();
+        let difference = found.difference(&found.variants[1], 0).unwrap();
         // 1 and 3: mean 2, deviation √2, half width 12.706 · √2 / √2.
         assert_eq!(difference.mean, 2.0);
         assert!((difference.half.unwrap() - 12.706).abs() < 1e-12);
-        assert_eq!(found.difference(&found.ways[0], 0), None);
+        assert_eq!(found.difference(&found.variants[0], 0), None);
         let rows = found.table().rows().to_vec();
         assert_eq!(rows[2], ["b", "7.00 ± 76.24", "+2.00 ± 12.71"]);
         assert_eq!(rows[1][2], "");

@@ -31,7 +31,7 @@ impl Grid {
     }
 
     /// Every kind at every rate, each compared with the first kind at that rate.
-    fn plan<W>(&self, updates: usize, way: impl Fn(Kind) -> W) -> Vec<Planned<W>> {
+    fn plan<W>(&self, updates: usize, variant: impl Fn(Kind) -> W) -> Vec<Planned<W>> {
         let mut planned = Vec::new();
         for &rate in &self.network.learning_rate {
             let name = |kind: Kind| match self.network.learning_rate.len() {
@@ -41,7 +41,7 @@ impl Grid {
             let training = self.network.training(updates, rate);
             for (i, &kind) in self.attentions.iter().enumerate() {
                 let against = (i > 0).then(|| name(self.attentions[0]));
-                planned.push((name(kind), against, way(kind), training));
+                planned.push((name(kind), against, variant(kind), training));
             }
         }
         planned
@@ -54,10 +54,10 @@ impl Grid {
         task: &T,
         metrics: &[Metric],
         updates: usize,
-        way: impl Fn(Kind) -> T::Way,
+        variant: impl Fn(Kind) -> T::Variant,
         tick: &(dyn Fn() + Sync),
     ) -> Comparison {
-        let (planned, n_kinds) = (self.plan(updates, way), self.attentions.len());
+        let (planned, n_kinds) = (self.plan(updates, variant), self.attentions.len());
         Comparison::run(task, metrics, planned, &self.network.seeds, n_kinds, tick)
     }
 }
@@ -73,7 +73,7 @@ pub(crate) fn tiny(attentions: &[&str], learning_rate: &[f64]) -> Grid {
         n_heads: 2,
         batch: 4,
         weight_decay: 0.0,
-        look_every: 20,
+        evaluate_every: 20,
     };
     let kinds = attentions.iter().map(|word| word.parse().expect("a kind of attention"));
     Grid { attentions: kinds.collect(), network }

@@ -127,7 +127,7 @@ struct Reading<'a> {
 }
 
 impl Task for Reading<'_> {
-    type Way = Kind;
+    type Variant = Kind;
     type Network = CharacterModel;
 
     fn network(&self, kind: Kind, init: &mut Init<'_>) -> CharacterModel {
@@ -144,12 +144,12 @@ impl Task for Reading<'_> {
     }
 
     /// A fifth of the windows is enough for a curve.
-    fn look(&self, network: &CharacterModel) -> f64 {
+    fn evaluate(&self, network: &CharacterModel) -> f64 {
         let few: Vec<usize> = self.starts.iter().step_by(5).copied().collect();
         network.bits(&self.text.validation, &few, self.context)
     }
 
-    fn judge(&self, network: &CharacterModel, loss: f64) -> (Vec<f64>, Vec<f64>) {
+    fn measure(&self, network: &CharacterModel, loss: f64) -> (Vec<f64>, Vec<f64>) {
         let bits = network.bits(&self.text.validation, &self.starts, self.context);
         let first = &self.starts[..self.starts.len().min(PART)];
         let (read, _) = windows(&self.text.validation, first, self.context, &Device::flex());
@@ -172,13 +172,13 @@ impl Study for Language {
         ),
         ("d_model", "64"),
         ("batch", "16"),
-        ("look_every", "200"),
+        ("evaluate_every", "200"),
     ];
     const QUICK: &'static [&'static str] = &[
         "seeds=1,2",
         "attentions=softmax,fourier4/R1",
         "updates=100",
-        "look_every=50",
+        "evaluate_every=50",
         "windows=100",
     ];
     type Found = Comparison;
@@ -208,10 +208,11 @@ fn layers(found: &Comparison, n_layers: usize) -> Table {
     let header: Vec<&str> =
         ["way"].into_iter().chain(distances.iter().chain(&radii).map(String::as_str)).collect();
     let mut table = Table::new(&header);
-    for way in &found.ways {
-        let n = way.runs.first().map_or(0, |run| run.detail.len());
-        let cell = |i: usize| way.runs.iter().map(|run| run.detail[i]).collect::<Mean>().text(2);
-        table.row(std::iter::once(way.name.clone()).chain((0..n).map(cell)).collect());
+    for variant in &found.variants {
+        let n = variant.runs.first().map_or(0, |run| run.detail.len());
+        let cell =
+            |i: usize| variant.runs.iter().map(|run| run.detail[i]).collect::<Mean>().text(2);
+        table.row(std::iter::once(variant.name.clone()).chain((0..n).map(cell)).collect());
     }
     table
 }
@@ -233,14 +234,14 @@ mod tests {
         let grid = tiny(&["softmax", "fourier4"], &[0.01]);
         let study = Language { context: 8, windows: 10, updates: 40, grid };
         let found = study.compare(&text, &|| ());
-        for way in &found.ways {
-            for run in &way.runs {
-                assert!(run.scores[0] < 0.3, "{}: {:?}", way.name, run.scores);
+        for variant in &found.variants {
+            for run in &variant.runs {
+                assert!(run.scores[0] < 0.3, "{}: {:?}", variant.name, run.scores);
                 assert!((run.scores[1] - run.scores[0].exp2()).abs() < 1e-12);
             }
         }
         // A distance, and a radius of Fourier attention.
-        let lengths = [0, 1].map(|way: usize| found.ways[way].runs[0].detail.len());
+        let lengths = [0, 1].map(|variant: usize| found.variants[variant].runs[0].detail.len());
         assert_eq!(lengths, [1, 2]);
         let names: Vec<String> =
             study.report(&found).tables().map(|(name, _)| name.to_owned()).collect();

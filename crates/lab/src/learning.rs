@@ -42,7 +42,7 @@ pub struct NetworkOptions {
     pub weight_decay: f64,
     /// Updates between evaluations on the test data, for the curves.
     #[arg(long, default_value = "100", value_parser = whole(1..=1_000_000))]
-    pub look_every: usize,
+    pub evaluate_every: usize,
 }
 
 impl NetworkOptions {
@@ -65,8 +65,8 @@ impl NetworkOptions {
 
     /// A training of so many updates.
     pub fn training(&self, updates: usize, learning_rate: f64) -> Training {
-        let Self { batch, weight_decay, look_every, .. } = *self;
-        Training { updates, batch, learning_rate, weight_decay, look_every }
+        let Self { batch, weight_decay, evaluate_every, .. } = *self;
+        Training { updates, batch, learning_rate, weight_decay, evaluate_every }
     }
 }
 
@@ -83,7 +83,7 @@ pub struct Training {
     /// Decoupled weight decay of matrices.
     pub weight_decay: f64,
     /// Updates between evaluations on held-out data.
-    pub look_every: usize,
+    pub evaluate_every: usize,
 }
 
 impl Training {
@@ -103,21 +103,21 @@ impl Training {
 /// A network, its batches, and how it is measured.
 pub trait Task: Sync {
     /// What differs between the networks that are compared.
-    type Way: Copy + Sync;
+    type Variant: Copy + Sync;
     /// The network.
     type Network: Module + Matrices;
 
     /// A new network.
-    fn network(&self, way: Self::Way, init: &mut Init<'_>) -> Self::Network;
+    fn network(&self, variant: Self::Variant, init: &mut Init<'_>) -> Self::Network;
 
     /// The mean loss of a network on the next of the batches of a seed, `[1]`, on a device.
     fn loss(&self, seed: u64, batch: usize) -> impl FnMut(&Self::Network, &Device) -> Tensor<1>;
 
     /// The number of the curves.
-    fn look(&self, network: &Self::Network) -> f64;
+    fn evaluate(&self, network: &Self::Network) -> f64;
 
     /// All numbers of a trained network with this training loss in nats, and what else is shown.
-    fn judge(&self, network: &Self::Network, loss: f64) -> (Vec<f64>, Vec<f64>);
+    fn measure(&self, network: &Self::Network, loss: f64) -> (Vec<f64>, Vec<f64>);
 }
 
 /// A network from a seed, on a device that knows gradients.
@@ -178,7 +178,7 @@ pub fn descend<M: Module + Matrices>(
 }
 
 /// Trains a network of a task from a seed and measures it.
-pub fn train<T: Task>(task: &T, way: T::Way, training: Training, seed: u64) -> Run {
+pub fn train<T: Task>(task: &T, variant: T::Variant, training: Training, seed: u64) -> Run {
     let mut curve = Vec::new();
     let mut loss = task.loss(seed, training.batch);
     let twice = |network: &T::Network, device: &Device| {
@@ -186,17 +186,17 @@ pub fn train<T: Task>(task: &T, way: T::Way, training: Training, seed: u64) -> R
         [loss.clone(), loss]
     };
     let after = |done: usize, network: &T::Network| {
-        if done.is_multiple_of(training.look_every) || done == training.updates {
-            curve.push([done as f64, task.look(&network.valid())]);
+        if done.is_multiple_of(training.evaluate_every) || done == training.updates {
+            curve.push([done as f64, task.evaluate(&network.valid())]);
         }
     };
-    let network = network(seed, |init| task.network(way, init));
+    let network = network(seed, |init| task.network(variant, init));
     let rate = |done| training.rate(done);
     let (network, losses) =
         descend(network, training.optimizer(), training.updates, rate, twice, after);
     let last = &losses[losses.len() - losses.len().div_ceil(10)..];
     let loss = last.iter().sum::<f64>() / last.len().max(1) as f64;
-    let (scores, detail) = task.judge(&network, loss);
+    let (scores, detail) = task.measure(&network, loss);
     Run { seed, scores, curve, detail }
 }
 
@@ -233,9 +233,9 @@ impl Cost {
 const TIMED: usize = 7;
 
 /// Measures a new network. Nothing else may run in this process meanwhile.
-pub fn cost<T: Task>(task: &T, way: T::Way, training: Training) -> Cost {
+pub fn cost<T: Task>(task: &T, variant: T::Variant, training: Training) -> Cost {
     let device = Device::flex().autodiff();
-    let mut network = network(0, |init| task.network(way, init));
+    let mut network = network(0, |init| task.network(variant, init));
     let mut loss = task.loss(0, training.batch);
     let mut optimizer = training.optimizer();
     let parameters = network.num_params();
@@ -282,7 +282,7 @@ mod tests {
             batch: 1,
             learning_rate: 9.0,
             weight_decay: 0.0,
-            look_every: 1,
+            evaluate_every: 1,
         };
         // Over 2 of 20 updates it rises; 18 more are left, of which each takes a half.
         let rates = [0, 1, 2, 10, 19].map(|done| training.rate(done));

@@ -27,7 +27,7 @@ pub struct SeriesStudy {
 impl Study for SeriesStudy {
     const NAME: &'static str = "series";
     const DEFAULTS: &'static [(&'static str, &'static str)] =
-        &[("learning_rate", "0.001,0.003"), ("batch", "16"), ("look_every", "25")];
+        &[("learning_rate", "0.001,0.003"), ("batch", "16"), ("evaluate_every", "25")];
     const QUICK: &'static [&'static str] =
         &["seeds=1,2", "learning_rate=0.003", "attentions=softmax,fourier4/R1", "epochs=8"];
     /// By set.

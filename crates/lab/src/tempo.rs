@@ -9,7 +9,7 @@ use overtone_plot::{Line, LinePlot};
 use rand::RngExt;
 
 use crate::classifier::{Classification, likeliest};
-use crate::comparison::{Comparison, Metric, Way};
+use crate::comparison::{Comparison, Metric, Variant};
 use crate::learning::NetworkOptions;
 use crate::report::{LINEAR, Report, listed, plot};
 use crate::study::{Study, StudyError, check_distinct, invalid, whole};
@@ -111,8 +111,8 @@ impl Study for Tempo {
         let linear = "Linear".to_owned();
         let mut planned = vec![(linear.clone(), None, (Kind::Softmax, None), training)];
         for &n in &self.frequencies {
-            let way = (Kind::Softmax, Some(n));
-            planned.push((format!("Fourier-{n}"), Some(linear.clone()), way, training));
+            let variant = (Kind::Softmax, Some(n));
+            planned.push((format!("Fourier-{n}"), Some(linear.clone()), variant, training));
         }
         let n_ways = planned.len();
         let comparison =
@@ -132,16 +132,16 @@ impl Found {
     /// Figure 7: what each head says of one clip, first seed.
     fn distributions(&self) -> LinePlot {
         let middle = |bin: usize| (TEMPI.start() + BIN * bin + BIN / 2) as f64;
-        let line = |way: &Way| {
-            let probs = way.runs.first().map_or(&[][..], |run| &run.detail);
+        let line = |variant: &Variant| {
+            let probs = variant.runs.first().map_or(&[][..], |run| &run.detail);
             let points = probs.iter().enumerate().map(|(bin, p)| [middle(bin), *p]);
-            Line::new(&way.name, points.collect())
+            Line::new(&variant.name, points.collect())
         };
         plot(
             format!("One clip: its tempo is in the bin around {}", middle(self.shown)),
             ["beats a minute", "probability of the bin"],
             LINEAR,
-            self.comparison.ways.iter().map(line).collect(),
+            self.comparison.variants.iter().map(line).collect(),
         )
     }
 }

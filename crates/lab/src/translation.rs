@@ -208,7 +208,7 @@ impl Numbers<'_> {
 }
 
 impl Task for Numbers<'_> {
-    type Way = Kind;
+    type Variant = Kind;
     type Network = Translator;
 
     fn network(&self, kind: Kind, init: &mut Init<'_>) -> Translator {
@@ -221,11 +221,11 @@ impl Task for Numbers<'_> {
         move |network, device| network.loss(train, &order.next(batch), device)
     }
 
-    fn look(&self, network: &Translator) -> f64 {
+    fn evaluate(&self, network: &Translator) -> f64 {
         self.scores(network)[0]
     }
 
-    fn judge(&self, network: &Translator, loss: f64) -> (Vec<f64>, Vec<f64>) {
+    fn measure(&self, network: &Translator, loss: f64) -> (Vec<f64>, Vec<f64>) {
         let [exact, bleu] = self.scores(network);
         (vec![exact, bleu, loss], Vec::new())
     }
@@ -352,12 +352,12 @@ mod tests {
         let study =
             Translation { data_seed: 1, below: 100, n_train: 60, n_test: 40, updates: 150, grid };
         let found = study.compare(&corpus, &|| ());
-        for way in &found.ways {
-            let [exact, bleu, loss] = way.runs[0].scores[..] else { panic!("three scores") };
+        for variant in &found.variants {
+            let [exact, bleu, loss] = variant.runs[0].scores[..] else { panic!("three scores") };
             assert!(
                 exact > 50.0 && bleu > 50.0 && loss < 1.0,
                 "{}: {exact} {bleu} {loss}",
-                way.name
+                variant.name
             );
         }
     }

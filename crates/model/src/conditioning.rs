@@ -146,7 +146,7 @@ impl Condition {
         }
         if play.acting.top_percent != 0.0 {
             let known = config.map_or(&[][..], |config| &config.top_percents[..]);
-            condition.top_percent = Some(top_percent::place(play.acting.top_percent, known)?);
+            condition.top_percent = Some(top_percent::index(play.acting.top_percent, known)?);
         }
         Ok(condition)
     }
@@ -190,7 +190,7 @@ impl Conditioner {
             contexts.returns_to_go = quantiles.min_pair(contexts.returns_to_go);
         }
         if let Some(place) = self.condition.top_percent {
-            contexts.best = vec![Some(place); batch];
+            contexts.top_percent_idx = vec![Some(place); batch];
         }
         contexts
     }
@@ -221,7 +221,7 @@ mod tests {
                 actions: Acted::Continuous(Tensor::zeros([2, 2, 6], &device)),
                 timesteps: vec![0, 5, 9, 5],
                 n_padding: vec![0, 0],
-                best: Vec::new(),
+                top_percent_idx: Vec::new(),
             };
             config.condition(contexts).returns_to_go.into_data().iter().collect()
         };

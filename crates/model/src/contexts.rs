@@ -95,7 +95,7 @@ pub struct Contexts {
     pub n_padding: Vec<usize>,
     /// `[batch]`: the index of each context's [top percent](crate::conditioning::top_percent) in
     /// the model's list; `None` for a context that was drawn from all episodes. Empty: all were.
-    pub best: Vec<Option<u8>>,
+    pub top_percent_idx: Vec<Option<u8>>,
 }
 
 impl Contexts {
@@ -114,11 +114,12 @@ impl Contexts {
     /// `weights` of timesteps in a mean, `[batch · time]`, set to 0 for contexts of a top percent,
     /// so that the mean is over all episodes.
     pub fn without_top_percents(&self, weights: Tensor<1>) -> Tensor<1> {
-        if self.best.iter().all(Option::is_none) {
+        if self.top_percent_idx.iter().all(Option::is_none) {
             return weights;
         }
         let [_, time] = self.dims();
-        let of_all = self.best.iter().flat_map(|best| vec![f32::from(best.is_none()); time]);
+        let of_all =
+            self.top_percent_idx.iter().flat_map(|best| vec![f32::from(best.is_none()); time]);
         let of_all = TensorData::new(of_all.collect::<Vec<f32>>(), weights.dims());
         let (device, dtype) = (weights.device(), weights.dtype());
         weights * Tensor::from_data(of_all, (&device, dtype))
@@ -191,7 +192,7 @@ mod tests {
             returns_to_go: Tensor::zeros([2, 3], &device),
             timesteps: timesteps_from(&[7, 4], &[0, 1], 3),
             n_padding: vec![0, 1],
-            best: Vec::new(),
+            top_percent_idx: Vec::new(),
         };
         assert_eq!(contexts.timesteps, [7, 8, 9, 0, 4, 5]);
         assert_eq!(contexts.first_timesteps(), [7, 4]);

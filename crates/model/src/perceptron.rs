@@ -277,7 +277,7 @@ mod tests {
             returns_to_go: Tensor::from_data([[3.0f32, 2.0], [0.0, 1.0]], &device),
             timesteps: vec![4, 5, 0, 0],
             n_padding: vec![0, 1],
-            best: Vec::new(),
+            top_percent_idx: Vec::new(),
         }
     }
 

@@ -123,7 +123,7 @@ fn contexts(target: f32, device: &Device) -> Contexts {
         actions: Acted::Continuous(Tensor::zeros([1, 3, 1], device)),
         timesteps: vec![0, 1, 2],
         n_padding: vec![0],
-        best: Vec::new(),
+        top_percent_idx: Vec::new(),
     }
 }
 
@@ -180,7 +180,7 @@ fn the_mean_loss_covers_real_timesteps_of_all_episodes() {
     assert!((all - rows.iter().sum::<f64>() / 3.0).abs() < 1e-6, "{all}, {rows:?}");
     let padded = mean(Contexts { n_padding: vec![1], ..conditioned.clone() });
     assert!((padded - (rows[1] + rows[2]) / 2.0).abs() < 1e-6, "{padded}, {rows:?}");
-    assert_eq!(mean(Contexts { best: vec![Some(0)], ..conditioned }), 0.0);
+    assert_eq!(mean(Contexts { top_percent_idx: vec![Some(0)], ..conditioned }), 0.0);
 }
 
 #[test]

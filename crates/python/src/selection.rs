@@ -36,8 +36,7 @@ pub fn budget_curve(
         trials,
         seed,
     };
-    let curve =
-        py.detach(|| selection::budget_curve(&returns, estimates.as_deref(), &settings));
+    let curve = py.detach(|| selection::budget_curve(&returns, estimates.as_deref(), &settings));
     let curve = curve.map_err(|error| PyValueError::new_err(error.to_string()))?;
     let point = |at: selection::BudgetPoint| {
         (at.episodes, at.mean, at.low, at.high, at.standard_error, at.regret)

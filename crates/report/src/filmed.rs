@@ -73,7 +73,7 @@ impl Filmed {
         let PlayedEpisode { target_return, episode, raw_return, .. } = self.episode;
         let update = self.checkpoint.as_ref().map(|weights| format!("update {}, ", weights.step));
         let target = match evaluated.filter(|setting| setting.protocol == self.protocol) {
-            Some(setting) => setting.told(target_return),
+            Some(setting) => setting.condition(target_return),
             None => Some(target_return.to_string()),
         };
         let target = target.map_or_else(String::new, |target| format!(" target {target},"));

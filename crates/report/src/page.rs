@@ -35,7 +35,7 @@ use overtone_core::Reference;
 use overtone_plot::Line;
 
 use document::{Block, Document};
-use overtone_eval::evaluation::{ended, n_episodes};
+use overtone_eval::evaluation::{n_episodes, outcome_name};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::summary::{digits, fixed};
 use overtone_eval::table::Table;
@@ -530,13 +530,13 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
     let clipped = digits(|target| &target.clipped_return);
     for episode in &evaluation.episodes {
         table.row(vec![
-            setting.told(episode.target_return).unwrap_or_else(|| "-".to_owned()),
+            setting.condition(episode.target_return).unwrap_or_else(|| "-".to_owned()),
             episode.episode.to_string(),
             episode.seed.to_string(),
             episode.length.to_string(),
             fixed(episode.raw_return, raw),
             fixed(episode.clipped_return, clipped),
-            ended(episode.outcome).to_owned(),
+            outcome_name(episode.outcome).to_owned(),
         ]);
     }
     let summary = match evaluation.episodes.len() {
@@ -583,7 +583,7 @@ fn episodes_csv(rows: &[Row<'_>]) -> Table {
                 episode.length.to_string(),
                 episode.raw_return.to_string(),
                 episode.clipped_return.to_string(),
-                ended(episode.outcome).to_owned(),
+                outcome_name(episode.outcome).to_owned(),
             ]);
         }
     }

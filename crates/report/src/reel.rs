@@ -16,7 +16,7 @@ pub struct Reel<W: Write> {
     names: Vec<String>,
     hundredths: u16,
     /// Whether the agent is conditioned on a return-to-go.
-    pub is_asked: bool,
+    pub is_conditioned: bool,
     /// Map from the bounds of continuous actions to [-1, 1]; `None` if these are the bounds.
     pub scale: Option<ActionScale>,
 }
@@ -26,7 +26,7 @@ impl<W: Write> Reel<W> {
     /// is visible for `hundredths` of a second.
     pub fn new(file: W, title: String, names: Vec<String>, hundredths: u16) -> Self {
         let (animation, file) = (None, Some(file));
-        Self { animation, file, title, names, hundredths, is_asked: true, scale: None }
+        Self { animation, file, title, names, hundredths, is_conditioned: true, scale: None }
     }
 
     /// Adds a picture of this moment.
@@ -39,7 +39,7 @@ impl<W: Write> Reel<W> {
             format!("step {}", moment.step),
             format!("return so far {:.1}", moment.raw_return),
         ];
-        if self.is_asked {
+        if self.is_conditioned {
             lines.push(format!("return-to-go {:.1}", moment.return_to_go));
         }
         let caption = Caption { width: 320, lines };

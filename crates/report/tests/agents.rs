@@ -12,7 +12,7 @@ use overtone_core::protocol::ReturnUnits;
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
-    CheckpointRef, Evaluation, FailedEpisode, Heeds, Plan, RandomPolicy, Setting, rollout,
+    CheckpointRef, Evaluation, FailedEpisode, Plan, RandomPolicy, Setting, UsedSettings, rollout,
 };
 use overtone_report::{Filmed, Page, PageError, RunFiles};
 use overtone_testkit::sentences;
@@ -40,7 +40,7 @@ fn evaluation(targets: &[f32], score: f64) -> Evaluation {
         policy: "transformer".into(),
         protocol: game("seaquest").matched(None),
         differences: Vec::new(),
-        heeds: Heeds::ALL,
+        used_settings: UsedSettings::ALL,
         choice: None,
         checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
         dataset_hash: None,
@@ -222,8 +222,12 @@ fn unused_settings_do_not_separate_agents() {
     let markdown = runs.markdown();
     assert!(agents(&markdown).is_empty(), "the protocols differ if all settings count: {markdown}");
 
-    cloning.setting.heeds =
-        Heeds { target: false, temperature: false, return_quantile: false, top_percent: false };
+    cloning.setting.used_settings = UsedSettings {
+        target: false,
+        temperature: false,
+        return_quantile: false,
+        top_percent: false,
+    };
     cloning.write(&runs.1[1].join("evaluation.json")).unwrap();
     let markdown = runs.markdown();
     assert_eq!(agents(&markdown).len(), 2, "{markdown}");

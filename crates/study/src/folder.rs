@@ -150,7 +150,7 @@ impl StudyFolder {
     }
 
     /// Whether a process is working on this cell. Without locks this is unknown, and `false`.
-    pub fn is_worked_on(&self, cell: &str) -> bool {
+    pub fn is_in_use(&self, cell: &str) -> bool {
         overtone_files::is_locked(&self.file(cell, "lock"))
     }
 
@@ -246,8 +246,8 @@ mod tests {
         assert_eq!(folder.failure(second), None);
         let held = folder.lock(first).unwrap();
         sentences::check(&folder.lock(first).unwrap_err().to_string());
-        assert!(folder.is_worked_on(first));
-        assert!(!folder.is_worked_on(second));
+        assert!(folder.is_in_use(first));
+        assert!(!folder.is_in_use(second));
         // A lock waits for a short shared lock, which a status check takes.
         let checked = fs::File::create(folder.file(second, "lock")).unwrap();
         checked.try_lock_shared().unwrap();

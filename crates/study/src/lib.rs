@@ -16,4 +16,4 @@ pub use error::StudyError;
 pub use folder::StudyFolder;
 pub use grid::{Cell, Engine, Executor, Study};
 pub use state::{CellStatus, State, Status, last_step};
-pub use words::{Asked, seeds};
+pub use words::{KeyValues, seeds};

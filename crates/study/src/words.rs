@@ -11,14 +11,14 @@ use crate::{
 
 /// A parsed word: a key with one or several values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct KeyValues {
     /// The key.
     pub key: String,
     /// The values.
     pub values: Vec<String>,
 }
 
-impl Asked {
+impl KeyValues {
     /// Parses `key=value`, `key=value,value` or `key=1..5`. A comma is part of the value if it is
     /// written `\,`, or if `takes_several` is true for the key.
     ///
@@ -109,8 +109,8 @@ impl Study {
     ///
     /// # Errors
     /// When a seed is not a number, or no table has a given value.
-    pub fn add(&mut self, word: &Asked) -> Result<(), StudyError> {
-        let Asked { key, values } = word;
+    pub fn add(&mut self, word: &KeyValues) -> Result<(), StudyError> {
+        let KeyValues { key, values } = word;
         if key == "seed" {
             self.seeds = seeds(values)?;
             return Ok(());
@@ -131,8 +131,8 @@ impl Study {
 
     /// Selects the tables whose value of a key is among the given values. Returns whether any table
     /// sets the key.
-    fn choose(&mut self, word: &Asked) -> Result<bool, StudyError> {
-        let Asked { key, values } = word;
+    fn choose(&mut self, word: &KeyValues) -> Result<bool, StudyError> {
+        let KeyValues { key, values } = word;
         let value_in = |axis: &str, entry: &Value| match entry {
             Value::Table(settings) => value_of(settings, key),
             // The key's own axis can contain tables and plain values, such as `"linear"` for `head`.
@@ -190,9 +190,9 @@ fn value_of(settings: &Table, key: &str) -> Option<String> {
     flat.iter().find(|(name, _)| full(name) == full(key)).map(|(_, value)| keys::plain(value))
 }
 
-fn fixed(word: &Asked, place: String, mut known: Vec<String>) -> StudyError {
+fn fixed(word: &KeyValues, place: String, mut known: Vec<String>) -> StudyError {
     known.dedup();
-    let Asked { key, values } = word;
+    let KeyValues { key, values } = word;
     StudyError::Fixed { key: key.clone(), value: values.join(","), place, known: known.join(", ") }
 }
 
@@ -239,7 +239,7 @@ mod tests {
     fn study(line: &str) -> Result<Study, String> {
         let mut study = Study::default();
         for word in line.split_whitespace() {
-            let word = Asked::new(word, |key| key == "evaluation.target");
+            let word = KeyValues::new(word, |key| key == "evaluation.target");
             study
                 .add(&word.map_err(|error| error.to_string())?)
                 .map_err(|error| error.to_string())?;
@@ -269,9 +269,9 @@ mod tests {
             "seeds = [1]\n[settings]\nhead = \"linear\"\n[grid]\na = [1, 2]\nb.c = [1, 2]\n",
         )
         .unwrap();
-        study.add(&Asked::new("b.c=4", |_| false).unwrap()).unwrap();
-        study.add(&Asked::new("a=3", |_| false).unwrap()).unwrap();
-        study.add(&Asked::new("head.frequencies=9", |_| false).unwrap()).unwrap();
+        study.add(&KeyValues::new("b.c=4", |_| false).unwrap()).unwrap();
+        study.add(&KeyValues::new("a=3", |_| false).unwrap()).unwrap();
+        study.add(&KeyValues::new("head.frequencies=9", |_| false).unwrap()).unwrap();
         let words = study.cells().unwrap()[0].words.join(" ");
         assert_eq!(words, "a=3 b.c=4 head.frequencies=9 head=linear seed=1");
     }
@@ -285,7 +285,7 @@ mod tests {
         ] {
             let with = |word: &str| -> Vec<String> {
                 let mut study: Study = toml::from_str(document).unwrap();
-                study.add(&Asked::new(word, |_| false).unwrap()).unwrap();
+                study.add(&KeyValues::new(word, |_| false).unwrap()).unwrap();
                 // The written document is read again.
                 let study: Study = toml::from_str(&study.to_toml().unwrap()).unwrap();
                 study.cells().unwrap().into_iter().map(|cell| cell.words.join(" ")).collect()
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn an_escaped_comma_is_part_of_a_value() {
-        let of = |word: &str| Asked::new(word, |key| key == "b").unwrap().values;
+        let of = |word: &str| KeyValues::new(word, |key| key == "b").unwrap().values;
         assert_eq!(of(r"dataset=folder/a\,b/own.npz"), ["folder/a,b/own.npz"]);
         assert_eq!(of(r"dataset=a\,b.npz,c\d.npz"), ["a,b.npz", r"c\d.npz"]);
         assert_eq!(of("b=p50,p90"), ["p50,p90"]);
@@ -310,7 +310,7 @@ mod tests {
     /// A task is written in the same way as for one run.
     #[test]
     fn a_keyword_argument_belongs_to_its_task() {
-        let of = |word: &str| Asked::new(word, |_| false).unwrap().values;
+        let of = |word: &str| KeyValues::new(word, |_| false).unwrap().values;
         assert_eq!(of("task=gymnasium/Pendulum-v1,g=9.81"), ["gymnasium/Pendulum-v1,g=9.81"]);
         let several = "task=gymnasium/a:make,sizes=[1,2],n=3,gymnasium/CartPole-v1,seaquest";
         let expected = ["gymnasium/a:make,sizes=[1,2],n=3", "gymnasium/CartPole-v1", "seaquest"];
@@ -325,7 +325,9 @@ mod tests {
                         { head.kind = \"fourier\", b = 3 }]\n";
         let with = |word: &str| -> Result<Vec<String>, String> {
             let mut study: Study = toml::from_str(document).unwrap();
-            study.add(&Asked::new(word, |_| false).unwrap()).map_err(|error| error.to_string())?;
+            study
+                .add(&KeyValues::new(word, |_| false).unwrap())
+                .map_err(|error| error.to_string())?;
             Ok(study.cells().unwrap().into_iter().map(|cell| cell.words.join(" ")).collect())
         };
         assert_eq!(with("algorithm=rvs").unwrap().len(), 3);
@@ -350,9 +352,9 @@ mod tests {
     fn a_word_selects_among_cells() {
         let mut study: Study =
             toml::from_str("[[cells]]\na = 1\nb = 1\n[[cells]]\na = 2\n").unwrap();
-        let error = study.add(&Asked::new("a=3", |_| false).unwrap()).unwrap_err().to_string();
+        let error = study.add(&KeyValues::new("a=3", |_| false).unwrap()).unwrap_err().to_string();
         sentences::check(&error);
-        study.add(&Asked::new("a=1", |_| false).unwrap()).unwrap();
+        study.add(&KeyValues::new("a=1", |_| false).unwrap()).unwrap();
         assert_eq!(study.cells().unwrap()[0].words, ["a=1", "b=1"]);
     }
 

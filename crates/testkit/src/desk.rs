@@ -29,7 +29,7 @@ pub struct Desk {
 /// The printed output of a run of the program.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Said {
+pub struct ProgramOutput {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
@@ -64,7 +64,7 @@ impl Desk {
 
     /// Runs it with the words of `line`.
     #[track_caller]
-    pub fn run(&self, line: &str) -> Said {
+    pub fn run(&self, line: &str) -> ProgramOutput {
         said(self.command(line).output().unwrap())
     }
 
@@ -83,7 +83,7 @@ impl Desk {
     }
 }
 
-impl Said {
+impl ProgramOutput {
     /// It was refused, in the [sentence](crate::sentences) that stands in the module's file.
     #[track_caller]
     pub fn refused(&self) {
@@ -110,14 +110,14 @@ impl Said {
 /// The printed output, after checks that apply to every run: no panic, and no terminal codes
 /// without a terminal.
 #[track_caller]
-pub fn said(output: Output) -> Said {
+pub fn said(output: Output) -> ProgramOutput {
     let stdout = String::from_utf8(output.stdout).unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     for text in [&stdout, &stderr] {
         assert!(!text.contains("panicked") && !text.contains("backtrace"), "{text}");
         assert!(!text.contains(['\x1b', '\r', '\x08']), "control codes: {text:?}");
     }
-    Said { code: output.status.code(), stdout, stderr }
+    ProgramOutput { code: output.status.code(), stdout, stderr }
 }
 
 /// Names in a folder, sorted; empty if the folder does not exist.

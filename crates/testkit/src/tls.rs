@@ -81,18 +81,18 @@ pub struct ConnectProxy {
     /// Its address.
     pub port: u16,
     /// The requested hosts, `host:port`.
-    pub asked: Arc<Mutex<Vec<String>>>,
+    pub requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl ConnectProxy {
     /// Refuses with the status `refusal` where there is one.
     pub fn start(refusal: Option<&'static str>) -> Self {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let seen = asked.clone();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = requests.clone();
         let port = listen(move |stream| {
             let _ = lead(stream, &seen, refusal);
         });
-        Self { port, asked }
+        Self { port, requests }
     }
 }
 

@@ -54,7 +54,7 @@ pub struct TrainState {
     pub held_out: Option<f64>,
     /// Source of the initial weights; `None` if they were random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub began: Option<Began>,
+    pub init_source: Option<InitSource>,
     /// The lowest of these losses so far; `None` for an algorithm that
     /// [learns values](crate::Algorithm::reads_transitions).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub struct TrainState {
 /// Source of a run's initial weights, as its checkpoints store it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Began {
+pub struct InitSource {
     /// The source run, as the user named it.
     pub run: String,
     /// Optimizer steps taken there.
@@ -150,7 +150,7 @@ impl TrainState {
 }
 
 /// The layout version that this program writes.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// The part of a state that every layout version has.
 #[derive(Deserialize)]
@@ -466,7 +466,7 @@ mod tests {
             episode_returns: EpisodeReturns::default(),
             held_out_share: 0.0,
             held_out: None,
-            began: None,
+            init_source: None,
             best: None,
             unreported: None,
         };

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use crate::{
-    checkpoint::{self, Began, Checkpoint},
+    checkpoint::{self, Checkpoint, InitSource},
     error::TrainError,
     run_dir::{RunDir, write_synced},
 };
@@ -27,9 +27,9 @@ impl Initial {
     ///
     /// # Errors
     /// When the file of the weights cannot be read.
-    pub fn began(&self) -> Result<Began, TrainError> {
+    pub fn source(&self) -> Result<InitSource, TrainError> {
         let sha256 = self.checkpoint.weights_sha256()?;
-        Ok(Began { run: self.run.clone(), step: self.checkpoint.state.step, sha256 })
+        Ok(InitSource { run: self.run.clone(), step: self.checkpoint.state.step, sha256 })
     }
 
     /// Copies the checkpoint into the directory of the run that it initialises.

@@ -25,7 +25,7 @@ pub mod trainer;
 pub mod training_data;
 
 pub use algorithm::{Algorithm, Export, Exported, PartFigures, Parts, StepAt, StepFigures, Stored};
-pub use checkpoint::{Began, Best, Checkpoint, TrainState, Unreported};
+pub use checkpoint::{Best, Checkpoint, InitSource, TrainState, Unreported};
 pub use config::{Precision, ScheduleKind, TrainConfig};
 pub use error::TrainError;
 pub use follow::follow;
@@ -35,7 +35,7 @@ pub use initial::Initial;
 pub use learner::{BatchLoss, Learner};
 pub use observer::{Observer, StepReport};
 pub use optimizer::{AdamW, AdamWConfig, Decayed};
-pub use processes::{Alone, Lost, Processes};
+pub use processes::{LostProcess, Processes, SingleProcess};
 pub use run_dir::{RunDir, RunLock};
 pub use schedule::Schedule;
 pub use trainer::{Finished, Job, Trainer, Training};

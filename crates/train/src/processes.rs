@@ -19,7 +19,7 @@ pub trait Processes {
     ///
     /// # Errors
     /// When a process cannot be reached.
-    fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, Lost>;
+    fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, LostProcess>;
 
     /// The bytes of every process for this one, by rank. `parts` is cut into as many equal parts as
     /// there are processes, and part i goes to process i. All processes must pass equally many
@@ -27,24 +27,24 @@ pub trait Processes {
     ///
     /// # Errors
     /// When a process cannot be reached.
-    fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, Lost>;
+    fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, LostProcess>;
 }
 
 /// A process that cannot be reached any more, with the known details.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost(pub String);
+pub struct LostProcess(pub String);
 
-impl From<Lost> for TrainError {
-    fn from(Lost(what): Lost) -> Self {
+impl From<LostProcess> for TrainError {
+    fn from(LostProcess(what): LostProcess) -> Self {
         Self::Lost { what, last: None }
     }
 }
 
 /// A single process.
 #[derive(Clone, Copy, Debug)]
-pub struct Alone;
+pub struct SingleProcess;
 
-impl Processes for Alone {
+impl Processes for SingleProcess {
     fn rank(&self) -> usize {
         0
     }
@@ -53,11 +53,11 @@ impl Processes for Alone {
         1
     }
 
-    fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, Lost> {
+    fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, LostProcess> {
         Ok(own.to_vec())
     }
 
-    fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, Lost> {
+    fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, LostProcess> {
         Ok(parts.to_vec())
     }
 }
@@ -66,7 +66,7 @@ impl Processes for Alone {
 ///
 /// # Errors
 /// When a process cannot be reached.
-pub fn told_by_first(processes: &dyn Processes, bytes: &[u8]) -> Result<Vec<u8>, Lost> {
+pub fn broadcast(processes: &dyn Processes, bytes: &[u8]) -> Result<Vec<u8>, LostProcess> {
     let leads = processes.rank() == 0;
     let n = if leads { bytes.len() as u64 } else { 0 };
     let lengths = processes.all_gather(&n.to_le_bytes())?;

@@ -124,7 +124,7 @@ impl RunDir {
 
     /// Whether a process trains or evaluates here. If the file system has no locks, or the lock
     /// file cannot be opened, no process can, so the result is `false`.
-    pub fn is_worked_on(&self) -> bool {
+    pub fn is_in_use(&self) -> bool {
         overtone_files::is_locked(&self.0.join(".lock"))
     }
 
@@ -165,13 +165,13 @@ mod tests {
     fn one_process_trains_in_a_run() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDir::create(root.path(), "a").unwrap();
-        assert!(!run.is_worked_on(), "there is no lock yet");
+        assert!(!run.is_in_use(), "there is no lock yet");
         let held = run.lock().unwrap();
-        assert!(run.is_worked_on());
+        assert!(run.is_in_use());
         let error = run.lock().unwrap_err().to_string();
         sentences::check(&error);
         drop(held);
-        assert!(!run.is_worked_on());
+        assert!(!run.is_in_use());
         run.lock().unwrap();
     }
 

@@ -28,7 +28,7 @@ use crate::{
     initial::Initial,
     metrics::Metrics,
     observer::{Observer, StepReport},
-    processes::{Alone, Processes},
+    processes::{Processes, SingleProcess},
     run_dir::RunDir,
     schedule::Schedule,
     training_data::TrainingData,
@@ -116,7 +116,7 @@ pub trait Training {
         stop: &AtomicBool,
         observer: &mut dyn Observer,
     ) -> Result<Finished, TrainError> {
-        self.train_among(&Alone, stop, observer)
+        self.train_among(&SingleProcess, stop, observer)
     }
 
     /// Trains together with other processes that have created the same trainer. Each computes an
@@ -213,7 +213,7 @@ impl<A: Algorithm> Trainer<A> {
             episode_returns: data.episode_returns(),
             held_out_share: config.held_out,
             held_out: None,
-            began: init.as_ref().map(Initial::began).transpose()?,
+            init_source: init.as_ref().map(Initial::source).transpose()?,
             best: None,
             unreported: None,
         };
@@ -369,7 +369,7 @@ impl<A: Algorithm> Trainer<A> {
     fn sampler(&self) -> Result<WindowSampler, DataError> {
         let (context_length, seed) = (self.algorithm.context_length(), self.state.seed);
         let sampler = self.data.sampler(Subset::Training, context_length, &self.config, seed)?;
-        Ok(self.data.dataset().with_best(sampler, self.algorithm.top_percents(), seed))
+        Ok(self.data.dataset().with_top_percents(sampler, self.algorithm.top_percents(), seed))
     }
 
     fn load(&self, sampler: WindowSampler, share: Share) -> Result<Loader, DataError> {

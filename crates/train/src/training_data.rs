@@ -155,7 +155,7 @@ impl TrainingData {
             ),
             timesteps: batch.timesteps.clone(),
             n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),
-            best: batch.best.clone(),
+            top_percent_idx: batch.top_percent_idx.clone(),
         }
     }
 

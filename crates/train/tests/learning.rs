@@ -47,7 +47,7 @@ fn batch(device: &Device, actions: Vec<i32>) -> Contexts {
         returns_to_go: Tensor::from_data(TensorData::new(returns, [rows, 1]), device),
         timesteps: vec![0; rows],
         n_padding: vec![0; rows],
-        best: Vec::new(),
+        top_percent_idx: Vec::new(),
     }
 }
 

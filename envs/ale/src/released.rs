@@ -269,7 +269,7 @@ impl VectorEnv for ReleasedAle {
             self.lanes[env].broken = result.is_err();
             results.push(result);
         }
-        self.slots.begun(envs, results)
+        self.slots.after_reset(envs, results)
     }
 
     fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
@@ -282,7 +282,7 @@ impl VectorEnv for ReleasedAle {
             self.lanes[env].broken = result.is_err();
             results.push(result);
         }
-        self.slots.stepped(envs, results)
+        self.slots.after_step(envs, results)
     }
 
     fn observations(&self) -> Observations<'_> {

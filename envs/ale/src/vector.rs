@@ -114,7 +114,7 @@ impl AleVectorEnv {
             threads.into_iter().flat_map(join).collect()
         });
         self.note_failures(envs, &results);
-        self.slots.begun(envs, results)
+        self.slots.after_reset(envs, results)
     }
 
     /// Checks the ROM and restarts a failed emulator of environment `env`.
@@ -166,7 +166,7 @@ impl VectorEnv for AleVectorEnv {
             envs.iter().zip(sent).map(receive).collect()
         });
         self.note_failures(envs, &results);
-        self.slots.stepped(envs, results)
+        self.slots.after_step(envs, results)
     }
 
     fn observations(&self) -> Observations<'_> {

@@ -175,7 +175,7 @@ impl VectorEnv for GymnasiumVectorEnv {
             let failures = failures.map_err(failed("resetting"))?;
             self.collect(py, envs, failures, true)
         })?;
-        self.slots.begun(envs, results)
+        self.slots.after_reset(envs, results)
     }
 
     fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
@@ -213,7 +213,7 @@ impl VectorEnv for GymnasiumVectorEnv {
             }
             Ok::<_, GymnasiumError>(steps)
         })?;
-        self.slots.stepped(envs, results)
+        self.slots.after_step(envs, results)
     }
 
     fn observations(&self) -> Observations<'_> {

@@ -151,7 +151,7 @@ impl MujocoVectorEnv {
             job.lane.show(job.row);
             begun.map_err(|message| MujocoError::Diverged { env: job.env, message })
         });
-        self.slots.begun(envs, results)
+        self.slots.after_reset(envs, results)
     }
 
     /// A job for each of the distinct, valid `envs`, in their order.
@@ -213,7 +213,7 @@ impl VectorEnv for MujocoVectorEnv {
             };
             Ok(Step { reward: job.lane.reward as f32, outcome })
         });
-        self.slots.stepped(envs, results)
+        self.slots.after_step(envs, results)
     }
 
     fn observations(&self) -> Observations<'_> {

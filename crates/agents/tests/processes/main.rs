@@ -29,7 +29,7 @@ use overtone_model::{
     ReturnModelConfig,
 };
 use overtone_train::{
-    Alone, Checkpoint, Finished, Job, Observer, Processes, RunDir, TrainConfig, TrainError,
+    Checkpoint, Finished, Job, Observer, Processes, RunDir, SingleProcess, TrainConfig, TrainError,
     Trainer, Training, TrainingData,
 };
 use threads::on_each;
@@ -395,5 +395,5 @@ fn unequal_parts_are_refused_with_the_key() {
     };
     let error = Trainer::new(iql, job, None).err().map(|error| error.to_string()).unwrap();
     assert!(error.contains("train.micro_batches = 8: must be 1"), "{error}");
-    assert_eq!((Alone.rank(), Alone.count()), (0, 1));
+    assert_eq!((SingleProcess.rank(), SingleProcess.count()), (0, 1));
 }

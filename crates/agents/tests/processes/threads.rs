@@ -5,7 +5,7 @@ use std::{
     thread,
 };
 
-use overtone_train::{Lost, Processes};
+use overtone_train::{LostProcess, Processes};
 
 /// One process. When it is dropped, the others get an error.
 pub struct Member {
@@ -15,14 +15,14 @@ pub struct Member {
 }
 
 impl Member {
-    fn exchange(&self, bytes_for: impl Fn(usize) -> Vec<u8>) -> Result<Vec<u8>, Lost> {
-        let lost = |rank: usize| Lost(format!("process {rank} has ended"));
+    fn exchange(&self, bytes_for: impl Fn(usize) -> Vec<u8>) -> Result<Vec<u8>, LostProcess> {
+        let lost = |rank: usize| LostProcess(format!("process {rank} has ended"));
         for (rank, to) in self.to.iter().enumerate() {
             to.send(bytes_for(rank)).map_err(|_| lost(rank))?;
         }
         let received = self.from.iter().enumerate();
         let received = received.map(|(rank, from)| from.recv().map_err(|_| lost(rank)));
-        let received = received.collect::<Result<Vec<_>, Lost>>()?;
+        let received = received.collect::<Result<Vec<_>, LostProcess>>()?;
         assert!(received.iter().all(|bytes| bytes.len() == received[0].len()), "equally many");
         Ok(received.concat())
     }
@@ -37,11 +37,11 @@ impl Processes for Member {
         self.to.len()
     }
 
-    fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, Lost> {
+    fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, LostProcess> {
         self.exchange(|_| own.to_vec())
     }
 
-    fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, Lost> {
+    fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, LostProcess> {
         let n = parts.len() / self.count();
         self.exchange(|rank| parts[rank * n..(rank + 1) * n].to_vec())
     }

@@ -200,7 +200,7 @@ impl Planned {
         let plan = &self.entry.plan;
         let step = there.setting.checkpoint.as_ref().map(|played| played.step);
         let is_of_it = step == Some(self.entry.checkpoint.state.step);
-        let n_episodes = (there.episodes.len() + there.failed.len()) / there.asked.len();
+        let n_episodes = (there.episodes.len() + there.failed.len()) / there.target_returns.len();
         let mut differing = String::new();
         if n_episodes != plan.episodes {
             differing += &format!("-n{}", plan.episodes);
@@ -208,7 +208,7 @@ impl Planned {
         if there.seed != plan.seed {
             differing += &format!("-seed{}", plan.seed);
         }
-        if there.asked != plan.targets {
+        if there.target_returns != plan.targets {
             let targets: Vec<String> = plan.targets.iter().map(f32::to_string).collect();
             differing += &format!("-target{}", targets.join("_"));
         }
@@ -320,7 +320,7 @@ pub fn is_played_with(run: &RunDir, options: &EvaluationConfig) -> Result<bool> 
             let there = Evaluation::read(&out)?;
             let n_episodes = there.episodes.len() + there.failed.len();
             let is_whole = n_episodes >= plan.episodes * plan.targets.len();
-            if is_whole && there.seed == plan.seed && there.asked == plan.targets {
+            if is_whole && there.seed == plan.seed && there.target_returns == plan.targets {
                 return Ok(true);
             }
         }
@@ -382,7 +382,10 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
                     planned.entry.run.path().display().to_string(),
                     planned.entry.checkpoint.state.step.to_string(),
                     evaluation.setting.protocol.name.clone(),
-                    evaluation.setting.told(target.target_return).unwrap_or_else(|| "-".into()),
+                    evaluation
+                        .setting
+                        .condition(target.target_return)
+                        .unwrap_or_else(|| "-".into()),
                     target.raw_return.n.to_string(),
                     target.raw_return.with_spread(),
                     normalized.unwrap_or_else(|| "-".into()),

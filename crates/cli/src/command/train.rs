@@ -11,8 +11,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use overtone_console::quoted;
 use overtone_model::device;
 use overtone_train::{
-    Alone, Began, Checkpoint, Job, Processes, RunDir, RunLock, TrainError, metrics,
-    processes::{on_all, told_by_first},
+    Checkpoint, InitSource, Job, Processes, RunDir, RunLock, SingleProcess, TrainError, metrics,
+    processes::{broadcast, on_all},
     run_dir::CONFIG,
 };
 use serde::{Deserialize, Serialize};
@@ -82,7 +82,7 @@ impl ToDo {
     fn carry_out(self) -> Result<u8> {
         match self {
             Self::Done => Ok(0),
-            Self::Work(work) => carry_out(Ok(*work), &Alone),
+            Self::Work(work) => carry_out(Ok(*work), &SingleProcess),
         }
     }
 }
@@ -270,7 +270,7 @@ struct WorkMessage {
 fn together(plan: impl FnOnce() -> Result<ToDo>) -> Result<u8> {
     processes::joined(|processes| {
         if processes.rank() > 0 {
-            let message = told_by_first(processes, &[]).map_err(TrainError::from)?;
+            let message = broadcast(processes, &[]).map_err(TrainError::from)?;
             // Process 0 prints the reason for the missing work.
             return if message.is_empty() {
                 Ok(0)
@@ -288,7 +288,7 @@ fn together(plan: impl FnOnce() -> Result<ToDo>) -> Result<u8> {
             .unwrap_or_default(),
             Ok(ToDo::Done) | Err(_) => Vec::new(),
         };
-        told_by_first(processes, &message).map_err(TrainError::from)?;
+        broadcast(processes, &message).map_err(TrainError::from)?;
         match plan? {
             ToDo::Done => Ok(0),
             ToDo::Work(work) => carry_out(Ok(*work), processes),
@@ -357,8 +357,8 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
              settings (train.reference_schedule=true uses all)"
         );
     }
-    if let Some(began) = &trainer.state().began {
-        let Began { run, step, sha256 } = began;
+    if let Some(began) = &trainer.state().init_source {
+        let InitSource { run, step, sha256 } = began;
         say!("init: weights of {run} after update {step}, SHA-256 {sha256}");
     }
     say!("{}", trainer.memory());

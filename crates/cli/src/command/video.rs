@@ -118,7 +118,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
         episode.raw_return,
         episode.length,
         setting
-            .told(episode.target_return)
+            .condition(episode.target_return)
             .map_or(String::new(), |target| format!("; target {target}")),
         setting.protocol.name
     );
@@ -132,7 +132,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     };
     let hundredths = hundredths(&setting.task, &setting.protocol, options.every)?;
     let mut reel = Reel::new(BufWriter::new(file), setting.task.title.clone(), names, hundredths);
-    reel.is_asked = setting.heeds.target;
+    reel.is_conditioned = setting.used_settings.target;
     reel.scale = ActionScale::of(env.action_space());
     let mut failed = None;
     let play = &setting.protocol;

@@ -23,7 +23,7 @@ use mpi_sys::{
     RSMPI_REQUEST_NULL, RSMPI_STATUS_IGNORE, RSMPI_THREAD_FUNNELED, RSMPI_UINT8_T,
 };
 use overtone_console::{errors, host::silence};
-use overtone_train::{Alone, Lost, Processes, TrainError};
+use overtone_train::{LostProcess, Processes, SingleProcess, TrainError};
 
 use super::launched;
 use crate::{command::provenance, interrupt};
@@ -44,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The error of `work`, or when the processes cannot connect.
 pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
     if launched() == 1 {
-        return work(&Alone);
+        return work(&SingleProcess);
     }
     let mpi = Mpi::start()?;
     let ended = work(&mpi);
@@ -185,16 +185,17 @@ impl Mpi {
     }
 
     /// The processes of this machine that have ended, if any have.
-    fn gone(&self) -> Option<Lost> {
+    fn gone(&self) -> Option<LostProcess> {
         let gone = self.watched.iter().filter(|(_, pid)| !lives(*pid));
         let gone: Vec<String> = gone.map(|(rank, pid)| format!("{rank} (pid {pid})")).collect();
         let (n, machine) = (self.n, &self.machine);
         match &gone[..] {
             [] => None,
-            [one] => Some(Lost(format!("process {one} of {n} on {machine} has ended"))),
-            _ => {
-                Some(Lost(format!("processes {} of {n} on {machine} have ended", gone.join(", "))))
-            }
+            [one] => Some(LostProcess(format!("process {one} of {n} on {machine} has ended"))),
+            _ => Some(LostProcess(format!(
+                "processes {} of {n} on {machine} have ended",
+                gone.join(", ")
+            ))),
         }
     }
 
@@ -204,7 +205,7 @@ impl Mpi {
         own: &[u8],
         n: usize,
         begin: impl FnOnce(*const c_void, *mut c_void, *mut MPI_Request) -> c_int,
-    ) -> Result<Vec<u8>, Lost> {
+    ) -> Result<Vec<u8>, LostProcess> {
         if n == 0 {
             // MPI rejects the address of an empty slice.
             return Ok(Vec::new());
@@ -225,7 +226,7 @@ impl Mpi {
         }
     }
 
-    fn wait(&self, request: &mut MPI_Request) -> Result<(), Lost> {
+    fn wait(&self, request: &mut MPI_Request) -> Result<(), LostProcess> {
         let began = Instant::now();
         let (mut looked, mut interrupted_at) = (began, None);
         loop {
@@ -260,7 +261,7 @@ impl Mpi {
                         "interrupted, but a process on another machine has not answered for \
                          {seconds} s"
                     );
-                    return Err(Lost(what));
+                    return Err(LostProcess(what));
                 }
             }
         }
@@ -276,7 +277,7 @@ impl Processes for Mpi {
         self.n
     }
 
-    fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, Lost> {
+    fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, LostProcess> {
         let n = count(own.len())?;
         self.exchange(own, own.len() * self.n, |own, received, request| {
             // SAFETY: `own` has n bytes, `received` n for each process, and both are kept.
@@ -287,7 +288,7 @@ impl Processes for Mpi {
         })
     }
 
-    fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, Lost> {
+    fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, LostProcess> {
         let n = count(parts.len() / self.n)?;
         self.exchange(parts, parts.len(), |parts, received, request| {
             // SAFETY: both have n bytes for each process, and both are kept.
@@ -300,13 +301,13 @@ impl Processes for Mpi {
 }
 
 /// MPI counts in 32 bits.
-fn count(bytes: usize) -> Result<c_int, Lost> {
+fn count(bytes: usize) -> Result<c_int, LostProcess> {
     let count = c_int::try_from(bytes);
-    count.map_err(|_| Lost(format!("MPI cannot transfer {bytes} bytes at once")))
+    count.map_err(|_| LostProcess(format!("MPI cannot transfer {bytes} bytes at once")))
 }
 
 fn failed(code: c_int) -> Lost {
-    Lost(format!("MPI cannot reach the other processes (its error {code})"))
+    LostProcess(format!("MPI cannot reach the other processes (its error {code})"))
 }
 
 /// Whether a process of this machine is alive; a zombie is not.

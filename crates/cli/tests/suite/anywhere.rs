@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use crate::desk::{Desk, Said, TINY, names, project, said};
+use crate::desk::{Desk, ProgramOutput, TINY, names, project, said};
 
 /// The program with the words of `line`, without a project and a cache directory.
 fn command(desk: &Desk, line: &str) -> Command {
@@ -12,12 +12,12 @@ fn command(desk: &Desk, line: &str) -> Command {
     command
 }
 
-fn run(desk: &Desk, line: &str) -> Said {
+fn run(desk: &Desk, line: &str) -> ProgramOutput {
     said(command(desk, line).output().unwrap())
 }
 
 #[track_caller]
-fn succeeds(said: &Said) {
+fn succeeds(said: &ProgramOutput) {
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{}", said.stdout);
 }
 

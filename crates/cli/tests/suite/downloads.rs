@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use overtone_testkit::{dopamine::Recorder, web_server::WebServer};
 
-use crate::desk::{Desk, Said, names, project, said};
+use crate::desk::{Desk, ProgramOutput, names, project, said};
 
 /// A datasets directory with only the dataset cards, in which a game's run has two files; and a
 /// mirror's directory for each, as [`WebServer::of_folder`] serves it.
@@ -50,7 +50,7 @@ impl Mirror {
         command
     }
 
-    fn run(&self, line: &str) -> Said {
+    fn run(&self, line: &str) -> ProgramOutput {
         said(self.command(line).output().unwrap())
     }
 

@@ -343,7 +343,7 @@ fn a_top_percent_is_an_acting_mode() {
     };
     let tenth = returns("top_percent=10");
     assert_eq!(tenth["protocol"]["acting"]["top_percent"], 10.0);
-    assert_eq!(tenth["heeds"]["target"], false);
+    assert_eq!(tenth["used_settings"]["target"], false);
     assert!(tenth["command"].as_str().unwrap().contains("top_percent=10"), "{tenth}");
     assert!(!tenth["command"].as_str().unwrap().contains("target="), "{tenth}");
     let said = desk.succeeds("evaluate rollouts episodes=2 top_percent=10 out=one.json");
@@ -357,7 +357,7 @@ fn a_top_percent_is_an_acting_mode() {
     // With a target it uses the best of the modes with a target.
     let asked = returns("target=p50");
     assert_eq!(asked["protocol"]["acting"]["top_percent"], 0.0, "{}", asked["protocol"]);
-    assert_eq!(asked["heeds"]["target"], true);
+    assert_eq!(asked["used_settings"]["target"], true);
     let asking = ways.clone().filter(|point| at(&point["mode"]["top_percent"]) == 0.0);
     let best = asking.clone().map(mean).fold(f64::MIN, f64::max);
     let way = asking.clone().find(|point| mean(point) == best).unwrap();
@@ -470,7 +470,7 @@ fn a_perceptron_may_have_top_percents_too() {
     let [tenth, all] = [10, 100].map(played);
     assert_eq!(tenth["protocol"]["acting"]["top_percent"], 10.0);
     assert_ne!(tenth["targets"][0]["raw_return"], all["targets"][0]["raw_return"]);
-    assert_eq!(played(0)["heeds"]["target"], true);
+    assert_eq!(played(0)["used_settings"]["target"], true);
     let said = desk.run(&format!("export {} out", run.display()));
     said.refused();
     assert!(!said.stderr.contains("or top_percent="), "{said:?}");

@@ -62,8 +62,11 @@ fn the_first_step_has_the_other_runs_predictions() {
         assert!(moved < 1e-20, "{algorithm}: {moved}");
         let (before, after) = (state(&source, 4), state(&run, 1));
         assert_eq!(before["agent"], after["agent"], "{algorithm}");
-        assert_eq!((&after["began"]["step"], &before["began"]), (&4.into(), &Value::Null));
-        let sha256 = after["began"]["sha256"].as_str().unwrap();
+        assert_eq!(
+            (&after["init_source"]["step"], &before["init_source"]),
+            (&4.into(), &Value::Null)
+        );
+        let sha256 = after["init_source"]["sha256"].as_str().unwrap();
         let sums = String::from_utf8(checkpoint(&source, 4)["SHA256SUMS"].clone()).unwrap();
         assert!(sums.contains(&format!("{sha256}  model.safetensors")), "{sums}");
 

@@ -8,7 +8,7 @@ use std::{
 
 use overtone_testkit::{minari_hub::serve, web_server::WebServer};
 
-use crate::desk::{Desk, Said, copy, names, said, steps};
+use crate::desk::{Desk, ProgramOutput, copy, names, said, steps};
 
 const ID: &str = "minari:mujoco/hopper/tiny-v0";
 const TINY: &str = "evaluation.episodes=0 model.n_layers=1 model.d_model=16 \
@@ -25,7 +25,7 @@ fn hub() -> (WebServer, String) {
 }
 
 /// The program in an empty directory without a project; Minari's directory is `minari`.
-fn run_where(desk: &Desk, line: &str, variables: &[(&str, &str)]) -> Said {
+fn run_where(desk: &Desk, line: &str, variables: &[(&str, &str)]) -> ProgramOutput {
     let mut command = desk.command(line);
     for proxy in ["ALL_PROXY", "HTTP_PROXY"] {
         command.env_remove(proxy).env_remove(proxy.to_lowercase());
@@ -36,12 +36,12 @@ fn run_where(desk: &Desk, line: &str, variables: &[(&str, &str)]) -> Said {
     said(command.output().unwrap())
 }
 
-fn run(desk: &Desk, line: &str) -> Said {
+fn run(desk: &Desk, line: &str) -> ProgramOutput {
     run_where(desk, line, &[])
 }
 
 #[track_caller]
-fn succeeds(said: Said) -> String {
+fn succeeds(said: ProgramOutput) -> String {
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{}", said.stdout);
     said.stdout
 }

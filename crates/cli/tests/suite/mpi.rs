@@ -42,7 +42,7 @@ mod started_together {
         process::{Command, Stdio},
     };
 
-    use crate::desk::{Desk, Said, names, said, steps, wait_until};
+    use crate::desk::{Desk, ProgramOutput, names, said, steps, wait_until};
 
     const LONG: &str = "train.batch_size=8 train.micro_batches=4 train.updates=120 \
                         train.checkpoint_every=10";
@@ -64,7 +64,7 @@ mod started_together {
     }
 
     #[track_caller]
-    fn run(desk: &Desk, n: usize, line: &str) -> Said {
+    fn run(desk: &Desk, n: usize, line: &str) -> ProgramOutput {
         let said = said(mpirun(desk, n, line).output().unwrap());
         assert_eq!(said.code, Some(0), "{said:?}");
         said

@@ -8,7 +8,7 @@ use std::{
 
 use overtone_testkit::Hdf5File;
 
-use crate::desk::{Desk, Said, copy, names, said, steps};
+use crate::desk::{Desk, ProgramOutput, copy, names, said, steps};
 
 const TINY: &str = "model.n_layers=1 model.d_model=16 model.context_length=2 \
                     train.batch_size=2 train.updates=2";
@@ -18,7 +18,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/tests/fixtures").join(name)
 }
 
-fn run(desk: &Desk, line: &str) -> Said {
+fn run(desk: &Desk, line: &str) -> ProgramOutput {
     let mut command = desk.command(line);
     command.env_remove("OVERTONE_DATASETS").env_remove("VIRTUAL_ENV");
     command.env("HOME", desk.path("home")).env("MINARI_DATASETS_PATH", desk.path("minari"));

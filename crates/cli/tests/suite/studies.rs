@@ -453,11 +453,11 @@ fn a_cell_needs_only_its_own_data() {
 
 /// Output of a child that was spawned with its streams piped.
 trait Output {
-    fn wait_with_output_of(&mut self) -> crate::desk::Said;
+    fn wait_with_output_of(&mut self) -> crate::desk::ProgramOutput;
 }
 
 impl Output for std::process::Child {
-    fn wait_with_output_of(&mut self) -> crate::desk::Said {
+    fn wait_with_output_of(&mut self) -> crate::desk::ProgramOutput {
         use std::io::Read;
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         self.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();

@@ -2,9 +2,9 @@
 
 use std::{path::Path, process::Command};
 
-use crate::desk::{Said, project, said};
+use crate::desk::{ProgramOutput, project, said};
 
-fn script(name: &str, words: &str) -> Said {
+fn script(name: &str, words: &str) -> ProgramOutput {
     let mut command = Command::new(project().join(".venv/bin/python"));
     let program = Path::new(env!("CARGO_BIN_EXE_overtone"));
     command

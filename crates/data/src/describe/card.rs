@@ -24,7 +24,7 @@ pub struct DatasetCard {
     /// One sentence.
     pub title: String,
     /// A short text that names the data in the program's output; with `{task}` and `{dataset}`.
-    pub told: String,
+    pub label: String,
     /// The kind of data.
     pub kind: Kind,
     /// Name of its files' format, such as `D4RL`.
@@ -109,8 +109,8 @@ impl DatasetCard {
     }
 
     /// A description of a recording, in words.
-    pub fn told(&self, task: &str, dataset: &str) -> String {
-        fill(&self.told, task, &dataset.replace('_', "-"))
+    pub fn label(&self, task: &str, dataset: &str) -> String {
+        fill(&self.label, task, &dataset.replace('_', "-"))
     }
 
     /// The name of `task` in file names, if this description lists them.

@@ -67,8 +67,8 @@ pub fn check_as(path: &Path, layout: &str, expected: &Expected<'_>) -> Result<Ch
     }
     findings.of(&place);
     let mut inspection = reader.check(&place, &mut findings);
-    let told = findings.list.iter().any(|finding| finding.severity == Severity::Error);
-    if let (Err(error), false) = (&inspection, told) {
+    let has_error = findings.list.iter().any(|finding| finding.severity == Severity::Error);
+    if let (Err(error), false) = (&inspection, has_error) {
         findings.refused(error);
     }
     let name = expected.card.map(|card| card.name.clone());

@@ -134,7 +134,7 @@ impl Findings<'_> {
 
     /// As [`Findings::tell`], if `tally` counted any `what`.
     pub(crate) fn tally(&mut self, name: &'static str, dataset: &str, tally: &Tally, what: &str) {
-        if let Some(found) = tally.told(what) {
+        if let Some(found) = tally.counted(what) {
             self.tell(name, dataset, found);
         }
     }
@@ -146,7 +146,7 @@ impl Findings<'_> {
         detail: impl fmt::Display,
         (tally, what): (&Tally, &str),
     ) {
-        if let Some(found) = tally.told(what) {
+        if let Some(found) = tally.counted(what) {
             self.tell_of(name, "", detail, found);
         }
     }
@@ -219,7 +219,7 @@ impl Tally {
     }
 
     /// `3 steps, the first in row 7`, if any.
-    pub fn told(&self, what: &str) -> Option<String> {
+    pub fn counted(&self, what: &str) -> Option<String> {
         (self.count > 0).then(|| format!("{} {what}, the first in {}", self.count, self.first))
     }
 }

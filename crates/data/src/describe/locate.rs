@@ -32,13 +32,13 @@ pub struct Located {
     /// The known facts about it.
     pub origin: Origin,
     /// A short text from the description.
-    told: String,
+    label: String,
 }
 
 impl fmt::Display for Located {
     /// One sentence that names the data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, name) = (self.path.display(), &self.told);
+        let (path, name) = (self.path.display(), &self.label);
         match self.origin.kind {
             Kind::Published => write!(f, "data: {name} in {path}"),
             Kind::Starter => write!(f, "data: the starter set in {path} ({name})"),
@@ -83,7 +83,7 @@ fn of_minari(id: &MinariId, task: &Task) -> Result<Located, DataError> {
             Origin { kind: Kind::Published, dataset: Some(id.to_string()), ..Origin::other() },
             task,
         ),
-        told: format!("Minari's {id}"),
+        label: format!("Minari's {id}"),
     })
 }
 
@@ -135,7 +135,7 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
                 task: Some(name.to_owned()),
                 dataset: dataset.to_owned(),
                 origin: of_task(card.origin(), task),
-                told: card.told(name, dataset),
+                label: card.label(name, dataset),
             });
         }
         first.get_or_insert(path);
@@ -239,7 +239,7 @@ fn at(path: &Path, task: &Task, dataset: &str, datasets: &Path) -> Result<Locate
             return Ok(Located {
                 path,
                 origin: of_task(card.origin(), task),
-                told: card.told(&named.task, &named.dataset),
+                label: card.label(&named.task, &named.dataset),
                 task: Some(named.task),
                 dataset: named.dataset,
             });
@@ -252,7 +252,7 @@ fn at(path: &Path, task: &Task, dataset: &str, datasets: &Path) -> Result<Locate
         path,
         dataset: name,
         origin: of_task(Origin::other(), task),
-        told: String::new(),
+        label: String::new(),
     })
 }
 

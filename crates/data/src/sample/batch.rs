@@ -36,8 +36,8 @@ pub struct Batch {
     /// checkpoint made after training on it.
     pub drawn: u64,
     /// `[batch]`: for a window that was drawn from the best episodes, the index of its percentage
-    /// in [`WindowSampler::with_best`].
-    pub best: Vec<Option<u8>>,
+    /// in [`WindowSampler::with_top_percents`].
+    pub top_percent_idx: Vec<Option<u8>>,
     /// The next steps, if requested ([`BatchOptions::transitions`]).
     pub transitions: Option<Transitions>,
 }
@@ -144,7 +144,8 @@ impl Batch {
             )));
         }
         let context = sampler.context_length();
-        let (windows, best): (Vec<Window>, _) = (0..batch).map(|_| sampler.draw_told()).unzip();
+        let (windows, best): (Vec<Window>, _) =
+            (0..batch).map(|_| sampler.draw_with_top_percent()).unzip();
         let drawn = Drawn {
             dataset,
             windows: &windows,
@@ -157,7 +158,7 @@ impl Batch {
         self.batch = batch;
         self.context_length = context;
         self.drawn = sampler.drawn();
-        self.best = best;
+        self.top_percent_idx = best;
         self.n_real.clear();
         self.n_real.extend(windows.iter().map(|window| window.n_real as i32));
         self.last_indices.clear();

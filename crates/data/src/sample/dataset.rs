@@ -191,7 +191,7 @@ impl Dataset {
     /// `sampler` with half of its windows drawn from the best episodes: the ones that make up one
     /// of `percents` of all. Unfinished episodes come last, as their returns are not known.
     #[must_use]
-    pub fn with_best(
+    pub fn with_top_percents(
         &self,
         sampler: WindowSampler,
         percents: &[f32],
@@ -200,7 +200,7 @@ impl Dataset {
         let episodes = self.episodes().as_slice().iter();
         let returns = episodes.map(|episode| f64::from(self.returns_to_go[episode.start]));
         let order = best_first(&returns.collect::<Vec<_>>(), &self.finished);
-        sampler.with_best(percents, &order, run_seed)
+        sampler.with_top_percents(percents, &order, run_seed)
     }
 
     /// SHA-256 of the rows and episodes: equal hashes, equal training data. It does not include the

@@ -34,7 +34,8 @@ pub enum Sampling {
 ///
 /// Each epoch is a permutation of all drawable positions, so every position is drawn once before
 /// any is drawn again. There are two exceptions. With [`Sampling::FromStart`] draws are
-/// independent. With [`WindowSampler::with_best`] half of the draws are independent draws from the
+/// independent. With [`WindowSampler::with_top_percents`] half of the draws are independent draws
+/// from the
 /// best episodes, and replace draws in the epoch's order.
 #[derive(Clone, Debug)]
 pub struct WindowSampler {
@@ -147,7 +148,7 @@ impl WindowSampler {
     /// If the length of `best_first` differs from the number of episodes, or a percentage is not
     /// above 0 and at most 100: a caller's bug.
     #[must_use]
-    pub fn with_best(self, percents: &[f32], best_first: &[usize], run_seed: u64) -> Self {
+    pub fn with_top_percents(self, percents: &[f32], best_first: &[usize], run_seed: u64) -> Self {
         assert_eq!(best_first.len(), self.index.episodes().as_slice().len(), "all episodes");
         assert!(percents.iter().all(|p| *p > 0.0 && *p <= 100.0), "shares of {percents:?} %");
         if percents.is_empty() {
@@ -200,12 +201,12 @@ impl WindowSampler {
 
     /// The next window.
     pub fn draw(&mut self) -> Window {
-        self.draw_told().0
+        self.draw_with_top_percent().0
     }
 
     /// The next window and, if it is drawn from the best episodes, the index of its percentage in
-    /// [`with_best`](Self::with_best).
-    pub fn draw_told(&mut self) -> (Window, Option<u8>) {
+    /// [`with_top_percents`](Self::with_top_percents).
+    pub fn draw_with_top_percent(&mut self) -> (Window, Option<u8>) {
         match self.best.as_ref().and_then(|best| best.draw(self.drawn)) {
             Some((share, position)) => {
                 self.drawn += 1;

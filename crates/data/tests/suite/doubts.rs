@@ -90,10 +90,10 @@ fn doubts(path: &Path, task: Option<&Task>) -> Vec<Finding> {
     let expected = Expected { task, ..Expected::default() };
     let mut found = check(path, &expected).unwrap().report.findings;
     found.retain(|finding| finding.doubt);
-    let mut told = columns(path).unwrap().doubts(&expected);
-    told.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let mut listed = columns(path).unwrap().doubts(&expected);
+    listed.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let codes = |of: &[Finding]| of.iter().map(|f| (f.code, f.found.clone())).collect::<Vec<_>>();
-    assert_eq!(codes(&found), codes(&told));
+    assert_eq!(codes(&found), codes(&listed));
     found
 }
 
@@ -112,27 +112,27 @@ fn told_of(log: &Log, task: Option<&Task>, expected: &[(Severity, &str, &str, &s
 }
 
 #[track_caller]
-fn told(log: &Log, expected: &[(Severity, &str, &str, &str)]) {
+fn finds(log: &Log, expected: &[(Severity, &str, &str, &str)]) {
     told_of(log, None, expected);
 }
 
 #[test]
 fn sound_recordings_raise_no_doubt() {
-    told(&Log::sound(), &[]);
+    finds(&Log::sound(), &[]);
     told_of(&Log::sound(), Some(&list(&["0", "1", "2"])), &[]);
     // Real actions; some whole, ends of their range; a bang-bang controller with its bounds' signs.
-    told(&Log::sound().acting(2, |row, at| ((row * 7 + at) as f32 * 0.3).cos()), &[]);
+    finds(&Log::sound().acting(2, |row, at| ((row * 7 + at) as f32 * 0.3).cos()), &[]);
     // Pictures, whatever their size, however dark in places.
-    told(&Log::sound().showing(&[84, 84], |row, at| ((row * 31 + at) % 200) as u8), &[]);
+    finds(&Log::sound().showing(&[84, 84], |row, at| ((row * 31 + at) % 200) as u8), &[]);
     let colours = |row: usize, at: usize| ((row * 37 + at * 11) % 256) as u8;
-    told(&Log::sound().showing(&[20, 30, 3], colours), &[]);
+    finds(&Log::sound().showing(&[20, 30, 3], colours), &[]);
     // Ones and zeros in place of a state's number.
-    told(&Log::sound().seeing(5, |row, at| f32::from(u8::from(row % 5 == at))), &[]);
+    finds(&Log::sound().seeing(5, |row, at| f32::from(u8::from(row % 5 == at))), &[]);
     // Timeouts alone, and one short episode among others.
     let limits = Log::sound().with("terminals", flags(|_| false));
-    told(&limits.with("timeouts", flags(|row| row % 12 == 11)), &[]);
+    finds(&limits.with("timeouts", flags(|row| row % 12 == 11)), &[]);
     let short = |row: usize| row % 4 == 3 || row == 20;
-    told(&Log::sound().with("terminals", flags(short)), &[]);
+    finds(&Log::sound().with("terminals", flags(short)), &[]);
 }
 
 #[test]
@@ -140,14 +140,14 @@ fn whole_actions_may_be_discrete() {
     let chosen = |row: usize, _| (row % 2) as f32;
     let words = "whole numbers, 2 different ones from 0 to 1";
     let log = || Log::sound().acting(1, chosen);
-    told(&log(), &[(Warning, "whole-actions", words, "Save them as integers, one a row")]);
+    finds(&log(), &[(Warning, "whole-actions", words, "Save them as integers, one a row")]);
     // Bounds, or a task, declare that they are continuous.
     let bounded = log().with("action_low", f4(&[1], &[0.0])).with("action_high", f4(&[1], &[1.0]));
-    told(&bounded, &[(Note, "whole-actions", words, "You do not need to act")]);
+    finds(&bounded, &[(Note, "whole-actions", words, "You do not need to act")]);
     let numbers = task(ActionSpace::unit(1));
     told_of(&log(), Some(&numbers), &[(Note, "whole-actions", words, "You do not need to act")]);
     let signs = Log::sound().acting(1, |row, _| [-1.0, 1.0][row % 2]);
-    told(
+    finds(
         &signs,
         &[(Note, "whole-actions", "2 different ones from -1 to 1", "if they are discrete")],
     );
@@ -163,10 +163,10 @@ fn whole_actions_may_be_discrete() {
     let refusal = columns(&path).unwrap().check_spaces(&game).unwrap_err().to_string();
     assert!(refusal.contains("another task's"), "{refusal}");
     let one_hot = Log::sound().acting(3, |row, at| f32::from(u8::from(row % 3 == at)));
-    told(&one_hot, &[(Warning, "one-hot-actions", "3 numbers, exactly one of them 1", "argmax")]);
+    finds(&one_hot, &[(Warning, "one-hot-actions", "3 numbers, exactly one of them 1", "argmax")]);
     // So many whole numbers are a quantity; 60 rows have at most 60.
     let few = Log::sound().acting(1, |row, _| row as f32);
-    told(&few, &[(Warning, "whole-actions", "60 different ones", "")]);
+    finds(&few, &[(Warning, "whole-actions", "60 different ones", "")]);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn integers_may_be_a_quantity() {
     let prices: Vec<u8> = (0..STEPS).flat_map(|row| (row as u16 * 3).to_le_bytes()).collect();
     let log = Log::sound().with("actions", npy("<u2", &[STEPS], &prices));
     let unused = (Note, "unused-actions", "118 that never occur: 1, 2, 4, 5, 7, …", "");
-    told(
+    finds(
         &log,
         &[unused, (Note, "long-list", "actions up to 177, and 60 steps", "as real numbers")],
     );
@@ -189,7 +189,7 @@ fn several_whole_numbers_are_combinations() {
         Log::sound().acting(2, |row, at| if at == 0 { (row % 2) as f32 } else { (row % 3) as f32 })
     };
     let words = "2 whole numbers from 0 to 2";
-    told(&log(), &[(Warning, "whole-actions", words, "numpy.ravel_multi_index")]);
+    finds(&log(), &[(Warning, "whole-actions", words, "numpy.ravel_multi_index")]);
     // 2 times 3 of them: the list that files with their space are read as.
     let pairs = list(&["0|0", "0|1", "0|2", "1|0", "1|1", "1|2"]);
     told_of(
@@ -215,7 +215,7 @@ fn discrete_actions_count_from_0() {
     let log = |of: &[u8]| Log::sound().with("actions", npy("|u1", &[STEPS], &bytes(of)));
     let from_1 = list(&["1", "2", "3"]);
     let words = "none below 1";
-    told(&log(&[1, 2]), &[(Note, "first-action-unused", words, "Subtract the smallest")]);
+    finds(&log(&[1, 2]), &[(Note, "first-action-unused", words, "Subtract the smallest")]);
     for of in [&[1, 2][..], &[1, 2, 3]] {
         let advice = "plant counts its actions from 1, and recordings count from 0: subtract 1";
         told_of(&log(of), Some(&from_1), &[(Error, "other-start", "from 1 on", advice)]);
@@ -227,7 +227,7 @@ fn discrete_actions_count_from_0() {
     told_of(&log(&[0, 1, 2]), Some(&from_1), &[]);
     let n_actions = npy("<i8", &[1], &3i64.to_le_bytes());
     told_of(&log(&[1, 2]).with("n_actions", n_actions), Some(&from_1), &[]);
-    told(&log(&[0, 2, 3]), &[(Note, "unused-actions", "no action 1", "You do not need to act")]);
+    finds(&log(&[0, 2, 3]), &[(Note, "unused-actions", "no action 1", "You do not need to act")]);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn codes_may_be_stored_as_pictures() {
     let code = |row: usize, at: usize| if at == 0 { 4 + (row % 2) as u8 } else { 1 };
     let log = Log::sound().showing(&[7, 7, 3], code);
     let lost = "2 different pictures that become 1 different frames";
-    told(
+    finds(
         &log,
         &[
             (Warning, "codes-as-pictures", "no byte above 5", "data.layout=numbers"),
@@ -244,7 +244,7 @@ fn codes_may_be_stored_as_pictures() {
         ],
     );
     let board = |row: usize, at: usize| u8::from((row + at).is_multiple_of(3));
-    told(
+    finds(
         &Log::sound().showing(&[8, 8], board),
         &[(Warning, "codes-as-pictures", "no byte above 1", "scale pictures to 0 to 255")],
     );
@@ -267,28 +267,28 @@ fn codes_may_be_stored_as_pictures() {
 fn observations_may_be_names_angles_or_counters() {
     let state = |row: usize, _| (row * 7 % 16) as f32;
     let found = (Note, "whole-observations", "whole numbers up to 15", "numpy.eye(n)[state]");
-    told(&Log::sound().seeing(1, state), &[found]);
+    finds(&Log::sound().seeing(1, state), &[found]);
     let pixels: Vec<f32> = (0..STEPS * 64).map(|at| (at % 97) as f32 / 97.0).collect();
     let log = Log::sound().with("observations", f4(&[STEPS, 8, 8], &pixels));
-    told(&log, &[(Note, "pictures-as-numbers", "[rows, 8, 8]", "as bytes from 0 to 255")]);
+    finds(&log, &[(Note, "pictures-as-numbers", "[rows, 8, 8]", "as bytes from 0 to 255")]);
     let row = |row: usize, at: usize| ((row * 31 + at * 7) % 251) as f32;
     let found = (Note, "pictures-as-numbers", "400 whole numbers up to 250 in a row", "with rows");
-    told(&Log::sound().seeing(400, row), &[found]);
+    finds(&Log::sound().seeing(400, row), &[found]);
     let degrees = |row: usize, at: usize| match at {
         0 => (row as f32 * 0.3).sin(),
         _ => (row * 9 % 360) as f32 - 179.5,
     };
     let one = Log::sound().seeing(2, degrees).with("terminals", flags(|row| row == STEPS - 1));
     let found = "number 1: 1 steps from one end of [-179.5, 171.5] to the other";
-    told(&one, &[(Note, "wrapped-angle", found, "the sine and the cosine")]);
+    finds(&one, &[(Note, "wrapped-angle", found, "the sine and the cosine")]);
     let counter = |row: usize, at: usize| match at {
         0 => (row as f32 * 0.3).sin(),
         _ => (row % 12) as f32 / 12.0,
     };
-    told(&Log::sound().seeing(2, counter), &[]);
+    finds(&Log::sound().seeing(2, counter), &[]);
     let one = Log::sound().seeing(2, counter).with("terminals", flags(|row| row == STEPS - 1));
     let found = "number 1, which counts up, restarts in 4 rows, the first in row 12";
-    told(&one, &[(Note, "unflagged-restart", found, "Set timeouts")]);
+    finds(&one, &[(Note, "unflagged-restart", found, "Set timeouts")]);
 }
 
 #[test]
@@ -297,18 +297,18 @@ fn flags_may_mean_something_else() {
     // The last four of twelve steps, as of a robot that stays at its goal.
     let words = "15 rows flagged right after a flagged row, the first in row 9";
     let stays = flagged(|row| row % 12 >= 8);
-    told(&stays, &[(Warning, "adjacent-flags", words, "Keep the first flag of each run")]);
+    finds(&stays, &[(Warning, "adjacent-flags", words, "Keep the first flag of each run")]);
     let masks = flagged(|row| row % 12 != 11);
-    told(&masks, &[(Warning, "inverted-flags", "flags in 55 of 60 rows", "1 - mask")]);
+    finds(&masks, &[(Warning, "inverted-flags", "flags in 55 of 60 rows", "1 - mask")]);
     let all = flagged(|_| true);
-    told(&all, &[(Note, "flags-everywhere", "flags in 60 of 60 rows", "Invert the flags")]);
+    finds(&all, &[(Note, "flags-everywhere", "flags in 60 of 60 rows", "Invert the flags")]);
     let firsts = flagged(|row| row.is_multiple_of(12));
     let words = "a flag in row 0, none in the last 11 rows";
-    told(&firsts, &[(Warning, "flags-at-beginning", words, "one row up")]);
+    finds(&firsts, &[(Warning, "flags-at-beginning", words, "one row up")]);
     // Real flags are as good as any, and none at all leave nothing to train on.
     let reals: Vec<f32> = (0..STEPS).map(|row| f32::from(u8::from(row % 12 >= 8))).collect();
     let stays = Log::sound().with("terminals", f4(&[STEPS], &reals));
-    told(&stays, &[(Warning, "adjacent-flags", "15 rows", "")]);
+    finds(&stays, &[(Warning, "adjacent-flags", "15 rows", "")]);
     let (_dir, path) = flagged(|_| false).save();
     let report = check(&path, &Expected::default()).unwrap().report;
     let none = report.findings.iter().find(|finding| finding.code == "no-episode").unwrap();
@@ -338,15 +338,15 @@ fn flags_of_a_d4rl_file_are_inspected_alike() {
 #[test]
 fn rewards_that_are_0_or_scores_are_reported() {
     let log = Log::sound().with("rewards", f4(&[STEPS], &[0.0; STEPS]));
-    told(&log, &[(Note, "zero-rewards", "0 in all 60 rows", "an agent can only imitate")]);
+    finds(&log, &[(Note, "zero-rewards", "0 in all 60 rows", "an agent can only imitate")]);
     let score = |row: usize| (row % 12 * 3 / 2) as f32;
     let scores: Vec<f32> = (0..STEPS).map(score).collect();
     let found = "55 of 55 steps that pay more than the step before, none less";
     let log = Log::sound().with("rewards", f4(&[STEPS], &scores));
-    told(&log, &[(Note, "growing-rewards", found, "numpy.diff")]);
+    finds(&log, &[(Note, "growing-rewards", found, "numpy.diff")]);
     // One at the end of an episode is a reward.
     let ends: Vec<f32> = (0..STEPS).map(|row| f32::from(u8::from(row % 12 == 11))).collect();
-    told(&Log::sound().with("rewards", f4(&[STEPS], &ends)), &[]);
+    finds(&Log::sound().with("rewards", f4(&[STEPS], &ends)), &[]);
 }
 
 /// Figures of one recording are of the same steps, and count as training does.

@@ -288,12 +288,12 @@ fn half_of_the_windows_are_of_the_best_episodes_on_request() {
             .unwrap()
     };
 
-    let mut sampler = data.with_best(plain(), &[1.0, 100.0], 5);
+    let mut sampler = data.with_top_percents(plain(), &[1.0, 100.0], 5);
     let mut batch = Batch::default();
     batch.fill(&data, &mut sampler, 600, &by(1.0)).unwrap();
     check_batch(&data, &batch, 1.0);
     let drawn = |share: Option<u8>| -> Vec<usize> {
-        let told = batch.best.iter().zip(&batch.last_indices);
+        let told = batch.top_percent_idx.iter().zip(&batch.last_indices);
         told.filter(|(best, _)| **best == share).map(|(_, &last)| episode(last)).collect()
     };
     assert!((240..360).contains(&drawn(None).len()), "half of 600, ± 12");
@@ -307,26 +307,26 @@ fn half_of_the_windows_are_of_the_best_episodes_on_request() {
     sampler.seek(300);
     again.fill(&data, &mut sampler, 300, &by(1.0)).unwrap();
     assert_eq!(
-        (&again.best[..], &again.last_indices[..]),
-        (&batch.best[300..], &batch.last_indices[300..])
+        (&again.top_percent_idx[..], &again.last_indices[..]),
+        (&batch.top_percent_idx[300..], &batch.last_indices[300..])
     );
 
     // An unfinished episode is the worst at any return. Without the option nothing is reported.
-    let mut sampler = data.with_best(plain(), &[90.0], 5);
+    let mut sampler = data.with_top_percents(plain(), &[90.0], 5);
     batch.fill(&data, &mut sampler, 300, &by(1.0)).unwrap();
     let best: Vec<usize> = batch
-        .best
+        .top_percent_idx
         .iter()
         .zip(&batch.last_indices)
         .filter(|(best, _)| best.is_some())
         .map(|(_, &last)| episode(last))
         .collect();
     assert!(best.contains(&0) && best.contains(&1) && !best.contains(&2), "{best:?}");
-    batch.fill(&data, &mut data.with_best(plain(), &[], 5), 60, &by(1.0)).unwrap();
+    batch.fill(&data, &mut data.with_top_percents(plain(), &[], 5), 60, &by(1.0)).unwrap();
     let mut all = Batch::default();
     all.fill(&data, &mut plain(), 60, &by(1.0)).unwrap();
     assert_eq!(batch, all);
-    assert!(all.best.iter().all(Option::is_none));
+    assert!(all.top_percent_idx.iter().all(Option::is_none));
 }
 
 #[test]

@@ -62,9 +62,9 @@ impl Evaluation {
         text + &format!(
             "time: {:.0} % policy, {:.0} % waiting for environments; average batch occupancy \
              {:.0} %\n",
-            100.0 * self.pace.acting,
-            100.0 * self.pace.waiting,
-            100.0 * self.pace.full
+            100.0 * self.timing.acting,
+            100.0 * self.timing.waiting,
+            100.0 * self.timing.full
         )
     }
 
@@ -87,7 +87,7 @@ impl Evaluation {
         for target in &self.targets {
             let raw = &target.raw_return;
             let mut row = vec![
-                self.setting.told(target.target_return).unwrap_or_else(|| "-".into()),
+                self.setting.condition(target.target_return).unwrap_or_else(|| "-".into()),
                 raw.n.to_string(),
                 with_spread(raw, 1),
                 fixed(raw.median, 1),
@@ -124,7 +124,7 @@ pub fn describe_differences(differences: &[Difference]) -> String {
 }
 
 /// The outcome of an episode as a word.
-pub fn ended(outcome: Outcome) -> &'static str {
+pub fn outcome_name(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Terminated => "terminated",
         Outcome::Truncated => "truncated",

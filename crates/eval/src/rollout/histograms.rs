@@ -52,7 +52,7 @@ impl ActionHistograms {
 
     /// The fraction of actions in each bin over some episodes, `[dimensions, BINS]`; `None` if there
     /// are no actions.
-    pub fn shares(&self, episodes: std::ops::Range<usize>) -> Option<Vec<Vec<f64>>> {
+    pub fn fractions(&self, episodes: std::ops::Range<usize>) -> Option<Vec<Vec<f64>>> {
         let mut sums = vec![0_u64; self.low.len() * BINS];
         for counts in &self.counts[episodes] {
             sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
@@ -75,7 +75,7 @@ mod tests {
         // bin of the second.
         let values = vec![0.05, 4.0, -1.0, 0.3, -7.0, 9.0];
         histograms.add(&Actions::Continuous { width: 2, values }, &[2, 0, 2]);
-        let shares = histograms.shares(0..3).unwrap();
+        let shares = histograms.fractions(0..3).unwrap();
         let third = 1.0 / 3.0;
         for (dimension, expected) in
             [(0, [(0, 2.0 * third), (10, third)]), (1, [(1, third), (19, 2.0 * third)])]
@@ -85,8 +85,8 @@ mod tests {
                 assert!((share - right).abs() < 1e-12, "dimension {dimension}, bin {bin}: {share}");
             }
         }
-        assert_eq!(histograms.shares(0..1).unwrap()[1][1], 1.0);
-        assert_eq!(histograms.shares(1..2), None);
+        assert_eq!(histograms.fractions(0..1).unwrap()[1][1], 1.0);
+        assert_eq!(histograms.fractions(1..2), None);
     }
 
     #[test]

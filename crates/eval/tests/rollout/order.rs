@@ -66,9 +66,9 @@ fn the_next_episode_goes_to_the_first_free_slot() {
     let last = seen.last().unwrap();
     assert_eq!((last.episodes_done, last.episodes, last.live), (7, 7, 0));
     assert_eq!(last.steps, played.steps);
-    let pace = played.pace;
-    assert!(0.0 < pace.full && pace.full <= 1.0, "{pace:?}");
-    assert!(pace.acting + pace.waiting <= 1.0, "one thread does both in turn: {pace:?}");
+    let timing = played.timing;
+    assert!(0.0 < timing.full && timing.full <= 1.0, "{timing:?}");
+    assert!(timing.acting + timing.waiting <= 1.0, "one thread does both in turn: {timing:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use overtone_agents::exchange::{self, Description};
-use overtone_agents::state_dict::{self, Unsaid};
+use overtone_agents::state_dict::{self, MissingSettings};
 use overtone_agents::{
     Agent, AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions, RvsConfig,
 };
@@ -21,8 +21,8 @@ use overtone_core::{
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
-    ActionShare, CheckpointRef, Evaluation, Heeds, Pace, Plan, RandomPolicy, Setting,
-    SmoothnessResult, rollout,
+    ActionProbability, CheckpointRef, Evaluation, Plan, RandomPolicy, Setting, SmoothnessResult,
+    Timing, UsedSettings, rollout,
 };
 use overtone_model::burn::tensor::{Device, TensorData};
 use overtone_model::head::{
@@ -94,14 +94,18 @@ pub fn targets() -> Vec<Target> {
             },
             read: |path| {
                 let theirs = state_dict::read(path)?;
-                let unsaid = Unsaid { n_heads: Some(2), context_length: 4 };
+                let missing_settings = MissingSettings { n_heads: Some(2), context_length: 4 };
                 let frames = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
                 let tasks = [
                     (ObservationSpace::Vectors { width: 5 }, ActionSpace::unit(3)),
                     (frames, ActionSpace::numbered(6)),
                 ];
                 let import = |(observations, actions)| {
-                    state_dict::import(&theirs, &Task::own("own", observations, actions), unsaid)
+                    state_dict::import(
+                        &theirs,
+                        &Task::own("own", observations, actions),
+                        missing_settings,
+                    )
                 };
                 let [vectors, frames] = tasks.map(import);
                 vectors.or(frames)?;
@@ -289,7 +293,7 @@ fn state(model: ModelConfig) -> overtone_train::TrainState {
         n_drawn: 9,
         tokens: 27,
         seed: 1,
-        began: None,
+        init_source: None,
         agent: agent(model).to_value(),
         dataset_hash: "beef".into(),
         dataset_kind: "starter".into(),
@@ -409,21 +413,24 @@ fn evaluation() -> Result<Vec<u8>> {
         checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
         dataset_hash: Some("beef".into()),
         differences: Vec::new(),
-        heeds: Heeds::ALL,
+        used_settings: UsedSettings::ALL,
         choice: None,
         command: "overtone evaluate rollouts checkpoint=200 seed=5".into(),
     };
     let mut evaluation = Evaluation::new(setting, &plan, played)?;
     // A value from the clock would make every search different.
     (evaluation.wall_seconds, evaluation.steps_per_second) = (2.0, 100.0);
-    evaluation.pace =
-        Pace { steps_per_second: 100.0, acting: 0.5, waiting: 0.25, stepping: 0.5, full: 1.0 };
+    evaluation.timing =
+        Timing { steps_per_second: 100.0, acting: 0.5, waiting: 0.25, stepping: 0.5, full: 1.0 };
     // The output of a policy that draws from bins.
     for target in &mut evaluation.targets {
         let order = BinOrder::Environment;
         target.smoothness =
             Some(SmoothnessResult { n_bins: 2, order, n: 40, mean: 0.05, sd: Some(0.01) });
-        let share = |(action, share): (&str, f64)| ActionShare { action: action.into(), share };
+        let share = |(action, share): (&str, f64)| ActionProbability {
+            action: action.into(),
+            probability: share,
+        };
         target.actions = Some([("NOOP", 0.25), ("FIRE", 0.75)].map(share).into());
     }
     let folder = tempfile::tempdir()?;

@@ -5,7 +5,7 @@ use std::fs;
 use crate::desk;
 
 /// As small as networks can be.
-const NETWORK: &str = "seeds=1,2 d_model=8 n_layers=1 n_heads=2 batch=4 look_every=2";
+const NETWORK: &str = "seeds=1,2 d_model=8 n_layers=1 n_heads=2 batch=4 evaluate_every=2";
 const KINDS: &str = "attentions=softmax,fourier2/R2/vector";
 
 /// Runs a study twice: the page has `parts` and names files that are there, and the runs repeat.

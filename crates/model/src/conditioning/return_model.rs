@@ -239,7 +239,7 @@ impl ReturnModel {
             returns_to_go: Tensor::zeros([rows, 1], (&device, dtype)),
             timesteps: vec![0; rows],
             n_padding: vec![0; rows],
-            best: Vec::new(),
+            top_percent_idx: Vec::new(),
         };
         self.perceptron.hidden(&alone, None)
     }

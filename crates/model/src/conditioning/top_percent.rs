@@ -29,7 +29,7 @@ impl Contexts {
         }
         let mut which = vec![0.0f32; batch * (n + 1)];
         for (row, numbers) in which.chunks_exact_mut(n + 1).enumerate() {
-            let place = self.best.get(row).copied().flatten();
+            let place = self.top_percent_idx.get(row).copied().flatten();
             numbers[place.map_or(0, |place| 1 + usize::from(place))] = 1.0;
         }
         let which = TensorData::new(which, [batch, 1, n + 1]);
@@ -43,7 +43,7 @@ impl Contexts {
 ///
 /// # Errors
 /// When it is not among them.
-pub fn place(percent: f32, known: &[f32]) -> Result<u8, ModelError> {
+pub fn index(percent: f32, known: &[f32]) -> Result<u8, ModelError> {
     let place = known.iter().position(|known| *known == percent);
     match place.and_then(|place| u8::try_from(place).ok()) {
         Some(place) => Ok(place),

@@ -1,6 +1,6 @@
 //! Scores of the acting modes from which each agent's mode was chosen.
 
-use overtone_eval::{Choice, Summary, choice::Differing, summary::digits, table::Table};
+use overtone_eval::{Choice, Summary, choice::ModeSetting, summary::digits, table::Table};
 use overtone_plot::{Line, Stroke};
 
 use super::{
@@ -19,12 +19,12 @@ pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
     }));
     let Some((_, first)) = choices.first() else { return Vec::new() };
     let mut blocks = vec![heading("Chosen acting modes")];
-    let mut all: Vec<String> = choices.iter().map(|(_, choice)| choice.what()).collect();
+    let mut all: Vec<String> = choices.iter().map(|(_, choice)| choice.setting_names()).collect();
     all.sort();
     all.dedup();
     for what in &all {
         let of_these: Vec<(&str, &Choice)> =
-            choices.iter().filter(|(_, choice)| choice.what() == *what).copied().collect();
+            choices.iter().filter(|(_, choice)| choice.setting_names() == *what).copied().collect();
         blocks.push(Block::Table(table(what, &of_these)));
         let settings = of_these.first().map(|(_, choice)| choice.settings()).unwrap_or_default();
         if let ([(name, of)], true) = (&settings[..], of_these.len() <= MOST_LINES) {
@@ -72,7 +72,7 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
 }
 
 /// Returns against the one setting in which the acting modes differ.
-fn curves((name, of): Differing, choices: &[(&str, &Choice)]) -> Vec<Block> {
+fn curves((name, of): ModeSetting, choices: &[(&str, &Choice)]) -> Vec<Block> {
     let line = |(run, choice): &(&str, &Choice)| {
         let points = choice.curve.iter();
         let mut curve: Vec<(f32, &Summary)> = points

@@ -111,7 +111,8 @@ pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
         let title = format!("{}, {}{target}", row.run.label, row.protocol);
         let name = format!("actions-{}", blocks.len() + 1);
         if let Some(shares) = &row.target.actions {
-            let bars = shares.iter().map(|share| (share.action.clone(), share.share)).collect();
+            let bars =
+                shares.iter().map(|share| (share.action.clone(), share.probability)).collect();
             let svg = Bars { bars, ..Bars::default() }.to_svg();
             blocks.push(Block::Plot { name, title, svg });
         } else if let Some(histograms) = &row.target.action_histograms {
@@ -140,9 +141,9 @@ fn has_actions(row: &Row<'_>) -> bool {
 /// A histogram as a curve through the centre of each bin.
 fn histogram(dimension: usize, histogram: &ActionHistogram) -> Line {
     let [low, high] = [histogram.low, histogram.high].map(f64::from);
-    let width = (high - low) / histogram.shares.len() as f64;
+    let width = (high - low) / histogram.fractions.len() as f64;
     let middle = |(bin, share): (usize, &f64)| [low + (bin as f64 + 0.5) * width, *share];
-    let points = histogram.shares.iter().enumerate().map(middle).collect();
+    let points = histogram.fractions.iter().enumerate().map(middle).collect();
     Line::new(format!("action {}", dimension + 1), points).stroke(Stroke::Marked)
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::run_files::RunFiles;
 use super::unique;
-use overtone_eval::{Choice, Heeds, Setting, table::Table};
+use overtone_eval::{Choice, Setting, UsedSettings, table::Table};
 
 /// One evaluation protocol: the names and values of its settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,8 @@ impl Protocol {
     fn of(setting: &Setting) -> Self {
         let names = setting.choice.as_ref().map(Choice::settings).unwrap_or_default();
         let chosen: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        let Heeds { target, temperature, return_quantile, top_percent } = setting.heeds;
+        let UsedSettings { target, temperature, return_quantile, top_percent } =
+            setting.used_settings;
         let is_conditioned = target || setting.protocol.acting.top_percent > 0.0;
         let uses = [
             ("temperature", temperature),

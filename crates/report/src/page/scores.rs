@@ -125,7 +125,7 @@ impl<'a> Row<'a> {
 
     /// The target return or top percent that the agent was conditioned on; `None` if neither.
     pub(super) fn condition(&self) -> Option<String> {
-        self.evaluation().setting.told(self.target.target_return)
+        self.evaluation().setting.condition(self.target.target_return)
     }
 
     /// Index of this target among the evaluation's targets.
@@ -176,7 +176,7 @@ pub(super) fn conditions<'a>(
 ) -> String {
     let (mut returns, mut words): (Vec<f32>, Vec<String>) = (Vec::new(), Vec::new());
     for row in rows {
-        if row.evaluation().setting.heeds.target {
+        if row.evaluation().setting.used_settings.target {
             returns.push(row.target.target_return);
         } else if let Some(top) = row.condition().filter(|top| !words.contains(top)) {
             words.push(top);

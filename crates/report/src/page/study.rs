@@ -24,7 +24,7 @@ type EvaluationKey<'a> = (Role, &'a str, &'a str, usize, usize);
 /// data can be a different return for each seed.
 fn evaluation_key<'a>(row: &'a Row<'_>) -> EvaluationKey<'a> {
     let (evaluation, target) = (row.evaluation(), row.target.target_return);
-    let targets = &evaluation.asked;
+    let targets = &evaluation.target_returns;
     let place = targets.iter().position(|other| *other == target).unwrap_or_default();
     // Percentiles with equal returns are evaluated once. The later targets of such a seed are
     // ambiguous, so their number is part of the key.

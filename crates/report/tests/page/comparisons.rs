@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use overtone_core::{ActingMode, ObservationSpace, protocol::Difference};
-use overtone_eval::{Choice, ChoicePoint, Evaluation, FailedEpisode, Heeds, Summary};
+use overtone_eval::{Choice, ChoicePoint, Evaluation, FailedEpisode, Summary, UsedSettings};
 use overtone_testkit::sentences;
 use tempfile::TempDir;
 
@@ -145,7 +145,8 @@ fn a_top_percent_replaces_the_target_of_agents_that_use_it() {
             curve: percents.map(point).to_vec(),
             chosen: mode(0.0),
         });
-        report.setting.heeds = Heeds { target, return_quantile: target, ..Heeds::ALL };
+        report.setting.used_settings =
+            UsedSettings { target, return_quantile: target, ..UsedSettings::ALL };
         report.write(&folder.join("evaluation.json")).unwrap();
     }
     let page = page(&folders.iter().map(PathBuf::as_path).collect::<Vec<_>>());
@@ -170,7 +171,8 @@ fn seeds_of_agents_without_a_target_are_aggregated() {
             let mut report = evaluation(200, 5, matched());
             report.targets.iter_mut().for_each(|result| result.target_return += f32::from(seed));
             report.episodes.iter_mut().for_each(|played| played.target_return += f32::from(seed));
-            report.setting.heeds = Heeds { target, top_percent: false, ..Heeds::ALL };
+            report.setting.used_settings =
+                UsedSettings { target, top_percent: false, ..UsedSettings::ALL };
             report.write(&folder.join("evaluation.json")).unwrap();
         }
         let page = page(&folders.iter().map(PathBuf::as_path).collect::<Vec<_>>());

@@ -4,7 +4,7 @@ use std::fs;
 
 use overtone_core::{Play, protocol::ReturnUnits};
 use overtone_eval::{
-    ActionHistogram, ActionShare, CheckpointRef, PlayedEpisode, ReportError, TargetResult,
+    ActionHistogram, ActionProbability, CheckpointRef, PlayedEpisode, ReportError, TargetResult,
 };
 use overtone_plot::{Animation, Image};
 use overtone_report::page::{Page, PageError, RunFiles};
@@ -103,7 +103,8 @@ fn actions_and_videos_are_pictures_inside_the_page() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     let mut report = evaluation(200, 5, matched());
-    let share = |action: &str, share| ActionShare { action: action.into(), share };
+    let share =
+        |action: &str, share| ActionProbability { action: action.into(), probability: share };
     report.targets[1].actions = Some(vec![share("LEFT", 0.25), share("RIGHT", 0.75)]);
     report.write(&folder.join("evaluation.json")).unwrap();
     let mut animation = Animation::new(Vec::new(), [2, 1]).unwrap();
@@ -145,7 +146,8 @@ fn omitted_action_plots_are_counted() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     let mut report = evaluation(200, 5, matched());
-    report.targets[0].actions = Some(vec![ActionShare { action: "LEFT".into(), share: 1.0 }]);
+    report.targets[0].actions =
+        Some(vec![ActionProbability { action: "LEFT".into(), probability: 1.0 }]);
     let (first, episodes) = (report.targets[0].clone(), report.episodes[..8].to_vec());
     for target_return in [40.0, 41.0, 42.0, 43.0, 44.0] {
         report.targets.push(TargetResult { target_return, ..first.clone() });
@@ -381,7 +383,8 @@ fn two_plots_share_a_row_and_fit_a_narrow_screen() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     let mut report = evaluation(200, 5, matched());
-    report.targets[0].actions = Some(vec![ActionShare { action: "LEFT".into(), share: 1.0 }]);
+    report.targets[0].actions =
+        Some(vec![ActionProbability { action: "LEFT".into(), probability: 1.0 }]);
     report.write(&folder.join("evaluation.json")).unwrap();
     let html = page(&[&folder]).to_html();
     assert!(html.contains("figure.plot { width: calc(50%") && !html.contains("min-width: 40rem"));
@@ -397,7 +400,7 @@ fn a_robots_actions_are_histograms() {
     let folder = run(&root, "robot", 1);
     let mut report = evaluation(200, 3, matched());
     let histogram =
-        |shares: [f64; 4]| ActionHistogram { low: -1.0, high: 1.0, shares: shares.into() };
+        |shares: [f64; 4]| ActionHistogram { low: -1.0, high: 1.0, fractions: shares.into() };
     report.targets[0].actions = None;
     report.targets[0].action_histograms =
         Some(vec![histogram([0.5, 0.0, 0.0, 0.5]), histogram([0.0, 1.0, 0.0, 0.0])]);

@@ -16,7 +16,9 @@ use overtone_core::protocol::ReturnUnits;
 use overtone_core::{Play, Task};
 use overtone_env::{Corridor, Suite, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
-use overtone_eval::{CheckpointRef, Evaluation, Heeds, Plan, RandomPolicy, Setting, rollout};
+use overtone_eval::{
+    CheckpointRef, Evaluation, Plan, RandomPolicy, Setting, UsedSettings, rollout,
+};
 use overtone_report::page::{Page, RunFiles};
 use tempfile::TempDir;
 
@@ -36,7 +38,7 @@ fn evaluation(step: u64, seed: u64, protocol: Play) -> Evaluation {
         policy: "uniform random".into(),
         protocol,
         differences: Vec::new(),
-        heeds: Heeds::ALL,
+        used_settings: UsedSettings::ALL,
         choice: None,
         checkpoint: Some(CheckpointRef { path: format!("checkpoints/step-{step}").into(), step }),
         dataset_hash: Some("beef".into()),

@@ -174,7 +174,7 @@ fn a_target_whose_episodes_all_failed_keeps_its_index() {
     }];
     // Three percentiles; for the other runs two of them are the same return.
     let mut three = whole();
-    three.asked = vec![16.0, 32.0, 48.0];
+    three.target_returns = vec![16.0, 32.0, 48.0];
     let all = [whole(), failed, three].map(|report| (vec![("evaluation.json", report)], None));
     let page = Page::of_study("one", &[cell(&root, &all)], &QUICK).unwrap();
     let expected = [["last", "16", "1 3"], ["last", "32", "1 2"], ["last", "32", "3"]];

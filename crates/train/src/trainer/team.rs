@@ -164,7 +164,7 @@ impl<'a> Team<'a> {
 
     fn received(
         &self,
-        received: Result<Vec<u8>, crate::processes::Lost>,
+        received: Result<Vec<u8>, crate::processes::LostProcess>,
     ) -> Result<Vec<u8>, TrainError> {
         received.or_else(|lost| self.end(lost.into()))
     }

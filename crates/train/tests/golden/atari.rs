@@ -144,7 +144,7 @@ impl Atari {
             ),
             timesteps: timesteps_from(&ints(timesteps), &n_padding, time),
             n_padding,
-            best: Vec::new(),
+            top_percent_idx: Vec::new(),
         }
     }
 

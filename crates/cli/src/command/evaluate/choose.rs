@@ -234,7 +234,7 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, settings: &ChoiceSettings<'_>) 
 
 /// The returns of each mode.
 fn table(choice: &Choice) -> Table {
-    let what = choice.what();
+    let what = choice.setting_names();
     let mut table = Table::new(&[&what, "episodes", "raw mean ± sd", "min", "max"]);
     for ChoicePoint { mode, raw_return } in &choice.curve {
         let cells =

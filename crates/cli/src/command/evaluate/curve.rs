@@ -220,7 +220,7 @@ impl<'a> Curve<'a> {
         let returns = evaluation.targets.iter().map(|target| {
             let normalized = target.normalized.as_ref().map(|summary| summary.mean);
             let normalized = normalized.map(|n| format!(", normalized {n:.1}")).unwrap_or_default();
-            let condition = evaluation.setting.told(target.target_return);
+            let condition = evaluation.setting.condition(target.target_return);
             let condition = condition.map(|c| format!(" (target {c})")).unwrap_or_default();
             format!("{:.1}{normalized}{condition}", target.raw_return.mean)
         });
@@ -268,7 +268,7 @@ pub fn scores(evaluation: &Evaluation) -> Vec<(String, f64)> {
 /// The protocol, target and acting mode of an evaluation, for its curves.
 pub fn words(evaluation: &Evaluation) -> String {
     let setting = &evaluation.setting;
-    let condition = |target: &TargetResult| setting.told(target.target_return);
+    let condition = |target: &TargetResult| setting.condition(target.target_return);
     let condition = evaluation.first_target().and_then(condition);
     let target = condition.map(|c| format!(", target {c}")).unwrap_or_default();
     let mode = setting.choice.as_ref().map(|choice| format!(", {}", choice.mode()));

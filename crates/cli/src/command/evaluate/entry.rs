@@ -5,7 +5,7 @@ use overtone_agents::Agent;
 use overtone_console::quoted;
 use overtone_core::{ActionSpace, Task};
 use overtone_env::Simulator;
-use overtone_eval::{Heeds, Plan, evaluation};
+use overtone_eval::{Plan, UsedSettings, evaluation};
 use overtone_train::{Checkpoint, RunDir};
 
 use super::request::{self, EvaluationRequest};
@@ -83,7 +83,7 @@ impl Entry {
     }
 
     /// The settings of the protocol that the agent uses.
-    fn used_settings(&self) -> Heeds {
+    fn used_settings(&self) -> UsedSettings {
         request::used_settings(&self.agent, self.request.protocol.acting.top_percent)
     }
 
@@ -124,7 +124,7 @@ impl Entry {
             policy: format!("{}, {} data", self.agent.algorithm.describe(), state.dataset_kind),
             protocol: self.request.protocol.clone(),
             differences: self.request.differences.clone(),
-            heeds: self.used_settings(),
+            used_settings: self.used_settings(),
             choice: self.request.choice.clone(),
             checkpoint: Some(evaluation::CheckpointRef {
                 path: own_path(&self.run, &self.checkpoint.path)

@@ -8,7 +8,7 @@ use overtone_core::{
 };
 use overtone_data::EpisodeReturns;
 use overtone_env::Suite;
-use overtone_eval::{Choice, Heeds};
+use overtone_eval::{Choice, UsedSettings};
 
 use super::own_choice::OwnChoice;
 use crate::{
@@ -108,7 +108,7 @@ pub fn requests(
         let top_percent = options.top_percent();
         let mode = [options.temperature, options.return_quantile, top_percent];
         if mode.contains(&Choosable::Chosen) {
-            let choice = chosen.choice(top_percent.fixed()).filter(Choice::is_one);
+            let choice = chosen.choice(top_percent.fixed()).filter(Choice::has_alternatives);
             // The protocol `released` keeps the reference's temperature.
             let applies = |choice: &Choice| {
                 let mut settings = choice.settings().into_iter();
@@ -213,9 +213,9 @@ pub fn check_applicable(words: &[String], task: &Task) -> Result<()> {
 }
 
 /// The settings that `agent` uses when it is conditioned on `top_percent`, or with 0 on a return.
-pub fn used_settings(agent: &Agent, top_percent: f32) -> Heeds {
+pub fn used_settings(agent: &Agent, top_percent: f32) -> UsedSettings {
     let has_target = top_percent == 0.0;
-    Heeds {
+    UsedSettings {
         target: agent.algorithm.reads_returns() && has_target,
         temperature: agent.has_temperature(),
         return_quantile: agent.has_return_model() && has_target,
@@ -243,7 +243,7 @@ pub fn mode_words(agent: &Agent, mode: &ActingMode) -> String {
 /// When `seed` is the seed of the choice.
 pub fn check_seed(seed: u64, request: &EvaluationRequest, chosen: &OwnChoice) -> Result<()> {
     let is_played = |choice: &&Choice| choice.chosen == request.protocol.acting;
-    let own = chosen.choice.as_ref().filter(|choice| choice.is_one()).filter(is_played);
+    let own = chosen.choice.as_ref().filter(|choice| choice.has_alternatives()).filter(is_played);
     if request.choice.as_ref().or(own).is_some_and(|choice| choice.seed == seed) {
         bail!(
             "seed={seed}: these episodes chose this agent's acting mode, so its score would be \

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use overtone_console::quoted;
-use overtone_study::{Asked, CellStatus, Engine, State, Study, StudyFolder};
+use overtone_study::{CellStatus, Engine, KeyValues, State, Study, StudyFolder};
 use toml::Value;
 
 use super::{
@@ -53,7 +53,7 @@ fn study_of(given: &StudyWords) -> Result<Study> {
         }
     };
     for word in &given.settings {
-        let values = Asked::new(word, |key| SEVERAL.contains(&key))?;
+        let values = KeyValues::new(word, |key| SEVERAL.contains(&key))?;
         let whole = values.values.join(",");
         if values.values.len() > 1 && Path::new(&whole).exists() {
             bail!(

@@ -323,10 +323,9 @@ fn state(
     let step = run.map_or(0, |run| last_step(run.path()));
     let planned = Some(resolved.settings.train.updates).filter(|updates| *updates > 0);
     let of = planned.or_else(|| provenance::updates(run?));
-    let is_worked_on =
-        run.is_some_and(RunDir::is_worked_on) || folder.is_worked_on(&resolved.cell.id);
+    let is_in_use = run.is_some_and(RunDir::is_in_use) || folder.is_in_use(&resolved.cell.id);
     match job {
-        _ if is_worked_on => State::Running { step, of },
+        _ if is_in_use => State::Running { step, of },
         Some((_, "RUNNING" | "COMPLETING")) => State::Running { step, of },
         Some((job, _)) => State::Queued { job },
         None => match run {

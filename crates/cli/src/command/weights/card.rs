@@ -58,7 +58,7 @@ pub fn own(agent: &Agent, state: &TrainState, returns: &str) -> String {
         "" => String::new(),
         name => format!("{name}, "),
     };
-    let began = state.began.as_ref().map_or(String::new(), |began| {
+    let began = state.init_source.as_ref().map_or(String::new(), |began| {
         format!(
             "- Initialised from `{}` after update {}, SHA-256 {}.\n",
             began.run, began.step, began.sha256
@@ -101,7 +101,7 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
                 "| {} | {} | {} | {:.1}{sd} | {normalized} | {} | {} |\n",
                 setting.simulator,
                 protocol_of(setting),
-                setting.told(target.target_return).unwrap_or_else(|| "-".into()),
+                setting.condition(target.target_return).unwrap_or_else(|| "-".into()),
                 target.raw_return.mean,
                 target.raw_return.n,
                 evaluation.seed
@@ -124,10 +124,10 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
 
 /// `matched, temperature 0.5`
 fn protocol_of(setting: &Setting) -> String {
-    let (protocol, heeds) = (&setting.protocol, setting.heeds);
+    let (protocol, used_settings) = (&setting.protocol, setting.used_settings);
     let temperature =
-        heeds.temperature.then(|| format!("temperature {}", protocol.acting.temperature));
-    let quantile = heeds
+        used_settings.temperature.then(|| format!("temperature {}", protocol.acting.temperature));
+    let quantile = used_settings
         .return_quantile
         .then(|| format!("return quantile {}", protocol.acting.return_quantile));
     let all = std::iter::once(protocol.name.clone()).chain(temperature).chain(quantile);

@@ -11,7 +11,7 @@ use overtone_agents::{
     Agent, AlgorithmConfig,
     exchange::{self, DESCRIPTION, Description, WEIGHTS},
     hugging_face,
-    state_dict::{self, Unsaid},
+    state_dict::{self, MissingSettings},
 };
 use overtone_console::quoted;
 use overtone_core::{Normalization, ObservationSpace, Task};
@@ -231,9 +231,9 @@ fn of_state_dict(from: &Path, options: &ImportOptions, words: &[String]) -> Resu
         );
     }
     let n_heads = Some(options.n_heads).filter(|n| *n > 0);
-    let unsaid = Unsaid { n_heads, context_length: options.context_length };
+    let missing_settings = MissingSettings { n_heads, context_length: options.context_length };
     let tensors = state_dict::read(from)?;
-    let (algorithm, tensors) = state_dict::import(&tensors, &task, unsaid)
+    let (algorithm, tensors) = state_dict::import(&tensors, &task, missing_settings)
         .with_context(|| format!("cannot import {}", from.display()))?;
     let agent = Agent {
         algorithm,
@@ -314,7 +314,7 @@ fn unknown(agent: &Agent, tensors: NamedTensors, runs: &Path) -> Result<Imported
         episode_returns: EpisodeReturns::default(),
         held_out_share: 0.0,
         held_out: None,
-        began: None,
+        init_source: None,
         best: None,
         unreported: None,
     };

@@ -4,7 +4,7 @@
 use std::{fs, path::PathBuf};
 
 use overtone_testkit::{
-    desk::{Said, said},
+    desk::{ProgramOutput, said},
     tls::{ConnectProxy, TlsServer},
     web_server::WebServer,
 };
@@ -31,7 +31,7 @@ impl Secure {
     }
 
     /// `download` with `words` from the server, with the environment variables `variables`.
-    fn run(&self, words: &str, variables: &[(&str, &str)]) -> Said {
+    fn run(&self, words: &str, variables: &[(&str, &str)]) -> ProgramOutput {
         let from = format!("from=https://localhost:{}", self.server.port);
         let line = format!("download env=hopper dataset=medium {from} {words}");
         let mut command = self.mirror.command(&line);
@@ -50,7 +50,7 @@ impl Secure {
     }
 }
 
-fn succeeded(said: &Said) {
+fn succeeded(said: &ProgramOutput) {
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{}", said.stdout);
 }
 
@@ -99,7 +99,7 @@ fn a_proxy_leads_to_the_server() {
     let address = format!("http://127.0.0.1:{}", proxy.port);
     succeeded(&secure.run("", &[("HTTPS_PROXY", &address)]));
     let target = format!("localhost:{}", secure.server.port);
-    let asked = proxy.asked.lock().unwrap().clone();
+    let asked = proxy.requests.lock().unwrap().clone();
     assert!(asked.len() >= 2 && asked.iter().all(|asked| *asked == target), "{asked:?}");
 }
 
@@ -114,10 +114,10 @@ fn hosts_of_no_proxy_are_requested_directly() {
     }
     // A proxy for other addresses.
     succeeded(&secure.run("plan=true", &[("HTTP_PROXY", &address)]));
-    assert_eq!(*proxy.asked.lock().unwrap(), [""; 0]);
+    assert_eq!(*proxy.requests.lock().unwrap(), [""; 0]);
     assert_eq!(secure.requests(), 4);
     succeeded(&secure.run("plan=true", &[("ALL_PROXY", &address), ("NO_PROXY", "x.org")]));
-    assert_eq!(proxy.asked.lock().unwrap().len(), 1);
+    assert_eq!(proxy.requests.lock().unwrap().len(), 1);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_proxy_that_does_not_lead_there_is_named() {
         let said = secure.run("plan=true", &[("HTTPS_PROXY", &at(proxy.port))]);
         said.refused();
         assert!(!said.stderr.contains("secret"), "{}", said.stderr);
-        assert_eq!(proxy.asked.lock().unwrap().len(), 1);
+        assert_eq!(proxy.requests.lock().unwrap().len(), 1);
     };
     refused("407 Proxy Authentication Required");
     refused("403 Forbidden");

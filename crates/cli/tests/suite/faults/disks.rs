@@ -12,7 +12,7 @@ use std::{
 use overtone_testkit::left_out;
 
 use super::{ROBOT, half_written};
-use crate::desk::{Desk, Said, checkpoint, copy, names, project, said, same_run, steps};
+use crate::desk::{Desk, ProgramOutput, checkpoint, copy, names, project, said, same_run, steps};
 
 /// A shell script in the desk's directory, in which `$overtone` is the program.
 fn script(desk: &Desk, wrapper: &[&str], script: &str) -> Command {
@@ -35,7 +35,7 @@ fn script(desk: &Desk, wrapper: &[&str], script: &str) -> Command {
 
 /// Runs a script with its own mounts, which end with it. Prints a line and returns `None` if this
 /// machine does not allow mounts.
-pub fn mounting(desk: &Desk, lines: &str) -> Option<Said> {
+pub fn mounting(desk: &Desk, lines: &str) -> Option<ProgramOutput> {
     const WRAPPER: [&str; 4] = ["unshare", "--user", "--map-root-user", "--mount"];
     let allowed = script(desk, &WRAPPER, "mount -t tmpfs -o size=64k none /mnt").output();
     if !allowed.is_ok_and(|output| output.status.success()) {
@@ -46,7 +46,7 @@ pub fn mounting(desk: &Desk, lines: &str) -> Option<Said> {
 }
 
 /// Runs the program with `line` and a limit of `kb` KB on file sizes.
-fn with_small_files(desk: &Desk, kb: u32, line: &str) -> Said {
+fn with_small_files(desk: &Desk, kb: u32, line: &str) -> ProgramOutput {
     let lines = format!("trap '' XFSZ; ulimit -f {kb}; exec \"$overtone\" {line}");
     said(script(desk, &["env"], &lines).output().unwrap())
 }
@@ -136,7 +136,7 @@ fn a_report_that_cannot_be_written() {
     let line = "evaluate rollouts episodes=2 target=100";
     desk.succeeds(line);
     let before = fs::read(run.join("evaluation.json")).unwrap();
-    let refused = |said: &Said| {
+    let refused = |said: &ProgramOutput| {
         assert_eq!(said.code, Some(1), "{said:?}");
         let error = said.stderr.lines().find(|line| line.starts_with("error: ")).unwrap();
         assert_eq!(said.stderr.lines().count(), 1, "{said:?}");

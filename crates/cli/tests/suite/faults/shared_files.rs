@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::half_written;
-use crate::desk::{Desk, Running, Said, names, said, same_run, steps, wait_until};
+use crate::desk::{Desk, ProgramOutput, Running, names, said, same_run, steps, wait_until};
 
 /// A run on its own converted dataset, long enough to be disturbed.
 const LONG: &str = "data.cache=cache train.updates=40 train.checkpoint_every=4";
@@ -35,7 +35,7 @@ fn scribble(path: &Path, n: usize) {
 
 /// Starts [`LONG`] with far more updates, and disturbs its data after some checkpoints; returns its
 /// output and the checkpoints.
-fn disturbed(desk: &Desk, disturb: impl Fn(&Path)) -> (Said, PathBuf) {
+fn disturbed(desk: &Desk, disturb: impl Fn(&Path)) -> (ProgramOutput, PathBuf) {
     let line = desk.tiny(LONG).replace("train.updates=40", "train.updates=100000");
     let child = desk.command(&line).spawn().unwrap();
     wait_until("checkpoints", || {

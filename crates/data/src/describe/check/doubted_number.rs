@@ -119,7 +119,7 @@ impl DoubtedNumber {
     pub fn restarted(&self) -> Option<String> {
         let Counter { is_other, restarts, step, .. } = &self.counter;
         let counts = !is_other && step.is_some() && 5 * restarts.count < self.rows as u64;
-        restarts.told("rows").filter(|_| counts)
+        restarts.counted("rows").filter(|_| counts)
     }
 }
 

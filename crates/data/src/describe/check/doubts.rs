@@ -309,7 +309,7 @@ impl Flags {
         } else if self.longest <= 2 && 2 * self.ended > rows {
             findings.tell("inverted-flags", "", flagged);
         } else if 10 * self.adjacent.count as usize >= self.ended.max(1) {
-            let found = self.adjacent.told("rows flagged right after a flagged row");
+            let found = self.adjacent.counted("rows flagged right after a flagged row");
             findings.tell("adjacent-flags", "", found.unwrap_or_default());
         } else if self.first_row && self.unfinished > 1 {
             let found = format!("a flag in row 0, none in the last {} rows", self.unfinished);

@@ -296,7 +296,7 @@ impl<'a> Look<'a> {
             };
             findings.tally(rule, array, tally, "that are not");
         }
-        if let Some(found) = self.outside.told("steps outside") {
+        if let Some(found) = self.outside.counted("steps outside") {
             findings.tell_of("actions-outside", "actions", self.told_bounds(), found);
         }
         for (array, sums) in [("observations", &self.observations), ("actions", &self.actions)] {

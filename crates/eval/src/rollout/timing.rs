@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Breakdown of a rollout's time over all players.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pace {
+pub struct Timing {
     /// Actions per second.
     pub steps_per_second: f64,
     /// Fraction of the time in which a policy acted.
@@ -21,7 +21,7 @@ pub struct Pace {
     pub full: f64,
 }
 
-/// Measures a [`Pace`]. All values are in seconds.
+/// Measures a [`Timing`]. All values are in seconds.
 pub(super) struct Clock {
     began: Instant,
     acting: f64,
@@ -56,17 +56,17 @@ impl Clock {
     }
 
     /// Seconds since the start, and their breakdown.
-    pub fn stop(self, n_slots: usize, steps: u64) -> (f64, Pace) {
+    pub fn stop(self, n_slots: usize, steps: u64) -> (f64, Timing) {
         let seconds = self.began.elapsed().as_secs_f64();
         let share = |part: f64| part / seconds.max(1e-9);
-        let pace = Pace {
+        let timing = Timing {
             steps_per_second: share(steps as f64),
             acting: share(self.acting),
             waiting: share(self.waiting),
             stepping: share(self.stepping),
             full: share(self.live / n_slots.max(1) as f64),
         };
-        (seconds, pace)
+        (seconds, timing)
     }
 }
 
