@@ -184,8 +184,8 @@ mod tests {
     fn bad_words_are_refused_in_one_sentence() {
         refused("seaquest", &["got `seaquest`", "key=value"]);
         refused("run=8", &["unknown option `run`; did you mean `runs`? ("]);
-        refused("updates=8", &["unknown option `updates` (--help lists all)"]);
-        refused("rate=8", &["unknown option `rate` (--help lists all)"]);
+        refused("updates=8", &["unknown option `updates` (--help-all lists all)"]);
+        refused("rate=8", &["unknown option `rate` (--help-all lists all)"]);
         refused("a=x", &["a=x", "a whole number", "a=1"]);
         refused("a=-1", &["a=-1: expected a whole number, 0 or more"]);
         // TOML has signed 64-bit integers.

@@ -12,7 +12,7 @@ use crate::keys::{self, Keys};
 pub enum ConfigError {
     /// An unknown key.
     #[error(
-        "unknown option `{key}`{} (`overtone train --help-all` lists all)",
+        "unknown option `{key}`{} (--help-all lists all)",
         hint(.nearest.as_deref())
     )]
     UnknownKey {
