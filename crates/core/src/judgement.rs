@@ -176,7 +176,8 @@ mod tests {
     fn verdicts_in_words() {
         let verdict = Verdict::CannotTell { reasons: vec![Check::KnownAnswer, Check::HeldOut] };
         assert_eq!(verdict.to_string(), "cannot tell: known answer, held-out episodes");
-        let words = [Verdict::BetterThanRecorded, Verdict::WorseThanRecorded].map(|v| v.to_string());
+        let words =
+            [Verdict::BetterThanRecorded, Verdict::WorseThanRecorded].map(|v| v.to_string());
         assert_eq!(words, ["better than recorded", "worse"]);
     }
 

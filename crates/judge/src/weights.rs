@@ -354,8 +354,8 @@ impl Table {
             }
             let ended_before = ended_scale;
             ended_scale = ended_scale.max(largest(&logs[n_active..ended]));
-            for i in n_active..ended {
-                last_weights[i] = relative(logs[i], ended_scale);
+            for (last, &log) in last_weights.iter_mut().zip(&logs).take(ended).skip(n_active) {
+                *last = relative(log, ended_scale);
             }
             let before = logs[..n_active].to_vec();
             for (log, episode) in logs.iter_mut().zip(&episodes[..n_active]) {
@@ -419,14 +419,7 @@ impl Table {
     }
 
     /// The sum of the ended episodes' weights to the power `power`, from the sum at the step before.
-    fn ended(
-        &self,
-        step: &Step,
-        n_before: usize,
-        ended: f64,
-        counts: &[u32],
-        power: i32,
-    ) -> f64 {
+    fn ended(&self, step: &Step, n_before: usize, ended: f64, counts: &[u32], power: i32) -> f64 {
         let new = (step.n_active..n_before)
             .map(|i| f64::from(counts[i]) * self.last_weights[i].powi(power));
         ended * step.carry.powi(power) + new.sum::<f64>()

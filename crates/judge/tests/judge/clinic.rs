@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 pub const VISITS: usize = 12;
 pub const TREATMENTS: [&str; 4] = ["wait", "drug A", "drug B", "both drugs"];
 /// Numbers per observation.
-pub const WIDTH: usize = 4;
+pub const WIDTH: usize = 5;
 
 const N_SEVERITIES: usize = 5;
 const N_BURDENS: usize = 3;
@@ -39,17 +39,19 @@ struct Outcome {
 impl Patient {
     /// A new patient is of severity 2, 3 or 4 without side effects.
     fn starts() -> impl Iterator<Item = Self> {
-        (2..=4).flat_map(|severity| (0..N_KINDS).map(move |kind| Self { severity, burden: 0, kind }))
+        (2..=4)
+            .flat_map(|severity| (0..N_KINDS).map(move |kind| Self { severity, burden: 0, kind }))
     }
 
-    /// Severity, burden and kind, and the visit's number, each in [0, 1].
-    pub fn observation(self, visit: usize) -> [f32; WIDTH] {
+    /// Severity, burden, kind, the visit's number, and the age, each in [0, 1].
+    pub fn observation(self, visit: usize, age: f64) -> [f32; WIDTH] {
         let share = |x: usize, of: usize| x as f32 / of as f32;
         [
             share(self.severity, N_SEVERITIES),
             share(self.burden, N_BURDENS - 1),
             share(self.kind, N_KINDS - 1),
             share(visit, VISITS),
+            age as f32,
         ]
     }
 
@@ -188,6 +190,8 @@ pub struct Visit {
     pub reward: f64,
     /// Recovered, or died.
     pub is_end: bool,
+    /// The patient's age from 0 to 1, which changes nothing.
+    pub age: f64,
 }
 
 /// The visits of `n` patients.
@@ -200,13 +204,14 @@ pub fn record(doctor: Doctor, n: usize, seed: u64) -> Vec<Vec<Visit>> {
 fn patient_visits(doctor: Doctor, draw: &mut Generator) -> Vec<Visit> {
     let starts: Vec<Patient> = Patient::starts().collect();
     let mut patient = starts[draw.random_range(0..starts.len())];
+    let age = draw.random();
     let mut visits = Vec::new();
     while visits.len() < VISITS {
         let treatment = pick(&doctor.probs(patient), draw);
         let outcomes = patient.outcomes(treatment);
         let probabilities: Vec<f64> = outcomes.iter().map(|o| o.probability).collect();
         let Outcome { reward, next, .. } = outcomes[pick(&probabilities, draw)];
-        visits.push(Visit { patient, treatment, reward, is_end: next.is_none() });
+        visits.push(Visit { patient, treatment, reward, is_end: next.is_none(), age });
         let Some(next) = next else { break };
         patient = next;
     }

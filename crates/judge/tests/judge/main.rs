@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
+mod checks;
 mod clinic;
 mod clinic_file;
 mod coverage;

@@ -6,7 +6,7 @@ use overtone_core::seed::{Generator, generator};
 use overtone_judge::weights::{Logged, Settings, Values, Weighted, WeightsError, estimate};
 use rand::RngExt;
 
-/// Largest difference seen: 2e-15.
+/// Largest difference seen: 1.8e-14.
 const ROUNDING: f64 = 1e-12;
 
 const QUICK: Settings = Settings { discount: 0.5, replications: 200, level: 0.95, seed: 3 };
@@ -120,7 +120,8 @@ fn episodes_of_unequal_length_as_the_formulas_stand() {
         let episodes = random(n, true, seed);
         let weighted = estimate(&episodes, &Settings { discount, ..QUICK }).unwrap();
         let (expected, sizes) = plainly(&episodes, discount);
-        for (method, expected) in [Method::Pdis, Method::Wpdis, Method::Wdr].into_iter().zip(expected)
+        for (method, expected) in
+            [Method::Pdis, Method::Wpdis, Method::Wdr].into_iter().zip(expected)
         {
             close(value(&weighted, method), expected);
         }
@@ -273,7 +274,10 @@ fn invalid_input_is_named() {
     );
     let values = Values { of_actions: vec![0.0; 2], of_histories: vec![0.0; 2] };
     let valued = Logged { values: Some(values), ..good() };
-    assert_eq!(sentence(&[valued, good()]), "episode 1 has no values, but other episodes have them");
+    assert_eq!(
+        sentence(&[valued, good()]),
+        "episode 1 has no values, but other episodes have them"
+    );
     assert_eq!(
         sentence(&[logged(&[1.0, f64::NAN], &[0.0, 0.0])]),
         "episode 0, step 1: `rewards` is NaN, not a finite number"
