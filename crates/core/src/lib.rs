@@ -1,5 +1,5 @@
 //! The vocabulary that all crates share: tasks and their spaces, episodes, returns-to-go, context
-//! windows, seeds, the acting protocol, and the [`Policy`] trait.
+//! windows, seeds, the acting protocol, judgements, and the [`Policy`] trait.
 //!
 //! Nothing here does I/O, reads a clock, or draws from a global generator.
 
@@ -7,6 +7,8 @@ mod acting_mode;
 mod action_scale;
 mod bounds;
 pub mod episode;
+pub mod interval;
+pub mod judgement;
 pub mod names;
 pub mod normalization;
 pub mod picture;
@@ -22,6 +24,7 @@ pub mod window;
 pub use acting_mode::ActingMode;
 pub use action_scale::ActionScale;
 pub use episode::{Episode, EpisodeError, Episodes, Outcome};
+pub use interval::Interval;
 pub use normalization::Normalization;
 pub use picture::Picture;
 pub use policy::{Actions, BinOrder, Observations, Played, Policy, PolicyError, Turn};

@@ -24,7 +24,7 @@ mod matrix;
 mod profile;
 
 pub use aggregate::{Aggregates, iqm, mean, median, optimality_gap};
-pub use bootstrap::{Bootstrap, Estimate, Interval};
+pub use bootstrap::{Bootstrap, Estimate};
 pub use improvement::{improvement, probability_of_improvement};
 pub use matrix::ScoreMatrix;
 pub use profile::{ProfilePoint, performance_profile};

@@ -130,8 +130,9 @@ fn double_dunk() {
 fn files_are_the_recorded_ones() {
     let starter = datasets().join("starter");
     let sums = fs::read_to_string(starter.join("SHA256SUMS")).unwrap();
-    // Four games, six recordings of robots, one of CartPole, and the licence of the robots' policies.
-    assert_eq!(sums.lines().count(), 4 * 31 + 6 + 1 + 1);
+    // Four games, six recordings of robots, one each of CartPole and of the clinic, and the licence of
+    // the robots' policies.
+    assert_eq!(sums.lines().count(), 4 * 31 + 6 + 2 + 1);
     for line in sums.lines() {
         let (sum, path) = line.split_once("  ").unwrap();
         let digest = Sha256::digest(fs::read(starter.join(path)).unwrap());

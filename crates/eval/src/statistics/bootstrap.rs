@@ -1,5 +1,6 @@
 //! The stratified bootstrap: the variation of an estimate over other samples of runs.
 
+use overtone_core::Interval;
 use overtone_core::seed::{Generator, derive, derive_nth};
 use rand::SeedableRng;
 use rayon::prelude::*;
@@ -21,16 +22,6 @@ pub struct Bootstrap {
     pub level: f64,
     /// Seed of the sampling. The result does not depend on the number of cores.
     pub seed: u64,
-}
-
-/// Ends of an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Interval {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
 }
 
 /// A number estimated from runs.
@@ -150,21 +141,11 @@ impl Bootstrap {
             },
         );
         let interval = |i: usize| {
-            let mut sorted: Vec<f64> = drawn.iter().skip(i).step_by(n).copied().collect();
-            sorted.sort_unstable_by(f64::total_cmp);
-            let tail = (1.0 - level) / 2.0;
-            Interval { low: quantile(&sorted, tail), high: quantile(&sorted, 1.0 - tail) }
+            let drawn = drawn.iter().skip(i).step_by(n).copied().collect();
+            Interval::central(drawn, level)
         };
         Ok(Some((0..n).into_par_iter().map(interval).collect()))
     }
-}
-
-/// The quantile `q` of sorted numbers, with linear interpolation.
-fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let place = q * (sorted.len() - 1) as f64;
-    let below = place.floor() as usize;
-    let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
 }
 
 #[cfg(test)]
@@ -180,14 +161,6 @@ mod tests {
 
     fn interval(n: usize, bootstrap: Bootstrap) -> Interval {
         bootstrap.estimate(&runs(n), mean).unwrap().interval.unwrap()
-    }
-
-    #[test]
-    fn quantiles_are_interpolated_linearly() {
-        // The quantile 0.25 of 3 numbers is half-way between the first and the second.
-        assert_eq!(quantile(&[1.0, 3.0, 10.0], 0.25), 2.0);
-        assert_eq!([0.0, 0.5, 1.0].map(|q| quantile(&[1.0, 3.0, 10.0], q)), [1.0, 3.0, 10.0]);
-        assert_eq!(quantile(&[7.0], 0.3), 7.0);
     }
 
     #[test]

@@ -1,0 +1,228 @@
+//! [`Judgement`]: the contents of `judgement.json`, estimates of returns from a recording alone.
+//!
+//! An estimate is not a score: a score is measured in episodes that an agent plays.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ActingMode, Interval};
+
+/// Estimates of several policies from one recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Judgement {
+    /// The layout of this file: [`Judgement::FORMAT`].
+    pub format: u32,
+    /// The recording.
+    pub recording: Recording,
+    /// Discount of all returns in this file, in (0, 1].
+    pub discount: f64,
+    /// Fraction of bootstrap samples inside each interval, such as 0.95.
+    pub level: f64,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// One entry per policy, in the order of the request.
+    pub policies: Vec<Judged>,
+}
+
+impl Judgement {
+    /// The layout that this version writes. A change of a field increases it.
+    pub const FORMAT: u32 = 1;
+}
+
+/// The recording behind the estimates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recording {
+    /// The dataset's name or path.
+    pub dataset: String,
+    /// Finished episodes. Fragments are left out.
+    pub episodes: usize,
+    /// Mean length of these episodes in steps.
+    pub mean_length: f64,
+    /// Mean discounted return of the recorded policy, in the recording's units.
+    pub mean_return: f64,
+    /// Interval of the mean. Absent for one episode.
+    pub interval: Option<Interval>,
+    /// Whether the recording has the log-probabilities of its actions.
+    pub has_log_probs: bool,
+}
+
+/// One policy with everything that was estimated for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Judged {
+    /// Name of the run.
+    pub run: String,
+    /// Acting mode of the run's agent.
+    pub mode: ActingMode,
+    /// Estimates of the mean discounted return, by different methods.
+    pub estimates: Vec<ReturnEstimate>,
+    /// Overlap with the recorded policy (importance weights only).
+    pub overlap: Option<Overlap>,
+    /// Share of steps on which the policy's action is rarer than nearly all recorded actions.
+    /// Absent without a clone of the recorded policy.
+    pub uncovered: Option<f64>,
+    /// Comparison with the recorded policy.
+    pub verdict: Verdict,
+}
+
+/// An estimate of a policy's mean discounted return.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReturnEstimate {
+    /// The method.
+    pub method: Method,
+    /// The estimate, in the recording's units.
+    pub value: f64,
+    /// Its interval. Absent if it cannot be computed, as for one episode.
+    pub interval: Option<Interval>,
+    /// Interval of the difference between the estimate and the recorded mean return, from the same
+    /// samples.
+    pub difference: Option<Interval>,
+}
+
+/// A method of estimation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Per-decision importance sampling.
+    Pdis,
+    /// Weighted per-decision importance sampling.
+    Wpdis,
+    /// The weighted doubly robust estimator.
+    Wdr,
+    /// Fitted Q-evaluation.
+    FittedQ,
+}
+
+/// Number of recorded episodes that the weights leave in effect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overlap {
+    /// `[steps]`, the effective sample size at each step of an episode, at most the number of
+    /// episodes.
+    pub effective: Vec<f64>,
+    /// The first step with an effective sample size below a tenth of the episodes. Absent if there
+    /// is none.
+    pub horizon: Option<usize>,
+}
+
+/// Comparison of a policy with the recorded one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Verdict {
+    /// Better than the recorded policy.
+    BetterThanRecorded,
+    /// Worse than the recorded policy.
+    WorseThanRecorded,
+    /// No answer.
+    CannotTell {
+        /// The checks that failed, at least one.
+        reasons: Vec<Check>,
+    },
+}
+
+/// A condition of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    /// The method reproduces the known return of the recorded policy.
+    KnownAnswer,
+    /// The policy's actions are like recorded actions.
+    Coverage,
+    /// Discounts, seeds and numbers of updates do not change the order of the policies.
+    Order,
+    /// Episodes that the run did not train on give the same estimate.
+    HeldOut,
+    /// The episodes are short enough for the method.
+    Horizon,
+    /// The difference from the recorded policy is larger than its uncertainty.
+    Difference,
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::KnownAnswer => "known answer",
+            Self::Coverage => "coverage",
+            Self::Order => "order",
+            Self::HeldOut => "held-out episodes",
+            Self::Horizon => "horizon",
+            Self::Difference => "difference",
+        })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BetterThanRecorded => f.write_str("better than recorded"),
+            Self::WorseThanRecorded => f.write_str("worse"),
+            Self::CannotTell { reasons } => {
+                let reasons: Vec<String> = reasons.iter().map(Check::to_string).collect();
+                write!(f, "cannot tell: {}", reasons.join(", "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_in_words() {
+        let verdict = Verdict::CannotTell { reasons: vec![Check::KnownAnswer, Check::HeldOut] };
+        assert_eq!(verdict.to_string(), "cannot tell: known answer, held-out episodes");
+        let words =
+            [Verdict::BetterThanRecorded, Verdict::WorseThanRecorded].map(|v| v.to_string());
+        assert_eq!(words, ["better than recorded", "worse"]);
+    }
+
+    #[test]
+    fn a_judgement_survives_json() {
+        let interval = Some(Interval { low: 1.5, high: 2.5 });
+        let estimate = ReturnEstimate {
+            method: Method::FittedQ,
+            value: 2.0,
+            interval,
+            difference: Some(Interval { low: -0.25, high: 0.75 }),
+        };
+        let judged = Judged {
+            run: "cartpole-1".into(),
+            mode: ActingMode::default(),
+            estimates: vec![ReturnEstimate { method: Method::Wdr, ..estimate }, estimate],
+            overlap: Some(Overlap { effective: vec![30.0, 2.5], horizon: Some(1) }),
+            uncovered: Some(0.0125),
+            verdict: Verdict::CannotTell { reasons: vec![Check::Horizon] },
+        };
+        let better = Judged { verdict: Verdict::BetterThanRecorded, ..judged.clone() };
+        let judgement = Judgement {
+            format: Judgement::FORMAT,
+            recording: Recording {
+                dataset: "clinic".into(),
+                episodes: 30,
+                mean_length: 8.5,
+                mean_return: 1.75,
+                interval,
+                has_log_probs: true,
+            },
+            discount: 0.99,
+            level: 0.95,
+            seed: 1,
+            policies: vec![judged, better],
+        };
+        let json = serde_json::to_string(&judgement).unwrap();
+        assert_eq!(serde_json::from_str::<Judgement>(&json).unwrap(), judgement);
+        for written in [
+            r#""method":"fitted_q""#,
+            r#""verdict":{"cannot_tell":{"reasons":["horizon"]}}"#,
+            r#""verdict":"better_than_recorded""#,
+        ] {
+            assert!(json.contains(written), "{json}");
+        }
+        assert!(!json.contains("score"), "an estimate is not a score");
+    }
+}
