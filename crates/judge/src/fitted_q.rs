@@ -182,7 +182,8 @@ impl FittedQ {
 pub fn weighted_squares(errors: Tensor<2>, weights: &Tensor<2>) -> Tensor<1> {
     let [rows, _] = errors.dims();
     let weights = constant_like(weights.clone(), &errors);
-    (errors.square() * weights).sum() / rows as f64
+    // No division: burn rounds the factor of its gradient to single precision.
+    (errors.square() * weights).sum() * (1.0 / rows as f64)
 }
 
 /// Bounds of a discounted return, from the smallest and the largest reward: smallest and largest

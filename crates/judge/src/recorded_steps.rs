@@ -98,7 +98,9 @@ impl Recorded {
             }
             ActionColumn::Continuous { width, values } => {
                 let mut actions = values.clone();
-                scale.inspect(|scale| scale.to_unit(&mut actions));
+                if let Some(scale) = scale {
+                    scale.to_unit(&mut actions);
+                }
                 (actions, *width, false)
             }
         };
