@@ -51,8 +51,8 @@ pub struct FitOptions {
     pub return_updates: usize,
     /// Updates towards the policies' values.
     pub updates: usize,
-    /// Updates between two looks at the estimates.
-    pub look_every: usize,
+    /// Updates between two estimates.
+    pub estimate_every: usize,
     /// Steps of a batch.
     pub batch_size: usize,
     /// Adam's learning rate.
@@ -72,7 +72,7 @@ impl Default for FitOptions {
             critics: 5,
             return_updates: 1000,
             updates: 2000,
-            look_every: 200,
+            estimate_every: 200,
             batch_size: 256,
             learning_rate: 3e-4,
             // With .005, a value moves by 1/200 at an update and cannot travel a horizon of 100
@@ -119,14 +119,14 @@ pub struct Estimate {
 
 /// The estimates after some updates.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Look {
+pub struct Estimates {
     /// Updates towards the policies' values; 0: only the recording's returns were learned.
     pub updates: usize,
     /// `[critics][policies]`: mean value at the recorded starts, in discounted raw rewards.
     pub values: Vec<Vec<f64>>,
 }
 
-impl Look {
+impl Estimates {
     /// The mean over critics.
     pub fn of(&self, policy: usize) -> f64 {
         self.values.iter().map(|critic| critic[policy]).sum::<f64>() / self.values.len() as f64
@@ -139,9 +139,9 @@ pub struct Fitted {
     /// Mean discounted return of the recording, up to cuts, and its standard error: the known
     /// answer for the policy that recorded it.
     pub recorded_return: [f64; 2],
-    /// The estimates over updates. Read those of the recorded policy's clone, whose answer is
-    /// known, before any other.
-    pub looks: Vec<Look>,
+    /// The estimates over updates. Read the estimates of the recorded policy's clone first, because
+    /// its answer is known.
+    pub over_updates: Vec<Estimates>,
     recorded: Recorded,
     fitted_q: FittedQ,
     networks: Vec<Mlp>,
@@ -183,7 +183,7 @@ pub fn fit(of: &Fit<'_>, options: &FitOptions) -> Result<Fitted, FitError> {
     let n_episodes = data.episodes().as_slice().len();
     let mut fitted = Fitted {
         recorded_return,
-        looks: Vec::new(),
+        over_updates: Vec::new(),
         recorded,
         fitted_q,
         networks: Vec::new(),
@@ -202,7 +202,7 @@ impl Fitted {
         self.estimate_of(|values| values[policy])
     }
 
-    /// The estimate of a policy less that of another one. Errors that both share cancel.
+    /// The estimate of a policy minus the estimate of another one. Errors that both share cancel.
     pub fn difference(&self, policy: usize, other: usize) -> Estimate {
         self.estimate_of(|values| values[policy] - values[other])
     }
@@ -269,12 +269,12 @@ impl Fitted {
             critic.descend(&weighted_squares(errors, &steps.weights), learning_rate);
         }
         critic.target = critic.online.network.valid();
-        self.look(number, 0, &critic)?;
+        self.note(number, 0, &critic)?;
         for update in 1..=options.updates {
             let steps = self.recorded.batch(&draw(), self.factor, &weights);
             self.fitted_q.learn(&mut critic, &steps, [learning_rate, target_rate]);
-            if update.is_multiple_of(options.look_every) || update == options.updates {
-                self.look(number, update, &critic)?;
+            if update.is_multiple_of(options.estimate_every) || update == options.updates {
+                self.note(number, update, &critic)?;
             }
         }
         self.at_starts.push(self.values_at_starts(&critic.online.network.valid()));
@@ -282,8 +282,8 @@ impl Fitted {
         Ok(())
     }
 
-    /// Adds the values of a critic to the look after `updates` updates.
-    fn look(&mut self, number: usize, updates: usize, critic: &Critic) -> Result<(), FitError> {
+    /// Adds the values of a critic to the estimates after `updates` updates.
+    fn note(&mut self, number: usize, updates: usize, critic: &Critic) -> Result<(), FitError> {
         let values = self.values_at_starts(&critic.online.network.valid());
         let n_policies = self.fitted_q.n_policies;
         let n_starts = (values.len() / n_policies) as f64;
@@ -293,9 +293,9 @@ impl Fitted {
         if means.iter().any(|mean| !mean.is_finite()) {
             return Err(FitError::Diverged { critic: number, updates });
         }
-        match self.looks.iter_mut().find(|look| look.updates == updates) {
-            Some(look) => look.values.push(means),
-            None => self.looks.push(Look { updates, values: vec![means] }),
+        match self.over_updates.iter_mut().find(|of| of.updates == updates) {
+            Some(of) => of.values.push(means),
+            None => self.over_updates.push(Estimates { updates, values: vec![means] }),
         }
         Ok(())
     }

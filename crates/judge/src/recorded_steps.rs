@@ -29,14 +29,14 @@ pub struct RecordedSteps {
     pub weights: Tensor<2>,
 }
 
-/// One step with a target: the task ended, or the recording goes on.
+/// One step with a target: the task ended, or the recording has a next step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// Its row.
     pub row: usize,
     /// The position of its episode among all episodes.
     pub episode: usize,
-    /// Whether the task goes on.
+    /// Whether the task continues.
     pub continues: bool,
 }
 

@@ -77,7 +77,7 @@ fn small(updates: usize) -> FitOptions {
         critics: 1,
         return_updates: 300,
         updates,
-        look_every: 500,
+        estimate_every: 500,
         batch_size: 64,
         learning_rate: 2e-3,
         hidden: Hidden { n_layers: 2, width: 32, has_norms: true },
@@ -258,14 +258,14 @@ fn values_of_a_chain() {
             largest = largest.max((taken[row] - expected_of(row)).abs());
             largest = largest.max((own[row] - known[states[row]]).abs());
         }
-        let last = fitted.looks.last().unwrap();
+        let last = fitted.over_updates.last().unwrap();
         assert_eq!((last.updates, last.of(policy)), (2500, estimate.value));
     }
     assert!(largest < TOLERANCE, "{largest}");
     // Half of the recorded actions go right, so this policy recorded the chain. Episodes are cut
     // after 20 steps.
     let [known, error] = fitted.recorded_return;
-    assert!((fitted.looks.last().unwrap().of(1) - known).abs() < 3.0 * error + TOLERANCE);
+    assert!((fitted.over_updates.last().unwrap().of(1) - known).abs() < 3.0 * error + TOLERANCE);
     let difference = fitted.difference(2, 0).value;
     let of_both = fitted.estimate(2).value - fitted.estimate(0).value;
     assert!((difference - of_both).abs() < 1e-9, "{difference}");
@@ -292,7 +292,7 @@ fn values_of_continuous_actions() {
 fn a_cut_is_no_end() {
     let steps: &[(u16, f32)] = &[(0, 1.0), (0, 1.0), (0, 1.0)];
     for (outcome, expected) in [
-        // Two steps of three go on: Q = 1 + 0.9 · 2/3 · Q.
+        // Two steps of three have a next step: Q = 1 + 0.9 · 2/3 · Q.
         (Outcome::Terminated, 2.5),
         // The last step has no target: Q = 1 + 0.9 Q.
         (Outcome::Truncated, 10.0),
@@ -304,8 +304,8 @@ fn a_cut_is_no_end() {
     }
 }
 
-/// Action 1 falls at once, with a reward of 1, and action 0 goes on. Bounds of `r / (1 − γ)` alone
-/// give a fall the value of going on for ever.
+/// Action 1 falls, with a reward of 1, and action 0 does not. Bounds of `r / (1 − γ)` alone give a
+/// fall the value of never falling.
 #[test]
 fn a_fall_is_not_raised_to_the_bound() {
     let steps: &[(u16, f32)] = &[(0, 1.0), (0, 1.0), (1, 1.0)];
@@ -333,7 +333,7 @@ fn a_fall_is_not_raised_to_the_bound() {
 
 /// d3rlpy took the action at the *current* observation until its pull request 93.
 #[test]
-fn the_next_action_is_that_of_the_next_row() {
+fn the_next_action_stands_in_the_next_row() {
     let data = chain::listed(0.5, 0.0);
     let rows = data.n_transitions();
     let changed = 7;
@@ -364,7 +364,7 @@ fn the_next_action_is_that_of_the_next_row() {
     assert_eq!(different, [changed - 1]);
 }
 
-/// The same steps as those of the actor-critic algorithms, and a conditioning number in addition.
+/// The actor-critic algorithms have the same steps. A conditioning number is added.
 #[test]
 fn steps_are_those_of_the_agents() {
     let data = chain::real_valued(0.0);
@@ -416,13 +416,14 @@ fn bits(data: &Dataset, threads: usize) -> Vec<u64> {
         critics: 2,
         return_updates: 5,
         updates: 10,
-        look_every: 5,
+        estimate_every: 5,
         ..FitOptions::default()
     };
     let policies = [-0.5, 0.5].map(|action| vectors(data, action));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let fitted = pool.install(|| fit_all(data, &policies, &options));
-    let mut numbers: Vec<f64> = fitted.looks.iter().flat_map(|look| look.values.concat()).collect();
+    let mut numbers: Vec<f64> =
+        fitted.over_updates.iter().flat_map(|of| of.values.concat()).collect();
     for policy in 0..policies.len() {
         let estimate = fitted.estimate(policy);
         let [low, high] = estimate.interval.unwrap();
@@ -503,8 +504,8 @@ fn time_of_seven_policies() {
         rayon::current_num_threads()
     );
     println!("known: {:?}", fitted.recorded_return);
-    for look in &fitted.looks {
-        println!("{:5} {:7.2} {:7.2}", look.updates, look.of(0), look.of(7));
+    for estimates in &fitted.over_updates {
+        println!("{:5} {:7.2} {:7.2}", estimates.updates, estimates.of(0), estimates.of(7));
     }
     for policy in 0..8 {
         let difference = fitted.difference(policy, 0);
