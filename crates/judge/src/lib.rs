@@ -3,4 +3,13 @@
 //! An estimate is not a score: a score is measured in episodes that an agent plays.
 
 pub mod checks;
+pub mod fit;
+pub mod fitted_q;
+pub mod forced;
+pub mod recorded_steps;
 pub mod weights;
+
+pub use fit::{Estimate, Estimates, Fit, FitError, FitOptions, Fitted};
+pub use fitted_q::FittedQ;
+pub use forced::{Forced, ForcedActions};
+pub use recorded_steps::{Recorded, RecordedSteps};

@@ -1,0 +1,239 @@
+//! [`Recorded`]: all steps of a recording with the actions of several policies, as input of critics.
+
+use std::ops::Range;
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use overtone_agents::value::Rescaling;
+use overtone_core::{ActionScale, Outcome};
+use overtone_data::{ActionColumn, Dataset, StoredObservations};
+
+use crate::forced::{Forced, ForcedActions};
+
+/// A batch of steps without gradients.
+#[derive(Clone, Debug)]
+pub struct RecordedSteps {
+    /// `[n, observation]`
+    pub observations: Tensor<2>,
+    /// `[n, action]`, or `[n, 1]` with the index of a discrete action.
+    pub actions: Tensor<2>,
+    /// `[n, 1]`
+    pub rewards: Tensor<2>,
+    /// `[n, 1]`: 0 if the task ended with this step, else 1.
+    pub continues: Tensor<2>,
+    /// `[n, observation]`; undefined if the task ended.
+    pub next_observations: Tensor<2>,
+    /// `[n, policies · width]`: the policies' actions at the next observation; undefined if the
+    /// task ended.
+    pub next_policies: Tensor<2>,
+    /// `[n, 1]`: the weight of each step in the loss.
+    pub weights: Tensor<2>,
+}
+
+/// One step with a target: the task ended, or the recording has a next step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Its row.
+    pub row: usize,
+    /// The position of its episode among all episodes.
+    pub episode: usize,
+    /// Whether the task continues.
+    pub continues: bool,
+}
+
+/// A recording with the actions of several policies at every row.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// `[rows, observation]`, normalized, with the conditioning number as last column if there is
+    /// one.
+    observations: Tensor<2>,
+    /// `[rows, action]`, or `[rows, 1]` with the index of a discrete action.
+    actions: Tensor<2>,
+    /// `[rows, policies · width]`
+    policies: Tensor<2>,
+    /// `[rows]`, in the recording's units.
+    rewards: Vec<f32>,
+    /// Steps with a target, in order.
+    steps: Vec<Step>,
+    /// Rows of the used episodes, and why each ended.
+    episodes: Vec<(Range<usize>, Outcome)>,
+    /// Numbers of a policy's action at a row.
+    width: usize,
+    is_discrete: bool,
+}
+
+impl Recorded {
+    /// The steps of `episodes` (positions; `None`: all). `conditioning` is a number for each row
+    /// that is the same for all policies. `scale` converts recorded actions to [-1, 1].
+    ///
+    /// `None` if observations are frames.
+    ///
+    /// # Panics
+    /// When a policy has another kind or number of actions than the recording: a caller's bug.
+    pub fn of(
+        data: &Dataset,
+        policies: &[Forced],
+        conditioning: Option<&[f32]>,
+        scale: Option<&ActionScale>,
+        episodes: Option<&[usize]>,
+    ) -> Option<Self> {
+        let StoredObservations::Vectors { width: observation, values, normalization } =
+            data.observations()
+        else {
+            return None;
+        };
+        let rows = data.n_transitions();
+        let mut inputs = Vec::with_capacity(rows * (observation + 1));
+        let rescaling = Rescaling::new(Some(normalization), true);
+        for (row, numbers) in values.chunks_exact(*observation).enumerate() {
+            let start = inputs.len();
+            inputs.extend_from_slice(numbers);
+            normalization.apply(&mut inputs[start..]);
+            rescaling.apply(&mut inputs[start..]);
+            inputs.extend(conditioning.map(|numbers| numbers[row]));
+        }
+        let (actions, width, is_discrete) = match data.actions() {
+            ActionColumn::Discrete { n_actions, values } => {
+                let indices = values.iter().copied().map(f32::from).collect();
+                (indices, *n_actions, true)
+            }
+            ActionColumn::Continuous { width, values } => {
+                let mut actions = values.clone();
+                if let Some(scale) = scale {
+                    scale.to_unit(&mut actions);
+                }
+                (actions, *width, false)
+            }
+        };
+        for Forced { actions, .. } in policies {
+            let fits = matches!(actions, ForcedActions::Probabilities { .. }) == is_discrete;
+            let is_whole = actions.values().len() == rows * width;
+            assert!(fits && is_whole && actions.width() == width, "actions of another recording");
+        }
+        let at = |row: usize| policies.iter().flat_map(move |forced| of_row(&forced.actions, row));
+        let policies = (0..rows).flat_map(at).collect();
+
+        let all = data.episodes().as_slice();
+        let used: Vec<usize> = match episodes {
+            Some(some) => some.to_vec(),
+            None => (0..all.len()).collect(),
+        };
+        let mut steps = Vec::with_capacity(rows);
+        for &episode in &used {
+            let of = &all[episode];
+            let is_cut = |row: usize| row + 1 == of.end() && of.outcome == Outcome::Truncated;
+            let step = |row: usize| Step { row, episode, continues: row + 1 < of.end() };
+            steps.extend(of.range().filter(|&row| !is_cut(row)).map(step));
+        }
+        Some(Self {
+            observations: matrix(inputs, rows),
+            actions: matrix(actions, rows),
+            policies: matrix(policies, rows),
+            rewards: data.rewards().to_vec(),
+            steps,
+            episodes: used.iter().map(|&at| (all[at].range(), all[at].outcome)).collect(),
+            width,
+            is_discrete,
+        })
+    }
+
+    /// All steps with a target.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Numbers of an observation, of a policy's action, and of all policies' actions.
+    pub fn widths(&self) -> [usize; 3] {
+        [self.observations.dims()[1], self.width, self.policies.dims()[1]]
+    }
+
+    /// Whether actions are discrete.
+    pub fn is_discrete(&self) -> bool {
+        self.is_discrete
+    }
+
+    /// Smallest and largest reward of a step with a target.
+    pub fn reward_ends(&self) -> [f64; 2] {
+        let rewards = self.steps.iter().map(|step| f64::from(self.rewards[step.row]));
+        rewards.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], reward| {
+            [low.min(reward), high.max(reward)]
+        })
+    }
+
+    /// The steps at these positions of [`steps`](Self::steps), with rewards multiplied by `factor`
+    /// and the weight of each episode.
+    pub fn batch(&self, drawn: &[usize], factor: f32, weights: &[f32]) -> RecordedSteps {
+        let steps: Vec<Step> = drawn.iter().map(|&at| self.steps[at]).collect();
+        let column =
+            |of: &dyn Fn(&Step) -> f32| matrix(steps.iter().map(of).collect(), steps.len());
+        let [observations, actions, _] = self.at(steps.iter().map(|step| step.row));
+        // The policies' actions at the next observation stand in the next row.
+        let next = steps.iter().map(|step| step.row + usize::from(step.continues));
+        let [next_observations, _, next_policies] = self.at(next);
+        RecordedSteps {
+            observations,
+            actions,
+            rewards: column(&|step| self.rewards[step.row] * factor),
+            continues: column(&|step| f32::from(u8::from(step.continues))),
+            next_observations,
+            next_policies,
+            weights: column(&|step| weights[step.episode]),
+        }
+    }
+
+    /// Observations, recorded actions and the policies' actions at these rows.
+    pub fn at(&self, rows: impl Iterator<Item = usize>) -> [Tensor<2>; 3] {
+        let rows: Vec<i32> = rows.map(|row| row as i32).collect();
+        let n = rows.len();
+        let rows = Tensor::<1, Int>::from_data(TensorData::new(rows, [n]), &Device::flex());
+        [&self.observations, &self.actions, &self.policies]
+            .map(|of| of.clone().select(0, rows.clone()))
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.rewards.len()
+    }
+
+    /// The first rows of the used episodes.
+    pub fn starts(&self) -> Vec<usize> {
+        self.episodes.iter().map(|(range, _)| range.start).collect()
+    }
+
+    /// Discounted sums of rewards to the end of each episode, `[rows]`, and 0 in other episodes. An
+    /// episode that was cut is continued by its mean reward for ever.
+    pub fn returns_to_go(&self, gamma: f64) -> Vec<f64> {
+        let mut to_go = vec![0.0; self.rewards.len()];
+        for (range, outcome) in &self.episodes {
+            let rewards = self.rewards[range.clone()].iter().map(|&reward| f64::from(reward));
+            let mut tail = match outcome {
+                Outcome::Truncated if gamma < 1.0 => {
+                    rewards.sum::<f64>() / range.len() as f64 / (1.0 - gamma)
+                }
+                _ => 0.0,
+            };
+            for row in range.clone().rev() {
+                tail = f64::from(self.rewards[row]) + gamma * tail;
+                to_go[row] = tail;
+            }
+        }
+        to_go
+    }
+
+    /// The discounted return of each episode, up to a cut.
+    pub fn returns(&self, gamma: f64) -> Vec<f64> {
+        let of = |(range, _): &(Range<usize>, Outcome)| {
+            let rewards = self.rewards[range.clone()].iter().rev();
+            rewards.fold(0.0, |tail, &reward| f64::from(reward) + gamma * tail)
+        };
+        self.episodes.iter().map(of).collect()
+    }
+}
+
+fn of_row(actions: &ForcedActions, row: usize) -> impl Iterator<Item = f32> {
+    actions.values()[row * actions.width()..][..actions.width()].iter().copied()
+}
+
+fn matrix(values: Vec<f32>, rows: usize) -> Tensor<2> {
+    let width = values.len() / rows.max(1);
+    Tensor::from_data(TensorData::new(values, [rows, width]), &Device::flex())
+}
