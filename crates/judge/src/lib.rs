@@ -11,5 +11,5 @@ pub mod weights;
 
 pub use fit::{Estimate, Estimates, Fit, FitError, FitOptions, Fitted};
 pub use fitted_q::FittedQ;
-pub use forced::{Forced, ForcedActions};
+pub use forced::{Forced, ForcedActions, ReplayError};
 pub use recorded_steps::{Recorded, RecordedSteps};
