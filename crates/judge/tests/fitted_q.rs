@@ -117,8 +117,8 @@ fn a_table_has_the_least_squares_solution() {
     const N_POLICIES: usize = 2;
     const ROWS: usize = 40;
     const GAMMA: f64 = 0.8;
-    /// Largest difference seen: 2e-9.
-    const TOLERANCE: f64 = 1e-6;
+    /// Largest difference seen: 3e-15.
+    const TOLERANCE: f64 = 1e-9;
     let mut generator = seed::generator(5, "table");
     let policies: Vec<f64> = (0..N_POLICIES * N_STATES).map(|_| generator.random()).collect();
     let probability = |policy: usize, state: usize, action: usize| {
@@ -274,7 +274,7 @@ fn values_of_a_chain() {
 /// Always right from state `s` has the value γ^(4 − s), and always left 0.
 #[test]
 fn values_of_continuous_actions() {
-    /// In values up to 1. Largest difference seen: SEEN.
+    /// In values up to 1. Largest difference seen: 0.005.
     const TOLERANCE: f64 = 0.02;
     let data = chain::real_valued(0.0);
     let policies = [0.5, -0.5].map(|action| vectors(&data, action));

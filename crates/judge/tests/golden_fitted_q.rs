@@ -16,12 +16,12 @@ use overtone_model::weights::{self, NamedTensors};
 use overtone_testkit::{Golden, assert_close, golden::Array};
 use overtone_train::optimizer::scalar;
 
-/// Losses relative, tensors relative to their largest entry. In `f64` against our PyTorch program.
-const DOUBLE: f64 = 1e-9;
-/// In `f32`, with the fused operations, against d3rlpy, which has the same precision.
-const D3RLPY: f64 = 1e-5;
-/// In `f32` against our PyTorch program in double precision.
-const SINGLE: f64 = 1e-4;
+/// Losses relative, tensors relative to their largest entry. In `f64` against our PyTorch program;
+/// largest difference seen: 2e-15.
+const DOUBLE: f64 = 1e-12;
+/// In `f32`, with the fused operations, against d3rlpy in the same precision, and against our PyTorch
+/// program in double precision; largest differences seen: 7e-7 and 5e-7.
+const SINGLE: f64 = 1e-5;
 
 const OBSERVATION: usize = 5;
 const ACTION: usize = 3;
@@ -157,7 +157,7 @@ fn discrete_actions_as_pytorch() {
 /// Huber's.
 #[track_caller]
 fn check_d3rlpy(name: &str) {
-    let case = Case::of(name, 1, (DType::F32, D3RLPY));
+    let case = Case::of(name, 1, (DType::F32, SINGLE));
     let mut critic = case.critic();
     for step in 0..N_STEPS {
         let steps = case.steps(step);
