@@ -213,8 +213,8 @@ pub struct EvaluationConfig {
     pub top_percent: Choosable,
     /// Episodes that choose the acting mode after training, of all candidate modes together, placed
     /// where the best mode is uncertain (evaluate choose rule=process). 0: none; the lowest top
-    /// percent is used, or the first candidate. auto: 5 for each candidate,
-    /// or evaluation.episodes if that is less.
+    /// percent is used, or the first candidate. auto: 20 for each candidate (5 on frames), or
+    /// evaluation.episodes if that is less.
     pub budget: AutoOr,
     /// Seed of the episodes; the same for every run, so that all agents face the same episodes.
     pub seed: u64,

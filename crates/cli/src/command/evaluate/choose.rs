@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::Agent;
 use overtone_console::quoted;
-use overtone_core::{ActingMode, Play};
+use overtone_core::{ActingMode, ObservationSpace, Play};
 use overtone_eval::{
     Choice, ChoicePoint, Summary,
     evaluation::n_episodes,
@@ -50,10 +50,11 @@ overtone_model::options! {
         /// model.return_head.
         pub return_quantiles: String = "0.9,0.75,0.5,1".into(),
         /// Episodes of all candidates together. 0: none; the lowest top percent is chosen, or the
-        /// first candidate. auto: 5 for each candidate.
+        /// first candidate. auto: 20 for each candidate, or 5 on frames.
         pub budget: AutoOr = AutoOr::Auto,
-        /// Which candidate plays the next episode. process: the one that may be the best, by the
-        /// returns so far. even: each in turn. unifloral: the rule of that library, for comparisons.
+        /// Which candidate plays the next episode of a numbered budget. process: the one that may be
+        /// the best, by the returns so far. even: each in turn, as for auto. unifloral: the rule of
+        /// that library, for comparisons.
         pub rule: Rule = Rule::Process,
         /// Target return, as a number or a percentile of the dataset's returns, weighted by episode
         /// length. Empty: p95; with model.top_percents, each top percentage is a candidate too.
@@ -74,8 +75,16 @@ const TEMPERATURES: [f32; 3] = [1.0, 0.5, 0.25];
 /// Candidate quantiles after training; the first is the default without a choice.
 const RETURN_QUANTILES: [f32; 4] = [0.9, 0.75, 0.5, 1.0];
 
-/// Episodes for each candidate where the budget is `auto`.
-const EPISODES: usize = 5;
+/// Episodes for each candidate where the budget is `auto`. On frames they take minutes and are few:
+/// where a temperature matters, means lie far apart (500 and 844 over seeds on BankHeist, 412 and
+/// 190 on Seaquest). On vectors they take seconds, and one agent's episodes deviate by 1000 and more
+/// (docs/results/budget.md).
+fn usual_episodes(agent: &Agent) -> usize {
+    match agent.task.observations {
+        ObservationSpace::Pixels { .. } => 5,
+        ObservationSpace::Vectors { .. } => 20,
+    }
+}
 
 /// Seed of the episodes; scores use 1.
 const SEED: u64 = 1001;
@@ -127,10 +136,12 @@ pub fn choose_after_training(
     stop: &AtomicBool,
 ) -> Result<()> {
     let Some(modes) = awaited(run, checkpoint, options)? else { return Ok(()) };
+    let each = usual_episodes(&Agent::of(checkpoint)?).min(options.episodes);
+    let (budget, rule) = placed(options.budget, Rule::Process, &modes, each);
     let settings = ChoiceSettings {
-        budget: budget(options.budget, &modes, EPISODES.min(options.episodes)),
         modes,
-        rule: Rule::Process,
+        budget,
+        rule,
         target: &options.target,
         seed: if options.seed == SEED { SEED + 1 } else { SEED },
         parallel: options.parallel,
@@ -156,11 +167,12 @@ struct ChoiceSettings<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Number of episodes of all `modes`; for `auto`, `each` episodes of each.
-fn budget(budget: AutoOr, modes: &Modes, each: usize) -> usize {
+/// Number of episodes of all `modes` and the rule that places them; for `auto`, `each` episodes of
+/// each in turn.
+fn placed(budget: AutoOr, rule: Rule, modes: &Modes, each: usize) -> (usize, Rule) {
     match budget {
-        AutoOr::Auto => each * modes.all().len(),
-        AutoOr::Number(budget) => budget as usize,
+        AutoOr::Auto => (each * modes.all().len(), Rule::Even),
+        AutoOr::Number(budget) => (budget as usize, rule),
     }
 }
 
@@ -269,10 +281,11 @@ pub fn run(words: &[String]) -> Result<()> {
     check_out(&out)?;
     let device = device_or(options.device, &run)?;
     let stop = interrupt::listen()?;
+    let (budget, rule) = placed(options.budget, options.rule, &modes, usual_episodes(&agent));
     let settings = ChoiceSettings {
-        budget: budget(options.budget, &modes, EPISODES),
         modes,
-        rule: options.rule,
+        budget,
+        rule,
         target: &target,
         seed: options.seed,
         parallel: options.parallel,
