@@ -20,6 +20,7 @@ train.batch_size = 3
 train.updates = 4000
 train.checkpoint_every = 50
 evaluation.episodes = 1
+evaluation.every = 0
 evaluation.target = \"1800\"
 [[cells]]
 head = \"tanh\"
