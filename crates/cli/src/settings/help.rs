@@ -105,29 +105,30 @@ fn lines() -> Result<Vec<Line>> {
             }
         }
     }
-    lines.add(
-        "attention.kind",
-        "softmax".into(),
-        "Attention of a transformer: softmax or fourier.",
-    );
-    lines.add(
-        "head.kind",
-        "tanh".into(),
-        "Action head: linear, fourier or gmm (discrete actions); tanh, pointwise, gaussian, \
-         fourier or gmm (continuous actions).",
-    );
+    let attentions = AttentionConfig::choices();
+    let names: Vec<&str> = attentions.iter().map(|choice| choice.word).collect();
+    let attention = format!("Attention of a transformer: {}.", names.join(" or "));
+    lines.add("attention.kind", "softmax".into(), &attention);
+    let spaces = [ActionSpace::numbered(2), ActionSpace::unit(2)];
+    let [discrete, continuous] = spaces.each_ref().map(|actions| {
+        let choices = HeadConfig::choices(actions, 0);
+        choices.iter().map(|choice| choice.word).collect::<Vec<_>>().join(", ")
+    });
+    let head =
+        format!("Action head: {discrete} (discrete actions); {continuous} (continuous actions).");
+    lines.add("head.kind", "tanh".into(), &head);
     lines.add(
         "head.bins",
         "0".into(),
         "Bins of each action dimension on [-1, 1], for a head on bins (continuous actions only); \
          0: a head on continuous values.",
     );
-    for choice in AttentionConfig::choices() {
+    for choice in attentions {
         let stored = toml::Table::try_from(choice.config)?;
         lines.variant("attention", choice.word, choice.about, choice.keys, &stored);
     }
-    for actions in [ActionSpace::numbered(2), ActionSpace::unit(2)] {
-        for choice in HeadConfig::choices(&actions, 0) {
+    for actions in &spaces {
+        for choice in HeadConfig::choices(actions, 0) {
             let stored = toml::Table::try_from(&choice.config)?;
             lines.variant("head", choice.word, choice.about, choice.keys, &stored);
         }
