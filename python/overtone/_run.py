@@ -130,7 +130,9 @@ def _found(run: str | os.PathLike[str], run_dir: str | os.PathLike[str]) -> Path
     for place in places:
         if place.is_dir():
             raise OvertoneError(f"{place} is not a run: it does not have a config.toml")
-    raise OvertoneError(f"run `{os.fspath(run)}` does not exist, here or in {os.fspath(run_dir)}")
+    raise OvertoneError(
+        f"run `{os.fspath(run)}` does not exist in this directory or in {os.fspath(run_dir)}"
+    )
 
 
 def _columns(path: Path) -> dict[str, list[float]]:
@@ -169,7 +171,7 @@ def train(
             notebook, else lines.
         callback: Called with each row of progress, on this thread. If it raises an exception,
             training writes a checkpoint and stops, and the exception is raised again.
-        settings: Every option of ``overtone train --help``: see :func:`overtone.words`.
+        settings: Every option of ``overtone train --help-all``: see :func:`overtone.words`.
 
     Raises:
         OvertoneError: When training fails; the message contains the reason and what to do.
