@@ -185,7 +185,8 @@ class Policy:
 
         Raises:
             ValueError: When the actions do not have the form of :meth:`act`.
-            OvertoneError: When an agent has not acted, or an action is not one of its task.
+            OvertoneError: When an agent with a history has not acted, or an action is not one of its
+                task. An agent without a history ignores the actions.
         """
         _host.refuse_in_child()
         who = None if agents is None else _indices(agents)

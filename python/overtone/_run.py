@@ -79,13 +79,15 @@ class Run:
             budget: Episodes of all modes together; 0: none.
             options: Every option of ``overtone evaluate choose --help``.
         """
+        folder = self.path / "checkpoints"
+        before = {path: path.stat().st_mtime_ns for path in folder.glob("*/acting.json")}
         words = ["evaluate", "choose", f"run={self.path}", f"budget={budget}"]
         _program.call([*words, *_program.words(options)], CommandOutput(progress, None))
-        step = options.get("checkpoint", "last")
-        folder = self.path / "checkpoints"
-        step = self.checkpoints[-1] if step == "last" else step
-        path = folder / f"step-{int(step):08}" / "acting.json"
-        return json.loads(path.read_text(encoding="utf-8"))
+        written = [
+            path for path in folder.glob("*/acting.json")
+            if before.get(path) != path.stat().st_mtime_ns
+        ]
+        return json.loads(written[0].read_text(encoding="utf-8"))
 
     def policy(
         self,

@@ -59,8 +59,8 @@ def budget_curve(
         seed: Seed of the trials. The result does not depend on the number of threads.
 
     Raises:
-        ValueError: When a policy has no returns or one that is not finite, or an argument is out of
-            range.
+        ValueError: When a policy has no returns or one that is not finite, or an argument is 0.
+        OverflowError: When a number of episodes, policies or trials is negative.
     """
     rows = [[float(value) for value in np.ravel(np.asarray(row))] for row in returns]
     own = None if estimates is None else [float(value) for value in np.ravel(np.asarray(estimates))]

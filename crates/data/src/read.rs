@@ -51,7 +51,7 @@ pub const NUMBERS: &str = "numbers";
 /// The format that the file or folder at `path` is to be read as.
 ///
 /// # Errors
-/// [`DataError::Missing`] when nothing is there, [`DataError::NoLog`] when no format is for it.
+/// [`DataError::Missing`] when nothing is there, `Fault::NoLog` when no format is for it.
 pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
     if !path.try_exists().map_err(DataError::io(path, "open"))? {
         return Err(DataError::missing(
@@ -128,7 +128,7 @@ pub fn open_with_last(
 /// Reads the recording at `path` into memory.
 ///
 /// # Errors
-/// As [`open`], and [`DataError::NoLog`] when it is a log of frames, which is converted instead.
+/// As [`open`], and `Fault::NoLog` when it is a log of frames, which is converted instead.
 pub fn columns(path: &Path) -> Result<Columns, DataError> {
     match open(path)? {
         Recording::Columns(columns) => Ok(columns),

@@ -259,7 +259,7 @@ impl Drop for MinariWriter<'_> {
 /// each episode, `[episodes]`; if unknown, the last observation is repeated.
 ///
 /// # Errors
-/// As [`MinariWriter`], [`DataError::Inconsistent`] if `last` does not fit this recording, and
+/// As [`MinariWriter`], `Fault::Inconsistent` if `last` does not fit this recording, and
 /// [`DataError::Stopped`] if `progress`, which receives the number of steps written, breaks.
 pub fn write_columns(
     log: &Columns,

@@ -90,7 +90,7 @@ pub enum FitError {
     /// Only vectors can be the input of a critic.
     #[error(
         "the recording has pixel observations; values can only be fitted to vectors (use \
-         updates=0 for importance weights alone)"
+         importance weights)"
     )]
     Pixels,
     /// Every episode has one step and was cut after it.
@@ -367,8 +367,9 @@ const NORMAL: f64 = 1.96;
 
 /// The 97.5 % quantile of Student's t distribution for a deviation from `n` numbers.
 fn student(n: usize) -> f64 {
-    const QUANTILES: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
-    *QUANTILES.get(n.saturating_sub(2)).unwrap_or(&2.2)
+    const QUANTILES: [f64; 10] =
+        [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    *QUANTILES.get(n.saturating_sub(2)).unwrap_or(&2.201)
 }
 
 /// `n` weights from Poisson(1) (Knuth's method), at least one of them above 0.

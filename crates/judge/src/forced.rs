@@ -36,7 +36,7 @@ pub enum ReplayError {
 pub struct Forced {
     /// The action at each row.
     pub actions: ForcedActions,
-    /// `[rows]`: the return-to-go that conditioned the policy, in the units of the rewards.
+    /// `[rows]`: the return-to-go that conditioned the policy, in the units of its `Play`.
     pub returns_to_go: Vec<f32>,
 }
 
@@ -167,7 +167,7 @@ fn write(
                     Some(played) if played.actions.len() == width => {
                         let probs = &played.probs[at * width..(at + 1) * width];
                         for (&prob, &action) in probs.iter().zip(played.actions) {
-                            own[action] = prob as f32;
+                            *own.get_mut(action).ok_or(ReplayError::OtherActions)? = prob as f32;
                         }
                     }
                     None if index < width => own[index] = 1.0,

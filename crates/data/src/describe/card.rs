@@ -186,7 +186,7 @@ impl DatasetCard {
     /// Reads one description.
     ///
     /// # Errors
-    /// [`DataError::Card`] if it is not TOML of this form, or names a path that leads out of its
+    /// `Fault::Card` if it is not TOML of this form, or names a path that leads out of its
     /// folder.
     pub fn load(path: &Path) -> Result<Self, DataError> {
         let text = fs::read_to_string(path)

@@ -12,7 +12,7 @@ impl Dataset {
     /// Refuses a dataset whose observations or actions do not fit `task`.
     ///
     /// # Errors
-    /// [`DataError::Inconsistent`], which says what there is and what there should be.
+    /// `Fault::Inconsistent`, which says what there is and what there should be.
     pub fn check_spaces(&self, task: &Task) -> Result<(), DataError> {
         let seen = match self.observations() {
             StoredObservations::Vectors { width, .. } => {

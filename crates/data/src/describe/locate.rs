@@ -333,7 +333,7 @@ fn named_file(path: &Path, task: &Task, dataset: &str) -> Result<Option<PathBuf>
 /// Refuses a folder with files named for `task` but none for this dataset.
 ///
 /// # Errors
-/// [`DataError::NoLog`], which names some of them; or if the folder cannot be listed.
+/// `Fault::NoLog`, which names some of them; or if the folder cannot be listed.
 pub fn check_named(folder: &Path, task: &Task, dataset: &str) -> Result<(), DataError> {
     if !folder.is_dir() || named_file(folder, task, dataset)?.is_some() {
         return Ok(());

@@ -32,7 +32,7 @@ impl RecordedSpaces {
     /// one that its files have.
     ///
     /// # Errors
-    /// Anything wrong with the files, and [`DataError::NoLog`] for a log of frames, whose game
+    /// Anything wrong with the files, and `Fault::NoLog` for a log of frames, whose game
     /// is known.
     pub fn of(path: &Path, layout: &str) -> Result<Self, DataError> {
         let reader = reader_as(path, layout)?;

@@ -283,7 +283,7 @@ impl Columns {
     /// Refuses columns of different lengths, and values that no recording can hold.
     ///
     /// # Errors
-    /// [`DataError::Inconsistent`], which says what is wrong; [`DataError::DatasetValue`] for a
+    /// `Fault::Inconsistent`, which says what is wrong; `Fault::DatasetValue` for a
     /// number that is not finite.
     pub fn check(&self) -> Result<(), DataError> {
         let steps = self.n_transitions();

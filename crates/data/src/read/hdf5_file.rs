@@ -98,8 +98,8 @@ impl Hdf5File {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`DataError::Missing`], [`DataError::NotHdf5`], [`DataError::Locked`] while another program
-    /// writes it, or [`DataError::Hdf5`] when it is cut short or damaged.
+    /// [`DataError::Missing`], `Fault::NotHdf5`, `Fault::Locked` while another program
+    /// writes it, or `Fault::Hdf5` when it is cut short or damaged.
     pub fn open(path: &Path) -> Result<Self, DataError> {
         let missing = || DataError::open(path, "name an HDF5 file that is there");
         let opened = fs::File::open(path).map_err(missing())?;
@@ -186,7 +186,7 @@ impl Hdf5File {
     /// Refuses numbers that are not finite.
     ///
     /// # Errors
-    /// [`DataError::DatasetValue`], which says where the first one is.
+    /// `Fault::DatasetValue`, which says where the first one is.
     pub fn check_finite(&self, name: &str, values: &[f32], width: usize) -> Result<(), DataError> {
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             let what = not_finite(values[at], at % width);

@@ -46,7 +46,7 @@ pub(crate) fn outcome(terminated: bool, truncated: bool) -> Option<Outcome> {
 /// Refuses a file that is not D4RL's.
 ///
 /// # Errors
-/// [`DataError::Unread`] for another library's file, or [`DataError::MissingDataset`], which says
+/// `Fault::Unread` for another library's file, or `Fault::MissingDataset`, which says
 /// what there is instead.
 pub(crate) fn check_d4rl(file: &Hdf5File) -> Result<(), DataError> {
     if let Some(error) = foreign::by_names(file) {
@@ -86,7 +86,7 @@ fn numbered(file: &Hdf5File) -> Vec<(u64, String)> {
 /// to another file is not there.
 ///
 /// # Errors
-/// [`DataError::MissingEpisodes`].
+/// `Fault::MissingEpisodes`.
 pub(crate) fn check_total(
     file: &Hdf5File,
     described: Option<i64>,

@@ -124,7 +124,7 @@ pub(crate) fn other_form(folder: &Path) -> Option<(PathBuf, String)> {
 /// Refuses data that Minari keeps in another form than HDF5.
 ///
 /// # Errors
-/// [`DataError::Unread`], with the way out.
+/// `Fault::Unread`, with the way out.
 pub(crate) fn refuse_other_form(path: &Path, form: Option<&str>) -> Result<(), DataError> {
     match form {
         None | Some("hdf5") => Ok(()),

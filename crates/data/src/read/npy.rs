@@ -112,7 +112,7 @@ impl NpyStream {
     /// Checks the element type and the shape; `None` accepts any length along an axis.
     ///
     /// # Errors
-    /// [`DataError::Dtype`], [`DataError::Shape`], or a size beyond any address space.
+    /// `Fault::Dtype`, `Fault::Shape`, or a size beyond any address space.
     pub fn expect<T: Element>(&self, shape: &[Option<usize>]) -> Result<(), DataError> {
         // One-byte types may be written with any byte-order mark.
         let same =
@@ -142,7 +142,7 @@ impl NpyStream {
     /// Fills `out` with the next bytes of the array.
     ///
     /// # Errors
-    /// [`DataError::Truncated`] or [`DataError::Gzip`].
+    /// `Fault::Truncated` or `Fault::Gzip`.
     pub fn read_exact(&mut self, out: &mut [u8]) -> Result<(), DataError> {
         let mut filled = 0;
         while filled < out.len() {
@@ -188,7 +188,7 @@ impl NpyStream {
     /// Checks that the stream ends here, its checksum included.
     ///
     /// # Errors
-    /// [`DataError::TrailingData`], or a damaged end of the stream.
+    /// `Fault::TrailingData`, or a damaged end of the stream.
     pub fn finish(mut self) -> Result<(), DataError> {
         self.at_end()
     }

@@ -181,7 +181,7 @@ fn check_column(source: &dyn Source, name: &str) -> Result<(), DataError> {
 /// Refuses array `name` of `got` rows where `other` has `expected`.
 ///
 /// # Errors
-/// [`DataError::DatasetLength`].
+/// `Fault::DatasetLength`.
 pub(crate) fn same(
     source: &dyn Source,
     name: &str,

@@ -43,7 +43,7 @@ impl Archive {
     /// Reads the directory of the archive at `path`.
     ///
     /// # Errors
-    /// [`DataError::Missing`], or [`DataError::Npz`] if it is not an archive, or describes files
+    /// [`DataError::Missing`], or `Fault::Npz` if it is not an archive, or describes files
     /// that it cannot hold.
     pub fn open(path: &Path) -> Result<Self, DataError> {
         let file =

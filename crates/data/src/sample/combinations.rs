@@ -109,7 +109,7 @@ impl Columns {
     /// their combinations (`MultiDiscrete`), like files that describe their space.
     ///
     /// # Errors
-    /// [`DataError::Inconsistent`] for actions that may count from another number than 0, as the
+    /// `Fault::Inconsistent` for actions that may count from another number than 0, as the
     /// task does.
     pub fn list_combinations(&mut self, task: &Task) -> Result<(), DataError> {
         if let Some(list) = listed(&self.actions, task) {

@@ -29,9 +29,9 @@ impl Dataset {
     /// Makes of a recording what `options` say.
     ///
     /// # Errors
-    /// [`DataError::NothingSelected`] when no episode is left, [`DataError::Sampling`] for an
+    /// `Fault::NothingSelected` when no episode is left, [`DataError::Sampling`] for an
     /// option out of range, or when no episode is left to train on or to hold out,
-    /// [`DataError::Inconsistent`] for columns that do not belong together.
+    /// `Fault::Inconsistent` for columns that do not belong together.
     pub fn of(mut log: Columns, options: &DatasetOptions) -> Result<Self, DataError> {
         options.check()?;
         if let (ActionColumn::Discrete { n_actions, .. }, Some(known)) =

@@ -130,7 +130,7 @@ impl FrameStore {
     /// shrinks is an error here and the end of the process there.
     ///
     /// # Errors
-    /// When the file cannot be read, [`DataError::Store`] when it was cut short meanwhile.
+    /// When the file cannot be read, `Fault::Store` when it was cut short meanwhile.
     ///
     /// # Panics
     /// When there are not so many rows from `first` on, or `out` is not whole frames.

@@ -114,7 +114,7 @@ impl Dataset {
     /// against each other. Frames are not read.
     ///
     /// # Errors
-    /// [`DataError::Missing`] if the file does not exist, [`DataError::Store`] if it is damaged.
+    /// [`DataError::Missing`] if the file does not exist, `Fault::Store` if it is damaged.
     pub fn open_store(path: &Path) -> Result<Self, DataError> {
         let file = File::open(path).map_err(DataError::open(path, "it is made by a conversion"))?;
         let opened = stamp(&file).map_err(DataError::io(path, "look at"))?;
@@ -177,7 +177,7 @@ impl Dataset {
     /// changed by another program.
     ///
     /// # Errors
-    /// [`DataError::Store`] if the rows read since then may differ from the dataset.
+    /// `Fault::Store` if the rows read since then may differ from the dataset.
     pub fn check_unchanged(&self) -> Result<(), DataError> {
         self.frames().map_or(Ok(()), |frames| frames.check_unchanged(|| self.verify()))
     }
@@ -187,7 +187,7 @@ impl Dataset {
     /// the time back is not found, except by [`Dataset::verify`].
     ///
     /// # Errors
-    /// [`DataError::Store`] if it differs from the dataset that was made.
+    /// `Fault::Store` if it differs from the dataset that was made.
     pub fn check_untouched(&self) -> Result<(), DataError> {
         match self.frames() {
             Some(frames) if !frames.is_untouched() => self.verify(),
@@ -198,7 +198,7 @@ impl Dataset {
     /// Reads a whole converted dataset and compares it with its content hash.
     ///
     /// # Errors
-    /// [`DataError::Store`] if the file was damaged after it was made.
+    /// `Fault::Store` if the file was damaged after it was made.
     pub fn verify(&self) -> Result<(), DataError> {
         let (Some(frames), ActionColumn::Discrete { values, .. }) = (self.frames(), self.actions())
         else {

@@ -178,7 +178,7 @@ impl Preparation {
     /// Refuses a dataset that the disk cannot hold.
     ///
     /// # Errors
-    /// [`DataError::DiskFull`], or the free disk space cannot be read.
+    /// `Fault::DiskFull`, or the free disk space cannot be read.
     pub fn check_disk(&self) -> Result<(), DataError> {
         let Some((folder, free)) = free_near(&self.store)? else { return Ok(()) };
         let needed = self.disk_bytes + SPARE;

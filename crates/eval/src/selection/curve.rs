@@ -1,5 +1,7 @@
 //! [`budget_curve`]: how good the kept policy is, for each number of evaluation episodes.
 
+use std::collections::VecDeque;
+
 use overtone_core::seed::{Generator, derive, derive_nth};
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rayon::prelude::*;
@@ -64,6 +66,14 @@ pub enum CurveError {
         /// Number of the episode, from 0.
         episode: usize,
         /// The return.
+        value: f64,
+    },
+    /// An estimate is not finite.
+    #[error("the estimate of policy {policy} is {value}, expected a finite number")]
+    Estimate {
+        /// Number of the policy, from 0.
+        policy: usize,
+        /// The estimate.
         value: f64,
     },
     /// The numbers of estimates and policies differ.
@@ -146,6 +156,10 @@ fn check(
     if let Some(got) = estimates.map(<[f64]>::len).filter(|&got| got != expected) {
         return Err(CurveError::Estimates { got, expected });
     }
+    let mut values = estimates.unwrap_or_default().iter().copied().enumerate();
+    if let Some((policy, value)) = values.find(|(_, value)| !value.is_finite()) {
+        return Err(CurveError::Estimate { policy, value });
+    }
     let counts = [
         ("candidates", settings.candidates),
         ("batch", settings.batch),
@@ -176,17 +190,20 @@ fn one_trial(
         selection = selection.with_estimates(candidates.iter().map(|&i| estimates[i]).collect());
     }
     let mut played = 0;
+    // A batch is placed as a whole, also where a budget ends within it.
+    let mut batch: VecDeque<usize> = VecDeque::new();
     let mut budgets: Vec<(usize, usize)> = settings.budgets.iter().copied().enumerate().collect();
     budgets.sort_by_key(|&(_, budget)| budget);
     let mut points = vec![(0.0, 0.0); budgets.len()];
     for (i, budget) in budgets {
         while played < budget {
-            let n = settings.batch - played % settings.batch;
-            for arm in selection.next(n.min(budget - played)) {
-                let all = &returns[candidates[arm]];
-                selection.record(arm, all[generator.random_range(0..all.len())]);
-                played += 1;
+            if batch.is_empty() {
+                batch.extend(selection.next(settings.batch));
             }
+            let Some(arm) = batch.pop_front() else { break };
+            let all = &returns[candidates[arm]];
+            selection.record(arm, all[generator.random_range(0..all.len())]);
+            played += 1;
         }
         let kept = match (budget, settings.rule) {
             (0, Rule::Even | Rule::Unifloral) => {
@@ -260,6 +277,8 @@ mod tests {
         assert_eq!(of(&infinite, None, &settings), expected);
         let expected = CurveError::Estimates { got: 2, expected: 1 };
         assert_eq!(of(&[vec![1.0]], Some(&[1.0, 2.0]), &settings), expected);
+        let nan = of(&[vec![1.0]], Some(&[f64::INFINITY]), &settings);
+        assert_eq!(nan, CurveError::Estimate { policy: 0, value: f64::INFINITY });
         let none = Trials { trials: 0, ..settings };
         assert_eq!(of(&[vec![1.0]], None, &none), CurveError::Zero("trials"));
     }

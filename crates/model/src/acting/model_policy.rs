@@ -350,35 +350,38 @@ impl Policy for ModelPolicy {
     }
 
     fn took(&mut self, turns: &[Turn], actions: &Actions) -> Result<(), PolicyError> {
+        let has_acted = |turn: &&Turn| self.agents.get(turn.agent).is_some_and(Option::is_some);
+        if let Some(turn) = turns.iter().find(|turn| !has_acted(turn)) {
+            let got = format!("one of agent {}, which has not acted", turn.agent);
+            return Err(wrong("action taken", got, "an action after `act`".into()).into());
+        }
+        let space = self.model.spaces().1;
+        let fits = match (space, actions) {
+            (ActionSpace::Discrete { names }, Actions::Discrete(taken)) => {
+                taken.len() == turns.len() && taken.iter().all(|action| *action < names.len())
+            }
+            (ActionSpace::Continuous { low, .. }, Actions::Continuous { width, values }) => {
+                check_finite(values)?;
+                *width == low.len() && values.len() == turns.len() * width
+            }
+            _ => false,
+        };
+        if !fits {
+            let expected = format!("one of {space:?} for each of {} turns", turns.len());
+            return Err(wrong("actions taken", format!("{actions:?}"), expected).into());
+        }
         for (row, turn) in turns.iter().enumerate() {
-            // Between `act` and the next one, an agent has as many actions as observations.
-            let Some(agent) = self.agents.get_mut(turn.agent).and_then(Option::as_mut) else {
-                let got = format!("one of agent {}, which has not acted", turn.agent);
-                return Err(wrong("action taken", got, "an action after `act`".into()).into());
-            };
+            let Some(agent) = &mut self.agents[turn.agent] else { continue };
             match (&mut agent.actions, actions) {
                 (Taken::Ids(ids), Actions::Discrete(taken)) => {
-                    let action = taken.get(row).copied();
-                    let n = self.model.spaces().1.size();
-                    let Some(action) = action.filter(|action| *action < n) else {
-                        let expected = format!("one below {n} for each of {} turns", turns.len());
-                        return Err(wrong("actions taken", format!("{taken:?}"), expected).into());
-                    };
+                    let action = taken[row];
                     let fed_back = self.bin_of.as_ref().map_or(action, |bins| bins[action]);
                     ids.replace_newest(&[fed_back as i32]);
                 }
-                (Taken::Numbers(numbers), Actions::Continuous { width, values })
-                    if *width == self.model.spaces().1.size()
-                        && values.len() == turns.len() * width =>
-                {
-                    let action = &values[row * width..(row + 1) * width];
-                    check_finite(action)?;
-                    numbers.replace_newest(action);
+                (Taken::Numbers(numbers), Actions::Continuous { width, values }) => {
+                    numbers.replace_newest(&values[row * width..(row + 1) * width]);
                 }
-                (_, actions) => {
-                    let expected = format!("one of {:?} for each turn", self.model.spaces().1);
-                    return Err(wrong("actions taken", format!("{actions:?}"), expected).into());
-                }
+                _ => {}
             }
         }
         Ok(())

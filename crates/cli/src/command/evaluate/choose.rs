@@ -86,6 +86,9 @@ fn usual_episodes(agent: &Agent) -> usize {
     }
 }
 
+/// Maximum of even episodes that are planned at once.
+const EVEN_ROUND: usize = 1000;
+
 /// Seed of the episodes; scores use 1.
 const SEED: u64 = 1001;
 
@@ -208,7 +211,7 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, settings: &ChoiceSettings<'_>) 
     // Even turns do not depend on returns. The process learns from each round of as many episodes
     // as there are modes; rounds must not depend on the budget, so that fewer episodes are the
     // beginning of more.
-    let round = if settings.rule == Rule::Even { budget } else { entries.len() };
+    let round = if settings.rule == Rule::Even { budget.min(EVEN_ROUND) } else { entries.len() };
     let mut selection = Selection::new(settings.rule, entries.len(), settings.seed);
     let mut returns = vec![Vec::new(); entries.len()];
     let mut n_played = 0;
