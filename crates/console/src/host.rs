@@ -60,7 +60,7 @@ unsafe extern "C" {
     fn dup2(old: i32, new: i32) -> i32;
 }
 
-/// Reserves standard output for [`say`]. Output of libraries in any language to file descriptor 1
+/// Reserves standard output for `say!`. Output of libraries in any language to file descriptor 1
 /// then goes to standard error.
 ///
 /// # Errors

@@ -73,7 +73,7 @@ pub struct FourierAttentionConfig {
     pub epsilon: f64,
 }
 
-/// See the [module's documentation](self).
+/// See the module's documentation.
 #[derive(Module, Debug)]
 pub struct FourierAttention {
     /// `d_model` → `d_model`; heads are contiguous.

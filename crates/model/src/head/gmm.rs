@@ -1,6 +1,6 @@
 //! The Gaussian-mixture head on bins: the baseline of Gillman et al. 2025, Section 3.
 //!
-//! The density of a [mixture](super::mixture) is evaluated at the m bin centres, and the logits are
+//! The density of a [`mixture`] is evaluated at the m bin centres, and the logits are
 //! `ln(density + 1e-5)`; the softmax of the loss divides by their sum. By default, the weights are
 //! equal and the standard deviations are parameters, as in the paper.
 //!

@@ -1,7 +1,7 @@
 //! The Gaussian-mixture likelihood head: a density for each dimension of a continuous action, the
 //! baseline of Gillman et al. 2025, Appendix C.3.
 //!
-//! Like the [`gmm`](super::gmm) head on bins, with the density of the [mixture](super::mixture)
+//! Like the [`gmm`](super::gmm) head on bins, with the density of the [`mixture`]
 //! evaluated at the action itself and trained by `-ln(p(z) + 1e-10)`. The density is not truncated
 //! to [-1, 1].
 

@@ -126,7 +126,7 @@ pub fn requests(
 /// default); `mode` sets temperature, return quantile and top percent, if they are `Some`.
 ///
 /// # Errors
-/// As [`requests`], and when `target` names several returns.
+/// As `requests`, and when `target` names several returns.
 pub fn play_of(
     agent: &Agent,
     returns: &EpisodeReturns,
