@@ -14,7 +14,7 @@ use overtone_core::seed::{Generator, generator};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-pub use curve::{BUDGETS, BudgetPoint, CurveError, Trials, budget_curve, expected_maximum};
+pub use curve::{BUDGETS, BudgetPoint, CurveError, Trials, budget_curve};
 use process::Posterior;
 
 /// The rule that decides which policy plays the next episode.

@@ -11,7 +11,7 @@ use overtone_agents::value::{Rescaling, Steps, network::Hidden};
 use overtone_core::{Episode, Outcome, seed};
 use overtone_data::{
     ActionColumn, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment,
-    ObservationColumn, Recording, Sampling, Stored, StoredObservations, WindowSampler, read,
+    ObservationColumn, Sampling, Stored, StoredObservations, WindowSampler,
 };
 use overtone_judge::{
     Fit, FitError, FitOptions, Fitted, FittedQ, Forced, ForcedActions, Recorded, RecordedSteps,
@@ -471,45 +471,4 @@ fn values_that_are_not_finite_are_refused() {
     let policies = [always(&data, &[f32::NAN, 0.5])];
     let error = fit(&of(&data, &policies), &small(1)).unwrap_err();
     sentences::check(&error.to_string());
-}
-
-/// Prints the time of seven policies and the recorded one, and the known answer over updates.
-#[test]
-#[ignore = "a measurement: RAYON_NUM_THREADS=1 cargo test --release -- --ignored --nocapture"]
-fn time_of_seven_policies() {
-    let name = std::env::var("RECORDING").unwrap_or_else(|_| "hopper_switching".into());
-    let path = overtone_testkit::desk::project().join("datasets/starter/mujoco");
-    let Recording::Columns(columns) = read::open(&path.join(name + ".hdf5")).unwrap() else {
-        panic!("columns")
-    };
-    let options = DatasetOptions { fragment: Fragment::Keep, ..DatasetOptions::default() };
-    let data = Dataset::of(columns, &options).unwrap();
-    let ActionColumn::Continuous { width, values } = data.actions() else { panic!("numbers") };
-    let mut generator = seed::generator(1, "policies");
-    // The recorded actions, and seven policies that are further and further away from them.
-    let policies: Vec<Forced> = (0..8)
-        .map(|policy| {
-            let noise = 0.05 * policy as f32;
-            let mut noisy = |x: &f32| x + noise * generator.random_range(-1.0f32..1.0);
-            let values = values.iter().map(|x| noisy(x).clamp(-1.0, 1.0)).collect();
-            let actions = ForcedActions::Vectors { width: *width, values };
-            Forced { actions, returns_to_go: Vec::new() }
-        })
-        .collect();
-    let begun = std::time::Instant::now();
-    let fitted = fit_all(&data, &policies, &FitOptions::default());
-    println!(
-        "{:.1} s with {} threads",
-        begun.elapsed().as_secs_f64(),
-        rayon::current_num_threads()
-    );
-    println!("known: {:?}", fitted.recorded_return);
-    for estimates in &fitted.over_updates {
-        println!("{:5} {:7.2} {:7.2}", estimates.updates, estimates.of(0), estimates.of(7));
-    }
-    for policy in 0..8 {
-        let difference = fitted.difference(policy, 0);
-        println!("{policy}: {:.2?}", fitted.estimate(policy));
-        println!("   - recorded: {:.2} {:.2?}", difference.value, difference.interval);
-    }
 }

@@ -1,10 +1,7 @@
 //! [`defaults()`]: the default numbers of a run that are not defaults of a type, with reasons.
 
 use overtone_agents::{AlgorithmKind, DiscreteCqlConfig, IqlConfig, RebracConfig, Td3BcConfig};
-use overtone_core::{
-    ActionSpace, ObservationSpace, Targets, Task,
-    protocol::{ActionChoice, ReturnUnits},
-};
+use overtone_core::{ActionSpace, ObservationSpace, Targets, Task, protocol::ReturnUnits};
 use overtone_data::Fragment;
 use overtone_model::{
     AttentionConfig,
@@ -133,21 +130,14 @@ fn evaluation(task: &Task, is_paper: bool) -> EvaluationConfig {
             false if is_paper => "reference".into(),
             _ => String::new(),
         },
-        released_target: None,
-        protocol: "matched".into(),
         // No temperature changes continuous actions.
         temperature: match is_paper || !is_discrete(task) {
             true => Choosable::Fixed(1.0),
             false => Choosable::Chosen,
         },
-        actions: ActionChoice::Mode,
-        return_quantile: Choosable::Chosen,
-        top_percent: Choosable::Chosen,
-        budget: AutoOr::Auto,
-        seed: 1,
-        parallel: 0,
         every: AutoOr::Auto,
         every_episodes: 5,
+        ..EvaluationConfig::one_episode()
     }
 }
 

@@ -217,21 +217,6 @@ fn one_trial(
     points
 }
 
-/// The expected maximum of `n` policies drawn with replacement, with the mean returns `means`
-/// (Kurenkov & Kolesnikov 2022): what a selection without noise keeps. `P` is the number of policies
-/// and `v_(i)` the `i`-th smallest mean.
-///
-/// ```text
-/// E[max of n] = Σ_i v_(i) [(i/P)^n − ((i−1)/P)^n]
-/// ```
-pub fn expected_maximum(means: &[f64], n: usize) -> f64 {
-    let mut sorted = means.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let power = |i: usize| (i as f64 / sorted.len() as f64).powi(n as i32);
-    let terms = sorted.iter().enumerate().map(|(i, value)| value * (power(i + 1) - power(i)));
-    terms.sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,14 +266,5 @@ mod tests {
         assert_eq!(nan, CurveError::Estimate { policy: 0, value: f64::INFINITY });
         let none = Trials { trials: 0, ..settings };
         assert_eq!(of(&[vec![1.0]], None, &none), CurveError::Zero("trials"));
-    }
-
-    /// The closed form against the mean over all pairs.
-    #[test]
-    fn the_expected_maximum_is_the_mean_over_all_draws() {
-        let means = [3.0, -1.0, 7.0, 2.0];
-        let pairs = means.iter().flat_map(|&a| means.map(|b: f64| a.max(b)));
-        assert!((expected_maximum(&means, 2) - pairs.sum::<f64>() / 16.0).abs() < 1e-12);
-        assert_eq!(expected_maximum(&means, 1), 11.0 / 4.0);
     }
 }

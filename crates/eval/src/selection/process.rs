@@ -20,7 +20,7 @@
 //! ```
 //!
 //! The second sum of the likelihood has only policies with both. Distances between the policies'
-//! actions, which Konyushkova et al. use, did not lower the regret on their data, and are left out.
+//! actions, which Konyushkova et al. use, are not part of the model.
 
 use super::Played;
 

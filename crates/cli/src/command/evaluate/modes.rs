@@ -47,8 +47,8 @@ impl Modes {
     }
 
     /// Each temperature with each top percentage, the lowest first, and with each quantile. The
-    /// first mode is the choice without episodes: the lowest top percentage is the best mode on
-    /// most recordings (docs/results/conditioning.md).
+    /// first mode is the choice without episodes: a rule that is fixed beforehand, and not the best
+    /// mode of every agent (docs/results/budget.md).
     pub fn all(&self) -> Vec<ActingMode> {
         let of_one = |&temperature: &f32| {
             let usual = ActingMode { temperature, ..self.usual };
