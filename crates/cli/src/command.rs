@@ -3,6 +3,7 @@
 pub mod data;
 pub mod download;
 pub mod evaluate;
+pub mod judge;
 pub mod prepare;
 pub mod provenance;
 pub mod record;

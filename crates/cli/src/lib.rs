@@ -58,6 +58,9 @@ enum Command {
     /// Record a video of one episode with its action probabilities
     #[command(after_help = options::help::<command::video::VideoOptions>(VIDEO))]
     Video(Options),
+    /// Estimate how good an agent is from a recording, where it cannot be played
+    #[command(after_help = options::help::<command::judge::JudgeWords>(JUDGE))]
+    Judge(Options),
     /// Record episodes of agents or of random actions as a dataset
     #[command(after_help = options::help::<command::record::RecordOptions>(RECORD))]
     Record(Options),
@@ -303,6 +306,13 @@ Examples: overtone import agents/seaquest
 
 const CHOOSE: &str = "Example: overtone evaluate choose temperatures=1,0.5 budget=50";
 
+const JUDGE: &str = "\
+An estimate is not a score. Long episodes mostly get the answer `cannot tell`, and docs/results/judge.md \
+shows why. Exit code: 0; 1 with strict=true if the recording cannot tell; 2 for errors.
+
+Examples: overtone judge run=RUN
+          overtone judge run=A,B dataset=later.npz strict=true";
+
 const DOWNLOAD: &str = "\
 The program prints a plan first: files, size, time, free disk space. Run the same command again to \
 resume an interrupted download. Training finds the files by itself.
@@ -323,12 +333,13 @@ pub fn main(words: &[OsString]) -> u8 {
     };
     // A closed standard output does not stop the command either.
     let _ = overtone_console::host::own_stdout();
-    // `lint` reports the severity as its exit code; a missing dataset is an error.
+    // `lint` reports the severity as its exit code, `judge` an answer; anything else is an error.
     let is_lint = matches!(command, Command::Data { what: Data::Lint { .. } });
+    let is_judge = matches!(command, Command::Judge(_));
     let ended = run(command);
     let failed = match &ended {
         Err(error) if interrupt::is_stop(error) => interrupt::EXIT_CODE,
-        _ if is_lint => 2,
+        _ if is_lint || is_judge => 2,
         _ => 1,
     };
     errors::exit_code(ended, failed)
@@ -360,6 +371,7 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Evaluate { what: Evaluate::Choose(Options { options }) } => {
             command::evaluate::choose(&options)
         }
+        Command::Judge(Options { options }) => return command::judge::run(&options),
         Command::Record(Options { options }) => command::record::run(&options),
         Command::Data { what: Data::Convert { from, to, layout, task } } => {
             command::record::convert(&from, &to, &layout, task.as_deref())

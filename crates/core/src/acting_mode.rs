@@ -18,9 +18,40 @@ pub struct ActingMode {
     pub top_percent: f32,
 }
 
+impl ActingMode {
+    /// The mode in a few words, such as `top 10 %` or `quantile 0.9, temperature 0.5`. Settings
+    /// without an effect are left out.
+    pub fn label(&self) -> String {
+        let of_return = match (self.top_percent, self.return_quantile) {
+            (0.0, 1.0) => "target return".to_owned(),
+            (0.0, quantile) => format!("quantile {quantile}"),
+            (percent, _) => format!("top {percent} %"),
+        };
+        match self.temperature {
+            1.0 => of_return,
+            temperature => format!("{of_return}, temperature {temperature}"),
+        }
+    }
+}
+
 impl Default for ActingMode {
     /// As trained: temperature 1, conditioned on the rest of the target return.
     fn default() -> Self {
         Self { temperature: 1.0, return_quantile: 1.0, top_percent: 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels() {
+        let of = |temperature, return_quantile, top_percent| {
+            ActingMode { temperature, return_quantile, top_percent }.label()
+        };
+        assert_eq!(of(1.0, 1.0, 0.0), "target return");
+        assert_eq!(of(1.0, 0.9, 10.0), "top 10 %");
+        assert_eq!(of(0.5, 0.75, 0.0), "quantile 0.75, temperature 0.5");
     }
 }

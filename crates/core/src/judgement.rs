@@ -8,21 +8,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ActingMode, Interval};
 
-/// Estimates of several policies from one recording.
+/// Estimates for the acting modes of one run from one recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Judgement {
     /// The layout of this file: [`Judgement::FORMAT`].
     pub format: u32,
+    /// Name of the run.
+    pub run: String,
+    /// Update of the run's checkpoint.
+    pub step: u64,
+    /// The agent's target return.
+    pub target_return: f32,
     /// The recording.
     pub recording: Recording,
+    /// The estimate for a clone of the recorded policy, whose return is known. Absent without
+    /// fitted Q-evaluation.
+    pub clone: Option<ReturnEstimate>,
     /// Discount of all returns in this file, in (0, 1].
     pub discount: f64,
     /// Fraction of bootstrap samples inside each interval, such as 0.95.
     pub level: f64,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// One entry per policy, in the order of the request.
+    /// One entry per acting mode.
     pub policies: Vec<Judged>,
 }
 
@@ -41,21 +50,23 @@ pub struct Recording {
     pub episodes: usize,
     /// Mean length of these episodes in steps.
     pub mean_length: f64,
+    /// Steps of the longest episode.
+    pub longest: usize,
     /// Mean discounted return of the recorded policy, in the recording's units.
     pub mean_return: f64,
     /// Interval of the mean. Absent for one episode.
     pub interval: Option<Interval>,
     /// Whether the recording has the log-probabilities of its actions.
     pub has_log_probs: bool,
+    /// Whether the run trained on these episodes.
+    pub is_trained_on: bool,
 }
 
-/// One policy with everything that was estimated for it.
+/// One acting mode with everything that was estimated for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Judged {
-    /// Name of the run.
-    pub run: String,
-    /// Acting mode of the run's agent.
+    /// The mode.
     pub mode: ActingMode,
     /// Estimates of the mean discounted return, by different methods.
     pub estimates: Vec<ReturnEstimate>,
@@ -132,14 +143,38 @@ pub enum Check {
     KnownAnswer,
     /// The policy's actions are like recorded actions.
     Coverage,
-    /// Discounts, seeds and numbers of updates do not change the order of the policies.
+    /// Discounts, seeds and numbers of updates do not change the sign of the difference from the
+    /// recorded policy.
     Order,
-    /// Episodes that the run did not train on give the same estimate.
-    HeldOut,
+    /// The importance weights have the mean 1. It is higher if the agent learned these episodes by
+    /// heart.
+    Weights,
     /// The episodes are short enough for the method.
     Horizon,
+    /// Enough recorded episodes are like the agent's, up to their end.
+    Overlap,
     /// The difference from the recorded policy is larger than its uncertainty.
     Difference,
+}
+
+impl Method {
+    /// The method in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pdis => "per-decision importance weights (PDIS)",
+            Self::Wpdis => "weighted importance weights (WPDIS)",
+            Self::Wdr => "weighted doubly robust (WDR)",
+            Self::FittedQ => "fitted Q-evaluation",
+        }
+    }
+}
+
+impl Judged {
+    /// The estimate behind the verdict: WDR, else WPDIS, else fitted Q-evaluation.
+    pub fn deciding(&self) -> Option<&ReturnEstimate> {
+        let of = |method| self.estimates.iter().find(|of: &&ReturnEstimate| of.method == method);
+        [Method::Wdr, Method::Wpdis, Method::FittedQ].into_iter().find_map(of)
+    }
 }
 
 impl fmt::Display for Check {
@@ -148,8 +183,9 @@ impl fmt::Display for Check {
             Self::KnownAnswer => "known answer",
             Self::Coverage => "coverage",
             Self::Order => "order",
-            Self::HeldOut => "held-out episodes",
-            Self::Horizon => "horizon",
+            Self::Weights => "weights",
+            Self::Horizon => "long episodes",
+            Self::Overlap => "overlap",
             Self::Difference => "difference",
         })
     }
@@ -159,7 +195,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BetterThanRecorded => f.write_str("better than recorded"),
-            Self::WorseThanRecorded => f.write_str("worse"),
+            Self::WorseThanRecorded => f.write_str("worse than recorded"),
             Self::CannotTell { reasons } => {
                 let reasons: Vec<String> = reasons.iter().map(Check::to_string).collect();
                 write!(f, "cannot tell: {}", reasons.join(", "))
@@ -174,11 +210,11 @@ mod tests {
 
     #[test]
     fn verdicts_in_words() {
-        let verdict = Verdict::CannotTell { reasons: vec![Check::KnownAnswer, Check::HeldOut] };
-        assert_eq!(verdict.to_string(), "cannot tell: known answer, held-out episodes");
+        let verdict = Verdict::CannotTell { reasons: vec![Check::KnownAnswer, Check::Horizon] };
+        assert_eq!(verdict.to_string(), "cannot tell: known answer, long episodes");
         let words =
             [Verdict::BetterThanRecorded, Verdict::WorseThanRecorded].map(|v| v.to_string());
-        assert_eq!(words, ["better than recorded", "worse"]);
+        assert_eq!(words, ["better than recorded", "worse than recorded"]);
     }
 
     #[test]
@@ -191,7 +227,6 @@ mod tests {
             difference: Some(Interval { low: -0.25, high: 0.75 }),
         };
         let judged = Judged {
-            run: "cartpole-1".into(),
             mode: ActingMode::default(),
             estimates: vec![ReturnEstimate { method: Method::Wdr, ..estimate }, estimate],
             overlap: Some(Overlap { effective: vec![30.0, 2.5], horizon: Some(1) }),
@@ -201,13 +236,19 @@ mod tests {
         let better = Judged { verdict: Verdict::BetterThanRecorded, ..judged.clone() };
         let judgement = Judgement {
             format: Judgement::FORMAT,
+            run: "clinic-1".into(),
+            step: 500,
+            target_return: 0.75,
+            clone: Some(estimate),
             recording: Recording {
                 dataset: "clinic".into(),
                 episodes: 30,
                 mean_length: 8.5,
+                longest: 12,
                 mean_return: 1.75,
                 interval,
                 has_log_probs: true,
+                is_trained_on: true,
             },
             discount: 0.99,
             level: 0.95,

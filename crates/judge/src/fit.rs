@@ -13,13 +13,14 @@ use burn::{
 };
 use overtone_agents::value::{Mlp, network::Hidden};
 use overtone_core::{
-    ActionScale,
+    ActionScale, Interval,
     seed::{self, Generator},
 };
 use overtone_data::Dataset;
 use rand::RngExt;
 
 use crate::{
+    checks::NORMAL,
     fitted_q::{Critic, FittedQ, return_bounds, weighted_squares},
     forced::Forced,
     recorded_steps::Recorded,
@@ -113,8 +114,8 @@ pub struct Estimate {
     pub value: f64,
     /// The mean of each critic.
     pub per_critic: Vec<f64>,
-    /// Ends of a 95 % interval; `None` with one critic.
-    pub interval: Option<[f64; 2]>,
+    /// A 95 % interval; `None` with one critic.
+    pub interval: Option<Interval>,
 }
 
 /// The estimates after some updates.
@@ -154,14 +155,19 @@ pub struct Fitted {
 /// Rows of one pass without gradients: 8 policies need some 40 MB.
 const ROWS: usize = 1024;
 
-/// Fits critics to a recording; results do not depend on the number of threads.
+/// Fits critics to a recording; results do not depend on the number of threads. `progress` is
+/// called after each [`FitOptions::estimate_every`] updates of a critic.
 ///
 /// # Errors
 /// See [`FitError`].
 ///
 /// # Panics
 /// When `policies` is empty, or belongs to another recording: a caller's bug.
-pub fn fit(of: &Fit<'_>, options: &FitOptions) -> Result<Fitted, FitError> {
+pub fn fit(
+    of: &Fit<'_>,
+    options: &FitOptions,
+    progress: &mut dyn FnMut(),
+) -> Result<Fitted, FitError> {
     let Fit { data, policies, conditioning, action_scale, episodes } = *of;
     assert!(!policies.is_empty() && options.critics > 0, "no policy to judge, or no critic");
     let recorded = Recorded::of(data, policies, conditioning, action_scale, episodes);
@@ -191,7 +197,7 @@ pub fn fit(of: &Fit<'_>, options: &FitOptions) -> Result<Fitted, FitError> {
         at_starts: Vec::new(),
     };
     for critic in 0..options.critics {
-        fitted.add_critic(critic, n_episodes, options)?;
+        fitted.add_critic(critic, n_episodes, options, progress)?;
     }
     Ok(fitted)
 }
@@ -207,24 +213,34 @@ impl Fitted {
         self.estimate_of(|values| values[policy] - values[other])
     }
 
-    /// `Q(o, a)` of the recorded actions and `V(o)` of a policy at all rows of the recording,
-    /// including episodes that were not learned from; means over critics, in raw rewards.
-    pub fn values(&self, policy: usize) -> [Vec<f64>; 2] {
-        let (rows, n_policies) = (self.recorded.n_rows(), self.fitted_q.n_policies);
-        let mut means = [vec![0.0; rows], vec![0.0; rows]];
-        for network in &self.networks {
-            for first in (0..rows).step_by(ROWS) {
-                let chunk = first..(first + ROWS).min(rows);
-                let [observations, actions, policies] = self.recorded.at(chunk.clone());
+    /// The difference between two policies after the updates of the second half, one number for
+    /// each [`FitOptions::estimate_every`] updates.
+    pub fn differences_over(&self, policy: usize, other: usize) -> Vec<f64> {
+        let last = self.over_updates.last().map_or(0, |of| of.updates);
+        let late = self.over_updates.iter().filter(|of| 2 * of.updates >= last);
+        late.map(|of| of.of(policy) - of.of(other)).collect()
+    }
+
+    /// `Q_m(o, a)` of the recorded actions and `V_m(o)` of each policy at these rows, also of
+    /// episodes that were not learned from: `[rows · policies]` each, means over critics, in raw
+    /// rewards.
+    pub fn values(&self, rows: &[usize]) -> [Vec<f64>; 2] {
+        let n_critics = self.networks.len() as f64;
+        let mut means = [Vec::new(), Vec::new()];
+        for chunk in rows.chunks(ROWS) {
+            let mut sums = [0, 1].map(|_| vec![0.0; chunk.len() * self.fitted_q.n_policies]);
+            for network in &self.networks {
+                let [observations, actions, policies] = self.recorded.at(chunk.iter().copied());
                 let taken = self.fitted_q.recorded_values(network, observations.clone(), actions);
                 let own = self.fitted_q.policy_values(network, observations, policies);
-                for (mean, values) in means.iter_mut().zip([taken, own]) {
-                    let values = self.in_raw_rewards(values);
-                    let values = values.iter().skip(policy).step_by(n_policies);
-                    for (mean, value) in mean[chunk.clone()].iter_mut().zip(values) {
-                        *mean += value / self.networks.len() as f64;
+                for (sum, values) in sums.iter_mut().zip([taken, own]) {
+                    for (sum, value) in sum.iter_mut().zip(self.in_raw_rewards(values)) {
+                        *sum += value / n_critics;
                     }
                 }
+            }
+            for (all, sum) in means.iter_mut().zip(sums) {
+                all.extend(sum);
             }
         }
         means
@@ -236,13 +252,23 @@ impl Fitted {
         number: usize,
         n_episodes: usize,
         options: &FitOptions,
+        progress: &mut dyn FnMut(),
     ) -> Result<(), FitError> {
         let FitOptions { gamma, batch_size, learning_rate, target_rate, .. } = *options;
         let own_seed = seed::derive_nth(seed::derive(options.seed, "critic"), number as u64);
         let generator = |role: &str| seed::generator(own_seed, role);
         let weights = match options.critics {
             1 => vec![1.0; n_episodes],
-            _ => poisson_weights(n_episodes, &mut generator("bootstrap")),
+            _ => {
+                let mut generator = generator("bootstrap");
+                loop {
+                    let weights = poisson_weights(n_episodes, &mut generator);
+                    let mut used = self.recorded.steps().iter();
+                    if used.any(|step| weights[step.episode] > 0.0) {
+                        break weights;
+                    }
+                }
+            }
         };
         let mut batches = generator("sampling");
         let n_steps = self.recorded.steps().len();
@@ -275,6 +301,7 @@ impl Fitted {
             self.fitted_q.learn(&mut critic, &steps, [learning_rate, target_rate]);
             if update.is_multiple_of(options.estimate_every) || update == options.updates {
                 self.note(number, update, &critic)?;
+                progress();
             }
         }
         self.at_starts.push(self.values_at_starts(&critic.online.network.valid()));
@@ -331,13 +358,13 @@ impl Fitted {
         // recording, from which all learn.
         let of_critics = error * (critics as f64).sqrt();
         let half = (student(critics) * of_critics).hypot(NORMAL * of_starts);
-        let interval = (critics > 1).then_some([value - half, value + half]);
+        let interval = (critics > 1).then_some(Interval { low: value - half, high: value + half });
         Estimate { value, per_critic, interval }
     }
 }
 
 /// The mean of some numbers and its standard error (0 for one number).
-fn mean_and_error(numbers: &[f64]) -> [f64; 2] {
+pub(crate) fn mean_and_error(numbers: &[f64]) -> [f64; 2] {
     let n = numbers.len() as f64;
     let mean = numbers.iter().sum::<f64>() / n;
     let squares: f64 = numbers.iter().map(|x| (x - mean).powi(2)).sum();
@@ -362,9 +389,6 @@ fn reward_factor(recorded: &Recorded, gamma: f64) -> f32 {
     if deviation > LEAST_DEVIATION * mean.abs() { (1.0 / deviation) as f32 } else { 1.0 }
 }
 
-/// The 97.5 % quantile of the normal distribution.
-const NORMAL: f64 = 1.96;
-
 /// The 97.5 % quantile of Student's t distribution for a deviation from `n` numbers.
 fn student(n: usize) -> f64 {
     const QUANTILES: [f64; 10] =
@@ -372,7 +396,7 @@ fn student(n: usize) -> f64 {
     *QUANTILES.get(n.saturating_sub(2)).unwrap_or(&2.201)
 }
 
-/// `n` weights from Poisson(1) (Knuth's method), at least one of them above 0.
+/// `n` weights from Poisson(1) (Knuth's method).
 fn poisson_weights(n: usize, generator: &mut Generator) -> Vec<f32> {
     let mut draw = || {
         let (mut weight, mut product) = (0.0, generator.random::<f64>());
@@ -382,12 +406,7 @@ fn poisson_weights(n: usize, generator: &mut Generator) -> Vec<f32> {
         }
         weight
     };
-    loop {
-        let weights: Vec<f32> = (0..n).map(|_| draw()).collect();
-        if weights.iter().any(|&weight| weight > 0.0) {
-            return weights;
-        }
-    }
+    (0..n).map(|_| draw()).collect()
 }
 
 #[cfg(test)]

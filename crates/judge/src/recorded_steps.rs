@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use overtone_agents::value::Rescaling;
-use overtone_core::{ActionScale, Outcome};
+use overtone_core::{ActionScale, Outcome, seed};
 use overtone_data::{ActionColumn, Dataset, StoredObservations};
+use rand::seq::SliceRandom;
 
 use crate::forced::{Forced, ForcedActions};
 
@@ -48,6 +49,8 @@ pub struct Recorded {
     observations: Tensor<2>,
     /// `[rows, action]`, or `[rows, 1]` with the index of a discrete action.
     actions: Tensor<2>,
+    /// The same numbers on the host.
+    acted: Vec<f32>,
     /// `[rows, policies · width]`
     policies: Tensor<2>,
     /// `[rows]`, in the recording's units.
@@ -126,7 +129,8 @@ impl Recorded {
         }
         Some(Self {
             observations: matrix(inputs, rows),
-            actions: matrix(actions, rows),
+            actions: matrix(actions.clone(), rows),
+            acted: actions,
             policies: matrix(policies, rows),
             rewards: data.rewards().to_vec(),
             steps,
@@ -194,6 +198,26 @@ impl Recorded {
         self.rewards.len()
     }
 
+    /// The recorded action of a row: its numbers in [-1, 1], or the index of a discrete action.
+    pub fn action(&self, row: usize) -> &[f32] {
+        let width = if self.is_discrete { 1 } else { self.width };
+        &self.acted[row * width..][..width]
+    }
+
+    /// Number of used episodes.
+    pub fn n_episodes(&self) -> usize {
+        self.episodes.len()
+    }
+
+    /// Rows of the used episodes: of those with `is_inside`, and of the others.
+    pub fn split_rows(&self, is_inside: impl Fn(usize) -> bool) -> [Vec<usize>; 2] {
+        let mut split = [Vec::new(), Vec::new()];
+        for (episode, (range, _)) in self.episodes.iter().enumerate() {
+            split[usize::from(!is_inside(episode))].extend(range.clone());
+        }
+        split
+    }
+
     /// The first rows of the used episodes.
     pub fn starts(&self) -> Vec<usize> {
         self.episodes.iter().map(|(range, _)| range.start).collect()
@@ -227,6 +251,18 @@ impl Recorded {
         };
         self.episodes.iter().map(of).collect()
     }
+}
+
+/// `n_episodes` episodes in `n_folds` folds, drawn by `seed`; each in order.
+pub fn folds(n_episodes: usize, n_folds: usize, seed: u64) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..n_episodes).collect();
+    order.shuffle(&mut seed::generator(seed, "folds"));
+    let fold = |fold: usize| {
+        let mut episodes: Vec<usize> = order.iter().copied().skip(fold).step_by(n_folds).collect();
+        episodes.sort_unstable();
+        episodes
+    };
+    (0..n_folds).map(fold).collect()
 }
 
 fn of_row(actions: &ForcedActions, row: usize) -> impl Iterator<Item = f32> {

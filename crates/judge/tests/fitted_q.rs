@@ -8,7 +8,7 @@ mod chain;
 use burn::tensor::{Device, Tensor, TensorData};
 use chain::{GAMMA, RIGHT, STATES};
 use overtone_agents::value::{Rescaling, Steps, network::Hidden};
-use overtone_core::{Episode, Outcome, seed};
+use overtone_core::{Episode, Interval, Outcome, seed};
 use overtone_data::{
     ActionColumn, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment,
     ObservationColumn, Sampling, Stored, StoredObservations, WindowSampler,
@@ -38,7 +38,7 @@ fn vectors(data: &Dataset, action: f32) -> Forced {
 }
 
 fn fit_all(data: &Dataset, policies: &[Forced], options: &FitOptions) -> Fitted {
-    fit(&of(data, policies), options).unwrap()
+    fit(&of(data, policies), options, &mut || {}).unwrap()
 }
 
 fn of<'a>(data: &'a Dataset, policies: &'a [Forced]) -> Fit<'a> {
@@ -248,7 +248,10 @@ fn values_of_a_chain() {
         let expected = at_start.sum::<f64>() / starts.len() as f64;
         let estimate = fitted.estimate(policy);
         assert_eq!(estimate.interval, None, "one critic has no spread");
-        let [taken, own] = fitted.values(policy);
+        let of_policy =
+            |values: Vec<f64>| values.into_iter().skip(policy).step_by(3).collect::<Vec<f64>>();
+        let rows: Vec<usize> = (0..states.len()).collect();
+        let [taken, own] = fitted.values(&rows).map(of_policy);
         let expected_of = |row: usize| match (states[row], actions[row]) {
             (state, RIGHT) => known.get(state + 1).map_or(1.0, |value| GAMMA * value),
             (state, _) => GAMMA * known[state.saturating_sub(1)],
@@ -426,12 +429,13 @@ fn bits(data: &Dataset, threads: usize) -> Vec<u64> {
         fitted.over_updates.iter().flat_map(|of| of.values.concat()).collect();
     for policy in 0..policies.len() {
         let estimate = fitted.estimate(policy);
-        let [low, high] = estimate.interval.unwrap();
+        let Interval { low, high } = estimate.interval.unwrap();
         assert!(low < estimate.value && estimate.value < high);
         assert_ne!(estimate.per_critic[0], estimate.per_critic[1]);
         numbers.extend([low, high]);
-        numbers.extend(fitted.values(policy).concat());
     }
+    let rows: Vec<usize> = (0..data.n_transitions()).collect();
+    numbers.extend(fitted.values(&rows).concat());
     numbers.into_iter().map(f64::to_bits).collect()
 }
 
@@ -451,7 +455,7 @@ fn only_the_named_episodes_are_used() {
         let data = of_one_state(&[(others, Outcome::Terminated), (steps, cut), (steps, cut)]);
         let policy = [always(&data, &[1.0, 0.0])];
         let named = Fit { episodes: Some(&[1, 2]), ..of(&data, &policy) };
-        fit(&named, &small(10)).unwrap().estimate(0)
+        fit(&named, &small(10), &mut || {}).unwrap().estimate(0)
     };
     assert_eq!(with(5.0), with(-3.0));
 }
@@ -460,7 +464,7 @@ fn only_the_named_episodes_are_used() {
 fn steps_without_any_target_are_refused() {
     let data = of_one_state(&[(&[(0, 1.0)], Outcome::Truncated)]);
     let policies = [always(&data, &[0.5, 0.5])];
-    let error = fit(&of(&data, &policies), &small(1)).unwrap_err();
+    let error = fit(&of(&data, &policies), &small(1), &mut || {}).unwrap_err();
     assert_eq!(error, FitError::NoStep);
     sentences::check(&error.to_string());
 }
@@ -469,6 +473,6 @@ fn steps_without_any_target_are_refused() {
 fn values_that_are_not_finite_are_refused() {
     let data = of_one_state(&[(&[(0, 1.0), (0, 2.0)], Outcome::Terminated)]);
     let policies = [always(&data, &[f32::NAN, 0.5])];
-    let error = fit(&of(&data, &policies), &small(1)).unwrap_err();
+    let error = fit(&of(&data, &policies), &small(1), &mut || {}).unwrap_err();
     sentences::check(&error.to_string());
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits};
 use overtone_data::{
-    Columns, DataError, Dataset, Expected, Kind, Located, MinariId, Preparation, RecordedTask,
+    Columns, DataError, Dataset, DatasetOptions, Expected, Kind, Located, MinariId, Preparation, RecordedTask,
     Recording, ReplayLog, Severity, Split, cache_folder, check_named, columns::OUTSIDE,
     datasets_folder, locate, read,
 };
@@ -46,6 +46,19 @@ pub struct Prepared {
     pub agent: Agent,
     /// Initial weights; `None`: random.
     pub init: Option<Initial>,
+}
+
+/// A part of a run's recording.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordingPart {
+    /// Maximum number of steps; 0: all.
+    pub steps: usize,
+    /// Seed of the drawn episodes.
+    pub seed: u64,
+    /// Whether the run trained on this recording.
+    pub is_trained_on: bool,
+    /// Smallest number of held-out episodes that replace the others.
+    pub least: usize,
 }
 
 impl RunConfig {
@@ -285,6 +298,37 @@ impl RunConfig {
         let split = dataset.split_for(self.train.held_out, self.seed)?;
         say_held_out(&split, dataset.episodes());
         Ok(dataset)
+    }
+
+    /// Finished episodes of the recording with at most `steps` steps in all (0: all), drawn by
+    /// `seed`, with rewards as recorded. If `is_trained_on` and the run held out at least `least`
+    /// episodes, these only. Also whether the run trained on the episodes.
+    ///
+    /// # Errors
+    /// When the data is missing, damaged, of another task, or a log of frames.
+    pub fn recording_of(&self, task: &Task, of: &RecordingPart) -> Result<(Dataset, bool)> {
+        let located = self.find()?;
+        let mut columns = match read::open_as(&located.path, &self.data.layout)? {
+            Recording::Columns(columns) => columns,
+            Recording::ReplayLog(_) => bail!(
+                "{}: the recording has pixel observations; only vectors can be judged",
+                located.path.display()
+            ),
+        };
+        columns.check_spaces(task)?;
+        let mut is_trained_on = of.is_trained_on;
+        // With a top percent, held-out episodes are among the best, and not like all others.
+        if of.is_trained_on && self.data.top_percent == 100.0 {
+            let n = columns.finished_episodes().count();
+            let Split { held_out, .. } = Split::draw(n, self.train.held_out, self.seed)?;
+            if held_out.len() >= of.least {
+                columns.keep_finished(&held_out);
+                is_trained_on = false;
+            }
+        }
+        columns.draw_episodes(of.steps, of.seed);
+        let options = DatasetOptions { origin: located.origin, ..DatasetOptions::default() };
+        Ok((Dataset::of(columns, &options)?, is_trained_on))
     }
 
     /// The training episodes of an array dataset.

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use self::observers::{Printer, SilentObserver, print_finished};
 use super::{
+    judge,
     evaluate::{self, Curve, Due, OwnChoice},
     prepare::Prepared,
     provenance,
@@ -396,7 +397,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         return stopped();
     }
     finish(&run)?;
-    say_without_environment(&settings, &run)?;
+    judge_without_environment(&settings, &run, &finished.checkpoint)?;
     if evaluation.episodes == 0 {
         return Ok(0);
     }
@@ -426,17 +427,23 @@ fn hyperparameters(settings: &RunConfig) -> Result<Vec<(String, metrics::Setting
     Ok(own.map(|(key, value)| (key.clone(), setting(value))).collect())
 }
 
-/// Prints how to use an agent without an environment.
-fn say_without_environment(settings: &RunConfig, run: &RunDir) -> Result<()> {
+/// Judges an agent without an environment, and prints how to use it.
+fn judge_without_environment(
+    settings: &RunConfig,
+    run: &RunDir,
+    checkpoint: &Checkpoint,
+) -> Result<()> {
     let task = settings.task()?;
-    if !suites::of(task)?.has_environments() {
-        say!(
-            "{} does not have an environment, so the agent is not evaluated. Use it from Python: \
-             overtone.load(\"{}\").policy()",
-            task.id(),
-            run.path().display()
-        );
+    if suites::of(task)?.has_environments() {
+        return Ok(());
     }
+    judge::after_training(run, checkpoint);
+    say!(
+        "{} does not have an environment, so the agent has no score. Use it from Python: \
+         overtone.load(\"{}\").policy()",
+        task.id(),
+        run.path().display()
+    );
     Ok(())
 }
 

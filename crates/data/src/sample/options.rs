@@ -1,11 +1,12 @@
 //! Options: the episodes for training, and their rewards.
 
-use overtone_core::Episode;
+use overtone_core::{Episode, seed};
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::error::DataError;
 use crate::origin::Origin;
+use crate::shuffle::permutation;
 
 /// The treatment of an episode that the end of the recording cuts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +90,32 @@ pub(super) fn best_episodes(lengths: &[usize], mut order: Vec<usize>, percent: f
     order.truncate(n.max(1));
     order.sort_unstable();
     order
+}
+
+impl Columns {
+    /// Keeps the finished episodes at these positions among the finished ones.
+    pub fn keep_finished(&mut self, positions: &[usize]) {
+        let finished: Vec<usize> = (0..self.episodes.len()).filter(|&i| self.finished[i]).collect();
+        let kept: Vec<usize> = positions.iter().map(|&position| finished[position]).collect();
+        keep(self, &kept);
+    }
+
+    /// Keeps whole finished episodes with at most `steps` steps in all, at least one of them, drawn
+    /// by `seed`; 0: all finished episodes.
+    pub fn draw_episodes(&mut self, steps: usize, seed: u64) {
+        let lengths: Vec<usize> = self.finished_episodes().map(|episode| episode.length).collect();
+        let mut left = if steps == 0 { usize::MAX } else { steps };
+        let mut kept: Vec<usize> = Vec::new();
+        for episode in permutation(lengths.len(), seed::derive(seed, "episodes")) {
+            let (episode, length) = (episode as usize, lengths[episode as usize]);
+            if length <= left || kept.is_empty() {
+                left = left.saturating_sub(length);
+                kept.push(episode);
+            }
+        }
+        kept.sort_unstable();
+        self.keep_finished(&kept);
+    }
 }
 
 /// Keeps in `log` only the episodes at positions `kept`, which ascend; nothing is copied if all are

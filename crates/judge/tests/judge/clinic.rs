@@ -55,6 +55,16 @@ impl Patient {
         ]
     }
 
+    /// The patient behind an observation.
+    pub fn seen(observation: &[f32]) -> Self {
+        let number = |share: f32, of: usize| (share * of as f32).round() as usize;
+        Self {
+            severity: number(observation[0], N_SEVERITIES),
+            burden: number(observation[1], N_BURDENS - 1),
+            kind: number(observation[2], N_KINDS - 1),
+        }
+    }
+
     fn index(self) -> usize {
         ((self.severity - 1) * N_BURDENS + self.burden) * N_KINDS + self.kind
     }

@@ -7,4 +7,5 @@ mod clinic;
 mod clinic_file;
 mod coverage;
 mod golden_weights;
+mod of_clinic;
 mod weights;

@@ -170,6 +170,14 @@ struct ChoiceSettings<'a> {
     stop: &'a AtomicBool,
 }
 
+/// Every mode that [`run`] would play with its defaults; the agent's own mode if it has a single one.
+pub fn candidate_modes(agent: &Agent, own: &OwnChoice, target: &str) -> Vec<ActingMode> {
+    let top_percent = Choosable::Chosen.unless_target(target, Choosable::Chosen);
+    let usual = own.from_settings(&agent.matched());
+    let modes = Modes::of(agent, usual, &TEMPERATURES, &RETURN_QUANTILES, top_percent);
+    modes.map_or_else(|| vec![own.own(&agent.matched()).acting], |modes| modes.all())
+}
+
 /// Number of episodes of all `modes` and the rule that places them; for `auto`, `each` episodes of
 /// each in turn.
 fn placed(budget: AutoOr, rule: Rule, modes: &Modes, each: usize) -> (usize, Rule) {

@@ -1,0 +1,271 @@
+//! `overtone judge`: estimates of returns from a recording, for runs that cannot be played.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use overtone_agents::{Agent, policy};
+use overtone_core::{
+    ActionScale, Interval, Play,
+    judgement::{Judged, Judgement, Verdict},
+};
+use overtone_eval::table::Table;
+use overtone_judge::{Candidate, JudgeOptions, LEAST_EPISODES, Request};
+use overtone_model::device;
+use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    evaluate::{OwnChoice, candidate_modes, request},
+    prepare::RecordingPart,
+};
+use crate::{
+    options, progress,
+    runs::{open_checkpoint, open_runs},
+    settings::{self, RunConfig},
+};
+
+overtone_model::options! {
+    /// Options of `judge`.
+    pub struct JudgeWords {
+        /// A run's directory or name, or several (a,b); empty: the newest run.
+        pub run: String = String::new(),
+        /// Directory that contains the runs.
+        pub runs: PathBuf = "runs".into(),
+        /// last; best, the lowest loss on held-out episodes; the step of a checkpoint; or a
+        /// checkpoint's directory.
+        pub checkpoint: String = "last".into(),
+        /// The recording: a file, or a dataset of the run's task. Empty: the run's training data.
+        pub dataset: String = String::new(),
+        /// all: every acting mode that evaluate choose would play. own: the run's own mode.
+        pub modes: Modes = Modes::All,
+        /// Target return, as a number or a percentile of the dataset's returns, weighted by episode
+        /// length. Empty: p95.
+        pub target: String = String::new(),
+        /// Discount of all returns, between 0 and 1.
+        pub discount: f64 = 0.99,
+        /// Updates of each critic of fitted Q-evaluation. 0: importance weights only (discrete
+        /// actions).
+        pub updates: usize = 2000,
+        /// Critics, each of another bootstrap sample of the episodes; at least 2.
+        pub critics: usize = 5,
+        /// Maximum number of recorded steps: whole episodes, drawn by the seed. 0: all.
+        pub steps: usize = 50_000,
+        /// Seed of all random numbers.
+        pub seed: u64 = 1,
+        /// Exit with 1 if the recording cannot tell for one of the modes.
+        pub strict: bool = false,
+    }
+}
+
+/// Acting modes to judge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Modes {
+    /// Every mode that `evaluate choose` would play.
+    #[default]
+    All,
+    /// The run's own mode.
+    Own,
+}
+
+/// The file of a judgement in its run's directory.
+pub const FILE: &str = "judgement.json";
+
+/// `overtone judge key=value…`; returns the exit code.
+pub fn run(words: &[String]) -> Result<u8> {
+    let options: JudgeWords = options::read(words)?;
+    options.check()?;
+    let mut is_told = true;
+    for run in open_runs(&options.runs, &options.run)? {
+        let checkpoint = open_checkpoint(&run, &options.checkpoint)?;
+        let judgement = judge(&run, &checkpoint, &options)?;
+        say!("{}", describe(&judgement));
+        say!("estimates, not scores: docs/how-to/no-simulator.md; {}", run.path().join(FILE).display());
+        let cannot = |of: &Judged| matches!(of.verdict, Verdict::CannotTell { .. });
+        is_told &= !judgement.policies.iter().any(cannot);
+    }
+    Ok(u8::from(options.strict && !is_told))
+}
+
+/// Judges a trained run whose task has no environment, and prints the result. A recording that
+/// cannot be judged is a warning.
+pub fn after_training(run: &RunDir, checkpoint: &Checkpoint) {
+    let options = JudgeWords { modes: Modes::Own, ..JudgeWords::default() };
+    match judge(run, checkpoint, &options) {
+        Ok(judgement) => say!("{}", describe(&judgement)),
+        Err(error) => warn!("not judged: {error:#}"),
+    }
+}
+
+impl JudgeWords {
+    fn check(&self) -> Result<()> {
+        ensure!(
+            self.discount > 0.0 && self.discount < 1.0,
+            "discount={}: expected a number between 0 and 1, such as 0.99",
+            self.discount
+        );
+        ensure!(
+            self.critics >= 2,
+            "critics={}: expected at least 2, because their differences make the interval",
+            self.critics
+        );
+        Ok(())
+    }
+}
+
+/// Judges a checkpoint and writes the judgement into its run.
+fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeWords) -> Result<Judgement> {
+    let agent = Agent::of(checkpoint)?;
+    let mut config = RunConfig::load(&run.path().join(CONFIG))?;
+    if !options.dataset.is_empty() {
+        config.dataset = options.dataset.clone();
+        config.data.path = PathBuf::new();
+    }
+    let part = RecordingPart {
+        steps: options.steps,
+        seed: options.seed,
+        is_trained_on: options.dataset.is_empty(),
+        least: LEAST_EPISODES,
+    };
+    let (data, is_trained_on) = config.recording_of(&agent.task, &part)?;
+    let own = OwnChoice::of(run, checkpoint)?;
+    let play = own.own(&agent.matched());
+    let modes = match options.modes {
+        Modes::All => candidate_modes(&agent, &own, &options.target),
+        Modes::Own => vec![play.acting],
+    };
+    let returns = &checkpoint.state.episode_returns;
+    let text = request::first_target(&options.target, &agent.task);
+    let target = settings::targets("target", &text, returns)?;
+    let [target] = target[..] else {
+        bail!("target={text}: expected one return");
+    };
+    let device = device::choose("cpu")?.device;
+    let mut candidates = Vec::with_capacity(modes.len());
+    for mode in modes {
+        let play = Play { acting: mode, ..play.clone() };
+        candidates.push(Candidate { mode, policy: policy(checkpoint, &play, &device)?, play });
+    }
+    let scale = ActionScale::of(&agent.task.actions);
+    let name = run.path().file_name().unwrap_or_default().to_string_lossy();
+    let request = Request {
+        run: &name,
+        step: checkpoint.state.step,
+        target_return: target,
+        is_conditioned: agent.algorithm.reads_returns(),
+        data: &data,
+        dataset: &data.path().display().to_string(),
+        is_trained_on,
+        action_scale: scale.as_ref(),
+    };
+    let judge_options = JudgeOptions {
+        discount: options.discount,
+        updates: options.updates,
+        critics: options.critics,
+        seed: options.seed,
+    };
+    say!(
+        "judging {} ({}) by {} episodes of {}",
+        checkpoint.path.display(),
+        agent.algorithm.describe(),
+        data.episodes().as_slice().len(),
+        data.path().display()
+    );
+    let mut bar = None;
+    let mut progress = |what: &'static str, done: usize, all: usize| {
+        let is_new = !matches!(&bar, Some((of, _)) if *of == what);
+        if is_new {
+            bar = Some((what, progress::parts(what, all)));
+        }
+        if let Some((_, bar)) = &bar {
+            bar.set_position(done as u64);
+            if done == all {
+                bar.finish_and_clear();
+            }
+        }
+    };
+    let judgement = overtone_judge::judge(&request, &mut candidates, &judge_options, &mut progress)
+        .with_context(|| format!("{}", data.path().display()))?;
+    let json = serde_json::to_vec_pretty(&judgement)?;
+    run.write(FILE, &json)?;
+    Ok(judgement)
+}
+
+/// The judgement as text: the recording, a table of the modes, and a note.
+fn describe(judgement: &Judgement) -> String {
+    let Judgement { recording, clone, .. } = judgement;
+    let mut lines = vec![format!(
+        "recorded: {} episodes of {:.1} steps on average, mean return {} (discounted by {})",
+        recording.episodes,
+        recording.mean_length,
+        with_interval(recording.mean_return, recording.interval),
+        judgement.discount
+    )];
+    if let Some(clone) = clone {
+        lines.push(format!(
+            "known answer: fitted Q-evaluation estimates {} for a clone of the recorded policy",
+            with_interval(clone.value, clone.interval)
+        ));
+    }
+    if recording.is_trained_on {
+        lines.push(
+            "note: the agent trained on these episodes. Estimates are more reliable on others: \
+             train with train.held_out=0.2, or judge another dataset="
+                .into(),
+        );
+    }
+    let mut table = Table::new(&[
+        "mode",
+        "estimate",
+        "difference from recorded",
+        "episodes in effect",
+        "uncovered steps",
+        "answer",
+    ]);
+    let mut method = "";
+    for judged in &judgement.policies {
+        let deciding = judged.deciding();
+        let [estimate, difference] = match deciding {
+            Some(of) => {
+                method = of.method.name();
+                let interval = |of: Interval| format!("[{}, {}]", short(of.low), short(of.high));
+                [
+                    with_interval(of.value, of.interval),
+                    of.difference.map_or_else(String::new, interval),
+                ]
+            }
+            None => Default::default(),
+        };
+        let effective = judged.overlap.as_ref().and_then(|of| of.effective.last());
+        table.row(vec![
+            judged.mode.label(),
+            estimate,
+            difference,
+            effective.map_or_else(String::new, |size| short(*size)),
+            judged.uncovered.map_or_else(String::new, |share| format!("{:.1} %", 100.0 * share)),
+            judged.verdict.to_string(),
+        ]);
+    }
+    lines.push(format!("{table}\nmethod: {method}; all estimates are in {FILE}"));
+    lines.join("\n")
+}
+
+fn with_interval(value: f64, interval: Option<Interval>) -> String {
+    match interval {
+        Some(Interval { low, high }) => {
+            format!("{} [{}, {}]", short(value), short(low), short(high))
+        }
+        None => short(value),
+    }
+}
+
+/// A number with about four digits.
+fn short(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 1000.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}

@@ -1,0 +1,367 @@
+//! [`judge`]: estimates for the acting modes of one run, and an answer for each.
+//!
+//! Discrete actions get importance weights, with the recorded log-probabilities of the actions or
+//! those of a [`BehaviorClone`]. Fitted Q-evaluation runs for all actions; its values also make the
+//! weighted estimates less noisy (WDR), from critics that did not learn from the weighted episodes.
+
+use overtone_core::{
+    ActingMode, ActionScale, Play, Policy,
+    judgement::{Judged, Judgement, Method, Recording, ReturnEstimate},
+};
+use overtone_data::{ActionColumn, Dataset, StoredObservations};
+
+use crate::{
+    behavior_clone::{BehaviorClone, FOLDS},
+    checks::{Comparison, Evidence},
+    fit::{Fit, FitError, FitOptions, Fitted, fit, mean_and_error},
+    forced::{Forced, ForcedActions, ReplayError},
+    recorded_steps::{Recorded, folds},
+    weighing::Weighing,
+    weights::{Settings, WeightsError},
+};
+
+/// Smallest number of episodes: an interval from fewer means little.
+pub const LEAST_EPISODES: usize = 20;
+
+/// Discounts that must not change the sign of a difference, in addition to the requested one.
+pub const DISCOUNTS: [f64; 3] = [0.95, 0.99, 0.995];
+
+/// An agent in one of its acting modes.
+pub struct Candidate {
+    /// The mode.
+    pub mode: ActingMode,
+    /// The agent.
+    pub policy: Box<dyn Policy>,
+    /// How it acts.
+    pub play: Play,
+}
+
+/// The recording and the run.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Name of the run.
+    pub run: &'a str,
+    /// Update of the run's checkpoint.
+    pub step: u64,
+    /// The target return, in the units of the candidates' `Play`.
+    pub target_return: f32,
+    /// Whether the target return is an input of the agent.
+    pub is_conditioned: bool,
+    /// Finished episodes of vectors, with rewards as recorded.
+    pub data: &'a Dataset,
+    /// Name of the recording.
+    pub dataset: &'a str,
+    /// Whether the run trained on these episodes.
+    pub is_trained_on: bool,
+    /// The scaling of recorded continuous actions to [-1, 1], if they have another range.
+    pub action_scale: Option<&'a ActionScale>,
+}
+
+/// Options of a judgement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JudgeOptions {
+    /// Discount γ, in (0, 1).
+    pub discount: f64,
+    /// Updates of each critic of fitted Q-evaluation; 0: importance weights only.
+    pub updates: usize,
+    /// Critics, at least 2 for an interval.
+    pub critics: usize,
+    /// Seed of all random numbers.
+    pub seed: u64,
+}
+
+/// A judgement that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum JudgeError {
+    /// Frames.
+    #[error("the recording has pixel observations; only vectors can be judged")]
+    Pixels,
+    /// Too few episodes.
+    #[error(
+        "the recording has {0} finished episodes; a judgement needs at least {LEAST_EPISODES}. \
+         Record more, or check the end flags with data lint"
+    )]
+    FewEpisodes(usize),
+    /// Nothing distinguishes good episodes from bad ones.
+    #[error(
+        "all {0} recorded episodes have the same return, so the recording cannot tell good actions \
+         from bad ones"
+    )]
+    SameReturns(usize),
+    /// Neither weights nor critics.
+    #[error(
+        "updates=0 leaves importance weights only, which need discrete actions; these actions are \
+         continuous. Leave updates out"
+    )]
+    NoMethod,
+    /// The replay failed.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The critics failed.
+    #[error(transparent)]
+    Fit(#[from] FitError),
+    /// The weights failed.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+}
+
+/// Judges the candidates, agents of one run, by a recording. `progress` receives the name of a step,
+/// the number of its parts that are done, and their number.
+///
+/// # Errors
+/// See [`JudgeError`].
+///
+/// # Panics
+/// When there are no candidates: a caller's bug.
+pub fn judge(
+    of: &Request<'_>,
+    candidates: &mut [Candidate],
+    options: &JudgeOptions,
+    progress: &mut dyn FnMut(&'static str, usize, usize),
+) -> Result<Judgement, JudgeError> {
+    let (data, scale, n_candidates) = (of.data, of.action_scale, candidates.len());
+    check(data, options)?;
+    let mut policies = Vec::with_capacity(n_candidates + 1);
+    for (i, Candidate { policy, play, .. }) in candidates.iter_mut().enumerate() {
+        progress("replaying the agent", i, n_candidates);
+        let target = of.target_return;
+        policies.push(Forced::replay(&mut **policy, play, target, data, scale, options.seed)?);
+        progress("replaying the agent", i + 1, n_candidates);
+    }
+    let steps = Recorded::of(data, &policies, None, scale, None).ok_or(JudgeError::Pixels)?;
+    let mut n_cloned = 0;
+    let clone = BehaviorClone::fit(&steps, options.seed, &mut || {
+        n_cloned += 1;
+        progress("cloning the recorded policy", n_cloned, FOLDS);
+    });
+    let conditioning = of.is_conditioned.then(|| standardised(&policies[0].returns_to_go));
+    policies.push(clone.policy());
+    let mut critics = Critics {
+        fit: Fit {
+            data,
+            policies: &policies,
+            conditioning: conditioning.as_deref(),
+            action_scale: scale,
+            episodes: None,
+        },
+        options: FitOptions {
+            gamma: options.discount,
+            updates: options.updates,
+            critics: options.critics,
+            seed: options.seed,
+            ..FitOptions::default()
+        },
+        at_other_discounts: None,
+    };
+    let fitted = match options.updates {
+        0 => None,
+        _ => Some(critics.all(progress)?),
+    };
+    let values = match steps.is_discrete() && options.updates > 0 {
+        true => Some(critics.by_folds(progress)?),
+        false => None,
+    };
+    let settings =
+        Settings { discount: options.discount, seed: options.seed, ..Settings::default() };
+    let behavior: Vec<f64> = match data.behavior_log_probs() {
+        Some(log_probs) => log_probs.iter().map(|&log_prob| log_prob.into()).collect(),
+        None => clone.log_probs().to_vec(),
+    };
+    let weighing = Weighing { data, behavior: &behavior, n_policies: policies.len(), values };
+    let known_answer = fitted.as_ref().map(|fitted| known_answer(fitted, n_candidates));
+
+    let mut judged = Vec::with_capacity(n_candidates);
+    for (i, Candidate { mode, .. }) in candidates.iter().enumerate() {
+        let mut evidence = Evidence {
+            difference: None,
+            others: Vec::new(),
+            known_answer,
+            mean_weight: None,
+            uncovered: Some(clone.uncovered(&policies[i].actions)),
+            longest: data.episodes().longest(),
+            has_log_probs: false,
+            horizon: None,
+        };
+        let (mut estimates, mut overlap) = (Vec::new(), None);
+        if let ForcedActions::Probabilities { n, values } = &policies[i].actions {
+            let weighed = weighing.of(i, values, *n, &settings)?;
+            evidence.has_log_probs = data.behavior_log_probs().is_some();
+            evidence.difference = weighed.estimates.last().and_then(|of| of.difference);
+            evidence.others = weighed.others;
+            evidence.mean_weight = weighed.mean_weight;
+            evidence.horizon = weighed.overlap.horizon;
+            (estimates, overlap) = (weighed.estimates, Some(weighed.overlap));
+        }
+        if let Some(fitted) = &fitted {
+            let estimate = fitted.estimate(i);
+            let difference = fitted.difference(i, n_candidates);
+            if overlap.is_none() {
+                evidence.difference = difference.interval;
+                evidence.others = fitted.differences_over(i, n_candidates);
+                evidence.others.extend(difference.per_critic);
+            }
+            estimates.push(ReturnEstimate {
+                method: Method::FittedQ,
+                value: estimate.value,
+                interval: estimate.interval,
+                difference: difference.interval,
+            });
+        }
+        let is_answer = |evidence: &Evidence| evidence.failed().is_empty();
+        if overlap.is_none() && is_answer(&evidence) {
+            evidence.others.extend(critics.other_discounts(i, progress)?);
+        }
+        judged.push(Judged {
+            mode: *mode,
+            estimates,
+            overlap,
+            uncovered: evidence.uncovered,
+            verdict: evidence.verdict(),
+        });
+    }
+    let recorded = weighing.recorded(&settings)?;
+    Ok(Judgement {
+        format: Judgement::FORMAT,
+        run: of.run.to_owned(),
+        step: of.step,
+        target_return: of.target_return,
+        recording: Recording {
+            dataset: of.dataset.to_owned(),
+            episodes: data.episodes().as_slice().len(),
+            mean_length: data.n_transitions() as f64 / data.episodes().as_slice().len() as f64,
+            longest: data.episodes().longest(),
+            mean_return: recorded.mean,
+            interval: recorded.interval,
+            has_log_probs: data.behavior_log_probs().is_some(),
+            is_trained_on: of.is_trained_on,
+        },
+        clone: fitted.as_ref().map(|fitted| {
+            let estimate = fitted.estimate(n_candidates);
+            ReturnEstimate {
+                method: Method::FittedQ,
+                value: estimate.value,
+                interval: estimate.interval,
+                difference: None,
+            }
+        }),
+        discount: options.discount,
+        level: settings.level,
+        seed: options.seed,
+        policies: judged,
+    })
+}
+
+/// Refuses recordings that no method can judge.
+fn check(data: &Dataset, options: &JudgeOptions) -> Result<(), JudgeError> {
+    if !matches!(data.observations(), StoredObservations::Vectors { .. }) {
+        return Err(JudgeError::Pixels);
+    }
+    let episodes = data.episodes().as_slice();
+    if episodes.len() < LEAST_EPISODES {
+        return Err(JudgeError::FewEpisodes(episodes.len()));
+    }
+    let of = |row: usize| f64::from(data.rewards()[row]);
+    let mut returns = episodes.iter().map(|episode| episode.range().map(of).sum::<f64>());
+    let first = returns.next();
+    if returns.all(|other| Some(other) == first) {
+        return Err(JudgeError::SameReturns(episodes.len()));
+    }
+    if options.updates == 0 && matches!(data.actions(), ActionColumn::Continuous { .. }) {
+        return Err(JudgeError::NoMethod);
+    }
+    Ok(())
+}
+
+/// The numbers with mean 0 and deviation 1.
+fn standardised(numbers: &[f32]) -> Vec<f32> {
+    let wide: Vec<f64> = numbers.iter().map(|&number| number.into()).collect();
+    let [mean, error] = mean_and_error(&wide);
+    let deviation = (error * (wide.len() as f64).sqrt()).max(f64::MIN_POSITIVE);
+    wide.iter().map(|number| ((number - mean) / deviation) as f32).collect()
+}
+
+/// The estimate for the clone of the recorded policy, and the recorded return.
+fn known_answer(fitted: &Fitted, clone: usize) -> Comparison {
+    let [expected, of_recorded] = fitted.recorded_return;
+    let estimate = fitted.estimate(clone);
+    let [_, of_mean] = mean_and_error(&estimate.per_critic);
+    // Each critic is one bootstrap sample, so their deviation is the error of one.
+    let of_critics = of_mean * (estimate.per_critic.len() as f64).sqrt();
+    Comparison {
+        estimated: estimate.value,
+        expected,
+        standard_error: of_critics.hypot(of_recorded),
+    }
+}
+
+/// Fits of critics with the same policies; the last policy is the clone of the recorded one.
+struct Critics<'a> {
+    fit: Fit<'a>,
+    options: FitOptions,
+    /// `[discounts][policies]`: differences from the clone, after the first use.
+    at_other_discounts: Option<Vec<Vec<f64>>>,
+}
+
+impl Critics<'_> {
+    /// Critics of all episodes.
+    fn all(
+        &self,
+        progress: &mut dyn FnMut(&'static str, usize, usize),
+    ) -> Result<Fitted, FitError> {
+        let of_one = self.options.updates.div_ceil(self.options.estimate_every);
+        let (mut done, all) = (0, self.options.critics * of_one);
+        fit(&self.fit, &self.options, &mut || {
+            done += 1;
+            progress("fitting critics", done, all);
+        })
+    }
+
+    /// `Q` and `V` at every row, `[rows · policies]`, from critics that did not learn from the
+    /// row's fold.
+    fn by_folds(
+        &self,
+        progress: &mut dyn FnMut(&'static str, usize, usize),
+    ) -> Result<[Vec<f64>; 2], FitError> {
+        let (data, n_policies) = (self.fit.data, self.fit.policies.len());
+        let episodes = data.episodes().as_slice();
+        let n = data.n_transitions() * n_policies;
+        let mut all = [vec![0.0; n], vec![0.0; n]];
+        let options = FitOptions { critics: 1, ..self.options.clone() };
+        for (fold, left_out) in folds(episodes.len(), FOLDS, options.seed).iter().enumerate() {
+            let others: Vec<usize> =
+                (0..episodes.len()).filter(|of| left_out.binary_search(of).is_err()).collect();
+            let of_fold = Fit { episodes: Some(&others), ..self.fit };
+            let fitted = fit(&of_fold, &options, &mut || {})?;
+            let rows: Vec<usize> =
+                left_out.iter().flat_map(|&episode| episodes[episode].range()).collect();
+            for (all, values) in all.iter_mut().zip(fitted.values(&rows)) {
+                for (&row, values) in rows.iter().zip(values.chunks_exact(n_policies)) {
+                    all[row * n_policies..][..n_policies].copy_from_slice(values);
+                }
+            }
+            progress("fitting critics without a fold", fold + 1, FOLDS);
+        }
+        Ok(all)
+    }
+
+    /// The differences of a policy from the clone at the other [`DISCOUNTS`], by one critic each.
+    fn other_discounts(
+        &mut self,
+        policy: usize,
+        progress: &mut dyn FnMut(&'static str, usize, usize),
+    ) -> Result<Vec<f64>, FitError> {
+        if self.at_other_discounts.is_none() {
+            let mut all = Vec::new();
+            for gamma in DISCOUNTS.into_iter().filter(|&gamma| gamma != self.options.gamma) {
+                let options = FitOptions { gamma, critics: 1, ..self.options.clone() };
+                let fitted = fit(&self.fit, &options, &mut || {})?;
+                let clone = self.fit.policies.len() - 1;
+                all.push((0..clone).map(|of| fitted.difference(of, clone).value).collect());
+                progress("fitting critics at other discounts", all.len(), DISCOUNTS.len());
+            }
+            self.at_other_discounts = Some(all);
+        }
+        let all = self.at_other_discounts.iter().flatten();
+        Ok(all.map(|of_discount: &Vec<f64>| of_discount[policy]).collect())
+    }
+}

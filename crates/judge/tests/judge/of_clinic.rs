@@ -1,0 +1,190 @@
+//! The whole judgement on recordings of the clinic: doctors as agents, their exact values as truth.
+
+use std::collections::BTreeMap;
+
+use overtone_core::judgement::{Check, Judgement, Method, Verdict};
+use overtone_core::protocol::ActionChoice;
+use overtone_core::{
+    Actions, BinOrder, Episode, Observations, Outcome, Play, Played, Policy,
+    PolicyError, Simulation, Turn,
+};
+use overtone_data::{
+    ActionColumn, Columns, Dataset, DatasetOptions, ObservationColumn, StoredObservations,
+};
+use overtone_judge::{Candidate, JudgeError, JudgeOptions, Request, judge};
+use overtone_testkit::sentences;
+
+use crate::clinic::{Doctor, Patient, TREATMENTS, WIDTH, record};
+
+const DISCOUNT: f64 = 0.99;
+
+/// A doctor who sees observations, as an agent does.
+struct Seeing {
+    doctor: Doctor,
+    probs: Vec<f64>,
+}
+
+impl Policy for Seeing {
+    fn act(&mut self, turns: &[Turn], shown: Observations<'_>) -> Result<Actions, PolicyError> {
+        let Observations::Vectors(shown) = shown else { return Err("pixels".into()) };
+        let probs = |seen: &[f32]| self.doctor.probs(Patient::seen(seen));
+        self.probs = shown.chunks_exact(WIDTH).flat_map(probs).collect();
+        Ok(Actions::Discrete(vec![0; turns.len()]))
+    }
+
+    fn played(&self) -> Option<Played<'_>> {
+        let (probs, actions) = (&self.probs[..], &[0, 1, 2, 3]);
+        Some(Played { probs, actions, order: BinOrder::Environment })
+    }
+}
+
+fn candidate(doctor: Doctor) -> Candidate {
+    let action_choice = ActionChoice::Sample;
+    let play = Play { action_choice, ..Play::matched(Simulation::default()) };
+    Candidate { mode: play.acting, policy: Box::new(Seeing { doctor, probs: Vec::new() }), play }
+}
+
+fn dataset(patients: usize, seed: u64, has_log_probs: bool) -> Dataset {
+    let recorded = record(Doctor::Recorded, patients, seed);
+    let (mut seen, mut actions, mut rewards) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut log_probs, mut episodes) = (Vec::new(), Vec::new());
+    for visits in &recorded {
+        let is_end = visits.last().unwrap().is_end;
+        let outcome = if is_end { Outcome::Terminated } else { Outcome::Truncated };
+        episodes.push(Episode { start: actions.len(), length: visits.len(), outcome });
+        for (i, visit) in visits.iter().enumerate() {
+            seen.extend(visit.patient.observation(i, visit.age));
+            actions.push(visit.treatment as u16);
+            rewards.push(visit.reward as f32);
+            let prob = Doctor::Recorded.probs(visit.patient)[visit.treatment];
+            log_probs.push(prob.ln() as f32);
+        }
+    }
+    let observations = ObservationColumn::Vectors { width: WIDTH, values: seen };
+    let actions = ActionColumn::Discrete { n_actions: TREATMENTS.len(), values: actions };
+    let mut columns = Columns::new(observations, actions, rewards, episodes);
+    columns.behavior_log_probs = has_log_probs.then_some(log_probs);
+    Dataset::of(columns, &DatasetOptions::default()).unwrap()
+}
+
+fn judged(
+    data: &Dataset,
+    doctors: &[Doctor],
+    updates: usize,
+    seed: u64,
+) -> Result<Judgement, JudgeError> {
+    let request = Request {
+        run: "clinic",
+        step: 1,
+        target_return: 0.5,
+        is_conditioned: false,
+        data,
+        dataset: "clinic",
+        is_trained_on: false,
+        action_scale: None,
+    };
+    let options = JudgeOptions { discount: DISCOUNT, updates, critics: 2, seed };
+    let mut candidates: Vec<Candidate> = doctors.iter().map(|&of| candidate(of)).collect();
+    judge(&request, &mut candidates, &options, &mut |_, _, _| {})
+}
+
+#[test]
+fn doctors_are_told_apart_with_and_without_log_probs() {
+    for has_log_probs in [true, false] {
+        let data = dataset(600, 3, has_log_probs);
+        let doctors = [Doctor::Guideline, Doctor::Recorded];
+        let judgement = judged(&data, &doctors, 300, 1).unwrap();
+        assert_eq!(judgement.recording.has_log_probs, has_log_probs);
+        for (of, doctor) in judgement.policies.iter().zip(doctors) {
+            let estimate = of.deciding().unwrap();
+            assert_eq!(estimate.method, Method::Wdr);
+            let truth = doctor.value(DISCOUNT);
+            assert!(estimate.interval.unwrap().contains(truth), "{doctor:?}: {of:?}");
+        }
+        let [guideline, recorded] = &judgement.policies[..] else { panic!("two policies") };
+        assert_eq!(guideline.verdict, Verdict::BetterThanRecorded, "{guideline:?}");
+        let Verdict::CannotTell { reasons } = &recorded.verdict else { panic!("{recorded:?}") };
+        assert!(reasons.contains(&Check::Difference), "{reasons:?}");
+    }
+}
+
+/// A doctor whose recorded treatments an agent learned by heart.
+#[test]
+fn treatments_learned_by_heart_are_refused() {
+    let data = dataset(100, 4, true);
+    let ActionColumn::Discrete { values, .. } = data.actions() else { panic!("discrete") };
+    struct ByHeart(BTreeMap<Vec<u32>, usize>, Vec<f64>);
+    impl Policy for ByHeart {
+        fn act(&mut self, turns: &[Turn], shown: Observations<'_>) -> Result<Actions, PolicyError> {
+            let Observations::Vectors(shown) = shown else { return Err("pixels".into()) };
+            self.1 = shown
+                .chunks_exact(WIDTH)
+                .flat_map(|seen| {
+                    let key: Vec<u32> = seen.iter().map(|x| x.to_bits()).collect();
+                    (0..4).map(move |i| (i, key.clone()))
+                })
+                .map(|(i, key)| if self.0[&key] == i { 0.97 } else { 0.01 })
+                .collect();
+            Ok(Actions::Discrete(vec![0; turns.len()]))
+        }
+
+        fn played(&self) -> Option<Played<'_>> {
+            let order = BinOrder::Environment;
+            Some(Played { probs: &self.1, actions: &[0, 1, 2, 3], order })
+        }
+    }
+    let StoredObservations::Vectors { values: seen, .. } = data.observations() else {
+        panic!("vectors")
+    };
+    let seen = seen.chunks_exact(WIDTH).map(|seen| seen.iter().map(|x| x.to_bits()).collect());
+    let learned = seen.zip(values.iter().map(|&value| value.into())).collect();
+    let policy = Box::new(ByHeart(learned, Vec::new()));
+    let mut candidates = [Candidate { policy, ..candidate(Doctor::Recorded) }];
+    let request = Request {
+        run: "clinic",
+        step: 1,
+        target_return: 0.5,
+        is_conditioned: false,
+        data: &data,
+        dataset: "clinic",
+        is_trained_on: true,
+        action_scale: None,
+    };
+    let options = JudgeOptions { discount: DISCOUNT, updates: 0, critics: 2, seed: 1 };
+    let judgement = judge(&request, &mut candidates, &options, &mut |_, _, _| {}).unwrap();
+    let Verdict::CannotTell { reasons } = &judgement.policies[0].verdict else {
+        panic!("{:?}", judgement.policies[0])
+    };
+    assert!(reasons.contains(&Check::Weights), "{reasons:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_judgement() {
+    let data = dataset(40, 5, false);
+    let of = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| judged(&data, &[Doctor::Guideline], 20, 7).unwrap())
+    };
+    assert_eq!(of(1), of(2));
+}
+
+#[test]
+fn recordings_that_no_method_can_judge() {
+    let few = judged(&dataset(19, 1, true), &[Doctor::Recorded], 0, 1).unwrap_err();
+    sentences::check(&few.to_string());
+    let rows = 40;
+    let of = |actions: ActionColumn, rewards: Vec<f32>| {
+        let observations =
+            ObservationColumn::Vectors { width: WIDTH, values: vec![0.5; rows * WIDTH] };
+        let outcome = Outcome::Terminated;
+        let episodes =
+            (0..rows / 2).map(|i| Episode { start: 2 * i, length: 2, outcome }).collect();
+        let columns = Columns::new(observations, actions, rewards, episodes);
+        let data = Dataset::of(columns, &DatasetOptions::default()).unwrap();
+        judged(&data, &[Doctor::Recorded], 0, 1).unwrap_err().to_string()
+    };
+    let discrete = ActionColumn::Discrete { n_actions: 4, values: vec![1; rows] };
+    sentences::check(&of(discrete, vec![0.25; rows]));
+    let continuous = ActionColumn::Continuous { width: 1, values: vec![0.5; rows] };
+    sentences::check(&of(continuous, (0..rows).map(|i| i as f32).collect()));
+}
