@@ -11,6 +11,7 @@ pub(crate) mod hdf5_file;
 pub(crate) mod hdf5_layout;
 pub(crate) mod hdf5_paths;
 mod jpeg;
+pub(crate) mod log_probs;
 mod minari;
 pub(crate) mod minari_spaces;
 pub mod npy;

@@ -24,6 +24,7 @@ use crate::error::{DataError, Fault};
 use crate::hex::{hash_reals, hex};
 use crate::minari_id::MinariId;
 use crate::outcome_code::outcome_code;
+use crate::read::log_probs::LOG_PROBS_IN_INFOS;
 use crate::read::minari_spaces::METADATA;
 
 /// Compression level of pictures: a higher one takes longer and saves little.
@@ -58,6 +59,8 @@ pub struct WrittenEpisode {
     pub actions: ActionColumn,
     /// `[steps]`, raw.
     pub rewards: Vec<f32>,
+    /// `[steps]`, log-probabilities of the actions, as in [`Columns`]; `None` if unknown.
+    pub behavior_log_probs: Option<Vec<f32>>,
     /// The reason for its end; `None` if the recording's end cut it.
     pub outcome: Option<Outcome>,
     /// The seed of its environment, if known.
@@ -176,6 +179,11 @@ impl<'a> MinariWriter<'a> {
             ))
             .at(&self.to));
         }
+        if let Some(got) = episode.behavior_log_probs.as_ref().map(Vec::len).filter(|n| *n != steps)
+        {
+            let reason = format!("an episode of {steps} rewards has {got} log-probabilities");
+            return Err(Fault::Inconsistent(reason).at(&self.to));
+        }
         if let Some(file) = &self.file {
             self.held += rows * episode.observations.width() * 4;
             let is_full = self.held > HELD;
@@ -291,7 +299,8 @@ pub fn write_columns(
         Ok(WrittenEpisode {
             observations,
             actions: log.actions.rows_at(rows.clone()),
-            rewards: log.rewards[rows].to_vec(),
+            rewards: log.rewards[rows.clone()].to_vec(),
+            behavior_log_probs: log.behavior_log_probs.as_ref().map(|all| all[rows].to_vec()),
             outcome: finished.then_some(episode.outcome),
             seed: None,
         })
@@ -380,6 +389,7 @@ pub fn write_frames(
             observations: ObservationColumn::Frames { pixels, shape, stack },
             actions: ActionColumn::Discrete { n_actions: *n_actions, values: actions },
             rewards: log.rewards()[rows].to_vec(),
+            behavior_log_probs: None,
             outcome: Some(episode.outcome),
             seed: None,
         })
@@ -425,6 +435,12 @@ fn stage(file: &File, number: u64, episode: &WrittenEpisode) -> Result<(), hdf5_
         group.create_dataset("rewards", |array| {
             array.with_f32_data(&episode.rewards);
         });
+        if let Some(log_probs) = &episode.behavior_log_probs {
+            group.create_group("infos");
+            group.create_dataset(LOG_PROBS_IN_INFOS, |array| {
+                array.with_f32_data(log_probs);
+            });
+        }
         for (name, outcome) in
             [("terminations", Outcome::Terminated), ("truncations", Outcome::Truncated)]
         {
@@ -442,7 +458,8 @@ fn failed(path: &Path, error: &hdf5_pure::Error) -> DataError {
     Fault::Unwritten(error.to_string()).at(path)
 }
 
-/// Adds an episode to the hash of the contents.
+/// Adds an episode to the hash of the contents, without log-probabilities: a hash is of what
+/// training reads.
 fn digest(hash: &mut Sha256, episode: &WrittenEpisode) {
     let number = |hash: &mut Sha256, number: usize| hash.update((number as u64).to_le_bytes());
     number(hash, episode.rewards.len());

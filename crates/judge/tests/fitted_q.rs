@@ -61,6 +61,7 @@ fn of_one_state(episodes: &[(&[(u16, f32)], Outcome)]) -> Dataset {
         observations: ObservationColumn::Vectors { width: 1, values: vec![1.0; actions.len()] },
         actions: ActionColumn::Discrete { n_actions: 2, values: actions },
         rewards,
+        behavior_log_probs: None,
         finished: vec![true; spans.len()],
         episodes: spans,
         odd: Vec::new(),

@@ -21,6 +21,7 @@ fn recording(actions: ActionColumn) -> Dataset {
         observations: ObservationColumn::Vectors { width: 1, values: vec![0.0, 10.0, 20.0, 30.0] },
         actions,
         rewards: vec![1.0, 5.0, 2.0, 4.0],
+        behavior_log_probs: None,
         episodes: vec![episode(0, 3), episode(3, 1)],
         finished: vec![true; 2],
         odd: Vec::new(),

@@ -74,6 +74,7 @@ fn walk(
         observations: ObservationColumn::Vectors { width: STATES, values: states },
         actions: ActionColumn::Continuous { width: 1, values: actions.clone() },
         rewards,
+        behavior_log_probs: None,
         episodes,
         finished,
         odd: Vec::new(),

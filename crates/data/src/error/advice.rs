@@ -106,7 +106,9 @@ fn words(name: &str) -> String {
 /// Advice for a value in array `dataset`, in the words of its error.
 pub(crate) fn of_value(dataset: &str, what: &str) -> String {
     let name = own_name(dataset);
-    if what.ends_with(FINITE) {
+    if let (true, Some((_, advice))) = (name.ends_with("_log_probs"), what.split_once(": ")) {
+        sentence(advice)
+    } else if what.ends_with(FINITE) {
         "Fetch the file again, or take these steps out: it is refused as it is.".into()
     } else if what.contains(BEYOND) {
         format!("Divide `{name}` by a constant before you save it.")

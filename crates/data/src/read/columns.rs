@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use overtone_core::{ActionSpace, Episode, protocol::ReturnUnits};
 
 use crate::error::{DataError, Fault};
+use crate::read::log_probs::{self, LOG_PROBS};
 use crate::stored::Stored;
 
 /// The expected kind of each number of an action.
@@ -198,6 +199,10 @@ pub struct Columns {
     pub actions: ActionColumn,
     /// `[steps]`, raw.
     pub rewards: Vec<f32>,
+    /// `[steps]`, log-probability of each recorded action under the policy that recorded it: `ln`
+    /// of the probability of a discrete action, or of the density of a continuous one in the
+    /// recording's units. `None` if unknown, also if only parts of the recording have them.
+    pub behavior_log_probs: Option<Vec<f32>>,
     /// Episodes, which cover all steps in order; none is empty. One that is not finished has
     /// the outcome `Truncated`: the end of the recording cut it.
     pub episodes: Vec<Episode>,
@@ -211,7 +216,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Arrays of your own; all of their episodes are finished.
+    /// Arrays of your own; all of their episodes are finished, and log-probabilities unknown.
     pub fn new(
         observations: ObservationColumn,
         actions: ActionColumn,
@@ -224,6 +229,7 @@ impl Columns {
             observations,
             actions,
             rewards,
+            behavior_log_probs: None,
             finished: vec![true; episodes.len()],
             episodes,
             odd: Vec::new(),
@@ -284,7 +290,8 @@ impl Columns {
     ///
     /// # Errors
     /// `Fault::Inconsistent`, which says what is wrong; `Fault::DatasetValue` for a
-    /// number that is not finite.
+    /// number that is not finite or an impossible log-probability; `Fault::DatasetLength` for
+    /// log-probabilities that are not one for each step.
     pub fn check(&self) -> Result<(), DataError> {
         let steps = self.n_transitions();
         let refuse = |reason: String| Err(Fault::Inconsistent(reason).at(&self.path));
@@ -354,6 +361,21 @@ impl Columns {
             }
             .at(&self.path));
         }
-        Ok(())
+        self.check_log_probs()
+    }
+
+    fn check_log_probs(&self) -> Result<(), DataError> {
+        let Some(values) = &self.behavior_log_probs else { return Ok(()) };
+        let dataset = LOG_PROBS.to_owned();
+        let (got, expected) = (values.len(), self.n_transitions());
+        if got != expected {
+            let (other, way_out) = ("rewards".into(), "save one row a step in each array".into());
+            let fault = Fault::DatasetLength { dataset, got, expected, other, way_out };
+            return Err(fault.at(&self.path));
+        }
+        match log_probs::impossible(values, &self.actions, LOG_PROBS) {
+            None => Ok(()),
+            Some((row, what)) => Err(Fault::DatasetValue { dataset, row, what }.at(&self.path)),
+        }
     }
 }

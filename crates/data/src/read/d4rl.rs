@@ -1,8 +1,9 @@
 //! D4RL's files, version 2 (Fu et al. 2020): all steps one after the other, with a flag where
 //! the task ended and one where the step limit did.
 //!
-//! Discrete actions are one whole number a row. `next_observations`, `infos` and `metadata` may
-//! exist: an inspection reads them, but training does not use them.
+//! Discrete actions are one whole number a row. `infos/action_log_probs` may have the
+//! log-probability of each. `next_observations`, other `infos` and `metadata` may exist: an inspection
+//! reads them, but training does not use them.
 
 use std::path::{Path, PathBuf};
 

@@ -10,6 +10,7 @@ use crate::findings::Tally;
 use crate::read::acted::acted;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, cut, outcome};
+use crate::read::log_probs;
 use crate::read::minari_spaces::MinariSpaces;
 use crate::read::observed::{self, Shown};
 use crate::read::source::{self, Source};
@@ -27,6 +28,10 @@ pub(crate) struct Arrays {
     pub actions: Option<ActionColumn>,
     /// `[steps]`
     pub rewards: Option<Vec<f32>>,
+    /// `[steps]`, log-probabilities of the actions, if there are any.
+    pub log_probs: Option<Vec<f32>>,
+    /// Whether there is an array with such a name, which may have another shape.
+    names_log_probs: bool,
     /// `[steps]`, the task's end.
     pub terminals: Option<Vec<bool>>,
     /// `[steps]`, the step limit's.
@@ -87,12 +92,31 @@ impl Arrays {
             observations: observations.map(Shown::seen),
             actions: kept(actions, &mut errors),
             rewards: kept(source::column(file, &named("rewards")), &mut errors),
+            log_probs: None,
+            names_log_probs: false,
             stored,
             errors,
             prefix,
         };
         arrays.fit(file);
+        arrays.read_log_probs(file);
         arrays
+    }
+
+    /// Reads the log-probabilities of the actions. Minari's `infos` may hold anything: an array of
+    /// another shape is not an error there.
+    fn read_log_probs(&mut self, file: &Hdf5File) {
+        let Some(actions) = &self.actions else { return };
+        let names = self.layout.log_probs().map(|name| format!("{}{name}", self.prefix));
+        self.names_log_probs = names.iter().any(|name| file.has(name));
+        let is_read = |name: &&str| {
+            self.layout == Hdf5Layout::D4rl || log_probs::is_one_a_step(file, name, actions.rows())
+        };
+        let names: Vec<&str> = names.iter().map(String::as_str).filter(is_read).collect();
+        match log_probs::read(file, &names, actions) {
+            Ok(log_probs) => self.log_probs = log_probs,
+            Err(error) => self.errors.push(error),
+        }
     }
 
     /// Steps, where the array that says it for the others was read.
@@ -187,6 +211,7 @@ impl Arrays {
 }
 
 /// Puts the parts of a file together; of Minari's also where the last action of each episode led.
+/// If an episode lacks log-probabilities of its actions, the whole does not have them.
 ///
 /// # Errors
 /// The first thing that is wrong with one.
@@ -196,7 +221,7 @@ pub(super) fn columns(
     parts: impl Iterator<Item = Arrays>,
 ) -> Result<(Columns, Option<ObservationColumn>), DataError> {
     let (mut first, mut strange) = (None, Strange::default());
-    let mut rewards = Vec::new();
+    let (mut rewards, mut log_probs) = (Vec::new(), Some(Vec::new()));
     let (mut observations, mut last): (Option<ObservationColumn>, Option<ObservationColumn>) =
         (None, None);
     let mut actions: Option<ActionColumn> = None;
@@ -221,6 +246,11 @@ pub(super) fn columns(
             add(&mut observations, seen);
         }
         append(&mut rewards, part.rewards.unwrap_or_default());
+        match (&mut log_probs, part.log_probs) {
+            (Some(all), Some(here)) => append(all, here),
+            (_, None) if steps > 0 => log_probs = None,
+            _ => {}
+        }
         match (&mut actions, part.actions) {
             (_, None) => {}
             (None, here) => actions = here,
@@ -236,6 +266,7 @@ pub(super) fn columns(
     let mut columns = Columns {
         path: file.path().to_path_buf(),
         format: layout.name(),
+        behavior_log_probs: log_probs.filter(|all| !all.is_empty()),
         finished,
         stored,
         ..Columns::new(
@@ -246,6 +277,7 @@ pub(super) fn columns(
         )
     };
     columns.odd = strange.sentences(columns.actions_outside());
+    columns.odd.extend(strange.unread_log_probs());
     columns.odd.extend(file.claims().rounding.sentences());
     Ok((columns, last))
 }
@@ -266,11 +298,21 @@ pub(crate) struct Strange {
     pub early: Tally,
     /// Episodes without a step.
     pub empty: Tally,
+    /// Parts with steps, and how many of them have log-probabilities of their actions.
+    n_parts: usize,
+    n_with_log_probs: usize,
+    /// Whether an array has the name of log-probabilities.
+    names_log_probs: bool,
 }
 
 impl Strange {
     /// Inspects one part of a file.
     pub fn look(&mut self, part: &Arrays) {
+        if part.steps().is_some_and(|steps| steps > 0) {
+            self.n_parts += 1;
+            self.n_with_log_probs += usize::from(part.log_probs.is_some());
+            self.names_log_probs |= part.names_log_probs;
+        }
         let (Some(terminals), Some(timeouts)) = (&part.terminals, &part.timeouts) else { return };
         let flags = || terminals.iter().zip(timeouts).enumerate();
         for (row, _) in flags().filter(|(_, (ended, cut))| **ended && **cut) {
@@ -288,6 +330,17 @@ impl Strange {
                 }
             }
         }
+    }
+
+    /// A sentence about log-probabilities of actions that are not read, if any.
+    pub fn unread_log_probs(&self) -> Option<String> {
+        let Self { n_parts, n_with_log_probs: n, names_log_probs, .. } = self;
+        (*names_log_probs && n < n_parts).then(|| {
+            format!(
+                "log-probabilities of actions, not read: {n} of {n_parts} episodes have one for \
+                 each step"
+            )
+        })
     }
 
     /// A sentence for each kind, and for steps with actions outside of their range.

@@ -1,5 +1,8 @@
 //! Minari's files: a group `episode_<number>` for each episode, whose `observations` have one
 //! row more than its `actions`, the last one being where the last action led.
+//!
+//! `infos/action_log_probs` of an episode is read if it has one number for each step. Minari's own
+//! `infos` have one row more, and are not read.
 
 use std::path::{Path, PathBuf};
 

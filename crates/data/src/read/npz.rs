@@ -6,7 +6,8 @@
 //! imitation's transitions (`dones` with `next_obs`) and Stable Baselines 2's (`episode_starts`).
 //!
 //! One whole number a row is a discrete action; bytes with rows and columns are pictures.
-//! `n_actions` may set the number of discrete actions. `action_low` and `action_high` may set the
+//! `behavior_log_probs` may hold the log-probability of each recorded action. `n_actions` may set the
+//! number of discrete actions. `action_low` and `action_high` may set the
 //! bounds of continuous actions, a number for each of an action's numbers or one for all.
 //! [`Ogbench`] reads OGBench's files, of the same format.
 
@@ -23,6 +24,7 @@ use crate::error::{DataError, Fault};
 use crate::read::acted::acted;
 use crate::read::foreign;
 use crate::read::hdf5_layout::cut;
+use crate::read::log_probs::{self, LOG_PROBS};
 use crate::read::npy::Header;
 use crate::read::observed::{Shown, observed};
 use crate::read::source::{
@@ -92,11 +94,13 @@ impl Reader for Npz {
         {
             *n_actions = *n;
         }
+        let behavior_log_probs = log_probs::read(&file, &[LOG_PROBS], &actions)?;
         let (episodes, finished) = cut(&terminals, &timeouts);
         let both = terminals.iter().zip(&timeouts).filter(|&(&end, &cut)| end && cut).count();
         let mut columns = Columns {
             path: path.to_path_buf(),
             format: self.name(),
+            behavior_log_probs,
             finished,
             odd: taken.map(str::to_owned).into_iter().collect(),
             stored,

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 
+use crate::read::log_probs::LOG_PROBS;
+
 /// Elements of an array that are looked at, from its beginning.
 const LOOKED_AT: usize = 1 << 20;
 
@@ -61,7 +63,7 @@ impl Rounding {
 
 /// The array that an episode's array `name` is a part of, if training reads it.
 fn trained_on(name: &str) -> Option<String> {
-    if name.starts_with("infos/") || name.contains("next_") {
+    if name.contains("infos/") || name.contains("next_") || name == LOG_PROBS {
         return None;
     }
     let last = name.rsplit('/').next().unwrap_or(name);

@@ -63,6 +63,7 @@ pub struct Dataset {
     pub(crate) observations: StoredObservations,
     pub(crate) actions: ActionColumn,
     pub(crate) rewards: Vec<f32>,
+    pub(crate) behavior_log_probs: Option<Vec<f32>>,
     pub(crate) returns_to_go: Vec<f32>,
     pub(crate) split: Split,
     pub(crate) origin: Origin,
@@ -136,6 +137,13 @@ impl Dataset {
         &self.rewards
     }
 
+    /// `[rows]`, log-probability of each recorded action under the policy that recorded it: `ln` of
+    /// the probability of a discrete action, or of the density of a continuous one in the
+    /// recording's units. `None` if the recording does not have them for all of its steps.
+    pub fn behavior_log_probs(&self) -> Option<&[f32]> {
+        self.behavior_log_probs.as_deref()
+    }
+
     /// `[rows]`, undiscounted sums of rewards to the episode's end, the row's own included.
     pub fn returns_to_go(&self) -> &[f32] {
         &self.returns_to_go
@@ -204,7 +212,8 @@ impl Dataset {
     }
 
     /// SHA-256 of the rows and episodes: equal hashes, equal training data. It does not include the
-    /// held-out episodes, so runs of several seeds share it.
+    /// held-out episodes, so runs of several seeds share it, nor
+    /// [`behavior_log_probs`](Self::behavior_log_probs).
     pub fn content_hash(&self) -> &str {
         &self.content_hash
     }

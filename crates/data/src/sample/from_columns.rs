@@ -74,6 +74,8 @@ impl Dataset {
         let episodes = Episodes::new(log.episodes).map_err(|error| wrong(error.to_string()))?;
         let index = EpisodeIndex::new(episodes)
             .ok_or_else(|| wrong("it has more steps than can be numbered".into()))?;
+        // Without the log-probabilities: training does not read them, and the hashes in checkpoints
+        // stay valid.
         let content_hash =
             digest(&log.observations, &log.actions, &log.rewards, all.as_ref(), index.episodes());
         let (observations, shown_before) = match log.observations {
@@ -103,6 +105,7 @@ impl Dataset {
             observations,
             actions: log.actions,
             rewards: log.rewards,
+            behavior_log_probs: log.behavior_log_probs,
             split,
             origin: options.origin.clone(),
             content_hash,

@@ -135,6 +135,9 @@ pub(crate) fn keep(log: &mut Columns, kept: &[usize]) {
         ActionColumn::Continuous { width, values } => keep_rows(values, *width, &spans),
     }
     keep_rows(&mut log.rewards, 1, &spans);
+    if let Some(log_probs) = &mut log.behavior_log_probs {
+        keep_rows(log_probs, 1, &spans);
+    }
     log.finished = kept.iter().map(|&episode| log.finished[episode]).collect();
     let mut start = 0;
     log.episodes = spans;

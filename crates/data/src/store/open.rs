@@ -151,6 +151,7 @@ impl Dataset {
             index: Arc::new(index.showing_before(STACK - 1)),
             actions: ActionColumn::Discrete { n_actions, values: actions },
             rewards,
+            behavior_log_probs: None,
             origin: manifest.origin.clone(),
             counts: Counts {
                 rows: counts.rows,

@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use overtone_agents::{Agent, policy};
-use overtone_core::{Play, Policy, Task};
+use overtone_core::protocol::ActionChoice;
+use overtone_core::{ActionSpace, Play, Policy, Task};
 use overtone_model::device;
 use overtone_train::RunDir;
 
@@ -32,6 +33,8 @@ pub struct Member {
     pub policy: Option<Box<dyn Policy>>,
     /// Its target return.
     pub target: f32,
+    /// Whether it draws its actions, and does not take the most probable ones.
+    pub draws: bool,
     /// How often it is drawn, relative to the others.
     pub share: f64,
 }
@@ -75,7 +78,7 @@ impl Cast {
         let mut members = Vec::with_capacity(names.len());
         for (name, share) in names.iter().zip(shares) {
             if name == "random" {
-                members.push(Member { policy: None, target: 0.0, share });
+                members.push(Member { policy: None, target: 0.0, draws: true, share });
                 continue;
             }
             let run = RunDir::open(&options.runs, name)
@@ -103,7 +106,8 @@ impl Cast {
                 bail!("target={}: expected one return", options.target)
             };
             let policy = policy(&checkpoint, &request.protocol, &device.device)?;
-            members.push(Member { policy: Some(policy), target, share });
+            let draws = request.protocol.action_choice == ActionChoice::Sample;
+            members.push(Member { policy: Some(policy), target, draws, share });
             let simulation = &protocol.get_or_insert_with(|| request.protocol.clone()).simulation;
             if *simulation != request.protocol.simulation {
                 bail!(
@@ -121,6 +125,17 @@ impl Cast {
             switch,
             description: format!("policy {}", names.join(", ")),
         })
+    }
+
+    /// Whether the probability of every recorded action is known: actions are discrete, and each
+    /// policy is random or draws from distributions that it stores.
+    pub fn has_log_probs(&self) -> bool {
+        let is_known = |member: &Member| match &member.policy {
+            None => true,
+            Some(policy) => member.draws && policy.played().is_some(),
+        };
+        matches!(self.task.actions, ActionSpace::Discrete { .. })
+            && self.members.iter().all(is_known)
     }
 
     /// The policy for the random number `draw` in [0, 1).

@@ -2,6 +2,9 @@
 //!
 //! An episode's number determines its seed and every draw. So the recorded episodes do not depend
 //! on how many run in parallel.
+//!
+//! Where the probability of every action is known, its logarithm is recorded: that of the policy that
+//! acted, with the random actions of epsilon.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +12,7 @@ use anyhow::{Result, anyhow, bail};
 use overtone_core::picture::{SIDE, STACK};
 use overtone_core::policy::EpisodeStart;
 use overtone_core::seed::{Generator, derive, derive_nth};
-use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Outcome, Turn};
+use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Outcome, Played, Turn};
 use overtone_data::{ActionColumn, ObservationColumn, WrittenEpisode};
 use overtone_env::{EnvError, Step, VectorEnv};
 use overtone_eval::rollout::{Rows, role_seeds};
@@ -46,6 +49,8 @@ pub struct Rollouts<'a> {
     env: &'a mut dyn VectorEnv,
     cast: &'a mut Cast,
     rules: Rules,
+    /// Whether log-probabilities of the actions are recorded.
+    has_log_probs: bool,
     slots: Vec<Option<Live>>,
     /// The number of the next episode.
     next: u64,
@@ -77,16 +82,28 @@ struct Live {
     chosen: Vec<u16>,
     values: Vec<f32>,
     rewards: Vec<f32>,
+    /// Log-probabilities of the actions; `None` if they are not recorded.
+    log_probs: Option<Vec<f32>>,
+}
+
+/// The actions of one policy for some turns.
+struct Acted {
+    actions: Actions,
+    /// `[turns, n_actions]`, the probabilities that each action had; `None` if they are not
+    /// recorded.
+    probs: Option<Vec<f64>>,
 }
 
 impl<'a> Rollouts<'a> {
     /// Rollouts without running episodes.
     pub fn new(env: &'a mut dyn VectorEnv, cast: &'a mut Cast, rules: Rules) -> Self {
         let slots = (0..env.n_envs()).map(|_| None).collect();
+        let has_log_probs = cast.has_log_probs();
         Self {
             env,
             cast,
             rules,
+            has_log_probs,
             slots,
             next: 0,
             waiting: BTreeMap::new(),
@@ -132,8 +149,8 @@ impl<'a> Rollouts<'a> {
             return Ok(Some(self.handed_out()));
         }
         self.store_observations(&envs);
-        let actions = self.act(&envs)?;
-        self.keep(&envs, &actions);
+        let (actions, log_probs) = self.act(&envs)?;
+        self.keep(&envs, &actions, &log_probs);
         let (steps, failures) = match self.env.step(&envs, &actions) {
             Ok(steps) => (envs.iter().copied().zip(steps).collect(), Vec::new()),
             Err(EnvError::Partly { failures, steps }) => (steps, failures),
@@ -172,7 +189,8 @@ impl<'a> Rollouts<'a> {
                 continue;
             }
             let seed = episode_seed(self.rules.seed, self.next);
-            let live = Live::new(self.next, seed, self.cast, self.rules.switch);
+            let mut live = Live::new(self.next, seed, self.cast, self.rules.switch);
+            live.log_probs = self.has_log_probs.then(Vec::new);
             envs.push(env);
             seeds.push(role_seeds(seed).0);
             self.slots[env] = Some(live);
@@ -237,10 +255,12 @@ impl<'a> Rollouts<'a> {
         }
     }
 
-    /// One action for each of `envs`.
-    fn act(&mut self, envs: &[usize]) -> Result<Actions> {
+    /// One action for each of `envs`, and its log-probability; those are empty if they are not
+    /// recorded.
+    fn act(&mut self, envs: &[usize]) -> Result<(Actions, Vec<f32>)> {
         let space = self.env.action_space().clone();
-        let mut acted: Vec<Option<Actions>> = vec![None; envs.len()];
+        let n_actions = space.size();
+        let mut acted: Vec<Option<Acted>> = envs.iter().map(|_| None).collect();
         for at in 0..self.cast.members.len() {
             let turns: Vec<(usize, usize)> = envs
                 .iter()
@@ -251,12 +271,17 @@ impl<'a> Rollouts<'a> {
             if turns.is_empty() {
                 continue;
             }
-            let actions = self.by_policy(at, &turns)?;
+            let Some(of_policy) = self.by_policy(at, &turns)? else { continue };
             for (place, &(row, _)) in turns.iter().enumerate() {
-                acted[row] = actions.as_ref().map(|actions| one(actions, place));
+                let row_of =
+                    |all: &Vec<f64>| all[place * n_actions..(place + 1) * n_actions].to_vec();
+                acted[row] = Some(Acted {
+                    actions: one(&of_policy.actions, place),
+                    probs: of_policy.probs.as_ref().map(row_of),
+                });
             }
         }
-        let mut rows = Vec::with_capacity(envs.len());
+        let (mut rows, mut log_probs) = (Vec::with_capacity(envs.len()), Vec::new());
         for (&env, acted) in envs.iter().zip(acted) {
             let Some(live) = &mut self.slots[env] else { continue };
             // Always drawn, so that epsilon does not change other draws.
@@ -266,13 +291,22 @@ impl<'a> Rollouts<'a> {
                 let turn = Turn { agent: env, reward: 0.0, start: None };
                 policy.took(&[turn], &random).map_err(|error| anyhow!("{error}"))?;
             }
-            rows.push(acted.filter(|_| !at_random).unwrap_or(random));
+            let (chosen, probs) = acted.map(|acted| (acted.actions, acted.probs)).unzip();
+            let taken = chosen.filter(|_| !at_random).unwrap_or(random);
+            if let (Actions::Discrete(index), true) = (&taken, live.log_probs.is_some()) {
+                // Without a policy, actions are uniformly random.
+                let uniform = 1.0 / n_actions as f64;
+                let prob = probs.flatten().map_or(uniform, |probs| probs[index[0]]);
+                log_probs.push(log_prob(prob, self.rules.epsilon, n_actions));
+            }
+            rows.push(taken);
         }
-        Ok(joined(rows, &space))
+        Ok((joined(rows, &space), log_probs))
     }
 
     /// The actions of policy `at` for `turns`; `None` for the random policy.
-    fn by_policy(&mut self, at: usize, turns: &[(usize, usize)]) -> Result<Option<Actions>> {
+    fn by_policy(&mut self, at: usize, turns: &[(usize, usize)]) -> Result<Option<Acted>> {
+        let n_actions = self.env.action_space().size();
         let member = &mut self.cast.members[at];
         let Some(policy) = &mut member.policy else { return Ok(None) };
         let size = self.env.observation_space().size();
@@ -290,14 +324,22 @@ impl<'a> Rollouts<'a> {
             .collect();
         let envs: Vec<usize> = turns.iter().map(|&(_, env)| env).collect();
         let rows = Rows::gather(self.env.observations(), size, &envs);
-        let actions = policy.act(&numbered, rows.view());
-        Ok(Some(actions.map_err(|error| anyhow!("{error}"))?))
+        let actions = policy.act(&numbered, rows.view()).map_err(|error| anyhow!("{error}"))?;
+        let probs = match (self.has_log_probs, policy.played()) {
+            (true, Some(played)) => Some(by_action(played, n_actions)),
+            (true, None) => bail!("the policy did not store the distributions of its actions"),
+            (false, _) => None,
+        };
+        Ok(Some(Acted { actions, probs }))
     }
 
-    /// Stores the actions.
-    fn keep(&mut self, envs: &[usize], actions: &Actions) {
+    /// Stores the actions, and their log-probabilities if they are recorded.
+    fn keep(&mut self, envs: &[usize], actions: &Actions, log_probs: &[f32]) {
         for (row, &env) in envs.iter().enumerate() {
             let Some(live) = &mut self.slots[env] else { continue };
+            if let Some(all) = &mut live.log_probs {
+                all.push(log_probs[row]);
+            }
             match actions {
                 Actions::Discrete(indices) => live.chosen.push(indices[row] as u16),
                 Actions::Continuous { width, values } => {
@@ -365,6 +407,7 @@ impl Live {
             chosen: Vec::new(),
             values: Vec::new(),
             rewards: Vec::new(),
+            log_probs: None,
         };
         live.change(cast, switch.unwrap_or([u64::MAX; 2]));
         live
@@ -400,10 +443,33 @@ impl Live {
                 }
             },
             rewards: self.rewards,
+            behavior_log_probs: self.log_probs,
             outcome: None,
             seed: Some(role_seeds(self.seed).0),
         }
     }
+}
+
+/// `[turns, n_actions]`: the probabilities of a policy's distributions, in the environment's order of
+/// actions.
+fn by_action(played: Played<'_>, n_actions: usize) -> Vec<f64> {
+    let n_bins = played.actions.len().max(1);
+    let mut probs = vec![0.0; played.probs.len() / n_bins * n_actions];
+    let rows = probs.chunks_exact_mut(n_actions.max(1));
+    for (row, bins) in rows.zip(played.probs.chunks_exact(n_bins)) {
+        for (&action, prob) in played.actions.iter().zip(bins) {
+            row[action] += prob;
+        }
+    }
+    probs
+}
+
+/// `ln(ε/n + (1 − ε) p)`: the log-probability of an action of a policy's probability `prob`, where a
+/// uniformly random action replaces the policy's with probability `epsilon`.
+fn log_prob(prob: f64, epsilon: f64, n_actions: usize) -> f32 {
+    let mixed = epsilon / n_actions as f64 + (1.0 - epsilon) * prob;
+    // A taken action has a probability above 0 and at most 1, also after rounding.
+    mixed.clamp(f64::MIN_POSITIVE, 1.0).ln() as f32
 }
 
 /// A uniformly random action ([`ActionSpace::drawn_between`]).
@@ -457,10 +523,33 @@ fn joined(rows: Vec<Actions>, space: &ActionSpace) -> Actions {
 
 #[cfg(test)]
 mod tests {
+    use overtone_core::BinOrder;
     use overtone_core::protocol::ReturnUnits;
     use overtone_eval::Plan;
 
     use super::*;
+
+    #[test]
+    fn log_probs_are_of_the_mixture() {
+        // Bins in another order than the actions: 3 actions, 2 turns.
+        let (actions, order) = (&[2, 0, 1][..], BinOrder::Compass);
+        let played = Played { probs: &[0.5, 0.2, 0.3, 0.0, 1.0, 0.0], actions, order };
+        let probs = by_action(played, 3);
+        assert_eq!(probs, [0.2, 0.3, 0.5, 1.0, 0.0, 0.0]);
+        assert_eq!(log_prob(0.5, 0.0, 3), 0.5f32.ln());
+        // 0.3 / 3 + 0.7 · 0.5
+        assert!((log_prob(0.5, 0.3, 3) - 0.45f32.ln()).abs() < 1e-6);
+        // Uniformly random, with any epsilon.
+        for epsilon in [0.0, 0.4, 1.0] {
+            assert!((log_prob(0.25, epsilon, 4) - 0.25f32.ln()).abs() < 1e-6);
+        }
+        // Each mixture is a distribution.
+        let sum: f32 = probs[..3].iter().map(|&prob| log_prob(prob, 0.2, 3).exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+        // Never beyond 0, and always a finite number.
+        assert_eq!(log_prob(1.0 + 1e-12, 0.0, 3), 0.0);
+        assert!(log_prob(0.0, 0.0, 3).is_finite());
+    }
 
     #[test]
     fn what_is_recorded_is_no_episode_of_a_score() {

@@ -10,6 +10,7 @@ use crate::findings::Findings;
 use crate::read::hdf5_arrays::{Arrays, Form};
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names};
+use crate::read::log_probs::LOG_PROBS_IN_INFOS;
 use crate::read::minari_spaces::MinariSpaces;
 use crate::read::source::{Source, column, same};
 use crate::spaces::Space;
@@ -41,6 +42,10 @@ pub(crate) fn check_d4rl(
     }
     for name in file.parts("infos").unwrap_or_default() {
         let name = format!("infos/{name}");
+        if name == LOG_PROBS_IN_INFOS {
+            // It is read with the actions.
+            continue;
+        }
         // An array that is neither a column nor a matrix is skipped: no reader uses it.
         if let Ok(matrix) = file.matrix(&name) {
             look.finite(&name, "", &matrix.values, matrix.width);
@@ -157,7 +162,8 @@ fn end(
     let path = file.path();
     findings.of(path);
     look.tell(layout, findings);
-    for sentence in file.claims().rounding.sentences() {
+    let unread = look.strange.unread_log_probs().filter(|_| refused.is_ok());
+    for sentence in file.claims().rounding.sentences().into_iter().chain(unread) {
         findings.tell("as-read", "", sentence);
     }
     let inspection = look.inspection(path, layout.name());

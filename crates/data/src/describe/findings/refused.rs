@@ -111,7 +111,7 @@ impl Findings<'_> {
             }
             Fault::DatasetValue { dataset, row, what } => {
                 let found = format!("in row {row}: {what}");
-                let (code, values) = match what.ends_with(FINITE) {
+                let (code, values) = match what.contains(FINITE) {
                     true => ("non-finite", "finite numbers"),
                     false => ("impossible-value", "values of a recording"),
                 };

@@ -10,6 +10,7 @@ use crate::columns::{Columns, ObservationColumn};
 use crate::error::DataError;
 use crate::options::keep;
 use crate::read::hdf5_layout::cut;
+use crate::read::log_probs::LOG_PROBS;
 use crate::read::source::{Source, column, flags, same};
 use crate::recording::{Reader, Recording};
 
@@ -50,11 +51,19 @@ impl Reader for Ogbench {
             vec![0.0; rows]
         };
         same(&file, "rewards", rewards.len(), rows, "terminals")?;
+        // A trajectory's last row has no action: its log-probability may be any number, and is checked
+        // after it is left out.
+        let behavior_log_probs =
+            file.has(LOG_PROBS).then(|| column(&file, LOG_PROBS)).transpose()?;
+        if let Some(log_probs) = &behavior_log_probs {
+            same(&file, LOG_PROBS, log_probs.len(), rows, "terminals")?;
+        }
         // As trajectories of all rows; then each without its last.
         let (whole, finished) = cut(&ends, &vec![false; rows]);
         let mut columns = Columns {
             path: path.to_path_buf(),
             format: self.name(),
+            behavior_log_probs,
             odd,
             stored,
             ..Columns::new(observations, actions, rewards, Vec::new())
