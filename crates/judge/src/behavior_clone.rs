@@ -13,7 +13,7 @@ use overtone_agents::value::{
     network::{Hidden, constant_like},
 };
 use overtone_core::{interval::quantile, seed};
-use overtone_model::init::Init;
+use overtone_model::init::{Init, standard_normal};
 use overtone_train::{AdamWConfig, Learner};
 use rand::RngExt;
 
@@ -112,18 +112,26 @@ impl BehaviorClone {
         &self.recorded
     }
 
-    /// The clone's action at each row: probabilities, or means limited to [-1, 1].
-    pub fn policy(&self) -> Forced {
-        let width = self.width;
-        let rows = 0..self.recorded.len();
+    /// The clone's action at each row: probabilities, or a draw from its Gaussian by `seed`, limited
+    /// to [-1, 1]. The mean would be another policy than the recorded one, which varies.
+    pub fn policy(&self, seed: u64) -> Forced {
+        let (width, rows) = (self.width, self.recorded.len());
         let actions = if self.is_discrete {
             let values = self.outputs.iter().map(|log_prob| log_prob.exp()).collect();
             ForcedActions::Probabilities { n: width, values }
         } else {
-            let means = rows.clone().flat_map(|row| &self.row(row)[..width]);
-            ForcedActions::Vectors { width, values: means.map(|x| x.clamp(-1.0, 1.0)).collect() }
+            let mut noise = seed::generator(seed, "clone's actions");
+            let mut values = Vec::with_capacity(rows * width);
+            for row in 0..rows {
+                let (means, log_stds) = self.row(row).split_at(width);
+                values.extend(means.iter().zip(log_stds).map(|(mean, log_std)| {
+                    let distance = log_std.exp() * standard_normal(&mut noise) as f32;
+                    (mean + distance).clamp(-1.0, 1.0)
+                }));
+            }
+            ForcedActions::Vectors { width, values }
         };
-        Forced { actions, returns_to_go: vec![0.0; rows.len()] }
+        Forced { actions, returns_to_go: vec![0.0; rows] }
     }
 
     /// The share of rows on which a policy's action is less likely than the rarest 1 % of recorded

@@ -135,7 +135,7 @@ pub fn judge(
         progress("cloning the recorded policy", n_cloned, FOLDS);
     });
     let conditioning = of.is_conditioned.then(|| standardised(&policies[0].returns_to_go));
-    policies.push(clone.policy());
+    policies.push(clone.policy(options.seed));
     let mut critics = Critics {
         fit: Fit {
             data,
