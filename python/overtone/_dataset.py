@@ -92,6 +92,7 @@ class Dataset:
         *,
         terminals: ArrayLike | None = None,
         timeouts: ArrayLike | None = None,
+        behavior_log_probs: ArrayLike | None = None,
         n_actions: int | None = None,
         action_low: ArrayLike | None = None,
         action_high: ArrayLike | None = None,
@@ -111,6 +112,9 @@ class Dataset:
             truncations: ``[steps]``, true where a limit cut the episode; ``timeouts`` is another
                 name. Without it, the steps after the last termination are one truncated episode.
                 Required if no step terminates.
+            behavior_log_probs: ``[steps]``, the log-probability of each action under the policy
+                that recorded it: of a discrete action's probability, or of a continuous action's
+                density. Estimates from the dataset alone use it; training does not.
             n_actions: Number of discrete actions; by default one more than the largest recorded
                 action.
             action_low: Lower bounds of continuous actions, ``[width]`` or one number for all; by
@@ -157,6 +161,8 @@ class Dataset:
             "terminals": _flags("terminations", ends),
             "timeouts": _flags("truncations", np.zeros(n, bool) if limits is None else limits),
         }
+        if behavior_log_probs is not None:
+            arrays["behavior_log_probs"] = _log_probs("behavior_log_probs", behavior_log_probs)
         for name, array in arrays.items():
             if len(array) != n:
                 raise ValueError(f"{name}: {len(array)} rows, expected {n} as in observations")
@@ -193,7 +199,8 @@ class Dataset:
         ``rewards`` and ``terminations`` or ``terminated``; or with imitation's names ``obs``,
         ``acts``, ``rews`` and ``terminal``.
 
-        A final observation after the last action is left out. Other arguments are those of
+        A final observation after the last action is left out. ``behavior_log_probs`` is optional;
+        if an episode lacks it, the dataset does not have it. Other arguments are those of
         :meth:`from_arrays`.
 
         Raises:
@@ -202,6 +209,7 @@ class Dataset:
         parts: dict[str, list[NDArray[Any]]] = {
             name: [] for name in ("observations", "actions", "rewards", "ends", "limits")
         }
+        log_probs: list[NDArray[Any] | None] = []
         for number, episode in enumerate(episodes):
             given_rewards = np.atleast_1d(np.asarray(_field(episode, number, "rewards", "rews")))
             rewards = _column_of(f"episode {number}: rewards", given_rewards)
@@ -237,13 +245,15 @@ class Dataset:
             limit = np.zeros(n, bool)
             limit[-1] = not flags[-1]
             parts["limits"].append(limit)
+            log_probs.append(_episode_log_probs(episode, number, n))
         if not parts["rewards"]:
             raise ValueError("episodes: expected at least one episode with a step")
         whole = {name: np.concatenate(part) for name, part in parts.items()}
         return Dataset.from_arrays(
             whole["observations"], whole["actions"], whole["rewards"],
-            whole["ends"], whole["limits"], n_actions=n_actions, action_low=action_low,
-            action_high=action_high, path=path, task=task,
+            whole["ends"], whole["limits"], behavior_log_probs=_joined(log_probs),
+            n_actions=n_actions, action_low=action_low, action_high=action_high, path=path,
+            task=task,
         )
 
     def summary(self) -> dict[str, Any]:
@@ -285,6 +295,12 @@ class Dataset:
     def hash(self) -> str:
         """SHA-256 of the contents, independent of the file format."""
         return _overtone.content_hash(str(self.path))
+
+    @property
+    def behavior_log_probs(self) -> NDArray[np.float32] | None:
+        """``[steps]``, the log-probability of each recorded action under the policy that recorded
+        it, in the order of the file; None if the dataset does not have it for every step."""
+        return _overtone.behavior_log_probs(str(self.path))
 
     def save(self, path: str | Path, *, task: str | None = None) -> Dataset:
         """Writes the dataset as HDF5, which Minari also reads, and returns the new dataset."""
@@ -337,6 +353,7 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
                 "observations": observations if seen is None else _observed(seen, observations),
                 "actions": actions if acted is None else _acted(acted, actions),
                 "rewards": _field(episode, number, "rewards"),
+                "behavior_log_probs": _minari_log_probs(episode, len(ends)),
                 # Like the program's reader of Minari's files: an episode has one end.
                 "terminations": ends[-1:],
             }
@@ -349,6 +366,17 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
         if odd[name]:
             warnings.warn(f"{what}: {odd[name]}", stacklevel=2)
     return data
+
+
+def _minari_log_probs(episode: Any, steps: int) -> Any:
+    """``infos["action_log_probs"]`` of an episode if it has one number for each step, as the program's
+    reader of Minari's files takes it. Minari's own infos have one row more."""
+    infos = episode.get("infos") if isinstance(episode, Mapping) else getattr(episode, "infos", None)
+    if not isinstance(infos, Mapping):
+        return None
+    values = np.asarray(infos.get("action_log_probs", infos.get("behavior_log_probs")))
+    is_read = values.dtype.kind == "f" and values.shape in ((steps,), (steps, 1))
+    return values if is_read else None
 
 
 def _place_of(dataset: Any) -> Path | None:
@@ -530,6 +558,34 @@ def _numbers(name: str, values: ArrayLike) -> NDArray[np.float32]:
             raise ValueError(f"{name}: row {row} exceeds float32 ({np.abs(array[row]).max():g})")
         raise ValueError(f"{name}: row {row} is not finite")
     return rounded
+
+
+def _log_probs(name: str, values: ArrayLike) -> NDArray[np.float32]:
+    """Log-probabilities, one for each step. The program's reader refuses impossible numbers."""
+    array = _column_of(name, np.asarray(values))
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{name}: expected numbers, got {array.dtype}")
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def _episode_log_probs(episode: Any, number: int, steps: int) -> NDArray[np.float32] | None:
+    """The log-probabilities of an episode's actions, if it has them."""
+    name = "behavior_log_probs"
+    fields = cast("Mapping[str, Any]", episode) if isinstance(episode, Mapping) else None
+    values = getattr(episode, name, None) if fields is None else fields.get(name)
+    if values is None:
+        return None
+    array = _log_probs(f"episode {number}: {name}", np.atleast_1d(np.asarray(values)))
+    if len(array) != steps:
+        raise ValueError(f"episode {number}: {len(array)} {name} and {steps} rewards")
+    return array
+
+
+def _joined(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """All parts in one array; None if one is missing."""
+    there = [part for part in parts if part is not None]
+    return np.concatenate(there) if len(there) == len(parts) else None
 
 
 def _actions(values: ArrayLike) -> NDArray[Any]:

@@ -207,6 +207,41 @@ class Datasets(Desk):
             )
         self.assertEqual([each.filename for each in said], [__file__])
 
+    def test_log_probs_of_recorded_actions(self) -> None:
+        arrays = carts()
+        n = len(arrays["rewards"])
+        log_probs = -np.linspace(0.25, 4, n, dtype=np.float32)
+        plain = ov.from_arrays(**arrays)
+        self.assertIsNone(plain.behavior_log_probs)
+        data = ov.from_arrays(**arrays, behavior_log_probs=log_probs.astype(float)[:, None])
+        np.testing.assert_array_equal(data.behavior_log_probs, log_probs)
+        self.assertEqual(data.hash, plain.hash)
+        # A written dataset keeps them.
+        saved = data.save("saved.hdf5")
+        np.testing.assert_array_equal(saved.behavior_log_probs, log_probs)
+        # So do joined episodes, if all have them.
+        episodes = episodes_of({**arrays, "behavior_log_probs": log_probs})
+        joined = ov.from_episodes(episodes)
+        np.testing.assert_array_equal(joined.behavior_log_probs, log_probs)
+        infos = [{**each, "infos": {"action_log_probs": each.pop("behavior_log_probs")}}
+                 for each in map(dict, episodes)]
+        minari = types.SimpleNamespace(iterate_episodes=lambda: iter(infos))
+        np.testing.assert_array_equal(ov.from_minari(minari).behavior_log_probs, log_probs)
+        del episodes[3]["behavior_log_probs"]
+        self.assertIsNone(ov.from_episodes(episodes).behavior_log_probs)
+        short = [{**each, "behavior_log_probs": [-1.0] * 3} for each in episodes]
+        with self.assertRaisesRegex(ValueError, "episode 0: 3 behavior_log_probs and"):
+            ov.from_episodes(short)
+        for words, changed in [
+            ("behavior_log_probs: 3 rows, expected", log_probs[:3]),
+            ("`behavior_log_probs` holds in row 0 0.7.*numpy.log", np.exp(log_probs)),
+            ("`behavior_log_probs` holds in row 5 -inf", np.where(np.arange(n) == 5, -np.inf, -1)),
+            ("`behavior_log_probs` holds in row 0 NaN", np.full(n, np.nan)),
+            ("behavior_log_probs: expected numbers", ["?"] * n),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                ov.from_arrays(**arrays, behavior_log_probs=changed)
+
     def test_ends_of_episodes_are_not_guessed(self) -> None:
         arrays = {**carts(), "truncations": None}
         arrays["terminations"] = np.zeros_like(arrays["terminations"])

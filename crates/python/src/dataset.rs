@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use numpy::{IntoPyArray, PyArray1};
 use overtone_data::{
     DataError, Dataset, DatasetOptions, Fragment, MinariId, Recording, datasets_folder, read,
     starter,
@@ -28,6 +29,19 @@ pub fn content_hash(py: Python<'_>, path: PathBuf) -> PyResult<String> {
             "{path}: a log of frames does not have a hash before it is converted"
         ))
     })
+}
+
+/// Log-probabilities of a dataset's recorded actions, `[steps]`; `None` if it does not have them.
+#[pyfunction]
+pub fn behavior_log_probs(
+    py: Python<'_>,
+    path: PathBuf,
+) -> PyResult<Option<Bound<'_, PyArray1<f32>>>> {
+    let read = || match read::open(&path)? {
+        Recording::Columns(columns) => Ok(columns.behavior_log_probs),
+        Recording::ReplayLog(_) => Ok(None),
+    };
+    Ok(py.detach(read).map_err(failed)?.map(|all| all.into_pyarray(py)))
 }
 
 /// The path of the dataset `minari:ID` or `starter:NAME`, and the task of a starter set, as

@@ -18,6 +18,7 @@ fn _overtone(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(program::run, module)?)?;
     module.add_function(wrap_pyfunction!(program::check_settings, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::content_hash, module)?)?;
+    module.add_function(wrap_pyfunction!(dataset::behavior_log_probs, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::find, module)?)?;
     module.add_function(wrap_pyfunction!(selection::budget_curve, module)?)?;
     module.add_class::<agents::Agents>()?;

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use overtone_data::read::columns;
 use overtone_testkit::dopamine::Recorder;
 
 use crate::desk::{self, Desk, names};
@@ -27,6 +28,10 @@ fn records_of_cartpole_train_and_play() {
     let first = said(&desk, &format!("{CARTPOLE} to=first"));
     assert!(first.contains("recorded 3"), "{first}");
     assert_eq!(names(&desk.path("first/data")), ["main_data.hdf5", "metadata.json"]);
+    // Both actions have probability 1/2.
+    let log_probs = |name: &str| columns(&desk.path(name)).unwrap().behavior_log_probs;
+    let all = log_probs("first").unwrap();
+    assert!(all.len() >= 300 && all.iter().all(|&log_prob| log_prob == 0.5f32.ln()), "{all:?}");
     // The same for any number of parallel episodes; others with another seed.
     let again = said(&desk, &format!("{CARTPOLE} parallel=2 to=again.hdf5"));
     assert_eq!(hash(&again), hash(&first));
@@ -46,6 +51,11 @@ fn records_of_cartpole_train_and_play() {
     let mixed =
         format!("record policy={run},random share=1,3 transitions=200 epsilon=0.2 to=mixed");
     assert!(said(&desk, &mixed).contains("episodes, mean return"));
+    // An action's probability is at least 0.2 / 2, and at most 1 less that.
+    let range = (0.1f32.ln() - 1e-6)..=(0.9f32.ln() + 1e-6);
+    let all = log_probs("mixed").unwrap();
+    assert!(all.iter().all(|log_prob| range.contains(log_prob)), "{all:?}");
+    assert!(all.iter().any(|&log_prob| log_prob != 0.5f32.ln()), "{all:?}");
     let turns = format!("record policy={run},random switch=3..9 transitions=200");
     for word in ["target=5,10", "actions=sample"] {
         desk.run(&format!("{turns} {word} to=none")).refused();
@@ -58,6 +68,7 @@ fn records_of_cartpole_train_and_play() {
     let text = said(&desk, "data convert first converted");
     assert!(text.contains("converted 3"), "{text}");
     said(&desk, &format!("train dataset=./converted {TINY} seed=7"));
+    assert_eq!(log_probs("converted"), log_probs("first"));
 }
 
 #[test]
@@ -69,6 +80,7 @@ fn pictures_and_real_valued_actions_are_recorded() {
     let inspected = said(&desk, "data inspect pendulum.hdf5 --json");
     let inspected: serde_json::Value = serde_json::from_str(&inspected).unwrap();
     let of = |end: &str| inspected["actions"][0][end].as_f64().unwrap();
+    assert_eq!(columns(&desk.path("pendulum.hdf5")).unwrap().behavior_log_probs, None);
     // A torque is between -2 and 2, at random everywhere there.
     assert!((-2.0..-1.5).contains(&of("min")) && (1.5..=2.0).contains(&of("max")), "{inspected}");
     assert_eq!(

@@ -8,6 +8,7 @@ mod download;
 mod foreign;
 mod held_out;
 mod lint;
+mod log_probs;
 mod logs;
 mod minari_forms;
 mod own_arrays;

@@ -63,6 +63,7 @@ fn write(to: &Path, task: &Task, simulation: Option<&Simulation>) -> overtone_da
                     },
                 },
                 rewards: rows.map(|row| row as f32 - 1.5).collect(),
+                behavior_log_probs: None,
                 outcome,
                 seed: Some(u64::MAX - row as u64),
             })
@@ -227,6 +228,7 @@ fn a_file_that_appeared_meanwhile_stays() {
                 observations: ObservationColumn::Vectors { width: 3, values: vec![0.5; 6] },
                 actions: ActionColumn::Continuous { width: 2, values: vec![0.0; 2] },
                 rewards: vec![reward],
+                behavior_log_probs: None,
                 outcome: Some(Outcome::Terminated),
                 seed: None,
             };
