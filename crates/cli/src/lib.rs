@@ -301,7 +301,9 @@ const IMPORT: &str = "\
 Examples: overtone import agents/seaquest
           overtone import from=hopper-medium task=mujoco/hopper statistics=hopper.json";
 
-const CHOOSE: &str = "Example: overtone evaluate choose temperatures=1,0.5 budget=50";
+const CHOOSE: &str = "\
+Examples: overtone evaluate choose temperatures=1,0.5 budget=50
+          overtone evaluate choose run=runs/A,runs/B budget=35";
 
 const DOWNLOAD: &str = "\
 The program prints a plan first: files, size, time, free disk space. Run the same command again to \
