@@ -119,8 +119,8 @@ enum Evaluate {
     /// Run episodes in the real environment and report the scores
     #[command(after_help = options::help::<command::evaluate::RolloutsOptions>(ROLLOUTS))]
     Rollouts(Options),
-    /// Choose an acting mode (temperature, return quantile, top percent) on episodes that no score
-    /// uses
+    /// Choose an acting mode (temperature, return quantile, top percent), or the best of several
+    /// runs with its mode, on episodes that no score uses
     #[command(after_help = options::help::<command::evaluate::ChooseOptions>(CHOOSE))]
     Choose(Options),
 }
