@@ -55,9 +55,9 @@ overtone_model::options! {
         /// Episodes of all candidates of all runs together. 0: none; the first run's lowest top
         /// percent is chosen, or its first candidate. auto: 20 for each candidate, or 5 on frames.
         pub budget: AutoOr = AutoOr::Auto,
-        /// Which candidate plays the next episode. process: the one that may be the best, by the
-        /// returns so far. even: each in turn. unifloral: the rule of that library, for comparisons.
-        /// Empty: process, or even for budget=auto.
+        /// Which candidate plays the next episode. process: each once, then the one that may be the
+        /// best, by the returns so far. even: each in turn. unifloral: the rule of that library, for
+        /// comparisons. Empty: process, or even for budget=auto.
         pub rule: String = String::new(),
         /// Target return, as a number or a percentile of each run's dataset, weighted by episode
         /// length. Empty: p95; with model.top_percents, each top percentage is a candidate too.
