@@ -25,6 +25,7 @@ from overtone._policy import D3rlpyActor, Policy
 from overtone._program import Report, words
 from overtone._run import (
     Run,
+    choose,
     command,
     evaluate,
     export,
@@ -59,6 +60,7 @@ __all__ = [
     "TD3BC",
     "__version__",
     "budget_curve",
+    "choose",
     "command",
     "evaluate",
     "export",

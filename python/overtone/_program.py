@@ -100,7 +100,7 @@ class CommandOutput:
             # The bar shows the same information.
             if self.progress == "lines" or (self.progress == "bar" and self._bar is None):
                 print(value, flush=True)
-        elif kind == "started":
+        elif kind == "run":
             self.run = Path(value)
         elif kind == "logged":
             if self.progress == "bar":

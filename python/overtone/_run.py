@@ -81,8 +81,7 @@ class Run:
         """
         folder = self.path / "checkpoints"
         before = {path: path.stat().st_mtime_ns for path in folder.glob("*/acting.json")}
-        words = ["evaluate", "choose", f"run={self.path}", f"budget={budget}"]
-        _program.call([*words, *_program.words(options)], CommandOutput(progress, None))
+        choose(self, budget, progress=progress, **options)
         written = [
             path for path in folder.glob("*/acting.json")
             if before.get(path) != path.stat().st_mtime_ns
@@ -258,12 +257,7 @@ def evaluate(
     Raises:
         OvertoneError: When the run does not exist, or cannot be evaluated.
     """
-    several = [runs] if isinstance(runs, (str, os.PathLike)) else list(runs)
-    if not several:
-        raise ValueError("runs: expected at least one run")
-    folders = [_found(run, run_dir) for run in several]
-    if len(folders) > 1 and any("," in str(folder) for folder in folders):
-        raise ValueError("runs: a path contains a comma. Evaluate that run alone")
+    folders = _folders(runs, run_dir)
     before = {path: path.stat().st_mtime_ns for path in _reports(folders)}
     command_words = ["evaluate", "rollouts", f"run={_program.text(folders)}"]
     command_words.append(f"episodes={episodes}")
@@ -274,6 +268,51 @@ def evaluate(
         path for path in _reports(folders) if before.get(path) != path.stat().st_mtime_ns
     ]
     return {str(path): json.loads(path.read_text(encoding="utf-8")) for path in written}
+
+
+def choose(
+    runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    budget: int | str = "auto",
+    *,
+    run_dir: str | os.PathLike[str] = "runs",
+    progress: Progress = "lines",
+    **options: object,
+) -> Run:
+    """Chooses the best of several runs and its acting mode (``overtone evaluate choose``).
+
+    ``choose([a, b], budget=35)`` places 35 episodes among all modes of both runs.
+
+    Args:
+        runs: Runs of one task: each a :class:`Run`, its directory, or its name in ``run_dir``.
+        budget: Episodes of all modes of all runs together; 0: none.
+        run_dir: The directory in which names are searched.
+        options: Every option of ``overtone evaluate choose --help``.
+
+    Returns:
+        The chosen run. Evaluations and policies of this run use its chosen mode.
+
+    Raises:
+        OvertoneError: When a run does not exist, or the runs have different tasks.
+    """
+    output = CommandOutput(progress, None)
+    command_words = ["evaluate", "choose", f"run={_program.text(_folders(runs, run_dir))}"]
+    command_words += [f"budget={budget}", *_program.words(options)]
+    _program.call(command_words, output)
+    return Run(cast("Path", output.run))
+
+
+def _folders(
+    runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    run_dir: str | os.PathLike[str],
+) -> list[Path]:
+    """The directories of one or several runs."""
+    several = [runs] if isinstance(runs, (str, os.PathLike)) else list(runs)
+    if not several:
+        raise ValueError("runs: expected at least one run")
+    folders = [_found(run, run_dir) for run in several]
+    if len(folders) > 1 and any("," in str(folder) for folder in folders):
+        raise ValueError("runs: a path contains a comma. Rename that run, or use it alone")
+    return folders
 
 
 def _reports(folders: Sequence[Path]) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unittest
 
 import numpy as np
@@ -50,6 +51,19 @@ class Choices(Desk):
         self.assertEqual(sum("raw_return" in point for point in none["curve"]), 0)
         two = run.choose(2, progress="none")
         self.assertEqual(sum(point.get("raw_return", {"n": 0})["n"] for point in two["curve"]), 2)
+
+    def test_a_run_is_chosen_with_its_mode(self) -> None:
+        runs = [self.train(seed=seed) for seed in (1, 2)]
+        best = ov.choose(runs, budget=3, target="p50", progress="none")
+        self.assertIn(best.path.absolute(), [run.path.absolute() for run in runs])
+        [written] = self.folder.glob("runs/*/checkpoints/*/acting.json")
+        self.assertEqual(written.parents[2].name, best.path.name)
+        portfolio = json.loads(written.read_text())["portfolio"]
+        self.assertEqual((len(portfolio["runs"]), portfolio["episodes"]), (2, 3))
+        with self.assertRaisesRegex(ov.OvertoneError, "is repeated. Name each run once"):
+            ov.choose([best, best], progress="none")
+        with self.assertRaisesRegex(ValueError, "expected at least one run"):
+            ov.choose([])
 
 
 if __name__ == "__main__":

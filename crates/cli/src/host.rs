@@ -19,8 +19,8 @@ use crate::Cli;
 pub enum Event {
     /// A line of output.
     Line(String),
-    /// Training starts or resumes in this run's directory.
-    Started(PathBuf),
+    /// The directory of the run that is trained, or that `evaluate choose` keeps.
+    Run(PathBuf),
     /// A report every `train.log_every` updates.
     Logged(StepReport),
 }
@@ -68,9 +68,9 @@ pub(crate) fn stop() -> Option<Arc<AtomicBool>> {
     HOST.with_borrow(|host| host.as_ref().map(|host| host.stop.clone()))
 }
 
-/// Sends the start of training to the host, if there is one.
-pub(crate) fn started(run: &Path) {
-    send(|| Event::Started(run.to_owned()));
+/// Sends the directory of the trained or chosen run to the host, if there is one.
+pub(crate) fn run_is(run: &Path) {
+    send(|| Event::Run(run.to_owned()));
 }
 
 /// Sends a report of updates to the host, if there is one.

@@ -59,7 +59,7 @@ enum Command {
     #[command(after_help = options::help::<command::video::VideoOptions>(VIDEO))]
     Video(Options),
     /// Estimate how good an agent is from a recording, where it cannot be played
-    #[command(after_help = options::help::<command::judge::JudgeWords>(JUDGE))]
+    #[command(after_help = options::help::<command::judge::JudgeOptions>(JUDGE))]
     Judge(Options),
     /// Record episodes of agents or of random actions as a dataset
     #[command(after_help = options::help::<command::record::RecordOptions>(RECORD))]
@@ -122,8 +122,8 @@ enum Evaluate {
     /// Run episodes in the real environment and report the scores
     #[command(after_help = options::help::<command::evaluate::RolloutsOptions>(ROLLOUTS))]
     Rollouts(Options),
-    /// Choose an acting mode (temperature, return quantile, top percent) on episodes that no score
-    /// uses
+    /// Choose an acting mode (temperature, return quantile, top percent), or the best of several
+    /// runs with its mode, on episodes that no score uses
     #[command(after_help = options::help::<command::evaluate::ChooseOptions>(CHOOSE))]
     Choose(Options),
 }
@@ -304,7 +304,9 @@ const IMPORT: &str = "\
 Examples: overtone import agents/seaquest
           overtone import from=hopper-medium task=mujoco/hopper statistics=hopper.json";
 
-const CHOOSE: &str = "Example: overtone evaluate choose temperatures=1,0.5 budget=50";
+const CHOOSE: &str = "\
+Examples: overtone evaluate choose temperatures=1,0.5 budget=50
+          overtone evaluate choose run=runs/A,runs/B budget=35";
 
 const JUDGE: &str = "\
 An estimate is not a score. Long episodes mostly get the answer `cannot tell`, and docs/results/judge.md \

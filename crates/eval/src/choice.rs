@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ReportError, Summary,
-    evaluation::{read_json_if_any, write_json},
+    evaluation::{n_episodes, read_json_if_any, write_json},
 };
 
 /// The returns of one acting mode.
@@ -31,6 +31,26 @@ pub struct ChoicePoint {
     /// Returns of the mode's episodes; absent without episodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_return: Option<Summary>,
+}
+
+/// Several runs from which the run of a choice was chosen, with its mode.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Portfolio {
+    /// The directories of all runs.
+    pub runs: Vec<String>,
+    /// Episodes of all modes of all runs.
+    pub episodes: usize,
+}
+
+impl Portfolio {
+    /// The size of the comparison: `the best of 2 runs by 35 episodes`.
+    pub fn describe(&self) -> String {
+        match (self.runs.len(), self.episodes) {
+            (n, 0) => format!("the first of {n} runs, without episodes"),
+            (n, episodes) => format!("the best of {n} runs by {}", n_episodes(episodes)),
+        }
+    }
 }
 
 /// The acting mode chosen for a run, and the evaluations behind the choice.
@@ -45,10 +65,13 @@ pub struct Choice {
     pub seed: u64,
     /// Name of the [rule](crate::selection::Rule) that placed the episodes.
     pub rule: String,
-    /// The candidate modes in their given order, with their returns.
+    /// The run's candidate modes in their given order, with their returns.
     pub curve: Vec<ChoicePoint>,
     /// The mode with the highest expected return; the first one on ties and without episodes.
     pub chosen: ActingMode,
+    /// The runs that were compared; absent if this run was the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub portfolio: Option<Portfolio>,
 }
 
 /// A setting in which modes differ: its name, and a function that returns its value.
@@ -65,8 +88,13 @@ impl Choice {
     /// File name in the directory of the evaluated checkpoint.
     pub const FILE: &str = "acting.json";
 
-    /// Episodes of all modes.
+    /// Episodes that made the choice: of all modes, and of all runs of a portfolio.
     pub fn episodes(&self) -> usize {
+        self.portfolio.as_ref().map_or_else(|| self.own_episodes(), |all| all.episodes)
+    }
+
+    /// Episodes of this run's modes.
+    fn own_episodes(&self) -> usize {
         self.curve.iter().filter_map(|point| point.raw_return.as_ref()).map(|all| all.n).sum()
     }
 
@@ -99,16 +127,16 @@ impl Choice {
         read_json_if_any(path, |source| ReportError::Choice { path: path.to_path_buf(), source })
     }
 
-    /// Whether there were several modes to choose from.
+    /// Whether there were several modes or runs to choose from.
     pub fn has_alternatives(&self) -> bool {
-        self.curve.len() > 1
+        self.curve.len() > 1 || self.portfolio.is_some()
     }
 
     /// The settings in which the modes differ. A single mode is compared with the default mode.
     pub fn settings(&self) -> Vec<ModeSetting> {
         let as_trained = ActingMode::default();
         let mut modes: Vec<&ActingMode> = self.curve.iter().map(|point| &point.mode).collect();
-        if !self.has_alternatives() {
+        if modes.len() == 1 {
             modes.push(&as_trained);
         }
         let differ =
@@ -154,24 +182,33 @@ impl Choice {
 
     /// The chosen mode as text: `top 50 %` or `temperature 0.5, return quantile 0.9`.
     pub fn mode(&self) -> String {
-        let value = |(name, of): ModeSetting| match (name, of(&self.chosen)) {
+        self.mode_text(&self.chosen)
+    }
+
+    /// A mode as text: `top 50 %` or `temperature 0.5, return quantile 0.9`.
+    pub fn mode_text(&self, mode: &ActingMode) -> String {
+        let value = |(name, of): ModeSetting| match (name, of(mode)) {
             ("top percent", 0.0) => "a target return".into(),
             ("top percent", percent) => format!("top {percent} %"),
             (name, value) => format!("{name} {value}"),
         };
-        match self.used_settings(&self.chosen) {
+        match self.used_settings(mode) {
             settings if settings.is_empty() => "as trained".into(),
             settings => settings.into_iter().map(value).collect::<Vec<_>>().join(", "),
         }
     }
 
-    /// The chosen mode and the size of the comparison: `top 50 % (best of 7 by 140 episodes)`.
+    /// The chosen mode and the size of the comparison: `top 50 % (best of 7 by 140 episodes)`, and
+    /// for a portfolio `top 50 % (best of 7 by 20 episodes; the best of 2 runs by 35
+    /// episodes)`.
     pub fn describe(&self) -> String {
-        let how = match (self.curve.len(), self.episodes()) {
+        let how = match (self.curve.len(), self.own_episodes()) {
             (1, _) => "the only mode".to_owned(),
             (n, 0) => format!("the first of {n}, without episodes"),
             (n, episodes) => format!("best of {n} by {episodes} episodes"),
         };
+        let portfolio = self.portfolio.as_ref().map(Portfolio::describe);
+        let how = [Some(how), portfolio].into_iter().flatten().collect::<Vec<_>>().join("; ");
         format!("{} ({how})", self.mode())
     }
 }
@@ -193,7 +230,9 @@ mod tests {
     fn of(curve: Vec<ChoicePoint>) -> Option<Choice> {
         let chosen = ActingMode::default();
         let rule = "even".into();
-        Choice { step: 4, target: 5.0, seed: 1001, rule, curve, chosen }.among_top_percent(0.0)
+        let choice =
+            Choice { step: 4, target: 5.0, seed: 1001, rule, curve, chosen, portfolio: None };
+        choice.among_top_percent(0.0)
     }
 
     fn chosen(from: &[([f32; 2], &[f64])]) -> Option<Choice> {
@@ -237,7 +276,8 @@ mod tests {
             };
             let (curve, chosen) = (modes.iter().map(point).collect(), ActingMode::default());
             let rule = "even".into();
-            let choice = Choice { step: 4, target: 5.0, seed: 1001, rule, curve, chosen };
+            let choice =
+                Choice { step: 4, target: 5.0, seed: 1001, rule, curve, chosen, portfolio: None };
             let modes = choice.curve.iter().map(|point| point.mode);
             let labels: Vec<String> = modes.clone().map(|mode| choice.label(&mode)).collect();
             let chosen = |chosen| Choice { chosen, ..choice.clone() }.mode();
@@ -266,5 +306,20 @@ mod tests {
         let of_one = described(&[([0.25, 1.0], &[3.0])]);
         assert_eq!(of_one, "temperature 0.25 (the only mode)");
         assert_eq!(described(&[([1.0, 1.0], &[3.0])]), "as trained (the only mode)");
+    }
+
+    #[test]
+    fn a_portfolio_counts_the_episodes_of_all_its_runs() {
+        let mut choice = chosen(&[([1.0, 1.0], &[3.0]), ([0.1, 1.0], &[4.0, 2.0])]).unwrap();
+        assert_eq!((choice.episodes(), choice.has_alternatives()), (3, true));
+        choice.portfolio = Some(Portfolio { runs: vec!["a".into(), "b".into()], episodes: 35 });
+        assert_eq!(choice.episodes(), 35);
+        let words = "temperature 1 (best of 2 by 3 episodes; the best of 2 runs by 35 episodes)";
+        assert_eq!(choice.describe(), words);
+        choice.curve.pop();
+        assert!(choice.has_alternatives(), "another run");
+        let written = serde_json::to_string(&choice).unwrap();
+        assert_eq!(serde_json::from_str::<Choice>(&written).unwrap(), choice);
+        assert_eq!(choice.among_top_percent(0.0).unwrap().episodes(), 35);
     }
 }

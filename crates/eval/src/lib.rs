@@ -18,7 +18,7 @@ pub mod statistics;
 pub mod summary;
 pub mod table;
 
-pub use choice::{Choice, ChoicePoint};
+pub use choice::{Choice, ChoicePoint, Portfolio};
 pub use evaluation::{
     ActionHistogram, ActionProbability, CheckpointRef, Evaluation, ReportError, Setting,
     SmoothnessResult, TargetResult, UsedSettings,

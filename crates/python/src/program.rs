@@ -39,7 +39,7 @@ pub fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
 /// program's name.
 ///
 /// `on_event(kind, value)` is called on the calling thread for each line (`"line"`, text), for a
-/// run's directory (`"started"`, path) and for training progress (`"logged"`, a dict). An exception
+/// run's directory (`"run"`, path) and for training progress (`"logged"`, a dict). An exception
 /// of `on_event` ends the command as Ctrl-C does, and is raised again afterwards. A second Ctrl-C
 /// is raised at once, and the command continues unobserved.
 #[pyfunction]
@@ -97,7 +97,7 @@ pub fn check_settings(words: Vec<String>) -> PyResult<()> {
 fn pass_on(on_event: &Bound<'_, PyAny>, event: Event) -> PyResult<()> {
     match event {
         Event::Line(line) => on_event.call1(("line", line)),
-        Event::Started(run) => on_event.call1(("started", run)),
+        Event::Run(run) => on_event.call1(("run", run)),
         Event::Logged(report) => {
             let row = PyDict::new(on_event.py());
             row.set_item("step", report.step)?;

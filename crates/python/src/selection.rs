@@ -24,10 +24,8 @@ pub fn budget_curve(
     trials: usize,
     seed: u64,
 ) -> PyResult<Vec<Point>> {
-    let rule = Rule::ALL.into_iter().find(|known| known.name() == rule).ok_or_else(|| {
-        let known = Rule::ALL.map(Rule::name).join(", ");
-        PyValueError::new_err(format!("rule={rule}: expected one of {known}"))
-    })?;
+    let wrong = |reason| PyValueError::new_err(format!("rule={rule}: {reason}"));
+    let rule: Rule = rule.parse().map_err(wrong)?;
     let settings = Trials {
         rule,
         budgets: budgets.unwrap_or_else(|| BUDGETS.to_vec()),

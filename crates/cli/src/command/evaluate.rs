@@ -1,5 +1,5 @@
 //! `overtone evaluate rollouts`: evaluates checkpoints and writes reports. `overtone evaluate
-//! choose`: the choice of an agent's acting mode.
+//! choose`: the choice of an agent's acting mode, and of one of several agents.
 //!
 //! All episodes of all targets of all checkpoints share the environments. Protocols follow one
 //! after the other.
@@ -362,7 +362,7 @@ pub fn reports(run: &RunDir) -> Vec<PathBuf> {
 /// of scores, with the differences from the first protocol.
 fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Result<()> {
     for batch in batches {
-        check_same_simulation(batch)?;
+        check_same_simulation(batch.iter().map(|planned| &planned.entry))?;
     }
     let bootstrap = Bootstrap::default();
     let difference = format!("difference [{} % interval]", bootstrap.percent());
@@ -408,20 +408,19 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
 }
 
 /// # Errors
-/// When the entries of a batch need different environments.
-fn check_same_simulation(batch: &[Planned]) -> Result<()> {
-    let [first, others @ ..] = batch else { return Ok(()) };
-    let same_simulation = |planned: &&Planned| {
-        let [one, other] = [first, *planned].map(|planned| &planned.entry);
-        one.agent.task == other.agent.task
-            && one.request.protocol.simulation == other.request.protocol.simulation
+/// When the entries need different environments.
+fn check_same_simulation<'a>(mut entries: impl Iterator<Item = &'a Entry>) -> Result<()> {
+    let Some(first) = entries.next() else { return Ok(()) };
+    let same_simulation = |other: &&Entry| {
+        first.task() == other.task()
+            && first.request.protocol.simulation == other.request.protocol.simulation
     };
-    match others.iter().find(|planned| !same_simulation(planned)) {
+    match entries.find(|entry| !same_simulation(entry)) {
         None => Ok(()),
         Some(other) => bail!(
-            "{} and {} have different tasks or simulations. Evaluate them one after the other",
-            first.entry.run.path().display(),
-            other.entry.run.path().display()
+            "{} and {} have different tasks or simulations. Use a command for each",
+            first.run.path().display(),
+            other.run.path().display()
         ),
     }
 }

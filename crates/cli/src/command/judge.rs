@@ -9,7 +9,7 @@ use overtone_core::{
     judgement::{Judged, Judgement, Verdict},
 };
 use overtone_eval::table::Table;
-use overtone_judge::{Candidate, JudgeOptions, LEAST_EPISODES, Request};
+use overtone_judge::{Candidate, LEAST_EPISODES, Request};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ use crate::{
 
 overtone_model::options! {
     /// Options of `judge`.
-    pub struct JudgeWords {
+    pub struct JudgeOptions {
         /// A run's directory or name, or several (a,b); empty: the newest run.
         pub run: String = String::new(),
         /// Directory that contains the runs.
@@ -73,7 +73,7 @@ pub const FILE: &str = "judgement.json";
 
 /// `overtone judge key=value…`; returns the exit code.
 pub fn run(words: &[String]) -> Result<u8> {
-    let options: JudgeWords = options::read(words)?;
+    let options: JudgeOptions = options::read(words)?;
     options.check()?;
     let mut is_told = true;
     for run in open_runs(&options.runs, &options.run)? {
@@ -90,14 +90,14 @@ pub fn run(words: &[String]) -> Result<u8> {
 /// Judges a trained run whose task has no environment, and prints the result. A recording that
 /// cannot be judged is a warning.
 pub fn after_training(run: &RunDir, checkpoint: &Checkpoint) {
-    let options = JudgeWords { modes: Modes::Own, ..JudgeWords::default() };
+    let options = JudgeOptions { modes: Modes::Own, ..JudgeOptions::default() };
     match judge(run, checkpoint, &options) {
         Ok(judgement) => say!("{}", describe(&judgement)),
         Err(error) => warn!("not judged: {error:#}"),
     }
 }
 
-impl JudgeWords {
+impl JudgeOptions {
     fn check(&self) -> Result<()> {
         ensure!(
             self.discount > 0.0 && self.discount < 1.0,
@@ -114,7 +114,7 @@ impl JudgeWords {
 }
 
 /// Judges a checkpoint and writes the judgement into its run.
-fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeWords) -> Result<Judgement> {
+fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Result<Judgement> {
     let agent = Agent::of(checkpoint)?;
     let mut config = RunConfig::load(&run.path().join(CONFIG))?;
     if !options.dataset.is_empty() {
@@ -158,7 +158,7 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeWords) -> Result<
         is_trained_on,
         action_scale: scale.as_ref(),
     };
-    let judge_options = JudgeOptions {
+    let judge_options = overtone_judge::JudgeOptions {
         discount: options.discount,
         updates: options.updates,
         critics: options.critics,

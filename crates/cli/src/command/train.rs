@@ -372,7 +372,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         let finished = trainer.train_among(processes, &stop, &mut SilentObserver { due });
         return finished.map(|_| 0).map_err(|error| lost(error, &run));
     }
-    host::started(run.path());
+    host::run_is(run.path());
     let written = hyperparameters(&settings)
         .and_then(|settings| Ok(metrics::write_settings(run.path(), &settings)?));
     if let Err(error) = written {

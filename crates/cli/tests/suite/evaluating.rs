@@ -232,6 +232,95 @@ fn the_whole_choice_is_printed() {
     desk.refuses("evaluate choose return_quantiles= target=p50");
 }
 
+/// The modes of several runs share a budget; the best run is kept with its mode.
+#[test]
+fn a_portfolio_keeps_one_run_and_its_mode() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("runs")).unwrap();
+    let small = "evaluation.episodes=0 model.n_layers=1 model.d_model=16 train.batch_size=3 \
+                 train.updates=4";
+    for (name, words) in [
+        ("a", "env=hopper seed=1"),
+        ("b", "env=hopper seed=2"),
+        ("cloned", "env=hopper algorithm=behavior_cloning"),
+        ("walker", "env=walker2d"),
+    ] {
+        desk.succeeds(&format!("train {words} {small} runs=new"));
+        fs::rename(desk.only_run("new"), desk.path("runs").join(name)).unwrap();
+    }
+    let acting = |name: &str| acting_of(&desk.path("runs").join(name));
+    // Episodes, mean, minimum and maximum of each mode.
+    let rows = |said: &str| -> Vec<Vec<String>> {
+        let cells = |line: &str| line.split("  ").map(|cell| cell.trim().to_owned()).collect();
+        let rows = said.lines().filter(|line| line.contains("runs/") && line.contains(" ± "));
+        let rows = rows.map(cells).map(|mut row: Vec<String>| {
+            row.retain(|cell| !cell.is_empty());
+            row
+        });
+        rows.collect()
+    };
+    let choose = |budget: usize| {
+        let words = "evaluate choose run=a,b return_quantiles=0.9,0.5 target=p50";
+        desk.succeeds(&format!("{words} budget={budget}"))
+    };
+    let counts = |rows: &[Vec<String>]| -> Vec<usize> {
+        rows.iter().map(|row| row[2].parse().unwrap()).collect()
+    };
+
+    // Fewer episodes are the beginning of more.
+    let fewer = rows(&choose(6));
+    assert_eq!((fewer.len(), counts(&fewer).iter().sum::<usize>()), (4, 6), "{fewer:?}");
+    ["a", "b"].iter().for_each(|name| drop(fs::remove_file(acting(name))));
+    let said = choose(11);
+    let more = rows(&said);
+    assert_eq!(counts(&more).iter().sum::<usize>(), 11, "{said}");
+    let number = |row: &[String], at: usize| row[at].parse::<f64>().unwrap();
+    for (fewer, more) in fewer.iter().zip(&more) {
+        assert_eq!(fewer[..2], more[..2]);
+        assert!(number(fewer, 2) <= number(more, 2), "{said}");
+        assert!(number(fewer, 4) >= number(more, 4) && number(fewer, 5) <= number(more, 5));
+    }
+
+    let (best, other) = if said.contains("\nRun: runs/a\n") { ("a", "b") } else { ("b", "a") };
+    let choice = report(&acting(best));
+    let portfolio = serde_json::json!({ "runs": ["runs/a", "runs/b"], "episodes": 11 });
+    assert_eq!(choice["portfolio"], portfolio);
+    assert_eq!(choice["curve"].as_array().unwrap().len(), 2);
+    assert!(!acting(other).exists(), "it was not chosen");
+    assert!(said.contains("; the best of 2 runs by 11 episodes)"), "{said}");
+    let command = format!("\nevaluate it with: overtone evaluate rollouts run=runs/{best} ");
+    assert!(said.contains(&command), "{said}");
+    assert_eq!(said, choose(11), "the same seed");
+    assert_eq!(choice, report(&acting(best)));
+
+    // The evaluation and its report say how many episodes chose the agent.
+    let words = format!("evaluate rollouts run={best} episodes=2 target=p50");
+    desk.succeeds(&words);
+    desk.refuses(&format!("{words} seed=1001"));
+    let run = desk.path("runs").join(best);
+    assert_eq!(report(&run.join("evaluation.json"))["choice"]["portfolio"], portfolio);
+    desk.succeeds(&format!("report {best} video=false"));
+    let page = fs::read_to_string(run.join("report.md")).unwrap();
+    let sentence = " is the best of 2 runs by 11 episodes (runs/a, runs/b).";
+    assert!(page.contains(sentence), "{page}");
+
+    // An agent with one mode is an arm too; alone it has nothing to choose.
+    let said = desk.succeeds("evaluate choose run=cloned,a budget=0");
+    assert!(said.contains("\nRun: runs/cloned\n"), "{said}");
+    assert!(said.contains("as trained (the only mode; the first of 2 runs, without"), "{said}");
+    assert!(!acting("cloned").exists(), "{said}");
+    for words in ["run=cloned", "run=a,walker", "run=a,b,a", "run=a rule=best"] {
+        desk.refuses(&format!("evaluate choose {words}"));
+    }
+
+    // A rule places the usual number of episodes too.
+    desk.succeeds("evaluate choose run=a return_quantiles=0.9,0.5 target=p50 rule=process");
+    let choice = report(&acting("a"));
+    assert_eq!((&choice["rule"], choice["portfolio"].is_null()), (&"process".into(), true));
+    let n = |at: usize| choice["curve"][at]["raw_return"]["n"].as_u64().unwrap();
+    assert_eq!(n(0) + n(1), 40);
+}
+
 /// The choice is the run's own mode, and reports of other modes have other names.
 #[test]
 fn a_temperature_is_chosen_after_training() {

@@ -31,6 +31,12 @@ pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
             blocks.extend(curves((*name, *of), &of_these));
         }
     }
+    for (name, choice) in &choices {
+        if let Some(portfolio) = &choice.portfolio {
+            let (words, runs) = (portfolio.describe(), portfolio.runs.join(", "));
+            blocks.push(text(format!("{name} is {words} ({runs}).")));
+        }
+    }
     blocks.push(text(format!(
         "raw mean ± sd and number of the episodes that chose the mode, placed by the rule {}. The \
          scores above use other episodes.",

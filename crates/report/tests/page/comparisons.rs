@@ -144,6 +144,7 @@ fn a_top_percent_replaces_the_target_of_agents_that_use_it() {
             rule: "even".into(),
             curve: percents.map(point).to_vec(),
             chosen: mode(0.0),
+            portfolio: None,
         });
         report.setting.used_settings =
             UsedSettings { target, return_quantile: target, ..UsedSettings::ALL };

@@ -1,5 +1,7 @@
 //! The choice of an agent's acting mode, by `overtone evaluate choose` or after training, if
 //! `evaluation.temperature`, `evaluation.return_quantile` or `evaluation.top_percent` is `chosen`.
+//! Several runs are a portfolio: the modes of all runs are compared, and one run is kept with its
+//! mode.
 
 use std::{
     path::PathBuf,
@@ -11,7 +13,7 @@ use overtone_agents::Agent;
 use overtone_console::quoted;
 use overtone_core::{ActingMode, ObservationSpace, Play};
 use overtone_eval::{
-    Choice, ChoicePoint, Summary,
+    Choice, ChoicePoint, Portfolio, Summary,
     evaluation::n_episodes,
     selection::{Rule, Selection},
     table::Table,
@@ -20,7 +22,7 @@ use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir};
 
 use super::{
-    check_out, device_or,
+    check_out, check_same_simulation, device_or,
     entry::Entry,
     modes::Modes,
     own_choice::OwnChoice,
@@ -28,8 +30,8 @@ use super::{
     request::{self, EvaluationRequest},
 };
 use crate::{
-    interrupt, options,
-    runs::{check_own, checkpoint_name, open_checkpoint, open_run},
+    host, interrupt, options,
+    runs::{check_own, checkpoint_name, open_checkpoint, open_runs, real},
     settings::{AutoOr, Choosable, EvaluationConfig, targets as parse_targets},
     suites,
 };
@@ -37,7 +39,8 @@ use crate::{
 overtone_model::options! {
     /// Options of `evaluate choose`.
     pub struct ChooseOptions {
-        /// A run's directory or name; empty: the newest run.
+        /// A run's directory or name, or several (a,b) of one task, of which the best is kept with
+        /// its mode; empty: the newest run.
         pub run: String = String::new(),
         /// Directory that contains the runs.
         pub runs: PathBuf = "runs".into(),
@@ -49,14 +52,14 @@ overtone_model::options! {
         /// Candidate quantiles for the limit on the conditioning return; 1: no limit. Requires
         /// model.return_head.
         pub return_quantiles: String = "0.9,0.75,0.5,1".into(),
-        /// Episodes of all candidates together. 0: none; the lowest top percent is chosen, or the
-        /// first candidate. auto: 20 for each candidate, or 5 on frames.
+        /// Episodes of all candidates of all runs together. 0: none; the first run's lowest top
+        /// percent is chosen, or its first candidate. auto: 20 for each candidate, or 5 on frames.
         pub budget: AutoOr = AutoOr::Auto,
-        /// Which candidate plays the next episode of a numbered budget. process: the one that may be
-        /// the best, by the returns so far. even: each in turn, as for auto. unifloral: the rule of
-        /// that library, for comparisons.
-        pub rule: Rule = Rule::Process,
-        /// Target return, as a number or a percentile of the dataset's returns, weighted by episode
+        /// Which candidate plays the next episode. process: each once, then the one that may be the
+        /// best, by the returns so far. even: each in turn. unifloral: the rule of that library, for
+        /// comparisons. Empty: process, or even for budget=auto.
+        pub rule: String = String::new(),
+        /// Target return, as a number or a percentile of each run's dataset, weighted by episode
         /// length. Empty: p95; with model.top_percents, each top percentage is a candidate too.
         pub target: String = String::new(),
         /// Seed of the episodes. Use another seed than for evaluate rollouts (default 1), because
@@ -64,7 +67,8 @@ overtone_model::options! {
         pub seed: u64 = SEED,
         /// Episodes in parallel; 0: all, at most 100 (robots: 200).
         pub parallel: usize = 0,
-        /// Compute device: auto, cpu, cuda or cuda:N; empty: the device of the run's training.
+        /// Compute device: auto, cpu, cuda or cuda:N; empty: the device of the (first) run's
+        /// training.
         pub device: String = String::new(),
     }
 }
@@ -92,6 +96,38 @@ const EVEN_ROUND: usize = 1000;
 /// Seed of the episodes; scores use 1.
 const SEED: u64 = 1001;
 
+/// A run that may be chosen, and its modes.
+struct Candidate {
+    run: RunDir,
+    checkpoint: Checkpoint,
+    agent: Agent,
+    modes: Modes,
+}
+
+impl Candidate {
+    /// Its modes without episodes; each is conditioned on the first return of `target`.
+    ///
+    /// # Errors
+    /// When `target` is neither a number nor a percentile.
+    fn arms(&self, target: &str, seed: u64) -> Result<Vec<Entry>> {
+        let Self { run, checkpoint, agent, modes } = self;
+        let returns = &checkpoint.state.episode_returns;
+        let text = request::first_target(target, &agent.task);
+        let target = *parse_targets("target", &text, returns)?
+            .first()
+            .with_context(|| format!("target={text}: expected a number or a percentile"))?;
+        let trained = request::trained(agent, returns)?;
+        let arm = |acting: ActingMode| {
+            let play = Play { acting, ..trained.play.clone() };
+            let targets = vec![target];
+            let request =
+                EvaluationRequest::new(&trained, &trained.play, play, target.to_string(), targets);
+            Entry::new(run, checkpoint, agent, request, [0, seed])
+        };
+        Ok(modes.all().into_iter().map(arm).collect())
+    }
+}
+
 /// The candidate modes for `checkpoint` of `run`, before its evaluation by `options`; `None` if
 /// there is nothing to choose, or a choice was made.
 ///
@@ -101,7 +137,7 @@ fn awaited(
     run: &RunDir,
     checkpoint: &Checkpoint,
     options: &EvaluationConfig,
-) -> Result<Option<Modes>> {
+) -> Result<Option<Candidate>> {
     let candidates = |setting: Choosable, all: &'static [f32]| match setting {
         Choosable::Chosen => all,
         Choosable::Fixed(_) => &[],
@@ -112,7 +148,9 @@ fn awaited(
     let own = OwnChoice::of(run, checkpoint)?;
     let usual = own.from_settings(&agent.matched());
     let modes = Modes::of(&agent, usual, temperatures, return_quantiles, options.top_percent());
-    Ok(if own.choice.is_some() { None } else { modes })
+    let is_awaited = own.choice.is_none() && modes.is_choice();
+    let (run, checkpoint) = (run.clone(), checkpoint.clone());
+    Ok(is_awaited.then_some(Candidate { run, checkpoint, agent, modes }))
 }
 
 /// Whether [`choose_after_training`] still has to choose.
@@ -138,13 +176,11 @@ pub fn choose_after_training(
     device: &str,
     stop: &AtomicBool,
 ) -> Result<()> {
-    let Some(modes) = awaited(run, checkpoint, options)? else { return Ok(()) };
-    let each = usual_episodes(&Agent::of(checkpoint)?).min(options.episodes);
-    let (budget, rule) = placed(options.budget, Rule::Process, &modes, each);
+    let Some(candidate) = awaited(run, checkpoint, options)? else { return Ok(()) };
     let settings = ChoiceSettings {
-        modes,
-        budget,
-        rule,
+        budget: options.budget,
+        each: usual_episodes(&candidate.agent).min(options.episodes),
+        rule: None,
         target: &options.target,
         seed: if options.seed == SEED { SEED + 1 } else { SEED },
         parallel: options.parallel,
@@ -152,16 +188,18 @@ pub fn choose_after_training(
         stop,
     };
     // The evaluation that follows prints the chosen mode.
-    choose(run, checkpoint, &settings)?.write(&checkpoint.path.join(Choice::FILE))?;
+    choose(&[candidate], &settings)?.choices[0].write(&checkpoint.path.join(Choice::FILE))?;
     Ok(())
 }
 
 /// Settings of a choice.
 struct ChoiceSettings<'a> {
-    modes: Modes,
-    /// Episodes of all candidates.
-    budget: usize,
-    rule: Rule,
+    /// Episodes of all modes.
+    budget: AutoOr,
+    /// Episodes of each mode, if the budget is `auto`.
+    each: usize,
+    /// The rule that places the episodes; `None`: the usual one for the budget.
+    rule: Option<Rule>,
     /// The target as the user wrote it; the first of several is used.
     target: &'a str,
     seed: u64,
@@ -170,102 +208,136 @@ struct ChoiceSettings<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Every mode that [`run`] would play with its defaults; the agent's own mode if it has a single one.
+/// Every mode that [`run`] would play with its defaults.
 pub fn candidate_modes(agent: &Agent, own: &OwnChoice, target: &str) -> Vec<ActingMode> {
     let top_percent = Choosable::Chosen.unless_target(target, Choosable::Chosen);
     let usual = own.from_settings(&agent.matched());
-    let modes = Modes::of(agent, usual, &TEMPERATURES, &RETURN_QUANTILES, top_percent);
-    modes.map_or_else(|| vec![own.own(&agent.matched()).acting], |modes| modes.all())
+    Modes::of(agent, usual, &TEMPERATURES, &RETURN_QUANTILES, top_percent).all()
 }
 
-/// Number of episodes of all `modes` and the rule that places them; for `auto`, `each` episodes of
-/// each in turn.
-fn placed(budget: AutoOr, rule: Rule, modes: &Modes, each: usize) -> (usize, Rule) {
-    match budget {
-        AutoOr::Auto => (each * modes.all().len(), Rule::Even),
-        AutoOr::Number(budget) => (budget as usize, rule),
+/// The best candidate, and a choice for each of them. Only the choice of the best one is a result;
+/// the others have their first mode.
+struct Chosen {
+    best: usize,
+    choices: Vec<Choice>,
+}
+
+/// Plays all modes of `candidates`, and chooses one of them.
+///
+/// # Errors
+/// When the candidates have different tasks or simulations, or the evaluation fails or is stopped.
+fn choose(candidates: &[Candidate], settings: &ChoiceSettings<'_>) -> Result<Chosen> {
+    let mut arms: Vec<Entry> = Vec::new();
+    for candidate in candidates {
+        arms.extend(candidate.arms(settings.target, settings.seed)?);
     }
+    check_same_simulation(arms.iter())?;
+    let (budget, usual_rule) = match settings.budget {
+        AutoOr::Auto => (settings.each * arms.len(), Rule::Even),
+        AutoOr::Number(budget) => (budget as usize, Rule::Process),
+    };
+    let rule = settings.rule.unwrap_or(usual_rule);
+    let is_same_run = |one: &Entry, other: &Entry| one.run.path() == other.run.path();
+    for own in arms.chunk_by(is_same_run) {
+        let Entry { checkpoint, plan, .. } = &own[0];
+        let modes = if own.len() == 1 { "1 mode".into() } else { format!("{} modes", own.len()) };
+        say!(
+            "choosing an acting mode for {} (update {}): {modes}, target {}",
+            checkpoint.path.display(),
+            checkpoint.state.step,
+            plan.targets[0]
+        );
+    }
+    say!("playing {} of seed {}", n_episodes(budget), settings.seed);
+    let (best, returns) = place(&mut arms, budget, rule, settings)?;
+    let portfolio = (candidates.len() > 1).then(|| Portfolio {
+        runs: candidates.iter().map(|one| one.run.path().display().to_string()).collect(),
+        episodes: returns.iter().map(Vec::len).sum(),
+    });
+    let mode = |arm: &Entry| arm.request.protocol.acting;
+    let mut returns = returns.iter();
+    let choice = |own: &[Entry]| {
+        let point = |(arm, returns): (&Entry, &Vec<f64>)| ChoicePoint {
+            mode: mode(arm),
+            raw_return: Summary::of(returns),
+        };
+        let is_best = is_same_run(&own[0], &arms[best]);
+        Choice {
+            step: own[0].checkpoint.state.step,
+            target: own[0].plan.targets[0],
+            seed: settings.seed,
+            rule: rule.name().into(),
+            curve: own.iter().zip(&mut returns).map(point).collect(),
+            chosen: mode(if is_best { &arms[best] } else { &own[0] }),
+            portfolio: portfolio.clone(),
+        }
+    };
+    let choices = arms.chunk_by(is_same_run).map(choice).collect();
+    Ok(Chosen { best: arms[..=best].chunk_by(is_same_run).count() - 1, choices })
 }
 
-/// Plays `checkpoint` in its modes and returns the choice.
-fn choose(run: &RunDir, checkpoint: &Checkpoint, settings: &ChoiceSettings<'_>) -> Result<Choice> {
-    let state = &checkpoint.state;
-    let agent = Agent::of(checkpoint)?;
-    let text = request::first_target(settings.target, &agent.task);
-    let target = parse_targets("target", &text, &state.episode_returns)?;
-    let target = *target
-        .first()
-        .with_context(|| format!("target={text}: expected a number or a percentile"))?;
-    let trained = request::trained(&agent, &state.episode_returns)?;
-    let entry = |&acting: &ActingMode| {
-        let play = Play { acting, ..trained.play.clone() };
-        let request =
-            EvaluationRequest::new(&trained, &trained.play, play, target.to_string(), vec![target]);
-        Entry::new(run, checkpoint, &agent, request, [0, settings.seed])
-    };
-    let modes = settings.modes.all();
-    let mut entries: Vec<Entry> = modes.iter().map(entry).collect();
-    let budget = settings.budget;
-    say!(
-        "choosing an acting mode for {} (update {}): {} modes, {} of seed {}, target {target}",
-        checkpoint.path.display(),
-        state.step,
-        entries.len(),
-        n_episodes(budget),
-        settings.seed
-    );
+/// Plays `budget` episodes of `arms`, placed by `rule`; returns the best arm and all returns.
+///
+/// # Errors
+/// When the evaluation fails or is stopped.
+fn place(
+    arms: &mut [Entry],
+    budget: usize,
+    rule: Rule,
+    settings: &ChoiceSettings<'_>,
+) -> Result<(usize, Vec<Vec<f64>>)> {
     let device = device::choose(settings.device)?;
     let is_over = || settings.stop.load(Ordering::Relaxed);
     // Even turns do not depend on returns. The process learns from each round of as many episodes
     // as there are modes; rounds must not depend on the budget, so that fewer episodes are the
     // beginning of more.
-    let round = if settings.rule == Rule::Even { budget.min(EVEN_ROUND) } else { entries.len() };
-    let mut selection = Selection::new(settings.rule, entries.len(), settings.seed);
-    let mut returns = vec![Vec::new(); entries.len()];
+    let round = if rule == Rule::Even { budget.min(EVEN_ROUND) } else { arms.len() };
+    let mut selection = Selection::new(rule, arms.len(), settings.seed);
+    let mut returns = vec![Vec::new(); arms.len()];
     let mut n_played = 0;
     while n_played < budget {
         let next = selection.next(round.min(budget - n_played));
         n_played += next.len();
-        for (arm, entry) in entries.iter_mut().enumerate() {
-            entry.plan.first += entry.plan.episodes;
-            entry.plan.episodes = next.iter().filter(|other| **other == arm).count();
+        for (at, arm) in arms.iter_mut().enumerate() {
+            arm.plan.first += arm.plan.episodes;
+            arm.plan.episodes = next.iter().filter(|other| **other == at).count();
         }
-        let (arms, playing): (Vec<usize>, Vec<&Entry>) =
-            entries.iter().enumerate().filter(|(_, entry)| entry.plan.episodes > 0).unzip();
+        let (places, playing): (Vec<usize>, Vec<&Entry>) =
+            arms.iter().enumerate().filter(|(_, arm)| arm.plan.episodes > 0).unzip();
         let played = playing::play(&playing, &device, settings.parallel, &is_over)?;
-        for (arm, evaluation) in arms.into_iter().zip(played) {
-            let words = || format!("evaluating with{}", request::mode_words(&agent, &modes[arm]));
+        for (at, evaluation) in places.into_iter().zip(played) {
+            let arm = &arms[at];
+            let words = || {
+                let mode = request::mode_words(&arm.agent, &arm.request.protocol.acting);
+                format!("evaluating {}{mode}", arm.checkpoint.path.display())
+            };
             for episode in evaluation.with_context(words)?.episodes {
-                selection.record(arm, episode.raw_return);
-                returns[arm].push(episode.raw_return);
+                selection.record(at, episode.raw_return);
+                returns[at].push(episode.raw_return);
             }
         }
     }
-    let point = |(&mode, returns): (&ActingMode, &Vec<f64>)| ChoicePoint {
-        mode,
-        raw_return: Summary::of(returns),
-    };
-    Ok(Choice {
-        step: state.step,
-        target,
-        seed: settings.seed,
-        rule: settings.rule.name().into(),
-        curve: modes.iter().zip(&returns).map(point).collect(),
-        chosen: modes[selection.best()],
-    })
+    Ok((selection.best(), returns))
 }
 
-/// The returns of each mode.
-fn table(choice: &Choice) -> Table {
-    let what = choice.setting_names();
-    let mut table = Table::new(&[&what, "episodes", "raw mean ± sd", "min", "max"]);
-    for ChoicePoint { mode, raw_return } in &choice.curve {
-        let cells =
-            raw_return.as_ref().map_or(["0".into(), "".into(), "".into(), "".into()], |all| {
-                let [min, max] = [all.min, all.max].map(|number| format!("{number:.1}"));
-                [all.n.to_string(), all.with_spread(), min, max]
-            });
-        table.row([choice.label(mode)].into_iter().chain(cells).collect());
+/// The returns of each mode; with a column of runs if there are several.
+fn table(candidates: &[Candidate], choices: &[Choice]) -> Table {
+    let columns = ["run", "mode", "episodes", "raw mean ± sd", "min", "max"];
+    let first = usize::from(candidates.len() == 1);
+    let mut table = Table::new(&columns[first..]);
+    for (candidate, choice) in candidates.iter().zip(choices) {
+        for ChoicePoint { mode, raw_return } in &choice.curve {
+            let run = candidate.run.path().display().to_string();
+            let mut row = vec![run, choice.mode_text(mode)];
+            match raw_return {
+                None => row.push("0".into()),
+                Some(all) => {
+                    let [min, max] = [all.min, all.max].map(|number| format!("{number:.1}"));
+                    row.extend([all.n.to_string(), all.with_spread(), min, max]);
+                }
+            }
+            table.row(row.split_off(first));
+        }
     }
     table
 }
@@ -273,46 +345,77 @@ fn table(choice: &Choice) -> Table {
 /// `overtone evaluate choose key=value…`.
 pub fn run(words: &[String]) -> Result<()> {
     let options: ChooseOptions = options::read(words)?;
-    let run = open_run(&options.runs, &options.run)?;
-    let checkpoint = open_checkpoint(&run, &options.checkpoint)?;
-    let agent = Agent::of(&checkpoint)?;
-    suites::check_environment(&agent.task)?;
+    let (names, target) = (&options.run, &options.target);
+    let rule = match options.rule.as_str() {
+        "" => None,
+        rule => Some(rule.parse().map_err(|reason| anyhow!("rule={rule}: {reason}"))?),
+    };
     let temperatures = numbers("temperatures", &options.temperatures, f32::INFINITY)?;
     let return_quantiles = numbers("return_quantiles", &options.return_quantiles, 1.0)?;
-    let target = options.target;
-    let top_percent = Choosable::Chosen.unless_target(&target, Choosable::Chosen);
-    let usual = OwnChoice::of(&run, &checkpoint)?.from_settings(&agent.matched());
-    let modes = Modes::of(&agent, usual, &temperatures, &return_quantiles, top_percent);
-    let Some(modes) = modes else {
-        return Err(nothing_to_choose(&agent, &target));
-    };
+    let top_percent = Choosable::Chosen.unless_target(target, Choosable::Chosen);
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for run in open_runs(&options.runs, names)? {
+        let is_it = |other: &Candidate| real(other.run.path()) == real(run.path());
+        ensure!(
+            !candidates.iter().any(is_it),
+            "run={names}: {} is repeated. Name each run once",
+            run.path().display()
+        );
+        let checkpoint = open_checkpoint(&run, &options.checkpoint)?;
+        let agent = Agent::of(&checkpoint)?;
+        suites::check_environment(&agent.task)?;
+        let usual = OwnChoice::of(&run, &checkpoint)?.from_settings(&agent.matched());
+        let modes = Modes::of(&agent, usual, &temperatures, &return_quantiles, top_percent);
+        candidates.push(Candidate { run, checkpoint, agent, modes });
+    }
+    if let [only] = &candidates[..]
+        && !only.modes.is_choice()
+    {
+        return Err(nothing_to_choose(&only.agent, target));
+    }
     ensure!(!target.contains(','), "target={target}: expected one return");
-    check_own(&run, &checkpoint)?;
-    let out = checkpoint.path.join(Choice::FILE);
-    check_out(&out)?;
-    let device = device_or(options.device, &run)?;
+    for Candidate { run, checkpoint, .. } in &candidates {
+        check_own(run, checkpoint)?;
+        check_out(&checkpoint.path.join(Choice::FILE))?;
+    }
+    let device = device_or(options.device, &candidates[0].run)?;
     let stop = interrupt::listen()?;
-    let (budget, rule) = placed(options.budget, options.rule, &modes, usual_episodes(&agent));
     let settings = ChoiceSettings {
-        modes,
-        budget,
+        budget: options.budget,
+        each: usual_episodes(&candidates[0].agent),
         rule,
-        target: &target,
+        target,
         seed: options.seed,
         parallel: options.parallel,
         device: &device,
         stop: &stop,
     };
-    let choice = choose(&run, &checkpoint, &settings)?;
-    choice.write(&out)?;
-    say!("{}", table(&choice));
-    say!("Mode: {}; {}", choice.describe(), out.display());
+    let Chosen { best, choices } = choose(&candidates, &settings)?;
+    let (Candidate { run, checkpoint, agent, modes }, choice) = (&candidates[best], &choices[best]);
+    let out = checkpoint.path.join(Choice::FILE);
+    if modes.is_choice() {
+        choice.write(&out)?;
+    }
+    say!("{}", table(&candidates, &choices));
+    if candidates.len() > 1 {
+        say!("Run: {}", run.path().display());
+    }
+    match modes.is_choice() {
+        true => say!("Mode: {}; {}", choice.describe(), out.display()),
+        false => say!(
+            "Mode: {}; this run has one mode, so no file is written. Evaluate it with another seed \
+             than {}",
+            choice.describe(),
+            choice.seed
+        ),
+    }
+    host::run_is(run.path());
     let target_word = if target.is_empty() { String::new() } else { format!(" target={target}") };
     say!(
         "evaluate it with: overtone evaluate rollouts run={} checkpoint={}{}{target_word}",
         quoted(run.path()),
-        quoted(checkpoint_name(&run, &checkpoint)),
-        request::mode_words(&agent, &choice.chosen)
+        quoted(checkpoint_name(run, checkpoint)),
+        request::mode_words(agent, &choice.chosen)
     );
     Ok(())
 }

@@ -12,19 +12,21 @@ pub struct Modes {
     /// Alternatives to a target return; the quantile has no effect on them.
     top_percents: Vec<f32>,
     usual: ActingMode,
+    /// Whether a candidate has an effect on the agent.
+    is_choice: bool,
 }
 
 impl Modes {
-    /// The candidates that have an effect on `agent`; `None` if there are none. A `top_percent`
-    /// that is `chosen` adds the agent's top percentages. A fixed one is in every mode, without
-    /// return quantiles. Other settings are as in `usual`.
+    /// The candidates that have an effect on `agent`. A `top_percent` that is `chosen` adds the
+    /// agent's top percentages. A fixed one is in every mode, without return quantiles. Other
+    /// settings are as in `usual`, which is the only mode if there are no candidates.
     pub fn of(
         agent: &Agent,
         usual: ActingMode,
         temperatures: &[f32],
         return_quantiles: &[f32],
         top_percent: Choosable,
-    ) -> Option<Self> {
+    ) -> Self {
         let usual = ActingMode { top_percent: top_percent.or(0.0), ..usual };
         let return_quantiles = if usual.top_percent > 0.0 { &[] } else { return_quantiles };
         let or_usual = |numbers: &[f32], has: bool, usual: f32| match numbers {
@@ -32,18 +34,24 @@ impl Modes {
             _ => vec![usual],
         };
         let has = [agent.has_temperature(), agent.has_return_model()];
-        let modes = Self {
-            temperatures: or_usual(temperatures, has[0], usual.temperature),
-            return_quantiles: or_usual(return_quantiles, has[1], usual.return_quantile),
-            top_percents: match top_percent {
-                Choosable::Chosen => agent.top_percents(),
-                Choosable::Fixed(_) => Vec::new(),
-            },
-            usual,
+        let top_percents = match top_percent {
+            Choosable::Chosen => agent.top_percents(),
+            Choosable::Fixed(_) => Vec::new(),
         };
         let mut named = [temperatures, return_quantiles].into_iter().zip(has);
         let is_named = named.any(|(numbers, has)| has && !numbers.is_empty());
-        (is_named || !modes.top_percents.is_empty()).then_some(modes)
+        Self {
+            temperatures: or_usual(temperatures, has[0], usual.temperature),
+            return_quantiles: or_usual(return_quantiles, has[1], usual.return_quantile),
+            is_choice: is_named || !top_percents.is_empty(),
+            top_percents,
+            usual,
+        }
+    }
+
+    /// Whether there is anything to choose.
+    pub fn is_choice(&self) -> bool {
+        self.is_choice
     }
 
     /// Each temperature with each top percentage, the lowest first, and with each quantile. The
@@ -73,6 +81,7 @@ mod tests {
             return_quantiles: vec![0.9, 0.5],
             top_percents: vec![10.0],
             usual: ActingMode { temperature: 1.0, return_quantile: 0.9, top_percent: 0.0 },
+            is_choice: true,
         };
         let all = modes.all().into_iter();
         let all = all.map(|mode| [mode.temperature, mode.return_quantile, mode.top_percent]);
