@@ -20,6 +20,7 @@ from overtone._estimator import (
     ReBRAC,
     RvS,
 )
+from overtone._judgement import Judgement, judge
 from overtone._overtone import OvertoneError, __version__
 from overtone._policy import D3rlpyActor, Policy
 from overtone._program import Report, words
@@ -51,6 +52,7 @@ __all__ = [
     "DiscreteCQL",
     "Estimator",
     "IQL",
+    "Judgement",
     "OvertoneError",
     "Policy",
     "ReBRAC",
@@ -70,6 +72,7 @@ __all__ = [
     "from_minari",
     "from_pandas",
     "import_",
+    "judge",
     "load",
     "record",
     "report",

@@ -202,6 +202,27 @@ class Policy:
         else:
             self._agents.took_indices(np.ascontiguousarray(taken, dtype=np.int64), who)
 
+    def replay(self, dataset: str | os.PathLike[str]) -> NDArray[np.float32]:
+        """The agent's actions at every step of a recording, in one call.
+
+        The agent sees each recorded observation and proposes an action; its history then contains
+        the recorded action and reward. The result shows what the agent would do where the recorded
+        policy was, for example to compare both. The episodes of :meth:`act` are not changed.
+
+        Args:
+            dataset: A :class:`overtone.Dataset` or a path. Its observations are vectors.
+
+        Returns:
+            ``[steps, n_actions]`` probabilities of discrete actions (0 and 1 for a deterministic
+            agent), or ``[steps, width]`` numbers, for the steps of the finished episodes.
+
+        Raises:
+            OvertoneError: When the dataset is of another task, or its observations are pixels.
+        """
+        _host.refuse_in_child()
+        with _host.noticing_threads():
+            return self._agents.replay(os.fspath(dataset))
+
     def predict(
         self,
         observation: ArrayLike,

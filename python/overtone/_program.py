@@ -23,7 +23,7 @@ Progress = Literal["auto", "lines", "bar", "none"]
 STOPPED = 130
 
 #: Commands that compute on threads, which remain for the next command.
-COMPUTING = frozenset({"train", "resume", "evaluate", "video"})
+COMPUTING = frozenset({"train", "resume", "evaluate", "judge", "video"})
 #: Commands that compute with some of their settings.
 AT_TIMES_COMPUTING = frozenset({"record", "report", "study", "data convert"})
 

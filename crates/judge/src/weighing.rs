@@ -82,11 +82,7 @@ impl Weighing<'_> {
         Ok(estimate(&self.logged(&|_| 0.0, None), settings)?.recorded)
     }
 
-    fn logged(
-        &self,
-        log_ratio: &dyn Fn(usize) -> f64,
-        policy: Option<usize>,
-    ) -> Vec<Logged> {
+    fn logged(&self, log_ratio: &dyn Fn(usize) -> f64, policy: Option<usize>) -> Vec<Logged> {
         let of_one = |episode: &Episode| {
             let rows = episode.range();
             let values = self.values.as_ref().zip(policy).map(|(both, policy)| {

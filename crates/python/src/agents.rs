@@ -2,19 +2,21 @@
 
 use std::{
     ffi::CString,
-    path::Path,
+    fmt::Display,
+    path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use burn::tensor::Device;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDyn};
 use overtone::OwnChoice;
 use overtone_agents::{Agent, policy};
 use overtone_core::{
-    ActionSpace, Actions, ObservationSpace, Observations, Policy, Turn,
-    policy::EpisodeStart,
-    protocol::{ActionChoice, ReturnUnits},
-    seed,
+    ActionSpace, Actions, ObservationSpace, Observations, Play, Policy, Turn, policy::EpisodeStart,
+    protocol::ActionChoice, seed,
 };
+use overtone_data::{Dataset, DatasetOptions, read};
+use overtone_judge::Forced;
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir};
 use pyo3::{
@@ -30,11 +32,11 @@ use crate::program::OvertoneError;
 pub struct Agents {
     acting: Mutex<Acting>,
     agent: Agent,
+    /// The weights, for [`replay`](Self::replay).
+    checkpoint: Checkpoint,
+    play: Play,
+    device: Device,
     target_return: f32,
-    /// Units of the target return; environments give raw rewards.
-    units: ReturnUnits,
-    /// Top percent that the agent is conditioned on; 0: a target return.
-    top_percent: f32,
     /// The default choice of actions.
     choice: ActionChoice,
     seed: u64,
@@ -67,7 +69,7 @@ struct Inputs {
     targets: Option<Vec<f32>>,
 }
 
-fn failed(error: impl std::fmt::Display) -> PyErr {
+fn failed(error: impl Display) -> PyErr {
     OvertoneError::new_err(error.to_string())
 }
 
@@ -117,8 +119,8 @@ impl Agents {
         let choice = play.action_choice;
         let episodes = vec![0; n_agents];
         let acting = Mutex::new(Acting { policy, episodes, choice, played: None });
-        let (top_percent, units) = (play.acting.top_percent, play.return_units);
-        Ok(Self { acting, agent, target_return, units, top_percent, choice, seed, n_agents })
+        let device = device.device;
+        Ok(Self { acting, agent, checkpoint, play, device, target_return, choice, seed, n_agents })
     }
 
     /// The task, as `suite/name`.
@@ -169,7 +171,7 @@ impl Agents {
     /// Whether the rewards of earlier steps change later actions.
     #[getter]
     fn reads_rewards(&self) -> bool {
-        let has_target = self.top_percent == 0.0 && !self.agent.delayed_reward;
+        let has_target = self.play.acting.top_percent == 0.0 && !self.agent.delayed_reward;
         self.agent.algorithm.reads_returns() && has_target
     }
 
@@ -199,11 +201,11 @@ impl Agents {
             starts: numbers(starts)?,
             targets: numbers(targets)?,
         };
-        if inputs.targets.is_some() && self.top_percent > 0.0 {
+        if inputs.targets.is_some() && self.play.acting.top_percent > 0.0 {
             return Err(wrong(format!(
                 "target_returns: this agent is conditioned on the top {} % of its dataset, not on \
                  a return. Load it with a target_return, or with top_percent=0",
-                self.top_percent
+                self.play.acting.top_percent
             )));
         }
         let seen = match self.agent.task.observations {
@@ -260,6 +262,27 @@ impl Agents {
     ) -> PyResult<()> {
         let (width, values) = (self.action_width(), actions.as_slice()?.to_vec());
         self.took(py, numbers(agents)?, &Actions::Continuous { width, values })
+    }
+
+    /// The actions at every step of the finished episodes of the recording at `path`, with the
+    /// recorded actions in the history: `[steps, actions]` probabilities, or `[steps, width]`
+    /// numbers.
+    fn replay<'py>(&self, py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
+        let replayed = || -> Result<Forced, String> {
+            let text = |error: &dyn Display| format!("{}: {error}", path.display());
+            let data = read::columns(&path).and_then(|columns| {
+                columns.check_spaces(&self.agent.task)?;
+                Dataset::of(columns, &DatasetOptions::default())
+            });
+            let data = data.map_err(|error| error.to_string())?;
+            let policy = policy(&self.checkpoint, &self.play, &self.device);
+            let mut policy = policy.map_err(|error| error.to_string())?;
+            Forced::replay(&mut *policy, &self.play, self.target_return, &data, None, self.seed)
+                .map_err(|error| text(&error))
+        };
+        let actions = py.detach(replayed).map_err(OvertoneError::new_err)?.actions;
+        let (rows, width) = (actions.values().len() / actions.width().max(1), actions.width());
+        PyArray1::from_slice(py, actions.values()).call_method1("reshape", ((rows, width),))
     }
 
     /// The probabilities of the last actions, `[n, actions]`; `None` for policies without them.
@@ -361,7 +384,8 @@ impl Agents {
                         .map_or(self.target_return, |all| all[row]),
                 }
             });
-            let reward = self.units.of(inputs.rewards.as_ref().map_or(0.0, |all| all[row]));
+            let reward =
+                self.play.return_units.of(inputs.rewards.as_ref().map_or(0.0, |all| all[row]));
             turns.push(Turn { agent, reward, start });
         }
         Ok(turns)

@@ -80,7 +80,10 @@ pub fn run(words: &[String]) -> Result<u8> {
         let checkpoint = open_checkpoint(&run, &options.checkpoint)?;
         let judgement = judge(&run, &checkpoint, &options)?;
         say!("{}", describe(&judgement));
-        say!("estimates, not scores: docs/how-to/no-simulator.md; {}", run.path().join(FILE).display());
+        say!(
+            "estimates, not scores: docs/how-to/no-simulator.md; {}",
+            run.path().join(FILE).display()
+        );
         let cannot = |of: &Judged| matches!(of.verdict, Verdict::CannotTell { .. });
         is_told &= !judgement.policies.iter().any(cannot);
     }

@@ -11,9 +11,9 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits};
 use overtone_data::{
-    Columns, DataError, Dataset, DatasetOptions, Expected, Kind, Located, MinariId, Preparation, RecordedTask,
-    Recording, ReplayLog, Severity, Split, cache_folder, check_named, columns::OUTSIDE,
-    datasets_folder, locate, read,
+    Columns, DataError, Dataset, DatasetOptions, Expected, Kind, Located, MinariId, Preparation,
+    RecordedTask, Recording, ReplayLog, Severity, Split, cache_folder, check_named,
+    columns::OUTSIDE, datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
 use overtone_model::AverageReturn;

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use self::observers::{Printer, SilentObserver, print_finished};
 use super::{
-    judge,
     evaluate::{self, Curve, Due, OwnChoice},
+    judge,
     prepare::Prepared,
     provenance,
 };

@@ -55,15 +55,18 @@ pub(crate) fn is_one_a_step(source: &dyn Source, name: &str, steps: usize) -> bo
         && source.kind(name).is_ok_and(|kind| kind == Kind::Real)
 }
 
-/// The first row with a number that is not the log-probability of its action, and what is wrong
-/// with it. `name` is the array's.
+/// The first row with a number that is not the log-probability of its discrete action, and what is
+/// wrong with it. `name` is the array's. Densities of continuous actions are kept as they are:
+/// nothing computes with them.
 pub(crate) fn impossible(
     values: &[f32],
     actions: &ActionColumn,
     name: &str,
 ) -> Option<(usize, String)> {
     let own_name = name.rsplit('/').next().unwrap_or(name);
-    let is_discrete = matches!(actions, ActionColumn::Discrete { .. });
+    if matches!(actions, ActionColumn::Continuous { .. }) {
+        return None;
+    }
     let wrong = |&value: &f32| match value {
         f32::NEG_INFINITY => Some(format!(
             "-inf, so a recorded action has probability 0: correct it, or leave `{name}` out"
@@ -71,7 +74,7 @@ pub(crate) fn impossible(
         _ if !value.is_finite() => {
             Some(format!("{value}, {FINITE}: correct it, or leave `{name}` out"))
         }
-        _ if is_discrete && value > HIGHEST => Some(format!(
+        _ if value > HIGHEST => Some(format!(
             "{value}, expected the logarithm of a probability, which is at most 0: if these are \
              probabilities, save their logarithms, `numpy.log({own_name})`"
         )),
@@ -106,10 +109,9 @@ mod tests {
         check(&[-0.5, 0.25], true, Some((1, "`numpy.log(action_log_probs)`")));
         // A density exceeds 1.
         check(&[-0.5, 3.5], false, None);
-        for is_discrete in [true, false] {
-            check(&[-0.5, f32::NAN], is_discrete, Some((1, "NaN, expected a finite number")));
-            check(&[f32::INFINITY], is_discrete, Some((0, "inf, expected a finite number")));
-            check(&[-0.5, -0.5, f32::NEG_INFINITY], is_discrete, Some((2, "has probability 0")));
-        }
+        check(&[f32::NAN, f32::NEG_INFINITY], false, None);
+        check(&[-0.5, f32::NAN], true, Some((1, "NaN, expected a finite number")));
+        check(&[f32::INFINITY], true, Some((0, "inf, expected a finite number")));
+        check(&[-0.5, -0.5, f32::NEG_INFINITY], true, Some((2, "has probability 0")));
     }
 }

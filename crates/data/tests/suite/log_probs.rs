@@ -166,20 +166,15 @@ fn impossible_arrays_are_refused() {
     // Continuous actions in HDF5.
     for name in ["infos/action_log_probs", "behavior_log_probs"] {
         let (_dir, path) = d4rl("..t..l.");
-        for values in
-            [vec![-0.5; 8], vec![f32::NAN; 7], [vec![-0.5; 6], vec![f32::NEG_INFINITY]].concat()]
-        {
-            put(&path, name, &values);
-            refused(&path);
-        }
+        put(&path, name, &[-0.5; 8]);
+        refused(&path);
+        // Nothing computes with densities.
+        put(&path, name, &[f32::NEG_INFINITY; 7]);
+        assert_eq!(read_checked(&path).unwrap().behavior_log_probs.unwrap().len(), 7);
     }
     let (_dir, path) = d4rl("..t..l.");
     put(&path, "infos/action_log_probs", &log_probs(7));
     put(&path, "behavior_log_probs", &log_probs(7));
-    refused(&path);
-    let (_dir, path) = minari("..t .l");
-    put(&path, "episode_0/infos/action_log_probs", &log_probs(3));
-    put(&path, "episode_1/infos/action_log_probs", &[-0.5, f32::NAN]);
     refused(&path);
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use overtone_core::judgement::{Check, Judgement, Method, Verdict};
 use overtone_core::protocol::ActionChoice;
 use overtone_core::{
-    Actions, BinOrder, Episode, Observations, Outcome, Play, Played, Policy,
-    PolicyError, Simulation, Turn,
+    Actions, BinOrder, Episode, Observations, Outcome, Play, Played, Policy, PolicyError,
+    Simulation, Turn,
 };
 use overtone_data::{
     ActionColumn, Columns, Dataset, DatasetOptions, ObservationColumn, StoredObservations,

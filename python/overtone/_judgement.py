@@ -1,0 +1,106 @@
+"""Estimates of how good agents are from a recording, where nothing can be played."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from overtone import _program
+from overtone._program import CommandOutput, Progress
+from overtone._run import folders
+
+#: Methods, the deciding one first.
+METHODS = ("wdr", "wpdis", "fitted_q")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Estimates for the acting modes of one or several runs. An estimate is not a score."""
+
+    #: A row for each mode: ``run``, the settings of the mode, ``method``, ``estimate`` with ``low`` and ``high``,
+    #: ``difference_low`` and ``difference_high`` (from the recorded policy), ``uncovered``,
+    #: ``effective_episodes``, ``answer``, ``reasons``. ``pandas.DataFrame(table)`` is a table.
+    table: list[dict[str, Any]]
+    #: The contents of each run's ``judgement.json``.
+    runs: list[dict[str, Any]]
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The row with the highest estimate among those that are better than recorded."""
+        better = [row for row in self.table if row["answer"] == "better than recorded"]
+        return max(better, key=lambda row: row["estimate"], default=None)
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether every mode has an answer."""
+        return not self.reasons
+
+    @property
+    def reasons(self) -> list[str]:
+        """The checks that failed for some mode, each once."""
+        return sorted({reason for row in self.table for reason in row["reasons"]})
+
+
+def judge(
+    runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    dataset: str | os.PathLike[str] | None = None,
+    *,
+    discount: float = 0.99,
+    run_dir: str | os.PathLike[str] = "runs",
+    progress: Progress = "lines",
+    **options: object,
+) -> Judgement:
+    """Judges agents by a recording, without playing (``overtone judge``).
+
+    Args:
+        runs: One or several runs: each a :class:`Run`, its directory, or its name in ``run_dir``.
+        dataset: A :class:`Dataset` or a path; by default the training data of each run, and only
+            its held-out episodes if there are at least 20 (``train.held_out``).
+        discount: Discount of all returns.
+        run_dir: The directory in which names are searched.
+        progress: See :func:`train`.
+        options: Every option of ``overtone judge --help``.
+
+    Raises:
+        OvertoneError: When the recording cannot be judged, for example because it has fewer than 20
+            episodes or belongs to another task.
+    """
+    paths = folders(runs, run_dir)
+    words = ["judge", f"run={_program.text(paths)}", f"discount={discount}"]
+    if dataset is not None:
+        words.append(f"dataset={os.fspath(dataset)}")
+    _program.call([*words, *_program.words(options)], CommandOutput(progress, None))
+    texts = [(path / "judgement.json").read_text(encoding="utf-8") for path in paths]
+    found = [json.loads(text) for text in texts]
+    return Judgement([row for of_run in found for row in _rows(of_run)], found)
+
+
+def _rows(judgement: dict[str, Any]) -> list[dict[str, Any]]:
+    """The table of one run."""
+    rows: list[dict[str, Any]] = []
+    for policy in judgement["policies"]:
+        estimates = {estimate["method"]: estimate for estimate in policy["estimates"]}
+        method = next((method for method in METHODS if method in estimates), None)
+        estimate = estimates[method] if method else {}
+        interval, difference = estimate.get("interval") or {}, estimate.get("difference") or {}
+        verdict = policy["verdict"]
+        reasons = verdict["cannot_tell"]["reasons"] if isinstance(verdict, dict) else []
+        effective = (policy["overlap"] or {}).get("effective") or [None]
+        rows.append({
+            "run": judgement["run"],
+            **policy["mode"],
+            "method": method,
+            "estimate": estimate.get("value"),
+            "low": interval.get("low"),
+            "high": interval.get("high"),
+            "difference_low": difference.get("low"),
+            "difference_high": difference.get("high"),
+            "uncovered": policy["uncovered"],
+            "effective_episodes": effective[-1],
+            "answer": "cannot tell" if reasons else verdict.replace("_", " "),
+            "reasons": [reason.replace("_", " ") for reason in reasons],
+        })
+    return rows
