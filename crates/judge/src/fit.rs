@@ -39,6 +39,8 @@ pub struct Fit<'a> {
     pub action_scale: Option<&'a ActionScale>,
     /// Positions of the episodes to learn and to start from; `None`: all.
     pub episodes: Option<&'a [usize]>,
+    /// The [time limit](crate::recorded_steps::time_limit) of the episodes.
+    pub limit: Option<usize>,
 }
 
 /// Options of the critics.
@@ -54,6 +56,9 @@ pub struct FitOptions {
     pub updates: usize,
     /// Updates between two estimates.
     pub estimate_every: usize,
+    /// Maximum number of passes over the recorded steps, for the updates of each kind. More passes
+    /// over a small recording would learn its noise.
+    pub passes: f64,
     /// Steps of a batch.
     pub batch_size: usize,
     /// Adam's learning rate.
@@ -74,6 +79,8 @@ impl Default for FitOptions {
             return_updates: 1000,
             updates: 2000,
             estimate_every: 200,
+            // On recordings of 200 episodes of 8 steps, 10 and 50 passes have the same errors.
+            passes: 20.0,
             batch_size: 256,
             learning_rate: 3e-4,
             // With .005, a value moves by 1/200 at an update and cannot travel a horizon of 100
@@ -168,9 +175,9 @@ pub fn fit(
     options: &FitOptions,
     progress: &mut dyn FnMut(),
 ) -> Result<Fitted, FitError> {
-    let Fit { data, policies, conditioning, action_scale, episodes } = *of;
+    let Fit { data, policies, conditioning, action_scale, episodes, limit } = *of;
     assert!(!policies.is_empty() && options.critics > 0, "no policy to judge, or no critic");
-    let recorded = Recorded::of(data, policies, conditioning, action_scale, episodes);
+    let recorded = Recorded::of(data, policies, conditioning, action_scale, episodes, limit);
     let recorded = recorded.ok_or(FitError::Pixels)?;
     if recorded.steps().is_empty() {
         return Err(FitError::NoStep);
@@ -285,7 +292,8 @@ impl Fitted {
         let network =
             self.fitted_q.network(observation, options.hidden, mean as f32, &mut generator("init"));
         let mut critic = Critic::new(network);
-        for _ in 0..options.return_updates {
+        let most = (options.passes * n_steps as f64 / batch_size as f64).ceil() as usize;
+        for _ in 0..options.return_updates.min(most) {
             let drawn = draw();
             let steps = self.recorded.batch(&drawn, self.factor, &weights);
             let known: Vec<f32> = drawn.iter().map(|&at| returns[at]).collect();
@@ -296,10 +304,11 @@ impl Fitted {
         }
         critic.target = critic.online.network.valid();
         self.note(number, 0, &critic)?;
-        for update in 1..=options.updates {
+        let updates = options.updates.min(most);
+        for update in 1..=updates {
             let steps = self.recorded.batch(&draw(), self.factor, &weights);
             self.fitted_q.learn(&mut critic, &steps, [learning_rate, target_rate]);
-            if update.is_multiple_of(options.estimate_every) || update == options.updates {
+            if update.is_multiple_of(options.estimate_every) || update == updates {
                 self.note(number, update, &critic)?;
                 progress();
             }

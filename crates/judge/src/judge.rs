@@ -15,7 +15,7 @@ use crate::{
     checks::{Comparison, Evidence},
     fit::{Fit, FitError, FitOptions, Fitted, fit, mean_and_error},
     forced::{Forced, ForcedActions, ReplayError},
-    recorded_steps::{Recorded, folds},
+    recorded_steps::{Recorded, folds, time_limit},
     weighing::Weighing,
     weights::{Settings, WeightsError},
 };
@@ -128,7 +128,7 @@ pub fn judge(
         policies.push(Forced::replay(&mut **policy, play, target, data, scale, options.seed)?);
         progress("replaying the agent", i + 1, n_candidates);
     }
-    let steps = Recorded::of(data, &policies, None, scale, None).ok_or(JudgeError::Pixels)?;
+    let steps = Recorded::of(data, &policies, None, scale, None, None).ok_or(JudgeError::Pixels)?;
     let mut n_cloned = 0;
     let clone = BehaviorClone::fit(&steps, options.seed, &mut || {
         n_cloned += 1;
@@ -143,6 +143,7 @@ pub fn judge(
             conditioning: conditioning.as_deref(),
             action_scale: scale,
             episodes: None,
+            limit: time_limit(data, options.discount),
         },
         options: FitOptions {
             gamma: options.discount,

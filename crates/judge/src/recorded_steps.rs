@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use overtone_agents::value::Rescaling;
-use overtone_core::{ActionScale, Outcome, seed};
+use overtone_core::{ActionScale, Episode, Outcome, seed};
 use overtone_data::{ActionColumn, Dataset, StoredObservations};
 use rand::seq::SliceRandom;
 
@@ -59,14 +59,33 @@ pub struct Recorded {
     steps: Vec<Step>,
     /// Rows of the used episodes, and why each ended.
     episodes: Vec<(Range<usize>, Outcome)>,
+    limit: Option<usize>,
     /// Numbers of a policy's action at a row.
     width: usize,
     is_discrete: bool,
 }
 
+/// The time limit of a recording's episodes, if its end matters at this discount.
+///
+/// It is the length of every cut episode and the largest of all. After a long episode the rest has
+/// hardly a weight, and the values of an unlimited episode are as good and need no clock.
+pub fn time_limit(data: &Dataset, gamma: f64) -> Option<usize> {
+    let (episodes, longest) = (data.episodes().as_slice(), data.episodes().longest());
+    let mut cut = episodes.iter().filter(|of| of.outcome == Outcome::Truncated).peekable();
+    let is_limit = cut.peek().is_some() && cut.all(|of| of.length == longest);
+    (is_limit && gamma.powf(longest as f64) > LEAST_WEIGHT).then_some(longest)
+}
+
+/// Smallest weight of a reward after the time limit that matters.
+const LEAST_WEIGHT: f64 = 0.01;
+
 impl Recorded {
     /// The steps of `episodes` (positions; `None`: all). `conditioning` is a number for each row
     /// that is the same for all policies. `scale` converts recorded actions to [-1, 1].
+    ///
+    /// With a time limit (see [`time_limit`]), an episode that it cut has ended: returns count up to
+    /// the limit, and the share of elapsed time is an input. Otherwise the last step of a cut
+    /// episode has no target.
     ///
     /// `None` if observations are frames.
     ///
@@ -78,6 +97,7 @@ impl Recorded {
         conditioning: Option<&[f32]>,
         scale: Option<&ActionScale>,
         episodes: Option<&[usize]>,
+        limit: Option<usize>,
     ) -> Option<Self> {
         let StoredObservations::Vectors { width: observation, values, normalization } =
             data.observations()
@@ -85,7 +105,11 @@ impl Recorded {
             return None;
         };
         let rows = data.n_transitions();
-        let mut inputs = Vec::with_capacity(rows * (observation + 1));
+        let elapsed = limit.map(|limit| {
+            let of = |episode: &Episode| (0..episode.length).map(move |t| t as f32 / limit as f32);
+            data.episodes().as_slice().iter().flat_map(of).collect::<Vec<f32>>()
+        });
+        let mut inputs = Vec::with_capacity(rows * (observation + 2));
         let rescaling = Rescaling::new(Some(normalization), true);
         for (row, numbers) in values.chunks_exact(*observation).enumerate() {
             let start = inputs.len();
@@ -93,6 +117,7 @@ impl Recorded {
             normalization.apply(&mut inputs[start..]);
             rescaling.apply(&mut inputs[start..]);
             inputs.extend(conditioning.map(|numbers| numbers[row]));
+            inputs.extend(elapsed.as_ref().map(|numbers| numbers[row]));
         }
         let (actions, width, is_discrete) = match data.actions() {
             ActionColumn::Discrete { n_actions, values } => {
@@ -123,7 +148,8 @@ impl Recorded {
         let mut steps = Vec::with_capacity(rows);
         for &episode in &used {
             let of = &all[episode];
-            let is_cut = |row: usize| row + 1 == of.end() && of.outcome == Outcome::Truncated;
+            let is_open = of.outcome == Outcome::Truncated && limit != Some(of.length);
+            let is_cut = |row: usize| row + 1 == of.end() && is_open;
             let step = |row: usize| Step { row, episode, continues: row + 1 < of.end() };
             steps.extend(of.range().filter(|&row| !is_cut(row)).map(step));
         }
@@ -135,6 +161,7 @@ impl Recorded {
             rewards: data.rewards().to_vec(),
             steps,
             episodes: used.iter().map(|&at| (all[at].range(), all[at].outcome)).collect(),
+            limit,
             width,
             is_discrete,
         })
@@ -224,13 +251,13 @@ impl Recorded {
     }
 
     /// Discounted sums of rewards to the end of each episode, `[rows]`, and 0 in other episodes. An
-    /// episode that was cut is continued by its mean reward for ever.
+    /// episode that was cut is continued by its mean reward for ever, unless a time limit cut it.
     pub fn returns_to_go(&self, gamma: f64) -> Vec<f64> {
         let mut to_go = vec![0.0; self.rewards.len()];
         for (range, outcome) in &self.episodes {
             let rewards = self.rewards[range.clone()].iter().map(|&reward| f64::from(reward));
             let mut tail = match outcome {
-                Outcome::Truncated if gamma < 1.0 => {
+                Outcome::Truncated if gamma < 1.0 && self.limit != Some(range.len()) => {
                     rewards.sum::<f64>() / range.len() as f64 / (1.0 - gamma)
                 }
                 _ => 0.0,

@@ -42,7 +42,7 @@ fn fit_all(data: &Dataset, policies: &[Forced], options: &FitOptions) -> Fitted 
 }
 
 fn of<'a>(data: &'a Dataset, policies: &'a [Forced]) -> Fit<'a> {
-    Fit { data, policies, conditioning: None, action_scale: None, episodes: None }
+    Fit { data, policies, conditioning: None, action_scale: None, episodes: None, limit: None }
 }
 
 /// Episodes of one state and two actions with these `(action, reward)`.
@@ -79,6 +79,7 @@ fn small(updates: usize) -> FitOptions {
         return_updates: 300,
         updates,
         estimate_every: 500,
+        passes: f64::INFINITY,
         batch_size: 64,
         learning_rate: 2e-3,
         hidden: Hidden { n_layers: 2, width: 32, has_norms: true },
@@ -315,7 +316,8 @@ fn a_fall_is_not_raised_to_the_bound() {
     let steps: &[(u16, f32)] = &[(0, 1.0), (0, 1.0), (1, 1.0)];
     let data = of_one_state(&[(steps, Outcome::Terminated), (steps, Outcome::Terminated)]);
     let falls = always(&data, &[0.0, 1.0]);
-    let recorded = Recorded::of(&data, std::slice::from_ref(&falls), None, None, None).unwrap();
+    let recorded =
+        Recorded::of(&data, std::slice::from_ref(&falls), None, None, None, None).unwrap();
     let batch = recorded.batch(&[2, 5], 1.0, &[1.0; 2]);
     let targets = |bounds: [f64; 2]| {
         let fitted_q = FittedQ { n_policies: 1, width: 2, is_discrete: true, gamma: GAMMA, bounds };
@@ -351,7 +353,7 @@ fn the_next_action_stands_in_the_next_row() {
         if is_changed {
             values[2 * changed..][..2].copy_from_slice(&[1.0, 0.0]);
         }
-        let recorded = Recorded::of(&data, &[policy], None, None, None).unwrap();
+        let recorded = Recorded::of(&data, &[policy], None, None, None, None).unwrap();
         let all: Vec<usize> = (0..recorded.steps().len()).collect();
         let batch = recorded.batch(&all, 1.0, &vec![1.0; rows]);
         let bounds = [f64::NEG_INFINITY, f64::INFINITY];
@@ -376,7 +378,7 @@ fn steps_are_those_of_the_agents() {
     let values: Vec<f32> = (0..rows).map(|row| row as f32 / rows as f32).collect();
     let actions = ForcedActions::Vectors { width: 1, values: values.clone() };
     let policy = Forced { actions, returns_to_go: vec![0.0; rows] };
-    let recorded = Recorded::of(&data, &[policy], Some(&values), None, None).unwrap();
+    let recorded = Recorded::of(&data, &[policy], Some(&values), None, None, None).unwrap();
     assert_eq!(recorded.widths(), [STATES + 1, 1, 1]);
 
     let mut sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, 1, 1).unwrap();

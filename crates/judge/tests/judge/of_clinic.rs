@@ -188,3 +188,37 @@ fn recordings_that_no_method_can_judge() {
     let continuous = ActionColumn::Continuous { width: 1, values: vec![0.5; rows] };
     sentences::check(&of(continuous, (0..rows).map(|i| i as f32).collect()));
 }
+
+/// Doctors and methods with the number of intervals that contain the truth, and the answers.
+#[test]
+#[ignore = "takes 20 minutes: 100 recordings of 200 patients, with and without log-probabilities"]
+fn intervals_with_fitted_values_cover_the_truth() {
+    const RECORDINGS: u64 = 100;
+    for has_log_probs in [true, false] {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let mut squares: BTreeMap<String, f64> = BTreeMap::new();
+        for seed in 0..RECORDINGS {
+            let data = dataset(200, 100 + seed, has_log_probs);
+            let doctors = [Doctor::Guideline, Doctor::Recorded];
+            let judgement = judged(&data, &doctors, 2000, 1).unwrap();
+            for (of, doctor) in judgement.policies.iter().zip(doctors) {
+                let truth = doctor.value(DISCOUNT);
+                for estimate in &of.estimates {
+                    let key = format!("{doctor:?}, {}", estimate.method.name());
+                    let covers = estimate.interval.unwrap().contains(truth);
+                    *counts.entry(key.clone()).or_default() += usize::from(covers);
+                    *squares.entry(key).or_default() += (estimate.value - truth).powi(2);
+                }
+                *counts.entry(format!("{doctor:?}: {}", of.verdict)).or_default() += 1;
+            }
+        }
+        for (key, count) in &counts {
+            let rms = squares.get(key).map(|sum| (sum / RECORDINGS as f64).sqrt());
+            println!("log-probabilities {has_log_probs}, {key}: {count}, error {rms:.4?}");
+        }
+        for doctor in ["Guideline", "Recorded"] {
+            let wdr = counts[&format!("{doctor}, {}", Method::Wdr.name())];
+            assert!(wdr >= 85, "{doctor}: {wdr} of 100");
+        }
+    }
+}
