@@ -252,12 +252,11 @@ fn a_portfolio_keeps_one_run_and_its_mode() {
     // Episodes, mean, minimum and maximum of each mode.
     let rows = |said: &str| -> Vec<Vec<String>> {
         let cells = |line: &str| line.split("  ").map(|cell| cell.trim().to_owned()).collect();
-        let rows = said.lines().filter(|line| line.contains("runs/") && line.contains(" ± "));
-        let rows = rows.map(cells).map(|mut row: Vec<String>| {
+        let rows = said.lines().map(cells).map(|mut row: Vec<String>| {
             row.retain(|cell| !cell.is_empty());
             row
         });
-        rows.collect()
+        rows.filter(|row| row.len() == 6 && row[0] != "run").collect()
     };
     let choose = |budget: usize| {
         let words = "evaluate choose run=a,b return_quantiles=0.9,0.5 target=p50";
