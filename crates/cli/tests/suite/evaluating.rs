@@ -297,7 +297,7 @@ fn a_portfolio_keeps_one_run_and_its_mode() {
     desk.succeeds(&words);
     desk.refuses(&format!("{words} seed=1001"));
     let run = desk.path("runs").join(best);
-    assert_eq!(report(&run.join("evaluation.json"))["choice"]["portfolio"], portfolio);
+    assert_eq!(report(&run.join("evaluation.json"))["choice"], choice);
     desk.succeeds(&format!("report {best} video=false"));
     let page = fs::read_to_string(run.join("report.md")).unwrap();
     let sentence = " is the best of 2 runs by 11 episodes (runs/a, runs/b).";
