@@ -98,8 +98,9 @@ impl Choice {
         self.curve.iter().filter_map(|point| point.raw_return.as_ref()).map(|all| all.n).sum()
     }
 
-    /// The choice from only the modes with this [`ActingMode::top_percent`]: the one with the
-    /// highest mean, the first one on ties. `None` if there are none.
+    /// The choice from only the modes with this [`ActingMode::top_percent`]: the chosen mode if it
+    /// is one of them, else the one with the highest mean, the first one on ties. `None` if there
+    /// are none.
     pub fn among_top_percent(self, top_percent: f32) -> Option<Self> {
         let mut curve = self.curve;
         curve.retain(|point| point.mode.top_percent == top_percent);
@@ -107,7 +108,9 @@ impl Choice {
             point.raw_return.as_ref().map_or(f64::NEG_INFINITY, |summary| summary.mean)
         };
         let higher = |best, point| if mean(point) > mean(best) { point } else { best };
-        let chosen = curve.iter().reduce(higher)?.mode;
+        let highest = curve.iter().reduce(higher)?.mode;
+        let is_one_of_them = self.chosen.top_percent == top_percent;
+        let chosen = if is_one_of_them { self.chosen } else { highest };
         Some(Self { curve, chosen, ..self })
     }
 
@@ -228,7 +231,7 @@ mod tests {
     }
 
     fn of(curve: Vec<ChoicePoint>) -> Option<Choice> {
-        let chosen = ActingMode::default();
+        let chosen = ActingMode { top_percent: 10.0, ..ActingMode::default() };
         let rule = "even".into();
         let choice =
             Choice { step: 4, target: 5.0, seed: 1001, rule, curve, chosen, portfolio: None };
@@ -252,6 +255,9 @@ mod tests {
         assert_eq!(temperature(&all[3..]), Some(0.25));
         assert_eq!(temperature(&[]), None);
         assert_eq!(chosen(&all).unwrap().episodes(), 6);
+        // A rule may keep another mode than the one with the highest mean.
+        let choice = Choice { chosen: curve(&all)[3].mode, ..chosen(&all).unwrap() };
+        assert_eq!(choice.clone().among_top_percent(0.0).unwrap().chosen, choice.chosen);
     }
 
     #[test]
