@@ -327,7 +327,7 @@ fn choosing_episodes(agents: &[Agent]) -> String {
     let numbers = match &unique(agents.iter().map(of_agent))[..] {
         [same] => format!("N = {same} (all agents)"),
         _ => {
-            let named = |agent| format!("{}: N = {}", agent.name, of_agent(agent));
+            let named = |agent: &Agent| format!("{}: N = {}", agent.name, of_agent(agent));
             agents.iter().map(named).collect::<Vec<_>>().join("; ")
         }
     };

@@ -83,11 +83,12 @@ fn choice(returns: &[(f32, f64)]) -> Choice {
     }
 }
 
-/// A section of a Markdown page.
+/// The open part of a section of a Markdown page.
 fn section<'a>(markdown: &'a str, heading: &str) -> &'a str {
     let (_, after) = markdown
         .split_once(&format!("## {heading}\n"))
         .unwrap_or_else(|| panic!("no {heading} in\n{markdown}"));
+    let after = after.split("\n<details>").next().unwrap();
     after.split("\n## ").next().unwrap()
 }
 
