@@ -36,6 +36,9 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// File name in the directory of the run.
+    pub const FILE: &str = "judgement.json";
+
     /// The layout that this version writes. A change of a field increases it.
     pub const FORMAT: u32 = 1;
 }

@@ -22,12 +22,14 @@ mod bootstrap;
 mod improvement;
 mod matrix;
 mod profile;
+mod rank_correlation;
 
 pub use aggregate::{Aggregates, iqm, mean, median, optimality_gap};
 pub use bootstrap::{Bootstrap, Estimate};
 pub use improvement::{improvement, probability_of_improvement};
 pub use matrix::ScoreMatrix;
 pub use profile::{ProfilePoint, performance_profile};
+pub use rank_correlation::spearman;
 
 /// Errors of statistics.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -23,6 +23,16 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Adds a column on the right, with a cell for each row.
+    ///
+    /// # Panics
+    /// When the number of cells differs from the number of rows.
+    pub fn column(&mut self, name: &str, cells: Vec<String>) {
+        assert_eq!(cells.len() + 1, self.rows.len(), "one cell per row");
+        let cells = std::iter::once(name.to_owned()).chain(cells);
+        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
+    }
+
     /// Whether the table has only a header.
     pub fn is_empty(&self) -> bool {
         self.rows.len() < 2
@@ -101,6 +111,14 @@ mod tests {
         table.row(vec!["7".into(), "-12.5 ± 0.5".into()]);
         let expected = "  n       return\n100        1 ± 2\n  7  -12.5 ± 0.5\n";
         assert_eq!(table.to_string(), expected);
+    }
+
+    #[test]
+    fn a_column_is_added_on_the_right() {
+        let mut table = Table::new(&["run"]);
+        table.row(vec!["a".into()]);
+        table.column("n", vec!["3".into()]);
+        assert_eq!(table.to_csv(), "run,n\na,3\n");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Reports for people: the page about one or several runs, and videos of episodes.
 
+pub mod estimates;
 pub mod filmed;
 pub mod page;
 pub mod reel;

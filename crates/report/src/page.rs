@@ -9,12 +9,15 @@
 //! Scores that were measured differently have separate tables. Last checkpoints, checkpoints
 //! selected by the held-out loss, and chosen checkpoints are kept apart. The best checkpoint also
 //! has its own table, because it is selected by the same scores that the table shows.
+//!
+//! Estimates from a recording are in a section of their own, because they are not scores.
 
 mod agent_names;
 mod agents;
 mod best;
 mod choices;
 mod document;
+mod estimates;
 mod first;
 mod html;
 mod labels;
@@ -41,7 +44,7 @@ use overtone_eval::summary::{digits, fixed};
 use overtone_eval::table::Table;
 use overtone_eval::{Summary, TargetResult};
 use protocols::Protocols;
-pub use run_files::{EvaluationFile, Metrics, PageError, RunFiles, VideoFile};
+pub use run_files::{Estimates, EvaluationFile, Metrics, PageError, RunFiles, VideoFile};
 use scores::{Role, Row};
 use seeds::Groups;
 pub use study::StudyCell;
@@ -117,6 +120,7 @@ impl Page {
         csv.extend([("agents", compared.agents), ("improvement", compared.improvement)]);
         csv.retain(|(_, table)| !table.is_empty());
         notes.extend(compared.notes.map(Block::Text));
+        let estimates = estimates::section(runs);
         let mut played = Vec::new();
         protocol_section(&protocols, runs, &mut played);
         played.extend(choices::section(runs));
@@ -132,6 +136,7 @@ impl Page {
             seeds_section(&groups, bootstrap, &mut blocks, &mut notes);
             blocks.extend(agents);
             checkpoints_section(&rows, &mut blocks);
+            blocks.extend(estimates);
             fold("Protocol and modes", played, &mut blocks);
             fold("How the numbers are made", notes, &mut blocks);
             fold("Learning rate and gradient norm", diagnostic_curves(runs), &mut blocks);
@@ -150,6 +155,8 @@ impl Page {
             single.extend(groups.notes.iter().map(text));
             checkpoints_section(&rows, &mut single);
             single.extend(returns_plot(&rows));
+            // Without scores, the estimates are the result.
+            if rows.is_empty() { &mut blocks } else { &mut single }.extend(estimates);
             playing_section(runs, &rows, &mut single);
             runs_section(runs, &mut single);
             let summary = match runs.len() {
@@ -160,7 +167,7 @@ impl Page {
         }
         csv.extend([
             ("scores", scores::csv(&rows)),
-            ("episodes", episodes_csv(&rows)),
+            ("episodes", scores::episodes_csv(&rows)),
             ("seeds", groups.csv()),
             ("protocols", protocols.table()),
         ]);
@@ -238,14 +245,14 @@ fn with_labels(mut runs: Vec<RunFiles>) -> Vec<RunFiles> {
     runs
 }
 
-/// A sentence for each evaluation with failed episodes.
+/// A sentence for each evaluation with failed episodes, and for each unreadable file of estimates.
 fn warnings(runs: &[RunFiles]) -> Vec<Block> {
     let sources = runs.iter().flat_map(|run| std::iter::repeat(run).zip(&run.evaluations));
     let sentence = |(run, source): (&RunFiles, &EvaluationFile)| {
         let warning = source.evaluation.warning()?;
         Some(text(format!("Warning: {} of {}: {warning}.", source.file, run.name)))
     };
-    sources.filter_map(sentence).collect()
+    sources.filter_map(sentence).chain(estimates::warnings(runs)).collect()
 }
 
 /// The distinct items, in the order of their first occurrence.
@@ -306,7 +313,8 @@ fn scores_section(
             Role::Chosen => "Chosen checkpoints",
             Role::NoWeights => "Policies without weights",
         }));
-        blocks.push(Block::Table(scores::readable(&rows)));
+        let episodes = rows.iter().map(|row| row.choosing_episodes().to_string()).collect();
+        blocks.extend(choices::counted(scores::readable(&rows), episodes));
     }
     notes.push(text(format!(
         "Scores: each row shows one target return over n episodes. raw: the sum of raw rewards (the \
@@ -360,7 +368,7 @@ fn seeds_section(
                 Role::Chosen => "Chosen checkpoints",
                 Role::NoWeights => "Policies without weights",
             }));
-            blocks.push(Block::Table(table));
+            blocks.extend(table);
         }
     }
     if !groups.groups.is_empty() {
@@ -378,7 +386,7 @@ fn seeds_section(
 fn checkpoints_section(rows: &[Row<'_>], blocks: &mut Vec<Block>) {
     if let Some(table) = best::table(rows) {
         blocks.push(heading("Last, held-out-selected and best checkpoint"));
-        blocks.push(Block::Table(table));
+        blocks.extend(table);
         blocks.push(text(
             "raw mean ± sd. The held-out-selected checkpoint has the lowest loss on episodes that \
              were kept out of training. It was selected without any evaluation, so its score is \
@@ -547,45 +555,4 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
     blocks.extend(failed);
     blocks.push(Block::Fold(summary, vec![Block::Table(table)]));
     blocks
-}
-
-fn episodes_csv(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(&[
-        "run",
-        "evaluation",
-        "task",
-        "protocol",
-        "checkpoint",
-        "updates",
-        "target",
-        "episode",
-        "seed",
-        "length",
-        "raw_return",
-        "clipped_return",
-        "ended",
-    ]);
-    // A checkpoint that is both last and held-out-selected has two rows but one evaluation.
-    let again = |row: &&Row<'_>| row.role == Role::HeldOut && row.step() == row.run.last_step;
-    for row in rows.iter().filter(|row| !again(row)) {
-        let target = row.condition().unwrap_or_default();
-        for episode in row.source.episodes(row.target) {
-            table.row(vec![
-                row.run.name.clone(),
-                row.source.file.clone(),
-                row.evaluation().setting.task.title.clone(),
-                row.protocol.clone(),
-                row.role.name().to_owned(),
-                row.step().map_or_else(String::new, |step| step.to_string()),
-                target.clone(),
-                episode.episode.to_string(),
-                episode.seed.to_string(),
-                episode.length.to_string(),
-                episode.raw_return.to_string(),
-                episode.clipped_return.to_string(),
-                outcome_name(episode.outcome).to_owned(),
-            ]);
-        }
-    }
-    table
 }

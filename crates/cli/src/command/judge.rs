@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 use overtone_agents::{Agent, policy};
 use overtone_core::{
-    ActionScale, Interval, Play,
+    ActionScale, Play,
     judgement::{Judged, Judgement, Verdict},
 };
-use overtone_eval::table::Table;
 use overtone_judge::{Candidate, LEAST_EPISODES, Request};
 use overtone_model::device;
+use overtone_report::estimates::{self, with_interval};
 use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
 use serde::{Deserialize, Serialize};
 
@@ -68,9 +68,6 @@ pub enum Modes {
     Own,
 }
 
-/// The file of a judgement in its run's directory.
-pub const FILE: &str = "judgement.json";
-
 /// `overtone judge key=value…`; returns the exit code.
 pub fn run(words: &[String]) -> Result<u8> {
     let options: JudgeOptions = options::read(words)?;
@@ -82,7 +79,7 @@ pub fn run(words: &[String]) -> Result<u8> {
         say!("{}", describe(&judgement));
         say!(
             "estimates, not scores: docs/how-to/no-simulator.md; {}",
-            run.path().join(FILE).display()
+            run.path().join(Judgement::FILE).display()
         );
         let cannot = |of: &Judged| matches!(of.verdict, Verdict::CannotTell { .. });
         is_told &= !judgement.policies.iter().any(cannot);
@@ -190,7 +187,7 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
     let judgement = overtone_judge::judge(&request, &mut candidates, &judge_options, &mut progress)
         .with_context(|| format!("{}", data.path().display()))?;
     let json = serde_json::to_vec_pretty(&judgement)?;
-    run.write(FILE, &json)?;
+    run.write(Judgement::FILE, &json)?;
     Ok(judgement)
 }
 
@@ -217,58 +214,7 @@ fn describe(judgement: &Judgement) -> String {
                 .into(),
         );
     }
-    let mut table = Table::new(&[
-        "mode",
-        "estimate",
-        "difference from recorded",
-        "episodes in effect",
-        "uncovered steps",
-        "answer",
-    ]);
-    let mut method = "";
-    for judged in &judgement.policies {
-        let deciding = judged.deciding();
-        let [estimate, difference] = match deciding {
-            Some(of) => {
-                method = of.method.name();
-                let interval = |of: Interval| format!("[{}, {}]", short(of.low), short(of.high));
-                [
-                    with_interval(of.value, of.interval),
-                    of.difference.map_or_else(String::new, interval),
-                ]
-            }
-            None => Default::default(),
-        };
-        let effective = judged.overlap.as_ref().and_then(|of| of.effective.last());
-        table.row(vec![
-            judged.mode.label(),
-            estimate,
-            difference,
-            effective.map_or_else(String::new, |size| short(*size)),
-            judged.uncovered.map_or_else(String::new, |share| format!("{:.1} %", 100.0 * share)),
-            judged.verdict.to_string(),
-        ]);
-    }
-    lines.push(format!("{table}\nmethod: {method}; all estimates are in {FILE}"));
+    let (table, methods) = (estimates::table(judgement), estimates::methods(judgement));
+    lines.push(format!("{table}\nmethod: {methods}; all estimates are in {}", Judgement::FILE));
     lines.join("\n")
-}
-
-fn with_interval(value: f64, interval: Option<Interval>) -> String {
-    match interval {
-        Some(Interval { low, high }) => {
-            format!("{} [{}, {}]", short(value), short(low), short(high))
-        }
-        None => short(value),
-    }
-}
-
-/// A number with about four digits.
-fn short(value: f64) -> String {
-    let digits = match value.abs() {
-        size if size >= 1000.0 => 0,
-        size if size >= 100.0 => 1,
-        size if size >= 10.0 => 2,
-        _ => 3,
-    };
-    format!("{value:.digits$}")
 }

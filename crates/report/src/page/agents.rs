@@ -13,7 +13,7 @@ use super::document::Block;
 use super::run_files::PageError;
 use super::scores::{Configuration, Role, Row, ends, estimate};
 use super::study::{self, StudyCell};
-use super::{agent_names, pictures, unique};
+use super::{agent_names, choices, pictures, unique};
 use overtone_eval::statistics::{
     Aggregates, Bootstrap, ScoreMatrix, improvement, performance_profile,
 };
@@ -123,6 +123,9 @@ impl Compared {
                 }
                 blocks.extend(self.improvements(protocol, &agents, bootstrap)?);
             }
+            if !blocks.is_empty() {
+                blocks.push(Block::Text(choosing_episodes(&agents)));
+            }
             notes.extend(different_targets);
             notes.extend(different_lengths);
         }
@@ -228,6 +231,8 @@ struct Score {
     target: Option<String>,
     /// Updates of the evaluated weights.
     step: Option<u64>,
+    /// Episodes that chose the acting mode.
+    choosing_episodes: usize,
     raw: f64,
     normalized: Option<f64>,
 }
@@ -277,6 +282,7 @@ fn agents_in(
             configuration: row.configuration(&[]),
             target: row.condition(),
             step: row.step(),
+            choosing_episodes: row.choosing_episodes(),
             raw: row.raw.mean,
             normalized: row.normalized.as_ref().map(|summary| summary.mean),
         };
@@ -310,6 +316,22 @@ fn task(row: &Row<'_>) -> String {
         None | Some("") => task.clone(),
         Some(dataset) => format!("{task} {dataset}"),
     }
+}
+
+/// A sentence about the episodes that chose the acting modes of each agent's runs.
+fn choosing_episodes(agents: &[Agent]) -> String {
+    let of_agent = |agent: &Agent| {
+        let runs = agent.scores.values().flat_map(BTreeMap::values);
+        choices::range(runs.map(|score| score.choosing_episodes).collect())
+    };
+    let numbers = match &unique(agents.iter().map(of_agent))[..] {
+        [same] => format!("N = {same} (all agents)"),
+        _ => {
+            let named = |agent: &Agent| format!("{}: N = {}", agent.name, of_agent(agent));
+            agents.iter().map(named).collect::<Vec<_>>().join("; ")
+        }
+    };
+    format!("Episodes that chose the acting mode of each run: {numbers}.")
 }
 
 /// A sentence for each task whose runs have different first targets.

@@ -2,6 +2,8 @@
 
 use overtone_plot::{Line, Stroke};
 
+use super::choices;
+use super::document::Block;
 use super::scores::{Role, Row, conditions, spread};
 use overtone_eval::summary::digits;
 use overtone_eval::table::Table;
@@ -38,7 +40,7 @@ fn distinct<'r, 'a>(group: &[&'r Row<'a>]) -> Vec<&'r Row<'a>> {
 
 /// A row for each run, protocol and target with several evaluated checkpoints; `None` if there
 /// are none.
-pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
+pub(super) fn table(rows: &[Row<'_>]) -> Option<Vec<Block>> {
     let groups = checkpoints(rows);
     let mut table = Table::new(&[
         "run",
@@ -51,7 +53,7 @@ pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
     ]);
     groups.first()?;
     let digits = digits(groups.iter().flatten().map(|row| &row.raw));
-    for group in groups {
+    for group in &groups {
         let score = |row: &&Row<'_>| {
             format!("{} ({})", spread(&row.raw, digits), row.step().unwrap_or_default())
         };
@@ -64,14 +66,15 @@ pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
         table.row(vec![
             group[0].run.label.clone(),
             group[0].protocol.clone(),
-            target(&group),
-            distinct(&group).len().to_string(),
+            target(group),
+            distinct(group).len().to_string(),
             of(Role::Last).unwrap_or_else(|| "not evaluated".to_owned()),
             of(Role::HeldOut).unwrap_or_else(|| none.to_owned()),
             best.map(score).unwrap_or_default(),
         ]);
     }
-    Some(table)
+    let episodes = groups.iter().map(|group| choices::episodes(group)).collect();
+    Some(choices::counted(table, episodes))
 }
 
 /// The targets of a group; a dash if its agents do not use any.

@@ -4,7 +4,11 @@ use overtone_eval::{Choice, Summary, choice::ModeSetting, summary::digits, table
 use overtone_plot::{Line, Stroke};
 
 use super::{
-    document::Block, heading, pictures, run_files::RunFiles, scores::spread, text, unique,
+    document::Block,
+    heading, pictures,
+    run_files::RunFiles,
+    scores::{Row, spread},
+    text, unique,
 };
 
 /// Maximum number of runs in a plot. With more runs the bands overlap too much.
@@ -43,6 +47,38 @@ pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
         first.rule
     )));
     blocks
+}
+
+/// A table of agents with the number of episodes that chose the acting modes of each row. If it is
+/// the same in all rows, a line below the table replaces the column.
+pub(super) fn counted(mut table: Table, episodes: Vec<String>) -> Vec<Block> {
+    let same = match &unique(&episodes)[..] {
+        [same] => {
+            Some(text(format!("Episodes that chose the acting mode: N = {same} (all rows).")))
+        }
+        _ => None,
+    };
+    if same.is_none() {
+        table.column(CHOOSING, episodes);
+    }
+    std::iter::once(Block::Table(table)).chain(same).collect()
+}
+
+/// The column of the number of episodes that chose the acting modes of a row.
+pub(super) const CHOOSING: &str = "choosing episodes";
+
+/// Episodes that chose the acting modes of several evaluations: `140`, or `0 to 140`.
+pub(super) fn episodes(rows: &[&Row<'_>]) -> String {
+    range(rows.iter().map(|row| row.choosing_episodes()).collect())
+}
+
+/// A number, or the smallest and the largest of several.
+pub(super) fn range(mut numbers: Vec<usize>) -> String {
+    numbers.sort_unstable();
+    match (numbers.first(), numbers.last()) {
+        (Some(low), Some(high)) if low != high => format!("{low} to {high}"),
+        (low, _) => low.copied().unwrap_or_default().to_string(),
+    }
 }
 
 /// A row for each run and a column for each acting mode.

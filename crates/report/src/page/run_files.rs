@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use overtone_eval::{Evaluation, PlayedEpisode, ReportError, Summary, TargetResult};
+use overtone_core::judgement::Judgement;
+use overtone_eval::{Choice, Evaluation, PlayedEpisode, ReportError, Summary, TargetResult};
 
 use super::unique;
 use crate::Filmed;
@@ -39,6 +40,8 @@ pub struct RunFiles {
     pub held_out_step: Option<u64>,
     /// All evaluations (`evaluation*.json`), sorted by name.
     pub evaluations: Vec<EvaluationFile>,
+    /// The estimates (`judgement.json`), if the file exists. The error says why it is not shown.
+    pub estimates: Option<Result<Estimates, String>>,
     /// All videos (`video*.gif`), sorted by name.
     pub videos: Vec<VideoFile>,
 }
@@ -61,6 +64,15 @@ pub struct EvaluationFile {
     pub file: String,
     /// The evaluation.
     pub evaluation: Evaluation,
+}
+
+/// Estimates of a run's returns, and the returns that were achieved with the same weights.
+#[derive(Clone, Debug)]
+pub struct Estimates {
+    /// The estimates.
+    pub judgement: Judgement,
+    /// The choice of an acting mode for the judged checkpoint, if one was made.
+    pub choice: Option<Choice>,
 }
 
 /// Returns of a dataset's episodes, in the units of its rewards.
@@ -161,7 +173,8 @@ impl PageError {
 
 impl RunFiles {
     /// Reads a run directory: `config.toml` and, if they exist, `metrics.csv`, checkpoints,
-    /// evaluations and videos.
+    /// evaluations, estimates and videos. Unreadable estimates are not an error, because a page
+    /// shows its scores without them.
     ///
     /// # Errors
     /// When the configuration is missing, or a file cannot be read or parsed.
@@ -174,7 +187,8 @@ impl RunFiles {
         let path = folder.join("metrics.csv");
         let metrics = read_if_any(&path)?.map(|text| Metrics::parse(&text, &path)).transpose()?;
         let (evaluations, videos) = (evaluations(folder)?, videos(folder)?);
-        let newest = newest_checkpoint(folder)?;
+        let estimates = estimates(folder)?;
+        let newest = checkpoints(folder)?.pop_last();
         let (held_out_step, data) = match &newest {
             Some((_, checkpoint)) => checkpoint_facts(&checkpoint.join("state.json"))?,
             None => (None, None),
@@ -196,6 +210,7 @@ impl RunFiles {
             last_step,
             held_out_step,
             evaluations,
+            estimates,
             videos,
         })
     }
@@ -307,6 +322,43 @@ fn evaluations(folder: &Path) -> Result<Vec<EvaluationFile>, PageError> {
     Evaluation::files(folder)?.into_iter().map(read).collect()
 }
 
+/// The estimates of a run, if it has any. The error of a damaged file is a sentence for the page.
+fn estimates(folder: &Path) -> Result<Option<Result<Estimates, String>>, PageError> {
+    let path = folder.join(Judgement::FILE);
+    let json = match fs::read(&path) {
+        Ok(json) => json,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(PageError::file(&path)(error)),
+    };
+    match parse_judgement(&json) {
+        Ok(judgement) => {
+            let checkpoint = checkpoints(folder)?.remove(&judgement.step);
+            let choice =
+                checkpoint.map(|path| Choice::read(&path.join(Choice::FILE))).transpose()?;
+            Ok(Some(Ok(Estimates { judgement, choice: choice.flatten() })))
+        }
+        Err(reason) => Ok(Some(Err(format!(
+            "`{}` {reason}. Write it again: `overtone judge run={}`",
+            path.display(),
+            folder.display()
+        )))),
+    }
+}
+
+/// The judgement in a file. The error continues a sentence that begins with the file's name.
+fn parse_judgement(json: &[u8]) -> Result<Judgement, String> {
+    #[derive(Deserialize)]
+    struct Version {
+        format: u32,
+    }
+    let damaged = |error| format!("cannot be read ({error})");
+    let Version { format } = serde_json::from_slice(json).map_err(damaged)?;
+    if format != Judgement::FORMAT {
+        return Err(format!("has format {format}, expected format {}", Judgement::FORMAT));
+    }
+    serde_json::from_slice(json).map_err(damaged)
+}
+
 /// Maximum size of all videos on a page, in bytes, so that browsers can open it.
 pub(super) const MOST_VIDEO: u64 = 64 << 20;
 
@@ -333,16 +385,16 @@ fn videos(folder: &Path) -> Result<Vec<VideoFile>, PageError> {
     Ok(videos)
 }
 
-/// The newest checkpoint: its step and directory.
-fn newest_checkpoint(folder: &Path) -> Result<Option<(u64, PathBuf)>, PageError> {
+/// The directories of all checkpoints, by step.
+fn checkpoints(folder: &Path) -> Result<BTreeMap<u64, PathBuf>, PageError> {
     let folder = folder.join("checkpoints");
     if !folder.is_dir() {
-        return Ok(None);
+        return Ok(BTreeMap::new());
     }
     let step = |name: &String| name.strip_prefix("step-")?.parse::<u64>().ok();
     let steps =
         names(&folder)?.into_iter().filter_map(|name| Some((step(&name)?, folder.join(name))));
-    Ok(steps.max())
+    Ok(steps.collect())
 }
 
 /// The curve of returns in `checkpoints.csv`; empty if the file does not exist.

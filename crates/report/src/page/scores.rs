@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::protocols::Protocols;
 use super::run_files::{EvaluationFile, PageError, RunFiles};
-use overtone_eval::evaluation::CheckpointRef;
+use overtone_eval::evaluation::{CheckpointRef, outcome_name};
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 use overtone_eval::summary::{self, digits, fixed};
 use overtone_eval::table::Table;
-use overtone_eval::{Evaluation, ReportError, Summary, TargetResult};
+use overtone_eval::{Choice, Evaluation, ReportError, Summary, TargetResult};
 
 /// The role of the evaluated checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,7 +51,7 @@ impl Role {
 
 /// Whether the weights belong to the run. Weights from another directory do not, even with the same
 /// number of updates.
-fn is_own(weights: &CheckpointRef) -> bool {
+pub(super) fn is_own(weights: &CheckpointRef) -> bool {
     weights.path.starts_with("checkpoints")
 }
 
@@ -137,6 +137,11 @@ impl<'a> Row<'a> {
     /// Updates of the evaluated weights.
     pub(super) fn step(&self) -> Option<u64> {
         self.evaluation().setting.checkpoint.as_ref().map(|weights| weights.step)
+    }
+
+    /// Episodes that chose the agent's acting mode; 0 without a choice.
+    pub(super) fn choosing_episodes(&self) -> usize {
+        self.evaluation().setting.choice.as_ref().map_or(0, Choice::episodes)
     }
 
     /// Whether the evaluated weights belong to the run.
@@ -283,6 +288,7 @@ pub(super) fn csv(rows: &[Row<'_>]) -> Table {
         "smoothness_sd",
         "smoothness_bins",
         "dataset_hash",
+        "choosing_episodes",
     ]);
     for row in rows {
         let setting = &row.evaluation().setting;
@@ -317,7 +323,50 @@ pub(super) fn csv(rows: &[Row<'_>]) -> Table {
             cell(smoothness.and_then(|found| found.sd)),
             smoothness.map_or_else(String::new, |found| found.n_bins.to_string()),
             setting.dataset_hash.clone().unwrap_or_default(),
+            row.choosing_episodes().to_string(),
         ]);
+    }
+    table
+}
+
+/// The episodes of all rows, for programs.
+pub(super) fn episodes_csv(rows: &[Row<'_>]) -> Table {
+    let mut table = Table::new(&[
+        "run",
+        "evaluation",
+        "task",
+        "protocol",
+        "checkpoint",
+        "updates",
+        "target",
+        "episode",
+        "seed",
+        "length",
+        "raw_return",
+        "clipped_return",
+        "ended",
+    ]);
+    // A checkpoint that is both last and held-out-selected has two rows but one evaluation.
+    let again = |row: &&Row<'_>| row.role == Role::HeldOut && row.step() == row.run.last_step;
+    for row in rows.iter().filter(|row| !again(row)) {
+        let target = row.condition().unwrap_or_default();
+        for episode in row.source.episodes(row.target) {
+            table.row(vec![
+                row.run.name.clone(),
+                row.source.file.clone(),
+                row.evaluation().setting.task.title.clone(),
+                row.protocol.clone(),
+                row.role.name().to_owned(),
+                row.step().map_or_else(String::new, |step| step.to_string()),
+                target.clone(),
+                episode.episode.to_string(),
+                episode.seed.to_string(),
+                episode.length.to_string(),
+                episode.raw_return.to_string(),
+                episode.clipped_return.to_string(),
+                outcome_name(episode.outcome).to_owned(),
+            ]);
+        }
     }
     table
 }

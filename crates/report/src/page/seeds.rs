@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::choices;
+use super::document::Block;
 use super::over_seeds::OverSeeds;
 use super::run_files::PageError;
 use super::scores::{self, Configuration, Role, Row, cell, estimate, spread};
@@ -159,7 +161,7 @@ impl<'a> Groups<'a> {
     }
 
     /// A table for people of the groups with one role.
-    pub(super) fn readable(&self, role: Role) -> Option<Table> {
+    pub(super) fn readable(&self, role: Role) -> Option<Vec<Block>> {
         let mut table = Table::new(&[
             "first run",
             "task",
@@ -177,7 +179,7 @@ impl<'a> Groups<'a> {
             self.groups.iter().filter(|group| group.rows[0].role == role).collect();
         groups.first()?;
         let digits = digits(groups.iter().map(|group| &group.scores.raw));
-        for group in groups {
+        for group in &groups {
             let (row, scores) = (group.rows[0], &group.scores);
             let dash = || "-".to_owned();
             // The policy's description does not distinguish datasets, but the run's name does.
@@ -195,7 +197,8 @@ impl<'a> Groups<'a> {
                 fixed(scores.raw.median, digits),
             ]);
         }
-        Some(table)
+        let episodes = groups.iter().map(|group| choices::episodes(&group.rows)).collect();
+        Some(choices::counted(table, episodes))
     }
 
     /// All groups with all digits.

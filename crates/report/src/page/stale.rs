@@ -6,7 +6,7 @@ use std::path::Path;
 use super::run_files::PageError;
 
 /// Plots that a page can have, apart from plots of a protocol or of an algorithm's figures.
-const PLOTS: [&str; 11] = [
+const PLOTS: [&str; 13] = [
     "loss",
     "episodes",
     "returns",
@@ -18,6 +18,8 @@ const PLOTS: [&str; 11] = [
     "temperature",
     "return-quantile",
     "best-percent",
+    "estimates",
+    "estimates-returns",
 ];
 /// Tables that some pages do not have.
 const TABLES: [&str; 3] = ["cells", "agents", "improvement"];
@@ -89,9 +91,10 @@ mod tests {
             "figure-td-loss.svg",
             "episodes-2-part-1.svg",
             "video-3.gif",
+            "estimates-returns-1.svg",
             "improvement.csv",
         ];
-        assert_eq!(own.map(is_of_a_page), [true; 11]);
+        assert_eq!(own.map(is_of_a_page), [true; 12]);
         let others = [
             "losses.svg",
             "loss-final.svg",

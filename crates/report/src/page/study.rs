@@ -11,7 +11,7 @@ use super::over_seeds::OverSeeds;
 use super::run_files::{PageError, RunFiles};
 use super::scores::{Role, Row, cell as all_digits, conditions, estimate, spread};
 use super::seeds;
-use super::{first, pictures, unique};
+use super::{choices, first, pictures, unique};
 
 /// Minimum number of runs for comparing cells.
 const ENOUGH: usize = 4;
@@ -43,7 +43,7 @@ pub struct StudyCell {
     pub task: String,
     /// The settings that distinguish the cell within its task; empty if the task has one cell.
     pub agent: String,
-    /// The evaluated runs.
+    /// The evaluated and the judged runs.
     pub runs: Vec<RunFiles>,
     /// Number of runs that have not been evaluated yet.
     pub missing: usize,
@@ -60,7 +60,8 @@ pub(super) fn caveat(seeds: usize) -> String {
 
 /// The note in the title of a study: too few seeds, or cells without an evaluation.
 pub(super) fn caveats(cells: &[StudyCell]) -> String {
-    let seeds = cells.iter().map(|cell| cell.runs.len());
+    let is_evaluated = |run: &&RunFiles| !run.evaluations.is_empty();
+    let seeds = cells.iter().map(|cell| cell.runs.iter().filter(is_evaluated).count());
     let few = seeds.clone().filter(|n| *n > 0).min().map_or_else(String::new, caveat);
     match (seeds.min(), few.is_empty()) {
         (Some(0), true) => ": some cells not evaluated yet".into(),
@@ -291,12 +292,13 @@ fn readable(scored: &[&Scored<'_>]) -> Vec<Block> {
     type Column<'a> = (&'static str, Box<dyn Fn(&Scored<'_>) -> String + 'a>);
     let dash = || "-".to_owned();
     // If such a column is equal in all rows, the sentence below the table replaces it.
-    let names: [Column<'_>; 5] = [
+    let names: [Column<'_>; 6] = [
         ("task", Box::new(|scored| scored.cell.task.clone())),
         ("protocol", Box::new(|scored| scored.rows[0].protocol.clone())),
         ("target", Box::new(|scored| conditions(scored.rows.iter().copied(), short))),
         ("cell", Box::new(|scored| scored.cell.agent.clone())),
         ("seeds", Box::new(|scored| scored.seeds())),
+        (choices::CHOOSING, Box::new(|scored| choices::episodes(&scored.rows))),
     ];
     let (same, mut columns): (Vec<Column<'_>>, Vec<Column<'_>>) =
         names.into_iter().partition(|(_, of)| scored.iter().all(|row| of(row) == of(scored[0])));

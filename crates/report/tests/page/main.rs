@@ -5,6 +5,7 @@
 mod checkpoints;
 mod comparisons;
 mod contents;
+mod estimates;
 mod studies;
 
 use std::fs;

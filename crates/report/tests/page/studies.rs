@@ -73,7 +73,7 @@ fn cells_of_one_task_are_adjacent() {
         }
     }
     assert_eq!(table[1..], expected);
-    assert!(markdown.contains("In every row: seeds 1 2 3 4."), "{markdown}");
+    assert!(markdown.contains("In every row: seeds 1 2 3 4; choosing episodes 0."), "{markdown}");
     // Each temperature has a section, and agents have the names from the study.
     for protocol in [warm, cold] {
         let agents = rows(&markdown, &format!("### Evaluated with the {protocol} protocol\n"), 3);
@@ -114,7 +114,10 @@ fn a_study_of_one_task_does_not_repeat_it() {
     assert!(markdown.starts_with("# Study heads: 2 seeds, no comparison\n"), "{markdown}");
     let table = rows(&markdown, "### Last checkpoints: 2 seeds, no comparison\n", 3);
     assert_eq!(table[0], ["protocol", "target", "cell"]);
-    assert!(markdown.contains("In every row: task Seaquest; seeds 1 2."), "{markdown}");
+    assert!(
+        markdown.contains("In every row: task Seaquest; seeds 1 2; choosing episodes 0."),
+        "{markdown}"
+    );
     sentences::check_prose(&markdown, "2 runs");
     file(&page, "report-loss.svg");
     // A single cell is named after its policy.

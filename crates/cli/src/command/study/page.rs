@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use overtone_core::judgement::Judgement;
 use overtone_eval::statistics::Bootstrap;
 use overtone_report::{Page, RunFiles, StudyCell};
 use overtone_study::{Study, StudyFolder};
@@ -74,14 +75,15 @@ fn write_to(
                 found.len() - 1
             }
         };
-        match known.of(resolved).filter(|run| train::is_finished(run)).filter(has_report) {
-            Some(run) => {
-                // The cell's name describes it; the number of a run's directory depends on the
-                // order in which runs started.
-                let name = resolved.cell.id.clone();
-                found[place].runs.push(RunFiles { name, ..report::files_of(run.path())? });
-            }
-            None => found[place].missing += 1,
+        let run = known.of(resolved).filter(|run| train::is_finished(run));
+        if !run.is_some_and(is_evaluated) {
+            found[place].missing += 1;
+        }
+        if let Some(run) = run.filter(|run| is_evaluated(run) || is_judged(run)) {
+            // The cell's name describes it; the number of a run's directory depends on the order in
+            // which runs started.
+            let name = resolved.cell.id.clone();
+            found[place].runs.push(RunFiles { name, ..report::files_of(run.path())? });
         }
     }
     if found.iter().all(|cell| cell.runs.is_empty()) {
@@ -93,6 +95,11 @@ fn write_to(
 }
 
 /// Whether a run has a score, by any protocol.
-fn has_report(run: &&RunDir) -> bool {
+fn is_evaluated(run: &RunDir) -> bool {
     !evaluate::reports(run).is_empty()
+}
+
+/// Whether a run has estimates from a recording.
+fn is_judged(run: &RunDir) -> bool {
+    run.path().join(Judgement::FILE).is_file()
 }
