@@ -1,12 +1,11 @@
 //! [`BehaviorClone`]: the recorded policy, estimated from its actions.
 //!
 //! Episodes are in [`FOLDS`] folds. The distribution at a row comes from a network that did not
-//! learn from this row's fold. Otherwise recorded actions would look more likely than they are, and
-//! importance weights would be too small.
+//! learn from this row's fold. Otherwise recorded actions would look more likely than they are.
 
 use burn::{
     module::Module,
-    tensor::{Int, Tensor, activation::log_softmax},
+    tensor::{Tensor, activation::log_softmax},
 };
 use overtone_agents::value::{
     Mlp,
@@ -107,11 +106,6 @@ impl BehaviorClone {
         action.iter().zip(means).zip(log_stds).map(of_one).sum()
     }
 
-    /// `[rows]`: `ln β̂(a|o)` of the recorded actions.
-    pub fn log_probs(&self) -> &[f64] {
-        &self.recorded
-    }
-
     /// The clone's action at each row: probabilities, or a draw from its Gaussian by `seed`, limited
     /// to [-1, 1]. The mean would be another policy than the recorded one, which varies.
     pub fn policy(&self, seed: u64) -> Forced {
@@ -172,7 +166,7 @@ fn loss(output: Tensor<2>, actions: Tensor<2>, is_discrete: bool) -> Tensor<1> {
     let output = distribution(output, is_discrete);
     let actions = constant_like(actions, &output);
     if is_discrete {
-        return output.gather(1, Tensor::<2, Int>::from(actions.int())).mean().neg();
+        return output.gather(1, actions.int()).mean().neg();
     }
     let width = actions.dims()[1];
     let (means, log_stds) = (output.clone().narrow(1, 0, width), output.narrow(1, width, width));

@@ -1,8 +1,11 @@
 //! [`judge`]: estimates for the acting modes of one run, and an answer for each.
 //!
-//! Discrete actions get importance weights, with the recorded log-probabilities of the actions or
-//! those of a [`BehaviorClone`]. Fitted Q-evaluation runs for all actions; its values also make the
-//! weighted estimates less noisy (WDR), from critics that did not learn from the weighted episodes.
+//! Discrete actions with recorded log-probabilities get importance weights. Fitted Q-evaluation runs
+//! for all recordings; its values also make the weighted estimates less noisy (WDR), from critics
+//! that did not learn from the weighted episodes.
+//!
+//! Log-probabilities of a clone are not used: in 100 recordings of a known task, the intervals of
+//! WPDIS covered the truth 83 times, and most mean weights were not 1.
 
 use overtone_core::{
     ActingMode, ActionScale, Play, Policy,
@@ -14,7 +17,7 @@ use crate::{
     behavior_clone::{BehaviorClone, FOLDS},
     checks::{Comparison, Evidence},
     fit::{Fit, FitError, FitOptions, Fitted, fit, mean_and_error},
-    forced::{Forced, ForcedActions, ReplayError},
+    forced::{Forced, ReplayError},
     recorded_steps::{Recorded, folds, time_limit},
     weighing::Weighing,
     weights::{Settings, WeightsError},
@@ -90,8 +93,8 @@ pub enum JudgeError {
     SameReturns(usize),
     /// Neither weights nor critics.
     #[error(
-        "updates=0 leaves importance weights only, which need discrete actions; these actions are \
-         continuous. Leave updates out"
+        "updates=0 leaves importance weights only, which need discrete actions with recorded \
+         log-probabilities (behavior_log_probs). Leave updates out"
     )]
     NoMethod,
     /// The replay failed.
@@ -158,17 +161,14 @@ pub fn judge(
         0 => None,
         _ => Some(critics.all(progress)?),
     };
-    let values = match steps.is_discrete() && options.updates > 0 {
+    let log_probs = data.behavior_log_probs().filter(|_| steps.is_discrete());
+    let values = match log_probs.is_some() && options.updates > 0 {
         true => Some(critics.by_folds(progress)?),
         false => None,
     };
     let settings =
         Settings { discount: options.discount, seed: options.seed, ..Settings::default() };
-    let behavior: Vec<f64> = match data.behavior_log_probs() {
-        Some(log_probs) => log_probs.iter().map(|&log_prob| log_prob.into()).collect(),
-        None => clone.log_probs().to_vec(),
-    };
-    let weighing = Weighing { data, behavior: &behavior, n_policies: policies.len(), values };
+    let weighing = Weighing { data, log_probs, n_policies: policies.len(), values };
     let known_answer = fitted.as_ref().map(|fitted| known_answer(fitted, n_candidates));
 
     let mut judged = Vec::with_capacity(n_candidates);
@@ -184,9 +184,8 @@ pub fn judge(
             horizon: None,
         };
         let (mut estimates, mut overlap) = (Vec::new(), None);
-        if let ForcedActions::Probabilities { n, values } = &policies[i].actions {
-            let weighed = weighing.of(i, values, *n, &settings)?;
-            evidence.has_log_probs = data.behavior_log_probs().is_some();
+        if let Some(weighed) = weighing.of(i, &policies[i].actions, &settings)? {
+            evidence.has_log_probs = true;
             evidence.difference = weighed.estimates.last().and_then(|of| of.difference);
             evidence.others = weighed.others;
             evidence.mean_weight = weighed.mean_weight;
@@ -233,7 +232,7 @@ pub fn judge(
             longest: data.episodes().longest(),
             mean_return: recorded.mean,
             interval: recorded.interval,
-            has_log_probs: data.behavior_log_probs().is_some(),
+            has_log_probs: log_probs.is_some(),
             is_trained_on: of.is_trained_on,
         },
         clone: fitted.as_ref().map(|fitted| {
@@ -267,7 +266,8 @@ fn check(data: &Dataset, options: &JudgeOptions) -> Result<(), JudgeError> {
     if returns.all(|other| Some(other) == first) {
         return Err(JudgeError::SameReturns(episodes.len()));
     }
-    if options.updates == 0 && matches!(data.actions(), ActionColumn::Continuous { .. }) {
+    let is_discrete = matches!(data.actions(), ActionColumn::Discrete { .. });
+    if options.updates == 0 && !(is_discrete && data.behavior_log_probs().is_some()) {
         return Err(JudgeError::NoMethod);
     }
     Ok(())

@@ -9,6 +9,7 @@ use overtone_data::{ActionColumn, Dataset};
 use crate::{
     checks::Comparison,
     fit::mean_and_error,
+    forced::ForcedActions,
     judge::DISCOUNTS,
     weights::{Logged, Recorded, Settings, Values, Weighted, WeightsError, estimate},
 };
@@ -18,8 +19,8 @@ use crate::{
 pub(crate) struct Weighing<'a> {
     /// The recording.
     pub(crate) data: &'a Dataset,
-    /// `[rows]`: log-probabilities of the recorded actions under the recorded policy.
-    pub(crate) behavior: &'a [f64],
+    /// `[rows]`: log-probabilities of the recorded discrete actions under the recorded policy.
+    pub(crate) log_probs: Option<&'a [f32]>,
     /// Number of policies in `values`.
     pub(crate) n_policies: usize,
     /// `Q` of the recorded action and `V`, `[rows · policies]` each.
@@ -38,27 +39,33 @@ pub(crate) struct Weighed {
 }
 
 impl Weighing<'_> {
-    /// Estimates for the policy at this position of the values, with probabilities `[rows, n]`.
+    /// Estimates for the policy at this position of the values, which takes these actions; `None`
+    /// without log-probabilities of discrete actions.
     pub(crate) fn of(
         &self,
         policy: usize,
-        probs: &[f32],
-        n: usize,
+        actions: &ForcedActions,
         settings: &Settings,
-    ) -> Result<Weighed, WeightsError> {
-        let ActionColumn::Discrete { values: recorded, .. } = self.data.actions() else {
-            unreachable!("probabilities of discrete actions")
+    ) -> Result<Option<Weighed>, WeightsError> {
+        let (
+            Some(log_probs),
+            ActionColumn::Discrete { values: recorded, .. },
+            ForcedActions::Probabilities { n, values: probs },
+        ) = (self.log_probs, self.data.actions(), actions)
+        else {
+            return Ok(None);
         };
         let log_ratio = |row: usize| {
             let prob = f64::from(probs[row * n + usize::from(recorded[row])]);
-            prob.ln() - self.behavior[row]
+            prob.ln() - f64::from(log_probs[row])
         };
         let episodes = self.logged(&log_ratio, Some(policy));
         let found = match estimate(&episodes, settings) {
             Err(WeightsError::NoWeight { step }) => {
                 let overlap = Overlap { effective: Vec::new(), horizon: Some(step) };
                 let estimates = Vec::new();
-                return Ok(Weighed { estimates, overlap, others: Vec::new(), mean_weight: None });
+                let others = Vec::new();
+                return Ok(Some(Weighed { estimates, overlap, others, mean_weight: None }));
             }
             found => found?,
         };
@@ -74,7 +81,7 @@ impl Weighing<'_> {
         let [estimated, standard_error] = mean_and_error(&weights);
         let mean_weight = Comparison { estimated, expected: 1.0, standard_error };
         let Weighted { estimates, overlap, .. } = found;
-        Ok(Weighed { estimates, overlap, others, mean_weight: Some(mean_weight) })
+        Ok(Some(Weighed { estimates, overlap, others, mean_weight: Some(mean_weight) }))
     }
 
     /// The discounted return of the recorded policy.

@@ -83,7 +83,7 @@ fn judged(
         is_trained_on: false,
         action_scale: None,
     };
-    let options = JudgeOptions { discount: DISCOUNT, updates, critics: 2, seed };
+    let options = JudgeOptions { discount: DISCOUNT, updates, critics: 5, seed };
     let mut candidates: Vec<Candidate> = doctors.iter().map(|&of| candidate(of)).collect();
     judge(&request, &mut candidates, &options, &mut |_, _, _| {})
 }
@@ -97,7 +97,8 @@ fn doctors_are_told_apart_with_and_without_log_probs() {
         assert_eq!(judgement.recording.has_log_probs, has_log_probs);
         for (of, doctor) in judgement.policies.iter().zip(doctors) {
             let estimate = of.deciding().unwrap();
-            assert_eq!(estimate.method, Method::Wdr);
+            let method = if has_log_probs { Method::Wdr } else { Method::FittedQ };
+            assert_eq!(estimate.method, method);
             let truth = doctor.value(DISCOUNT);
             assert!(estimate.interval.unwrap().contains(truth), "{doctor:?}: {of:?}");
         }
@@ -191,7 +192,7 @@ fn recordings_that_no_method_can_judge() {
 
 /// Doctors and methods with the number of intervals that contain the truth, and the answers.
 #[test]
-#[ignore = "takes 20 minutes: 100 recordings of 200 patients, with and without log-probabilities"]
+#[ignore = "takes 20 minutes: two times 100 recordings of 200 patients"]
 fn intervals_with_fitted_values_cover_the_truth() {
     const RECORDINGS: u64 = 100;
     for has_log_probs in [true, false] {
@@ -216,9 +217,10 @@ fn intervals_with_fitted_values_cover_the_truth() {
             let rms = squares.get(key).map(|sum| (sum / RECORDINGS as f64).sqrt());
             println!("log-probabilities {has_log_probs}, {key}: {count}, error {rms:.4?}");
         }
+        let deciding = if has_log_probs { Method::Wdr } else { Method::FittedQ };
         for doctor in ["Guideline", "Recorded"] {
-            let wdr = counts[&format!("{doctor}, {}", Method::Wdr.name())];
-            assert!(wdr >= 85, "{doctor}: {wdr} of 100");
+            let covering = counts[&format!("{doctor}, {}", deciding.name())];
+            assert!(covering >= 85, "{doctor}: {covering} of 100");
         }
     }
 }
