@@ -37,6 +37,11 @@ train *args: build
 evaluate *args: build
     @"{{ overtone }}" evaluate "$@"
 
+# Estimate how good an agent is from a recording, without playing: just judge [run=... dataset=...]
+[no-exit-message]
+judge *args: build
+    @"{{ overtone }}" judge "$@"
+
 # Write a report about runs: scores with intervals, curves, a video: just report [RUN...]
 report *args: build
     @"{{ overtone }}" report "$@"
