@@ -93,7 +93,7 @@ pub fn after_training(run: &RunDir, checkpoint: &Checkpoint) {
     let options = JudgeOptions { modes: Modes::Own, ..JudgeOptions::default() };
     match judge(run, checkpoint, &options) {
         Ok(judgement) => say!("{}", describe(&judgement)),
-        Err(error) => warn!("not judged: {error:#}"),
+        Err(error) => say!("not judged: {error:#}"),
     }
 }
 

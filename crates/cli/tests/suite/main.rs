@@ -17,6 +17,7 @@ mod fine_tuning;
 mod games;
 mod given;
 mod held_out;
+mod judging;
 mod kills;
 mod learning_curves;
 mod linting;

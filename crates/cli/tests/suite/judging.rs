@@ -1,0 +1,80 @@
+//! `overtone judge`: estimates from recordings, and what it refuses.
+
+use std::fs;
+
+use overtone_core::judgement::{Judged, Judgement, Method, Verdict};
+use overtone_testkit::sentences;
+
+use crate::desk::{Desk, project};
+
+const SMALL: &str = "train.updates=3 train.batch_size=8 model.d_model=16 model.n_layers=1";
+
+/// A desk with a run `runs/…` of the clinic, with 20 % of its episodes held out.
+fn clinic(desk: &Desk) -> String {
+    let file = project().join("datasets/starter/own/clinic_doctor.npz");
+    let line = format!(
+        "train own=clinic dataset={} algorithm=rvs train.held_out=0.2 {SMALL}",
+        file.display()
+    );
+    desk.succeeds(&line)
+}
+
+fn judgement(desk: &Desk) -> Judgement {
+    let path = desk.only_run("runs").join(Judgement::FILE);
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_of_a_clinic_is_judged() {
+    let desk = Desk::new();
+    let text = clinic(&desk);
+    // 500 patients; 100 of them are held out.
+    for part in ["recorded: 100 episodes", "known answer: ", "weighted doubly robust"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let own = judgement(&desk);
+    assert_eq!((own.policies.len(), own.recording.is_trained_on), (1, false));
+    assert!(own.recording.has_log_probs);
+
+    let text = desk.succeeds("judge updates=0 seed=3");
+    assert!(!text.contains("known answer"), "{text}");
+    let all = judgement(&desk);
+    // Three temperatures, with three top percents and a target return each.
+    assert_eq!((all.policies.len(), all.seed, all.clone), (12, 3, None));
+    for judged in &all.policies {
+        let methods: Vec<Method> = judged.estimates.iter().map(|of| of.method).collect();
+        assert_eq!(methods, [Method::Pdis, Method::Wpdis]);
+    }
+    let told = |judged: &Judged| !matches!(judged.verdict, Verdict::CannotTell { .. });
+    let strict = desk.run("judge updates=0 seed=3 strict=true");
+    let expected = i32::from(!all.policies.iter().all(told));
+    assert_eq!((strict.code, expected), (Some(1), 1), "{}", strict.stderr);
+}
+
+#[test]
+fn what_cannot_be_judged_exits_with_2() {
+    let desk = Desk::new();
+    clinic(&desk);
+    let hopper = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
+    for words in [
+        format!("dataset={}", hopper.display()),
+        "discount=1".into(),
+        "critics=1".into(),
+        "target=p50,p90".into(),
+        "dataset=missing.npz".into(),
+        "modes=every".into(),
+    ] {
+        let ended = desk.run(&format!("judge {words}"));
+        assert_eq!(ended.code, Some(2), "{words}: {}", ended.stdout);
+        sentences::check(&ended.stderr);
+    }
+}
+
+#[test]
+fn frames_are_not_judged() {
+    let desk = Desk::new();
+    desk.succeeds(&desk.tiny("train.updates=2"));
+    let ended = desk.run("judge");
+    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    assert!(ended.stderr.contains("pixel observations"), "{}", ended.stderr);
+}

@@ -1,0 +1,77 @@
+"""Estimates from a recording, and the actions of an agent on one."""
+
+from __future__ import annotations
+
+import unittest
+
+import numpy as np
+
+import overtone as ov
+
+from .common import Desk
+
+ACTIONS = 3
+
+
+def shifts(n: int, length: int = 6) -> ov.Dataset:
+    """Shifts of an operator who mostly waits; action 2 earns most."""
+    random = np.random.default_rng(3)
+    probs = np.array([0.5, 0.3, 0.2])
+    actions = random.choice(ACTIONS, n * length, p=probs)
+    observations = random.normal(size=(n * length, 2)).astype(np.float32)
+    ends = np.arange(1, n * length + 1) % length == 0
+    return ov.from_arrays(
+        observations, actions, actions + random.normal(0, 0.1, n * length), ends,
+        n_actions=ACTIONS, behavior_log_probs=np.log(probs[actions]), task="own/shifts",
+    )
+
+
+class Judging(Desk):
+    def run_of(self, data: ov.Dataset, **settings: object) -> ov.Run:
+        settings = {
+            "train.updates": 200, "train.batch_size": 32, "model.d_model": 16, **settings,
+        }
+        return ov.train(data, algorithm="rvs", progress="none", **settings)
+
+    def test_a_better_agent_is_found(self) -> None:
+        data = shifts(400)
+        run = self.run_of(data, **{"train.held_out": 0.5})
+        judgement = ov.judge(run, progress="none", updates=100, critics=2)
+        self.assertEqual(len(judgement.table), 12)
+        # Cloning everything is as good as the operator; the best 10 % of shifts earn more.
+        recorded = judgement.runs[0]["recording"]
+        self.assertEqual((recorded["episodes"], recorded["is_trained_on"]), (200, False))
+        row = next(row for row in judgement.table if row["top_percent"] == 10.0)
+        self.assertGreater(row["estimate"], recorded["mean_return"])
+        for row in judgement.table:
+            self.assertEqual(row["method"], "wdr")
+            self.assertEqual(row["answer"] == "cannot tell", bool(row["reasons"]))
+        self.assertEqual(judgement.can_tell, not judgement.reasons)
+        best = judgement.best
+        assert best is not None
+        self.assertEqual(best["answer"], "better than recorded")
+        both = ov.judge([run, run], data, progress="none", updates=0, modes="own")
+        self.assertEqual([row["method"] for row in both.table], ["wpdis", "wpdis"])
+
+    def test_a_replay_is_what_the_agent_does_at_the_recorded_steps(self) -> None:
+        data = shifts(5)
+        policy = self.run_of(data).policy(n_agents=5)
+        probs = policy.replay(data)
+        self.assertEqual(probs.shape, (30, ACTIONS))
+        np.testing.assert_allclose(probs.sum(1), 1.0, rtol=1e-5)
+        # The first step of each shift, played.
+        arrays = np.load(data.path)
+        policy.act(arrays["observations"][::6], starts=np.ones(5, bool))
+        np.testing.assert_allclose(probs[::6], policy.probabilities, atol=1e-6)
+
+    def test_recordings_that_cannot_be_judged(self) -> None:
+        run = self.run_of(shifts(30))
+        for words, data in [("19 finished episodes", shifts(19)), ("does not", "missing.npz")]:
+            with self.assertRaisesRegex(ov.OvertoneError, words):
+                ov.judge(run, data, progress="none")
+        with self.assertRaisesRegex(ov.OvertoneError, "observations"):
+            run.policy().replay(ov.Dataset.open("starter:hopper/medium"))
+
+
+if __name__ == "__main__":
+    unittest.main()
