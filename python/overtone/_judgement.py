@@ -10,7 +10,7 @@ from typing import Any
 
 from overtone import _program
 from overtone._program import CommandOutput, Progress
-from overtone._run import folders
+from overtone._run import run_folders
 
 #: Methods, the deciding one first.
 METHODS = ("wdr", "wpdis", "fitted_q")
@@ -68,7 +68,7 @@ def judge(
         OvertoneError: When the recording cannot be judged, for example because it has fewer than 20
             episodes or belongs to another task.
     """
-    paths = folders(runs, run_dir)
+    paths = run_folders(runs, run_dir)
     words = ["judge", f"run={_program.text(paths)}", f"discount={discount}"]
     if dataset is not None:
         words.append(f"dataset={os.fspath(dataset)}")

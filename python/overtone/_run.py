@@ -257,7 +257,7 @@ def evaluate(
     Raises:
         OvertoneError: When the run does not exist, or cannot be evaluated.
     """
-    folders = folders(runs, run_dir)
+    folders = run_folders(runs, run_dir)
     before = {path: path.stat().st_mtime_ns for path in _reports(folders)}
     command_words = ["evaluate", "rollouts", f"run={_program.text(folders)}"]
     command_words.append(f"episodes={episodes}")
@@ -295,13 +295,13 @@ def choose(
         OvertoneError: When a run does not exist, or the runs have different tasks.
     """
     output = CommandOutput(progress, None)
-    command_words = ["evaluate", "choose", f"run={_program.text(folders(runs, run_dir))}"]
+    command_words = ["evaluate", "choose", f"run={_program.text(run_folders(runs, run_dir))}"]
     command_words += [f"budget={budget}", *_program.words(options)]
     _program.call(command_words, output)
     return Run(cast("Path", output.run))
 
 
-def folders(
+def run_folders(
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     run_dir: str | os.PathLike[str],
 ) -> list[Path]:

@@ -8,7 +8,7 @@ import numpy as np
 
 import overtone as ov
 
-from .common import Desk
+from .common import HOPPER, Desk
 
 ACTIONS = 3
 
@@ -70,7 +70,7 @@ class Judging(Desk):
             with self.assertRaisesRegex(ov.OvertoneError, words):
                 ov.judge(run, data, progress="none")
         with self.assertRaisesRegex(ov.OvertoneError, "observations"):
-            run.policy().replay(ov.Dataset.open("starter:hopper/medium"))
+            run.policy().replay(HOPPER)
 
 
 if __name__ == "__main__":

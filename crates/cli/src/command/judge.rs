@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use overtone_agents::{Agent, policy};
 use overtone_core::{
     ActionScale, Play,
@@ -109,6 +109,7 @@ impl JudgeOptions {
             "critics={}: expected at least 2, because their differences make the interval",
             self.critics
         );
+        ensure!(!self.target.contains(','), "target={}: expected one return", self.target);
         Ok(())
     }
 }
@@ -137,9 +138,7 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
     let returns = &checkpoint.state.episode_returns;
     let text = request::first_target(&options.target, &agent.task);
     let target = settings::targets("target", &text, returns)?;
-    let [target] = target[..] else {
-        bail!("target={text}: expected one return");
-    };
+    let target = *target.first().with_context(|| format!("target={text}: expected a return"))?;
     let device = device::choose("cpu")?.device;
     let mut candidates = Vec::with_capacity(modes.len());
     for mode in modes {
