@@ -72,7 +72,8 @@ def judge(
     words = ["judge", f"run={_program.text(paths)}", f"discount={discount}"]
     if dataset is not None:
         words.append(f"dataset={os.fspath(dataset)}")
-    _program.call([*words, *_program.words(options)], CommandOutput(progress, None))
+    # With strict=True, 1 says that the recording cannot tell: `can_tell` says it too.
+    _program.call([*words, *_program.words(options)], CommandOutput(progress, None), codes=(0, 1))
     texts = [(path / "judgement.json").read_text(encoding="utf-8") for path in paths]
     found = [json.loads(text) for text in texts]
     return Judgement([row for of_run in found for row in _rows(of_run)], found)

@@ -64,6 +64,17 @@ class Judging(Desk):
         policy.act(arrays["observations"][::6], starts=np.ones(5, bool))
         np.testing.assert_allclose(probs[::6], policy.probabilities, atol=1e-6)
 
+    def test_a_later_log_without_the_last_action(self) -> None:
+        run = self.run_of(shifts(30))
+        arrays = dict(np.load(shifts(40).path))
+        arrays["actions"] = np.minimum(arrays["actions"], 1)
+        for name in ("n_actions", "behavior_log_probs"):
+            del arrays[name]
+        np.savez("later.npz", **arrays)
+        judgement = ov.judge(run, "later.npz", progress="none", updates=20, critics=2, strict=True)
+        self.assertEqual({row["method"] for row in judgement.table}, {"fitted_q"})
+        self.assertEqual(run.policy().replay("later.npz").shape, (240, ACTIONS))
+
     def test_recordings_that_cannot_be_judged(self) -> None:
         run = self.run_of(shifts(30))
         for words, data in [("19 finished episodes", shifts(19)), ("does not", "missing.npz")]:

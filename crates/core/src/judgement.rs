@@ -153,7 +153,7 @@ pub enum Check {
     /// heart.
     Weights,
     /// The episodes are short enough for the method.
-    Horizon,
+    LongEpisodes,
     /// Enough recorded episodes are like the agent's, up to their end.
     Overlap,
     /// The difference from the recorded policy is larger than its uncertainty.
@@ -187,7 +187,7 @@ impl fmt::Display for Check {
             Self::Coverage => "coverage",
             Self::Order => "order",
             Self::Weights => "weights",
-            Self::Horizon => "long episodes",
+            Self::LongEpisodes => "long episodes",
             Self::Overlap => "overlap",
             Self::Difference => "difference",
         })
@@ -213,7 +213,8 @@ mod tests {
 
     #[test]
     fn verdicts_in_words() {
-        let verdict = Verdict::CannotTell { reasons: vec![Check::KnownAnswer, Check::Horizon] };
+        let verdict =
+            Verdict::CannotTell { reasons: vec![Check::KnownAnswer, Check::LongEpisodes] };
         assert_eq!(verdict.to_string(), "cannot tell: known answer, long episodes");
         let words =
             [Verdict::BetterThanRecorded, Verdict::WorseThanRecorded].map(|v| v.to_string());
@@ -234,7 +235,7 @@ mod tests {
             estimates: vec![ReturnEstimate { method: Method::Wdr, ..estimate }, estimate],
             overlap: Some(Overlap { effective: vec![30.0, 2.5], horizon: Some(1) }),
             uncovered: Some(0.0125),
-            verdict: Verdict::CannotTell { reasons: vec![Check::Horizon] },
+            verdict: Verdict::CannotTell { reasons: vec![Check::LongEpisodes] },
         };
         let better = Judged { verdict: Verdict::BetterThanRecorded, ..judged.clone() };
         let judgement = Judgement {
@@ -262,7 +263,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Judgement>(&json).unwrap(), judgement);
         for written in [
             r#""method":"fitted_q""#,
-            r#""verdict":{"cannot_tell":{"reasons":["horizon"]}}"#,
+            r#""verdict":{"cannot_tell":{"reasons":["long_episodes"]}}"#,
             r#""verdict":"better_than_recorded""#,
         ] {
             assert!(json.contains(written), "{json}");

@@ -79,7 +79,7 @@ impl Evidence {
             (Check::Weights, self.mean_weight.is_none_or(Comparison::agrees)),
             (Check::Coverage, self.uncovered.map_or(is_needless, |share| share <= MOST_UNCOVERED)),
             (Check::Order, self.is_ordered()),
-            (Check::Horizon, is_short),
+            (Check::LongEpisodes, is_short),
             (Check::Overlap, has_overlap),
             (Check::Difference, excludes_zero),
         ];

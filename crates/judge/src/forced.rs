@@ -1,7 +1,7 @@
 //! [`Forced`]: the actions of a policy at every step of a recording.
 //!
-//! The policy sees each recorded observation and proposes an action; then it is told which action
-//! was recorded ([`Policy::took`]). Its history is therefore the recording's, and its return-to-go
+//! The policy sees each recorded observation and proposes an action; then it receives the recorded
+//! action ([`Policy::took`]). Its history is therefore the recording's, and its return-to-go
 //! falls by recorded rewards. What is replayed is the agent whose histories look like recorded ones:
 //! the agent itself for a policy without history, an approximation for others. With recorded actions
 //! that earn little, the return-to-go stays high.

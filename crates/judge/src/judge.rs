@@ -7,6 +7,8 @@
 //! Log-probabilities of a clone are not used: in 100 recordings of a known task, the intervals of
 //! WPDIS covered the truth 83 times, and most mean weights were not 1.
 
+use std::ops::ControlFlow;
+
 use overtone_core::{
     ActingMode, ActionScale, Play, Policy,
     judgement::{Judged, Judgement, Method, Recording, ReturnEstimate},
@@ -91,6 +93,9 @@ pub enum JudgeError {
          from bad ones"
     )]
     SameReturns(usize),
+    /// The caller stopped the judgement.
+    #[error("the judgement was stopped")]
+    Stopped,
     /// Neither weights nor critics.
     #[error(
         "updates=0 leaves importance weights only, which need discrete actions with recorded \
@@ -102,14 +107,26 @@ pub enum JudgeError {
     Replay(#[from] ReplayError),
     /// The critics failed.
     #[error(transparent)]
-    Fit(#[from] FitError),
+    Fit(FitError),
     /// The weights failed.
     #[error(transparent)]
     Weights(#[from] WeightsError),
 }
 
-/// Judges the candidates, agents of one run, by a recording. `progress` receives the name of a step,
-/// the number of its parts that are done, and their number.
+impl From<FitError> for JudgeError {
+    fn from(error: FitError) -> Self {
+        match error {
+            FitError::Stopped => Self::Stopped,
+            error => Self::Fit(error),
+        }
+    }
+}
+
+/// Receives the name of a step, the number of its parts that are done, and their number; may stop
+/// the judgement.
+pub type Progress<'a> = dyn FnMut(&'static str, usize, usize) -> ControlFlow<()> + 'a;
+
+/// Judges the candidates, agents of one run, by a recording.
 ///
 /// # Errors
 /// See [`JudgeError`].
@@ -120,22 +137,22 @@ pub fn judge(
     of: &Request<'_>,
     candidates: &mut [Candidate],
     options: &JudgeOptions,
-    progress: &mut dyn FnMut(&'static str, usize, usize),
+    progress: &mut Progress<'_>,
 ) -> Result<Judgement, JudgeError> {
     let (data, scale, n_candidates) = (of.data, of.action_scale, candidates.len());
     check(data, options)?;
     let mut policies = Vec::with_capacity(n_candidates + 1);
     for (i, Candidate { policy, play, .. }) in candidates.iter_mut().enumerate() {
-        progress("replaying the agent", i, n_candidates);
+        stop_or_go(progress("replaying the agent", i, n_candidates))?;
         let target = of.target_return;
         policies.push(Forced::replay(&mut **policy, play, target, data, scale, options.seed)?);
-        progress("replaying the agent", i + 1, n_candidates);
     }
+    stop_or_go(progress("replaying the agent", n_candidates, n_candidates))?;
     let steps = Recorded::of(data, &policies, None, scale, None, None).ok_or(JudgeError::Pixels)?;
     let mut n_cloned = 0;
     let clone = BehaviorClone::fit(&steps, options.seed, &mut || {
         n_cloned += 1;
-        progress("cloning the recorded policy", n_cloned, FOLDS);
+        let _ = progress("cloning the recorded policy", n_cloned, FOLDS);
     });
     let conditioning = of.is_conditioned.then(|| standardised(&policies[0].returns_to_go));
     policies.push(clone.policy(options.seed));
@@ -154,7 +171,8 @@ pub fn judge(
             critics: options.critics,
             seed: options.seed,
             ..FitOptions::default()
-        },
+        }
+        .bounded(data.n_transitions()),
         at_other_discounts: None,
     };
     let fitted = match options.updates {
@@ -173,19 +191,22 @@ pub fn judge(
 
     let mut judged = Vec::with_capacity(n_candidates);
     for (i, Candidate { mode, .. }) in candidates.iter().enumerate() {
+        let uncovered = clone.uncovered(&policies[i].actions);
         let mut evidence = Evidence {
             difference: None,
             others: Vec::new(),
             known_answer,
             mean_weight: None,
-            uncovered: Some(clone.uncovered(&policies[i].actions)),
+            uncovered: Some(uncovered),
             longest: data.episodes().longest(),
             has_log_probs: false,
             horizon: None,
         };
         let (mut estimates, mut overlap) = (Vec::new(), None);
         if let Some(weighed) = weighing.of(i, &policies[i].actions, &settings)? {
-            evidence.has_log_probs = true;
+            // The weights need neither the clone nor its value.
+            evidence =
+                Evidence { has_log_probs: true, known_answer: None, uncovered: None, ..evidence };
             evidence.difference = weighed.estimates.last().and_then(|of| of.difference);
             evidence.others = weighed.others;
             evidence.mean_weight = weighed.mean_weight;
@@ -215,7 +236,7 @@ pub fn judge(
             mode: *mode,
             estimates,
             overlap,
-            uncovered: evidence.uncovered,
+            uncovered: Some(uncovered),
             verdict: evidence.verdict(),
         });
     }
@@ -249,6 +270,10 @@ pub fn judge(
         seed: options.seed,
         policies: judged,
     })
+}
+
+fn stop_or_go(flow: ControlFlow<()>) -> Result<(), JudgeError> {
+    if flow.is_break() { Err(JudgeError::Stopped) } else { Ok(()) }
 }
 
 /// Refuses recordings that no method can judge.
@@ -305,24 +330,18 @@ struct Critics<'a> {
 
 impl Critics<'_> {
     /// Critics of all episodes.
-    fn all(
-        &self,
-        progress: &mut dyn FnMut(&'static str, usize, usize),
-    ) -> Result<Fitted, FitError> {
+    fn all(&self, progress: &mut Progress<'_>) -> Result<Fitted, FitError> {
         let of_one = self.options.updates.div_ceil(self.options.estimate_every);
         let (mut done, all) = (0, self.options.critics * of_one);
         fit(&self.fit, &self.options, &mut || {
             done += 1;
-            progress("fitting critics", done, all);
+            progress("fitting critics", done, all)
         })
     }
 
     /// `Q` and `V` at every row, `[rows · policies]`, from critics that did not learn from the
     /// row's fold.
-    fn by_folds(
-        &self,
-        progress: &mut dyn FnMut(&'static str, usize, usize),
-    ) -> Result<[Vec<f64>; 2], FitError> {
+    fn by_folds(&self, progress: &mut Progress<'_>) -> Result<[Vec<f64>; 2], FitError> {
         let (data, n_policies) = (self.fit.data, self.fit.policies.len());
         let episodes = data.episodes().as_slice();
         let n = data.n_transitions() * n_policies;
@@ -332,7 +351,8 @@ impl Critics<'_> {
             let others: Vec<usize> =
                 (0..episodes.len()).filter(|of| left_out.binary_search(of).is_err()).collect();
             let of_fold = Fit { episodes: Some(&others), ..self.fit };
-            let fitted = fit(&of_fold, &options, &mut || {})?;
+            let mut go_on = || progress("fitting critics without a fold", fold, FOLDS);
+            let fitted = fit(&of_fold, &options, &mut go_on)?;
             let rows: Vec<usize> =
                 left_out.iter().flat_map(|&episode| episodes[episode].range()).collect();
             for (all, values) in all.iter_mut().zip(fitted.values(&rows)) {
@@ -340,7 +360,7 @@ impl Critics<'_> {
                     all[row * n_policies..][..n_policies].copy_from_slice(values);
                 }
             }
-            progress("fitting critics without a fold", fold + 1, FOLDS);
+            let _ = progress("fitting critics without a fold", fold + 1, FOLDS);
         }
         Ok(all)
     }
@@ -349,16 +369,21 @@ impl Critics<'_> {
     fn other_discounts(
         &mut self,
         policy: usize,
-        progress: &mut dyn FnMut(&'static str, usize, usize),
+        progress: &mut Progress<'_>,
     ) -> Result<Vec<f64>, FitError> {
         if self.at_other_discounts.is_none() {
+            let others = DISCOUNTS.map(|gamma| (gamma != self.options.gamma).then_some(gamma));
+            let others: Vec<f64> = others.into_iter().flatten().collect();
             let mut all = Vec::new();
-            for gamma in DISCOUNTS.into_iter().filter(|&gamma| gamma != self.options.gamma) {
+            for &gamma in &others {
                 let options = FitOptions { gamma, critics: 1, ..self.options.clone() };
-                let fitted = fit(&self.fit, &options, &mut || {})?;
+                let of_discount = Fit { limit: time_limit(self.fit.data, gamma), ..self.fit };
+                let what = "fitting critics at other discounts";
+                let mut go_on = || progress(what, all.len(), others.len());
+                let fitted = fit(&of_discount, &options, &mut go_on)?;
                 let clone = self.fit.policies.len() - 1;
                 all.push((0..clone).map(|of| fitted.difference(of, clone).value).collect());
-                progress("fitting critics at other discounts", all.len(), DISCOUNTS.len());
+                let _ = progress(what, all.len(), others.len());
             }
             self.at_other_discounts = Some(all);
         }

@@ -16,5 +16,5 @@ pub use behavior_clone::BehaviorClone;
 pub use fit::{Estimate, Estimates, Fit, FitError, FitOptions, Fitted};
 pub use fitted_q::FittedQ;
 pub use forced::{Forced, ForcedActions, ReplayError};
-pub use judge::{Candidate, JudgeError, JudgeOptions, LEAST_EPISODES, Request, judge};
+pub use judge::{Candidate, JudgeError, JudgeOptions, LEAST_EPISODES, Progress, Request, judge};
 pub use recorded_steps::{Recorded, RecordedSteps};

@@ -65,15 +65,17 @@ pub struct Recorded {
     is_discrete: bool,
 }
 
-/// The time limit of a recording's episodes, if its end matters at this discount.
+/// The time limit of a recording's episodes, if its end matters at this discount: the length of the
+/// longest episode, if most cut episodes have it.
 ///
-/// It is the length of every cut episode and the largest of all. After a long episode the rest has
-/// hardly a weight, and the values of an unlimited episode are as good and need no clock.
+/// After a long episode the rest has hardly a weight, and the values of an unlimited episode are as
+/// good and need no clock.
 pub fn time_limit(data: &Dataset, gamma: f64) -> Option<usize> {
     let (episodes, longest) = (data.episodes().as_slice(), data.episodes().longest());
-    let mut cut = episodes.iter().filter(|of| of.outcome == Outcome::Truncated).peekable();
-    let is_limit = cut.peek().is_some() && cut.all(|of| of.length == longest);
-    (is_limit && gamma.powf(longest as f64) > LEAST_WEIGHT).then_some(longest)
+    let cut = episodes.iter().filter(|of| of.outcome == Outcome::Truncated);
+    let [mut at_limit, mut earlier] = [0, 0];
+    cut.for_each(|of| *(if of.length == longest { &mut at_limit } else { &mut earlier }) += 1);
+    (at_limit > earlier && gamma.powf(longest as f64) > LEAST_WEIGHT).then_some(longest)
 }
 
 /// Smallest weight of a reward after the time limit that matters.
@@ -251,14 +253,17 @@ impl Recorded {
     }
 
     /// Discounted sums of rewards to the end of each episode, `[rows]`, and 0 in other episodes. An
-    /// episode that was cut is continued by its mean reward for ever, unless a time limit cut it.
+    /// episode that was cut is continued by its mean reward, up to the time limit if there is one.
     pub fn returns_to_go(&self, gamma: f64) -> Vec<f64> {
         let mut to_go = vec![0.0; self.rewards.len()];
         for (range, outcome) in &self.episodes {
             let rewards = self.rewards[range.clone()].iter().map(|&reward| f64::from(reward));
             let mut tail = match outcome {
-                Outcome::Truncated if gamma < 1.0 && self.limit != Some(range.len()) => {
-                    rewards.sum::<f64>() / range.len() as f64 / (1.0 - gamma)
+                Outcome::Truncated if gamma < 1.0 => {
+                    let left = self
+                        .limit
+                        .map_or(0.0, |limit| gamma.powf(limit.saturating_sub(range.len()) as f64));
+                    rewards.sum::<f64>() / range.len() as f64 * (1.0 - left) / (1.0 - gamma)
                 }
                 _ => 0.0,
             };

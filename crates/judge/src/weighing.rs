@@ -11,7 +11,7 @@ use crate::{
     fit::mean_and_error,
     forced::ForcedActions,
     judge::DISCOUNTS,
-    weights::{Logged, Recorded, Settings, Values, Weighted, WeightsError, estimate},
+    weights::{Logged, RecordedReturn, Settings, Values, Weighted, WeightsError, estimate},
 };
 
 /// A recording with everything that importance weights need, apart from the policy.
@@ -85,7 +85,7 @@ impl Weighing<'_> {
     }
 
     /// The discounted return of the recorded policy.
-    pub(crate) fn recorded(&self, settings: &Settings) -> Result<Recorded, WeightsError> {
+    pub(crate) fn recorded(&self, settings: &Settings) -> Result<RecordedReturn, WeightsError> {
         Ok(estimate(&self.logged(&|_| 0.0, None), settings)?.recorded)
     }
 

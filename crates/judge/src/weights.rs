@@ -71,7 +71,7 @@ impl Default for Settings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weighted {
     /// Discounted return of the recorded policy.
-    pub recorded: Recorded,
+    pub recorded: RecordedReturn,
     /// PDIS (absent if a weight exceeds the largest number), WPDIS, and WDR (absent without
     /// values), in this order.
     pub estimates: Vec<ReturnEstimate>,
@@ -81,11 +81,9 @@ pub struct Weighted {
 
 /// Mean discounted return of the recorded episodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Recorded {
+pub struct RecordedReturn {
     /// The mean.
     pub mean: f64,
-    /// Standard error of the mean. Absent for one episode.
-    pub standard_error: Option<f64>,
     /// Interval of the mean. Absent for one episode.
     pub interval: Option<Interval>,
 }
@@ -221,9 +219,8 @@ pub fn estimate(episodes: &[Logged], settings: &Settings) -> Result<Weighted, We
     let effective = table.effective_sizes(&once);
     let horizon = effective.iter().position(|&size| size < LEAST_EFFECTIVE * n as f64);
     Ok(Weighted {
-        recorded: Recorded {
+        recorded: RecordedReturn {
             mean: of_sample.recorded,
-            standard_error: standard_error(&discounted_returns(episodes, discount)),
             interval: interval(&|sums: &Sums| sums.recorded),
         },
         estimates,
@@ -234,20 +231,6 @@ pub fn estimate(episodes: &[Logged], settings: &Settings) -> Result<Weighted, We
 /// Effective sample size, as a fraction of the episodes, below which an estimate rests on too few
 /// of them.
 pub const LEAST_EFFECTIVE: f64 = 0.1;
-
-/// `Σ_t γ^t r_t` of each episode.
-pub fn discounted_returns(episodes: &[Logged], discount: f64) -> Vec<f64> {
-    let of = |episode: &Logged| episode.rewards.iter().rev().fold(0.0, |sum, r| r + discount * sum);
-    episodes.iter().map(of).collect()
-}
-
-/// Standard error of the mean of `numbers` (`ddof` 1); `None` for fewer than two.
-pub fn standard_error(numbers: &[f64]) -> Option<f64> {
-    let n = numbers.len() as f64;
-    let mean = numbers.iter().sum::<f64>() / n;
-    let squares: f64 = numbers.iter().map(|x| (x - mean).powi(2)).sum();
-    (numbers.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt())
-}
 
 fn check(episodes: &[Logged]) -> Result<(), WeightsError> {
     if episodes.is_empty() {

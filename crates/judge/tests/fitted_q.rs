@@ -5,6 +5,8 @@
 #[path = "../../agents/tests/chain/mod.rs"]
 mod chain;
 
+use std::ops::ControlFlow;
+
 use burn::tensor::{Device, Tensor, TensorData};
 use chain::{GAMMA, RIGHT, STATES};
 use overtone_agents::value::{Rescaling, Steps, network::Hidden};
@@ -38,7 +40,7 @@ fn vectors(data: &Dataset, action: f32) -> Forced {
 }
 
 fn fit_all(data: &Dataset, policies: &[Forced], options: &FitOptions) -> Fitted {
-    fit(&of(data, policies), options, &mut || {}).unwrap()
+    fit(&of(data, policies), options, &mut || ControlFlow::Continue(())).unwrap()
 }
 
 fn of<'a>(data: &'a Dataset, policies: &'a [Forced]) -> Fit<'a> {
@@ -79,7 +81,6 @@ fn small(updates: usize) -> FitOptions {
         return_updates: 300,
         updates,
         estimate_every: 500,
-        passes: f64::INFINITY,
         batch_size: 64,
         learning_rate: 2e-3,
         hidden: Hidden { n_layers: 2, width: 32, has_norms: true },
@@ -458,7 +459,7 @@ fn only_the_named_episodes_are_used() {
         let data = of_one_state(&[(others, Outcome::Terminated), (steps, cut), (steps, cut)]);
         let policy = [always(&data, &[1.0, 0.0])];
         let named = Fit { episodes: Some(&[1, 2]), ..of(&data, &policy) };
-        fit(&named, &small(10), &mut || {}).unwrap().estimate(0)
+        fit(&named, &small(10), &mut || ControlFlow::Continue(())).unwrap().estimate(0)
     };
     assert_eq!(with(5.0), with(-3.0));
 }
@@ -467,7 +468,8 @@ fn only_the_named_episodes_are_used() {
 fn steps_without_any_target_are_refused() {
     let data = of_one_state(&[(&[(0, 1.0)], Outcome::Truncated)]);
     let policies = [always(&data, &[0.5, 0.5])];
-    let error = fit(&of(&data, &policies), &small(1), &mut || {}).unwrap_err();
+    let error =
+        fit(&of(&data, &policies), &small(1), &mut || ControlFlow::Continue(())).unwrap_err();
     assert_eq!(error, FitError::NoStep);
     sentences::check(&error.to_string());
 }
@@ -476,6 +478,7 @@ fn steps_without_any_target_are_refused() {
 fn values_that_are_not_finite_are_refused() {
     let data = of_one_state(&[(&[(0, 1.0), (0, 2.0)], Outcome::Terminated)]);
     let policies = [always(&data, &[f32::NAN, 0.5])];
-    let error = fit(&of(&data, &policies), &small(1), &mut || {}).unwrap_err();
+    let error =
+        fit(&of(&data, &policies), &small(1), &mut || ControlFlow::Continue(())).unwrap_err();
     sentences::check(&error.to_string());
 }

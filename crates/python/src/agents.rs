@@ -271,8 +271,7 @@ impl Agents {
         let replayed = || -> Result<Forced, String> {
             let text = |error: &dyn Display| format!("{}: {error}", path.display());
             let data = read::columns(&path).and_then(|columns| {
-                columns.check_spaces(&self.agent.task)?;
-                Dataset::of(columns, &DatasetOptions::default())
+                Dataset::of(columns.fitted_to(&self.agent.task)?, &DatasetOptions::default())
             });
             let data = data.map_err(|error| error.to_string())?;
             let policy = policy(&self.checkpoint, &self.play, &self.device);

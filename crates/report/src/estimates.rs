@@ -42,7 +42,7 @@ pub fn methods(judgement: &Judgement) -> String {
             names.push(method.name());
         }
     }
-    names.join(", ")
+    if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
 /// `value [low, high]`, or the value alone without an interval.

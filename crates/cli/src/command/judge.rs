@@ -1,6 +1,6 @@
 //! `overtone judge`: estimates of returns from a recording, for runs that cannot be played.
 
-use std::path::PathBuf;
+use std::{ops::ControlFlow, path::PathBuf, sync::atomic::Ordering};
 
 use anyhow::{Context, Result, ensure};
 use overtone_agents::{Agent, policy};
@@ -8,20 +8,20 @@ use overtone_core::{
     ActionScale, Play,
     judgement::{Judged, Judgement, Verdict},
 };
-use overtone_judge::{Candidate, LEAST_EPISODES, Request};
+use overtone_judge::{Candidate, JudgeError, LEAST_EPISODES, Request};
 use overtone_model::device;
 use overtone_report::estimates::{self, with_interval};
 use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    evaluate::{OwnChoice, candidate_modes, request},
+    evaluate::{OwnChoice, candidate_modes, play_of},
     prepare::RecordingPart,
 };
 use crate::{
-    options, progress,
-    runs::{open_checkpoint, open_runs},
-    settings::{self, RunConfig},
+    interrupt, options, progress,
+    runs::{check_own, open_checkpoint, open_runs},
+    settings::RunConfig,
 };
 
 overtone_model::options! {
@@ -43,12 +43,12 @@ overtone_model::options! {
         pub target: String = String::new(),
         /// Discount of all returns, between 0 and 1.
         pub discount: f64 = 0.99,
-        /// Updates of each critic of fitted Q-evaluation. 0: importance weights only (discrete
-        /// actions).
+        /// Updates of each critic of fitted Q-evaluation, with at most 20 passes over the recorded
+        /// steps. 0: importance weights only (discrete actions with log-probabilities).
         pub updates: usize = 2000,
         /// Critics, each of another bootstrap sample of the episodes; at least 2.
         pub critics: usize = 5,
-        /// Maximum number of recorded steps: whole episodes, drawn by the seed. 0: all.
+        /// Maximum number of recorded steps: whole episodes, drawn by the seed, at least 20. 0: all.
         pub steps: usize = 50_000,
         /// Seed of all random numbers.
         pub seed: u64 = 1,
@@ -72,9 +72,10 @@ pub enum Modes {
 pub fn run(words: &[String]) -> Result<u8> {
     let options: JudgeOptions = options::read(words)?;
     options.check()?;
-    let mut is_told = true;
+    let mut can_tell = true;
     for run in open_runs(&options.runs, &options.run)? {
         let checkpoint = open_checkpoint(&run, &options.checkpoint)?;
+        check_own(&run, &checkpoint)?;
         let judgement = judge(&run, &checkpoint, &options)?;
         say!("{}", describe(&judgement));
         say!(
@@ -82,19 +83,25 @@ pub fn run(words: &[String]) -> Result<u8> {
             run.path().join(Judgement::FILE).display()
         );
         let cannot = |of: &Judged| matches!(of.verdict, Verdict::CannotTell { .. });
-        is_told &= !judgement.policies.iter().any(cannot);
+        can_tell &= !judgement.policies.iter().any(cannot);
     }
-    Ok(u8::from(options.strict && !is_told))
+    Ok(u8::from(options.strict && !can_tell))
 }
 
-/// Judges a trained run whose task has no environment, and prints the result. A recording that
-/// cannot be judged is a warning.
-pub fn after_training(run: &RunDir, checkpoint: &Checkpoint) {
-    let options = JudgeOptions { modes: Modes::Own, ..JudgeOptions::default() };
+/// Judges a trained run whose task has no environment, with the target of its settings, and prints
+/// the result, or why the recording cannot be judged.
+///
+/// # Errors
+/// When it is stopped.
+pub fn after_training(run: &RunDir, checkpoint: &Checkpoint, target: &str) -> Result<()> {
+    let target = target.split(',').next().unwrap_or_default().to_owned();
+    let options = JudgeOptions { modes: Modes::Own, target, ..JudgeOptions::default() };
     match judge(run, checkpoint, &options) {
         Ok(judgement) => say!("{}", describe(&judgement)),
+        Err(error) if interrupt::is_stop(&error) => return Err(error),
         Err(error) => say!("not judged: {error:#}"),
     }
+    Ok(())
 }
 
 impl JudgeOptions {
@@ -117,28 +124,23 @@ impl JudgeOptions {
 /// Judges a checkpoint and writes the judgement into its run.
 fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Result<Judgement> {
     let agent = Agent::of(checkpoint)?;
-    let mut config = RunConfig::load(&run.path().join(CONFIG))?;
-    if !options.dataset.is_empty() {
-        config.dataset = options.dataset.clone();
-        config.data.path = PathBuf::new();
-    }
+    let config = RunConfig::load(&run.path().join(CONFIG))?;
+    let stop = interrupt::listen()?;
     let part = RecordingPart {
+        dataset: &options.dataset,
+        trained_hash: &checkpoint.state.dataset_hash,
         steps: options.steps,
-        seed: options.seed,
-        is_trained_on: options.dataset.is_empty(),
         least: LEAST_EPISODES,
+        seed: options.seed,
     };
     let (data, is_trained_on) = config.recording_of(&agent.task, &part)?;
     let own = OwnChoice::of(run, checkpoint)?;
-    let play = own.own(&agent.matched());
+    let returns = &checkpoint.state.episode_returns;
+    let (play, target) = play_of(&agent, returns, &own, &options.target, [None; 3])?;
     let modes = match options.modes {
         Modes::All => candidate_modes(&agent, &own, &options.target),
         Modes::Own => vec![play.acting],
     };
-    let returns = &checkpoint.state.episode_returns;
-    let text = request::first_target(&options.target, &agent.task);
-    let target = settings::targets("target", &text, returns)?;
-    let target = *target.first().with_context(|| format!("target={text}: expected a return"))?;
     let device = device::choose("cpu")?.device;
     let mut candidates = Vec::with_capacity(modes.len());
     for mode in modes {
@@ -182,9 +184,16 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
                 bar.finish_and_clear();
             }
         }
+        match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     };
-    let judgement = overtone_judge::judge(&request, &mut candidates, &judge_options, &mut progress)
-        .with_context(|| format!("{}", data.path().display()))?;
+    let judged = overtone_judge::judge(&request, &mut candidates, &judge_options, &mut progress);
+    let judgement = match judged {
+        Err(JudgeError::Stopped) => return Err(interrupt::Stopped("nothing was judged").into()),
+        judged => judged.with_context(|| data.path().display().to_string())?,
+    };
     let json = serde_json::to_vec_pretty(&judgement)?;
     run.write(Judgement::FILE, &json)?;
     Ok(judgement)
@@ -208,8 +217,9 @@ fn describe(judgement: &Judgement) -> String {
     }
     if recording.is_trained_on {
         lines.push(
-            "note: the agent trained on these episodes. Estimates are more reliable on others: \
-             train with train.held_out=0.2, or judge another dataset="
+            "note: the agent trained on these episodes, so estimates may be too high. Hold out at \
+             least 20 episodes with train.held_out (not with data.top_percent), or judge by another \
+             dataset="
                 .into(),
         );
     }

@@ -3,7 +3,7 @@
 mod recorded_returns;
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -22,6 +22,7 @@ use overtone_train::{Initial, TrainingData};
 use super::{data::known_task, evaluate::NOT_PLAYABLE};
 use crate::{
     interrupt, progress,
+    runs::real,
     settings::{Profile, Recorded, RunConfig, is_path},
     suites,
 };
@@ -48,17 +49,19 @@ pub struct Prepared {
     pub init: Option<Initial>,
 }
 
-/// A part of a run's recording.
+/// A recording to judge a run by.
 #[derive(Clone, Copy, Debug)]
-pub struct RecordingPart {
+pub struct RecordingPart<'a> {
+    /// Its name or path; empty: the run's own.
+    pub dataset: &'a str,
+    /// The content hash of the run's training data.
+    pub trained_hash: &'a str,
     /// Maximum number of steps; 0: all.
     pub steps: usize,
+    /// Smallest number of episodes, also of held-out ones.
+    pub least: usize,
     /// Seed of the drawn episodes.
     pub seed: u64,
-    /// Whether the run trained on this recording.
-    pub is_trained_on: bool,
-    /// Smallest number of held-out episodes that replace the others.
-    pub least: usize,
 }
 
 impl RunConfig {
@@ -300,33 +303,49 @@ impl RunConfig {
         Ok(dataset)
     }
 
-    /// Finished episodes of the recording with at most `steps` steps in all (0: all), drawn by
-    /// `seed`, with rewards as recorded. If `is_trained_on` and the run held out at least `least`
-    /// episodes, these only. Also whether the run trained on the episodes.
+    /// Finished episodes of a recording, with rewards as recorded. If the run trained on it and
+    /// held out enough episodes, these only. Also whether the run trained on the episodes.
     ///
     /// # Errors
-    /// When the data is missing, damaged, of another task, or a log of frames.
-    pub fn recording_of(&self, task: &Task, of: &RecordingPart) -> Result<(Dataset, bool)> {
-        let located = self.find()?;
-        let mut columns = match read::open_as(&located.path, &self.data.layout)? {
-            Recording::Columns(columns) => columns,
-            Recording::ReplayLog(_) => bail!(
-                "{}: the recording has pixel observations; only vectors can be judged",
-                located.path.display()
-            ),
+    /// When the data is missing, damaged, of another task, a log of frames, or without finished
+    /// episodes.
+    pub fn recording_of(&self, task: &Task, part: &RecordingPart<'_>) -> Result<(Dataset, bool)> {
+        let own = self.find();
+        let located = match part.dataset {
+            "" => own?,
+            name => {
+                let mut other = Self { dataset: name.to_owned(), ..self.clone() };
+                other.data.path = PathBuf::new();
+                let located = other.find()?;
+                own.ok().filter(|own| real(&own.path) == real(&located.path)).unwrap_or(located)
+            }
         };
-        columns.check_spaces(task)?;
-        let mut is_trained_on = of.is_trained_on;
-        // With a top percent, held-out episodes are among the best, and not like all others.
-        if of.is_trained_on && self.data.top_percent == 100.0 {
-            let n = columns.finished_episodes().count();
-            let Split { held_out, .. } = Split::draw(n, self.train.held_out, self.seed)?;
-            if held_out.len() >= of.least {
-                columns.keep_finished(&held_out);
-                is_trained_on = false;
+        let path = located.path.display();
+        let columns = match read::open_as(&located.path, &self.data.layout)? {
+            Recording::Columns(columns) => columns.fitted_to(task)?,
+            Recording::ReplayLog(_) => {
+                bail!("{path}: the recording has pixel observations; only vectors can be judged")
+            }
+        };
+        ensure!(
+            columns.finished_episodes().next().is_some(),
+            "{path}: no episode has an end flag, so no return is known. Check the flags with data \
+             lint"
+        );
+        // The run's own dataset has the same contents, and its split.
+        let options = self.dataset_options(located.origin.clone());
+        let trained = Dataset::of(columns.clone(), &options).ok();
+        let trained = trained.filter(|data| data.content_hash() == part.trained_hash);
+        let (mut columns, mut is_trained_on) = (columns, part.dataset.is_empty());
+        if let Some(data) = trained {
+            let held_out = &data.split().held_out;
+            let is_of_finished = data.counts().episodes == columns.finished_episodes().count();
+            is_trained_on = !is_of_finished || held_out.len() < part.least;
+            if !is_trained_on {
+                columns.keep_finished(held_out);
             }
         }
-        columns.draw_episodes(of.steps, of.seed);
+        columns.draw_episodes(part.steps, part.least, part.seed);
         let options = DatasetOptions { origin: located.origin, ..DatasetOptions::default() };
         Ok((Dataset::of(columns, &options)?, is_trained_on))
     }

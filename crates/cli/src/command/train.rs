@@ -397,7 +397,10 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         return stopped();
     }
     finish(&run)?;
-    judge_without_environment(&settings, &run, &finished.checkpoint)?;
+    match judge_without_environment(&settings, &run, &finished.checkpoint) {
+        Err(error) if interrupt::is_stop(&error) => return stopped(),
+        judged => judged?,
+    }
     if evaluation.episodes == 0 {
         return Ok(0);
     }
@@ -437,7 +440,7 @@ fn judge_without_environment(
     if suites::of(task)?.has_environments() {
         return Ok(());
     }
-    judge::after_training(run, checkpoint);
+    judge::after_training(run, checkpoint, &settings.evaluation.target)?;
     say!(
         "{} does not have an environment, so the agent has no score. Use it from Python: \
          overtone.load(\"{}\").policy()",

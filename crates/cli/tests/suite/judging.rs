@@ -45,6 +45,14 @@ fn a_run_of_a_clinic_is_judged() {
         let methods: Vec<Method> = judged.estimates.iter().map(|of| of.method).collect();
         assert_eq!(methods, [Method::Pdis, Method::Wpdis]);
     }
+    // The same file by name: still the held-out episodes only.
+    let file = project().join("datasets/starter/own/clinic_doctor.npz");
+    desk.succeeds(&format!("judge updates=0 modes=own dataset={}", file.display()));
+    let named = judgement(&desk);
+    assert_eq!((named.recording.episodes, named.recording.is_trained_on), (100, false));
+    let few = desk.succeeds("judge updates=0 modes=own steps=300");
+    assert!(few.contains("recorded: 3") && few.contains(" episodes of "), "{few}");
+
     let told = |judged: &Judged| !matches!(judged.verdict, Verdict::CannotTell { .. });
     let strict = desk.run("judge updates=0 seed=3 strict=true");
     let expected = i32::from(!all.policies.iter().all(told));
@@ -63,6 +71,7 @@ fn what_cannot_be_judged_exits_with_2() {
         "target=p50,p90".into(),
         "dataset=missing.npz".into(),
         "modes=every".into(),
+        "checkpoint=runs".into(),
     ] {
         let ended = desk.run(&format!("judge {words}"));
         assert_eq!(ended.code, Some(2), "{words}: {}", ended.stdout);

@@ -25,6 +25,20 @@ impl Dataset {
 }
 
 impl Columns {
+    /// The recording for an agent of `task`: combinations of actions as one index, and as many
+    /// discrete actions as the task has, also if the largest ones were never recorded.
+    ///
+    /// # Errors
+    /// When the recording has other spaces than the task.
+    pub fn fitted_to(mut self, task: &Task) -> Result<Self, DataError> {
+        self.list_combinations(task)?;
+        self.check_spaces(task)?;
+        if let ActionColumn::Discrete { n_actions, .. } = &mut self.actions {
+            *n_actions = task.actions.size();
+        }
+        Ok(self)
+    }
+
     /// As [`Dataset::check_spaces`].
     ///
     /// # Errors

@@ -100,18 +100,22 @@ impl Columns {
         keep(self, &kept);
     }
 
-    /// Keeps whole finished episodes with at most `steps` steps in all, at least one of them, drawn
-    /// by `seed`; 0: all finished episodes.
-    pub fn draw_episodes(&mut self, steps: usize, seed: u64) {
+    /// Keeps finished episodes, drawn by `seed`, up to the first one that exceeds `steps` steps in
+    /// all, but at least `least` episodes; 0 steps: all finished episodes. Smaller episodes do not
+    /// fill the rest, because the mean length would then be too small.
+    pub fn draw_episodes(&mut self, steps: usize, least: usize, seed: u64) {
         let lengths: Vec<usize> = self.finished_episodes().map(|episode| episode.length).collect();
-        let mut left = if steps == 0 { usize::MAX } else { steps };
-        let mut kept: Vec<usize> = Vec::new();
-        for episode in permutation(lengths.len(), seed::derive(seed, "episodes")) {
-            let (episode, length) = (episode as usize, lengths[episode as usize]);
-            if length <= left || kept.is_empty() {
-                left = left.saturating_sub(length);
-                kept.push(episode);
-            }
+        let order = permutation(lengths.len(), seed::derive(seed, "episodes"));
+        let mut kept: Vec<usize> = order.into_iter().map(|episode| episode as usize).collect();
+        let mut taken = 0;
+        let exceeds = |&episode: &usize| {
+            taken += lengths[episode];
+            taken > steps
+        };
+        if steps > 0
+            && let Some(n) = kept.iter().position(exceeds)
+        {
+            kept.truncate(n.max(least));
         }
         kept.sort_unstable();
         self.keep_finished(&kept);
@@ -170,7 +174,40 @@ pub(super) fn delay_rewards(log: &mut Columns) {
 
 #[cfg(test)]
 mod tests {
-    use super::{best_episodes, best_first};
+    use overtone_core::{Episode, Outcome};
+
+    use super::{ActionColumn, Columns, ObservationColumn, best_episodes, best_first};
+
+    #[test]
+    fn drawn_episodes_are_finished_and_end_at_the_first_that_exceeds() {
+        let lengths = [5, 1, 4, 2, 3];
+        let drawn = |steps, least| {
+            let rows: usize = lengths.iter().sum();
+            let mut start = 0;
+            let episode = |length| {
+                start += length;
+                Episode { start: start - length, length, outcome: Outcome::Terminated }
+            };
+            let mut columns = Columns::new(
+                ObservationColumn::Vectors { width: 1, values: vec![0.0; rows] },
+                ActionColumn::Discrete { n_actions: 1, values: vec![0; rows] },
+                (0..rows).map(|row| row as f32).collect(),
+                lengths.map(episode).to_vec(),
+            );
+            columns.finished[1] = false;
+            columns.draw_episodes(steps, least, 3);
+            columns.episodes.iter().map(|episode| episode.length).collect::<Vec<_>>()
+        };
+        assert_eq!(drawn(0, 1), [5, 4, 2, 3]);
+        assert_eq!(drawn(14, 1), [5, 4, 2, 3]);
+        for steps in 1..14 {
+            let taken = drawn(steps, 0).iter().sum::<usize>();
+            assert!(taken <= steps, "{steps}: {taken}");
+        }
+        // The order of this seed; a longer draw begins with a shorter one.
+        let order: Vec<usize> = (1..=4).map(|least| drawn(1, least).len()).collect();
+        assert_eq!(order, [1, 2, 3, 4]);
+    }
 
     #[test]
     fn the_best_by_hand() {

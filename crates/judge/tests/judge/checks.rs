@@ -44,7 +44,7 @@ fn each_check_fails_alone() {
     fails(&Evidence { others: vec![0.1, -0.1], ..all() }, Check::Order);
     fails(&Evidence { mean_weight: Some(DIFFERS), ..all() }, Check::Weights);
     fails(&Evidence { horizon: Some(19), ..all() }, Check::Overlap);
-    fails(&Evidence { longest: 21, ..all() }, Check::Horizon);
+    fails(&Evidence { longest: 21, ..all() }, Check::LongEpisodes);
     fails(&Evidence { difference: None, ..all() }, Check::Difference);
     let both_sides = Interval { low: -0.5, high: 2.0 };
     fails(&Evidence { difference: Some(both_sides), ..all() }, Check::Difference);

@@ -1,6 +1,7 @@
 //! The whole judgement on recordings of the clinic: doctors as agents, their exact values as truth.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use overtone_core::judgement::{Check, Judgement, Method, Verdict};
 use overtone_core::protocol::ActionChoice;
@@ -85,7 +86,7 @@ fn judged(
     };
     let options = JudgeOptions { discount: DISCOUNT, updates, critics: 5, seed };
     let mut candidates: Vec<Candidate> = doctors.iter().map(|&of| candidate(of)).collect();
-    judge(&request, &mut candidates, &options, &mut |_, _, _| {})
+    judge(&request, &mut candidates, &options, &mut |_, _, _| ControlFlow::Continue(()))
 }
 
 #[test]
@@ -152,7 +153,9 @@ fn treatments_learned_by_heart_are_refused() {
         action_scale: None,
     };
     let options = JudgeOptions { discount: DISCOUNT, updates: 0, critics: 2, seed: 1 };
-    let judgement = judge(&request, &mut candidates, &options, &mut |_, _, _| {}).unwrap();
+    let judgement =
+        judge(&request, &mut candidates, &options, &mut |_, _, _| ControlFlow::Continue(()))
+            .unwrap();
     let Verdict::CannotTell { reasons } = &judgement.policies[0].verdict else {
         panic!("{:?}", judgement.policies[0])
     };
