@@ -38,7 +38,7 @@ impl LearnsActions for RvsConfig {
     fn describe(&self) -> String {
         let PerceptronConfig { n_layers, width, head, conditioning, .. } = &self.0;
         let has_top = conditioning.as_ref().is_some_and(|config| !config.top_percents.is_empty());
-        let top = if has_top { "with top percents" } else { "" };
+        let top = if has_top { " with top percents" } else { "" };
         format!("RvS-R{top}, {n_layers} layers of {width}, {}", head.describe())
     }
 

@@ -29,7 +29,13 @@ fn a_run_of_a_clinic_is_judged() {
     let desk = Desk::new();
     let text = clinic(&desk);
     // 500 patients; 100 of them are held out.
-    for part in ["recorded: 100 episodes", "known answer: ", "weighted doubly robust"] {
+    let parts = [
+        "RvS-R with top percents, 1 layers",
+        "recorded: 100 episodes",
+        "known answer: ",
+        "weighted doubly robust",
+    ];
+    for part in parts {
         assert!(text.contains(part), "{part}: {text}");
     }
     let own = judgement(&desk);
