@@ -20,6 +20,8 @@ pub struct Judgement {
     pub step: u64,
     /// The agent's target return.
     pub target_return: f32,
+    /// Whether the agent is conditioned on it.
+    pub is_conditioned: bool,
     /// The recording.
     pub recording: Recording,
     /// The estimate for a clone of the recorded policy, whose return is known. Absent without
@@ -36,6 +38,14 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// A mode in a few words; `own mode` for an agent that is not conditioned on a return.
+    pub fn label(&self, mode: &ActingMode) -> String {
+        match self.is_conditioned {
+            true => mode.label(),
+            false => mode.label().replace("target return", "own mode"),
+        }
+    }
+
     /// File name in the directory of the run.
     pub const FILE: &str = "judgement.json";
 
@@ -243,6 +253,7 @@ mod tests {
             run: "clinic-1".into(),
             step: 500,
             target_return: 0.75,
+            is_conditioned: true,
             clone: Some(estimate),
             recording: Recording {
                 dataset: "clinic".into(),
@@ -259,6 +270,9 @@ mod tests {
             seed: 1,
             policies: vec![judged, better],
         };
+        assert_eq!(judgement.label(&ActingMode::default()), "target return");
+        let cloning = Judgement { is_conditioned: false, ..judgement.clone() };
+        assert_eq!(cloning.label(&ActingMode::default()), "own mode");
         let json = serde_json::to_string(&judgement).unwrap();
         assert_eq!(serde_json::from_str::<Judgement>(&json).unwrap(), judgement);
         for written in [

@@ -246,6 +246,7 @@ pub fn judge(
         run: of.run.to_owned(),
         step: of.step,
         target_return: of.target_return,
+        is_conditioned: of.is_conditioned,
         recording: Recording {
             dataset: of.dataset.to_owned(),
             episodes: data.episodes().as_slice().len(),

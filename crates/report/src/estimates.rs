@@ -25,7 +25,7 @@ pub fn table(judgement: &Judgement) -> Table {
             effective.map(|size| short(*size)),
             uncovered,
         ];
-        let mut row = vec![judged.mode.label()];
+        let mut row = vec![judgement.label(&judged.mode)];
         row.extend(cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned())));
         row.push(judged.verdict.to_string());
         table.row(row);

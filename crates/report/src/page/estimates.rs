@@ -83,7 +83,7 @@ fn intervals(judgement: &Judgement, number: usize) -> Vec<Block> {
     let strips = judgement.policies.iter().filter_map(|judged| {
         let deciding = judged.deciding()?;
         Some(Strip {
-            name: judged.mode.label(),
+            name: judgement.label(&judged.mode),
             dots: Vec::new(),
             estimate: Some(deciding.value),
             interval: deciding.interval.map(|ends| [ends.low, ends.high]),
@@ -101,11 +101,11 @@ fn intervals(judgement: &Judgement, number: usize) -> Vec<Block> {
 /// A plot of estimates against achieved mean returns, a dot for each mode; empty if fewer than
 /// [`ENOUGH`] modes were played.
 fn against_returns(run: &RunFiles, estimates: &Estimates, number: usize) -> Vec<Block> {
+    let judgement = &estimates.judgement;
     let dot = |judged: &Judged| {
         let returns = achieved(run, estimates, &judged.mode)?;
-        Some((judged.mode.label(), [judged.deciding()?.value, returns.mean]))
+        Some((judgement.label(&judged.mode), [judged.deciding()?.value, returns.mean]))
     };
-    let judgement = &estimates.judgement;
     let dots: Vec<(String, [f64; 2])> = judgement.policies.iter().filter_map(dot).collect();
     if dots.len() < ENOUGH {
         return Vec::new();

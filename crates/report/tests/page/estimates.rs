@@ -44,6 +44,7 @@ fn judgement(values: &[(f32, f64)]) -> Judgement {
         run: "clinic".into(),
         step: 200,
         target_return: 16.0,
+        is_conditioned: true,
         clone: Some(estimate(1.875)),
         recording: Recording {
             dataset: "clinic".into(),
