@@ -61,7 +61,7 @@ mod simd;
 
 pub use adamw::{AdamW, AdamWState, Slot, TensorSlot, adamw_step, clip_factor, global_norm};
 pub use attention::{AttentionOptions, AttentionWeights, Score, TensorScore, attention_block};
-pub use dropout::{Dropout, dropout};
+pub use dropout::{Dropout, Seed, dropout};
 pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};
 pub use form::{Form, Half};
 pub use fourier_power::fourier_power;
