@@ -11,7 +11,8 @@ use burn::tensor::{Device, Tensor};
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
 use overtone_data::Batch;
 use overtone_model::{
-    Contexts, DecisionTransformerConfig, Model, ModelConfig, ModelError, ModelPolicy, ReturnModel,
+    Contexts, DecisionTransformerConfig, DropoutSeed, Model, ModelConfig, ModelError, ModelPolicy,
+    ReturnModel,
     conditioning::return_model,
     error::config_error,
     head::HeadConfig,
@@ -167,7 +168,7 @@ impl Parts<SequenceLearner> for SequenceModel {
 
 /// The loss of a batch, with dropout.
 fn loss_of(model: &Learner<Model>, contexts: &Contexts, at: &StepAt<'_>) -> BatchLoss {
-    let loss = model.network.loss(contexts, Some(at.seed));
+    let loss = model.network.loss(contexts, Some(DropoutSeed::Number(at.seed)));
     let figures = std::iter::once(loss.action).chain(loss.accuracy).collect();
     BatchLoss { total: loss.total, figures }
 }

@@ -84,7 +84,7 @@ impl Trainer {
         let started = Instant::now();
         let mut last: Option<Tensor<1>> = None;
         for _ in 0..n {
-            let dropout = Some(DropoutSeed(self.adam.n_steps()));
+            let dropout = Some(DropoutSeed::Number(self.adam.n_steps()));
             let loss = self.model.loss(&self.data, dropout).total;
             let (model, norm) = self.adam.step(self.model.clone(), loss.backward(), 1e-4);
             self.model = model;

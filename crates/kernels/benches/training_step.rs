@@ -10,7 +10,8 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use overtone_kernels::{
     Activation, AdamW, AdamWState, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights,
-    NatureWeights, Queries, Score, TensorSlot, attention_block, mlp_block, nature_encoder_windows,
+    NatureWeights, Queries, Score, Seed, TensorSlot, attention_block, mlp_block,
+    nature_encoder_windows,
 };
 
 const BATCH: usize = 16;
@@ -99,7 +100,7 @@ thread_local! {
 }
 
 fn options(form: Form) -> AttentionOptions<'static> {
-    let dropout = Some(Dropout { probability: 0.1, seed: SEED.get() });
+    let dropout = Some(Dropout { probability: 0.1, seed: Seed::Number(SEED.get()) });
     AttentionOptions {
         n_heads: 8,
         score: Score::DotProduct,

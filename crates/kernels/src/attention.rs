@@ -65,7 +65,7 @@ pub trait TensorScore: std::fmt::Debug {
 }
 
 /// Options of an attention block, in addition to its parameters.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AttentionOptions<'a> {
     /// Number of heads; divides the width.
     pub n_heads: usize,
@@ -128,7 +128,7 @@ pub fn attention_block(
         && is_flex_f32(&x)
         && weights.all_flex_f32()
     {
-        let mask = |place| options.dropout.and_then(|dropout| dropout.mask(place));
+        let mask = |place| options.dropout.as_ref().and_then(|dropout| dropout.mask(place));
         let plan = fused::AttentionPlan {
             batch,
             tokens,

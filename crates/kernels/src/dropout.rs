@@ -7,34 +7,106 @@
 #[cfg(feature = "cube")]
 mod cube;
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{Int, Tensor, TensorData};
 use rayon::prelude::*;
 
 use crate::Form;
 use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
-use crate::mask::{Mask, Place};
+use crate::mask::{Mask, Place, nth_seed};
 use crate::rows::apply_mask;
 
 /// Dropout with this probability; its mask is a pure function of `seed`.
 ///
 /// Give every call in a training step its own seed, and every step new ones.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Dropout {
     /// Probability that an element becomes zero, in `[0, 1)`. The others are scaled by
     /// `1 / (1 - probability)`.
     pub probability: f32,
     /// Seed of the mask.
-    pub seed: u64,
+    pub seed: Seed,
+}
+
+/// Seed of one dropout.
+#[derive(Clone, Debug)]
+pub enum Seed {
+    /// A number on the host.
+    Number(u64),
+    /// The seed of a whole step in device memory, where a recorded step reads it anew.
+    Stored {
+        /// `[2]`: the low and the high 32 bits of the step's seed.
+        step_seed: Tensor<1, Int>,
+        /// Index of this dropout in the step. The seed is `mix(mix(step_seed) ^ mix(nth))` with the
+        /// finaliser of splitmix64.
+        nth: u32,
+    },
+}
+
+impl Seed {
+    /// The two words of a seed, for [`Seed::Stored`].
+    pub fn words(seed: u64) -> [i32; 2] {
+        [seed as i32, (seed >> 32) as i32]
+    }
+
+    /// The seed on the host. A stored one is read from its device.
+    fn number(&self) -> u64 {
+        match self {
+            Self::Number(seed) => *seed,
+            Self::Stored { step_seed, nth } => {
+                let words: Vec<i64> = step_seed.to_data().iter().collect();
+                let [low, high] = [words[0] as u32, words[1] as u32].map(u64::from);
+                nth_seed(low | (high << 32), u64::from(*nth))
+            }
+        }
+    }
+
+    /// A step's seed in the memory of a device, and the index of this dropout in that step.
+    #[cfg(feature = "cube")]
+    pub(crate) fn stored(&self, device: &burn::tensor::Device) -> (Tensor<1, Int>, u32) {
+        match self {
+            Self::Number(seed) => {
+                let words = Self::words(crate::mask::step_of(*seed));
+                (Tensor::from_data(words, device), 0)
+            }
+            Self::Stored { step_seed, nth } => (step_seed.clone(), *nth),
+        }
+    }
 }
 
 impl Dropout {
-    /// The mask for one place, or `None` if nothing is dropped.
+    /// The mask for one place on the host, or `None` if nothing is dropped.
     ///
     /// # Panics
     /// When the probability lies outside `[0, 1)`.
     pub(crate) fn mask(&self, place: Place) -> Option<Mask> {
-        Mask::new(self.probability, self.seed, place)
+        Mask::new(self.probability, 0, place)?;
+        Mask::new(self.probability, self.seed.number(), place)
+    }
+
+    /// Drops elements of a tensor whose last axis is the columns. If `x` is on a GPU, the mask is
+    /// hashed there. Otherwise factors are computed here and sent to its device.
+    pub(crate) fn apply<const D: usize>(&self, x: Tensor<D>, place: Place) -> Tensor<D> {
+        #[cfg(feature = "cube")]
+        if cube::is_possible(&x) {
+            let Some(mask) = Mask::new(self.probability, 0, place) else { return x };
+            let (step_seed, nth) = self.seed.stored(&x.device());
+            let (place, threshold) = (place as u32, mask.threshold as u32);
+            let mask = cube::Masked { nth, place, threshold, scale: mask.scale };
+            return cube::apply(x, step_seed, mask);
+        }
+        let Some(mask) = self.mask(place) else { return x };
+        let shape = x.dims();
+        let columns = shape[D - 1];
+        let rows: usize = shape[..D - 1].iter().product();
+        let factors: Vec<f32> = (0..rows)
+            .flat_map(|row| {
+                let row = mask.row(row);
+                (0..columns).map(move |column| row.factor(column as u32))
+            })
+            .collect();
+        let options = (&x.device(), x.dtype());
+        x * Tensor::from_data(TensorData::new(factors, shape), options)
     }
 }
 
@@ -43,12 +115,12 @@ impl Dropout {
 /// # Shapes
 /// - `x` and result: `[batch, tokens, width]`
 pub fn dropout(x: Tensor<3>, dropout: Dropout, form: Form) -> Tensor<3> {
-    let Some(mask) = dropout.mask(Place::Residual) else { return x };
-    let shape = x.dims();
     if form == Form::Auto && is_flex_f32(&x) {
+        let Some(mask) = dropout.mask(Place::Residual) else { return x };
+        let shape = x.dims();
         return flex::apply(Drop { mask, width: shape[2] }, [x.into_dispatch()], shape);
     }
-    mask.apply(x)
+    dropout.apply(x, Place::Residual)
 }
 
 /// The fused form.
@@ -81,27 +153,5 @@ impl Fused<1> for Drop {
 
     fn backward(&self, _: [&[f32]; 1], _output: &[f32], (): &(), gradient: &[f32]) -> [Buffer; 1] {
         [self.apply(gradient)]
-    }
-}
-
-impl Mask {
-    /// Drops elements of a tensor whose last axis is the columns. If `x` is on a GPU, the mask is
-    /// hashed there. Otherwise factors are computed here and sent to its device.
-    pub fn apply<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        #[cfg(feature = "cube")]
-        if cube::is_possible(&x) {
-            return cube::apply(x, *self);
-        }
-        let shape = x.dims();
-        let columns = shape[D - 1];
-        let rows: usize = shape[..D - 1].iter().product();
-        let factors: Vec<f32> = (0..rows)
-            .flat_map(|row| {
-                let row = self.row(row);
-                (0..columns).map(move |column| row.factor(column as u32))
-            })
-            .collect();
-        let options = (&x.device(), x.dtype());
-        x * Tensor::from_data(TensorData::new(factors, shape), options)
     }
 }

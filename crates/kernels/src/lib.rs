@@ -35,14 +35,14 @@
 pub mod adamw;
 mod attention;
 mod buffer;
-#[cfg(feature = "cube")]
-mod gpu;
 mod dropout;
 mod encoder;
 mod flex;
 mod form;
 mod fourier_power;
 pub mod fourier_scores;
+#[cfg(feature = "cube")]
+mod gpu;
 mod mask;
 pub mod math;
 mod matrix;
@@ -61,7 +61,7 @@ mod simd;
 
 pub use adamw::{AdamW, AdamWState, Slot, TensorSlot, adamw_step, clip_factor, global_norm};
 pub use attention::{AttentionOptions, AttentionWeights, Score, TensorScore, attention_block};
-pub use dropout::{Dropout, dropout};
+pub use dropout::{Dropout, Seed, dropout};
 pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};
 pub use form::{Form, Half};
 pub use fourier_power::fourier_power;

@@ -11,8 +11,8 @@ use agreement::{
 };
 use burn::tensor::{DType, Device, Tensor};
 use overtone_kernels::{
-    Activation, AttentionOptions, Dropout, Form, Queries, Score, TensorScore, dropout, layer_norm,
-    mlp_block,
+    Activation, AttentionOptions, Dropout, Form, Queries, Score, Seed, TensorScore, dropout,
+    layer_norm, mlp_block,
 };
 
 /// Largest relative error of the fused forms seen: 1e-6.
@@ -20,7 +20,7 @@ const TOLERANCE: f64 = 5e-6;
 /// For `R` so large that arguments of the sine lose digits. Largest seen: 3e-4, in plain tensors as
 /// in the fused form.
 const LARGE_R_TOLERANCE: f64 = 1e-3;
-const DROPOUT: Dropout = Dropout { probability: 0.1, seed: 20 };
+const DROPOUT: Dropout = Dropout { probability: 0.1, seed: Seed::Number(20) };
 
 /// Largest seen: 3e-6, and 7e-5 by a single `R`, whose gradient is a sum of cancelling terms.
 fn fourier_tolerance(of: &str) -> f64 {
@@ -54,7 +54,10 @@ fn attention_agrees_with_the_reference() {
     {
         for dropout in [None, Some(DROPOUT)] {
             check_fused(&attention_inputs(shape), TOLERANCE, |leaves, form| {
-                attend(leaves, AttentionOptions { dropout, ..options(n_heads, form) })
+                attend(
+                    leaves,
+                    AttentionOptions { dropout: dropout.clone(), ..options(n_heads, form) },
+                )
             });
         }
     }
@@ -87,7 +90,7 @@ fn fourier_attention_agrees_with_the_reference() {
             [(2, 0.0, None), (4, 0.0, Some(DROPOUT)), (6, 0.0, None), (4, 1e-6, Some(DROPOUT))]
         {
             check_fused_by(fourier_tolerance, &fourier_inputs(shape, r, 0.5), |leaves, form| {
-                let score = fourier(power, epsilon);
+                let (score, dropout) = (fourier(power, epsilon), dropout.clone());
                 attend(leaves, AttentionOptions { score, dropout, ..options(n_heads, form) })
             });
         }
@@ -142,13 +145,13 @@ fn mlp_agrees_with_the_reference() {
     for (shape, h) in [([3, 7, 20], 33), ([2, 90, 128], 512), ([17, 99, 16], 24), ([1, 1, 8], 16)] {
         for dropout in [None, Some(DROPOUT)] {
             check_fused(&mlp_inputs(shape, h), TOLERANCE, |leaves, form| {
-                mlp(leaves, Activation::Gelu, dropout, form)
+                mlp(leaves, Activation::Gelu, dropout.clone(), form)
             });
         }
     }
     for dropout in [None, Some(DROPOUT)] {
         check_fused(&mlp_inputs([3, 7, 20], 33), TOLERANCE, |leaves, form| {
-            mlp(leaves, Activation::Relu, dropout, form)
+            mlp(leaves, Activation::Relu, dropout.clone(), form)
         });
     }
 }
@@ -333,11 +336,10 @@ fn attention_at_some_tokens_agrees_with_the_reference() {
         let first: Vec<usize> = (0..shape[0]).map(|i| 5 * i % shape[1]).collect();
         for queries in some_queries(shape[1]) {
             for first_token in [None, Some(&first[..])] {
-                let dropout = Some(DROPOUT);
                 let options = |form| AttentionOptions {
                     queries,
                     first_token,
-                    dropout,
+                    dropout: Some(DROPOUT),
                     ..options(n_heads, form)
                 };
                 check_fused(&attention_inputs(shape), TOLERANCE, |leaves, form| {

@@ -13,7 +13,7 @@ use agreement::{
 };
 use burn::tensor::{DType, Device, DeviceKind, Tensor, TensorData};
 use overtone_kernels::{
-    Activation, AdamW, AdamWState, AttentionOptions, Dropout, Form, Half, Queries, Score,
+    Activation, AdamW, AdamWState, AttentionOptions, Dropout, Form, Half, Queries, Score, Seed,
     TensorSlot, dropout, fourier_scores,
 };
 
@@ -24,7 +24,7 @@ const HALF_TOLERANCE: f64 = 1e-3;
 
 /// Products of factors of 11 bits. Largest seen: 1.3e-3.
 const MIXED_TOLERANCE: f64 = 4e-3;
-const DROPOUT: Dropout = Dropout { probability: 0.1, seed: 3 };
+const DROPOUT: Dropout = Dropout { probability: 0.1, seed: Seed::Number(3) };
 
 fn device() -> Device {
     Device::wgpu(DeviceKind::DefaultDevice)
@@ -183,12 +183,12 @@ fn the_attention_block_agrees_with_the_reference() {
 }
 
 /// Forward and backward dropout on `device`: exact, because every element is a product.
-fn dropped(shape: [usize; 3], how: Dropout, device: &Device) -> [Vec<f32>; 2] {
+fn dropped(shape: [usize; 3], how: &Dropout, device: &Device) -> [Vec<f32>; 2] {
     let n = shape.iter().product();
     let values: Vec<f32> = agreement::noise(n, 5).iter().map(|&x| x as f32).collect();
     let x = Tensor::<3>::from_data(TensorData::new(values, shape), &device.clone().autodiff());
     let x = x.require_grad();
-    let y = dropout(x.clone(), how, Form::Auto);
+    let y = dropout(x.clone(), how.clone(), Form::Auto);
     let gradients = (y.clone() * 3.0).sum().backward();
     let by_x = x.grad(&gradients).expect("a gradient");
     [y.inner(), by_x].map(|tensor| tensor.into_data().iter::<f32>().collect())
@@ -199,10 +199,15 @@ fn dropout_drops_the_same_elements_as_the_cpu() {
     let seeds = [0, 1, 7, u64::MAX, 0x8000_0000_0000_0000, 0x1234_5678_9abc_def1];
     for shape in [[1, 1, 1], [2, 3, 90], [3, 70, 128], [2, 301, 33], [1, 40_000, 9]] {
         for (i, seed) in seeds.into_iter().enumerate() {
-            let how = Dropout { probability: [0.1, 0.5, 0.25][i % 3], seed };
-            let [got, expected] =
-                [device(), Device::flex()].map(|device| dropped(shape, how, &device));
-            assert!(got == expected, "{shape:?}, {how:?}");
+            let how = |seed| Dropout { probability: [0.1, 0.5, 0.25][i % 3], seed };
+            let expected = dropped(shape, &how(Seed::Number(seed)), &Device::flex());
+            assert!(dropped(shape, &how(Seed::Number(seed)), &device()) == expected, "{shape:?}");
+            // Of a step's seed in memory, with the same result on both devices.
+            let [got, expected] = [device(), Device::flex()].map(|device| {
+                let step_seed = Tensor::from_data(Seed::words(seed), &device);
+                dropped(shape, &how(Seed::Stored { step_seed, nth: 5 }), &device)
+            });
+            assert!(got == expected, "{shape:?}, in memory");
         }
     }
 }
@@ -210,11 +215,11 @@ fn dropout_drops_the_same_elements_as_the_cpu() {
 /// A view whose elements are not contiguous in their logical order.
 #[test]
 fn dropout_of_a_view() {
-    let how = Dropout { probability: 0.5, seed: 3 };
+    let how = Dropout { probability: 0.5, seed: Seed::Number(3) };
     let run = |device: &Device| -> Vec<f32> {
         let values: Vec<f32> = agreement::noise(2 * 5 * 7, 5).iter().map(|&x| x as f32).collect();
         let x = Tensor::<3>::from_data(TensorData::new(values, [2, 5, 7]), device);
-        dropout(x.swap_dims(1, 2), how, Form::Auto).into_data().iter().collect()
+        dropout(x.swap_dims(1, 2), how.clone(), Form::Auto).into_data().iter().collect()
     };
     assert_eq!(run(&device()), run(&Device::flex()));
 }

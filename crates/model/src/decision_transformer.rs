@@ -34,10 +34,10 @@ mod tests;
 
 use burn::{
     module::{Module, Param, ParamId},
-    tensor::Tensor,
+    tensor::{Int, Tensor},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
-use overtone_kernels::{Dropout, Queries, layer_norm};
+use overtone_kernels::{Dropout, Queries, Seed, layer_norm};
 pub use overtone_kernels::{Form, Half};
 
 pub use self::config::DecisionTransformerConfig;
@@ -55,8 +55,24 @@ use crate::{
 };
 
 /// Seed of the dropout masks of one training step; `None` while acting.
-#[derive(Clone, Copy, Debug)]
-pub struct DropoutSeed(pub u64);
+#[derive(Clone, Debug)]
+pub enum DropoutSeed {
+    /// A number on the host.
+    Number(u64),
+    /// `[2]`: its two [words](overtone_kernels::Seed::words) on the device, for a recorded step.
+    Stored(Tensor<1, Int>),
+}
+
+impl DropoutSeed {
+    /// The `nth` dropout of the step; `None` if nothing is dropped.
+    pub(crate) fn nth(&self, nth: u64, probability: f64) -> Option<Dropout> {
+        let seed = match self {
+            Self::Number(seed) => Seed::Number(seed::derive_nth(*seed, nth)),
+            Self::Stored(words) => Seed::Stored { step_seed: words.clone(), nth: nth as u32 },
+        };
+        (probability > 0.0).then_some(Dropout { probability: probability as f32, seed })
+    }
+}
 
 /// Timesteps of a context at which the model predicts actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,11 +224,7 @@ impl DecisionTransformer {
         let observations = observation_tokens(steps, per_step, n_tokens);
         let first_token: Vec<usize> = n_padding.iter().map(|pad| per_step * pad).collect();
         let is_padded = first_token.iter().any(|&token| token > 0);
-        let nth_dropout = |nth: u64| {
-            let DropoutSeed(step_seed) = dropout.filter(|_| config.dropout > 0.0)?;
-            let seed = seed::derive_nth(step_seed, nth);
-            Some(Dropout { probability: config.dropout as f32, seed })
-        };
+        let nth_dropout = |nth| dropout.as_ref()?.nth(nth, config.dropout);
         let mut x = match nth_dropout(0) {
             Some(dropout) => overtone_kernels::dropout(tokens, dropout, self.form),
             None => tokens,

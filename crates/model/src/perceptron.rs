@@ -22,8 +22,8 @@ use burn::{
     module::{Module, ParamId},
     tensor::{Tensor, TensorData, activation::relu},
 };
-use overtone_core::{ActionSpace, ObservationSpace, seed};
-use overtone_kernels::{Dropout, Form, relu_layers};
+use overtone_core::{ActionSpace, ObservationSpace};
+use overtone_kernels::{Form, relu_layers};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -187,18 +187,17 @@ impl Perceptron {
             let newest = contexts.condition(width - 1).narrow(1, time - 1, 1);
             hidden = Tensor::cat(vec![hidden, newest.squeeze_dim::<2>(1)], 1);
         }
-        let Some(DropoutSeed(step_seed)) = dropout.filter(|_| self.config.dropout > 0.0) else {
+        let nth_dropout = |nth| dropout.as_ref()?.nth(nth, self.config.dropout);
+        if nth_dropout(0).is_none() {
             let layers = self.layers.iter().map(|layer| layer.relu_layer(None)).collect();
             return relu(relu_layers(hidden, layers, self.form));
-        };
+        }
         for (layer_idx, layer) in (0u64..).zip(&self.layers) {
-            let dropout = Dropout {
-                probability: self.config.dropout as f32,
-                seed: seed::derive_nth(step_seed, layer_idx),
-            };
-            let rows =
-                relu(relu_layers(hidden, vec![layer.relu_layer(None)], self.form)).unsqueeze::<3>();
-            hidden = overtone_kernels::dropout(rows, dropout, self.form).squeeze_dim::<2>(0);
+            hidden = relu(relu_layers(hidden, vec![layer.relu_layer(None)], self.form));
+            if let Some(dropout) = nth_dropout(layer_idx) {
+                let rows = hidden.unsqueeze::<3>();
+                hidden = overtone_kernels::dropout(rows, dropout, self.form).squeeze_dim::<2>(0);
+            }
         }
         hidden
     }
@@ -257,7 +256,7 @@ mod tests {
     const OBSERVATIONS: ObservationSpace = ObservationSpace::Vectors { width: 2 };
 
     fn model(config: &PerceptronConfig) -> Perceptron {
-        let generator = &mut seed::generator(4, "init");
+        let generator = &mut overtone_core::seed::generator(4, "init");
         let init = &mut Init::drawn(&Device::flex(), generator);
         Perceptron::init(config, &OBSERVATIONS, &ActionSpace::unit(1), init).unwrap()
     }
@@ -321,7 +320,7 @@ mod tests {
         let model = model(&PerceptronConfig { width: 64, ..config() });
         let hidden = |form| -> Vec<f32> {
             let model = Perceptron { form, ..model.clone() };
-            model.hidden(&inputs(), Some(DropoutSeed(3))).into_data().iter().collect()
+            model.hidden(&inputs(), Some(DropoutSeed::Number(3))).into_data().iter().collect()
         };
         let (exact, rounded) = (hidden(Form::Auto), hidden(Form::Mixed(Half::Bf16)));
         assert_ne!(rounded, exact);

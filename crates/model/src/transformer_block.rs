@@ -148,7 +148,7 @@ impl TransformerBlock {
     /// # Shapes
     /// - `tokens`: `[batch, tokens, d_model]`; result: `[batch, queries, d_model]`
     pub fn forward(&self, tokens: Tensor<3>, options: &BlockOptions<'_>) -> Tensor<3> {
-        let [attention_dropout, mlp_dropout] = match options.dropout {
+        let [attention_dropout, mlp_dropout] = match options.dropout.clone() {
             Some(dropouts) => dropouts.map(Some),
             None => [None, None],
         };

@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed::Generator;
 use overtone_data::Batch;
-use overtone_model::{DropoutSeed, ModelError, weights::NamedTensors};
+use overtone_model::{ModelError, weights::NamedTensors};
 
 use crate::{
     config::{ScheduleKind, TrainConfig},
@@ -179,7 +179,7 @@ pub struct StepAt<'a> {
     /// decays.
     pub schedule: ScheduleKind,
     /// Seed of all random numbers of the step.
-    pub seed: DropoutSeed,
+    pub seed: u64,
     /// Device of the computation; it tracks gradients.
     pub device: &'a Device,
 }

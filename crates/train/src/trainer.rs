@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed;
 use overtone_data::{Batch, DataError, Loader, Share, Subset, WindowSampler};
-use overtone_model::{DropoutSeed, device::is_cpu};
+use overtone_model::device::is_cpu;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -419,7 +419,7 @@ impl<A: Algorithm> Trainer<A> {
             n_steps: self.n_updates,
             learning_rate: self.schedule.at(self.state.step, self.state.tokens),
             schedule: self.config.schedule,
-            seed: DropoutSeed(seed),
+            seed,
             device,
         }
     }

@@ -7,7 +7,7 @@ use burn::{
 };
 use overtone_core::seed;
 use overtone_model::{
-    DropoutSeed, ModelError,
+    ModelError,
     init::{Init, standard_normal},
     weights::{self, NamedTensors},
 };
@@ -71,7 +71,7 @@ impl ActorCritic {
 }
 
 /// `[rows, width]` numbers of N(0, `std`²), drawn with a seed role of their own.
-pub fn noise(like: &Tensor<2>, std: f64, DropoutSeed(step_seed): DropoutSeed) -> Tensor<2> {
+pub fn noise(like: &Tensor<2>, std: f64, step_seed: u64) -> Tensor<2> {
     let mut generator = seed::generator(step_seed, "target noise");
     let [rows, width] = like.dims();
     let numbers: Vec<f32> =

@@ -52,15 +52,15 @@ pub(super) fn attention(
     let scores =
         scores.mask_fill(hidden.expand([batch, n_heads, n_queries, tokens]), f32::NEG_INFINITY);
     let mut probs = probabilities(scores, epsilon);
-    if let Some(mask) = options.dropout.and_then(|dropout| dropout.mask(Place::Attention)) {
-        probs = mask.apply(probs);
+    if let Some(dropout) = &options.dropout {
+        probs = dropout.apply(probs, Place::Attention);
     }
 
     let mixed = form.product(probs, v).swap_dims(1, 2).reshape([batch, n_queries, d]);
     let mut out = form.product(mixed, weights.projection_weight.unsqueeze())
         + each_row(weights.projection_bias, [batch, n_queries, d]);
-    if let Some(mask) = options.dropout.and_then(|dropout| dropout.mask(Place::Residual)) {
-        out = mask.apply(out);
+    if let Some(dropout) = &options.dropout {
+        out = dropout.apply(out, Place::Residual);
     }
     queries.of(x) + out
 }

@@ -7,19 +7,27 @@ use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::cubecl::dtype_to_storage_type;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend, Dispatch, TensorMetadata, backend_extension};
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Int, Tensor};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
 use cubecl::prelude::*;
 
-use super::Mask;
 use crate::gpu::{address_type, empty_like, is_on_gpu};
 use kernel::{COLUMNS, ROWS, dropout_kernel};
 
 /// Cubes along the first axis of their grid; less than any GPU's limit.
 const GRID: usize = 32_768;
+
+/// A mask without its step's seed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Masked {
+    pub nth: u32,
+    pub place: u32,
+    pub threshold: u32,
+    pub scale: f32,
+}
 
 /// Whether the kernel can drop elements of this tensor.
 pub(super) fn is_possible<const D: usize>(x: &Tensor<D>) -> bool {
@@ -30,10 +38,13 @@ pub(super) fn is_possible<const D: usize>(x: &Tensor<D>) -> bool {
 }
 
 /// Drops elements of a tensor for which [`is_possible`] holds.
-pub(super) fn apply<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
-    let Mask { seed, threshold, scale } = mask;
-    let dropped = Dispatch::cube_dropout(x.into_dispatch(), seed, threshold as u32, scale);
-    Tensor::from_dispatch(dropped)
+pub(super) fn apply<const D: usize>(
+    x: Tensor<D>,
+    step_seed: Tensor<1, Int>,
+    mask: Masked,
+) -> Tensor<D> {
+    let (x, step_seed) = (x.into_dispatch(), step_seed.into_dispatch());
+    Tensor::from_dispatch(Dispatch::cube_dropout(x, step_seed, mask))
 }
 
 /// The extension of burn: dropout with the same mask for the gradient as for the input.
@@ -42,27 +53,25 @@ trait CubeDropout: Backend {
     #[fusion(dtype = x, shape = x)]
     fn cube_dropout(
         x: FloatTensor<Self>,
-        seed: u64,
-        threshold: u32,
-        scale: f32,
+        step_seed: IntTensor<Self>,
+        mask: Masked,
     ) -> FloatTensor<Self>;
 }
 
 impl CubeDropout for CubeBackend {
     fn cube_dropout(
         x: FloatTensor<Self>,
-        seed: u64,
-        threshold: u32,
-        scale: f32,
+        step_seed: IntTensor<Self>,
+        mask: Masked,
     ) -> FloatTensor<Self> {
-        let x = into_contiguous(x);
+        let (x, step_seed) = (into_contiguous(x), into_contiguous(step_seed));
         let shape = x.shape();
         let columns = shape[shape.num_dims() - 1];
         let rows = shape.num_elements() / columns;
         let cubes = rows.div_ceil(ROWS);
         let out = empty_like(&x, shape, x.dtype);
         // SAFETY: the kernel reads and writes rows and columns that it has found to be inside
-        // of both tensors, which are contiguous and of one shape.
+        // of both tensors, which are contiguous and of one shape. The seed has two elements.
         unsafe {
             dropout_kernel::launch_unchecked(
                 &out.client,
@@ -70,13 +79,14 @@ impl CubeDropout for CubeBackend {
                 CubeDim::new_2d(COLUMNS as u32, ROWS as u32),
                 address_type(&[&x, &out]),
                 x.into_tensor_arg(),
+                step_seed.into_tensor_arg(),
                 out.clone().into_tensor_arg(),
                 rows as u32,
                 columns as u32,
-                seed as u32,
-                (seed >> 32) as u32,
-                threshold,
-                scale,
+                mask.nth,
+                mask.place,
+                mask.threshold,
+                mask.scale,
                 dtype_to_storage_type(out.dtype),
             );
         }
@@ -87,33 +97,24 @@ impl CubeDropout for CubeBackend {
 impl<B: CubeDropout, C: CheckpointStrategy> CubeDropout for Autodiff<B, C> {
     fn cube_dropout(
         x: FloatTensor<Self>,
-        seed: u64,
-        threshold: u32,
-        scale: f32,
+        step_seed: IntTensor<Self>,
+        mask: Masked,
     ) -> FloatTensor<Self> {
         let node = x.node();
-        let dropped = B::cube_dropout(x.into_primitive(), seed, threshold, scale);
+        let dropped = B::cube_dropout(x.into_primitive(), step_seed.clone(), mask);
         match Backward::<B, 1>::prepare::<C>(DropoutStep, [node]).compute_bound().stateful() {
-            OpsKind::Tracked(step) => step.finish(DropoutState { seed, threshold, scale }, dropped),
+            OpsKind::Tracked(step) => step.finish((step_seed, mask), dropped),
             OpsKind::UnTracked(step) => step.finish(dropped),
         }
     }
 }
 
-/// Dropout on the tape.
+/// Dropout on the tape. Its state is the mask, which the backward pass applies again.
 #[derive(Debug)]
 struct DropoutStep;
 
-/// The mask, which the backward pass applies again.
-#[derive(Clone, Copy, Debug)]
-struct DropoutState {
-    seed: u64,
-    threshold: u32,
-    scale: f32,
-}
-
 impl<B: CubeDropout> Backward<B, 1> for DropoutStep {
-    type State = DropoutState;
+    type State = (IntTensor<B>, Masked);
 
     fn backward(
         self,
@@ -122,11 +123,10 @@ impl<B: CubeDropout> Backward<B, 1> for DropoutStep {
         _checkpointer: &mut Checkpointer,
     ) {
         let by_output = gradients.consume::<B>(&ops.node);
-        let DropoutState { seed, threshold, scale } = ops.state;
+        let (step_seed, mask) = ops.state;
         let [parent] = ops.parents;
         if let Some(parent) = parent {
-            let by_x = B::cube_dropout(by_output, seed, threshold, scale);
-            gradients.register::<B>(parent.id, by_x);
+            gradients.register::<B>(parent.id, B::cube_dropout(by_output, step_seed, mask));
         }
     }
 }

@@ -28,8 +28,8 @@ pub(super) fn mlp(
         Activation::Relu => relu(up),
     };
     let mut out = affine(active, weights.down_weight, weights.down_bias);
-    if let Some(mask) = dropout.and_then(|dropout| dropout.mask(Place::Residual)) {
-        out = mask.apply(out);
+    if let Some(dropout) = dropout {
+        out = dropout.apply(out, Place::Residual);
     }
     x + out
 }

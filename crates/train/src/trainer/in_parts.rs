@@ -16,7 +16,6 @@ use std::{
 use burn::tensor::Tensor;
 use overtone_core::seed;
 use overtone_data::Loader;
-use overtone_model::DropoutSeed;
 
 use super::{Trainer, figures::Step, team::Team, tree::TreeSum};
 use crate::{
@@ -56,7 +55,7 @@ impl<A: Algorithm> Trainer<A> {
         for part in own {
             let mut batch = loader.next()?;
             let n_labels = n_labels(&self.algorithm, &batch);
-            let seed = DropoutSeed(seed::derive_nth(at.seed.0, part as u64));
+            let seed = seed::derive_nth(at.seed, part as u64);
             let at = StepAt { seed, ..at };
             let PartFigures { loss, others, gradient } =
                 parts.part(&self.learned, &mut batch, &self.data, &at);
