@@ -1,5 +1,7 @@
 //! Causal self-attention as one residual block.
 
+#[cfg(feature = "cube")]
+mod cube;
 mod fused;
 mod reference;
 
@@ -151,6 +153,10 @@ pub fn attention_block(
                 flex::apply(WithR(plan), inputs, shape)
             }
         };
+    }
+    #[cfg(feature = "cube")]
+    if cube::is_possible(&x, &options) {
+        return cube::attention(x, weights, options);
     }
     reference::attention(x, weights, options)
 }

@@ -44,6 +44,15 @@ impl Form {
         }
     }
 
+    /// The type of the factors of products of `f32` matrices.
+    #[cfg(feature = "cube")]
+    pub(crate) fn product_dtype(self) -> DType {
+        match self {
+            Self::Mixed(half) => half.dtype(),
+            Self::Auto | Self::Reference => DType::F32,
+        }
+    }
+
     /// `x y`, in the type of `x`.
     pub(crate) fn product<const D: usize>(self, x: Tensor<D>, y: Tensor<D>) -> Tensor<D> {
         let dtype = x.dtype();

@@ -14,7 +14,7 @@
 //!   reads one for each dimension, the published layers have one number.)
 
 #[cfg(feature = "cube")]
-mod cube;
+pub(crate) mod cube;
 mod fused;
 mod reference;
 mod sinc;

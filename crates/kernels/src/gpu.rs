@@ -1,5 +1,9 @@
 //! Common parts of the kernels in CubeCL.
 
+pub(crate) mod affine;
+pub(crate) mod epilogues;
+pub(crate) mod sums;
+
 use burn::backend::DispatchTensorKind;
 use burn::backend::{DType, Shape};
 use burn::tensor::Tensor;

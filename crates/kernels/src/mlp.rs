@@ -1,5 +1,7 @@
 //! The two-layer perceptron of a transformer as one residual block.
 
+#[cfg(feature = "cube")]
+mod cube;
 mod fused;
 mod reference;
 
@@ -65,6 +67,10 @@ pub fn mlp_block(
         let mask = dropout.and_then(|dropout| dropout.mask(Place::Residual));
         let shape = x.dims();
         return flex::apply(Mlp { activation, mask }, weights.inputs(x), shape);
+    }
+    #[cfg(feature = "cube")]
+    if cube::is_possible(&x, form) {
+        return cube::mlp(x, weights, activation, dropout, form);
     }
     reference::mlp(x, weights, activation, dropout, form)
 }

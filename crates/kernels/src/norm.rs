@@ -13,6 +13,9 @@
 //! is kept from the forward pass. Mean and variance take two passes over a row that is already in
 //! cache, which costs less than writing `n` to memory and reading it again.
 
+#[cfg(feature = "cube")]
+pub(crate) mod cube;
+
 use burn::tensor::Tensor;
 use multiversion::multiversion;
 use rayon::prelude::*;

@@ -1,33 +1,17 @@
 //! Dropout on a GPU: the mask is hashed in the kernels, forward and backward, and is never stored.
 
-mod kernel;
-
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
-use burn::backend::cubecl::dtype_to_storage_type;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend, Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::{DType, Int, Tensor};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
-use cubecl::prelude::*;
 
-use crate::gpu::{address_type, empty_like, is_on_gpu};
-use kernel::{COLUMNS, ROWS, dropout_kernel};
-
-/// Cubes along the first axis of their grid; less than any GPU's limit.
-const GRID: usize = 32_768;
-
-/// A mask without its step's seed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Masked {
-    pub nth: u32,
-    pub place: u32,
-    pub threshold: u32,
-    pub scale: f32,
-}
+use crate::gpu::epilogues::{Masked, masked};
+use crate::gpu::is_on_gpu;
 
 /// Whether the kernel can drop elements of this tensor.
 pub(super) fn is_possible<const D: usize>(x: &Tensor<D>) -> bool {
@@ -66,31 +50,8 @@ impl CubeDropout for CubeBackend {
     ) -> FloatTensor<Self> {
         let (x, step_seed) = (into_contiguous(x), into_contiguous(step_seed));
         let shape = x.shape();
-        let columns = shape[shape.num_dims() - 1];
-        let rows = shape.num_elements() / columns;
-        let cubes = rows.div_ceil(ROWS);
-        let out = empty_like(&x, shape, x.dtype);
-        // SAFETY: the kernel reads and writes rows and columns that it has found to be inside
-        // of both tensors, which are contiguous and of one shape. The seed has two elements.
-        unsafe {
-            dropout_kernel::launch_unchecked(
-                &out.client,
-                CubeCount::Static(cubes.min(GRID) as u32, cubes.div_ceil(GRID) as u32, 1),
-                CubeDim::new_2d(COLUMNS as u32, ROWS as u32),
-                address_type(&[&x, &out]),
-                x.into_tensor_arg(),
-                step_seed.into_tensor_arg(),
-                out.clone().into_tensor_arg(),
-                rows as u32,
-                columns as u32,
-                mask.nth,
-                mask.place,
-                mask.threshold,
-                mask.scale,
-                dtype_to_storage_type(out.dtype),
-            );
-        }
-        out
+        let (columns, dtype) = (shape[shape.num_dims() - 1], x.dtype);
+        masked(x, columns, step_seed, Some(mask), dtype)
     }
 }
 

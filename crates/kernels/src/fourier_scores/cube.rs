@@ -5,7 +5,7 @@
 
 mod kernels;
 mod launch;
-mod sinc;
+pub(crate) mod sinc;
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;

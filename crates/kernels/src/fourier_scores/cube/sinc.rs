@@ -37,7 +37,7 @@ fn reduced(x: f32) -> f32 {
 
 /// `(sin² x + FLOOR²) / x²`; without the floor near zero, where it is negligible.
 #[cube]
-pub(super) fn square(x: f32) -> f32 {
+pub(crate) fn square(x: f32) -> f32 {
     let x = limited(x);
     let square = x * x;
     let remainder = reduced(x);
@@ -52,7 +52,7 @@ pub(super) fn square(x: f32) -> f32 {
 
 /// The slope of half the logarithm of [`square`].
 #[cube]
-pub(super) fn slope(x: f32) -> f32 {
+pub(crate) fn slope(x: f32) -> f32 {
     let x = limited(x);
     let square = x * x;
     let remainder = reduced(x);
@@ -67,7 +67,7 @@ pub(super) fn slope(x: f32) -> f32 {
 
 /// `ln x` for `x` in `[1, 2)`.
 #[cube]
-pub(super) fn ln_of_mantissa(x: f32) -> f32 {
+pub(crate) fn ln_of_mantissa(x: f32) -> f32 {
     let is_upper = x > SQRT_2;
     let m = select(is_upper, 0.5f32 * x, x);
     let s = (m - 1.0f32) / (m + 1.0f32);

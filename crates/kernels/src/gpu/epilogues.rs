@@ -1,0 +1,359 @@
+//! The operations after a product of matrices on a GPU, in one pass over its result: bias and
+//! activation, bias with dropout and residual, and the slope of an activation.
+
+use burn::backend::cubecl::dtype_to_storage_type;
+use burn::backend::{DType, Shape, TensorMetadata};
+use burn::tensor::{Device, Int};
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+use crate::gpu::sums::{COLUMNS, ROWS};
+use crate::gpu::{address_type, empty_like};
+use crate::mask::cube::{Wide, hash, mask_seed, row_key};
+use crate::mask::{Mask, Place};
+use crate::mlp::Activation;
+use crate::{Dropout, Queries};
+
+/// Dropout of a launch. Its seed is in memory, so that a recorded launch drops other elements in
+/// every step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Masked {
+    /// Index of this dropout in the step.
+    pub nth: u32,
+    /// The [`Place`](crate::mask::Place) of the mask.
+    pub place: u32,
+    /// Elements whose hash lies below are dropped.
+    pub threshold: u32,
+    /// Factor of the other elements.
+    pub scale: f32,
+}
+
+impl Masked {
+    /// The mask of a dropout at one place, and the tensor with the step's seed. Without dropout the
+    /// tensor is never read.
+    pub fn of(
+        dropout: Option<&Dropout>,
+        place: Place,
+        device: &Device,
+    ) -> (burn::tensor::Tensor<1, Int>, Option<Self>) {
+        let mask = dropout.and_then(|dropout| Mask::new(dropout.probability, 0, place));
+        let Some((dropout, mask)) = dropout.zip(mask) else {
+            return (burn::tensor::Tensor::empty([2], device), None);
+        };
+        let (step_seed, nth) = dropout.seed.stored(device);
+        let (place, threshold) = (place as u32, mask.threshold as u32);
+        (step_seed, Some(Self { nth, place, threshold, scale: mask.scale }))
+    }
+}
+
+/// Cubes along the first axis of a grid; less than any GPU's limit.
+const GRID: usize = 32_768;
+
+fn grid(rows: usize) -> (CubeCount, CubeDim) {
+    let cubes = rows.div_ceil(ROWS);
+    let count = CubeCount::Static(cubes.min(GRID) as u32, cubes.div_ceil(GRID) as u32, 1);
+    (count, CubeDim::new_2d(COLUMNS as u32, ROWS as u32))
+}
+
+fn rows_of(tensor: &CubeTensor, width: usize) -> usize {
+    tensor.shape().num_elements() / width
+}
+
+/// `product + bias`, in place, and with an activation also the activated values.
+pub(crate) fn bias(
+    product: CubeTensor,
+    bias: CubeTensor,
+    activation: Option<Activation>,
+) -> (CubeTensor, Option<CubeTensor>) {
+    let [width] = bias.shape().dims();
+    let rows = rows_of(&product, width);
+    let active = activation.map(|_| empty_like(&product, product.shape(), product.dtype));
+    let (count, dim) = grid(rows);
+    // SAFETY: the kernel reads and writes only rows below `rows` and columns below `width`.
+    unsafe {
+        bias_kernel::launch_unchecked(
+            &product.client,
+            count,
+            dim,
+            address_type(&[&product]),
+            product.clone().into_tensor_arg(),
+            bias.into_tensor_arg(),
+            active.clone().map(CubeTensor::into_tensor_arg).into(),
+            rows as u32,
+            width as u32,
+            activation == Some(Activation::Relu),
+            dtype_to_storage_type(product.dtype),
+        );
+    }
+    (product, active)
+}
+
+/// `x + mask ⊙ (product + bias)` at the queries.
+///
+/// # Shapes
+/// - `product`: `[batch · queries, width]`; `x`: `[batch, tokens, width]`
+pub(crate) fn residual(
+    product: CubeTensor,
+    bias: CubeTensor,
+    x: &CubeTensor,
+    queries: Queries,
+    step_seed: CubeTensor,
+    mask: Option<Masked>,
+) -> CubeTensor {
+    let [width] = bias.shape().dims();
+    let rows = rows_of(&product, width);
+    let out = empty_like(x, Shape::new([rows, width]), DType::F32);
+    let (count, dim) = grid(rows);
+    let numbers = mask.unwrap_or_default();
+    // SAFETY: as in `bias`; `x` has a row for each query.
+    unsafe {
+        residual_kernel::launch_unchecked(
+            &out.client,
+            count,
+            dim,
+            address_type(&[&product, x, &out]),
+            product.clone().into_tensor_arg(),
+            bias.into_tensor_arg(),
+            x.clone().into_tensor_arg(),
+            step_seed.into_tensor_arg(),
+            out.clone().into_tensor_arg(),
+            rows as u32,
+            width as u32,
+            queries.first as u32,
+            queries.step as u32,
+            MaskedNumbersLaunch::new(numbers.nth, numbers.place, numbers.threshold, numbers.scale),
+            mask.is_some(),
+            dtype_to_storage_type(product.dtype),
+        );
+    }
+    out
+}
+
+/// `mask ⊙ gradient` in `dtype`.
+pub(crate) fn masked(
+    gradient: CubeTensor,
+    width: usize,
+    step_seed: CubeTensor,
+    mask: Option<Masked>,
+    dtype: DType,
+) -> CubeTensor {
+    if mask.is_none() && gradient.dtype == dtype {
+        return gradient;
+    }
+    let rows = rows_of(&gradient, width);
+    let out = empty_like(&gradient, gradient.shape(), dtype);
+    let (count, dim) = grid(rows);
+    let numbers = mask.unwrap_or_default();
+    // SAFETY: as in `bias`.
+    unsafe {
+        masked_kernel::launch_unchecked(
+            &out.client,
+            count,
+            dim,
+            address_type(&[&gradient, &out]),
+            gradient.clone().into_tensor_arg(),
+            step_seed.into_tensor_arg(),
+            out.clone().into_tensor_arg(),
+            rows as u32,
+            width as u32,
+            MaskedNumbersLaunch::new(numbers.nth, numbers.place, numbers.threshold, numbers.scale),
+            mask.is_some(),
+            dtype_to_storage_type(gradient.dtype),
+            dtype_to_storage_type(dtype),
+        );
+    }
+    out
+}
+
+/// `gradient ⊙ activation'(before)`, in place.
+pub(crate) fn times_slope(
+    gradient: CubeTensor,
+    before: CubeTensor,
+    activation: Activation,
+) -> CubeTensor {
+    let width = gradient.shape()[gradient.shape().num_dims() - 1];
+    let rows = rows_of(&gradient, width);
+    let (count, dim) = grid(rows);
+    // SAFETY: as in `bias`.
+    unsafe {
+        slope_kernel::launch_unchecked(
+            &gradient.client,
+            count,
+            dim,
+            address_type(&[&gradient]),
+            gradient.clone().into_tensor_arg(),
+            before.into_tensor_arg(),
+            rows as u32,
+            width as u32,
+            activation == Activation::Relu,
+            dtype_to_storage_type(gradient.dtype),
+        );
+    }
+    gradient
+}
+
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+struct MaskedNumbers {
+    nth: u32,
+    place: u32,
+    threshold: u32,
+    scale: f32,
+}
+
+
+/// The row of a unit.
+#[cube]
+fn own_row() -> u32 {
+    (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) * comptime!(ROWS as u32) + UNIT_POS_Y
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn bias_kernel<F: Float>(
+    product: &mut Tensor<F>,
+    bias: &Tensor<f32>,
+    active: ComptimeOption<&mut Tensor<F>>,
+    rows: u32,
+    width: u32,
+    #[comptime] is_relu: bool,
+    #[define(F)] _dtype: ElemType,
+) {
+    let row = own_row();
+    if row < rows {
+        let mut column = UNIT_POS_X;
+        while column < width {
+            let at = row as usize * width as usize + column as usize;
+            let value = f32::cast_from(product[at]) + bias[column as usize];
+            product[at] = F::cast_from(value);
+            #[comptime]
+            if let ComptimeOption::Some(active) = active {
+                active[at] = F::cast_from(activated(value, is_relu));
+            }
+            column += comptime!(COLUMNS as u32);
+        }
+    }
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn residual_kernel<F: Float>(
+    product: &Tensor<F>,
+    bias: &Tensor<f32>,
+    x: &Tensor<f32>,
+    step_seed: &Tensor<u32>,
+    out: &mut Tensor<f32>,
+    rows: u32,
+    width: u32,
+    first_query: u32,
+    step: u32,
+    mask: MaskedNumbers,
+    #[comptime] has_mask: bool,
+    #[define(F)] _dtype: ElemType,
+) {
+    let row = own_row();
+    if row < rows {
+        let from = (row * step + first_query) as usize * width as usize;
+        let mut key = Wide { low: 0u32, high: 0u32 };
+        if has_mask {
+            key = key_of(step_seed, mask, row);
+        }
+        let mut column = UNIT_POS_X;
+        while column < width {
+            let at = row as usize * width as usize + column as usize;
+            let mut value = f32::cast_from(product[at]) + bias[column as usize];
+            if has_mask {
+                value *= factor(key, mask, column);
+            }
+            out[at] = x[from + column as usize] + value;
+            column += comptime!(COLUMNS as u32);
+        }
+    }
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn masked_kernel<I: Float, O: Float>(
+    gradient: &Tensor<I>,
+    step_seed: &Tensor<u32>,
+    out: &mut Tensor<O>,
+    rows: u32,
+    width: u32,
+    mask: MaskedNumbers,
+    #[comptime] has_mask: bool,
+    #[define(I)] _input: ElemType,
+    #[define(O)] _output: ElemType,
+) {
+    let row = own_row();
+    if row < rows {
+        let mut key = Wide { low: 0u32, high: 0u32 };
+        if has_mask {
+            key = key_of(step_seed, mask, row);
+        }
+        let mut column = UNIT_POS_X;
+        while column < width {
+            let at = row as usize * width as usize + column as usize;
+            let mut value = f32::cast_from(gradient[at]);
+            if has_mask {
+                value *= factor(key, mask, column);
+            }
+            out[at] = O::cast_from(value);
+            column += comptime!(COLUMNS as u32);
+        }
+    }
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn slope_kernel<F: Float>(
+    gradient: &mut Tensor<F>,
+    before: &Tensor<F>,
+    rows: u32,
+    width: u32,
+    #[comptime] is_relu: bool,
+    #[define(F)] _dtype: ElemType,
+) {
+    let row = own_row();
+    if row < rows {
+        let mut column = UNIT_POS_X;
+        while column < width {
+            let at = row as usize * width as usize + column as usize;
+            let by = f32::cast_from(gradient[at]) * slope(f32::cast_from(before[at]), is_relu);
+            gradient[at] = F::cast_from(by);
+            column += comptime!(COLUMNS as u32);
+        }
+    }
+}
+
+/// The key of a row of a mask.
+#[cube]
+fn key_of(step_seed: &Tensor<u32>, mask: MaskedNumbers, row: u32) -> Wide {
+    row_key(mask_seed(step_seed, mask.nth, mask.place), row)
+}
+
+#[cube]
+fn factor(key: Wide, mask: MaskedNumbers, column: u32) -> f32 {
+    select(hash(key, column) >> 8u32 >= mask.threshold, mask.scale, 0.0f32)
+}
+
+/// `x Φ(x)`, or `max(x, 0)` in which a NaN stays NaN.
+#[cube]
+fn activated(x: f32, #[comptime] is_relu: bool) -> f32 {
+    let mut active = select(x < 0.0f32, 0.0f32, x);
+    if comptime!(!is_relu) {
+        active = x * normal_distribution(x);
+    }
+    active
+}
+
+/// The derivative of [`activated`]: `Φ(x) + x φ(x)`, or 1 where ReLU gave no 0.
+#[cube]
+fn slope(x: f32, #[comptime] is_relu: bool) -> f32 {
+    let mut slope = select(x <= 0.0f32, 0.0f32, 1.0f32);
+    if comptime!(!is_relu) {
+        // 1 / √(2π)
+        let density = 0.398_942_28f32 * (-0.5f32 * x * x).exp();
+        slope = fma(x, density, normal_distribution(x));
+    }
+    slope
+}
+
+#[cube]
+fn normal_distribution(x: f32) -> f32 {
+    fma(0.5f32, (x * std::f32::consts::FRAC_1_SQRT_2).erf(), 0.5f32)
+}

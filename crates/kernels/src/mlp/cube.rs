@@ -1,0 +1,266 @@
+//! The perceptron block on a GPU: one operation forward, one backward.
+//!
+//! With `n = layer_norm(x)`, `u = n W₁ + b₁`, `a = activation(u)` and the result
+//! `x + mask ⊙ (a W₂ + b₂)`. **Backward**, given `g`:
+//!
+//! - `g' = mask ⊙ g`, `dW₂ = aᵀ g'`, `db₂ = Σ g'`
+//! - `du = g' W₂ᵀ ⊙ activation'(u)`, `dW₁ = nᵀ du`, `db₁ = Σ du`
+//! - `dn = du W₁ᵀ`, then [layer norm](crate::layer_norm) and `dx += g`
+//!
+//! `n`, `u` and `a` are kept, and the weights in the type of products.
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::fusion::custom::TensorSpec;
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{
+    Autodiff, Backend, DType, Dispatch, ExtensionType, TensorMetadata, backend_extension,
+};
+use burn::tensor::{Shape, Tensor};
+use burn_cubecl::CubeBackend;
+use burn_cubecl::kernel::{cast, into_contiguous};
+
+use super::{Activation, MlpWeights};
+use crate::gpu::{affine, epilogues::Masked, epilogues, is_on_gpu};
+use crate::{Dropout, Form, Queries, norm};
+use crate::mask::Place;
+
+/// Whether the operation can compute this block: in `f32` on a GPU, and rows that fit the layer
+/// norm.
+pub(super) fn is_possible(x: &Tensor<3>, form: Form) -> bool {
+    let [batch, tokens, d] = x.dims();
+    form != Form::Reference
+        && is_on_gpu(x)
+        && x.dtype() == DType::F32
+        && batch * tokens > 0
+        && d <= norm::cube::WIDEST
+}
+
+/// The block, for which [`is_possible`] holds.
+pub(super) fn mlp(
+    x: Tensor<3>,
+    weights: MlpWeights,
+    activation: Activation,
+    dropout: Option<Dropout>,
+    form: Form,
+) -> Tensor<3> {
+    let (step_seed, mask) = Masked::of(dropout.as_ref(), Place::Residual, &x.device());
+    let [x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias] = weights.inputs(x);
+    let parts = MlpParts { x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias };
+    let plan = Plan { activation, mask, dtype: form.product_dtype() };
+    Tensor::from_dispatch(Dispatch::cube_mlp(parts, step_seed.into_dispatch(), plan))
+}
+
+/// The options of a block.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    activation: Activation,
+    mask: Option<Masked>,
+    /// Type of the factors of products.
+    dtype: DType,
+}
+
+/// The float inputs of a block, or their gradients.
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion)]
+struct MlpParts<B: Backend> {
+    x: FloatTensor<B>,
+    norm_weight: FloatTensor<B>,
+    norm_bias: FloatTensor<B>,
+    up_weight: FloatTensor<B>,
+    up_bias: FloatTensor<B>,
+    down_weight: FloatTensor<B>,
+    down_bias: FloatTensor<B>,
+}
+
+/// The result of a block, and the values that its backward pass needs.
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion)]
+struct MlpValues<B: Backend> {
+    out: FloatTensor<B>,
+    normal: FloatTensor<B>,
+    stats: FloatTensor<B>,
+    before: FloatTensor<B>,
+    active: FloatTensor<B>,
+    up_weight: FloatTensor<B>,
+    down_weight: FloatTensor<B>,
+}
+
+/// The extension of burn: the block, with support for autodiff.
+#[backend_extension(Cube, Autodiff, Fusion)]
+trait CubeMlp: Backend {
+    #[fusion(meta = |parts, _step_seed, _plan| parts.x.clone())]
+    fn cube_mlp(
+        #[extension_type] parts: MlpParts<Self>,
+        step_seed: IntTensor<Self>,
+        plan: Plan,
+    ) -> FloatTensor<Self>;
+}
+
+/// The passes of the block.
+#[backend_extension(Cube, Fusion)]
+trait CubeMlpPasses: Backend {
+    #[fusion(meta = values_of)]
+    fn cube_mlp_forward(
+        #[extension_type] parts: MlpParts<Self>,
+        step_seed: IntTensor<Self>,
+        plan: Plan,
+    ) -> MlpValues<Self>;
+
+    #[fusion(meta = |parts, _values, _by_out, _step_seed, _plan| parts.clone())]
+    fn cube_mlp_backward(
+        #[extension_type] parts: MlpParts<Self>,
+        #[extension_type] values: MlpValues<Self>,
+        by_out: FloatTensor<Self>,
+        step_seed: IntTensor<Self>,
+        plan: Plan,
+    ) -> MlpParts<Self>;
+}
+
+fn values_of(parts: &MlpPartsMetadata, _step_seed: &TensorSpec, plan: &Plan) -> MlpValuesMetadata {
+    let [batch, tokens, d] = parts.x.shape.dims();
+    let [_, h] = parts.up_weight.shape.dims();
+    let of = |shape: [usize; 2], dtype| TensorSpec::new(Shape::new(shape), dtype);
+    let rows = batch * tokens;
+    MlpValuesMetadata {
+        out: parts.x.clone(),
+        normal: of([rows, d], plan.dtype),
+        stats: of([rows, 2], DType::F32),
+        before: of([rows, h], plan.dtype),
+        active: of([rows, h], plan.dtype),
+        up_weight: of([d, h], plan.dtype),
+        down_weight: of([h, d], plan.dtype),
+    }
+}
+
+impl CubeMlp for CubeBackend {
+    fn cube_mlp(
+        parts: MlpParts<Self>,
+        step_seed: IntTensor<Self>,
+        plan: Plan,
+    ) -> FloatTensor<Self> {
+        Self::cube_mlp_forward(parts, step_seed, plan).out
+    }
+}
+
+impl CubeMlpPasses for CubeBackend {
+    fn cube_mlp_forward(
+        parts: MlpParts<Self>,
+        step_seed: IntTensor<Self>,
+        plan: Plan,
+    ) -> MlpValues<Self> {
+        let Plan { activation, mask, dtype } = plan;
+        let x = into_contiguous(parts.x);
+        let [norm_weight, norm_bias, up_bias, down_bias] =
+            [parts.norm_weight, parts.norm_bias, parts.up_bias, parts.down_bias].map(into_contiguous);
+        let [up_weight, down_weight] =
+            [parts.up_weight, parts.down_weight].map(|weight| cast(into_contiguous(weight), dtype));
+        let [normal, stats] = norm::cube::forward(&x, norm_weight, norm_bias, dtype);
+        let [before, active] = affine::affine_active(&normal, &up_weight, up_bias, activation);
+        let out = affine::affine_residual(
+            &active,
+            &down_weight,
+            down_bias,
+            &x,
+            Queries::ALL,
+            step_seed,
+            mask,
+        );
+        let out = burn_cubecl::ops::reshape(out, x.shape());
+        MlpValues { out, normal, stats, before, active, up_weight, down_weight }
+    }
+
+    fn cube_mlp_backward(
+        parts: MlpParts<Self>,
+        values: MlpValues<Self>,
+        by_out: FloatTensor<Self>,
+        step_seed: IntTensor<Self>,
+        plan: Plan,
+    ) -> MlpParts<Self> {
+        let Plan { activation, mask, dtype } = plan;
+        let (x, by_out) = (into_contiguous(parts.x), into_contiguous(by_out));
+        let MlpValues { normal, stats, before, active, up_weight, down_weight, .. } = values;
+        let [rows, d] = normal.shape().dims();
+        let by_down = epilogues::masked(by_out.clone(), d, step_seed, mask, dtype);
+        let by_down = burn_cubecl::ops::reshape(by_down, Shape::new([rows, d]));
+        let [by_down_weight, by_down_bias] = affine::by_parameters(&active, &by_down);
+        let by_up = affine::by_rows_active(&by_down, &down_weight, before, activation);
+        let [by_up_weight, by_up_bias] = affine::by_parameters(&normal, &by_up);
+        let by_normal = affine::by_rows(&by_up, &up_weight);
+        let norm_weight = into_contiguous(parts.norm_weight);
+        let [by_x, by_norm_weight, by_norm_bias] =
+            norm::cube::backward(&x, stats, norm_weight, by_normal, by_out, Queries::ALL);
+        MlpParts {
+            x: by_x,
+            norm_weight: by_norm_weight,
+            norm_bias: by_norm_bias,
+            up_weight: by_up_weight,
+            up_bias: by_up_bias,
+            down_weight: by_down_weight,
+            down_bias: by_down_bias,
+        }
+    }
+}
+
+impl<B: CubeMlp + CubeMlpPasses, C: CheckpointStrategy> CubeMlp for Autodiff<B, C> {
+    fn cube_mlp(
+        parts: MlpParts<Self>,
+        step_seed: IntTensor<Self>,
+        plan: Plan,
+    ) -> FloatTensor<Self> {
+        let MlpParts { x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias } =
+            parts;
+        let parts = [x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias];
+        let nodes = parts.each_ref().map(|part| part.node());
+        let [x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias] =
+            parts.map(|part| part.into_primitive());
+        let parts =
+            MlpParts { x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias };
+        match MlpStep.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(step) => {
+                let values = B::cube_mlp_forward(parts.clone(), step_seed.clone(), plan);
+                let out = values.out.clone();
+                step.finish(MlpState { parts, values, step_seed, plan }, out)
+            }
+            OpsKind::UnTracked(step) => step.finish(B::cube_mlp(parts, step_seed, plan)),
+        }
+    }
+}
+
+/// The block on the tape.
+#[derive(Debug)]
+struct MlpStep;
+
+/// Everything that the backward pass needs except the gradient.
+#[derive(Clone, Debug)]
+struct MlpState<B: Backend> {
+    parts: MlpParts<B>,
+    values: MlpValues<B>,
+    step_seed: IntTensor<B>,
+    plan: Plan,
+}
+
+impl<B: CubeMlpPasses> Backward<B, 7> for MlpStep {
+    type State = MlpState<B>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 7>,
+        gradients: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let by_out = gradients.consume::<B>(&ops.node);
+        let MlpState { parts, values, step_seed, plan } = ops.state;
+        let by = B::cube_mlp_backward(parts, values, by_out, step_seed, plan);
+        let by = [
+            by.x, by.norm_weight, by.norm_bias, by.up_weight, by.up_bias, by.down_weight, by.down_bias,
+        ];
+        for (parent, by) in ops.parents.into_iter().zip(by) {
+            if let Some(parent) = parent {
+                gradients.register::<B>(parent.id, by);
+            }
+        }
+    }
+}

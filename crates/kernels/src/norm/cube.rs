@@ -1,0 +1,238 @@
+//! Layer norm on a GPU: forward, and backward together with the gradient that goes around the
+//! block. See [the derivation](super).
+
+use burn::backend::cubecl::dtype_to_storage_type;
+use burn::backend::{DType, Shape, TensorMetadata};
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+use super::LAYER_NORM_EPSILON;
+use crate::Queries;
+use crate::gpu::{address_type, empty_like, sums};
+use sums::{BLOCK, COLUMNS, ROWS, over_columns, over_rows};
+
+/// Widest rows: the sums of a block's columns are in registers.
+pub(crate) const WIDEST: usize = 1024;
+
+/// The normalized rows in `dtype`, and mean and `1 / sqrt(variance + ε)` of each row.
+///
+/// # Shapes
+/// - `x`: `[batch, tokens, d]`, contiguous; `weight`, `bias`: `[d]`
+/// - results: `[batch · tokens, d]` and `[batch · tokens, 2]`
+pub(crate) fn forward(
+    x: &CubeTensor,
+    weight: CubeTensor,
+    bias: CubeTensor,
+    dtype: DType,
+) -> [CubeTensor; 2] {
+    let [d] = weight.shape().dims();
+    let rows = x.shape().num_elements() / d;
+    let out = empty_like(x, Shape::new([rows, d]), dtype);
+    let stats = empty_like(x, Shape::new([rows, 2]), DType::F32);
+    // SAFETY: the kernel reads and writes only rows below `rows` and columns below `d`.
+    unsafe {
+        forward_kernel::launch_unchecked(
+            &out.client,
+            CubeCount::Static(rows.div_ceil(ROWS) as u32, 1, 1),
+            CubeDim::new_2d(COLUMNS as u32, ROWS as u32),
+            address_type(&[x, &out]),
+            x.clone().into_tensor_arg(),
+            weight.into_tensor_arg(),
+            bias.into_tensor_arg(),
+            out.clone().into_tensor_arg(),
+            stats.clone().into_tensor_arg(),
+            rows as u32,
+            d as u32,
+            dtype_to_storage_type(dtype),
+        );
+    }
+    [out, stats]
+}
+
+/// The gradients of `x`, the weight and the bias of a block `x + f(layer_norm(x))` that computes
+/// its result at `queries`.
+///
+/// # Shapes
+/// - `x`, `stats`, `weight`: as in [`forward`]; `by_normal`: `[batch · tokens, d]`
+/// - `by_out`: `[batch, queries, d]`, the gradient of the block's result
+/// - results: `[batch, tokens, d]`, `[d]`, `[d]`
+pub(crate) fn backward(
+    x: &CubeTensor,
+    stats: CubeTensor,
+    weight: CubeTensor,
+    by_normal: CubeTensor,
+    by_out: CubeTensor,
+    queries: Queries,
+) -> [CubeTensor; 3] {
+    let [d] = weight.shape().dims();
+    let rows = x.shape().num_elements() / d;
+    let blocks = rows.div_ceil(BLOCK);
+    let by_x = empty_like(x, x.shape(), DType::F32);
+    let parts = empty_like(x, Shape::new([blocks, 2 * d]), DType::F32);
+    // SAFETY: the kernel reads and writes only rows below `rows` and columns below `d`. `by_out`
+    // has a row for every `step`-th row of `x`.
+    unsafe {
+        backward_kernel::launch_unchecked(
+            &by_x.client,
+            CubeCount::Static(blocks as u32, 1, 1),
+            CubeDim::new_2d(COLUMNS as u32, ROWS as u32),
+            address_type(&[x, &by_x, &by_normal]),
+            x.clone().into_tensor_arg(),
+            stats.into_tensor_arg(),
+            weight.into_tensor_arg(),
+            by_normal.clone().into_tensor_arg(),
+            by_out.into_tensor_arg(),
+            by_x.clone().into_tensor_arg(),
+            parts.clone().into_tensor_arg(),
+            rows as u32,
+            queries.first as u32,
+            queries.step as u32,
+            d,
+            dtype_to_storage_type(by_normal.dtype),
+        );
+    }
+    let [by_weight, by_bias] = sums::sum_parts(parts, d, d);
+    [by_x, by_weight, by_bias]
+}
+
+/// # Shapes
+/// - `x` and `out`: `[rows, d]`; `weight`, `bias`: `[d]`; `stats`: `[rows, 2]`
+/// - cubes: groups of [`ROWS`] rows; units: `[COLUMNS, ROWS]`
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn forward_kernel<F: Float>(
+    x: &Tensor<f32>,
+    weight: &Tensor<f32>,
+    bias: &Tensor<f32>,
+    out: &mut Tensor<F>,
+    stats: &mut Tensor<f32>,
+    rows: u32,
+    d: u32,
+    #[define(F)] _dtype: ElemType,
+) {
+    // Units beyond the last row compute it again and write nothing.
+    let row = CUBE_POS_X * comptime!(ROWS as u32) + UNIT_POS_Y;
+    let is_row = row < rows;
+    let row = min(row, rows - 1) as usize;
+    let start = row * d as usize;
+
+    let mut sum = 0.0f32;
+    let mut column = UNIT_POS_X;
+    while column < d {
+        sum += x[start + column as usize];
+        column += comptime!(COLUMNS as u32);
+    }
+    let width = f32::cast_from(d);
+    let mean = over_columns(sum) / width;
+    let mut squares = 0.0f32;
+    let mut column = UNIT_POS_X;
+    while column < d {
+        let centred = x[start + column as usize] - mean;
+        squares = fma(centred, centred, squares);
+        column += comptime!(COLUMNS as u32);
+    }
+    let variance = over_columns(squares) / width;
+    let s = 1.0f32 / (variance + comptime!(LAYER_NORM_EPSILON as f32).runtime()).sqrt();
+    if is_row {
+        let mut column = UNIT_POS_X;
+        while column < d {
+            let at = column as usize;
+            let normal = (x[start + at] - mean) * s;
+            out[start + at] = F::cast_from(fma(normal, weight[at], bias[at]));
+            column += comptime!(COLUMNS as u32);
+        }
+        if UNIT_POS_X == 0 {
+            stats[2 * row] = mean;
+            stats[2 * row + 1] = s;
+        }
+    }
+}
+
+/// # Shapes
+/// - `x`, `by_normal`, `by_x`: `[rows, d]`; `stats`: `[rows, 2]`; `weight`: `[d]`
+/// - `by_out`: `[rows / step, d]`
+/// - `parts`: `[cubes, 2, d]`, the block's part of the gradients of weight and bias
+/// - cubes: blocks of [`BLOCK`] rows; units: `[COLUMNS, ROWS]`
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn backward_kernel<F: Float>(
+    x: &Tensor<f32>,
+    stats: &Tensor<f32>,
+    weight: &Tensor<f32>,
+    by_normal: &Tensor<F>,
+    by_out: &Tensor<f32>,
+    by_x: &mut Tensor<f32>,
+    parts: &mut Tensor<f32>,
+    rows: u32,
+    first_query: u32,
+    step: u32,
+    #[comptime] d: usize,
+    #[define(F)] _dtype: ElemType,
+) {
+    let per_unit = comptime!(d.div_ceil(COLUMNS));
+    let mut by_weight = Array::<f32>::new(per_unit);
+    let mut by_bias = Array::<f32>::new(per_unit);
+    #[unroll]
+    for i in 0..per_unit {
+        by_weight[i] = 0.0f32;
+        by_bias[i] = 0.0f32;
+    }
+    let x_unit = UNIT_POS_X as usize;
+    for group in 0..comptime!(BLOCK / ROWS) {
+        let row = CUBE_POS_X * comptime!(BLOCK as u32)
+            + group as u32 * comptime!(ROWS as u32)
+            + UNIT_POS_Y;
+        let is_row = row < rows;
+        let row = min(row, rows - 1);
+        let start = row as usize * d;
+        let mean = stats[2 * row as usize];
+        let s = stats[2 * row as usize + 1];
+
+        let mut sum = 0.0f32;
+        let mut product = 0.0f32;
+        #[unroll]
+        for i in 0..per_unit {
+            let column = i * COLUMNS + x_unit;
+            if column < d {
+                let normal = (x[start + column] - mean) * s;
+                let by = f32::cast_from(by_normal[start + column]);
+                let by_scaled = by * weight[column];
+                sum += by_scaled;
+                product = fma(by_scaled, normal, product);
+                if is_row {
+                    by_weight[i] = fma(by, normal, by_weight[i]);
+                    by_bias[i] += by;
+                }
+            }
+        }
+        let width = comptime!(d as f32).runtime();
+        let sum = over_columns(sum) / width;
+        let product = over_columns(product) / width;
+        if is_row {
+            let is_query = row % step == first_query;
+            let out_start = (row / step) as usize * d;
+            #[unroll]
+            for i in 0..per_unit {
+                let column = i * COLUMNS + x_unit;
+                if column < d {
+                    let normal = (x[start + column] - mean) * s;
+                    let by = f32::cast_from(by_normal[start + column]) * weight[column];
+                    let mut around = 0.0f32;
+                    if is_query {
+                        around = by_out[out_start + column];
+                    }
+                    by_x[start + column] = around + s * (by - sum - normal * product);
+                }
+            }
+        }
+    }
+    let part = CUBE_POS_X as usize * comptime!(2 * d);
+    #[unroll]
+    for i in 0..per_unit {
+        let column = i * COLUMNS + x_unit;
+        let of_weight = over_rows(by_weight[i]);
+        let of_bias = over_rows(by_bias[i]);
+        if UNIT_POS_Y == 0 && column < d {
+            parts[part + column] = of_weight;
+            parts[part + d + column] = of_bias;
+        }
+    }
+}
