@@ -172,7 +172,7 @@ fn the_transformers_block_is_the_module_with_norm_and_residual() {
                 n_heads,
                 score: Score::Fourier { power: 4, epsilon: 1e-6 },
                 queries: Queries::ALL,
-                first_token: first_token.as_ref().map(|first| &first[..]),
+                first_token: first_token.as_ref().map(|first| FirstToken::Host(first)),
                 dropout: None,
                 form,
             };

@@ -156,6 +156,7 @@ impl TrainingData {
             timesteps: batch.timesteps.clone(),
             n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),
             top_percent_idx: batch.top_percent_idx.clone(),
+            stored: None,
         }
     }
 

@@ -30,11 +30,12 @@ pub(super) fn dropout_kernel<F: Float>(
     let row = group * comptime!(ROWS as u32) + UNIT_POS_Y;
     if row < rows {
         let key = row_key(mask_seed(step_seed, nth, place), row);
+        let (low, high) = (key.low, key.high);
         let kept = F::cast_from(scale);
         let mut column = UNIT_POS_X;
         while column < columns {
             let at = row as usize * columns as usize + column as usize;
-            let is_kept = hash(key, column) >> 8u32 >= threshold;
+            let is_kept = hash(low, high, column) >> 8u32 >= threshold;
             out[at] = x[at] * select(is_kept, kept, F::new(0.0f32));
             column += comptime!(COLUMNS as u32);
         }

@@ -1,0 +1,97 @@
+//! Memory that keeps its place, for steps that are recorded and replayed.
+//!
+//! A recorded step reads and writes the memory that it had when it was recorded. So its inputs are
+//! parts of one buffer of 32-bit words, which the host overwrites before every replay, and the step
+//! writes its results over the old ones. Elsewhere than on a GPU nothing is recorded, and these
+//! functions return the same values in new memory.
+
+#[cfg(feature = "cube")]
+mod cube;
+
+use burn::tensor::{Int, Tensor, TensorData};
+
+/// Alignment of parts in elements of 32 bits: GPUs need addresses that are multiples of 256 bytes.
+pub const ALIGNED: usize = 64;
+
+/// Whether a step on the device of this tensor could be recorded.
+fn is_in_place<const D: usize>(tensor: &Tensor<D>) -> bool {
+    #[cfg(feature = "cube")]
+    return crate::gpu::is_on_gpu(tensor);
+    #[cfg(not(feature = "cube"))]
+    {
+        let _ = tensor;
+        false
+    }
+}
+
+/// A part of flat values, on a GPU in the same memory.
+///
+/// `start` is a multiple of [`ALIGNED`].
+pub fn part(flat: &Tensor<1>, start: usize, length: usize) -> Tensor<1> {
+    #[cfg(feature = "cube")]
+    if is_in_place(flat) {
+        return cube::part(flat.clone(), start, length);
+    }
+    flat.clone().narrow(0, start, length)
+}
+
+/// `memory` with the `values`. On a GPU they are copied into the memory of `memory`, and all
+/// tensors that share it have these values from now on.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn copy_into(memory: Tensor<1>, values: Tensor<1>) -> Tensor<1> {
+    assert_eq!(memory.dims(), values.dims(), "values of another length than the memory");
+    #[cfg(feature = "cube")]
+    if is_in_place(&memory) {
+        return cube::copy_into(memory, values);
+    }
+    values
+}
+
+/// Words of 32 bits on a device. Parts of them are the inputs of a step.
+#[derive(Clone, Debug)]
+pub struct Words(Tensor<1, Int>);
+
+impl Words {
+    /// Words in new memory of a device without autodiff.
+    pub fn new(words: Vec<i32>, device: &burn::tensor::Device) -> Self {
+        let n = words.len();
+        Self(Tensor::from_data(TensorData::new(words, [n]), device))
+    }
+
+    /// Overwrites all words; on a GPU in place, so that earlier parts have the new values.
+    ///
+    /// # Panics
+    /// When the number of words changes.
+    pub fn write(&mut self, words: Vec<i32>) {
+        assert_eq!(self.0.dims(), [words.len()], "another number of words");
+        #[cfg(feature = "cube")]
+        if crate::gpu::is_int_on_gpu(&self.0) {
+            self.0 = cube::write(self.0.clone(), words);
+            return;
+        }
+        *self = Self::new(words, &self.0.device());
+    }
+
+    /// A part of the words. `start` is a multiple of [`ALIGNED`].
+    pub fn ints(&self, start: usize, length: usize) -> Tensor<1, Int> {
+        #[cfg(feature = "cube")]
+        if crate::gpu::is_int_on_gpu(&self.0) {
+            return cube::ints(self.0.clone(), start, length);
+        }
+        self.0.clone().narrow(0, start, length)
+    }
+
+    /// A part of the words as the bits of `f32` numbers. `start` is a multiple of [`ALIGNED`].
+    pub fn floats(&self, start: usize, length: usize) -> Tensor<1> {
+        #[cfg(feature = "cube")]
+        if crate::gpu::is_int_on_gpu(&self.0) {
+            return cube::floats(self.0.clone(), start, length);
+        }
+        let words = self.0.clone().narrow(0, start, length).into_data();
+        let floats: Vec<f32> =
+            words.iter::<i32>().map(|bits| f32::from_bits(bits as u32)).collect();
+        Tensor::from_data(TensorData::new(floats, [length]), &self.0.device())
+    }
+}
