@@ -8,10 +8,15 @@
 #[cfg(feature = "cube")]
 mod cube;
 
-use burn::tensor::{Int, Tensor, TensorData};
+use std::cell::RefCell;
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 /// Alignment of parts in elements of 32 bits: GPUs need addresses that are multiples of 256 bytes.
 pub const ALIGNED: usize = 64;
+
+/// The most constants that are kept.
+const MOST_CONSTANTS: usize = 64;
 
 /// Whether a step on the device of this tensor could be recorded.
 fn is_in_place<const D: usize>(tensor: &Tensor<D>) -> bool {
@@ -49,13 +54,44 @@ pub fn copy_into(memory: Tensor<1>, values: Tensor<1>) -> Tensor<1> {
     values
 }
 
+/// A tensor of these constants. On a GPU it is kept, and later calls with the same constants return
+/// it, because a recorded step must not send them again.
+pub fn constant<const D: usize>(
+    values: Vec<f64>,
+    shape: [usize; D],
+    device: &Device,
+    dtype: DType,
+) -> Tensor<D> {
+    type Kept = (Vec<f64>, Device, Tensor<1>);
+    thread_local!(static KEPT: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) });
+    let send = |values: &[f64]| Tensor::<1>::from_data(values, (device, dtype));
+    if device.clone().without_autodiff() == Device::flex() {
+        return send(&values).reshape(shape);
+    }
+    KEPT.with_borrow_mut(|kept| {
+        let found = kept
+            .iter()
+            .find(|(of, on, tensor)| *of == values && on == device && tensor.dtype() == dtype);
+        if let Some((.., tensor)) = found {
+            return tensor.clone().reshape(shape);
+        }
+        // A network has a few. Many of them are of many networks, so earlier ones may be dropped.
+        if kept.len() == MOST_CONSTANTS {
+            kept.remove(0);
+        }
+        let tensor = send(&values);
+        kept.push((values, device.clone(), tensor.clone()));
+        tensor.reshape(shape)
+    })
+}
+
 /// Words of 32 bits on a device. Parts of them are the inputs of a step.
 #[derive(Clone, Debug)]
 pub struct Words(Tensor<1, Int>);
 
 impl Words {
     /// Words in new memory of a device without autodiff.
-    pub fn new(words: Vec<i32>, device: &burn::tensor::Device) -> Self {
+    pub fn new(words: Vec<i32>, device: &Device) -> Self {
         let n = words.len();
         Self(Tensor::from_data(TensorData::new(words, [n]), device))
     }
