@@ -66,6 +66,7 @@ pub trait TensorScore: std::fmt::Debug {
 
 /// The index of the first real token of each sequence.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // a few per step
 pub enum FirstToken<'a> {
     /// On the host.
     Host(&'a [usize]),

@@ -12,29 +12,21 @@ use std::cell::RefCell;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
+#[cfg(feature = "cube")]
+use crate::gpu::{is_int_on_gpu, is_on_gpu};
+
 /// Alignment of parts in elements of 32 bits: GPUs need addresses that are multiples of 256 bytes.
 pub const ALIGNED: usize = 64;
 
 /// The most constants that are kept.
 const MOST_CONSTANTS: usize = 64;
 
-/// Whether a step on the device of this tensor could be recorded.
-fn is_in_place<const D: usize>(tensor: &Tensor<D>) -> bool {
-    #[cfg(feature = "cube")]
-    return crate::gpu::is_on_gpu(tensor);
-    #[cfg(not(feature = "cube"))]
-    {
-        let _ = tensor;
-        false
-    }
-}
-
 /// A part of flat values, on a GPU in the same memory.
 ///
 /// `start` is a multiple of [`ALIGNED`].
 pub fn part(flat: &Tensor<1>, start: usize, length: usize) -> Tensor<1> {
     #[cfg(feature = "cube")]
-    if is_in_place(flat) {
+    if is_on_gpu(flat) {
         return cube::part(flat.clone(), start, length);
     }
     flat.clone().narrow(0, start, length)
@@ -48,7 +40,7 @@ pub fn part(flat: &Tensor<1>, start: usize, length: usize) -> Tensor<1> {
 pub fn copy_into(memory: Tensor<1>, values: Tensor<1>) -> Tensor<1> {
     assert_eq!(memory.dims(), values.dims(), "values of another length than the memory");
     #[cfg(feature = "cube")]
-    if is_in_place(&memory) {
+    if is_on_gpu(&memory) {
         return cube::copy_into(memory, values);
     }
     values
@@ -103,7 +95,7 @@ impl Words {
     pub fn write(&mut self, words: Vec<i32>) {
         assert_eq!(self.0.dims(), [words.len()], "another number of words");
         #[cfg(feature = "cube")]
-        if crate::gpu::is_int_on_gpu(&self.0) {
+        if is_int_on_gpu(&self.0) {
             self.0 = cube::write(self.0.clone(), words);
             return;
         }
@@ -113,7 +105,7 @@ impl Words {
     /// A part of the words. `start` is a multiple of [`ALIGNED`].
     pub fn ints(&self, start: usize, length: usize) -> Tensor<1, Int> {
         #[cfg(feature = "cube")]
-        if crate::gpu::is_int_on_gpu(&self.0) {
+        if is_int_on_gpu(&self.0) {
             return cube::ints(self.0.clone(), start, length);
         }
         self.0.clone().narrow(0, start, length)
@@ -122,7 +114,7 @@ impl Words {
     /// A part of the words as the bits of `f32` numbers. `start` is a multiple of [`ALIGNED`].
     pub fn floats(&self, start: usize, length: usize) -> Tensor<1> {
         #[cfg(feature = "cube")]
-        if crate::gpu::is_int_on_gpu(&self.0) {
+        if is_int_on_gpu(&self.0) {
             return cube::floats(self.0.clone(), start, length);
         }
         let words = self.0.clone().narrow(0, start, length).into_data();

@@ -56,6 +56,7 @@ use crate::{
 
 /// Seed of the dropout masks of one training step; `None` while acting.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // one per step
 pub enum DropoutSeed {
     /// A number on the host.
     Number(u64),

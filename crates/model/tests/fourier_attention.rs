@@ -11,7 +11,8 @@ use burn::{
     tensor::{Bool, DType, Device, Tensor, TensorData},
 };
 use overtone_kernels::{
-    AttentionOptions, AttentionWeights, Form, Queries, Score, attention_block, layer_norm,
+    AttentionOptions, AttentionWeights, FirstToken, Form, Queries, Score, attention_block,
+    layer_norm,
 };
 use overtone_model::{FourierAttention, FourierAttentionConfig, RShape};
 use overtone_testkit::{Golden, assert_close, assert_gradient, golden};

@@ -178,7 +178,7 @@ impl TrainingData {
         }
         match &batch.actions {
             BatchActions::Discrete(ids) => {
-                to.ints("action_ids", &shape, ids.iter().map(|&id| id as i32));
+                to.ints("action_ids", &shape, ids.iter().copied());
             }
             BatchActions::Continuous(numbers) => {
                 to.floats("actions", &with_width(numbers.len()), numbers.iter().copied());
