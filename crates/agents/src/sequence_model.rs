@@ -10,9 +10,10 @@
 use burn::tensor::{Device, Tensor};
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
 use overtone_data::Batch;
+use overtone_kernels::Seed;
 use overtone_model::{
-    Contexts, DecisionTransformerConfig, DropoutSeed, Model, ModelConfig, ModelError, ModelPolicy,
-    ReturnModel,
+    Contexts, DecisionTransformerConfig, DropoutSeed, Inputs, Model, ModelConfig, ModelError,
+    ModelPolicy, Places, ReturnModel, Sections,
     conditioning::return_model,
     error::config_error,
     head::HeadConfig,
@@ -21,7 +22,8 @@ use overtone_model::{
 };
 use overtone_train::{
     Algorithm, BatchLoss, Checkpoint, Export, Exported, Gradient, Job, Learner, PartFigures, Parts,
-    StepAt, StepFigures, Stored, TrainConfig, TrainError, Trainer, Training, TrainingData,
+    Recorded, StepAt, StepFigures, Stored, TrainConfig, TrainError, Trainer, Training,
+    TrainingData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -98,7 +100,8 @@ impl Algorithm for SequenceModel {
         at: &StepAt<'_>,
     ) -> StepFigures {
         let contexts = self.contexts(batch, data, at.device);
-        let figures = state.model.descend(loss_of(&state.model, &contexts, at), at.learning_rate);
+        let loss = loss_of(&state.model, &contexts, DropoutSeed::Number(at.seed));
+        let figures = state.model.descend(loss, at.learning_rate);
         let Some(returns) = &mut state.returns else { return figures };
         let loss = returns.network.mean_loss(&contexts);
         let returns_norm = returns.step(loss.backward(), at.learning_rate);
@@ -108,6 +111,12 @@ impl Algorithm for SequenceModel {
 
     fn parts(&self) -> Option<&dyn Parts<Self::State>> {
         Some(self)
+    }
+
+    fn recorded(&self) -> Option<&dyn Recorded<Self::State>> {
+        let is_alone = self.model.return_model().is_none();
+        let is_transformer = matches!(self.model, ModelConfig::Transformer(_));
+        (is_alone && is_transformer).then_some(self)
     }
 
     fn held_out_loss(
@@ -125,7 +134,10 @@ impl Algorithm for SequenceModel {
 impl SequenceModel {
     /// A batch with the inputs of the model's conditioning.
     fn contexts(&self, batch: &mut Batch, data: &TrainingData, device: &Device) -> Contexts {
-        let contexts = data.contexts(batch, device);
+        self.conditioned(data.contexts(batch, device))
+    }
+
+    fn conditioned(&self, contexts: Contexts) -> Contexts {
         match self.model.conditioning() {
             Some(conditioning) => conditioning.condition(contexts),
             None => contexts,
@@ -143,7 +155,8 @@ impl Parts<SequenceLearner> for SequenceModel {
         at: &StepAt<'_>,
     ) -> PartFigures {
         let contexts = self.contexts(batch, data, at.device);
-        let figures = state.model.part(loss_of(&state.model, &contexts, at));
+        let seed = DropoutSeed::Number(at.seed);
+        let figures = state.model.part(loss_of(&state.model, &contexts, seed));
         let Some(returns) = &state.returns else { return figures };
         let loss = returns.network.mean_loss(&contexts);
         let gradient = figures.gradient.and(Gradient::of(&returns.network, loss.backward()));
@@ -166,9 +179,53 @@ impl Parts<SequenceLearner> for SequenceModel {
     }
 }
 
+/// The Decision Transformer without a return model.
+impl Recorded<SequenceLearner> for SequenceModel {
+    fn send(
+        &self,
+        state: &SequenceLearner,
+        batch: &Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+        to: &mut Sections,
+    ) -> bool {
+        let time = batch.context_length;
+        let n_padding: Vec<usize> = batch.n_real.iter().map(|&n| time - n as usize).collect();
+        let (timesteps, top_percent_idx) = (&batch.timesteps[..], &batch.top_percent_idx[..]);
+        to.ints("seed", &[2], Seed::words(at.seed));
+        let factors = state.model.optimizer.factors(at.learning_rate);
+        to.floats("factors", &[3], factors.map(|factor| factor as f32));
+        let places = Places { timesteps, n_padding: &n_padding, top_percent_idx };
+        data.send(batch, to) && self.model.send(places, to)
+    }
+
+    fn compute(
+        &self,
+        state: &mut SequenceLearner,
+        inputs: &Inputs,
+        data: &TrainingData,
+    ) -> StepFigures {
+        let (Some(seed), Some(factors)) = (inputs.ints("seed"), inputs.plain_floats("factors"))
+        else {
+            panic!("the seed and the factors of a step were sent")
+        };
+        let contexts = self.conditioned(data.received(inputs));
+        let loss = loss_of(&state.model, &contexts, DropoutSeed::Stored(seed));
+        state.model.descend_in_place(loss, factors)
+    }
+
+    fn counted(&self, state: &mut SequenceLearner) {
+        state.model.counted();
+    }
+
+    fn memory<'s>(&self, state: &'s mut SequenceLearner) -> Vec<&'s mut Tensor<1>> {
+        state.model.optimizer.memory()
+    }
+}
+
 /// The loss of a batch, with dropout.
-fn loss_of(model: &Learner<Model>, contexts: &Contexts, at: &StepAt<'_>) -> BatchLoss {
-    let loss = model.network.loss(contexts, Some(DropoutSeed::Number(at.seed)));
+fn loss_of(model: &Learner<Model>, contexts: &Contexts, seed: DropoutSeed) -> BatchLoss {
+    let loss = model.network.loss(contexts, Some(seed));
     let figures = std::iter::once(loss.action).chain(loss.accuracy).collect();
     BatchLoss { total: loss.total, figures }
 }

@@ -89,6 +89,7 @@ fn without_values_it_is_behaviour_cloning() {
             timesteps: vec![0; n],
             n_padding: vec![0; n],
             top_percent_idx: Vec::new(),
+            stored: None,
         };
         let total = cloned.model.network.loss(&contexts, None).total;
         cloned.model.descend(BatchLoss { total, figures: Vec::new() }, 1e-2);

@@ -144,6 +144,7 @@ fn play_single(
             timesteps: timesteps.clone(),
             n_padding: vec![CONTEXT - n_seen.min(CONTEXT)],
             top_percent_idx: Vec::new(),
+            stored: None,
         };
         let hidden = model.hidden(&contexts, Steps::All, None);
         let hidden = hidden.reshape([CONTEXT, model.config.d_model]);

@@ -196,6 +196,7 @@ fn play_single(
             timesteps: timesteps_from(&[(step + 1 - time) as i32], &[0], time),
             n_padding: vec![0],
             top_percent_idx: Vec::new(),
+            stored: None,
         };
         let logits = model.logits(&contexts).ok_or("no logits")?.into_data();
         let logits: Vec<f32> = logits.iter::<f32>().collect();

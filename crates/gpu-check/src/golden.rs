@@ -150,6 +150,7 @@ impl Case<'_> {
             timesteps: timesteps_from(&ints("timesteps")?, &n_padding, time),
             n_padding,
             top_percent_idx: Vec::new(),
+            stored: None,
         })
     }
 

@@ -87,5 +87,6 @@ pub fn batch(nth: u64, batch: usize, time: usize, device: &Device) -> Contexts {
         timesteps: timesteps_from(&starts, &n_padding, time),
         n_padding,
         top_percent_idx: Vec::new(),
+        stored: None,
     }
 }

@@ -37,6 +37,20 @@ pub struct AdamW {
     pub epsilon: f64,
 }
 
+impl AdamW {
+    /// The factors of the `step`-th step (from 1) that change from step to step: `η`,
+    /// `η / (1 − β₁ᵗ)` and `1 / sqrt(1 − β₂ᵗ)`.
+    ///
+    /// # Panics
+    /// When `step` is zero.
+    pub fn factors(&self, step: u64) -> [f64; 3] {
+        assert!(step > 0, "steps count from 1");
+        let [correction1, correction2] = self.betas.map(|beta| 1.0 - beta.powf(step as f64));
+        let rate = self.learning_rate;
+        [rate, rate / correction1, 1.0 / correction2.sqrt()]
+    }
+}
+
 impl Default for AdamW {
     /// PyTorch's defaults.
     fn default() -> Self {
@@ -131,7 +145,36 @@ impl AdamWState {
     ) -> Tensor<1> {
         match &mut self.0 {
             Held::Apart(slots) => step_apart(slots, optimizer, step, clip_norm, gradients),
-            Held::Joined(joined) => joined.step(optimizer, step, clip_norm, gradients),
+            Held::Joined(joined) => {
+                let factors = joined.factors(optimizer.factors(step));
+                joined.step(optimizer, factors, clip_norm, gradients, false)
+            }
+        }
+    }
+
+    /// The same step with its [factors](AdamW::factors) on the device, `[3]`, for a step that is
+    /// recorded: on a GPU, parameters and moments keep their memory.
+    ///
+    /// # Panics
+    /// When the numbers of gradients and parameters differ, or this is the form for CPUs.
+    pub fn step_in_place(
+        &mut self,
+        optimizer: AdamW,
+        factors: Tensor<1>,
+        clip_norm: Option<f64>,
+        gradients: Vec<Tensor<1>>,
+    ) -> Tensor<1> {
+        match &mut self.0 {
+            Held::Apart(_) => panic!("a step on a CPU is not recorded"),
+            Held::Joined(joined) => joined.step(optimizer, factors, clip_norm, gradients, true),
+        }
+    }
+
+    /// Everything that a step changes, if it is in a few flat tensors.
+    pub fn memory(&mut self) -> Vec<&mut Tensor<1>> {
+        match &mut self.0 {
+            Held::Apart(_) => Vec::new(),
+            Held::Joined(joined) => joined.memory_mut().into(),
         }
     }
 

@@ -6,7 +6,7 @@ mod fused;
 mod reference;
 
 use burn::backend::DispatchTensor;
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Int, Tensor};
 
 use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
@@ -66,6 +66,53 @@ pub trait TensorScore: std::fmt::Debug {
     fn scores(&self, q: Tensor<4>, k: Tensor<4>, parameter: Option<Tensor<2>>) -> Tensor<4>;
 }
 
+/// The index of the first real token of each sequence.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // a few per step
+pub enum FirstToken<'a> {
+    /// On the host.
+    Host(&'a [usize]),
+    /// `[batch]`, on the device, for a step that is recorded.
+    Stored(Tensor<1, Int>),
+}
+
+impl<'a> From<&'a [usize]> for FirstToken<'a> {
+    fn from(tokens: &'a [usize]) -> Self {
+        Self::Host(tokens)
+    }
+}
+
+impl FirstToken<'_> {
+    /// Number of sequences.
+    fn batch(&self) -> usize {
+        match self {
+            Self::Host(tokens) => tokens.len(),
+            Self::Stored(tokens) => tokens.dims()[0],
+        }
+    }
+
+    /// On the host.
+    fn to_vec(&self) -> Vec<usize> {
+        match self {
+            Self::Host(tokens) => tokens.to_vec(),
+            Self::Stored(tokens) => {
+                tokens.to_data().iter::<i64>().map(|token| token as usize).collect()
+            }
+        }
+    }
+
+    /// On the device, `[batch]`.
+    pub(crate) fn on(&self, device: &Device) -> Tensor<1, Int> {
+        match self {
+            Self::Host(tokens) => {
+                let tokens: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
+                Tensor::from_data(&tokens[..], device)
+            }
+            Self::Stored(tokens) => tokens.clone(),
+        }
+    }
+}
+
 /// Options of an attention block, in addition to its parameters.
 #[derive(Clone, Debug)]
 pub struct AttentionOptions<'a> {
@@ -77,7 +124,7 @@ pub struct AttentionOptions<'a> {
     pub queries: Queries,
     /// The index of the first real token of each sequence: earlier ones are padding, and real
     /// tokens do not attend to them. `None`: no padding. A padding token attends only to itself.
-    pub first_token: Option<&'a [usize]>,
+    pub first_token: Option<FirstToken<'a>>,
     /// Dropout on the attention probabilities and on the sum that is added to `x`.
     pub dropout: Option<Dropout>,
     /// The form of the computation.
@@ -122,8 +169,8 @@ pub fn attention_block(
         (r, score) => panic!("{score:?} with a parameter of shape {:?}", r.map(|r| r.dims())),
     };
     options.queries.check(tokens);
-    if let Some(first_token) = options.first_token {
-        assert_eq!(first_token.len(), batch, "first_token has one entry per sequence");
+    if let Some(first_token) = &options.first_token {
+        assert_eq!(first_token.batch(), batch, "first_token has one entry per sequence");
     }
     if options.form == Form::Auto
         && let Some(score) = FusedScore::of(options.score)
@@ -137,7 +184,7 @@ pub fn attention_block(
             n_heads,
             score,
             queries: options.queries,
-            first_token: options.first_token.map(<[usize]>::to_vec),
+            first_token: options.first_token.as_ref().map(FirstToken::to_vec),
             attention_mask: mask(Place::Attention),
             residual_mask: mask(Place::Residual),
         };

@@ -30,6 +30,7 @@ pub struct Dropout {
 
 /// Seed of one dropout.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // a few per step
 pub enum Seed {
     /// A number on the host.
     Number(u64),

@@ -6,13 +6,18 @@ pub(crate) mod sums;
 
 use burn::backend::DispatchTensorKind;
 use burn::backend::{DType, Shape};
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::ir::AddressType;
 
 /// Whether a tensor is on a GPU, tracked by autodiff or not.
 pub(crate) fn is_on_gpu<const D: usize>(tensor: &Tensor<D>) -> bool {
+    is_cube(&tensor.clone().into_dispatch().kind)
+}
+
+/// The same for integers.
+pub(crate) fn is_int_on_gpu<const D: usize>(tensor: &Tensor<D, Int>) -> bool {
     is_cube(&tensor.clone().into_dispatch().kind)
 }
 

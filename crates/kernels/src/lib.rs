@@ -58,9 +58,12 @@ mod rows;
 mod scratch;
 mod shared;
 mod simd;
+pub mod stored;
 
 pub use adamw::{AdamW, AdamWState, Slot, TensorSlot, adamw_step, clip_factor, global_norm};
-pub use attention::{AttentionOptions, AttentionWeights, Score, TensorScore, attention_block};
+pub use attention::{
+    AttentionOptions, AttentionWeights, FirstToken, Score, TensorScore, attention_block,
+};
 pub use dropout::{Dropout, Seed, dropout};
 pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};
 pub use form::{Form, Half};

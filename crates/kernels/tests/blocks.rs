@@ -11,8 +11,8 @@ use agreement::{
 };
 use burn::tensor::{DType, Device, Tensor};
 use overtone_kernels::{
-    Activation, AttentionOptions, Dropout, Form, Queries, Score, Seed, TensorScore, dropout,
-    layer_norm, mlp_block,
+    Activation, AttentionOptions, Dropout, FirstToken, Form, Queries, Score, Seed, TensorScore,
+    dropout, layer_norm, mlp_block,
 };
 
 /// Largest relative error of the fused forms seen: 1e-6.
@@ -68,7 +68,7 @@ fn padded_attention_agrees_with_the_reference() {
     for (shape, first) in [([3, 7, 16], [0, 3, 6]), ([3, 40, 24], [17, 40, 1])] {
         for n_heads in [4, 8] {
             check_fused(&attention_inputs(shape), TOLERANCE, |leaves, form| {
-                let first_token = Some(&first[..]);
+                let first_token = Some(FirstToken::Host(&first));
                 let dropout = Some(DROPOUT);
                 attend(leaves, AttentionOptions { first_token, dropout, ..options(n_heads, form) })
             });
@@ -101,7 +101,7 @@ fn fourier_attention_agrees_with_the_reference() {
 fn padded_fourier_attention_agrees_with_the_reference() {
     for (shape, first) in [([3, 7, 16], [0, 3, 6]), ([3, 40, 24], [17, 40, 1])] {
         check_fused_by(fourier_tolerance, &fourier_inputs(shape, [4, 1], 0.5), |leaves, form| {
-            let first_token = Some(&first[..]);
+            let first_token = Some(FirstToken::Host(&first));
             let (score, dropout) = (fourier(4, 0.0), Some(DROPOUT));
             let options = options(4, form);
             attend(leaves, AttentionOptions { score, first_token, dropout, ..options })
@@ -160,7 +160,7 @@ fn mlp_agrees_with_the_reference() {
 fn gradients_of_the_reference_are_differences() {
     let first = [0, 2];
     check_differences(&attention_inputs([2, 5, 8]), 12, 1e-8, |leaves, form| {
-        let first_token = Some(&first[..]);
+        let first_token = Some(FirstToken::Host(&first));
         let dropout = Some(DROPOUT);
         attend(leaves, AttentionOptions { first_token, dropout, ..options(4, form) })
     });
@@ -168,7 +168,7 @@ fn gradients_of_the_reference_are_differences() {
         check_differences(&fourier_inputs([2, 5, 8], r, 1.0), 12, 1e-8, |leaves, form| {
             let (score, dropout) = (fourier(4, epsilon), Some(DROPOUT));
             let options = options(4, form);
-            let first_token = Some(&first[..]);
+            let first_token = Some(FirstToken::Host(&first));
             attend(leaves, AttentionOptions { score, first_token, dropout, ..options })
         });
     }
@@ -197,7 +197,7 @@ fn a_users_own_score_runs_in_the_block() {
     let options = |score, form| AttentionOptions {
         score,
         queries: Queries { first: 1, step: 3 },
-        first_token: Some(&first),
+        first_token: Some(FirstToken::Host(&first)),
         dropout: Some(DROPOUT),
         ..options(4, form)
     };
@@ -247,7 +247,7 @@ fn changed(token: usize, score: Score<'_>, form: Form) -> [Vec<f64>; 2] {
             leaves,
             AttentionOptions {
                 score,
-                first_token: Some(&first),
+                first_token: Some(FirstToken::Host(&first)),
                 dropout: Some(DROPOUT),
                 ..options(4, form)
             },
@@ -335,10 +335,10 @@ fn attention_at_some_tokens_agrees_with_the_reference() {
     for (shape, n_heads) in [([3, 9, 20], 4), ([19, 60, 16], 1)] {
         let first: Vec<usize> = (0..shape[0]).map(|i| 5 * i % shape[1]).collect();
         for queries in some_queries(shape[1]) {
-            for first_token in [None, Some(&first[..])] {
+            for first_token in [None, Some(FirstToken::Host(&first))] {
                 let options = |form| AttentionOptions {
                     queries,
-                    first_token,
+                    first_token: first_token.clone(),
                     dropout: Some(DROPOUT),
                     ..options(n_heads, form)
                 };
@@ -365,7 +365,7 @@ fn attention_at_some_tokens_is_part_of_the_whole() {
         let first = [0, 3, 11, 4, 0];
         let at = |queries| {
             run(&inputs, DType::F32, form, |leaves, form| {
-                let first_token = Some(&first[..]);
+                let first_token = Some(FirstToken::Host(&first));
                 let options = AttentionOptions { score, queries, first_token, ..options(4, form) };
                 attend(leaves, options)
             })

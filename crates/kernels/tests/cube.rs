@@ -13,8 +13,9 @@ use agreement::{
 };
 use burn::tensor::{DType, Device, DeviceKind, Tensor, TensorData};
 use overtone_kernels::{
-    Activation, AdamW, AdamWState, AttentionOptions, Dropout, Form, Half, Queries, Score, Seed,
-    TensorSlot, dropout, fourier_scores,
+    Activation, AdamW, AdamWState, AttentionOptions, Dropout, FirstToken, Form, Half, Queries,
+    Score, Seed, TensorSlot, dropout, fourier_scores,
+    stored::{self, Words},
 };
 
 /// Compared with the reference in `f64`. Largest seen: 7e-7, and 9e-7 in a whole attention block.
@@ -170,7 +171,7 @@ fn the_attention_block_agrees_with_the_reference() {
                 n_heads,
                 score: Score::Fourier { power: 4, epsilon: 0.0 },
                 queries: Queries::ALL,
-                first_token: Some(&first_token),
+                first_token: Some(FirstToken::Host(&first_token)),
                 dropout: Some(DROPOUT),
                 form,
             };
@@ -276,4 +277,22 @@ fn the_optimizer_agrees_with_the_cpu() {
     for (got, expected) in run(&device()).iter().zip(run(&Device::flex())) {
         assert!((got - expected).abs() < 1e-5 * expected.abs().max(1.0), "{got} {expected}");
     }
+}
+
+/// Parts share memory, so they have the values that are written later.
+#[test]
+fn stored_memory_keeps_its_place() {
+    let device = device();
+    let mut words = Words::new((0..200).collect(), &device);
+    let (ints, floats) = (words.ints(64, 3), words.floats(128, 2));
+    assert_eq!(ints.clone().into_data().iter::<i32>().collect::<Vec<_>>(), [64, 65, 66]);
+    words.write((0..200).map(|i| (i as f32 + 0.5).to_bits() as i32).collect());
+    let numbers = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();
+    assert_eq!(numbers(floats), [128.5, 129.5]);
+    let flat = Tensor::<1>::zeros([130], &device);
+    let part = stored::part(&flat, 128, 2);
+    let all = stored::copy_into(flat.clone(), Tensor::ones([130], &device));
+    assert_eq!([flat, all].map(numbers), [vec![1.0; 130], vec![1.0; 130]]);
+    assert_eq!(numbers(part), [1.0, 1.0]);
+    drop(ints);
 }

@@ -8,7 +8,9 @@ use agreement::{
     run,
 };
 use burn::tensor::{DType, Tensor};
-use overtone_kernels::{Activation, AttentionOptions, Dropout, Form, Half, Queries, Score, Seed};
+use overtone_kernels::{
+    Activation, AttentionOptions, Dropout, FirstToken, Form, Half, Queries, Score, Seed,
+};
 
 /// Factors have 8 bits: 2⁻⁹ of each is lost. Largest seen: 1.2e-2 (by a bias), relative to the
 /// largest entry.
@@ -47,7 +49,7 @@ fn the_attention_block() {
                 n_heads,
                 score,
                 queries: Queries::ALL,
-                first_token: Some(&[0, 3]),
+                first_token: Some(FirstToken::Host(&[0, 3])),
                 dropout: Some(DROPOUT),
                 form,
             };

@@ -95,15 +95,18 @@ impl ConditionerConfig {
     /// Contexts with the inputs that condition the model in training.
     #[must_use]
     pub fn condition(&self, contexts: Contexts) -> Contexts {
-        let returns_to_go = self.returns(contexts.returns_to_go.clone(), &contexts.timesteps);
+        let returns_to_go = self.returns(&contexts);
         Contexts { returns_to_go, ..contexts }
     }
 
-    /// Raw returns-to-go of these timesteps in the unit of the configuration.
-    fn returns(&self, returns_to_go: Tensor<2>, timesteps: &[i32]) -> Tensor<2> {
-        let returns = match self.average_return {
-            Some(average) => average.of(returns_to_go, timesteps),
-            None => returns_to_go,
+    /// Raw returns-to-go of contexts in the unit of the configuration.
+    fn returns(&self, contexts: &Contexts) -> Tensor<2> {
+        let returns_to_go = contexts.returns_to_go.clone();
+        let factors = contexts.stored.as_ref().and_then(|stored| stored.return_factors.clone());
+        let returns = match (self.average_return, factors) {
+            (Some(_), Some(factors)) => returns_to_go * factors,
+            (Some(average), None) => average.of(returns_to_go, &contexts.timesteps),
+            (None, _) => returns_to_go,
         };
         let Some([low, high]) = self.return_range.map(|range| range.map(f64::from)) else {
             return returns;
@@ -222,6 +225,7 @@ mod tests {
                 timesteps: vec![0, 5, 9, 5],
                 n_padding: vec![0, 0],
                 top_percent_idx: Vec::new(),
+                stored: None,
             };
             config.condition(contexts).returns_to_go.into_data().iter().collect()
         };

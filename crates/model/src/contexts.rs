@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-use crate::head::ActedRows;
+use crate::{head::ActedRows, inputs::Inputs};
 
 /// Pixels of one frame, height and width.
 pub const FRAME: usize = 84;
@@ -96,6 +96,69 @@ pub struct Contexts {
     /// `[batch]`: the index of each context's [top percent](crate::conditioning::top_percent) in
     /// the model's list; `None` for a context that was drawn from all episodes. Empty: all were.
     pub top_percent_idx: Vec<Option<u8>>,
+    /// What a model makes of the last three on the host, if it was sent to the device beforehand.
+    /// They may be empty then.
+    pub stored: Option<Stored>,
+}
+
+/// Values that depend on timesteps, padding and top percents, on the device: the part of a recorded
+/// step's inputs that [`ModelConfig::send`](crate::ModelConfig::send) sends.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// `[batch]`: the first token that is not padding.
+    pub first_token: Tensor<1, Int>,
+    /// `[batch · time]`: the weight of each timestep in a mean over real timesteps.
+    pub weights: Tensor<1>,
+    /// `[batch · time]`: the row of each timestep in the model's table.
+    pub timestep_rows: Option<Tensor<1, Int>>,
+    /// `[batch]`: the row of each context in the model's table of positions in an episode.
+    pub context_rows: Option<Tensor<1, Int>>,
+    /// `[batch · tokens]`: the position of each token in its context, if there is padding.
+    pub token_rows: Option<Tensor<1, Int>>,
+    /// `[batch, time]`: factors of average returns.
+    pub return_factors: Option<Tensor<2>>,
+    /// `[batch, 1, 1 + top percents]`: 1 at what conditions a context, else 0.
+    pub conditions: Option<Tensor<3>>,
+}
+
+impl Stored {
+    /// The values among the inputs of a step.
+    pub fn of(inputs: &Inputs) -> Option<Self> {
+        Some(Self {
+            first_token: inputs.ints("first_token")?,
+            weights: inputs.floats("weights")?,
+            timestep_rows: inputs.ints("timestep_rows"),
+            context_rows: inputs.ints("context_rows"),
+            token_rows: inputs.ints("token_rows"),
+            return_factors: inputs.floats("return_factors"),
+            conditions: inputs.floats("conditions"),
+        })
+    }
+}
+
+/// Timesteps, padding and top percents of contexts, on the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// As [`Contexts::timesteps`].
+    pub timesteps: &'a [i32],
+    /// As [`Contexts::n_padding`].
+    pub n_padding: &'a [usize],
+    /// As [`Contexts::top_percent_idx`].
+    pub top_percent_idx: &'a [Option<u8>],
+}
+
+impl Places<'_> {
+    /// Timesteps of a context.
+    pub fn time(&self) -> usize {
+        self.timesteps.len() / self.n_padding.len().max(1)
+    }
+
+    /// `[batch]`: the timestep of each context's first real place.
+    pub fn first_timesteps(&self) -> Vec<i32> {
+        let time = self.time();
+        let rows = self.timesteps.chunks_exact(time).zip(self.n_padding);
+        rows.map(|(row, &n_padding)| row[n_padding.min(time - 1)]).collect()
+    }
 }
 
 impl Contexts {
@@ -106,9 +169,8 @@ impl Contexts {
 
     /// `[batch]`: the timestep of each context's first real place.
     pub fn first_timesteps(&self) -> Vec<i32> {
-        let [_, time] = self.dims();
-        let rows = self.timesteps.chunks_exact(time).zip(&self.n_padding);
-        rows.map(|(row, &n_padding)| row[n_padding.min(time - 1)]).collect()
+        let Self { timesteps, n_padding, top_percent_idx, .. } = self;
+        Places { timesteps, n_padding, top_percent_idx }.first_timesteps()
     }
 
     /// `weights` of timesteps in a mean, `[batch · time]`, set to 0 for contexts of a top percent,
@@ -127,6 +189,9 @@ impl Contexts {
 
     /// The weight of each timestep in a mean over real timesteps, `[batch · time]`.
     pub fn timestep_weights(&self, device: &Device, dtype: DType) -> Tensor<1> {
+        if let Some(stored) = &self.stored {
+            return stored.weights.clone();
+        }
         let [_, time] = self.dims();
         timestep_weights(&self.n_padding, time, device, dtype)
     }
@@ -193,6 +258,7 @@ mod tests {
             timesteps: timesteps_from(&[7, 4], &[0, 1], 3),
             n_padding: vec![0, 1],
             top_percent_idx: Vec::new(),
+            stored: None,
         };
         assert_eq!(contexts.timesteps, [7, 8, 9, 0, 4, 5]);
         assert_eq!(contexts.first_timesteps(), [7, 4]);

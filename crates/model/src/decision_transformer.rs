@@ -37,7 +37,7 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
-use overtone_kernels::{Dropout, Queries, Seed, layer_norm};
+use overtone_kernels::{Dropout, FirstToken, Queries, Seed, layer_norm};
 pub use overtone_kernels::{Form, Half};
 
 pub use self::config::DecisionTransformerConfig;
@@ -56,6 +56,7 @@ use crate::{
 
 /// Seed of the dropout masks of one training step; `None` while acting.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // one per step
 pub enum DropoutSeed {
     /// A number on the host.
     Number(u64),
@@ -172,8 +173,7 @@ impl DecisionTransformer {
         dropout: Option<DropoutSeed>,
     ) -> Tensor<3> {
         let tokens = self.tokens(contexts);
-        let n_padding = &contexts.n_padding;
-        let hidden = self.transform(tokens, steps, n_padding, dropout);
+        let hidden = self.transform(tokens, steps, contexts, dropout);
         layer_norm(hidden, self.final_norm_weight.val(), self.final_norm_bias.val(), self.form)
     }
 
@@ -215,15 +215,19 @@ impl DecisionTransformer {
         &self,
         tokens: Tensor<3>,
         steps: Steps,
-        n_padding: &[usize],
+        contexts: &Contexts,
         dropout: Option<DropoutSeed>,
     ) -> Tensor<3> {
         let config = &self.config;
         let per_step = config.tokens_per_timestep();
         let [_, n_tokens, _] = tokens.dims();
         let observations = observation_tokens(steps, per_step, n_tokens);
-        let first_token: Vec<usize> = n_padding.iter().map(|pad| per_step * pad).collect();
+        let first_token: Vec<usize> = contexts.n_padding.iter().map(|pad| per_step * pad).collect();
         let is_padded = first_token.iter().any(|&token| token > 0);
+        let first_token = match &contexts.stored {
+            Some(stored) => Some(FirstToken::Stored(stored.first_token.clone())),
+            None => is_padded.then_some(FirstToken::Host(&first_token)),
+        };
         let nth_dropout = |nth| dropout.as_ref()?.nth(nth, config.dropout);
         let mut x = match nth_dropout(0) {
             Some(dropout) => overtone_kernels::dropout(tokens, dropout, self.form),
@@ -236,7 +240,7 @@ impl DecisionTransformer {
                 attention: config.attention,
                 activation: config.activation,
                 queries: if is_last { observations } else { Queries::ALL },
-                first_token: is_padded.then_some(&first_token[..]),
+                first_token: first_token.clone(),
                 dropout: nth_dropout(1 + 2 * layer)
                     .zip(nth_dropout(2 + 2 * layer))
                     .map(<[_; 2]>::from),

@@ -17,6 +17,7 @@ pub mod device;
 pub mod encoder;
 pub mod error;
 pub mod head;
+pub mod inputs;
 pub mod model;
 mod parameters;
 pub mod perceptron;
@@ -31,7 +32,7 @@ pub use burn;
 pub use conditioning::{
     AverageReturn, Condition, Conditioner, ConditionerConfig, ReturnModel, ReturnModelConfig,
 };
-pub use contexts::{Acted, Contexts, Frames, Observed};
+pub use contexts::{Acted, Contexts, Frames, Observed, Places, Stored};
 pub use decision_transformer::{
     DecisionTransformer, DecisionTransformerConfig, DropoutSeed, Steps, positions,
     positions::PositionsConfig,
@@ -39,6 +40,7 @@ pub use decision_transformer::{
 pub use error::ModelError;
 pub use head::{Head, HeadConfig};
 pub use init::Init;
+pub use inputs::{Inputs, Layout, Sections};
 pub use matrices::Matrices;
 pub use model::{Loss, Model, ModelConfig};
 pub use parameters::{affine, init, matrices, weights};

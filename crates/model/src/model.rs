@@ -9,8 +9,8 @@ use overtone_kernels::Form;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    conditioning::{ConditionerConfig, ReturnModelConfig},
-    contexts::{Contexts, Observed},
+    conditioning::{ConditionerConfig, ReturnModelConfig, top_percent::conditions},
+    contexts::{Contexts, Observed, Places, real_mask},
     decision_transformer::{
         DecisionTransformer, DecisionTransformerConfig, DropoutSeed, Steps,
         positions::PositionsConfig,
@@ -18,6 +18,7 @@ use crate::{
     error::{ModelError, config_error},
     head::{Decisions, Head, HeadConfig, HeadLoss},
     init::Init,
+    inputs::Sections,
     matrices::Matrices,
     perceptron::{Perceptron, PerceptronConfig},
     weights::{self, NamedTensors},
@@ -119,6 +120,33 @@ impl ModelConfig {
             }
             Self::Perceptron(_) => false,
         }
+    }
+
+    /// Sends what the model makes of the places of contexts, for [`Contexts::stored`]. Returns
+    /// `false` if this model has no recorded form.
+    pub fn send(&self, places: Places<'_>, to: &mut Sections) -> bool {
+        let Self::Transformer(config) = self else { return false };
+        let (per_step, time) = (config.tokens_per_timestep(), places.time());
+        let first_token: Vec<usize> = places.n_padding.iter().map(|n| n * per_step).collect();
+        let batch = first_token.len();
+        to.ints("first_token", &[batch], first_token.iter().map(|&token| token as i32));
+        let real = real_mask(places.n_padding, time);
+        let n_real: f32 = real.iter().sum();
+        let weights = real.into_iter().map(|real| real / n_real.max(1.0));
+        to.floats("weights", &[batch * time], weights);
+        config.positions.send(places, &first_token, per_step * time, to);
+        if let Some(conditioning) = &config.conditioning {
+            if let Some(average) = conditioning.average_return {
+                let factors = places.timesteps.iter().map(|&timestep| average.factor(timestep));
+                to.floats("return_factors", &[batch, time], factors);
+            }
+            let n = conditioning.width() - 1;
+            if n > 0 {
+                let which = conditions(places.top_percent_idx, batch, n);
+                to.floats("conditions", &[batch, 1, n + 1], which);
+            }
+        }
+        true
     }
 
     fn n_layers(&self) -> usize {

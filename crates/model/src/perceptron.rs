@@ -277,6 +277,7 @@ mod tests {
             timesteps: vec![4, 5, 0, 0],
             n_padding: vec![0, 1],
             top_percent_idx: Vec::new(),
+            stored: None,
         }
     }
 

@@ -6,7 +6,7 @@ use burn::{
     tensor::Tensor,
 };
 use overtone_kernels::{
-    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Queries,
+    Activation, AttentionOptions, AttentionWeights, Dropout, FirstToken, Form, MlpWeights, Queries,
     attention_block, mlp_block,
 };
 
@@ -114,7 +114,7 @@ pub struct BlockOptions<'a> {
     /// The tokens at which the result is computed.
     pub queries: Queries,
     /// The first token of each row that is not padding.
-    pub first_token: Option<&'a [usize]>,
+    pub first_token: Option<FirstToken<'a>>,
     /// Dropout of attention weights and residuals; `None` while acting. The two halves of the block
     /// derive their own seeds from it.
     pub dropout: Option<[Dropout; 2]>,
@@ -167,7 +167,7 @@ impl TransformerBlock {
                 n_heads: options.n_heads,
                 score: options.attention.variant().score(),
                 queries: options.queries,
-                first_token: options.first_token,
+                first_token: options.first_token.clone(),
                 dropout: attention_dropout,
                 form: options.form,
             },

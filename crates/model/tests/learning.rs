@@ -227,6 +227,7 @@ fn batch(generator: &mut Generator, device: &Device) -> Contexts {
         timesteps: timesteps.collect(),
         n_padding: (0..rows).map(|row| row % CONTEXT).collect(),
         top_percent_idx: Vec::new(),
+        stored: None,
     }
 }
 

@@ -124,6 +124,7 @@ fn contexts(target: f32, device: &Device) -> Contexts {
         timesteps: vec![0, 1, 2],
         n_padding: vec![0],
         top_percent_idx: Vec::new(),
+        stored: None,
     }
 }
 

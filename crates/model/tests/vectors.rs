@@ -191,6 +191,7 @@ impl Episode {
             timesteps,
             n_padding: vec![n_padding],
             top_percent_idx: Vec::new(),
+            stored: None,
         }
     }
 
@@ -395,6 +396,7 @@ fn check_gradients(config: &ModelConfig) {
             timesteps: timesteps_from(&[0], &[1], 4),
             n_padding: vec![1],
             top_percent_idx: Vec::new(),
+            stored: None,
         }
     };
     let tracked = Device::flex().autodiff();

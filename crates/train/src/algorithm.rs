@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed::Generator;
 use overtone_data::Batch;
-use overtone_model::{ModelError, weights::NamedTensors};
+use overtone_model::{Inputs, ModelError, Sections, weights::NamedTensors};
 
 use crate::{
     config::{ScheduleKind, TrainConfig},
@@ -69,6 +69,12 @@ pub trait Algorithm {
         None
     }
 
+    /// The step in a form that can be recorded; `None` if the algorithm or its configuration has
+    /// none.
+    fn recorded(&self) -> Option<&dyn Recorded<Self::State>> {
+        None
+    }
+
     /// Top percents of the dataset by return: half of the contexts are drawn from these episodes
     /// and conditioned on their top percent.
     fn top_percents(&self) -> &[f32] {
@@ -106,6 +112,33 @@ pub trait Parts<S> {
 
     /// One step down the whole batch's gradient; returns its norm before clipping, `[1]`.
     fn descend(&self, state: &mut S, gradient: Gradient, learning_rate: f64) -> Tensor<1>;
+}
+
+/// A step in two halves: the host sends inputs, and the device computes from them alone.
+///
+/// On a GPU that records its work, the second half is recorded once for each layout of inputs, and
+/// replayed from then on.
+pub trait Recorded<S> {
+    /// Sends everything that differs from step to step. Returns `false` if this batch has no
+    /// recorded step.
+    fn send(
+        &self,
+        state: &S,
+        batch: &Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+        to: &mut Sections,
+    ) -> bool;
+
+    /// One step on these inputs. The state's tensors keep their memory from the first such step on,
+    /// and nothing else is sent to the device or read from it.
+    fn compute(&self, state: &mut S, inputs: &Inputs, data: &TrainingData) -> StepFigures;
+
+    /// Counts a step that was computed or replayed.
+    fn counted(&self, state: &mut S);
+
+    /// The memory that a step changes.
+    fn memory<'s>(&self, state: &'s mut S) -> Vec<&'s mut Tensor<1>>;
 }
 
 /// Result of one part of a batch: means over its labels.

@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 
-use crate::follow::follow;
+use crate::follow::{copied, follow};
 
 /// Steps between two updates of the averages. The rates below are so small that more frequent
 /// updates change nothing, but cost time.
@@ -32,6 +32,15 @@ impl<M: Module> Averages<M> {
     /// Averages that are initialised from the weights of `network`.
     pub(crate) fn of(network: &M) -> Self {
         Self { network: network.valid() }
+    }
+
+    /// [`follow`](Self::follow) for a network whose weights keep their memory, so that it must not be shared.
+    pub(crate) fn follow_copied(&mut self, network: &M, step: u64) {
+        if rate(step) >= 1.0 {
+            self.network = copied(network.valid());
+        } else {
+            self.follow(network, step);
+        }
     }
 
     /// Updates the averages from `network` after `step` steps.

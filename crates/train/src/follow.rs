@@ -17,6 +17,17 @@ pub fn follow<M: Module>(target: M, online: &M, rate: f64) -> M {
     target.map(&mut Follow { source: source.0, rate })
 }
 
+/// The same parameters in memory of their own. `module` does not track gradients.
+pub(crate) fn copied<M: Module>(module: M) -> M {
+    struct Copy;
+    impl ModuleMapper for Copy {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            param.map(|value| value * 1.0)
+        }
+    }
+    module.map(&mut Copy)
+}
+
 /// Parameters, flat, in the visiting order of a module.
 #[derive(Default)]
 struct Source(VecDeque<Tensor<1>>);

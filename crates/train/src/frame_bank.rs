@@ -46,15 +46,25 @@ impl FrameBank {
 
     /// The observations of a batch of `[contexts, timesteps]`, gathered from these rows. The rows
     /// of each context are consecutive.
-    pub fn stacks(&self, frame_rows: &[i64], [rows, time]: [usize; 2]) -> Frames {
-        let places: Vec<i32> = frame_rows
+    pub fn stacks(&self, frame_rows: &[i64], [_, time]: [usize; 2]) -> Frames {
+        let places: Vec<i32> = Self::places(frame_rows, time).collect();
+        self.gather(Tensor::from_data(&places[..], &self.frames.device()))
+    }
+
+    /// The rows of the frames of every observation among the frames on the device, for `frame_rows`
+    /// as in [`stacks`](Self::stacks).
+    pub fn places(frame_rows: &[i64], time: usize) -> impl Iterator<Item = i32> {
+        frame_rows
             .chunks_exact(time + STACK - 1)
             .flat_map(|window| window.windows(STACK))
             // Black frames have the row -1.
             .flat_map(|stack| stack.iter().map(|&row| (row + 1) as i32))
-            .collect();
-        let places = Tensor::<1, Int>::from_data(&places[..], &self.frames.device());
+    }
+
+    /// The observations at these [`places`](Self::places), `[4 n]`.
+    pub fn gather(&self, places: Tensor<1, Int>) -> Frames {
+        let [n] = places.dims();
         let stacks = self.frames.clone().select(0, places);
-        Frames::Stacks(stacks.reshape([rows * time, STACK, FRAME, FRAME]))
+        Frames::Stacks(stacks.reshape([n / STACK, STACK, FRAME, FRAME]))
     }
 }

@@ -90,6 +90,27 @@ impl<M: Module + Matrices> Learner<M> {
         }
     }
 
+    /// The same step for a recording, with the [factors](AdamW::factors) of its optimizer on the
+    /// device. It is not [counted](Self::counted) yet.
+    pub fn descend_in_place(&mut self, loss: BatchLoss, factors: Tensor<1>) -> StepFigures {
+        let (network, gradients) = (self.network.clone(), loss.total.backward());
+        let (network, grad_norm) = self.optimizer.step_in_place(network, gradients, factors);
+        self.network = network;
+        StepFigures {
+            loss: loss.total.inner(),
+            grad_norm,
+            others: loss.figures.into_iter().map(Tensor::inner).collect(),
+        }
+    }
+
+    /// Counts a step that was taken in place, and moves the averages after it.
+    pub fn counted(&mut self) {
+        self.optimizer.counted();
+        if let Some(averages) = &mut self.averages {
+            averages.follow_copied(&self.network, self.optimizer.n_steps());
+        }
+    }
+
     /// The gradient of `loss`, which the network computed for a part of a batch.
     pub fn part(&self, loss: BatchLoss) -> PartFigures {
         PartFigures {

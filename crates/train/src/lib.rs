@@ -24,7 +24,9 @@ pub mod schedule;
 pub mod trainer;
 pub mod training_data;
 
-pub use algorithm::{Algorithm, Export, Exported, PartFigures, Parts, StepAt, StepFigures, Stored};
+pub use algorithm::{
+    Algorithm, Export, Exported, PartFigures, Parts, Recorded, StepAt, StepFigures, Stored,
+};
 pub use checkpoint::{Best, Checkpoint, InitSource, TrainState, Unreported};
 pub use config::{Precision, ScheduleKind, TrainConfig};
 pub use error::TrainError;

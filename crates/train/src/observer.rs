@@ -39,6 +39,11 @@ pub trait Observer {
     fn logged(&mut self, report: &StepReport) {
         let _ = report;
     }
+    /// Called when steps are replayed on the GPU from a recording for the first time, after `step`
+    /// steps. With an `error`, they cannot be, and run ordinarily.
+    fn recorded(&mut self, step: u64, error: Option<&str>) {
+        let _ = (step, error);
+    }
     /// Called after a checkpoint was written.
     fn saved(&mut self, checkpoint: &Checkpoint) {
         let _ = checkpoint;

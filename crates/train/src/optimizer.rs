@@ -128,6 +128,40 @@ impl AdamW {
         self.move_along(module, found, learning_rate)
     }
 
+    /// The factors of the next step, for [`step_in_place`](Self::step_in_place).
+    pub fn factors(&self, learning_rate: f64) -> [f64; 3] {
+        self.constants(learning_rate).factors(self.n_steps + 1)
+    }
+
+    /// The same step with its [factors](Self::factors) on the device, for a step that is recorded:
+    /// on a GPU, parameters and moments keep their memory from the first of these steps on. It does
+    /// not count the step: see [`counted`](Self::counted).
+    ///
+    /// # Panics
+    /// When no parameter has a gradient.
+    pub fn step_in_place<M: Module + Matrices>(
+        &mut self,
+        module: M,
+        mut gradients: Gradients,
+        factors: Tensor<1>,
+    ) -> (M, Tensor<1>) {
+        let found = with_gradients(&module, &mut gradients);
+        let (constants, clip_norm) = (self.constants(0.0), Some(self.config.clip_norm));
+        self.update(module, found, |state, gradients| {
+            state.step_in_place(constants, factors, clip_norm, gradients)
+        })
+    }
+
+    /// Counts a step that was taken in place.
+    pub fn counted(&mut self) {
+        self.n_steps += 1;
+    }
+
+    /// The memory of parameters and moments, if it is a few flat tensors.
+    pub fn memory(&mut self) -> Vec<&mut Tensor<1>> {
+        self.stepping.as_mut().map_or_else(Vec::new, |(_, state)| state.memory())
+    }
+
     fn move_along<M: Module + Matrices>(
         &mut self,
         module: M,
@@ -139,14 +173,28 @@ impl AdamW {
             return (module, norm);
         }
         self.n_steps += 1;
-        let constants = kernels::AdamW {
-            learning_rate,
-            betas: [self.config.beta_1, self.config.beta_2],
-            epsilon: self.config.epsilon,
-        };
+        let (constants, n_steps) = (self.constants(learning_rate), self.n_steps);
+        let clip_norm = Some(self.config.clip_norm);
+        self.update(module, found, |state, gradients| {
+            state.step(constants, n_steps, clip_norm, gradients)
+        })
+    }
+
+    fn constants(&self, learning_rate: f64) -> kernels::AdamW {
+        let betas = [self.config.beta_1, self.config.beta_2];
+        kernels::AdamW { learning_rate, betas, epsilon: self.config.epsilon }
+    }
+
+    /// `module` after `step` of the state of its parameters, and the result of `step`.
+    fn update<M: Module + Matrices>(
+        &mut self,
+        module: M,
+        found: Vec<Found>,
+        step: impl FnOnce(&mut AdamWState, Vec<Tensor<1>>) -> Tensor<1>,
+    ) -> (M, Tensor<1>) {
         let gradients = found.iter().map(|found| found.gradient.clone()).collect();
         let (names, mut state) = self.take_state(&module, found);
-        let norm = state.step(constants, self.n_steps, Some(self.config.clip_norm), gradients);
+        let norm = step(&mut state, gradients);
         let moved = names.iter().cloned().zip(state.parameters()).collect();
         self.stepping = Some((names, state));
         (replace(module, moved), norm)

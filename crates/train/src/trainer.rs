@@ -2,6 +2,7 @@
 
 mod figures;
 mod in_parts;
+mod recorder;
 mod team;
 mod tree;
 
@@ -17,10 +18,11 @@ use sha2::{Digest, Sha256};
 use self::{
     figures::{Accumulator, Clock, Figures, Step, read},
     in_parts::not_in_parts,
+    recorder::{Recorder, joined},
     team::Team,
 };
 use crate::{
-    algorithm::{Algorithm, Export, StepAt, StepFigures, Stored, n_labels},
+    algorithm::{Algorithm, Export, StepAt, Stored, n_labels},
     checkpoint::{Checkpoint, FORMAT, TrainState},
     config::TrainConfig,
     error::TrainError,
@@ -86,6 +88,7 @@ pub struct Trainer<A: Algorithm> {
     saved: Option<Checkpoint>,
     /// Number of steps whose figures are read together.
     read_every: usize,
+    recorder: Recorder,
 }
 
 /// Training that is ready to start, with any algorithm.
@@ -237,7 +240,9 @@ impl<A: Algorithm> Trainer<A> {
             steps => steps,
         };
         data.prepare(&config, &device)?;
+        let recorder = Recorder::new(&device);
         Ok(Self {
+            recorder,
             config,
             algorithm,
             data,
@@ -251,6 +256,14 @@ impl<A: Algorithm> Trainer<A> {
             saved: resume.cloned(),
             read_every: read_every as usize,
         })
+    }
+
+    /// The same trainer, with steps recorded and replayed or not, if the algorithm and the device
+    /// support it. By default they are on CUDA devices.
+    #[must_use]
+    pub fn recording(mut self, is_on: bool) -> Self {
+        self.recorder.switch(is_on);
+        self
     }
 
     fn run(
@@ -289,6 +302,10 @@ impl<A: Algorithm> Trainer<A> {
                 1 => {
                     let batch = loader.next()?;
                     unread.push(self.step(batch, &loader));
+                    if let Some(news) = self.recorder.news() {
+                        observer
+                            .recorded(self.state.step, news.as_ref().err().map(|error| &error[..]));
+                    }
                     stop.load(Ordering::Relaxed)
                 }
                 _ => {
@@ -403,12 +420,14 @@ impl<A: Algorithm> Trainer<A> {
         let device = self.device.clone();
         let at = self.at(&device);
         let learning_rate = at.learning_rate;
-        let StepFigures { loss, grad_norm, others } =
-            self.algorithm.step(&mut self.learned, &mut batch, &self.data, &at);
+        let Self { algorithm, recorder, learned, data, .. } = self;
+        let recorded = algorithm
+            .recorded()
+            .and_then(|algorithm| recorder.step(algorithm, learned, &batch, data, &at));
+        let figures =
+            recorded.unwrap_or_else(|| joined(algorithm.step(learned, &mut batch, data, &at)));
         loader.recycle(batch);
-        let mut figures = vec![loss, grad_norm];
-        figures.extend(others);
-        self.stepped(learning_rate, n_labels, n_drawn, Tensor::cat(figures, 0))
+        self.stepped(learning_rate, n_labels, n_drawn, figures)
     }
 
     /// Position of the next step in its run.

@@ -9,6 +9,7 @@ use overtone_data::{
     EpisodeReturns, Loader, LoaderConfig, Share, StoredObservations, Subset, WindowSampler,
 };
 use overtone_model::{
+    Inputs, Sections, Stored,
     contexts::{Acted, Contexts, FRAME, Frames, Observed, STACK},
     device::is_cpu,
 };
@@ -156,6 +157,59 @@ impl TrainingData {
             timesteps: batch.timesteps.clone(),
             n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),
             top_percent_idx: batch.top_percent_idx.clone(),
+            stored: None,
+        }
+    }
+
+    /// Sends a batch for [`received`](Self::received). Returns `false` if a step on this data has
+    /// no recorded form, because its frames are not on the device.
+    pub fn send(&self, batch: &Batch, to: &mut Sections) -> bool {
+        let shape @ [rows, time] = [batch.batch, batch.context_length];
+        let with_width = |n: usize| [rows, time, n / (rows * time).max(1)];
+        match &batch.observations {
+            BatchObservations::Frames { .. } if self.frames.is_none() => return false,
+            BatchObservations::Frames { rows: frame_rows, .. } => {
+                let places = FrameBank::places(frame_rows, time);
+                to.ints("frames", &[rows * time * STACK], places);
+            }
+            BatchObservations::Vectors(numbers) => {
+                to.floats("observations", &with_width(numbers.len()), numbers.iter().copied());
+            }
+        }
+        match &batch.actions {
+            BatchActions::Discrete(ids) => {
+                to.ints("action_ids", &shape, ids.iter().copied());
+            }
+            BatchActions::Continuous(numbers) => {
+                to.floats("actions", &with_width(numbers.len()), numbers.iter().copied());
+            }
+        }
+        to.floats("returns_to_go", &shape, batch.returns_to_go.iter().copied());
+        true
+    }
+
+    /// Contexts that were [sent](Self::send), with what a model made of their places.
+    ///
+    /// # Panics
+    /// When they were not sent.
+    pub fn received(&self, inputs: &Inputs) -> Contexts {
+        let Some(returns_to_go) = inputs.floats("returns_to_go") else { panic!("not sent") };
+        let observations = match (inputs.ints("frames"), &self.frames) {
+            (Some(places), Some(bank)) => Observed::Frames(bank.gather(places)),
+            _ => Observed::Vectors(inputs.floats("observations").unwrap_or_else(|| panic!("sent"))),
+        };
+        let actions = match inputs.ints("action_ids") {
+            Some(ids) => Acted::Discrete(ids),
+            None => Acted::Continuous(inputs.floats("actions").unwrap_or_else(|| panic!("sent"))),
+        };
+        Contexts {
+            observations,
+            actions,
+            returns_to_go,
+            timesteps: Vec::new(),
+            n_padding: Vec::new(),
+            top_percent_idx: Vec::new(),
+            stored: Stored::of(inputs),
         }
     }
 

@@ -8,18 +8,16 @@
 use burn::tensor::{Tensor, TensorData};
 
 use super::{AdamW, TensorSlot};
-
-/// Alignment of parts of a flat tensor, in elements, so that the parts can be used in place: GPUs
-/// need addresses that are multiples of 256 bytes.
-const ALIGNED: usize = 64;
+use crate::stored::{ALIGNED, copy_into, part};
 
 /// Parameters of one device with their moments, flat and concatenated.
 #[derive(Clone, Debug)]
 pub(super) struct Joined {
-    /// Length of each parameter, in the original order.
+    /// Length of each parameter.
     lengths: Vec<usize>,
-    /// Index of the parameter at each position.
-    order: Vec<usize>,
+    /// Zeros up to the longest gap between two parameters. Each starts at a multiple of
+    /// [`ALIGNED`], so that it can be used in place.
+    gap: Tensor<1>,
     /// Decay of every element per unit of learning rate.
     decay: Tensor<1>,
     parameters: Tensor<1>,
@@ -31,49 +29,47 @@ impl Joined {
     /// Joins the parameters and moments of `slots`, which must not be empty.
     pub fn new(slots: &[TensorSlot]) -> Self {
         let lengths: Vec<usize> = slots.iter().map(|slot| slot.parameter.dims()[0]).collect();
-        // The few parameters of other lengths come last, where they do not misalign others.
-        let (mut order, rest): (Vec<usize>, Vec<usize>) =
-            (0..slots.len()).partition(|&i| lengths[i].is_multiple_of(ALIGNED));
-        order.extend(rest);
-        let joined = |part: fn(&TensorSlot) -> &Tensor<1>| {
-            Tensor::cat(order.iter().map(|&i| part(&slots[i]).clone()).collect(), 0)
-        };
-        let decay: Vec<f32> = order
-            .iter()
-            .flat_map(|&i| std::iter::repeat_n(slots[i].weight_decay as f32, lengths[i]))
-            .collect();
         let like = &slots[0].parameter;
+        let options = (&like.device(), like.dtype());
+        let gap = Tensor::zeros([ALIGNED], options);
+        let joined = |part: fn(&TensorSlot) -> &Tensor<1>| {
+            join(slots.iter().map(|slot| part(slot).clone()), &gap)
+        };
+        let decay: Vec<f32> = slots
+            .iter()
+            .zip(&lengths)
+            .flat_map(|(slot, &length)| {
+                std::iter::repeat_n(slot.weight_decay as f32, length.next_multiple_of(ALIGNED))
+            })
+            .collect();
         Self {
-            decay: Tensor::from_data(TensorData::from(&decay[..]), (&like.device(), like.dtype())),
+            decay: Tensor::from_data(TensorData::from(&decay[..]), options),
             parameters: joined(|slot| &slot.parameter),
             first_moments: joined(|slot| &slot.first_moment),
             second_moments: joined(|slot| &slot.second_moment),
             lengths,
-            order,
+            gap,
         }
     }
 
     /// One step; returns the norm.
     ///
-    /// Values that change from step to step are sent to the device as a tensor, so that the
-    /// operations are the same in every step.
+    /// Values that change from step to step are the `factors` of [`AdamW::factors`], `[3]`, so that
+    /// the operations are the same in every step. Results are written over the old ones if
+    /// `in_place`, else to new memory.
     pub fn step(
         &mut self,
         optimizer: AdamW,
-        step: u64,
+        factors: Tensor<1>,
         clip_norm: Option<f64>,
         gradients: Vec<Tensor<1>>,
+        in_place: bool,
     ) -> Tensor<1> {
-        assert!(step > 0, "steps count from 1");
         assert_eq!(gradients.len(), self.lengths.len(), "a gradient for each parameter");
-        let AdamW { learning_rate, betas: [beta1, beta2], epsilon } = optimizer;
-        let [correction1, correction2] = [beta1, beta2].map(|beta| 1.0 - beta.powf(step as f64));
-        let factors = [learning_rate, learning_rate / correction1, 1.0 / correction2.sqrt()];
-        let like = &self.parameters;
-        let factors = Tensor::<1>::from_data(factors, (&like.device(), like.dtype()));
+        let AdamW { betas: [beta1, beta2], epsilon, .. } = optimizer;
         let [rate, corrected_rate, root] = [0, 1, 2].map(|i| factors.clone().narrow(0, i, 1));
 
-        let gradient = Tensor::cat(self.order.iter().map(|&i| gradients[i].clone()).collect(), 0);
+        let gradient = join(gradients, &self.gap);
         let norm = gradient.clone().square().sum().sqrt();
         let gradient = match clip_norm {
             Some(clip_norm) => {
@@ -85,14 +81,24 @@ impl Joined {
         let second = self.second_moments.clone() * beta2 + gradient.square() * (1.0 - beta2);
         let kept = self.parameters.clone() * ((self.decay.clone() * rate).neg() + 1.0);
         let change = first.clone() / (second.clone().sqrt() * root + epsilon);
-        self.parameters = kept - change * corrected_rate;
-        self.first_moments = first;
-        self.second_moments = second;
+        let moved = [kept - change * corrected_rate, first, second];
+        for (part, moved) in self.memory_mut().into_iter().zip(moved) {
+            *part = if in_place { copy_into(part.clone(), moved) } else { moved };
+        }
         norm
     }
 
-    /// The parameters, in their original order. They share memory with the flat tensor if the
-    /// device supports it.
+    /// The factors of a step on the device of the parameters.
+    pub fn factors(&self, factors: [f64; 3]) -> Tensor<1> {
+        Tensor::from_data(factors, (&self.parameters.device(), self.parameters.dtype()))
+    }
+
+    /// Everything that a step changes.
+    pub fn memory_mut(&mut self) -> [&mut Tensor<1>; 3] {
+        [&mut self.parameters, &mut self.first_moments, &mut self.second_moments]
+    }
+
+    /// The parameters, in their original order. On a GPU they share memory with the flat tensor.
     pub fn parameters(&self) -> Vec<Tensor<1>> {
         self.parts(&self.parameters)
     }
@@ -105,13 +111,26 @@ impl Joined {
     }
 
     fn parts(&self, joined: &Tensor<1>) -> Vec<Tensor<1>> {
-        let mut starts = vec![0; self.lengths.len()];
         let mut start = 0;
-        for &i in &self.order {
-            starts[i] = start;
-            start += self.lengths[i];
-        }
-        let parts = starts.into_iter().zip(&self.lengths);
-        parts.map(|(start, &length)| joined.clone().narrow(0, start, length)).collect()
+        let parts = self.lengths.iter().map(|&length| {
+            let part = part(joined, start, length);
+            start += length.next_multiple_of(ALIGNED);
+            part
+        });
+        parts.collect()
     }
+}
+
+/// Flat tensors, concatenated, each followed by zeros up to the next multiple of [`ALIGNED`].
+fn join(parts: impl IntoIterator<Item = Tensor<1>>, zeros: &Tensor<1>) -> Tensor<1> {
+    let mut joined = Vec::new();
+    for part in parts {
+        let [length] = part.dims();
+        let gap = length.next_multiple_of(ALIGNED) - length;
+        joined.push(part);
+        if gap > 0 {
+            joined.push(zeros.clone().narrow(0, 0, gap));
+        }
+    }
+    Tensor::cat(joined, 0)
 }

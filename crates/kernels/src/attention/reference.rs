@@ -1,8 +1,8 @@
 //! The attention block in burn tensors.
 
-use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use burn::tensor::{Bool, Device, Int, Tensor};
 
-use super::{AttentionOptions, AttentionWeights, Score};
+use super::{AttentionOptions, AttentionWeights, FirstToken, Score};
 use crate::fourier_scores::{fourier_scores, probabilities};
 use crate::mask::Place;
 use crate::norm::layer_norm;
@@ -48,7 +48,7 @@ pub(super) fn attention(
             (score.scores(q, k, weights.score_parameter), 0.0)
         }
     };
-    let hidden = may_not_attend(tokens, queries, options.first_token, &x.device());
+    let hidden = may_not_attend(tokens, queries, options.first_token.as_ref(), &x.device());
     let scores =
         scores.mask_fill(hidden.expand([batch, n_heads, n_queries, tokens]), f32::NEG_INFINITY);
     let mut probs = probabilities(scores, epsilon);
@@ -70,7 +70,7 @@ pub(super) fn attention(
 fn may_not_attend(
     tokens: usize,
     queries: Queries,
-    first_token: Option<&[usize]>,
+    first_token: Option<&FirstToken<'_>>,
     device: &Device,
 ) -> Tensor<4, Bool> {
     let n_queries = queries.count(tokens);
@@ -81,10 +81,9 @@ fn may_not_attend(
     let key = key.reshape([1, 1, 1, tokens]).expand(one);
     let later = key.clone().greater(query.clone());
     let Some(first_token) = first_token else { return later };
-    let batch = first_token.len();
+    let batch = first_token.batch();
     let all = [batch, 1, n_queries, tokens];
-    let first: Vec<i32> = first_token.iter().map(|&first| first as i32).collect();
-    let first = Tensor::<4, Int>::from_data(TensorData::new(first, [batch, 1, 1, 1]), device);
+    let first = first_token.on(device).reshape([batch, 1, 1, 1]);
     let padding = key.clone().expand(all).lower(first.expand(all));
     let other = key.not_equal(query);
     padding.bool_and(other.expand(all)).bool_or(later.expand(all))

@@ -34,11 +34,12 @@ pub(crate) fn row_key(mask_seed: Wide, row: u32) -> Wide {
     mix64(plus(mask_seed, times(Wide { low: row, high: 0u32 }, comptime!(GOLDEN))))
 }
 
-/// `mask::hash`: an element is dropped if the upper 24 bits lie below the threshold.
+/// `mask::hash` with the two halves of a row's key, which loops can use again and again. An element
+/// is dropped if the upper 24 bits lie below the threshold.
 #[cube]
-pub(crate) fn hash(key: Wide, column: u32) -> u32 {
-    let x = (column * comptime!(ROUND[0]).runtime()) ^ key.low;
-    let x = ((x ^ (x >> 16u32)) * comptime!(ROUND[1]).runtime()) ^ key.high;
+pub(crate) fn hash(low: u32, high: u32, column: u32) -> u32 {
+    let x = (column * comptime!(ROUND[0]).runtime()) ^ low;
+    let x = ((x ^ (x >> 16u32)) * comptime!(ROUND[1]).runtime()) ^ high;
     let x = (x ^ (x >> 15u32)) * comptime!(ROUND[2]).runtime();
     x ^ (x >> 16u32)
 }

@@ -240,6 +240,7 @@ impl ReturnModel {
             timesteps: vec![0; rows],
             n_padding: vec![0; rows],
             top_percent_idx: Vec::new(),
+            stored: None,
         };
         self.perceptron.hidden(&alone, None)
     }

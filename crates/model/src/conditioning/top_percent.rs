@@ -27,16 +27,26 @@ impl Contexts {
         if n == 0 {
             return returns;
         }
-        let mut which = vec![0.0f32; batch * (n + 1)];
-        for (row, numbers) in which.chunks_exact_mut(n + 1).enumerate() {
-            let place = self.top_percent_idx.get(row).copied().flatten();
-            numbers[place.map_or(0, |place| 1 + usize::from(place))] = 1.0;
-        }
-        let which = TensorData::new(which, [batch, 1, n + 1]);
-        let which = Tensor::<3>::from_data(which, (&returns.device(), returns.dtype()));
+        let stored = self.stored.as_ref().and_then(|stored| stored.conditions.clone());
+        let which = stored.unwrap_or_else(|| {
+            let which = conditions(&self.top_percent_idx, batch, n);
+            let which = TensorData::new(which, [batch, 1, n + 1]);
+            Tensor::<3>::from_data(which, (&returns.device(), returns.dtype()))
+        });
         let indicators = which.clone().narrow(2, 1, n).expand([batch, time, n]);
         Tensor::cat(vec![returns * which.narrow(2, 0, 1), indicators], 2)
     }
+}
+
+/// What conditions each of `batch` contexts, `[batch, 1 + n]`: 1 at the return or at one of `n` top
+/// percents, else 0.
+pub(crate) fn conditions(top_percent_idx: &[Option<u8>], batch: usize, n: usize) -> Vec<f32> {
+    let mut which = vec![0.0f32; batch * (n + 1)];
+    for (row, numbers) in which.chunks_exact_mut(n + 1).enumerate() {
+        let place = top_percent_idx.get(row).copied().flatten();
+        numbers[place.map_or(0, |place| 1 + usize::from(place))] = 1.0;
+    }
+    which
 }
 
 /// The index of `percent` in the model's top percents, `known`.

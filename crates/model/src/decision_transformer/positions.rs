@@ -2,15 +2,16 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Int, Tensor, TensorData},
+    tensor::{Int, Tensor},
 };
 use overtone_kernels::{Form, layer_norm};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    contexts::Contexts,
+    contexts::{Contexts, Places, Stored},
     error::{ModelError, check_not_negative, check_size},
     init::Init,
+    inputs::Sections,
 };
 
 /// A kind of positions, with its own options.
@@ -92,6 +93,38 @@ pub struct Timestep {
     pub norm_bias: Param<Tensor<1>>,
 }
 
+impl PositionsConfig {
+    /// Sends the rows of contexts with these places in the tables, for contexts of `n_tokens`
+    /// tokens, the first of which without padding are `first_token`.
+    pub(crate) fn send(
+        &self,
+        places: Places<'_>,
+        first_token: &[usize],
+        n_tokens: usize,
+        to: &mut Sections,
+    ) {
+        let [batch, rows] = [first_token.len(), places.timesteps.len()];
+        match *self {
+            Self::Timestep { horizon, .. } => {
+                to.ints("timestep_rows", &[rows], nearest(places.timesteps.to_vec(), horizon));
+                return;
+            }
+            Self::LocalAndGlobal { max_timestep } => {
+                let rows = nearest(places.first_timesteps(), max_timestep + 1);
+                to.ints("context_rows", &[batch], rows);
+            }
+            Self::Local => {}
+            Self::Order => return,
+        }
+        // Without padding, tokens have the first rows of the table, and a gradient that is much
+        // faster.
+        if first_token.iter().any(|&token| token > 0) {
+            let rows = token_rows(first_token, n_tokens);
+            to.ints("token_rows", &[batch * n_tokens], rows);
+        }
+    }
+}
+
 impl Positions {
     /// New tables for contexts of up to `context_length` timesteps: zeros for contexts,
     /// N(0, std²) for timesteps.
@@ -135,7 +168,12 @@ impl Positions {
     /// - each of `streams`, and of the result: `[batch, time, d_model]`
     pub fn in_episode(&self, streams: Vec<Tensor<3>>, contexts: &Contexts) -> Vec<Tensor<3>> {
         let Self::Timestep(Timestep { table: Some(table), .. }) = self else { return streams };
-        let rows = rows_of(table.val(), contexts.timesteps.clone()).reshape(streams[0].dims());
+        let stored = contexts.stored.as_ref().and_then(|stored| stored.timestep_rows.clone());
+        let rows = match stored {
+            Some(rows) => table.val().select(0, rows),
+            None => rows_of(table.val(), contexts.timesteps.clone()),
+        };
+        let rows = rows.reshape(streams[0].dims());
         streams.into_iter().map(|tokens| tokens + rows.clone()).collect()
     }
 
@@ -151,10 +189,15 @@ impl Positions {
             }
         };
         let ([_, time], [_, n_tokens, _]) = (contexts.dims(), tokens.dims());
-        let local = positions.local(&contexts.n_padding, n_tokens, n_tokens / time);
+        let local = positions.local(contexts, n_tokens, n_tokens / time);
         match &positions.global {
             Some(table) => {
-                let rows = rows_of(table.val(), contexts.first_timesteps());
+                let stored =
+                    contexts.stored.as_ref().and_then(|stored| stored.context_rows.clone());
+                let rows = match stored {
+                    Some(rows) => table.val().select(0, rows),
+                    None => rows_of(table.val(), contexts.first_timesteps()),
+                };
                 tokens + local + rows.unsqueeze_dim::<3>(1)
             }
             None => tokens + local,
@@ -164,25 +207,39 @@ impl Positions {
 
 impl LocalAndGlobal {
     /// `[batch or 1, tokens, d_model]`.
-    fn local(&self, n_padding: &[usize], n_tokens: usize, per_step: usize) -> Tensor<3> {
+    fn local(&self, contexts: &Contexts, n_tokens: usize, per_step: usize) -> Tensor<3> {
         let table = self.local.val();
-        if n_padding.iter().all(|&pad| pad == 0) {
-            return table.narrow(0, 0, n_tokens).unsqueeze_dim::<3>(0);
-        }
-        let places: Vec<i32> = n_padding
-            .iter()
-            .map(|pad| per_step * pad)
-            .flat_map(|first| (0..n_tokens).map(move |token| token.saturating_sub(first) as i32))
-            .collect();
-        let [_, d_model] = table.dims();
-        rows_of(table, places).reshape([n_padding.len(), n_tokens, d_model])
+        let ([batch, _], [_, d_model]) = (contexts.dims(), table.dims());
+        let rows = match &contexts.stored {
+            Some(Stored { token_rows: Some(rows), .. }) => table.select(0, rows.clone()),
+            _ if contexts.n_padding.iter().all(|&pad| pad == 0) => {
+                return table.narrow(0, 0, n_tokens).unsqueeze_dim::<3>(0);
+            }
+            _ => {
+                let first_token: Vec<_> = contexts.n_padding.iter().map(|n| n * per_step).collect();
+                rows_of(table, token_rows(&first_token, n_tokens))
+            }
+        };
+        rows.reshape([batch, n_tokens, d_model])
     }
 }
 
+/// The position of each token in its context, `[batch · tokens]`; 0 in padding.
+fn token_rows(first_token: &[usize], n_tokens: usize) -> Vec<i32> {
+    let rows = first_token
+        .iter()
+        .flat_map(|&first| (0..n_tokens).map(move |token| token.saturating_sub(first) as i32));
+    rows.collect()
+}
+
 /// The rows of a table for these timesteps; the nearest row for timesteps outside of it.
-fn rows_of(table: Tensor<2>, mut timesteps: Vec<i32>) -> Tensor<2> {
-    let last = table.dims()[0] as i32 - 1;
-    timesteps.iter_mut().for_each(|timestep| *timestep = (*timestep).clamp(0, last));
-    let rows = Tensor::<1, Int>::from_data(TensorData::from(&timesteps[..]), &table.device());
+fn rows_of(table: Tensor<2>, timesteps: Vec<i32>) -> Tensor<2> {
+    let rows: Vec<i32> = nearest(timesteps, table.dims()[0]).collect();
+    let rows = Tensor::<1, Int>::from_data(&rows[..], &table.device());
     table.select(0, rows)
+}
+
+/// The row of each timestep in a table of `n_rows`.
+fn nearest(timesteps: Vec<i32>, n_rows: usize) -> impl Iterator<Item = i32> {
+    timesteps.into_iter().map(move |timestep| timestep.clamp(0, n_rows as i32 - 1))
 }

@@ -13,9 +13,9 @@
 
 use burn::{
     module::{Module, Param, ParamId},
-    tensor::{DType, Device, Tensor, TensorData},
+    tensor::{DType, Device, Tensor},
 };
-use overtone_kernels::add_bias;
+use overtone_kernels::{add_bias, stored::constant};
 
 use super::{
     ActionOrder, BinsOptions, HeadOutput, OnBins, OrderConfig, bin_centres,
@@ -234,13 +234,14 @@ fn evaluate(coefficients: &Tensor<2>, re: &Table, im: &Table) -> (Tensor<2>, Ten
 }
 
 fn constant_table(table: &Table, device: &Device, dtype: DType) -> Tensor<2> {
-    Tensor::from_data(TensorData::new(table.0.clone(), table.1), (device, dtype))
+    constant(table.0.clone(), table.1, device, dtype)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::head::BinsHeadConfig;
+    use burn::tensor::TensorData;
 
     fn f64_tensor(values: Vec<f64>, shape: [usize; 2]) -> Tensor<2> {
         Tensor::from_data(TensorData::new(values, shape), (&Device::flex(), DType::F64))

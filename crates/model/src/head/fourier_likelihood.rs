@@ -12,10 +12,10 @@
 
 use burn::{
     module::{Module, Param, ParamId},
-    tensor::{Tensor, TensorData},
+    tensor::Tensor,
 };
 use overtone_core::seed::Generator;
-use overtone_kernels::{Form, add_bias, fourier_power};
+use overtone_kernels::{Form, add_bias, fourier_power, stored::constant};
 use rand::RngExt;
 
 use super::{
@@ -203,8 +203,8 @@ fn integral(coefficients: Tensor<2>, domain: Domain) -> Tensor<2> {
             let points: Vec<f64> = nodes.iter().map(|z| z * domain.stretch()).collect();
             let (re, im) = fourier::amplitudes(&coefficients, &points);
             let shape = [1, weights.len()];
-            let options = (&coefficients.device(), coefficients.dtype());
-            let weights = Tensor::<2>::from_data(TensorData::new(weights, shape), options);
+            let (device, dtype) = (coefficients.device(), coefficients.dtype());
+            let weights = constant(weights, shape, &device, dtype);
             ((re.square() + im.square()) * weights).sum_dim(1)
         }
     }
@@ -213,7 +213,7 @@ fn integral(coefficients: Tensor<2>, domain: Domain) -> Tensor<2> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::tensor::{DType, Device};
+    use burn::tensor::{DType, Device, TensorData};
 
     #[test]
     fn tensors_and_the_host_agree() {

@@ -9,8 +9,9 @@
 
 use burn::{
     module::{Module, Param, ParamId},
-    tensor::{Tensor, TensorData},
+    tensor::Tensor,
 };
+use overtone_kernels::stored::constant;
 
 use super::{
     ActionOrder, BinsOptions, HeadOutput, OnBins, OrderConfig, bin_centres,
@@ -102,11 +103,10 @@ impl Matrices for GmmHead {
 
 impl OnBins for GmmHead {
     fn forward(&self, hidden: Tensor<2>) -> HeadOutput {
-        let options = (&hidden.device(), hidden.dtype());
         let centres =
             bin_centres(self.n_actions, self.action_order.as_ref().map(ActionOrder::bin_of));
-        let centres =
-            Tensor::<3>::from_data(TensorData::new(centres, [1, self.n_actions, 1]), options);
+        let shape = [1, self.n_actions, 1];
+        let centres = constant(centres, shape, &hidden.device(), hidden.dtype());
         let mixtures =
             self.layout.mixtures(hidden, &self.weight, &self.bias, self.raw_std.as_ref());
         HeadOutput { logits: (mixtures.density(centres) + KAPPA).log(), regularization: None }

@@ -18,12 +18,12 @@
 use burn::{
     module::Param,
     tensor::{
-        Tensor, TensorData,
+        Tensor,
         activation::{softmax, softplus},
     },
 };
 use overtone_core::seed::Generator;
-use overtone_kernels::add_bias;
+use overtone_kernels::{add_bias, stored::constant};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -198,8 +198,8 @@ impl MixtureLayout {
             (MixtureStd::Shared, None) => panic!("no shared deviations"),
             (MixtureStd::State, _) => deviations(group(), MIN_STATE).reshape(shape(rows)),
             (MixtureStd::Fixed, _) => {
-                let values = TensorData::new(vec![self.fixed_std; gaussians], shape(1));
-                Tensor::from_data(values, (&means.device(), means.dtype()))
+                let stds = vec![self.fixed_std; gaussians];
+                constant(stds, shape(1), &means.device(), means.dtype())
             }
         };
         let weights = (self.weights == MixtureWeights::Learned)

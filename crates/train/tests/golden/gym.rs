@@ -98,6 +98,7 @@ impl Gym {
             timesteps: inputs.get("timesteps").values.iter().map(|&t| t as i32).collect(),
             n_padding: self.n_padding(),
             top_percent_idx: Vec::new(),
+            stored: None,
         }
     }
 

@@ -71,6 +71,14 @@ impl Observer for Printer<'_> {
         }
     }
 
+    fn recorded(&mut self, _step: u64, error: Option<&str>) {
+        if let Some(error) = error {
+            self.bar.suspend(|| {
+                warn!("warning: updates are not recorded on the GPU, and are slower: {error}");
+            });
+        }
+    }
+
     fn wants(&self, step: u64) -> bool {
         self.curve.as_ref().is_some_and(|curve| curve.is_at(step))
     }

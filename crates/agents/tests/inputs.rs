@@ -1,0 +1,134 @@
+//! The inputs of a recorded step: contexts that were sent in one buffer equal those that were sent
+//! tensor by tensor, and a model computes the same from them.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+mod chain;
+mod pong;
+
+use std::sync::Arc;
+
+use burn::tensor::{Device, Int, Tensor};
+use overtone_core::ActionSpace;
+use overtone_core::seed;
+use overtone_data::{Batch, BatchOptions, Dataset, Sampling, Subset};
+use overtone_model::{
+    Acted, AverageReturn, ConditionerConfig, Contexts, DecisionTransformerConfig, Frames,
+    HeadConfig, Init, Inputs, Model, ModelConfig, Observed, Places, PositionsConfig, Sections,
+    head::LinearConfig,
+};
+use overtone_train::TrainingData;
+
+fn floats<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
+    tensor.to_data().iter().collect()
+}
+
+fn ints<const D: usize>(tensor: &Tensor<D, Int>) -> Vec<i64> {
+    tensor.to_data().iter().collect()
+}
+
+/// Contexts of one batch, sent in both ways.
+fn both(
+    model: &ModelConfig,
+    dataset: &Arc<Dataset>,
+    top_percent_idx: &[Option<u8>],
+) -> [Contexts; 2] {
+    let device = Device::flex().autodiff();
+    let mut data = TrainingData::new(dataset.clone(), 1.0);
+    data.keep_frames_on(&device).unwrap();
+    let time = model.context_length();
+    let sampler = data.dataset().sampler(Subset::Training, 0.0, Sampling::Uniform, time, 4);
+    let options = BatchOptions { frames: false, ..BatchOptions::default() };
+    let mut batch = Batch::default();
+    batch.fill(dataset, &mut sampler.unwrap(), 6, &options).unwrap();
+    batch.top_percent_idx = top_percent_idx.to_vec();
+
+    let n_padding: Vec<usize> = batch.n_real.iter().map(|&n| time - n as usize).collect();
+    assert!(n_padding.iter().any(|&n| n > 0), "a batch without padding");
+    let (timesteps, top_percent_idx) = (&batch.timesteps[..], &batch.top_percent_idx[..]);
+    let mut sections = Sections::default();
+    assert!(data.send(&batch, &mut sections));
+    assert!(
+        model.send(Places { timesteps, n_padding: &n_padding, top_percent_idx }, &mut sections)
+    );
+    let (layout, words) = sections.finish();
+    let received = data.received(&Inputs::new(layout, words, &device));
+    [received, data.contexts(&mut batch, &device)]
+        .map(|contexts| model.conditioning().unwrap().condition(contexts))
+}
+
+/// A small model reads the same in both, and has the same loss and accuracy.
+#[track_caller]
+fn check(
+    model: DecisionTransformerConfig,
+    dataset: &Arc<Dataset>,
+    (observations, actions): (overtone_core::ObservationSpace, ActionSpace),
+    top_percent_idx: &[Option<u8>],
+) {
+    let config = ModelConfig::Transformer(model);
+    let [received, sent] = both(&config, dataset, top_percent_idx);
+    match (&received.observations, &sent.observations) {
+        (Observed::Frames(Frames::Stacks(got)), Observed::Frames(Frames::Stacks(expected))) => {
+            assert_eq!(ints(got), ints(expected));
+        }
+        (Observed::Vectors(got), Observed::Vectors(expected)) => {
+            assert_eq!(floats(got), floats(expected));
+        }
+        kinds => panic!("{kinds:?}"),
+    }
+    match (&received.actions, &sent.actions) {
+        (Acted::Discrete(got), Acted::Discrete(expected)) => assert_eq!(ints(got), ints(expected)),
+        kinds => panic!("{kinds:?}"),
+    }
+    assert_eq!(floats(&received.returns_to_go), floats(&sent.returns_to_go));
+
+    let mut generator = seed::generator(2, "init");
+    let mut init = Init::drawn(&Device::flex(), &mut generator);
+    let model = Model::init(&config, &observations, &actions, &mut init).unwrap();
+    let model = burn::module::Module::to_device(model, &Device::flex().autodiff());
+    let [got, expected] = [received, sent].map(|contexts| model.loss(&contexts, None));
+    let (got_accuracy, accuracy) = (got.accuracy.unwrap(), expected.accuracy.unwrap());
+    assert_eq!(floats(&got_accuracy), floats(&accuracy));
+    // The weights of timesteps are quotients in both, rounded on the host or on the device.
+    let [got, expected] = [got.total, expected.total].map(|loss| floats(&loss)[0]);
+    assert!((got - expected).abs() < 1e-6 * expected.abs(), "{got} {expected}");
+}
+
+fn small(config: DecisionTransformerConfig) -> DecisionTransformerConfig {
+    DecisionTransformerConfig {
+        n_layers: 1,
+        n_heads: 2,
+        d_model: 16,
+        context_length: 5,
+        head: HeadConfig::Linear(LinearConfig {}),
+        ..config
+    }
+}
+
+#[test]
+fn vectors_with_timesteps_and_average_returns() {
+    let conditioning = ConditionerConfig {
+        return_range: Some([0.0, 1.0]),
+        average_return: Some(AverageReturn { horizon: 20 }),
+        top_percents: vec![10.0, 50.0],
+        ..ConditionerConfig::default()
+    };
+    // A table with fewer rows than an episode has timesteps.
+    let positions = PositionsConfig::Timestep { horizon: 12, std: 1.0 };
+    let model = DecisionTransformerConfig {
+        conditioning: Some(conditioning),
+        positions,
+        ..DecisionTransformerConfig::gym(20)
+    };
+    let names = vec!["left".to_owned(), "right".to_owned()];
+    let spaces = (chain::observations(), ActionSpace::Discrete { names });
+    let best = [None, Some(0), None, Some(1), Some(0), None];
+    check(small(model), &chain::listed(0.5, 0.0), spaces, &best);
+}
+
+#[test]
+fn frames_on_the_device_with_places() {
+    let (bench, model) = (pong::Bench::new(), DecisionTransformerConfig::atari(7));
+    let task = bench.task();
+    check(small(model), &bench.dataset, (task.observations, task.actions), &[]);
+}

@@ -1,0 +1,282 @@
+//! Training steps that are recorded once and replayed, on the device that wgpu finds: any device
+//! with Vulkan, including software devices. They end with the same bits as ordinary steps.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+mod chain;
+
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc, sync::atomic::AtomicBool};
+
+use burn::tensor::{Device, DeviceKind, Tensor};
+use overtone_agents::{SequenceLearner, SequenceModel};
+use overtone_core::{ActionSpace, seed::Generator};
+use overtone_data::{Batch, Dataset};
+use overtone_model::{
+    AttentionConfig, AverageReturn, ConditionerConfig, DecisionTransformerConfig, FourierKernel,
+    HeadConfig, Inputs, ModelConfig, PositionsConfig, Sections, head::LinearConfig,
+    options::Choice,
+};
+use overtone_train::{
+    Algorithm, Checkpoint, Job, Observer, Recorded, RunDir, StepAt, StepFigures, TrainConfig,
+    TrainError, Trainer, Training, TrainingData,
+};
+
+/// Steps of a run. With the first three, the sixth is recorded for two layouts of inputs.
+const STEPS: u64 = 20;
+
+/// What recording reported, by step.
+#[derive(Default)]
+struct News(Vec<(u64, Option<String>)>);
+
+impl Observer for News {
+    fn recorded(&mut self, step: u64, error: Option<&str>) {
+        self.0.push((step, error.map(str::to_owned)));
+    }
+}
+
+struct Run<'a, A = SequenceModel> {
+    folder: &'a Path,
+    data: &'a Arc<Dataset>,
+    algorithm: &'a A,
+    config: &'a TrainConfig,
+}
+
+impl<A: Algorithm + Clone> Run<'_, A> {
+    /// The last checkpoint, and what recording reported.
+    fn train(&self, name: &str, records: bool, resume: Option<&Checkpoint>) -> (Checkpoint, News) {
+        let job = Job {
+            run: RunDir::create(&self.folder.join(name), "run").unwrap(),
+            config: self.config.clone(),
+            data: TrainingData::new(self.data.clone(), 1.0),
+            agent: serde_json::json!("recorded"),
+            seed: 1,
+            device: Device::wgpu(DeviceKind::DefaultDevice),
+            init: None,
+        };
+        let trainer = Trainer::new(self.algorithm.clone(), job, resume).unwrap();
+        let (stop, mut news) = (AtomicBool::new(false), News::default());
+        let trainer = Box::new(trainer.recording(records));
+        (trainer.train(&stop, &mut news).unwrap().checkpoint, news)
+    }
+}
+
+/// The tensors of a checkpoint, as files.
+fn tensors(checkpoint: &Checkpoint) -> BTreeMap<String, Vec<u8>> {
+    let paths = fs::read_dir(&checkpoint.path).unwrap().map(|entry| entry.unwrap().path());
+    let files = paths.filter(|path| path.extension().is_some_and(|end| end == "safetensors"));
+    files.map(|path| (path.display().to_string(), fs::read(path).unwrap())).collect()
+}
+
+#[track_caller]
+fn check_equal(got: &Checkpoint, expected: &Checkpoint) {
+    let [got, expected] = [got, expected].map(tensors);
+    assert_eq!(got.len(), 2);
+    assert!(got.into_values().eq(expected.into_values()), "other weights or moments");
+}
+
+/// The ordinary run and the recorded one, which end equally. `recordings`: the number of layouts
+/// that are replayed.
+#[track_caller]
+fn check_recorded(run: &Run<'_>, recordings: usize) -> Checkpoint {
+    let (ordinary, none) = run.train("ordinary", false, None);
+    assert_eq!(none.0, []);
+    let (recorded, news) = run.train("recorded", true, None);
+    println!("{:?}", news.0);
+    assert_eq!(news.0.len(), recordings, "{:?}", news.0);
+    assert!(news.0.iter().all(|(_, error)| error.is_none()), "{:?}", news.0);
+    check_equal(&recorded, &ordinary);
+    ordinary
+}
+
+/// The same, also if the recorded run is resumed.
+#[track_caller]
+fn check(data: &Arc<Dataset>, algorithm: &SequenceModel, config: &TrainConfig, recordings: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let run = Run { folder: folder.path(), data, algorithm, config };
+    let ordinary = check_recorded(&run, recordings);
+    let half = TrainConfig { updates: STEPS / 2, ..config.clone() };
+    let (half, _) = Run { config: &half, ..run }.train("half", true, None);
+    let resumed = Run { config, ..run }.train("resumed", true, Some(&half));
+    check_equal(&resumed.0, &ordinary);
+}
+
+fn config() -> TrainConfig {
+    TrainConfig { batch_size: 4, checkpoint_every: 10, log_every: 6, ..chain::config(STEPS) }
+}
+
+fn chain_model(config: DecisionTransformerConfig) -> SequenceModel {
+    let names = vec!["left".to_owned(), "right".to_owned()];
+    let model = DecisionTransformerConfig {
+        n_layers: 2,
+        n_heads: 2,
+        d_model: 16,
+        context_length: 5,
+        head: HeadConfig::Linear(LinearConfig {}),
+        ..config
+    };
+    SequenceModel {
+        model: ModelConfig::Transformer(model),
+        observations: chain::observations(),
+        actions: ActionSpace::Discrete { names },
+    }
+}
+
+#[test]
+fn contexts_with_timesteps() {
+    let conditioning = ConditionerConfig {
+        return_range: Some([0.0, 1.0]),
+        average_return: Some(AverageReturn { horizon: 20 }),
+        ..ConditionerConfig::default()
+    };
+    let model = DecisionTransformerConfig {
+        attention: AttentionConfig::Fourier(FourierKernel::default()),
+        conditioning: Some(conditioning),
+        ..DecisionTransformerConfig::gym(20)
+    };
+    let config = TrainConfig { average_weights: true, held_out: 0.25, ..config() };
+    check(&chain::listed(0.5, config.held_out), &chain_model(model), &config, 1);
+}
+
+/// Batches without padding have a layout of their own.
+#[test]
+fn contexts_with_places() {
+    let model = DecisionTransformerConfig {
+        positions: PositionsConfig::LocalAndGlobal { max_timestep: 20 },
+        ..DecisionTransformerConfig::atari(20)
+    };
+    check(&chain::listed(0.5, 0.0), &chain_model(model), &config(), 2);
+}
+
+/// Heads keep their tables of constants on the device.
+#[test]
+fn heads_with_constants() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = TrainConfig { checkpoint_every: 6, ..config() };
+    let config = TrainConfig { updates: 6, ..config };
+    let names = vec!["left".to_owned(), "right".to_owned()];
+    let cases = [
+        (ActionSpace::Discrete { names }, chain::listed(0.5, 0.0), 0),
+        (chain::numbers(), chain::real_valued(0.0), 0),
+        (chain::numbers(), chain::real_valued(0.0), 5),
+    ];
+    for (i, (actions, data, bins)) in cases.into_iter().enumerate() {
+        for Choice { word, config: head, .. } in HeadConfig::choices(&actions, bins) {
+            println!("{word}, {bins} bins");
+            let model = DecisionTransformerConfig {
+                n_layers: 1,
+                d_model: 8,
+                context_length: 3,
+                head,
+                ..DecisionTransformerConfig::gym(20)
+            };
+            let algorithm = SequenceModel {
+                model: ModelConfig::Transformer(model),
+                observations: chain::observations(),
+                actions: actions.clone(),
+            };
+            let folder = folder.path().join(format!("{i}-{word}"));
+            let run = Run { folder: &folder, data: &data, algorithm: &algorithm, config: &config };
+            check_recorded(&run, 1);
+        }
+    }
+}
+
+/// A model that sends something in the middle of a step, which cannot be recorded.
+#[derive(Clone)]
+struct Sending(SequenceModel);
+
+impl Algorithm for Sending {
+    type State = SequenceLearner;
+
+    fn figures(&self) -> &'static [&'static str] {
+        self.0.figures()
+    }
+
+    fn context_length(&self) -> usize {
+        self.0.context_length()
+    }
+
+    fn labels_per_context(&self) -> usize {
+        self.0.labels_per_context()
+    }
+
+    fn init(
+        &self,
+        config: &TrainConfig,
+        device: &Device,
+        generator: &mut Generator,
+    ) -> Result<SequenceLearner, TrainError> {
+        self.0.init(config, device, generator)
+    }
+
+    fn step(
+        &self,
+        state: &mut SequenceLearner,
+        batch: &mut Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+    ) -> StepFigures {
+        self.0.step(state, batch, data, at)
+    }
+
+    fn recorded(&self) -> Option<&dyn Recorded<SequenceLearner>> {
+        Some(self)
+    }
+
+    fn held_out_loss(
+        &self,
+        state: &SequenceLearner,
+        batch: &mut Batch,
+        data: &TrainingData,
+        device: &Device,
+    ) -> Option<Tensor<1>> {
+        self.0.held_out_loss(state, batch, data, device)
+    }
+}
+
+impl Recorded<SequenceLearner> for Sending {
+    fn send(
+        &self,
+        state: &SequenceLearner,
+        batch: &Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+        to: &mut Sections,
+    ) -> bool {
+        self.0.send(state, batch, data, at, to)
+    }
+
+    fn compute(
+        &self,
+        state: &mut SequenceLearner,
+        inputs: &Inputs,
+        data: &TrainingData,
+    ) -> StepFigures {
+        let figures = self.0.compute(state, inputs, data);
+        let sent = Tensor::from_data([1.0f32], &figures.loss.device());
+        StepFigures { loss: figures.loss * sent, ..figures }
+    }
+
+    fn counted(&self, state: &mut SequenceLearner) {
+        self.0.counted(state);
+    }
+
+    fn memory<'s>(&self, state: &'s mut SequenceLearner) -> Vec<&'s mut Tensor<1>> {
+        self.0.memory(state)
+    }
+}
+
+#[test]
+fn a_step_that_cannot_be_recorded_runs_ordinarily() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = chain_model(DecisionTransformerConfig::gym(20));
+    let (data, config) = (&chain::listed(0.5, 0.0), &config());
+    let run = Run { folder: folder.path(), data, algorithm: &model, config };
+    let (ordinary, _) = run.train("ordinary", false, None);
+    let sending = Sending(model.clone());
+    let run = Run { folder: folder.path(), data, algorithm: &sending, config };
+    let (recorded, news) = run.train("recorded", true, None);
+    let [(4, Some(error))] = &news.0[..] else { panic!("{:?}", news.0) };
+    assert!(error.contains("write"), "{error}");
+    check_equal(&recorded, &ordinary);
+}

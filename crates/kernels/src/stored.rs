@@ -1,0 +1,125 @@
+//! Memory that keeps its place, for steps that are recorded and replayed.
+//!
+//! A recorded step reads and writes the memory that it had when it was recorded. So its inputs are
+//! parts of one buffer of 32-bit words, which the host overwrites before every replay, and the step
+//! writes its results over the old ones. Elsewhere than on a GPU nothing is recorded, and these
+//! functions return the same values in new memory.
+
+#[cfg(feature = "cube")]
+mod cube;
+
+use std::cell::RefCell;
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+
+#[cfg(feature = "cube")]
+use crate::gpu::{is_int_on_gpu, is_on_gpu};
+
+/// Alignment of parts in elements of 32 bits: GPUs need addresses that are multiples of 256 bytes.
+pub const ALIGNED: usize = 64;
+
+/// The most constants that are kept.
+const MOST_CONSTANTS: usize = 64;
+
+/// A part of flat values, on a GPU in the same memory.
+///
+/// `start` is a multiple of [`ALIGNED`].
+pub fn part(flat: &Tensor<1>, start: usize, length: usize) -> Tensor<1> {
+    #[cfg(feature = "cube")]
+    if is_on_gpu(flat) {
+        return cube::part(flat.clone(), start, length);
+    }
+    flat.clone().narrow(0, start, length)
+}
+
+/// `memory` with the `values`. On a GPU they are copied into the memory of `memory`, and all
+/// tensors that share it have these values from now on.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn copy_into(memory: Tensor<1>, values: Tensor<1>) -> Tensor<1> {
+    assert_eq!(memory.dims(), values.dims(), "values of another length than the memory");
+    #[cfg(feature = "cube")]
+    if is_on_gpu(&memory) {
+        return cube::copy_into(memory, values);
+    }
+    values
+}
+
+/// A tensor of these constants. On a GPU it is kept, and later calls with the same constants return
+/// it, because a recorded step must not send them again.
+pub fn constant<const D: usize>(
+    values: Vec<f64>,
+    shape: [usize; D],
+    device: &Device,
+    dtype: DType,
+) -> Tensor<D> {
+    type Kept = (Vec<f64>, Device, Tensor<1>);
+    thread_local!(static KEPT: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) });
+    let send = |values: &[f64]| Tensor::<1>::from_data(values, (device, dtype));
+    if device.clone().without_autodiff() == Device::flex() {
+        return send(&values).reshape(shape);
+    }
+    KEPT.with_borrow_mut(|kept| {
+        let found = kept
+            .iter()
+            .find(|(of, on, tensor)| *of == values && on == device && tensor.dtype() == dtype);
+        if let Some((.., tensor)) = found {
+            return tensor.clone().reshape(shape);
+        }
+        // A network has a few. Many of them are of many networks, so earlier ones may be dropped.
+        if kept.len() == MOST_CONSTANTS {
+            kept.remove(0);
+        }
+        let tensor = send(&values);
+        kept.push((values, device.clone(), tensor.clone()));
+        tensor.reshape(shape)
+    })
+}
+
+/// Words of 32 bits on a device. Parts of them are the inputs of a step.
+#[derive(Clone, Debug)]
+pub struct Words(Tensor<1, Int>);
+
+impl Words {
+    /// Words in new memory of a device without autodiff.
+    pub fn new(words: Vec<i32>, device: &Device) -> Self {
+        let n = words.len();
+        Self(Tensor::from_data(TensorData::new(words, [n]), device))
+    }
+
+    /// Overwrites all words; on a GPU in place, so that earlier parts have the new values.
+    ///
+    /// # Panics
+    /// When the number of words changes.
+    pub fn write(&mut self, words: Vec<i32>) {
+        assert_eq!(self.0.dims(), [words.len()], "another number of words");
+        #[cfg(feature = "cube")]
+        if is_int_on_gpu(&self.0) {
+            self.0 = cube::write(self.0.clone(), words);
+            return;
+        }
+        *self = Self::new(words, &self.0.device());
+    }
+
+    /// A part of the words. `start` is a multiple of [`ALIGNED`].
+    pub fn ints(&self, start: usize, length: usize) -> Tensor<1, Int> {
+        #[cfg(feature = "cube")]
+        if is_int_on_gpu(&self.0) {
+            return cube::ints(self.0.clone(), start, length);
+        }
+        self.0.clone().narrow(0, start, length)
+    }
+
+    /// A part of the words as the bits of `f32` numbers. `start` is a multiple of [`ALIGNED`].
+    pub fn floats(&self, start: usize, length: usize) -> Tensor<1> {
+        #[cfg(feature = "cube")]
+        if is_int_on_gpu(&self.0) {
+            return cube::floats(self.0.clone(), start, length);
+        }
+        let words = self.0.clone().narrow(0, start, length).into_data();
+        let floats: Vec<f32> =
+            words.iter::<i32>().map(|bits| f32::from_bits(bits as u32)).collect();
+        Tensor::from_data(TensorData::new(floats, [length]), &self.0.device())
+    }
+}
