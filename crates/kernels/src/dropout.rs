@@ -13,6 +13,8 @@ use rayon::prelude::*;
 use crate::Form;
 use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
+#[cfg(feature = "cube")]
+use crate::gpu::epilogues::Masked;
 use crate::mask::{Mask, Place, nth_seed};
 use crate::rows::apply_mask;
 
@@ -90,10 +92,8 @@ impl Dropout {
     pub(crate) fn apply<const D: usize>(&self, x: Tensor<D>, place: Place) -> Tensor<D> {
         #[cfg(feature = "cube")]
         if cube::is_possible(&x) {
-            let Some(mask) = Mask::new(self.probability, 0, place) else { return x };
-            let (step_seed, nth) = self.seed.stored(&x.device());
-            let (place, threshold) = (place as u32, mask.threshold as u32);
-            let mask = cube::Masked { nth, place, threshold, scale: mask.scale };
+            let (step_seed, mask) = Masked::of(Some(self), place, &x.device());
+            let Some(mask) = mask else { return x };
             return cube::apply(x, step_seed, mask);
         }
         let Some(mask) = self.mask(place) else { return x };

@@ -8,7 +8,7 @@
 //! - `dW = nᵀ d[q k v]`, `db = Σ d[q k v]`, `dn = d[q k v] Wᵀ`, then
 //!   [layer norm](crate::layer_norm) and `dx += g`
 //!
-//! `n`, `[q k v]`, `o` and a number for each query and head are kept, and the weights in the type
+//! `n`, `[q k v]`, `o` and two numbers for each query and head are kept, and the weights in the type
 //! of products; probabilities are not.
 
 mod kernels;
@@ -23,7 +23,7 @@ use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{
     Autodiff, Backend, DType, Dispatch, ExtensionType, TensorMetadata, backend_extension,
 };
-use burn::tensor::{Int, Shape, Tensor, TensorData};
+use burn::tensor::{Shape, Tensor};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::{cast, into_contiguous};
 use burn_cubecl::ops::reshape;
@@ -77,13 +77,8 @@ pub(super) fn attention(
     let [_, tokens, d] = x.dims();
     let device = x.device();
     let (step_seed, mask) = Masked::of(options.dropout.as_ref(), Place::Residual, &device);
-    let first_token = match options.first_token {
-        Some(first) => {
-            let first: Vec<i32> = first.iter().map(|&first| first as i32).collect();
-            Tensor::<1, Int>::from_data(TensorData::from(&first[..]), &device)
-        }
-        None => step_seed.clone(),
-    };
+    let first_token =
+        options.first_token.as_ref().map_or_else(|| step_seed.clone(), |first| first.on(&device));
     // Dot products have no parameter: any tensor without a gradient stands in its place.
     let r = weights.score_parameter.clone();
     let r = r.map_or_else(|| weights.norm_bias.clone().detach().into_dispatch(), Tensor::into_dispatch);
@@ -160,7 +155,7 @@ struct AttentionValues<B: Backend> {
     stats: FloatTensor<B>,
     qkv: FloatTensor<B>,
     mixed: FloatTensor<B>,
-    log_sums: FloatTensor<B>,
+    norms: FloatTensor<B>,
     qkv_weight: FloatTensor<B>,
     weight: FloatTensor<B>,
 }
@@ -215,7 +210,7 @@ fn values_of(
         stats: of([rows, 2], DType::F32),
         qkv: of([rows, 3 * d], plan.dtype),
         mixed: of([batch * queries, d], plan.dtype),
-        log_sums: of([batch * plan.sizes.heads, queries], DType::F32),
+        norms: of([batch * plan.sizes.heads * queries, 2], DType::F32),
         qkv_weight: of([d, 3 * d], plan.dtype),
         weight: of([d, d], plan.dtype),
     }
@@ -247,12 +242,12 @@ impl CubeAttentionPasses for CubeBackend {
             [parts.qkv_weight, parts.weight].map(|weight| cast(into_contiguous(weight), dtype));
         let [normal, stats] = norm::cube::forward(&x, norm_weight, norm_bias, dtype);
         let qkv = affine::affine(&normal, &qkv_weight, qkv_bias);
-        let [mixed, log_sums] = heads(&qkv, r, &given, batch, plan);
+        let [mixed, norms] = heads(&qkv, r, &given, batch, plan);
         let (queries, step_seed) = (plan.queries(), given.step_seed);
         let out =
             affine::affine_residual(&mixed, &weight, bias, &x, queries, step_seed, plan.mask);
         let out = reshape(out, Shape::new([batch, plan.sizes.queries(), d]));
-        AttentionValues { out, normal, stats, qkv, mixed, log_sums, qkv_weight, weight }
+        AttentionValues { out, normal, stats, qkv, mixed, norms, qkv_weight, weight }
     }
 
     fn cube_attention_backward(
@@ -264,7 +259,7 @@ impl CubeAttentionPasses for CubeBackend {
     ) -> AttentionParts<Self> {
         let (x, by_out) = (into_contiguous(parts.x), into_contiguous(by_out));
         let [batch, _, d] = x.shape().dims();
-        let AttentionValues { normal, stats, qkv, mixed, log_sums, qkv_weight, weight, .. } =
+        let AttentionValues { normal, stats, qkv, mixed, norms, qkv_weight, weight, .. } =
             values;
         let by = masked(by_out.clone(), d, given.step_seed.clone(), plan.mask, plan.dtype);
         let by = reshape(by, Shape::new([batch * plan.sizes.queries(), d]));
@@ -272,7 +267,7 @@ impl CubeAttentionPasses for CubeBackend {
         let by_mixed = affine::by_rows(&by, &weight);
         let r = into_contiguous(parts.r);
         let (by_qkv, by_r) =
-            by_heads(&qkv, r, &given, [&mixed, &log_sums, &by_mixed], batch, plan);
+            by_heads(&qkv, r, &given, [&mixed, &norms, &by_mixed], batch, plan);
         let [by_qkv_weight, by_qkv_bias] = affine::by_parameters(&normal, &by_qkv);
         let by_normal = affine::by_rows(&by_qkv, &qkv_weight);
         let norm_weight = into_contiguous(parts.norm_weight);
@@ -291,7 +286,7 @@ impl CubeAttentionPasses for CubeBackend {
     }
 }
 
-/// The output of the heads, and the logarithm of each query's sum of weights.
+/// The output of the heads, and two numbers that normalize each query's weights.
 fn heads(
     qkv: &CubeTensor,
     r: CubeTensor,
@@ -303,7 +298,7 @@ fn heads(
     let queries = sizes.queries();
     let mixed =
         empty_like(qkv, Shape::new([batch * queries, sizes.heads * sizes.d_head]), qkv.dtype);
-    let log_sums = empty_like(qkv, Shape::new([batch * sizes.heads, queries]), DType::F32);
+    let norms = empty_like(qkv, Shape::new([batch * sizes.heads * queries, 2]), DType::F32);
     let (count, dim) = grid(batch, sizes, queries);
     // SAFETY: the kernel reads and writes only tokens, heads and dimensions of its tensors, whose
     // shapes the block has checked.
@@ -318,13 +313,13 @@ fn heads(
             given.first_token.clone().into_tensor_arg(),
             given.step_seed.clone().into_tensor_arg(),
             mixed.clone().into_tensor_arg(),
-            log_sums.clone().into_tensor_arg(),
+            norms.clone().into_tensor_arg(),
             plan.numbers(),
             sizes,
             dtype_to_storage_type(qkv.dtype),
         );
     }
-    [mixed, log_sums]
+    [mixed, norms]
 }
 
 /// The gradients of queries, keys and values, and of `R`.
@@ -332,13 +327,13 @@ fn by_heads(
     qkv: &CubeTensor,
     r: CubeTensor,
     given: &Given<CubeBackend>,
-    [mixed, log_sums, by_mixed]: [&CubeTensor; 3],
+    [mixed, norms, by_mixed]: [&CubeTensor; 3],
     batch: usize,
     plan: Plan,
 ) -> (CubeTensor, CubeTensor) {
     let sizes = plan.sizes;
     let by_qkv = empty_like(qkv, qkv.shape(), qkv.dtype);
-    let dots = empty_like(qkv, log_sums.shape(), DType::F32);
+    let dots = empty_like(qkv, Shape::new([batch * sizes.heads, sizes.queries()]), DType::F32);
     let groups = sizes.tokens.div_ceil(sizes.own(sizes.tokens));
     let width = sizes.heads * sizes.d_head;
     let has_r = sizes.power > 0;
@@ -358,7 +353,7 @@ fn by_heads(
             given.first_token.clone().into_tensor_arg(),
             given.step_seed.clone().into_tensor_arg(),
             mixed.clone().into_tensor_arg(),
-            log_sums.clone().into_tensor_arg(),
+            norms.clone().into_tensor_arg(),
             by_mixed.clone().into_tensor_arg(),
             by_qkv.clone().into_tensor_arg(),
             dots.clone().into_tensor_arg(),
@@ -376,7 +371,7 @@ fn by_heads(
             r.clone().into_tensor_arg(),
             given.first_token.clone().into_tensor_arg(),
             given.step_seed.clone().into_tensor_arg(),
-            log_sums.clone().into_tensor_arg(),
+            norms.clone().into_tensor_arg(),
             by_mixed.clone().into_tensor_arg(),
             dots.into_tensor_arg(),
             by_qkv.clone().into_tensor_arg(),

@@ -6,7 +6,7 @@
 use burn::backend::{DType, Shape, TensorMetadata};
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::kernel::matmul::{MatmulStrategy, matmul};
-use burn_cubecl::ops::{reshape, swap_dims};
+use burn_cubecl::ops::{permute, reshape};
 use burn_cubecl::tensor::CubeTensor;
 
 use crate::Queries;
@@ -19,7 +19,7 @@ const PARTS: usize = 16;
 
 /// `x W + b`.
 pub(crate) fn affine(x: &CubeTensor, weight: &CubeTensor, bias: CubeTensor) -> CubeTensor {
-    epilogues::bias(product(x.clone(), weight.clone(), x.dtype), bias, None).0
+    epilogues::bias(product(x.clone(), weight.clone(), x.dtype), bias)
 }
 
 /// `x W + b`, and its activation.
@@ -29,9 +29,7 @@ pub(crate) fn affine_active(
     bias: CubeTensor,
     activation: Activation,
 ) -> [CubeTensor; 2] {
-    let product = product(x.clone(), weight.clone(), x.dtype);
-    let (before, active) = epilogues::bias(product, bias, Some(activation));
-    [before, active.expect("an activation was given")]
+    epilogues::bias_active(product(x.clone(), weight.clone(), x.dtype), bias, activation)
 }
 
 /// `residual + mask ⊙ (x W + b)` at the queries, in `f32`.
@@ -50,7 +48,7 @@ pub(crate) fn affine_residual(
 
 /// The gradient of the rows: `g Wᵀ`.
 pub(crate) fn by_rows(gradient: &CubeTensor, weight: &CubeTensor) -> CubeTensor {
-    product(gradient.clone(), swap_dims(weight.clone(), 0, 1), gradient.dtype)
+    product(gradient.clone(), permute(weight.clone(), &[1, 0]), gradient.dtype)
 }
 
 /// The same through an activation: `g Wᵀ ⊙ activation'(before)`.
@@ -71,7 +69,7 @@ pub(crate) fn by_parameters(x: &CubeTensor, gradient: &CubeTensor) -> [CubeTenso
     let cut = |x: &CubeTensor, width: usize| {
         reshape(x.clone(), Shape::new([parts, rows / parts, width]))
     };
-    let product = product(swap_dims(cut(x, n_in), 1, 2), cut(gradient, n_out), DType::F32);
+    let product = product(permute(cut(x, n_in), &[0, 2, 1]), cut(gradient, n_out), DType::F32);
     let n = n_in * n_out;
     let by_weight = match parts {
         1 => product,

@@ -59,15 +59,10 @@ fn rows_of(tensor: &CubeTensor, width: usize) -> usize {
     tensor.shape().num_elements() / width
 }
 
-/// `product + bias`, in place, and with an activation also the activated values.
-pub(crate) fn bias(
-    product: CubeTensor,
-    bias: CubeTensor,
-    activation: Option<Activation>,
-) -> (CubeTensor, Option<CubeTensor>) {
+/// `product + bias`, in place.
+pub(crate) fn bias(product: CubeTensor, bias: CubeTensor) -> CubeTensor {
     let [width] = bias.shape().dims();
     let rows = rows_of(&product, width);
-    let active = activation.map(|_| empty_like(&product, product.shape(), product.dtype));
     let (count, dim) = grid(rows);
     // SAFETY: the kernel reads and writes only rows below `rows` and columns below `width`.
     unsafe {
@@ -78,14 +73,41 @@ pub(crate) fn bias(
             address_type(&[&product]),
             product.clone().into_tensor_arg(),
             bias.into_tensor_arg(),
-            active.clone().map(CubeTensor::into_tensor_arg).into(),
             rows as u32,
             width as u32,
-            activation == Some(Activation::Relu),
             dtype_to_storage_type(product.dtype),
         );
     }
-    (product, active)
+    product
+}
+
+/// `product + bias`, in place, and its activation.
+pub(crate) fn bias_active(
+    product: CubeTensor,
+    bias: CubeTensor,
+    activation: Activation,
+) -> [CubeTensor; 2] {
+    let [width] = bias.shape().dims();
+    let rows = rows_of(&product, width);
+    let active = empty_like(&product, product.shape(), product.dtype);
+    let (count, dim) = grid(rows);
+    // SAFETY: as in `bias`.
+    unsafe {
+        active_kernel::launch_unchecked(
+            &product.client,
+            count,
+            dim,
+            address_type(&[&product]),
+            product.clone().into_tensor_arg(),
+            bias.into_tensor_arg(),
+            active.clone().into_tensor_arg(),
+            rows as u32,
+            width as u32,
+            activation == Activation::Relu,
+            dtype_to_storage_type(product.dtype),
+        );
+    }
+    [product, active]
 }
 
 /// `x + mask ⊙ (product + bias)` at the queries.
@@ -211,7 +233,26 @@ fn own_row() -> u32 {
 fn bias_kernel<F: Float>(
     product: &mut Tensor<F>,
     bias: &Tensor<f32>,
-    active: ComptimeOption<&mut Tensor<F>>,
+    rows: u32,
+    width: u32,
+    #[define(F)] _dtype: ElemType,
+) {
+    let row = own_row();
+    if row < rows {
+        let mut column = UNIT_POS_X;
+        while column < width {
+            let at = row as usize * width as usize + column as usize;
+            product[at] = F::cast_from(f32::cast_from(product[at]) + bias[column as usize]);
+            column += comptime!(COLUMNS as u32);
+        }
+    }
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn active_kernel<F: Float>(
+    product: &mut Tensor<F>,
+    bias: &Tensor<f32>,
+    active: &mut Tensor<F>,
     rows: u32,
     width: u32,
     #[comptime] is_relu: bool,
@@ -224,10 +265,7 @@ fn bias_kernel<F: Float>(
             let at = row as usize * width as usize + column as usize;
             let value = f32::cast_from(product[at]) + bias[column as usize];
             product[at] = F::cast_from(value);
-            #[comptime]
-            if let ComptimeOption::Some(active) = active {
-                active[at] = F::cast_from(activated(value, is_relu));
-            }
+            active[at] = F::cast_from(activated(value, is_relu));
             column += comptime!(COLUMNS as u32);
         }
     }
@@ -251,16 +289,14 @@ fn residual_kernel<F: Float>(
     let row = own_row();
     if row < rows {
         let from = (row * step + first_query) as usize * width as usize;
-        let mut key = Wide { low: 0u32, high: 0u32 };
-        if has_mask {
-            key = key_of(step_seed, mask, row);
-        }
+        let key = key_of(step_seed, &mask, row, has_mask);
+        let (low, high) = (key.low, key.high);
         let mut column = UNIT_POS_X;
         while column < width {
             let at = row as usize * width as usize + column as usize;
             let mut value = f32::cast_from(product[at]) + bias[column as usize];
             if has_mask {
-                value *= factor(key, mask, column);
+                value *= factor(low, high, &mask, column);
             }
             out[at] = x[from + column as usize] + value;
             column += comptime!(COLUMNS as u32);
@@ -282,16 +318,14 @@ fn masked_kernel<I: Float, O: Float>(
 ) {
     let row = own_row();
     if row < rows {
-        let mut key = Wide { low: 0u32, high: 0u32 };
-        if has_mask {
-            key = key_of(step_seed, mask, row);
-        }
+        let key = key_of(step_seed, &mask, row, has_mask);
+        let (low, high) = (key.low, key.high);
         let mut column = UNIT_POS_X;
         while column < width {
             let at = row as usize * width as usize + column as usize;
             let mut value = f32::cast_from(gradient[at]);
             if has_mask {
-                value *= factor(key, mask, column);
+                value *= factor(low, high, &mask, column);
             }
             out[at] = O::cast_from(value);
             column += comptime!(COLUMNS as u32);
@@ -322,13 +356,25 @@ fn slope_kernel<F: Float>(
 
 /// The key of a row of a mask.
 #[cube]
-fn key_of(step_seed: &Tensor<u32>, mask: MaskedNumbers, row: u32) -> Wide {
-    row_key(mask_seed(step_seed, mask.nth, mask.place), row)
+fn key_of(
+    step_seed: &Tensor<u32>,
+    mask: &MaskedNumbers,
+    row: u32,
+    #[comptime] has_mask: bool,
+) -> Wide {
+    let mut low = 0u32;
+    let mut high = 0u32;
+    if has_mask {
+        let key = row_key(mask_seed(step_seed, mask.nth, mask.place), row);
+        low = key.low;
+        high = key.high;
+    }
+    Wide { low, high }
 }
 
 #[cube]
-fn factor(key: Wide, mask: MaskedNumbers, column: u32) -> f32 {
-    select(hash(key, column) >> 8u32 >= mask.threshold, mask.scale, 0.0f32)
+fn factor(low: u32, high: u32, mask: &MaskedNumbers, column: u32) -> f32 {
+    select(hash(low, high, column) >> 8u32 >= mask.threshold, mask.scale, 0.0f32)
 }
 
 /// `x Φ(x)`, or `max(x, 0)` in which a NaN stays NaN.
@@ -355,5 +401,5 @@ fn slope(x: f32, #[comptime] is_relu: bool) -> f32 {
 
 #[cube]
 fn normal_distribution(x: f32) -> f32 {
-    fma(0.5f32, (x * std::f32::consts::FRAC_1_SQRT_2).erf(), 0.5f32)
+    fma(0.5f32, Erf::erf(x * std::f32::consts::FRAC_1_SQRT_2), 0.5f32)
 }

@@ -1,7 +1,7 @@
 //! Causal attention on a GPU: scores and probabilities exist only in registers.
 //!
-//! With scores `z_ij`, `p_ij = exp(z_ij − L_i)`, `L_i = ln Σ_j exp z_ij`, dropout's factors `m_ij`
-//! and `o_i = Σ_j m_ij p_ij v_j`. **Backward**, given `g_i = do_i`:
+//! With scores `z_ij`, the largest `Z_i` of a query, `S_i = Σ_j exp(z_ij − Z_i)`,
+//! `p_ij = exp(z_ij − Z_i) / S_i`, dropout's factors `m_ij` and `o_i = Σ_j m_ij p_ij v_j`. **Backward**, given `g_i = do_i`:
 //!
 //! - `dv_j = Σ_i m_ij p_ij g_i`
 //! - `dz_ij = p_ij (m_ij g_i · v_j − D_i)` with `D_i = Σ_j p_ij m_ij g_i · v_j = g_i · o_i`
@@ -9,7 +9,8 @@
 //! - Fourier scores: see [`fourier_scores`](crate::fourier_scores()): the slope in each dimension
 //!   instead of the other side's value.
 //!
-//! The forward pass keeps `L_i` for each query. The backward pass computes everything else again:
+//! The forward pass keeps `Z_i` and `1 / S_i` for each query: `Z_i + ln S_i` alone would lose the
+//! last bits of sums far from 1. The backward pass computes everything else again:
 //! one kernel has a query for each unit and adds over keys, the other has a key for each unit and
 //! adds over queries. So every sum has one order and needs no atomics.
 //!
@@ -96,12 +97,12 @@ pub(super) struct Numbers {
     pub kept: f32,
 }
 
-/// The output of attention, and `L` of each query.
+/// The output of attention, and `Z` and `1 / S` of each query.
 ///
 /// # Shapes
 /// - `qkv`: `[batch, tokens, 3, heads, d_head]`; `r`: `[heads, d_head]`; `first_token`: `[batch]`
 /// - `step_seed`: `[2]`
-/// - `out`: `[batch, queries, heads, d_head]`; `log_sums`: `[batch, heads, queries]`
+/// - `out`: `[batch, queries, heads, d_head]`; `norms`: `[batch, heads, queries, 2]`
 /// - cubes: `[batch · heads, groups of queries]`; units: slices of the group's queries
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn forward_kernel<F: Float>(
@@ -110,7 +111,7 @@ pub(super) fn forward_kernel<F: Float>(
     first_token: &Tensor<i32>,
     step_seed: &Tensor<u32>,
     out: &mut Tensor<F>,
-    log_sums: &mut Tensor<f32>,
+    norms: &mut Tensor<f32>,
     numbers: Numbers,
     #[comptime] sizes: Sizes,
     #[define(F)] _dtype: ElemType,
@@ -145,14 +146,16 @@ pub(super) fn forward_kernel<F: Float>(
         radius[d] = radius_of(r, head * d_head + slice * width + d, sizes);
         sum[d] = 0.0f32;
     }
-    let mut largest = -1e30f32;
+    let least = comptime!(-1e30f32).runtime();
+    let mut largest = least;
     let mut total = 0.0f32;
     if comptime!(sizes.power > 0) {
         // A key with the weight epsilon and no value; without epsilon its weight is 0.
-        largest = max(numbers.ln_epsilon, -1e30f32);
-        total = select(numbers.ln_epsilon > -1e30f32, 1.0f32, 0.0f32);
+        largest = max(numbers.ln_epsilon, least);
+        total = select(numbers.ln_epsilon > least, 1.0f32, 0.0f32);
     }
-    let key = key_of(step_seed, numbers, (batch * comptime!(sizes.heads) + head) * n_queries + query, sizes);
+    let key = key_of(step_seed, &numbers, (batch * comptime!(sizes.heads) + head) * n_queries + query, sizes);
+    let (key_low, key_high) = (key.low, key.high);
 
     // The last query of the cube sees the most keys.
     let last_query = min((CUBE_POS_Y as usize + 1) * per_cube, n_queries) - 1;
@@ -185,7 +188,7 @@ pub(super) fn forward_kernel<F: Float>(
                 }
                 let weight = (score - largest).exp();
                 total += weight;
-                let weight = weight * kept(key, other as u32, numbers, sizes);
+                let weight = weight * kept(key_low, key_high, other as u32, &numbers, sizes);
                 #[unroll]
                 for d in 0..width {
                     sum[d] = fma(weight, values[j * d_head + slice * width + d], sum[d]);
@@ -201,7 +204,9 @@ pub(super) fn forward_kernel<F: Float>(
             out[at + d] = F::cast_from(sum[d] / total);
         }
         if slice == 0 {
-            log_sums[(batch * comptime!(sizes.heads) + head) * n_queries + query] = largest + total.ln();
+            let row = (batch * comptime!(sizes.heads) + head) * n_queries + query;
+            norms[2 * row] = largest;
+            norms[2 * row + 1] = 1.0f32 / total;
         }
     }
 }
@@ -209,7 +214,7 @@ pub(super) fn forward_kernel<F: Float>(
 /// The gradient of queries, `D` of each query, and each cube's part of the gradient of `R`.
 ///
 /// # Shapes
-/// - `qkv`, `out`, `log_sums`: see [`forward_kernel`]; `by_out`: like `out`
+/// - `qkv`, `out`, `norms`: see [`forward_kernel`]; `by_out`: like `out`
 /// - `by_qkv`: like `qkv`; queries' part only, 0 for tokens without a query
 /// - `dots`: `[batch, heads, queries]`; `by_r`: `[batch, groups, heads, d_head]`
 /// - cubes: `[batch · heads, groups of tokens]`; units: slices of the group's tokens
@@ -220,7 +225,7 @@ pub(super) fn by_queries_kernel<F: Float>(
     first_token: &Tensor<i32>,
     step_seed: &Tensor<u32>,
     out: &Tensor<F>,
-    log_sums: &Tensor<f32>,
+    norms: &Tensor<f32>,
     by_out: &Tensor<F>,
     by_qkv: &mut Tensor<F>,
     dots: &mut Tensor<f32>,
@@ -269,8 +274,10 @@ pub(super) fn by_queries_kernel<F: Float>(
     }
     let dot = whole(dot, &mut parts, own, slice, sizes);
     let row = (batch * comptime!(sizes.heads) + head) * n_queries + query;
-    let log_sum = log_sums[row];
-    let key = key_of(step_seed, numbers, row, sizes);
+    let largest = norms[2 * row];
+    let over_sum = norms[2 * row + 1];
+    let key = key_of(step_seed, &numbers, row, sizes);
+    let (key_low, key_high) = (key.low, key.high);
 
     let end = min((CUBE_POS_Y as usize + 1) * per_cube, comptime!(sizes.tokens));
     let mut z = Array::<f32>::new(staged);
@@ -293,8 +300,8 @@ pub(super) fn by_queries_kernel<F: Float>(
         for j in 0..staged {
             let other = first + j;
             if is_query && sees(token, other, start) {
-                let p = (z[j] * numbers.scale - log_sum).exp();
-                let by_score = p * (kept(key, other as u32, numbers, sizes) * by_weight[j] - dot);
+                let p = (z[j] * numbers.scale - largest).exp() * over_sum;
+                let by_score = p * (kept(key_low, key_high, other as u32, &numbers, sizes) * by_weight[j] - dot);
                 #[unroll]
                 for d in 0..width {
                     let key = keys[j * d_head + slice * width + d];
@@ -314,7 +321,7 @@ pub(super) fn by_queries_kernel<F: Float>(
     if is_token {
         #[unroll]
         for d in 0..width {
-            by_qkv[at + d] = F::cast_from(by_q[d] * factor(radius[d], numbers, sizes));
+            by_qkv[at + d] = F::cast_from(by_q[d] * factor(radius[d], &numbers, sizes));
         }
         if is_query && slice == 0 {
             dots[row] = dot;
@@ -352,7 +359,7 @@ pub(super) fn by_keys_kernel<F: Float>(
     r: &Tensor<f32>,
     first_token: &Tensor<i32>,
     step_seed: &Tensor<u32>,
-    log_sums: &Tensor<f32>,
+    norms: &Tensor<f32>,
     by_out: &Tensor<F>,
     dots: &Tensor<f32>,
     by_qkv: &mut Tensor<F>,
@@ -380,7 +387,8 @@ pub(super) fn by_keys_kernel<F: Float>(
     let mut queries = Shared::<[f32]>::new_slice(comptime!(staged * d_head));
     let mut gradients = Shared::<[f32]>::new_slice(comptime!(staged * d_head));
     let mut parts = Shared::<[f32]>::new_slice(comptime!(part_elements(sizes)));
-    let mut sums = Shared::<[f32]>::new_slice(staged);
+    let mut all_largest = Shared::<[f32]>::new_slice(staged);
+    let mut over_sums = Shared::<[f32]>::new_slice(staged);
     let mut all_dots = Shared::<[f32]>::new_slice(staged);
     let mut lows = Shared::<[u32]>::new_slice(staged);
     let mut highs = Shared::<[u32]>::new_slice(staged);
@@ -424,9 +432,10 @@ pub(super) fn by_keys_kernel<F: Float>(
         }
         if unit < staged {
             let row = (batch * heads + head) * n_queries + min(first + unit, n_queries - 1);
-            sums[unit] = log_sums[row];
+            all_largest[unit] = norms[2 * row];
+            over_sums[unit] = norms[2 * row + 1];
             all_dots[unit] = dots[row];
-            let key = key_of(step_seed, numbers, row, sizes);
+            let key = key_of(step_seed, &numbers, row, sizes);
             lows[unit] = key.low;
             highs[unit] = key.high;
         }
@@ -444,9 +453,8 @@ pub(super) fn by_keys_kernel<F: Float>(
             let query = first + i;
             let of_query = comptime!(sizes.first) + query * query_step;
             if query < n_queries && sees(of_query, token, start) {
-                let p = (z[i] * numbers.scale - sums[i]).exp();
-                let key = Wide { low: lows[i], high: highs[i] };
-                let kept = kept(key, token as u32, numbers, sizes);
+                let p = (z[i] * numbers.scale - all_largest[i]).exp() * over_sums[i];
+                let kept = kept(lows[i], highs[i], token as u32, &numbers, sizes);
                 let by_score = p * (kept * by_weight[i] - all_dots[i]);
                 let p = p * kept;
                 #[unroll]
@@ -466,14 +474,14 @@ pub(super) fn by_keys_kernel<F: Float>(
     if is_token {
         #[unroll]
         for d in 0..width {
-            by_qkv[k_at + d] = F::cast_from(by_k[d] * factor(radius[d], numbers, sizes));
+            by_qkv[k_at + d] = F::cast_from(by_k[d] * factor(radius[d], &numbers, sizes));
             by_qkv[v_at + d] = F::cast_from(by_v[d]);
         }
     }
 }
 
 /// Elements of shared memory for parts of scores.
-const fn part_elements(sizes: Sizes) -> usize {
+fn part_elements(sizes: Sizes) -> usize {
     if sizes.slices() == 1 { 1 } else { UNITS * sizes.staged() }
 }
 
@@ -547,7 +555,7 @@ fn radius_of(r: &Tensor<f32>, at: usize, #[comptime] sizes: Sizes) -> f32 {
 
 /// The factor of a gradient of queries or keys.
 #[cube]
-fn factor(radius: f32, numbers: Numbers, #[comptime] sizes: Sizes) -> f32 {
+fn factor(radius: f32, numbers: &Numbers, #[comptime] sizes: Sizes) -> f32 {
     let mut factor = numbers.scale;
     if comptime!(sizes.power > 0) {
         factor = comptime!(sizes.power as f32).runtime() * radius;
@@ -559,24 +567,27 @@ fn factor(radius: f32, numbers: Numbers, #[comptime] sizes: Sizes) -> f32 {
 #[cube]
 fn key_of(
     step_seed: &Tensor<u32>,
-    numbers: Numbers,
+    numbers: &Numbers,
     row: usize,
     #[comptime] sizes: Sizes,
 ) -> Wide {
-    let mut key = Wide { low: 0u32, high: 0u32 };
+    let mut low = 0u32;
+    let mut high = 0u32;
     if comptime!(sizes.has_dropout) {
         let seed = mask_seed(step_seed, numbers.nth, comptime!(Place::Attention as u32).runtime());
-        key = row_key(seed, row as u32);
+        let key = row_key(seed, row as u32);
+        low = key.low;
+        high = key.high;
     }
-    key
+    Wide { low, high }
 }
 
 /// Dropout's factor of one weight.
 #[cube]
-fn kept(key: Wide, column: u32, numbers: Numbers, #[comptime] sizes: Sizes) -> f32 {
+fn kept(low: u32, high: u32, column: u32, numbers: &Numbers, #[comptime] sizes: Sizes) -> f32 {
     let mut factor = 1.0f32;
     if comptime!(sizes.has_dropout) {
-        let is_kept = hash(key, column) >> 8u32 >= numbers.threshold;
+        let is_kept = hash(low, high, column) >> 8u32 >= numbers.threshold;
         factor = select(is_kept, numbers.kept, 0.0f32);
     }
     factor
@@ -608,9 +619,8 @@ fn part_of_score(
     #[comptime] sizes: Sizes,
 ) -> f32 {
     let width = comptime!(sizes.slice());
-    let mut score = 0.0f32;
     if comptime!(sizes.power == 0) {
-        score = dot_with(own, others, from, width);
+        dot_with(own, others, from, width)
     } else {
         // mantissa · 2^exponent
         let mut mantissa = 1.0f32;
@@ -625,9 +635,8 @@ fn part_of_score(
             mantissa = select(product.is_nan(), product, next);
         }
         let exponent = f32::cast_from(exponent);
-        score = fma(exponent, std::f32::consts::LN_2, ln_of_mantissa(mantissa));
+        fma(exponent, std::f32::consts::LN_2, ln_of_mantissa(mantissa))
     }
-    score
 }
 
 /// Adds the parts of scores of all slices of a token.
