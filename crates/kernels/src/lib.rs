@@ -36,7 +36,7 @@ pub mod adamw;
 mod attention;
 mod buffer;
 #[cfg(feature = "cube")]
-mod cube;
+mod gpu;
 mod dropout;
 mod encoder;
 mod flex;

@@ -15,7 +15,7 @@ use burn_cubecl::kernel::into_contiguous;
 use cubecl::prelude::*;
 
 use super::Mask;
-use crate::cube::{address_type, empty_like, is_on_gpu};
+use crate::gpu::{address_type, empty_like, is_on_gpu};
 use kernel::{COLUMNS, ROWS, dropout_kernel};
 
 /// Cubes along the first axis of their grid; less than any GPU's limit.

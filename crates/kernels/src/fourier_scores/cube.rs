@@ -16,7 +16,7 @@ use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
 use burn::tensor::{DType, Shape, Tensor};
 use burn_cubecl::CubeBackend;
 
-use crate::cube::is_on_gpu;
+use crate::gpu::is_on_gpu;
 
 /// A cube has at least one unit for each dimension.
 const LARGEST_D_HEAD: usize = kernels::UNITS;

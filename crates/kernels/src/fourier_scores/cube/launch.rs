@@ -5,7 +5,7 @@ use burn::backend::{DType, Shape, TensorMetadata};
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-use crate::cube::{address_type, empty_like};
+use crate::gpu::{address_type, empty_like};
 
 use super::kernels::{
     ROWS, SUMMED, TILE, UNITS, gradient_kernel, radius_kernel, rows, scores_kernel,
