@@ -1,5 +1,9 @@
 //! Common parts of the kernels in CubeCL.
 
+pub(crate) mod products;
+mod source;
+mod sources;
+
 use burn::backend::DispatchTensorKind;
 use burn::backend::{DType, Shape};
 use burn::tensor::Tensor;

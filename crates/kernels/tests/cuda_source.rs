@@ -86,6 +86,29 @@ fn gradients_by_weights_are_exact() {
     run("outer", &["outer", "sums"]);
 }
 
+#[test]
+fn convolutions_are_exact() {
+    run(
+        "encoder",
+        &[
+            "encoder_weights",
+            "conv1",
+            "conv1_outer",
+            "conv1_sums",
+            "conv2",
+            "conv2_input",
+            "conv2_outer",
+            "conv2_sums",
+            "conv3",
+            "conv3_input",
+            "conv3_outer",
+            "conv3_sums",
+            "linear_sums",
+            "tanh_slope",
+        ],
+    );
+}
+
 /// Writes every source as a file of its name, for `scripts/ptx-check.sh`.
 #[test]
 fn write_sources() {

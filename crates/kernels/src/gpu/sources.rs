@@ -21,6 +21,33 @@ impl Source {
         }
         text + &self.files.concat()
     }
+
+    /// A hash of the text (FNV-1a), for caches that outlive the program.
+    pub const fn version(&self) -> u64 {
+        let mut hash = 0xcbf2_9ce4_8422_2325;
+        let mut nth = 0;
+        while nth < self.definitions.len() {
+            let (name, value) = self.definitions[nth];
+            hash = hashed(hashed(hash, name), value);
+            nth += 1;
+        }
+        let mut nth = 0;
+        while nth < self.files.len() {
+            hash = hashed(hash, self.files[nth]);
+            nth += 1;
+        }
+        hash
+    }
+}
+
+const fn hashed(mut hash: u64, text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let mut nth = 0;
+    while nth < bytes.len() {
+        hash = (hash ^ bytes[nth] as u64).wrapping_mul(0x100_0000_01b3);
+        nth += 1;
+    }
+    hash
 }
 
 const WARP_TEXT: &str = include_str!("cuda/warp.cuh");
@@ -29,7 +56,9 @@ const PLACES_TEXT: &str = include_str!("cuda/places.cuh");
 const PRODUCT_TEXT: &str = include_str!("cuda/products.cuh");
 const PRODUCT_TEXTS: [&str; 4] = [WARP_TEXT, MASK_TEXT, PLACES_TEXT, PRODUCT_TEXT];
 const OUTER_TEXTS: [&str; 3] = [WARP_TEXT, PLACES_TEXT, include_str!("cuda/outer.cuh")];
-const SUMS_TEXTS: [&str; 2] = [WARP_TEXT, include_str!("cuda/sums.cuh")];
+const ORDERS_TEXT: &str = include_str!("cuda/orders.cuh");
+const SUMS_TEXTS: [&str; 3] = [WARP_TEXT, ORDERS_TEXT, include_str!("cuda/sums.cuh")];
+const CONV1_TEXT: &str = include_str!("cuda/conv1.cuh");
 
 /// Declares sources, and `ALL` of them.
 macro_rules! sources {
@@ -70,5 +99,33 @@ sources! {
     /// Partial sums of `Aᵀ G` and of `G`'s columns, `f32`.
     OUTER: "outer", [], OUTER_TEXTS;
     /// The sums of partial sums.
-    SUMS: "sums", [], SUMS_TEXTS;
+    SUMS: "sums", [ORDER = same_order], SUMS_TEXTS;
+    /// The encoder's weights in the order and type of products.
+    ENCODER_WEIGHTS: "encoder_weights", [], [WARP_TEXT, ORDERS_TEXT, include_str!("cuda/weights.cuh")];
+    /// The first convolution with bias and ReLU.
+    CONV1: "conv1", [], [WARP_TEXT, CONV1_TEXT, include_str!("cuda/conv1_forward.cuh")];
+    /// The second, over blocks of 2 × 2 pixels.
+    CONV2: "conv2", [GATHER = 1, IN = 10, OUT = 9, CHANNELS = 128, EPILOGUE = BIAS_RELU], PRODUCT_TEXTS;
+    /// The third.
+    CONV3: "conv3", [GATHER = 1, IN = 9, OUT = 7, CHANNELS = 64, EPILOGUE = BIAS_RELU], PRODUCT_TEXTS;
+    /// The gradient by what tanh got.
+    TANH_SLOPE: "tanh_slope", [], [WARP_TEXT, include_str!("cuda/tanh_slope.cuh")];
+    /// The gradient by the third convolution's input, times the slope of the ReLU before it.
+    CONV3_INPUT: "conv3_input", [GATHER = 2, TRANSPOSED = 1, IN = 9, OUT = 7, CHANNELS = 64, EPILOGUE = RELU_SLOPE], PRODUCT_TEXTS;
+    /// The same of the second.
+    CONV2_INPUT: "conv2_input", [GATHER = 2, TRANSPOSED = 1, IN = 10, OUT = 9, CHANNELS = 64, EPILOGUE = RELU_SLOPE], PRODUCT_TEXTS;
+    /// Partial gradients by the parameters of the first convolution.
+    CONV1_OUTER: "conv1_outer", [], [WARP_TEXT, CONV1_TEXT, include_str!("cuda/conv1_weights.cuh")];
+    /// The same of the second.
+    CONV2_OUTER: "conv2_outer", [GATHER = 1, IN = 10, OUT = 9, CHANNELS = 128], OUTER_TEXTS;
+    /// The same of the third.
+    CONV3_OUTER: "conv3_outer", [GATHER = 1, IN = 9, OUT = 7, CHANNELS = 64], OUTER_TEXTS;
+    /// The sums of partial sums, in the order of the first convolution's parameter.
+    CONV1_SUMS: "conv1_sums", [ORDER = conv1_order], SUMS_TEXTS;
+    /// The same of the second.
+    CONV2_SUMS: "conv2_sums", [ORDER = conv2_order], SUMS_TEXTS;
+    /// The same of the third.
+    CONV3_SUMS: "conv3_sums", [ORDER = conv3_order], SUMS_TEXTS;
+    /// The same of the linear layer.
+    LINEAR_SUMS: "linear_sums", [ORDER = linear_order], SUMS_TEXTS;
 }

@@ -25,9 +25,9 @@ typedef unsigned int u32;
 typedef unsigned short u16;
 typedef unsigned char u8;
 typedef unsigned long long u64;
-struct uint2 { u32 x, y; };
+struct uint4 { u32 x, y, z, w; };
 struct float2 { float x, y; };
-static inline uint2 make_uint2(u32 x, u32 y) { return {x, y}; }
+static inline uint4 make_uint4(u32 x, u32 y, u32 z, u32 w) { return {x, y, z, w}; }
 static inline float2 make_float2(float x, float y) { return {x, y}; }
 struct Dim { int x, y, z; };
 static Dim threadIdx, blockIdx, gridDim;

@@ -24,7 +24,8 @@ static double factor(u64 seed, u64 row, u32 column, u32 threshold, float scale) 
 
 static void shape(int M, int N, int K) {
   auto a = halves((size_t)M * K), b = halves((size_t)K * N, 2 / std::sqrt((float)K));
-  auto bias = floats(N), x = floats((size_t)M * N);
+  const u64 step = 3, first = 1;
+  auto bias = floats(N), x = floats((size_t)M * N * step);
   auto kept = halves((size_t)M * N, 2);
   std::vector<u16> bt((size_t)K * N);
   for (int k = 0; k < K; k++) for (int n = 0; n < N; n++) bt[(size_t)n * K + k] = b[(size_t)k * N + n];
@@ -46,7 +47,7 @@ static void shape(int M, int N, int K) {
   const u32 seed[2] = {0x12345678u, 0x9abcdef0u}, threshold = 1 << 22;
   const u64 nth = 5;
   const u64 mask = mix(mix(mix(0x9abcdef012345678ull) ^ mix(nth)) ^ (0x5bf03635ull + 1));
-#define SCALARS {(u64)M, (u64)N, (u64)K, 0, 0, 0, 0}
+#define SCALARS {(u64)M, (u64)N, (u64)K, 1, 0, 0, 0, 0, 0}
 #define RUN(name, output, ...) run(grid, 256, [&] { name::name(__VA_ARGS__, SCALARS); }, output)
   auto plain = expect([](double y, size_t, int, int) { return y; });
   RUN(product, half, a.data(), b.data(), half.data());
@@ -69,8 +70,8 @@ static void shape(int M, int N, int K) {
   full.check("product_bias_tanh" + at, expect([&](double y, size_t, int, int n) { return std::tanh(y + bias[n]); }), F32);
   RUN(product_residual, full, a.data(), b.data(), bias.data(), x.data(), seed, full.data());
   full.check("product_residual" + at, expect([&](double y, size_t i, int, int n) { return x[i] + y + bias[n]; }), F32);
-  run(grid, 256, [&] { product_residual::product_residual(a.data(), b.data(), bias.data(), x.data(), seed, full.data(), {(u64)M, (u64)N, (u64)K, 1, nth, threshold, scale_bits}); }, full);
-  full.check("product_residual, dropout" + at, expect([&](double y, size_t i, int m, int n) { return x[i] + factor(mask, m, n, threshold, scale) * (y + bias[n]); }), F32);
+  run(grid, 256, [&] { product_residual::product_residual(a.data(), b.data(), bias.data(), x.data(), seed, full.data(), {(u64)M, (u64)N, (u64)K, step, first, 1, nth, threshold, scale_bits}); }, full);
+  full.check("product_residual, dropout" + at, expect([&](double y, size_t, int m, int n) { return x[((size_t)m * step + first) * N + n] + factor(mask, m, n, threshold, scale) * (y + bias[n]); }), F32);
   RUN(transposed_gelu, half, a.data(), bt.data(), kept.data(), half.data());
   half.check("transposed_gelu" + at, expect([&](double y, size_t i, int, int) { return y * gelu_slope(value(kept[i])); }), BF16);
   RUN(transposed_relu, half, a.data(), bt.data(), kept.data(), half.data());

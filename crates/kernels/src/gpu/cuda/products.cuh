@@ -13,14 +13,16 @@
 #define BIAS_GELU 3   // both what GELU got and its result, bf16
 #define BIAS_RELU 4   // bf16
 #define BIAS_TANH 5   // f32
-#define RESIDUAL 6    // f32: x + mask (A B + bias)
+#define RESIDUAL 6    // f32: x + mask (A B + bias), at each `step`th row of x
 #define GELU_SLOPE 7  // times GELU's slope at what it got, bf16
 #define RELU_SLOPE 8  // zero where ReLU's result is zero, bf16
 static const int TM = 128, TN = 64, TK = 32, STAGES = 4;
 
 struct Scalars {
   u64 m, n, k;
-  // Of dropout: whether there is any, its number in the step, threshold and factor.
+  // Row r of the residual is added to row `step` r + `first` of x.
+  u64 step, first;
+  // Dropout: whether there is any, its index in the step, threshold and factor.
   u64 dropout, nth, threshold, scale;
 };
 
@@ -186,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) KERNEL(
           u = is_kept(key, column, (u32)s.threshold) ? u * scale : 0.0f;
           v = is_kept(key, column + 1, (u32)s.threshold) ? v * scale : 0.0f;
         }
-        float2 old = *(const float2*)(x + at);
+        float2 old = *(const float2*)(x + ((size_t)row * s.step + s.first) * N + column);
         u += old.x;
         v += old.y;
 #endif

@@ -7,10 +7,6 @@ struct Scalars {
   u64 factor;
 };
 
-#ifndef ORDER
-#define ORDER(i) (i)
-#endif
-
 extern "C" __global__ void __launch_bounds__(256) KERNEL(
     const float* __restrict__ parts, float* __restrict__ weight, float* __restrict__ bias,
     Scalars s) {
@@ -20,6 +16,6 @@ extern "C" __global__ void __launch_bounds__(256) KERNEL(
   float sum = 0.0f;
 #pragma unroll 8
   for (int split = 0; split < (int)s.splits; split++) sum += part[(size_t)split * size];
-  if (i < of_weight) weight[ORDER(i)] = sum * as_float((u32)s.factor);
+  if (i < of_weight) weight[ORDER(i, of_weight)] = sum * as_float((u32)s.factor);
   else bias[i - of_weight] = sum;
 }
