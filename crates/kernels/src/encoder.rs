@@ -2,12 +2,16 @@
 //! Transformer uses it): three convolutions with ReLU, one linear layer, tanh.
 
 mod columns;
+#[cfg(feature = "cube")]
+mod cuda;
 mod fused;
 mod patches;
 mod reference;
 
 use burn::backend::DispatchTensor;
 use burn::backend::flex::FlexTensor;
+#[cfg(feature = "cube")]
+use burn::tensor::DType;
 use burn::tensor::{Int, Tensor};
 
 use crate::Form;
@@ -66,6 +70,20 @@ impl NatureWeights {
                 .into_iter()
                 .all(is_flex_f32)
             && is_flex_f32(&self.linear_weight)
+    }
+
+    #[cfg(feature = "cube")]
+    fn float_types(&self) -> [DType; 8] {
+        [
+            self.conv1_weight.dtype(),
+            self.conv1_bias.dtype(),
+            self.conv2_weight.dtype(),
+            self.conv2_bias.dtype(),
+            self.conv3_weight.dtype(),
+            self.conv3_bias.dtype(),
+            self.linear_weight.dtype(),
+            self.linear_bias.dtype(),
+        ]
     }
 
     fn inputs(self) -> [DispatchTensor; 8] {
@@ -135,6 +153,10 @@ fn embed(frames: Tensor<4, Int>, weights: NatureWeights, form: Form) -> Tensor<2
         && let Some(frames) = flex::flex_u8(frames.clone())
     {
         return flex::apply(Encoder { frames, steps }, weights.inputs(), [sequences * steps, d]);
+    }
+    #[cfg(feature = "cube")]
+    if cuda::is_possible(&frames, &weights, form) {
+        return cuda::encode(frames, weights);
     }
     if form != Form::Reference && !is_on_cpu(&weights.linear_weight) {
         return columns::encode(frames, weights, form);

@@ -1,8 +1,8 @@
 //! Common parts of the kernels in CubeCL.
 
 pub(crate) mod products;
-mod source;
-mod sources;
+pub(crate) mod source;
+pub(crate) mod sources;
 
 use burn::backend::DispatchTensorKind;
 use burn::backend::{DType, Shape};

@@ -6,7 +6,7 @@ use burn::backend::{DType, Shape, TensorMetadata};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::empty_like;
-pub(crate) use super::source::is_possible;
+pub(crate) use super::source::{is_possible, is_possible_on};
 use super::source::{THREADS, launch};
 use super::sources::{self, Source};
 
@@ -18,7 +18,7 @@ const STEP: usize = 32;
 
 /// Blocks at which the rows of [`outer`] are split no further: two for each of an H100's 132
 /// multiprocessors.
-const SPLIT_UNTIL: usize = 264;
+pub(crate) const SPLIT_UNTIL: usize = 264;
 
 /// The operation on the sums of a product.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ pub(crate) fn product(a: &CubeTensor, b: &CubeTensor, epilogue: Epilogue<'_>) ->
     let [m, k] = a.shape().dims();
     let [_, n] = b.shape().dims();
     let (half, full) = ([DType::BF16].as_slice(), [DType::F32].as_slice());
-    let mut words = [m, n, k, 1, 0, 0, 0, 0, 0].map(|word| word as u64);
+    let mut words = product_words(m, n, k);
     let (source, others, dtypes): (&'static Source, Vec<&CubeTensor>, _) = match epilogue {
         Epilogue::Plain => (&sources::PLAIN, vec![], half),
         Epilogue::PlainF32 => (&sources::PLAIN_F32, vec![], full),
@@ -109,7 +109,8 @@ pub(crate) fn product(a: &CubeTensor, b: &CubeTensor, epilogue: Epilogue<'_>) ->
     };
     let shape = Shape::new([m, n]);
     let outputs: Vec<_> = dtypes.iter().map(|dtype| empty_like(a, shape.clone(), *dtype)).collect();
-    launch_product(source, &[&[a, b], others.as_slice()].concat(), &outputs, words);
+    let inputs = [&[a, b], others.as_slice()].concat();
+    launch_product(source, &inputs, &outputs.iter().collect::<Vec<_>>(), words);
     outputs
 }
 
@@ -125,22 +126,26 @@ pub(crate) fn product_transposed(g: &CubeTensor, b: &CubeTensor, slope: Slope<'_
     };
     let out = empty_like(g, Shape::new([m, k]), dtype);
     let inputs: Vec<_> = [g, b].into_iter().chain(other).collect();
-    let words = [m, k, n, 1, 0, 0, 0, 0, 0].map(|word| word as u64);
-    launch_product(source, &inputs, std::slice::from_ref(&out), words);
+    launch_product(source, &inputs, &[&out], product_words(m, k, n));
     out
 }
 
-/// Runs a variant of `products.cuh`. The words begin with rows, columns and the sum's length.
-pub(super) fn launch_product(
+/// The words of a product `[m, k] [k, n]` without dropout.
+pub(crate) fn product_words(m: usize, n: usize, k: usize) -> [u64; 9] {
+    [m, n, k, 1, 0, 0, 0, 0, 0].map(|word| word as u64)
+}
+
+/// Runs a variant of `products.cuh`.
+pub(crate) fn launch_product(
     source: &'static Source,
     inputs: &[&CubeTensor],
-    outputs: &[CubeTensor],
+    outputs: &[&CubeTensor],
     words: [u64; 9],
 ) {
     let [m, n] = [words[0] as usize, words[1] as usize];
     // Neighbouring blocks read the same rows.
     let blocks = [n.div_ceil(BLOCK[1]), m.div_ceil(BLOCK[0]), 1];
-    launch(source, blocks, inputs, &outputs.iter().collect::<Vec<_>>(), &words);
+    launch(source, blocks, inputs, outputs, &words);
 }
 
 /// `aᵀ g` and the sums of the columns of `g`, in `f32`: `[m, k]`, `[m, n]` → `[k, n]` and `[n]`,
@@ -156,7 +161,7 @@ pub(crate) fn outer(a: &CubeTensor, g: &CubeTensor) -> (CubeTensor, CubeTensor) 
 }
 
 /// Partial sums of a variant of `outer.cuh`: `[splits, (k + 1) * n]`.
-pub(super) fn outer_parts(
+pub(crate) fn outer_parts(
     source: &'static Source,
     a: &CubeTensor,
     g: &CubeTensor,
@@ -173,7 +178,7 @@ pub(super) fn outer_parts(
 }
 
 /// Adds partial sums in their order; the weight's are multiplied by `factor`.
-pub(super) fn add_parts(
+pub(crate) fn add_parts(
     source: &'static Source,
     parts: &CubeTensor,
     weight: &CubeTensor,

@@ -1,5 +1,6 @@
 //! Launches of kernels in CUDA C++: on the stream and in the memory of every other kernel.
 
+use burn::tensor::Device;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::ir::UIntKind;
 use cubecl::ir::attributes::BufferIOAttr;
@@ -19,14 +20,19 @@ const CAPABILITY: u32 = 80;
 /// Whether the kernels in CUDA C++ run on the device of `tensor`: an NVIDIA GPU of compute
 /// capability 8.0 or more.
 pub(crate) fn is_possible(tensor: &CubeTensor) -> bool {
-    let client = &tensor.client;
-    client.name() == "cuda"
-        && capability(&client.properties().identity.fingerprint).is_some_and(|it| it >= CAPABILITY)
+    is_capable(&tensor.client.properties().identity.fingerprint)
 }
 
-/// The compute capability in a device's fingerprint, such as 90 in `ptx_sm90`.
-fn capability(fingerprint: &str) -> Option<u32> {
-    fingerprint.strip_prefix("ptx_sm")?.parse().ok()
+/// The same of a device.
+pub(crate) fn is_possible_on(device: &Device) -> bool {
+    let identity = device.as_dispatch().identity();
+    identity.is_some_and(|identity| is_capable(&identity.fingerprint))
+}
+
+/// A GPU's fingerprint has its compute capability, such as 90 in `ptx_sm90`.
+fn is_capable(fingerprint: &str) -> bool {
+    let capability = fingerprint.strip_prefix("ptx_sm").and_then(|digits| digits.parse().ok());
+    capability.is_some_and(|capability: u32| capability >= CAPABILITY)
 }
 
 /// Runs a source on a grid of blocks. Its arguments are the inputs, the outputs, and a struct of the
@@ -106,8 +112,7 @@ mod tests {
 
     #[test]
     fn fingerprints_have_a_capability() {
-        assert_eq!(capability("ptx_sm90"), Some(90));
-        assert_eq!(capability("ptx_sm120"), Some(120));
-        assert_eq!(capability("vulkan"), None);
+        assert!(is_capable("ptx_sm80") && is_capable("ptx_sm120"));
+        assert!(!is_capable("ptx_sm75") && !is_capable("vulkan"));
     }
 }

@@ -69,6 +69,7 @@ macro_rules! sources {
             files: &$files,
         };)*
         /// Every source.
+        #[cfg(test)]
         pub(crate) const ALL: &[&Source] = &[$(&$id),*];
     };
 }
@@ -128,4 +129,20 @@ sources! {
     CONV3_SUMS: "conv3_sums", [ORDER = conv3_order], SUMS_TEXTS;
     /// The same of the linear layer.
     LINEAR_SUMS: "linear_sums", [ORDER = linear_order], SUMS_TEXTS;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_source_has_a_name_and_a_version_of_its_own() {
+        for (nth, source) in ALL.iter().enumerate() {
+            assert!(source.text().contains("KERNEL("), "{}: no entry point", source.name);
+            for other in &ALL[..nth] {
+                assert_ne!(source.name, other.name);
+                assert_ne!(source.version(), other.version(), "{}, {}", source.name, other.name);
+            }
+        }
+    }
 }
