@@ -1,9 +1,10 @@
 // CUDA on the CPU, for tests: the threads of a block are fibers of one thread, which run in a fixed
 // order from one collective instruction to the next.
 //
-// `early` reverses the order of threads and blocks and performs asynchronous copies at once. Else
-// they are performed where a thread waits for them. A kernel that lacks a barrier or a wait gives
-// other bits in the one than in the other.
+// The other order, `early`, runs each warp as far as it gets before the next one, the last thread
+// and block first, and performs asynchronous copies at once. Else threads take turns, and copies are
+// performed where a thread waits for them. A kernel that lacks a barrier or a wait gives other bits
+// in one order than in the other.
 #pragma once
 #include <csetjmp>
 #include <cmath>
@@ -37,7 +38,7 @@ struct Copy { void* to; const void* from; bool inside; };
 struct Fiber {
   ucontext_t start;
   jmp_buf at;
-  bool begun, done;
+  bool begun, done, at_barrier;
   std::vector<char> stack;
   std::deque<std::vector<Copy>> groups;  // the last one is open
 };
@@ -76,7 +77,7 @@ static void run_block() {
   warp_arrived.assign(threads / 32, 0);
   warp_phase.assign(threads / 32, 0);
   for (Fiber& f : fibers) {
-    f.begun = f.done = false;
+    f.begun = f.done = f.at_barrier = false;
     f.groups.assign(1, {});
     getcontext(&f.start);
     f.start.uc_stack.ss_sp = f.stack.data();
@@ -86,9 +87,19 @@ static void run_block() {
   }
   for (bool alive = true; alive;) {
     alive = false;
-    for (int i = 0; i < threads; i++) {
-      int t = early ? threads - 1 - i : i;
-      if (!fibers[t].done) { resume(t); alive = true; }
+    for (int warp = 0; warp < threads / 32; warp++) {
+      int first = early ? threads - 32 - warp * 32 : warp * 32;
+      bool goes_on = true;
+      while (goes_on) {
+        goes_on = false;
+        for (int i = 0; i < 32; i++) {
+          Fiber& f = fibers[first + (early ? 31 - i : i)];
+          if (f.done) continue;
+          resume(&f - fibers.data());
+          alive = true;
+          goes_on |= early && !f.done && !f.at_barrier;
+        }
+      }
     }
   }
 }
@@ -122,7 +133,12 @@ static float of_pair(u32 pair, int nth) {
 }
 }  // namespace fiber
 
-static inline void __syncthreads() { fiber::arrive(fiber::block_arrived, fiber::block_phase, fiber::threads); }
+static inline void __syncthreads() {
+  fiber::Fiber& own = fiber::fibers[fiber::current];
+  own.at_barrier = true;
+  fiber::arrive(fiber::block_arrived, fiber::block_phase, fiber::threads);
+  own.at_barrier = false;
+}
 
 DEV float as_float(u32 x) { float f; memcpy(&f, &x, 4); return f; }
 DEV u16 round_bf16(float f) {
