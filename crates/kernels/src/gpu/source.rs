@@ -92,8 +92,7 @@ impl KernelMetadata for CudaKernel {
 impl CubeKernel for CudaKernel {
     /// Only the settings are used.
     fn define(&self) -> KernelDefinition {
-        let settings =
-            KernelSettings::new(block().0, ExecutionMode::Unchecked, AddressType::U32);
+        let settings = KernelSettings::new(block().0, ExecutionMode::Unchecked, AddressType::U32);
         KernelDefinition { body: Scope::root(settings.clone()), info: Info::default(), settings }
     }
 

@@ -139,7 +139,11 @@ mod tests {
     #[test]
     fn each_source_has_a_name_and_a_version_of_its_own() {
         for (nth, source) in ALL.iter().enumerate() {
-            assert!(source.text().contains(&format!(" {}(", source.name)), "{}: no entry point", source.name);
+            assert!(
+                source.text().contains(&format!(" {}(", source.name)),
+                "{}: no entry point",
+                source.name
+            );
             for other in &ALL[..nth] {
                 assert_ne!(source.name, other.name);
                 assert_ne!(source.version(), other.version(), "{}, {}", source.name, other.name);

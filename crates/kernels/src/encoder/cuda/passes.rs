@@ -53,9 +53,10 @@ pub(super) fn forward(
     let [conv1, conv2, conv3] = WIDTHS.map(|width| half([n, width]));
     let words = [steps as u64];
     launch(&sources::CONV1, [n, 1, 1], &[&frames, &conv1_weight, &b1], &[&conv1], &words);
-    let layer = |source, inputs: &[&CubeTensor], out: &CubeTensor, places, [k, channels]: [usize; 2]| {
-        launch_product(source, inputs, &[out], product_words(n * places, channels, k));
-    };
+    let layer =
+        |source, inputs: &[&CubeTensor], out: &CubeTensor, places, [k, channels]: [usize; 2]| {
+            launch_product(source, inputs, &[out], product_words(n * places, channels, k));
+        };
     let [of_conv2, of_conv3] = CONVOLUTIONS;
     layer(&sources::CONV2, &[&conv1, &conv2_weight, &b2], &conv2, PLACES[1], of_conv2);
     layer(&sources::CONV3, &[&conv2, &conv3_weight, &b3], &conv3, PLACES[2], of_conv3);
