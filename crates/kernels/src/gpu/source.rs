@@ -48,7 +48,7 @@ pub(crate) fn launch(
 ) {
     let mut arguments = KernelArguments::new();
     for input in inputs {
-        debug_assert!(input.is_contiguous(), "{}: an input is not contiguous", source.name);
+        assert!(input.is_contiguous(), "{}: an input is not contiguous", source.name);
         let buffer = input.handle.clone().binding();
         arguments = arguments.with_buffer_io(buffer, BufferIOAttr::ReadOnly);
     }
