@@ -10,8 +10,6 @@ mod reference;
 
 use burn::backend::DispatchTensor;
 use burn::backend::flex::FlexTensor;
-#[cfg(feature = "cube")]
-use burn::tensor::DType;
 use burn::tensor::{Int, Tensor};
 
 use crate::Form;
@@ -70,20 +68,6 @@ impl NatureWeights {
                 .into_iter()
                 .all(is_flex_f32)
             && is_flex_f32(&self.linear_weight)
-    }
-
-    #[cfg(feature = "cube")]
-    fn float_types(&self) -> [DType; 8] {
-        [
-            self.conv1_weight.dtype(),
-            self.conv1_bias.dtype(),
-            self.conv2_weight.dtype(),
-            self.conv2_bias.dtype(),
-            self.conv3_weight.dtype(),
-            self.conv3_bias.dtype(),
-            self.linear_weight.dtype(),
-            self.linear_bias.dtype(),
-        ]
     }
 
     fn inputs(self) -> [DispatchTensor; 8] {

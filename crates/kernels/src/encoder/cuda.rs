@@ -37,7 +37,8 @@ pub(super) fn is_possible(frames: &Tensor<4, Int>, weights: &NatureWeights, form
     let [sequences, length, _, _] = frames.dims();
     let stacks = sequences * (length + 1 - STACK);
     let [_, d] = weights.linear_weight.dims();
-    let is_f32 = weights.float_types().into_iter().all(|dtype| dtype == DType::F32);
+    // Parameters have one type.
+    let is_f32 = weights.linear_weight.dtype() == DType::F32;
     form == Form::Mixed(Half::Bf16)
         && frames.dtype() == DType::U8
         && is_f32

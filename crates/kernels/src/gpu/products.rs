@@ -17,7 +17,7 @@ const BLOCK: [usize; 2] = [128, 64];
 const STEP: usize = 32;
 
 /// Blocks at which the rows of [`outer`] are split no further: two for each of an H100's 132
-/// multiprocessors.
+/// multiprocessors. Three would run at the same time, but more splits are more partial sums.
 pub(crate) const SPLIT_UNTIL: usize = 264;
 
 /// The operation on the sums of a product.
@@ -80,7 +80,8 @@ pub(crate) enum Slope<'a> {
 /// Whether the kernels compute products of `[m, k]` and `[k, n]`, and their gradients.
 pub(crate) fn fits(m: usize, n: usize, k: usize) -> bool {
     let is_width = |width: usize| width > 0 && width.is_multiple_of(8) && width < 1 << 20;
-    is_width(n) && is_width(k) && (1..=65_535 * BLOCK[0]).contains(&m)
+    let is_height = (1..=65_535 * BLOCK[0]).contains(&m);
+    is_height && is_width(n) && is_width(k) && n * k < 1 << 31
 }
 
 /// `epilogue(a b)`: `[m, k]`, `[k, n]` → `[m, n]`; with [`Epilogue::BiasGelu`], two of them.

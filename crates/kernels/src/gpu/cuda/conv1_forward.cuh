@@ -12,7 +12,7 @@ DEV int in_weights(int channel, int q) {
   return channel * WEIGHTS + ((q ^ (channel >> 3 << 1 | (channel & 1))) << 3);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2) KERNEL(
+extern "C" __global__ void __launch_bounds__(256, 3) KERNEL(
     const u8* __restrict__ windows, const u16* __restrict__ weights,
     const float* __restrict__ bias, u16* __restrict__ out, Scalars s) {
   __shared__ __align__(16) u8 frames[4 * FRAME];

@@ -15,7 +15,7 @@ struct Scalars {
 DEV int in_a(int row, int q) { return row * TK + ((q ^ (row & 7)) << 3); }
 DEV int in_g(int row, int q) { return row * TN + ((q ^ (row & 7)) << 3); }
 
-extern "C" __global__ void __launch_bounds__(256, 2) KERNEL(
+extern "C" __global__ void __launch_bounds__(256, 3) KERNEL(
     const u16* __restrict__ A, const u16* __restrict__ G, float* __restrict__ parts, Scalars s) {
   __shared__ __align__(128) u16 stages_a[STAGES][TM * TK];
   __shared__ __align__(128) u16 stages_g[STAGES][TM * TN];

@@ -2,8 +2,9 @@
 // f32. K and N are multiples of 8.
 //
 // A block computes 128 x 64 in steps of 32 of K. Its eight warps compute 32 x 32 each. Four stages
-// of 12 KiB let three steps be under way while one is computed. 64 columns, because 3,136 and 64 are
-// no multiples of 128, and because 11,520 x 128 would be too few blocks otherwise.
+// of 12 KiB let three steps be under way while one is computed. Three blocks fit into a
+// multiprocessor, with at most 80 registers a thread. 64 columns, because 3,136 and 64 are not
+// multiples of 128, and because 11,520 x 128 would be too few blocks otherwise.
 //
 // Chunks of 16 bytes are stored at exchanged places, so that the eight rows of `load_matrices` are in
 // different banks.
@@ -42,7 +43,7 @@ DEV int in_b(int row, int q) {
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2) KERNEL(
+extern "C" __global__ void __launch_bounds__(256, 3) KERNEL(
     const u16* __restrict__ A, const u16* __restrict__ B,
 #if EPILOGUE == BIAS || EPILOGUE == BIAS_GELU || EPILOGUE == BIAS_RELU || EPILOGUE == BIAS_TANH
     const float* __restrict__ bias,
