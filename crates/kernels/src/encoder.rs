@@ -2,6 +2,8 @@
 //! Transformer uses it): three convolutions with ReLU, one linear layer, tanh.
 
 mod columns;
+#[cfg(feature = "cube")]
+mod cuda;
 mod fused;
 mod patches;
 mod reference;
@@ -135,6 +137,10 @@ fn embed(frames: Tensor<4, Int>, weights: NatureWeights, form: Form) -> Tensor<2
         && let Some(frames) = flex::flex_u8(frames.clone())
     {
         return flex::apply(Encoder { frames, steps }, weights.inputs(), [sequences * steps, d]);
+    }
+    #[cfg(feature = "cube")]
+    if cuda::is_possible(&frames, &weights, form) {
+        return cuda::encode(frames, weights);
     }
     if form != Form::Reference && !is_on_cpu(&weights.linear_weight) {
         return columns::encode(frames, weights, form);

@@ -3,6 +3,9 @@
 pub(crate) mod affine;
 pub(crate) mod epilogues;
 pub(crate) mod sums;
+pub(crate) mod products;
+pub(crate) mod source;
+pub(crate) mod sources;
 
 use burn::backend::DispatchTensorKind;
 use burn::backend::{DType, Shape};

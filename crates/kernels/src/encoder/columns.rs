@@ -21,14 +21,15 @@ pub(super) fn encode(frames: Tensor<4, Int>, weights: NatureWeights, form: Form)
     let [sequences, length, _, _] = frames.dims();
     let steps = length + 1 - STACK;
     let dtype = FloatDType::from(weights.linear_weight.dtype());
+    let groups = groups(sequences * steps);
     let layer = |x: Tensor<4>, weight: Tensor<2>, bias: Tensor<1>| {
         let [n, height, width, _] = x.dims();
         let (places, channels) = (height * width, bias.dims()[0]);
-        // One product for each sequence, so that the gradient of the weights, a product over all
-        // places, is also one for each sequence. A single product would keep few cores busy.
-        let x = x.reshape([sequences as i32, (steps * places) as i32, -1]);
+        // One product for each group, so that the gradient of the weights, a product over all
+        // places, is also one for each group. A single product would keep few cores busy.
+        let x = x.reshape([groups as i32, (n / groups * places) as i32, -1]);
         let y = x.matmul(form.factor(weight).unsqueeze());
-        let shape = [sequences, steps, places, channels];
+        let shape = [groups, n / groups, places, channels];
         relu(y.reshape(shape) + each_row(form.factor(bias), shape))
             .reshape([n, height, width, channels])
     };
@@ -46,6 +47,14 @@ pub(super) fn encode(frames: Tensor<4, Int>, weights: NatureWeights, form: Form)
     let linear = linear.swap_dims(0, 1).reshape([FLAT, d]);
     let x = x.reshape([n, FLAT]).matmul(form.factor(linear)).cast(dtype);
     add_bias(x, weights.linear_bias).tanh()
+}
+
+/// Groups of equal size, as near to 128 as possible: one for a few of a GPU's cores.
+fn groups(stacks: usize) -> usize {
+    const GROUPS: usize = 128;
+    let divisors = (1..=stacks).filter(|groups| stacks.is_multiple_of(*groups));
+    let ratio = |groups: &usize| groups.max(&GROUPS) * 1000 / groups.min(&GROUPS);
+    divisors.min_by_key(ratio).unwrap_or(1)
 }
 
 /// The stacks of windows in blocks of 4 × 4 pixels: `[sequences, t + 3, 84, 84]` →
@@ -110,6 +119,14 @@ mod tests {
 
     use super::super::reference;
     use super::*;
+
+    #[test]
+    fn groups_are_divisors_near_128() {
+        let expected = [(0, 1), (1, 1), (6, 6), (131, 131), (250, 125), (3840, 128), (4099, 4099)];
+        for (stacks, n) in expected {
+            assert_eq!(groups(stacks), n, "{stacks} stacks");
+        }
+    }
 
     /// Outputs and all gradients equal those of convolutions.
     #[test]

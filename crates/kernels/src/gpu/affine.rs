@@ -11,6 +11,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use crate::Queries;
 use crate::gpu::epilogues::{self, Masked};
+use crate::gpu::products::{self, Epilogue, Residual, ResidualDropout, Slope};
 use crate::gpu::sums;
 use crate::mlp::Activation;
 
@@ -19,17 +20,34 @@ const PARTS: usize = 16;
 
 /// `x W + b`.
 pub(crate) fn affine(x: &CubeTensor, weight: &CubeTensor, bias: CubeTensor) -> CubeTensor {
+    if has_tensor_cores(x, weight) {
+        return first(products::product(x, weight, Epilogue::Bias(&bias)));
+    }
     epilogues::bias(product(x.clone(), weight.clone(), x.dtype), bias)
 }
 
-/// `x W + b`, and its activation.
+/// A value from which the activation's slope follows, and the activation of `x W + b`.
 pub(crate) fn affine_active(
     x: &CubeTensor,
     weight: &CubeTensor,
     bias: CubeTensor,
     activation: Activation,
 ) -> [CubeTensor; 2] {
-    epilogues::bias_active(product(x.clone(), weight.clone(), x.dtype), bias, activation)
+    if !has_tensor_cores(x, weight) {
+        let product = product(x.clone(), weight.clone(), x.dtype);
+        return epilogues::bias_active(product, bias, activation);
+    }
+    match activation {
+        Activation::Gelu => {
+            let mut results = products::product(x, weight, Epilogue::BiasGelu(&bias)).into_iter();
+            let active = results.next().expect("GELU's result");
+            [results.next().expect("what GELU got"), active]
+        }
+        Activation::Relu => {
+            let active = first(products::product(x, weight, Epilogue::BiasRelu(&bias)));
+            [active.clone(), active]
+        }
+    }
 }
 
 /// `residual + mask ⊙ (x W + b)` at the queries, in `f32`.
@@ -42,12 +60,26 @@ pub(crate) fn affine_residual(
     step_seed: CubeTensor,
     mask: Option<Masked>,
 ) -> CubeTensor {
-    let product = product(x.clone(), weight.clone(), x.dtype);
-    epilogues::residual(product, bias, residual, queries, step_seed, mask)
+    if !has_tensor_cores(x, weight) {
+        let product = product(x.clone(), weight.clone(), x.dtype);
+        return epilogues::residual(product, bias, residual, queries, step_seed, mask);
+    }
+    let Queries { first: first_query, step } = queries;
+    let dropout = mask.map(|Masked { nth, threshold, scale, .. }| ResidualDropout {
+        nth: nth.into(),
+        threshold,
+        scale,
+    });
+    let (bias, seed) = (&bias, &step_seed);
+    let residual = Residual { bias, x: residual, step, first: first_query, seed, dropout };
+    first(products::product(x, weight, Epilogue::Residual(residual)))
 }
 
 /// The gradient of the rows: `g Wᵀ`.
 pub(crate) fn by_rows(gradient: &CubeTensor, weight: &CubeTensor) -> CubeTensor {
+    if has_tensor_cores(gradient, weight) {
+        return products::product_transposed(gradient, weight, Slope::None);
+    }
     product(gradient.clone(), permute(weight.clone(), &[1, 0]), gradient.dtype)
 }
 
@@ -58,24 +90,50 @@ pub(crate) fn by_rows_active(
     before: CubeTensor,
     activation: Activation,
 ) -> CubeTensor {
+    if has_tensor_cores(gradient, weight) {
+        let slope = match activation {
+            Activation::Gelu => Slope::Gelu(&before),
+            Activation::Relu => Slope::Relu(&before),
+        };
+        return products::product_transposed(gradient, weight, slope);
+    }
     epilogues::times_slope(by_rows(gradient, weight), before, activation)
 }
 
 /// The gradients of weight and bias: `xᵀ g` and the sum of the rows of `g`, both in `f32`.
 pub(crate) fn by_parameters(x: &CubeTensor, gradient: &CubeTensor) -> [CubeTensor; 2] {
+    if has_tensor_cores(x, gradient) {
+        let (by_weight, by_bias) = products::outer(x, gradient);
+        return [by_weight, by_bias];
+    }
     let [rows, n_in] = x.shape().dims();
     let [_, n_out] = gradient.shape().dims();
     let parts = (1..=PARTS).rev().find(|parts| rows.is_multiple_of(*parts)).unwrap_or(1);
     let cut = |x: &CubeTensor, width: usize| {
         reshape(x.clone(), Shape::new([parts, rows / parts, width]))
     };
-    let product = product(permute(cut(x, n_in), &[0, 2, 1]), cut(gradient, n_out), DType::F32);
+    let left = permute(cut(x, n_in), &[0, 2, 1]);
+    let product = product(left, cut(gradient, n_out), DType::F32);
     let n = n_in * n_out;
     let by_weight = match parts {
         1 => product,
         _ => sums::sum_parts(reshape(product, Shape::new([parts, n])), n, 0)[0].clone(),
     };
     [reshape(by_weight, Shape::new([n_in, n_out])), sums::sum_rows(gradient, n_out)]
+}
+
+/// Whether the kernels for tensor cores compute the products of these rows and this matrix.
+fn has_tensor_cores(rows: &CubeTensor, matrix: &CubeTensor) -> bool {
+    let [m, width] = rows.shape().dims();
+    let [n, other] = matrix.shape().dims();
+    rows.dtype == DType::BF16
+        && products::is_possible(rows)
+        && products::fits(m, width, other)
+        && products::fits(m, width, n)
+}
+
+fn first(results: Vec<CubeTensor>) -> CubeTensor {
+    results.into_iter().next().expect("a result")
 }
 
 fn product(left: CubeTensor, right: CubeTensor, dtype: DType) -> CubeTensor {

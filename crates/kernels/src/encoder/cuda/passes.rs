@@ -1,0 +1,138 @@
+//! The launches of both passes: 5 forward and 12 backward.
+
+use burn::backend::{DType, Shape, TensorMetadata};
+use burn_cubecl::CubeBackend;
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::{Layers, Parameters};
+use crate::encoder::{FLAT, STACK};
+use crate::gpu::empty_like;
+use crate::gpu::products::{
+    Epilogue, SPLIT_UNTIL, Slope, add_parts, launch_product, outer_parts, product,
+    product_transposed, product_words,
+};
+use crate::gpu::source::{THREADS, launch};
+use crate::gpu::sources;
+
+/// Blocks of 2 × 2 places after the first convolution, places after the others.
+pub(super) const PLACES: [usize; 3] = [10 * 10, 9 * 9, 7 * 7];
+/// Elements of a convolution's output.
+pub(super) const WIDTHS: [usize; 3] = [PLACES[0] * 4 * 32, PLACES[1] * 64, PLACES[2] * 64];
+/// The weights of the second and third convolution as matrices.
+pub(super) const CONVOLUTIONS: [[usize; 2]; 2] = [[2 * 2 * 128, 64], [3 * 3 * 64, 64]];
+/// The weights of the first one.
+const CONV1: [usize; 2] = [STACK * 8 * 8, 32];
+
+/// The number of stacks, and those of one sequence.
+fn stacks(frames: &CubeTensor) -> (usize, usize) {
+    let [sequences, length, _, _] = frames.shape().dims();
+    let steps = length + 1 - STACK;
+    (sequences * steps, steps)
+}
+
+pub(super) fn forward(
+    parameters: Parameters<CubeBackend>,
+    frames: CubeTensor,
+) -> Layers<CubeBackend> {
+    let frames = into_contiguous(frames);
+    let (n, steps) = stacks(&frames);
+    let [w1, b1, w2, b2, w3, b3, w4, b4] = parameters.into_array().map(into_contiguous);
+    let [_, d] = w4.shape().dims();
+    let half = |shape: [usize; 2]| empty_like(&frames, Shape::new(shape), DType::BF16);
+
+    let conv1_weight = half([CONV1[1], CONV1[0]]);
+    let [conv2_weight, conv3_weight] = CONVOLUTIONS.map(half);
+    let linear_weight = half([FLAT, d]);
+    let matrices = [&conv1_weight, &conv2_weight, &conv3_weight, &linear_weight];
+    let size: usize = matrices.map(|matrix| matrix.shape().num_elements()).iter().sum();
+    let blocks = [size.div_ceil(THREADS as usize), 1, 1];
+    let words = [(FLAT * d) as u64];
+    launch(&sources::ENCODER_WEIGHTS, blocks, &[&w1, &w2, &w3, &w4], &matrices, &words);
+
+    let [conv1, conv2, conv3] = WIDTHS.map(|width| half([n, width]));
+    let words = [steps as u64];
+    launch(&sources::CONV1, [n, 1, 1], &[&frames, &conv1_weight, &b1], &[&conv1], &words);
+    let layer =
+        |source, inputs: &[&CubeTensor], out: &CubeTensor, places, [k, channels]: [usize; 2]| {
+            launch_product(source, inputs, &[out], product_words(n * places, channels, k));
+        };
+    let [of_conv2, of_conv3] = CONVOLUTIONS;
+    layer(&sources::CONV2, &[&conv1, &conv2_weight, &b2], &conv2, PLACES[1], of_conv2);
+    layer(&sources::CONV3, &[&conv2, &conv3_weight, &b3], &conv3, PLACES[2], of_conv3);
+    let embedding = product(&conv3, &linear_weight, Epilogue::BiasTanh(&b4)).swap_remove(0);
+    Layers { embedding, conv1, conv2, conv3, conv2_weight, conv3_weight, linear_weight }
+}
+
+pub(super) fn backward(
+    parameters: &Parameters<CubeBackend>,
+    layers: &Layers<CubeBackend>,
+    frames: CubeTensor,
+    by_embedding: CubeTensor,
+) -> Parameters<CubeBackend> {
+    let (frames, by_embedding) = (into_contiguous(frames), into_contiguous(by_embedding));
+    let (n, steps) = stacks(&frames);
+    let Layers { embedding, conv1, conv2, conv3, conv2_weight, conv3_weight, linear_weight } =
+        layers;
+    let [_, d] = embedding.shape().dims();
+    let half = |width: usize| empty_like(&frames, Shape::new([n, width]), DType::BF16);
+    let like = |parameter: &CubeTensor| empty_like(&frames, parameter.shape(), DType::F32);
+    let sums = |source, parts: &CubeTensor, weight: &CubeTensor, bias: &CubeTensor, factor| {
+        let by = [like(weight), like(bias)];
+        add_parts(source, parts, &by[0], &by[1], factor);
+        by
+    };
+
+    let by_linear = half(d);
+    let pairs = n * d / 2;
+    let blocks = [pairs.div_ceil(THREADS as usize), 1, 1];
+    launch(
+        &sources::TANH_SLOPE,
+        blocks,
+        &[embedding, &by_embedding],
+        &[&by_linear],
+        &[pairs as u64],
+    );
+    let parts = outer_parts(&sources::OUTER, conv3, &by_linear, [n, d, FLAT]);
+    let (weight, bias) = (&parameters.linear_weight, &parameters.linear_bias);
+    let [linear_weight_by, linear_bias] = sums(&sources::LINEAR_SUMS, &parts, weight, bias, 1.0);
+
+    let by_conv3 = product_transposed(&by_linear, linear_weight, Slope::Relu(conv3));
+    let by_weight = |source, x: &CubeTensor, by: &CubeTensor, places, [k, channels]: [usize; 2]| {
+        outer_parts(source, x, by, [n * places, channels, k])
+    };
+    let [of_conv2, of_conv3] = CONVOLUTIONS;
+    let parts = by_weight(&sources::CONV3_OUTER, conv2, &by_conv3, PLACES[2], of_conv3);
+    let (weight, bias) = (&parameters.conv3_weight, &parameters.conv3_bias);
+    let [conv3_weight_by, conv3_bias] = sums(&sources::CONV3_SUMS, &parts, weight, bias, 1.0);
+
+    // The sum over the elements of a kernel of 3 x 3, then of 2 x 2, and their 64 outputs.
+    let by_conv2 = half(WIDTHS[1]);
+    let words = product_words(n * PLACES[1], 64, 3 * 3 * 64);
+    launch_product(&sources::CONV3_INPUT, &[&by_conv3, conv3_weight, conv2], &[&by_conv2], words);
+    let parts = by_weight(&sources::CONV2_OUTER, conv1, &by_conv2, PLACES[1], of_conv2);
+    let (weight, bias) = (&parameters.conv2_weight, &parameters.conv2_bias);
+    let [conv2_weight_by, conv2_bias] = sums(&sources::CONV2_SUMS, &parts, weight, bias, 1.0);
+
+    let by_conv1 = half(WIDTHS[0]);
+    let words = product_words(n * PLACES[0], 4 * 32, 2 * 2 * 64);
+    launch_product(&sources::CONV2_INPUT, &[&by_conv2, conv2_weight, conv1], &[&by_conv1], words);
+    let blocks = n.min(SPLIT_UNTIL);
+    let width = (CONV1[0] + 1) * CONV1[1];
+    let parts = empty_like(&frames, Shape::new([blocks, width]), DType::F32);
+    let words = [n as u64, steps as u64];
+    launch(&sources::CONV1_OUTER, [blocks, 1, 1], &[&frames, &by_conv1], &[&parts], &words);
+    let (weight, bias) = (&parameters.conv1_weight, &parameters.conv1_bias);
+    let [conv1_weight, conv1_bias] = sums(&sources::CONV1_SUMS, &parts, weight, bias, 1.0 / 255.0);
+
+    Parameters::new([
+        conv1_weight,
+        conv1_bias,
+        conv2_weight_by,
+        conv2_bias,
+        conv3_weight_by,
+        conv3_bias,
+        linear_weight_by,
+        linear_bias,
+    ])
+}
