@@ -38,8 +38,9 @@ const WARM_UP: u64 = 3;
 const TIMED: usize = 20;
 /// Steps in which launches are counted, and steps in which they are timed on the device.
 const COUNTED: usize = 4;
-/// Kernels in the table.
-const MOST_NAMES: usize = 15;
+/// Kernels in the table, and characters of their names.
+const MOST_KERNELS: usize = 15;
+const MOST_CHARACTERS: usize = 60;
 const EPISODES: usize = 8;
 const EPISODE_STEPS: usize = 100;
 
@@ -111,7 +112,7 @@ impl Run {
         data.keep_frames_on(&device)?;
         let sampler = data.sampler(Subset::Training, model.context_length, &config, 1)?;
         let algorithm = SequenceModel {
-            model: ModelConfig::DecisionTransformer(model),
+            model: ModelConfig::Transformer(model),
             observations,
             actions,
         };
@@ -184,8 +185,9 @@ impl Run {
         }
         let mut kernels: Vec<_> = launched.into_iter().collect();
         kernels.sort_by_key(|(_, kernel)| std::cmp::Reverse(kernel.n));
-        for (kernel, launches) in kernels.into_iter().take(MOST_NAMES) {
-            let what = type_name_format(kernel, TypeNameFormatLevel::Balanced).replace('|', ",");
+        for (kernel, launches) in kernels.into_iter().take(MOST_KERNELS) {
+            let what = type_name_format(kernel, TypeNameFormatLevel::Balanced);
+            let what = what.replace(" |", ",").chars().take(MOST_CHARACTERS).collect();
             let n = launches.n;
             rows.push(Row { what, value: Some(per_step(n)), note: launches.time(), ..Row::default() });
         }

@@ -219,10 +219,11 @@ API cuMemcpy2DAsync_v2(const Copy2d* copy, void*) {
 
 // ---- modules and launches
 
-// An image is PTX, or the path of a library that `nvrtc.cpp` made.
+// An image is PTX, or `library:` and the path of a library that `nvrtc.cpp` made.
 API cuModuleLoadData(void** module, const char* image) {
-    if (*image != '/') { *module = nullptr; return SUCCESS; }
-    *module = dlopen(image, RTLD_NOW | RTLD_LOCAL);
+    *module = nullptr;
+    if (strncmp(image, "library:", 8)) return SUCCESS;
+    *module = dlopen(image + 8, RTLD_NOW | RTLD_LOCAL);
     if (!*module) fprintf(stderr, "emulated driver: %s\n", dlerror());
     return *module ? SUCCESS : INVALID_IMAGE;
 }
