@@ -26,7 +26,7 @@ static std::string changed(std::string text) {
     text = regex_replace(text, regex("extern __shared__ (?:__align__\\([0-9]+\\) )?(\\w+) (\\w+)\\[\\];"),
                          "$1* const $2 = ($1*)emulated_block->shared;");
     // Atomic additions, the only instructions in PTX that cubecl writes for this program.
-    text = regex_replace(text, regex("asm volatile\\(\"\\{?\\s*atom\\.relaxed\\.add[^;]*;[^\"]*\" *: *\"=\\w\"\\((\\w+)\\) *: *\"l\"\\((\\w+)\\), *\"\\w\"\\((\\w+)\\)[^;]*;"),
+    text = regex_replace(text, regex("asm volatile\\(\"atom\\.relaxed\\.add[^\"]*\" : \"=\\w\"\\((\\w+)\\) : \"l\"\\((\\w+)\\), \"\\w\"\\((\\w+)\\) \\);"),
                          "$1 = add_atomically($2, $3);");
     std::string end;
     regex entry("__global__\\s+void\\s+(\\w+)\\s*\\(");

@@ -138,7 +138,8 @@ static inline long long __mul64hi(long long x, long long y) { return (__int128)x
 static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) { return (unsigned __int128)x * y >> 64; }
 static inline float __uint_as_float(unsigned x) { float f; memcpy(&f, &x, 4); return f; }
 static inline unsigned __float_as_uint(float f) { unsigned x; memcpy(&x, &f, 4); return x; }
-template <class T> static inline T add_atomically(T* at, T value) { T before = *at; *at = before + value; return before; }
+// cubecl passes pointers to constant numbers.
+template <class T> static inline T add_atomically(const T* at, T value) { T before = *at; *const_cast<T*>(at) = before + value; return before; }
 template <class T> static inline T atomicAdd(T* at, T value) { return add_atomically(at, value); }
 
 struct uint2 { unsigned x, y; };
