@@ -28,7 +28,8 @@ use overtone_model::{
     device::is_cpu,
 };
 use overtone_train::{
-    AdamWConfig, Algorithm, Precision, StepAt, TrainConfig, TrainingData, optimizer::scalar,
+    AdamWConfig, Algorithm, Precision, ScheduleKind, StepAt, TrainConfig, TrainingData,
+    optimizer::scalar,
 };
 
 use super::{Scale, report::Row, synthetic};
@@ -106,16 +107,14 @@ impl Run {
         let is_pixels = matches!(observations, ObservationSpace::Pixels { .. });
         let actions = if is_pixels { ActionSpace::numbered(18) } else { ActionSpace::unit(3) };
         let optimizer = if is_pixels { AdamWConfig::ATARI } else { AdamWConfig::default() };
-        let config = TrainConfig { precision, optimizer, average_weights: false, ..TrainConfig::default() };
+        let config =
+            TrainConfig { precision, optimizer, average_weights: false, ..TrainConfig::default() };
         let dataset = Arc::new(Dataset::of(columns(&observations), &DatasetOptions::default())?);
         let mut data = TrainingData::new(dataset.clone(), 1.0);
         data.keep_frames_on(&device)?;
         let sampler = data.sampler(Subset::Training, model.context_length, &config, 1)?;
-        let algorithm = SequenceModel {
-            model: ModelConfig::Transformer(model),
-            observations,
-            actions,
-        };
+        let algorithm =
+            SequenceModel { model: ModelConfig::Transformer(model), observations, actions };
         let sampler = match algorithm.top_percents() {
             [] => sampler,
             percents => dataset.with_top_percents(sampler, percents, 1),
@@ -133,7 +132,7 @@ impl Run {
             step: self.n_steps,
             n_steps: 1000,
             learning_rate: 1e-4,
-            schedule: Default::default(),
+            schedule: ScheduleKind::default(),
             seed: DropoutSeed(self.n_steps),
             device: &self.device,
         };
@@ -153,7 +152,8 @@ impl Run {
             self.step()?;
         }
         drop(observation);
-        let launched = std::mem::take(&mut *observer.launched.lock().unwrap_or_else(|e| e.into_inner()));
+        let launched =
+            std::mem::take(&mut *observer.launched.lock().unwrap_or_else(|e| e.into_inner()));
         Ok(launched)
     }
 
@@ -181,7 +181,12 @@ impl Run {
         }];
         for (i, until) in ["issued", "loss is read"].into_iter().enumerate() {
             let ms: Vec<f64> = times.iter().map(|both| 1e3 * both[i]).collect();
-            rows.push(Row::measured(format!("{name}: until the {until}"), "ms", &ms, String::new()));
+            rows.push(Row::measured(
+                format!("{name}: until the {until}"),
+                "ms",
+                &ms,
+                String::new(),
+            ));
         }
         let mut kernels: Vec<_> = launched.into_iter().collect();
         kernels.sort_by_key(|(_, kernel)| std::cmp::Reverse(kernel.n));
@@ -189,7 +194,12 @@ impl Run {
             let what = type_name_format(kernel, TypeNameFormatLevel::Balanced);
             let what = what.replace(" |", ",").chars().take(MOST_CHARACTERS).collect();
             let n = launches.n;
-            rows.push(Row { what, value: Some(per_step(n)), note: launches.time(), ..Row::default() });
+            rows.push(Row {
+                what,
+                value: Some(per_step(n)),
+                note: launches.time(),
+                ..Row::default()
+            });
         }
         Ok(rows)
     }
@@ -249,7 +259,9 @@ impl Copies {
     /// The counts; `None` with any other driver.
     fn so_far() -> Option<Self> {
         let bytes = std::fs::read(std::env::var_os("CUDA_COUNTS")?).ok()?;
-        let words = bytes.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)));
+        let words = bytes
+            .chunks_exact(8)
+            .filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)));
         Some(Self(words.collect()))
     }
 
@@ -272,13 +284,15 @@ fn columns(observations: &ObservationSpace) -> Columns {
     };
     let (observed, acted) = match observations {
         ObservationSpace::Pixels { .. } => {
-            let pixels = numbers("pixels", n * FRAME * FRAME / 8).flat_map(u64::to_le_bytes).collect();
+            let pixels =
+                numbers("pixels", n * FRAME * FRAME / 8).flat_map(u64::to_le_bytes).collect();
             let frames = ObservationColumn::Frames { pixels, shape: [FRAME; 2], stack: STACK };
             let values = numbers("actions", n).map(|x| (x % 18) as u16).collect();
             (frames, ActionColumn::Discrete { n_actions: 18, values })
         }
         ObservationSpace::Vectors { width } => {
-            let vectors = ObservationColumn::Vectors { width: *width, values: real("vectors", n * width) };
+            let vectors =
+                ObservationColumn::Vectors { width: *width, values: real("vectors", n * width) };
             (vectors, ActionColumn::Continuous { width: 3, values: real("actions", n * 3) })
         }
     };

@@ -113,8 +113,7 @@ struct Cli {
 }
 
 /// The words of `parts=`, in execution order.
-const PARTS: [&str; 7] =
-    ["golden", "steps", "launches", "time", "pytorch", "paper", "playing"];
+const PARTS: [&str; 7] = ["golden", "steps", "launches", "time", "pytorch", "paper", "playing"];
 
 /// The selected parts.
 struct Parts(Vec<String>);
