@@ -1,6 +1,7 @@
 // The interface between a kernel that was compiled for the CPU and the driver that runs it.
 #pragma once
 
+namespace emulated {
 struct Place { unsigned x, y, z; };
 
 // The running block. Threads of a block are fibers of one thread of the host.
@@ -23,3 +24,4 @@ typedef void (*Run)(void** parameters);
 
 // Runs all blocks of a launch. A kernel that never waits runs without fibers.
 void run_blocks(Block& block, Run run, void** parameters, bool waits);
+}

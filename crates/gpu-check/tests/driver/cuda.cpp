@@ -17,6 +17,8 @@
 #include <unistd.h>
 #include <vector>
 
+using namespace emulated;
+
 #define API extern "C" int
 typedef unsigned long long Pointer;
 enum { SUCCESS = 0, INVALID = 1, OUT_OF_MEMORY = 2, INVALID_IMAGE = 200, NOT_FOUND = 500, REFUSED = 900 };

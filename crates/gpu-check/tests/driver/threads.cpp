@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <sys/mman.h>
 
+using namespace emulated;
+
 namespace {
 enum State { READY, AT_WARP, AT_BLOCK, DONE };
 struct Fiber { void* stack_pointer; char* stack; State state; };
@@ -76,8 +78,8 @@ static void run_block(Block& block, unsigned n_threads) {
             if (stack == MAP_FAILED) { perror("stack of a thread"); abort(); }
             fiber.stack = (char*)stack;
         }
-        // Six registers, then where `ret` goes, so that the function starts as if it were called.
-        void** top = (void**)(fiber.stack + STACK) - 9;
+        // Six registers, then where `ret` goes: the stack is then aligned as after a call.
+        void** top = (void**)(fiber.stack + STACK) - 10;
         top[6] = (void*)enter;
         fiber.stack_pointer = top;
         fiber.state = READY;
@@ -92,7 +94,7 @@ static void run_block(Block& block, unsigned n_threads) {
     }
 }
 
-void run_blocks(Block& block, Run run, void** parameters, bool waits) {
+void emulated::run_blocks(Block& block, Run run, void** parameters, bool waits) {
     running = &block; body = run; arguments = parameters; block.wait = wait;
     unsigned n_threads = block.size.x * block.size.y * block.size.z;
     Place& at = block.at;

@@ -9,7 +9,7 @@
 
 typedef decltype(sizeof 0) size_t;
 extern "C" {
-Block* emulated_block;
+emulated::Block* emulated_block;
 void* memcpy(void*, const void*, size_t);
 void* memset(void*, int, size_t);
 int printf(const char*, ...);
@@ -31,6 +31,7 @@ int printf(const char*, ...);
 
 // ---- entry points
 
+namespace emulated {
 template <unsigned... I> struct Indices {};
 template <class... A, unsigned... I>
 static inline void run_one(void (*kernel)(A...), void** parameters, Indices<I...>) { kernel(*(A*)parameters[I]...); }
@@ -39,10 +40,12 @@ template <class... A> static inline void run_one(void (*kernel)(A...), void** pa
 }
 template <unsigned N> struct Sizes { unsigned bytes[N]; };
 template <class... A> constexpr Sizes<sizeof...(A) + 1> sizes_of(void (*)(A...)) { return {{sizeof(A)..., 0}}; }
-#define EMULATED_ENTRY(kernel)                                                                   \
-    extern "C" void emulated_run_##kernel(void** parameters) { run_one(kernel, parameters); }    \
-    extern "C" { extern const decltype(sizes_of(kernel)) emulated_sizes_##kernel; }              \
-    const decltype(sizes_of(kernel)) emulated_sizes_##kernel = sizes_of(kernel);
+}
+#define EMULATED_ENTRY(kernel) EMULATED_ENTRY_OF(kernel) // the name may be a macro
+#define EMULATED_ENTRY_OF(kernel)                                                                \
+    extern "C" void emulated_run_##kernel(void** parameters) { emulated::run_one(kernel, parameters); }\
+    extern "C" { extern const decltype(emulated::sizes_of(kernel)) emulated_sizes_##kernel; }              \
+    const decltype(emulated::sizes_of(kernel)) emulated_sizes_##kernel = emulated::sizes_of(kernel);
 #define EMULATED_WAITS(waits) extern "C" { extern const bool emulated_waits; } const bool emulated_waits = waits;
 
 // ---- warps and blocks
@@ -51,6 +54,7 @@ static inline void __syncthreads() { emulated_block->wait(true); }
 static inline void __syncwarp(unsigned = ~0u) { emulated_block->wait(false); }
 static inline void __threadfence() {}
 static inline unsigned __activemask() { return ~0u; }
+namespace emulated {
 static inline unsigned lane_of_thread() { return emulated_block->rank % 32; }
 static inline Block::Warp& warp_of_thread() { return emulated_block->warps[emulated_block->rank / 32]; }
 
@@ -69,23 +73,24 @@ template <class T> static inline T from_lane(T value, unsigned lane) {
     if (is_present(lane)) memcpy(&value, slots[lane], sizeof value);
     return value;
 }
-template <class T> static inline T __shfl_sync(unsigned, T value, int lane, int width = 32) {
-    unsigned own = lane_of_thread();
-    return from_lane(value, own / width * width + lane % width);
 }
-template <class T> static inline T __shfl_xor_sync(unsigned, T value, int mask, int = 32) { return from_lane(value, lane_of_thread() ^ mask); }
+template <class T> static inline T __shfl_sync(unsigned, T value, int lane, int width = 32) {
+    unsigned own = emulated::lane_of_thread();
+    return emulated::from_lane(value, own / width * width + lane % width);
+}
+template <class T> static inline T __shfl_xor_sync(unsigned, T value, int mask, int = 32) { return emulated::from_lane(value, emulated::lane_of_thread() ^ mask); }
 template <class T> static inline T __shfl_up_sync(unsigned, T value, unsigned delta, int width = 32) {
-    unsigned own = lane_of_thread();
-    return from_lane(value, own % width >= delta ? own - delta : own);
+    unsigned own = emulated::lane_of_thread();
+    return emulated::from_lane(value, own % width >= delta ? own - delta : own);
 }
 template <class T> static inline T __shfl_down_sync(unsigned, T value, unsigned delta, int width = 32) {
-    unsigned own = lane_of_thread();
-    return from_lane(value, own % width + delta < (unsigned)width ? own + delta : own);
+    unsigned own = emulated::lane_of_thread();
+    return emulated::from_lane(value, own % width + delta < (unsigned)width ? own + delta : own);
 }
 static inline unsigned __ballot_sync(unsigned, int predicate) {
-    char(*slots)[64] = show(predicate != 0);
+    char(*slots)[64] = emulated::show(predicate != 0);
     unsigned votes = 0;
-    for (unsigned lane = 0; lane < 32; lane++) if (is_present(lane) && slots[lane][0]) votes |= 1u << lane;
+    for (unsigned lane = 0; lane < 32; lane++) if (emulated::is_present(lane) && slots[lane][0]) votes |= 1u << lane;
     return votes;
 }
 static inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
@@ -170,7 +175,8 @@ struct __half {
     operator float() const { return (float)value; }
     __half& operator+=(float x) { return *this = float(*this) + x; }
 };
-template <class H> struct Pair { H x, y; };
+namespace emulated { template <class H> struct Pair { H x, y; }; }
+using emulated::Pair;
 typedef Pair<__half> __half2;
 typedef Pair<__nv_bfloat16> __nv_bfloat162;
 #define PAIRWISE(op) template <class H> static inline Pair<H> operator op(Pair<H> a, Pair<H> b) { return {H(float(a.x) op float(b.x)), H(float(a.y) op float(b.y))}; }
@@ -220,7 +226,7 @@ template <class F, class V> static inline void fill_fragment(F& f, V value) {
 }
 template <class F, class T> static inline void load(F& f, const T* from, unsigned stride, bool by_columns) {
     __syncwarp();
-    if (lane_of_thread() == 0)
+    if (emulated::lane_of_thread() == 0)
         for (int r = 0; r < F::rows; r++)
             for (int c = 0; c < F::columns; c++) f.x[r * F::columns + c] = by_columns ? from[c * stride + r] : from[r * stride + c];
     __syncwarp();
@@ -229,13 +235,13 @@ template <class F, class T> static inline void load_matrix_sync(F& f, const T* f
 template <class F, class T> static inline void load_matrix_sync(F& f, const T* from, unsigned stride, layout_t layout) { load(f, from, stride, layout == mem_col_major); }
 template <class F, class T> static inline void store_matrix_sync(T* to, const F& f, unsigned stride, layout_t layout = mem_row_major) {
     __syncwarp();
-    if (lane_of_thread() == 0)
+    if (emulated::lane_of_thread() == 0)
         for (int r = 0; r < F::rows; r++)
             for (int c = 0; c < F::columns; c++) (layout == mem_col_major ? to[c * stride + r] : to[r * stride + c]) = f.x[r * F::columns + c];
     __syncwarp();
 }
 template <class D, class A, class B, class C> static inline void mma_sync(D& d, const A& a, const B& b, const C& c) {
-    if (lane_of_thread() != 0) return;
+    if (emulated::lane_of_thread() != 0) return;
     for (int row = 0; row < D::rows; row++) {
         float sums[D::columns];
         for (int j = 0; j < D::columns; j++) sums[j] = c.x[row * D::columns + j];
@@ -247,3 +253,8 @@ template <class D, class A, class B, class C> static inline void mma_sync(D& d, 
     }
 }
 } }
+#undef UNARY
+#undef BINARY
+#undef PAIRWISE
+#undef HALVES
+#undef OF_HALVES

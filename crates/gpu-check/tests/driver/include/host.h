@@ -23,8 +23,8 @@ DEV void multiply(float c[4], const u32 a[4], const u32 b[2]) {
     struct Shown { u32 a[4], b[2]; } own;
     memcpy(own.a, a, 16);
     memcpy(own.b, b, 8);
-    char(*shown)[64] = show(own);
-    int lane = lane_of_thread(), g = lane / 4, q = lane % 4;
+    char(*shown)[64] = emulated::show(own);
+    int lane = emulated::lane_of_thread(), g = lane / 4, q = lane % 4;
     float rows[2][16], columns[2][16];
     for (int h = 0; h < 2; h++)
         for (int k = 0; k < 16; k++) {
@@ -36,8 +36,8 @@ DEV void multiply(float c[4], const u32 a[4], const u32 b[2]) {
 }
 // ldmatrix
 static void load_four(u32 r[4], const void* row, bool transposed) {
-    char(*shown)[64] = show(row);
-    int lane = lane_of_thread(), g = lane / 4, q = lane % 4;
+    char(*shown)[64] = emulated::show(row);
+    int lane = emulated::lane_of_thread(), g = lane / 4, q = lane % 4;
     auto number = [&](int row, int column) { return (*(const u16**)shown[row])[column]; };
     for (int i = 0; i < 4; i++) {
         u16 low = transposed ? number(8 * i + 2 * q, g) : number(8 * i + g, 2 * q);
