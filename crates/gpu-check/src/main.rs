@@ -14,6 +14,8 @@ mod launches;
 mod paper;
 mod peers;
 mod playing;
+#[cfg(feature = "cuda")]
+mod random_run;
 mod report;
 mod speed;
 mod synthetic;
