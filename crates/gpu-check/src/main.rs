@@ -9,9 +9,13 @@ extern crate overtone_console;
 
 mod agreement;
 mod golden;
+#[cfg(feature = "cuda")]
+mod launches;
 mod paper;
 mod peers;
 mod playing;
+#[cfg(feature = "cuda")]
+mod random_run;
 mod report;
 mod speed;
 mod synthetic;
@@ -45,8 +49,8 @@ overtone_model::options! {
         /// Number of training steps with dropout for comparing device and CPU; 0: depends on the
         /// size.
         pub steps: usize = 0,
-        /// Comma-separated parts to run: golden, steps, time, pytorch, paper, playing; all: all
-        /// parts.
+        /// Comma-separated parts to run: golden, steps, launches, time, pytorch, paper, playing;
+        /// all: all parts.
         pub parts: String = "all".into(),
         /// Game whose data is used to time the paper's profile.
         pub game: String = "seaquest".into(),
@@ -111,7 +115,7 @@ struct Cli {
 }
 
 /// The words of `parts=`, in execution order.
-const PARTS: [&str; 6] = ["golden", "steps", "time", "pytorch", "paper", "playing"];
+const PARTS: [&str; 7] = ["golden", "steps", "launches", "time", "pytorch", "paper", "playing"];
 
 /// The selected parts.
 struct Parts(Vec<String>);
@@ -184,6 +188,7 @@ fn run(words: &[String]) -> Result<()> {
     let device = &chosen.device;
     parts.run(&mut report, "golden", "golden files", || golden::check(&options.golden, device))?;
     parts.run(&mut report, "steps", "training steps", || agreement::check(&scale, device))?;
+    parts.run(&mut report, "launches", "kernel launches", || launches(&scale, device))?;
     parts.run(&mut report, "time", "step time", || speed::measure(&scale, device))?;
     let peers = peers::Peers { python: options.python, folder: options.peers };
     parts.run(&mut report, "pytorch", "PyTorch", || peers.measure(&scale, chosen.is_gpu))?;
@@ -200,4 +205,12 @@ fn run(words: &[String]) -> Result<()> {
     // The directory does not exist if nothing was trained.
     let _ = std::fs::remove_dir_all(&folder);
     report.finish()
+}
+
+#[cfg(feature = "cuda")]
+use launches::measure as launches;
+
+#[cfg(not(feature = "cuda"))]
+fn launches(_scale: &Scale, _device: &overtone_model::burn::tensor::Device) -> Result<Vec<Row>> {
+    Ok(Row::skipped("this program was built without the feature `cuda`"))
 }

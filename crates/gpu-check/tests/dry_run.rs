@@ -34,12 +34,21 @@ fn a_dry_run_checks_everything_available() {
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let parts = json["parts"].as_array().unwrap();
     let names: Vec<&str> = parts.iter().map(|part| part["name"].as_str().unwrap()).collect();
-    let expected =
-        ["golden files", "training steps", "step time", "PyTorch", "paper profile", "playing"];
+    let expected = [
+        "golden files",
+        "training steps",
+        "kernel launches",
+        "step time",
+        "PyTorch",
+        "paper profile",
+        "playing",
+    ];
     assert_eq!(names, expected);
-    assert_eq!(parts[3]["rows"][0]["what"], "skipped");
+    for skipped in [2, 4] {
+        assert_eq!(parts[skipped]["rows"][0]["what"], "skipped");
+    }
     // All of these rows have measurements.
-    for (part, rows) in [(2, 5), (4, 2)] {
+    for (part, rows) in [(3, 5), (5, 2)] {
         let measured = parts[part]["rows"].as_array().unwrap();
         assert_eq!(measured.len(), rows);
         assert!(measured.iter().all(|row| row["value"].as_f64().unwrap() > 0.0), "{measured:?}");

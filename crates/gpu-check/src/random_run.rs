@@ -1,0 +1,125 @@
+//! Training as in a run, on random data: a batch is drawn and sent to the device, and the algorithm
+//! steps.
+
+use std::{sync::Arc, time::Instant};
+
+use anyhow::Result;
+use overtone_agents::{SequenceLearner, SequenceModel};
+use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, seed};
+use overtone_data::{
+    ActionColumn, Batch, BatchOptions, Columns, Dataset, DatasetOptions, ObservationColumn, Subset,
+    WindowSampler,
+};
+use overtone_model::{
+    DecisionTransformerConfig, ModelConfig,
+    burn::tensor::Device,
+    contexts::{FRAME, STACK},
+    decision_transformer::DropoutSeed,
+};
+use overtone_train::{
+    AdamWConfig, Algorithm, Precision, ScheduleKind, StepAt, TrainConfig, TrainingData,
+    optimizer::scalar,
+};
+
+const EPISODES: usize = 8;
+const EPISODE_STEPS: usize = 100;
+
+/// A training with random data.
+pub struct Run {
+    algorithm: SequenceModel,
+    state: SequenceLearner,
+    data: TrainingData,
+    sampler: WindowSampler,
+    batch: usize,
+    device: Device,
+    n_steps: u64,
+}
+
+impl Run {
+    /// A run before its first step.
+    ///
+    /// # Errors
+    /// When the model is invalid.
+    pub fn new(
+        model: DecisionTransformerConfig,
+        observations: ObservationSpace,
+        batch: usize,
+        precision: Precision,
+        device: &Device,
+    ) -> Result<Self> {
+        let device = device.clone().autodiff();
+        let is_pixels = matches!(observations, ObservationSpace::Pixels { .. });
+        let actions = if is_pixels { ActionSpace::numbered(18) } else { ActionSpace::unit(3) };
+        let optimizer = if is_pixels { AdamWConfig::ATARI } else { AdamWConfig::default() };
+        let config =
+            TrainConfig { precision, optimizer, average_weights: false, ..TrainConfig::default() };
+        let dataset = Arc::new(Dataset::of(columns(&observations), &DatasetOptions::default())?);
+        let mut data = TrainingData::new(dataset.clone(), 1.0);
+        data.keep_frames_on(&device)?;
+        let sampler = data.sampler(Subset::Training, model.context_length, &config, 1)?;
+        let algorithm =
+            SequenceModel { model: ModelConfig::Transformer(model), observations, actions };
+        let sampler = match algorithm.top_percents() {
+            [] => sampler,
+            percents => dataset.with_top_percents(sampler, percents, 1),
+        };
+        let state = algorithm.init(&config, &device, &mut seed::generator(1, "init"))?;
+        Ok(Self { algorithm, state, data, sampler, batch, device, n_steps: 0 })
+    }
+
+    /// One step; returns the seconds until its last launch was issued, and until the loss was read.
+    ///
+    /// # Errors
+    /// When a batch cannot be drawn.
+    pub fn step(&mut self) -> Result<[f64; 2]> {
+        let mut batch = Batch::default();
+        let options = BatchOptions { frames: false, ..BatchOptions::default() };
+        batch.fill(&self.data.dataset().clone(), &mut self.sampler, self.batch, &options)?;
+        let at = StepAt {
+            step: self.n_steps,
+            n_steps: 1000,
+            learning_rate: 1e-4,
+            schedule: ScheduleKind::default(),
+            seed: DropoutSeed(self.n_steps),
+            device: &self.device,
+        };
+        self.n_steps += 1;
+        let started = Instant::now();
+        let figures = self.algorithm.step(&mut self.state, &mut batch, &self.data, &at);
+        let issued = started.elapsed().as_secs_f64();
+        scalar(figures.loss + figures.grad_norm);
+        Ok([issued, started.elapsed().as_secs_f64()])
+    }
+}
+
+/// Random episodes.
+fn columns(observations: &ObservationSpace) -> Columns {
+    let n = EPISODES * EPISODE_STEPS;
+    let numbers = |of: &str, n: usize| {
+        let of = seed::derive(1, of);
+        (0..n as u64).map(move |i| seed::derive_nth(of, i))
+    };
+    let real = |of: &str, n: usize| -> Vec<f32> {
+        numbers(of, n).map(|x| (x >> 40) as f32 / (1 << 23) as f32 - 1.0).collect()
+    };
+    let (observed, acted) = match observations {
+        ObservationSpace::Pixels { .. } => {
+            let pixels =
+                numbers("pixels", n * FRAME * FRAME / 8).flat_map(u64::to_le_bytes).collect();
+            let frames = ObservationColumn::Frames { pixels, shape: [FRAME; 2], stack: STACK };
+            let values = numbers("actions", n).map(|x| (x % 18) as u16).collect();
+            (frames, ActionColumn::Discrete { n_actions: 18, values })
+        }
+        ObservationSpace::Vectors { width } => {
+            let vectors =
+                ObservationColumn::Vectors { width: *width, values: real("vectors", n * width) };
+            (vectors, ActionColumn::Continuous { width: 3, values: real("actions", n * 3) })
+        }
+    };
+    let episode = |i| Episode {
+        start: i * EPISODE_STEPS,
+        length: EPISODE_STEPS,
+        outcome: Outcome::Truncated,
+    };
+    Columns::new(observed, acted, real("rewards", n), (0..EPISODES).map(episode).collect())
+}

@@ -1,0 +1,27 @@
+// The interface between a kernel that was compiled for the CPU and the driver that runs it.
+#pragma once
+
+namespace emulated {
+struct Place { unsigned x, y, z; };
+
+// The running block. Threads of a block are fibers of one thread of the host.
+struct Block {
+    Place grid, size;       // blocks in the grid, threads in the block
+    Place at, thread;       // index of the running block, and of the running thread in it
+    unsigned rank;          // linear index of the running thread
+    char* shared;           // dynamic shared memory
+    struct Warp {
+        unsigned present;   // lanes that took part in the last collective operation
+        unsigned turn;      // number of collective operations so far
+        char slots[2][32][64]; // values that lanes exchange, by parity of the turn
+    } warps[32];
+    void (*wait)(bool whole_block); // returns when the warp, or the block, has arrived
+};
+
+// What a kernel exports besides: `emulated_block` (set by the driver), and for each entry point
+// `emulated_run_NAME` (one thread) and `emulated_sizes_NAME` (sizes of the parameters, then 0).
+typedef void (*Run)(void** parameters);
+
+// Runs all blocks of a launch. A kernel that never waits runs without fibers.
+void run_blocks(Block& block, Run run, void** parameters, bool waits);
+}
