@@ -10,6 +10,8 @@
 //! all parameters joined to one. That form runs on any device in any float type, and the tests
 //! compare the loop with it.
 
+#[cfg(feature = "cube")]
+mod cube;
 mod slices;
 mod tensors;
 

@@ -23,6 +23,9 @@ pub(super) struct Joined {
     parameters: Tensor<1>,
     first_moments: Tensor<1>,
     second_moments: Tensor<1>,
+    /// Memory of the joined gradient on a GPU.
+    #[cfg(feature = "cube")]
+    gradient: Option<Tensor<1>>,
 }
 
 impl Joined {
@@ -49,6 +52,8 @@ impl Joined {
             second_moments: joined(|slot| &slot.second_moment),
             lengths,
             gap,
+            #[cfg(feature = "cube")]
+            gradient: None,
         }
     }
 
@@ -66,6 +71,10 @@ impl Joined {
         in_place: bool,
     ) -> Tensor<1> {
         assert_eq!(gradients.len(), self.lengths.len(), "a gradient for each parameter");
+        #[cfg(feature = "cube")]
+        if super::cube::is_possible(&self.parameters) {
+            return self.step_on_gpu(optimizer, factors, clip_norm, gradients, in_place);
+        }
         let AdamW { betas: [beta1, beta2], epsilon, .. } = optimizer;
         let [rate, corrected_rate, root] = [0, 1, 2].map(|i| factors.clone().narrow(0, i, 1));
 
@@ -85,6 +94,26 @@ impl Joined {
         for (part, moved) in self.memory_mut().into_iter().zip(moved) {
             *part = if in_place { copy_into(part.clone(), moved) } else { moved };
         }
+        norm
+    }
+
+    #[cfg(feature = "cube")]
+    fn step_on_gpu(
+        &mut self,
+        optimizer: AdamW,
+        factors: Tensor<1>,
+        clip_norm: Option<f64>,
+        gradients: Vec<Tensor<1>>,
+        in_place: bool,
+    ) -> Tensor<1> {
+        let starts: Vec<usize> = self.starts().collect();
+        let flat = self.gradient.get_or_insert_with(|| self.parameters.zeros_like());
+        *flat = super::cube::gather(flat.clone(), gradients, &starts);
+        let constant = [flat.clone(), self.decay.clone(), factors];
+        let old = self.memory_mut().map(|part| part.clone());
+        let [parameters, first, second, norm] =
+            super::cube::step(optimizer, clip_norm, constant, old, in_place);
+        [self.parameters, self.first_moments, self.second_moments] = [parameters, first, second];
         norm
     }
 
@@ -111,13 +140,17 @@ impl Joined {
     }
 
     fn parts(&self, joined: &Tensor<1>) -> Vec<Tensor<1>> {
-        let mut start = 0;
-        let parts = self.lengths.iter().map(|&length| {
-            let part = part(joined, start, length);
-            start += length.next_multiple_of(ALIGNED);
-            part
-        });
-        parts.collect()
+        let parts = self.starts().zip(&self.lengths);
+        parts.map(|(start, &length)| part(joined, start, length)).collect()
+    }
+
+    /// The start of each parameter in the flat tensors.
+    fn starts(&self) -> impl Iterator<Item = usize> {
+        self.lengths.iter().scan(0, |next, length| {
+            let start = *next;
+            *next += length.next_multiple_of(ALIGNED);
+            Some(start)
+        })
     }
 }
 

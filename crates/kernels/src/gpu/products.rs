@@ -23,10 +23,6 @@ pub(crate) const SPLIT_UNTIL: usize = 264;
 /// The operation on the sums of a product.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Epilogue<'a> {
-    /// None; the result is `bf16`.
-    Plain,
-    /// None; the result is `f32`.
-    PlainF32,
     /// A bias; the result is `bf16`.
     Bias(&'a CubeTensor),
     /// A bias and GELU; results are `bf16`, what GELU got is the second.
@@ -69,8 +65,6 @@ pub(crate) struct ResidualDropout {
 pub(crate) enum Slope<'a> {
     /// None; the result is `bf16`.
     None,
-    /// None; the result is `f32`.
-    NoneF32,
     /// Times GELU's slope at what it got; the result is `bf16`.
     Gelu(&'a CubeTensor),
     /// Zero where ReLU's result is zero; the result is `bf16`.
@@ -91,8 +85,6 @@ pub(crate) fn product(a: &CubeTensor, b: &CubeTensor, epilogue: Epilogue<'_>) ->
     let (half, full) = ([DType::BF16].as_slice(), [DType::F32].as_slice());
     let mut words = product_words(m, n, k);
     let (source, others, dtypes): (&'static Source, Vec<&CubeTensor>, _) = match epilogue {
-        Epilogue::Plain => (&sources::PLAIN, vec![], half),
-        Epilogue::PlainF32 => (&sources::PLAIN_F32, vec![], full),
         Epilogue::Bias(bias) => (&sources::BIAS, vec![bias], half),
         Epilogue::BiasGelu(bias) => {
             (&sources::BIAS_GELU, vec![bias], [DType::BF16, DType::BF16].as_slice())
@@ -121,7 +113,6 @@ pub(crate) fn product_transposed(g: &CubeTensor, b: &CubeTensor, slope: Slope<'_
     let [k, _] = b.shape().dims();
     let (source, other, dtype) = match slope {
         Slope::None => (&sources::TRANSPOSED, None, DType::BF16),
-        Slope::NoneF32 => (&sources::TRANSPOSED_F32, None, DType::F32),
         Slope::Gelu(before) => (&sources::TRANSPOSED_GELU, Some(before), DType::BF16),
         Slope::Relu(active) => (&sources::TRANSPOSED_RELU, Some(active), DType::BF16),
     };

@@ -29,8 +29,10 @@ const SLICE: usize = 16;
 const UNITS: usize = 128;
 /// Elements of shared memory for the tokens of the other side, 8 KiB for each of two values.
 const STAGED: usize = 2048;
-/// Most tokens of the other side in shared memory at the same time: their scores are in registers.
-const MOST: usize = 16;
+/// Most tokens of the other side in shared memory at the same time, for heads of one slice.
+const MOST: usize = 64;
+/// The same for heads of several slices: parts of scores are in registers, so loops are unrolled.
+const MOST_OF_SLICES: usize = 8;
 
 /// Sizes of a launch, which are constants of the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +64,11 @@ impl Sizes {
         self.d_head / self.slice()
     }
 
+    /// Scores that are in registers at the same time.
+    fn held(self) -> usize {
+        if self.slices() == 1 { 1 } else { self.staged() }
+    }
+
     /// Own tokens of a cube with `n` tokens on its side.
     pub fn own(self, n: usize) -> usize {
         n.min(UNITS / self.slices())
@@ -69,7 +76,8 @@ impl Sizes {
 
     /// Tokens of the other side in shared memory at the same time.
     pub fn staged(self) -> usize {
-        MOST.min(STAGED / self.d_head).max(1)
+        let most = if self.slices() == 1 { MOST } else { MOST_OF_SLICES };
+        most.min(STAGED / self.d_head).max(1)
     }
 
     pub fn queries(self) -> usize {
@@ -119,6 +127,7 @@ pub(super) fn forward_kernel<F: Float>(
     let width = comptime!(sizes.slice());
     let slices = comptime!(sizes.slices());
     let staged = comptime!(sizes.staged());
+    let is_cut = comptime!(slices > 1);
     let d_head = comptime!(sizes.d_head);
     let n_queries = comptime!(sizes.queries());
     let batch = CUBE_POS_X as usize / comptime!(sizes.heads);
@@ -160,23 +169,30 @@ pub(super) fn forward_kernel<F: Float>(
     // The last query of the cube sees the most keys.
     let last_query = min((CUBE_POS_Y as usize + 1) * per_cube, n_queries) - 1;
     let end = comptime!(sizes.first) + last_query * comptime!(sizes.step) + 1;
-    let mut z = Array::<f32>::new(staged);
+    let mut z = Array::<f32>::new(comptime!(sizes.held()));
     let mut first = 0usize;
     while first < end {
         sync_cube();
         stage(qkv, &mut keys, batch, first, 1usize, head, sizes);
         stage(qkv, &mut values, batch, first, 2usize, head, sizes);
         sync_cube();
-        #[unroll]
-        for j in 0..staged {
-            z[j] = part_of_score(&q, &keys, j * d_head + slice * width, &radius, sizes);
+        if is_cut {
+            #[unroll]
+            for j in 0..staged {
+                z[j] = part_of_score(&q, &keys, j * d_head + slice * width, &radius, sizes);
+            }
+            whole_scores(&mut z, &mut parts, own, slice, sizes);
         }
-        whole_scores(&mut z, &mut parts, own, slice, sizes);
-        #[unroll]
+        #[unroll(is_cut)]
         for j in 0..staged {
             let other = first + j;
             if sees(token, other, start) {
-                let score = z[j] * numbers.scale;
+                let score = if is_cut {
+                    z[j]
+                } else {
+                    part_of_score(&q, &keys, j * d_head, &radius, sizes)
+                };
+                let score = score * numbers.scale;
                 if score > largest {
                     let shrunk = (largest - score).exp();
                     total *= shrunk;
@@ -237,6 +253,7 @@ pub(super) fn by_queries_kernel<F: Float>(
     let width = comptime!(sizes.slice());
     let slices = comptime!(sizes.slices());
     let staged = comptime!(sizes.staged());
+    let is_cut = comptime!(slices > 1);
     let d_head = comptime!(sizes.d_head);
     let n_queries = comptime!(sizes.queries());
     let batch = CUBE_POS_X as usize / comptime!(sizes.heads);
@@ -280,28 +297,37 @@ pub(super) fn by_queries_kernel<F: Float>(
     let (key_low, key_high) = (key.low, key.high);
 
     let end = min((CUBE_POS_Y as usize + 1) * per_cube, comptime!(sizes.tokens));
-    let mut z = Array::<f32>::new(staged);
-    let mut by_weight = Array::<f32>::new(staged);
+    let mut z = Array::<f32>::new(comptime!(sizes.held()));
+    let mut by_weight = Array::<f32>::new(comptime!(sizes.held()));
     let mut first = 0usize;
     while first < end {
         sync_cube();
         stage(qkv, &mut keys, batch, first, 1usize, head, sizes);
         stage(qkv, &mut values, batch, first, 2usize, head, sizes);
         sync_cube();
-        #[unroll]
-        for j in 0..staged {
-            let from = j * d_head + slice * width;
-            z[j] = part_of_score(&q, &keys, from, &radius, sizes);
-            by_weight[j] = dot_with(&g, &values, from, width);
+        if is_cut {
+            #[unroll]
+            for j in 0..staged {
+                let from = j * d_head + slice * width;
+                z[j] = part_of_score(&q, &keys, from, &radius, sizes);
+                by_weight[j] = dot_with(&g, &values, from, width);
+            }
+            whole_scores(&mut z, &mut parts, own, slice, sizes);
+            whole_scores(&mut by_weight, &mut parts, own, slice, sizes);
         }
-        whole_scores(&mut z, &mut parts, own, slice, sizes);
-        whole_scores(&mut by_weight, &mut parts, own, slice, sizes);
-        #[unroll]
+        #[unroll(is_cut)]
         for j in 0..staged {
             let other = first + j;
             if is_query && sees(token, other, start) {
-                let p = (z[j] * numbers.scale - largest).exp() * over_sum;
-                let by_score = p * (kept(key_low, key_high, other as u32, &numbers, sizes) * by_weight[j] - dot);
+                let score = if is_cut {
+                    z[j]
+                } else {
+                    part_of_score(&q, &keys, j * d_head, &radius, sizes)
+                };
+                let by_p = if is_cut { by_weight[j] } else { dot_with(&g, &values, j * d_head, width) };
+                let p = (score * numbers.scale - largest).exp() * over_sum;
+                let kept = kept(key_low, key_high, other as u32, &numbers, sizes);
+                let by_score = p * (kept * by_p - dot);
                 #[unroll]
                 for d in 0..width {
                     let key = keys[j * d_head + slice * width + d];
@@ -370,6 +396,7 @@ pub(super) fn by_keys_kernel<F: Float>(
     let width = comptime!(sizes.slice());
     let slices = comptime!(sizes.slices());
     let staged = comptime!(sizes.staged());
+    let is_cut = comptime!(slices > 1);
     let d_head = comptime!(sizes.d_head);
     let n_queries = comptime!(sizes.queries());
     let heads = comptime!(sizes.heads);
@@ -409,8 +436,8 @@ pub(super) fn by_keys_kernel<F: Float>(
         by_v[d] = 0.0f32;
     }
 
-    let mut z = Array::<f32>::new(staged);
-    let mut by_weight = Array::<f32>::new(staged);
+    let mut z = Array::<f32>::new(comptime!(sizes.held()));
+    let mut by_weight = Array::<f32>::new(comptime!(sizes.held()));
     // The first token of the cube is seen by the most queries.
     let mut first = CUBE_POS_Y as usize * per_cube / query_step;
     while first < n_queries {
@@ -440,22 +467,31 @@ pub(super) fn by_keys_kernel<F: Float>(
             highs[unit] = key.high;
         }
         sync_cube();
-        #[unroll]
-        for i in 0..staged {
-            let from = i * d_head + slice * width;
-            z[i] = part_of_score(&k, &queries, from, &radius, sizes);
-            by_weight[i] = dot_with(&v, &gradients, from, width);
+        if is_cut {
+            #[unroll]
+            for i in 0..staged {
+                let from = i * d_head + slice * width;
+                z[i] = part_of_score(&k, &queries, from, &radius, sizes);
+                by_weight[i] = dot_with(&v, &gradients, from, width);
+            }
+            whole_scores(&mut z, &mut parts, own, slice, sizes);
+            whole_scores(&mut by_weight, &mut parts, own, slice, sizes);
         }
-        whole_scores(&mut z, &mut parts, own, slice, sizes);
-        whole_scores(&mut by_weight, &mut parts, own, slice, sizes);
-        #[unroll]
+        #[unroll(is_cut)]
         for i in 0..staged {
             let query = first + i;
             let of_query = comptime!(sizes.first) + query * query_step;
             if query < n_queries && sees(of_query, token, start) {
-                let p = (z[i] * numbers.scale - all_largest[i]).exp() * over_sums[i];
+                let score = if is_cut {
+                    z[i]
+                } else {
+                    part_of_score(&k, &queries, i * d_head, &radius, sizes)
+                };
+                let by_p =
+                    if is_cut { by_weight[i] } else { dot_with(&v, &gradients, i * d_head, width) };
+                let p = (score * numbers.scale - all_largest[i]).exp() * over_sums[i];
                 let kept = kept(lows[i], highs[i], token as u32, &numbers, sizes);
-                let by_score = p * (kept * by_weight[i] - all_dots[i]);
+                let by_score = p * (kept * by_p - all_dots[i]);
                 let p = p * kept;
                 #[unroll]
                 for d in 0..width {
@@ -650,22 +686,20 @@ fn whole_scores(
 ) {
     let slices = comptime!(sizes.slices());
     let staged = comptime!(sizes.staged());
-    if comptime!(slices > 1) {
-        let row = own * slices;
-        sync_cube();
-        #[unroll]
-        for j in 0..staged {
-            parts[(row + slice) * staged + j] = z[j];
+    let row = own * slices;
+    sync_cube();
+    #[unroll]
+    for j in 0..staged {
+        parts[(row + slice) * staged + j] = z[j];
+    }
+    sync_cube();
+    #[unroll]
+    for j in 0..staged {
+        let mut sum = 0.0f32;
+        for slice in 0..slices {
+            sum += parts[(row + slice) * staged + j];
         }
-        sync_cube();
-        #[unroll]
-        for j in 0..staged {
-            let mut sum = 0.0f32;
-            for slice in 0..slices {
-                sum += parts[(row + slice) * staged + j];
-            }
-            z[j] = sum;
-        }
+        z[j] = sum;
     }
 }
 
