@@ -31,6 +31,7 @@
 //! | [`add_bias`] | a bias in every row |
 //! | [`layer_norm`], [`dropout`](dropout()) | each alone |
 //! | [`polyak`](polyak()) | targets that follow parameters slowly |
+//! | [`stored`] | memory that keeps its place, for steps that a GPU records and replays |
 //! | [`AdamWState`], [`adamw_step`] | the optimizer's step with clipping: on tensors, on slices |
 
 pub mod adamw;

@@ -77,29 +77,7 @@ impl Recorder {
             self.recordings.clear();
             return None;
         }
-        let (layout, words) = sections.finish();
-        let known = self.recordings.iter().position(|known| *known.inputs.layout() == layout);
-        let figures = match known {
-            Some(i) if self.recordings[i].graph.is_some() => {
-                self.recordings[i].inputs.write(words);
-                self.replay(i)
-            }
-            Some(i) => {
-                // Earlier readers of the inputs run before these are overwritten.
-                let flushed = self.device.flush().map_err(|error| error.to_string());
-                self.recordings[i].inputs.write(words);
-                flushed.and_then(|()| self.warm_up(i, algorithm, state, data))
-            }
-            None => {
-                let inputs = Inputs::new(layout, words, &self.device);
-                let figures = joined(algorithm.compute(state, &inputs, data));
-                if self.recordings.len() < LAYOUTS {
-                    self.recordings.push(Recording { inputs, n_steps: 1, graph: None });
-                }
-                Ok(figures)
-            }
-        };
-        match figures {
+        match self.take(algorithm, state, data, sections) {
             Ok(figures) => {
                 algorithm.counted(state);
                 Some(figures)
@@ -111,6 +89,35 @@ impl Recorder {
                 None
             }
         }
+    }
+
+    fn take<S>(
+        &mut self,
+        algorithm: &dyn Recorded<S>,
+        state: &mut S,
+        data: &TrainingData,
+        sections: Sections,
+    ) -> Result<Tensor<1>, String> {
+        let (layout, words) = sections.finish();
+        let known = self.recordings.iter().position(|known| *known.inputs.layout() == layout);
+        if let Some(i) = known
+            && self.recordings[i].graph.is_some()
+        {
+            self.recordings[i].inputs.write(words);
+            return self.replay(i);
+        }
+        // Earlier readers of the inputs and of the state run before these are overwritten.
+        self.device.flush().map_err(|error| error.to_string())?;
+        if let Some(i) = known {
+            self.recordings[i].inputs.write(words);
+            return self.warm_up(i, algorithm, state, data);
+        }
+        let inputs = Inputs::new(layout, words, &self.device);
+        let figures = joined(algorithm.compute(state, &inputs, data));
+        if self.recordings.len() < LAYOUTS {
+            self.recordings.push(Recording { inputs, n_steps: 1, graph: None });
+        }
+        Ok(figures)
     }
 
     /// An ordinary step, or the recorded one after enough of them.
