@@ -44,7 +44,7 @@ pub fn measure(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
         let name = format!("{precision:?}").to_lowercase();
         let model = synthetic::config(scale.layers, 30, false, false);
         let run = Run::new(model, synthetic::frames(), scale.batch, precision, device)?;
-        rows.extend(rows_of(run, &format!("Atari, {name}, batch {}", scale.batch))?);
+        rows.extend(rows_of(run, &format!("frames, {name}, batch {}", scale.batch))?);
     }
     let vectors = ObservationSpace::Vectors { width: 11 };
     // As `env=hopper profile=paper` and `env=hopper`.
@@ -63,7 +63,7 @@ pub fn measure(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
     };
     for (model, batch) in [(paper, 64), (default, 128)] {
         let batch = if scale.is_full { batch } else { scale.batch };
-        let name = format!("robot, f32, K {}, batch {batch}", model.context_length);
+        let name = format!("vectors, f32, K {}, batch {batch}", model.context_length);
         let run = Run::new(model, vectors.clone(), batch, Precision::F32, device)?;
         rows.extend(rows_of(run, &name)?);
     }

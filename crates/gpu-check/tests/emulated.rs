@@ -55,7 +55,7 @@ fn kernels_compile_for_a_gpu_and_are_counted() {
     }
     if is_possible() {
         let output = run("count", "parts=launches");
-        for words in ["robot, f32, K 5, batch 1: launches per step", "copies to the device ("] {
+        for words in ["vectors, f32, K 5, batch 1: launches per step", "copies to the device ("] {
             assert!(output.contains(words), "no {words:?} in {output}");
         }
     }

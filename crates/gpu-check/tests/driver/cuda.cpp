@@ -83,16 +83,22 @@ API cuGetErrorString(int code, const char** text) {
 
 struct Function { Run run; const unsigned* sizes; bool waits; Block** block; };
 struct Node {
-    int kind;                       // 0 launch, 1 copy on the device, 2 fill
+    int kind;                       // 0 launch, 1 copy, 2 fill
     Function function; Place grid, size; unsigned shared; std::vector<std::vector<char>> parameters;
-    char *to; const char* from; size_t bytes; int value;
+    char *to; const char* from; size_t bytes, rows, to_pitch, from_pitch; bool is_sent; int value;
 };
 struct Graph { std::vector<Node> nodes; };
 static Graph* recorded;
 static void* recorded_stream;
 
 static void run(const Node& node) {
-    if (node.kind == 1) { memmove(node.to, node.from, node.bytes); return; }
+    if (node.kind == 1) {
+        if (node.is_sent) { counts().to_device++; counts().bytes_to_device += node.bytes * node.rows; }
+        else counts().on_device++;
+        for (size_t row = 0; row < node.rows; row++)
+            memmove(node.to + row * node.to_pitch, node.from + row * node.from_pitch, node.bytes);
+        return;
+    }
     if (node.kind == 2) { memset(node.to, node.value, node.bytes); return; }
     if (!node.function.run) return;
     static Block block;
@@ -183,24 +189,23 @@ API cuMemFreeAsync(Pointer memory, void*) { return release((char*)memory); }
 API cuMemFreeHost(void* memory) { return release((char*)memory); }
 API cuMemGetInfo_v2(size_t* left, size_t* all) { *left = *all = (size_t)80 << 30; return SUCCESS; }
 
-static int copied(std::atomic<uint64_t>& count, void* to, const void* from, size_t bytes) {
-    if (recorded) return REFUSED;
-    count++;
-    memcpy(to, from, bytes);
-    return SUCCESS;
-}
-API cuMemcpyHtoDAsync_v2(Pointer to, const void* from, size_t bytes, void*) {
-    counts().bytes_to_device += bytes;
-    return copied(counts().to_device, (void*)to, from, bytes);
-}
-API cuMemcpyHtoD_v2(Pointer to, const void* from, size_t bytes) { return cuMemcpyHtoDAsync_v2(to, from, bytes, nullptr); }
-API cuMemcpyDtoHAsync_v2(void* to, Pointer from, size_t bytes, void*) { return copied(counts().to_host, to, (void*)from, bytes); }
-API cuMemcpyDtoH_v2(void* to, Pointer from, size_t bytes) { return copied(counts().to_host, to, (void*)from, bytes); }
-API cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t bytes, void* stream) {
-    counts().on_device++;
+// A copy from the host can be recorded. The graph then reads the host's memory again at each replay.
+static int copy(void* to, const void* from, size_t bytes, bool is_sent, void* stream) {
     Node node{}; node.kind = 1; node.to = (char*)to; node.from = (const char*)from; node.bytes = bytes;
+    node.rows = 1; node.is_sent = is_sent;
     return add(std::move(node), stream);
 }
+static int read(void* to, Pointer from, size_t bytes) {
+    if (recorded) return REFUSED;
+    counts().to_host++;
+    memcpy(to, (void*)from, bytes);
+    return SUCCESS;
+}
+API cuMemcpyHtoDAsync_v2(Pointer to, const void* from, size_t bytes, void* stream) { return copy((void*)to, from, bytes, true, stream); }
+API cuMemcpyHtoD_v2(Pointer to, const void* from, size_t bytes) { return copy((void*)to, from, bytes, true, nullptr); }
+API cuMemcpyDtoHAsync_v2(void* to, Pointer from, size_t bytes, void*) { return read(to, from, bytes); }
+API cuMemcpyDtoH_v2(void* to, Pointer from, size_t bytes) { return read(to, from, bytes); }
+API cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t bytes, void* stream) { return copy((void*)to, (void*)from, bytes, false, stream); }
 API cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, void* stream) {
     counts().sets++;
     Node node{}; node.kind = 2; node.to = (char*)to; node.value = value; node.bytes = bytes;
@@ -209,14 +214,19 @@ API cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, void* stream)
 // `CUDA_MEMCPY2D`: rows of `width` bytes between pitched and dense memory. Kinds: 1 host, 2 device.
 struct Side { size_t x, y; int kind; void* host; Pointer device; void* array; size_t pitch; };
 struct Copy2d { Side from, to; size_t width, height; };
-API cuMemcpy2DAsync_v2(const Copy2d* copy, void*) {
-    if (recorded) return REFUSED;
+API cuMemcpy2DAsync_v2(const Copy2d* copy, void* stream) {
     auto start = [](const Side& side) { return (char*)(side.kind == 1 ? side.host : (void*)side.device) + side.y * side.pitch + side.x; };
-    (copy->from.kind == 1 ? counts().to_device : counts().to_host)++;
-    if (copy->from.kind == 1) counts().bytes_to_device += copy->width * copy->height;
-    for (size_t row = 0; row < copy->height; row++)
-        memcpy(start(copy->to) + row * copy->to.pitch, start(copy->from) + row * copy->from.pitch, copy->width);
-    return SUCCESS;
+    if (copy->to.kind == 1) {
+        if (recorded) return REFUSED;
+        counts().to_host++;
+        for (size_t row = 0; row < copy->height; row++)
+            memcpy(start(copy->to) + row * copy->to.pitch, start(copy->from) + row * copy->from.pitch, copy->width);
+        return SUCCESS;
+    }
+    Node node{}; node.kind = 1; node.to = start(copy->to); node.from = start(copy->from); node.bytes = copy->width;
+    node.rows = copy->height; node.to_pitch = copy->to.pitch; node.from_pitch = copy->from.pitch;
+    node.is_sent = copy->from.kind == 1;
+    return add(std::move(node), stream);
 }
 
 // ---- modules and launches

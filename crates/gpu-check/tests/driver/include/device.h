@@ -42,9 +42,9 @@ template <unsigned N> struct Sizes { unsigned bytes[N]; };
 template <class... A> constexpr Sizes<sizeof...(A) + 1> sizes_of(void (*)(A...)) { return {{sizeof(A)..., 0}}; }
 }
 #define EMULATED_ENTRY(kernel) EMULATED_ENTRY_OF(kernel) // the name may be a macro
-#define EMULATED_ENTRY_OF(kernel)                                                                \
-    extern "C" void emulated_run_##kernel(void** parameters) { emulated::run_one(kernel, parameters); }\
-    extern "C" { extern const decltype(emulated::sizes_of(kernel)) emulated_sizes_##kernel; }              \
+#define EMULATED_ENTRY_OF(kernel)                                                                        \
+    extern "C" void emulated_run_##kernel(void** parameters) { emulated::run_one(kernel, parameters); }  \
+    extern "C" { extern const decltype(emulated::sizes_of(kernel)) emulated_sizes_##kernel; }            \
     const decltype(emulated::sizes_of(kernel)) emulated_sizes_##kernel = emulated::sizes_of(kernel);
 #define EMULATED_WAITS(waits) extern "C" { extern const bool emulated_waits; } const bool emulated_waits = waits;
 
@@ -98,16 +98,16 @@ static inline int __all_sync(unsigned mask, int predicate) { return __ballot_syn
 
 // ---- numbers
 
-#define UNARY(name)                                                                              \
-    static inline float name(float x) { return __builtin_##name##f(x); }                         \
-    static inline double name(double x) { return __builtin_##name(x); }                          \
+#define UNARY(name)                                                                                      \
+    static inline float name(float x) { return __builtin_##name##f(x); }                                 \
+    static inline double name(double x) { return __builtin_##name(x); }                                  \
     static inline float name##f(float x) { return __builtin_##name##f(x); }
 UNARY(log) UNARY(log1p) UNARY(sin) UNARY(cos) UNARY(tan) UNARY(tanh) UNARY(sinh) UNARY(cosh) UNARY(acos) UNARY(asin)
 UNARY(atan) UNARY(asinh) UNARY(acosh) UNARY(atanh) UNARY(sqrt) UNARY(exp) UNARY(exp2) UNARY(expm1) UNARY(ceil)
 UNARY(trunc) UNARY(floor) UNARY(rint) UNARY(erf) UNARY(fabs) UNARY(log2)
-#define BINARY(name)                                                                             \
-    static inline float name(float x, float y) { return __builtin_##name##f(x, y); }             \
-    static inline double name(double x, double y) { return __builtin_##name(x, y); }             \
+#define BINARY(name)                                                                                     \
+    static inline float name(float x, float y) { return __builtin_##name##f(x, y); }                     \
+    static inline double name(double x, double y) { return __builtin_##name(x, y); }                     \
     static inline float name##f(float x, float y) { return __builtin_##name##f(x, y); }
 BINARY(pow) BINARY(fmod) BINARY(hypot) BINARY(atan2) BINARY(fmin) BINARY(fmax) BINARY(copysign)
 static inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
@@ -182,11 +182,11 @@ typedef Pair<__nv_bfloat16> __nv_bfloat162;
 #define PAIRWISE(op) template <class H> static inline Pair<H> operator op(Pair<H> a, Pair<H> b) { return {H(float(a.x) op float(b.x)), H(float(a.y) op float(b.y))}; }
 PAIRWISE(+) PAIRWISE(-) PAIRWISE(*) PAIRWISE(/)
 template <class H> static inline Pair<H> operator-(Pair<H> a) { return {H(-float(a.x)), H(-float(a.y))}; }
-#define OF_HALVES(name, function)                                                                \
-    static inline __half name(__half x) { return function(float(x)); }                           \
+#define OF_HALVES(name, function)                                                                        \
+    static inline __half name(__half x) { return function(float(x)); }                                   \
     static inline __nv_bfloat16 name(__nv_bfloat16 x) { return function(float(x)); }
-#define HALVES(name)                                                                             \
-    OF_HALVES(h##name, name)                                                                     \
+#define HALVES(name)                                                                                     \
+    OF_HALVES(h##name, name)                                                                             \
     template <class H> static inline Pair<H> h2##name(Pair<H> v) { return {h##name(v.x), h##name(v.y)}; }
 HALVES(log) HALVES(sin) HALVES(cos) HALVES(tanh) HALVES(sqrt) HALVES(rsqrt) HALVES(exp) HALVES(ceil) HALVES(trunc)
 HALVES(floor) HALVES(rint)
