@@ -14,7 +14,6 @@ use overtone_model::{
     DecisionTransformerConfig, ModelConfig,
     burn::tensor::Device,
     contexts::{FRAME, STACK},
-    decision_transformer::DropoutSeed,
 };
 use overtone_train::{
     AdamWConfig, Algorithm, Precision, ScheduleKind, StepAt, TrainConfig, TrainingData,
@@ -80,7 +79,7 @@ impl Run {
             n_steps: 1000,
             learning_rate: 1e-4,
             schedule: ScheduleKind::default(),
-            seed: DropoutSeed(self.n_steps),
+            seed: self.n_steps,
             device: &self.device,
         };
         self.n_steps += 1;

@@ -25,13 +25,13 @@ use burn::backend::{
 };
 use burn::tensor::{Shape, Tensor};
 use burn_cubecl::CubeBackend;
-use burn_cubecl::kernel::{cast, into_contiguous};
+use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::reshape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::{AttentionOptions, AttentionWeights, Score};
-use crate::gpu::epilogues::{Masked, masked};
+use crate::gpu::epilogues::{Masked, cast, masked};
 use crate::gpu::{address_type, affine, empty_like, is_on_gpu, sums};
 use crate::mask::Place;
 use crate::norm;
@@ -239,7 +239,7 @@ impl CubeAttentionPasses for CubeBackend {
             [parts.norm_weight, parts.norm_bias, parts.qkv_bias, parts.bias, parts.r]
                 .map(into_contiguous);
         let [qkv_weight, weight] =
-            [parts.qkv_weight, parts.weight].map(|weight| cast(into_contiguous(weight), dtype));
+            [parts.qkv_weight, parts.weight].map(|weight| cast(weight, dtype));
         let [normal, stats] = norm::cube::forward(&x, norm_weight, norm_bias, dtype);
         let qkv = affine::affine(&normal, &qkv_weight, qkv_bias);
         let [mixed, norms] = heads(&qkv, r, &given, batch, plan);

@@ -4,6 +4,7 @@
 use burn::backend::cubecl::dtype_to_storage_type;
 use burn::backend::{DType, Shape, TensorMetadata};
 use burn::tensor::{Device, Int};
+use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
@@ -185,6 +186,13 @@ pub(crate) fn masked(
         );
     }
     out
+}
+
+/// A matrix in `dtype`, contiguous. (burn's own cast may leave gaps between rows.)
+pub(crate) fn cast(matrix: CubeTensor, dtype: DType) -> CubeTensor {
+    let matrix = into_contiguous(matrix);
+    let [_, width] = matrix.shape().dims();
+    masked(matrix.clone(), width, matrix, None, dtype)
 }
 
 /// `gradient ⊙ activation'(before)`, in place.

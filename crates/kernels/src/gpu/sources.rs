@@ -76,10 +76,6 @@ macro_rules! sources {
 }
 
 sources! {
-    /// `A B`, `bf16`.
-    PLAIN: "product", [EPILOGUE = PLAIN], PRODUCT_TEXTS;
-    /// `A B`, `f32`.
-    PLAIN_F32: "product_f32", [EPILOGUE = PLAIN_F32], PRODUCT_TEXTS;
     /// `A B + bias`, `bf16`.
     BIAS: "product_bias", [EPILOGUE = BIAS], PRODUCT_TEXTS;
     /// `GELU(A B + bias)` and what GELU got, `bf16`.
@@ -92,8 +88,6 @@ sources! {
     RESIDUAL: "product_residual", [EPILOGUE = RESIDUAL], PRODUCT_TEXTS;
     /// `G Bᵀ`, `bf16`.
     TRANSPOSED: "transposed", [TRANSPOSED = 1, EPILOGUE = PLAIN], PRODUCT_TEXTS;
-    /// `G Bᵀ`, `f32`.
-    TRANSPOSED_F32: "transposed_f32", [TRANSPOSED = 1, EPILOGUE = PLAIN_F32], PRODUCT_TEXTS;
     /// `G Bᵀ` times GELU's slope, `bf16`.
     TRANSPOSED_GELU: "transposed_gelu", [TRANSPOSED = 1, EPILOGUE = GELU_SLOPE], PRODUCT_TEXTS;
     /// `G Bᵀ` times ReLU's slope, `bf16`.

@@ -20,10 +20,11 @@ use burn::backend::{
 };
 use burn::tensor::{Shape, Tensor};
 use burn_cubecl::CubeBackend;
-use burn_cubecl::kernel::{cast, into_contiguous};
+use burn_cubecl::kernel::into_contiguous;
 
 use super::{Activation, MlpWeights};
-use crate::gpu::{affine, epilogues::Masked, epilogues, is_on_gpu};
+use crate::gpu::epilogues::{Masked, cast, masked};
+use crate::gpu::{affine, is_on_gpu};
 use crate::{Dropout, Form, Queries, norm};
 use crate::mask::Place;
 
@@ -156,7 +157,7 @@ impl CubeMlpPasses for CubeBackend {
         let [norm_weight, norm_bias, up_bias, down_bias] =
             [parts.norm_weight, parts.norm_bias, parts.up_bias, parts.down_bias].map(into_contiguous);
         let [up_weight, down_weight] =
-            [parts.up_weight, parts.down_weight].map(|weight| cast(into_contiguous(weight), dtype));
+            [parts.up_weight, parts.down_weight].map(|weight| cast(weight, dtype));
         let [normal, stats] = norm::cube::forward(&x, norm_weight, norm_bias, dtype);
         let [before, active] = affine::affine_active(&normal, &up_weight, up_bias, activation);
         let out = affine::affine_residual(
@@ -183,7 +184,7 @@ impl CubeMlpPasses for CubeBackend {
         let (x, by_out) = (into_contiguous(parts.x), into_contiguous(by_out));
         let MlpValues { normal, stats, before, active, up_weight, down_weight, .. } = values;
         let [rows, d] = normal.shape().dims();
-        let by_down = epilogues::masked(by_out.clone(), d, step_seed, mask, dtype);
+        let by_down = masked(by_out.clone(), d, step_seed, mask, dtype);
         let by_down = burn_cubecl::ops::reshape(by_down, Shape::new([rows, d]));
         let [by_down_weight, by_down_bias] = affine::by_parameters(&active, &by_down);
         let by_up = affine::by_rows_active(&by_down, &down_weight, before, activation);
