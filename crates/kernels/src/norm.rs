@@ -50,6 +50,10 @@ pub fn layer_norm(x: Tensor<3>, weight: Tensor<1>, bias: Tensor<1>, form: Form) 
             shape,
         );
     }
+    #[cfg(feature = "cube")]
+    if form != Form::Reference && cube::is_possible(&x) {
+        return cube::layer_norm(x, weight, bias);
+    }
     let centred = x.clone() - x.mean_dim(2);
     let variance = (centred.clone() * centred.clone()).mean_dim(2);
     let normal = centred / (variance + LAYER_NORM_EPSILON).sqrt();

@@ -32,7 +32,7 @@ use cubecl::prelude::*;
 
 use super::{AttentionOptions, AttentionWeights, Score};
 use crate::gpu::epilogues::{Masked, cast, masked};
-use crate::gpu::{address_type, affine, empty_like, is_on_gpu, sums};
+use crate::gpu::{address_type, affine, empty_like, sums};
 use crate::mask::Place;
 use crate::norm;
 use kernels::{
@@ -42,13 +42,10 @@ use kernels::{
 /// Whether the operation can compute this block: in `f32` on a GPU, with rows that fit the layer
 /// norm and heads that fit the kernels.
 pub(super) fn is_possible(x: &Tensor<3>, options: &AttentionOptions<'_>) -> bool {
-    let [batch, tokens, d] = x.dims();
+    let [_, tokens, d] = x.dims();
     options.form != crate::Form::Reference
         && !matches!(options.score, Score::Tensors(_))
-        && is_on_gpu(x)
-        && x.dtype() == DType::F32
-        && batch * tokens > 0
-        && d <= norm::cube::WIDEST
+        && norm::cube::is_possible(x)
         && sizes(tokens, d, options).are_possible()
 }
 
@@ -238,8 +235,7 @@ impl CubeAttentionPasses for CubeBackend {
         let [norm_weight, norm_bias, qkv_bias, bias, r] =
             [parts.norm_weight, parts.norm_bias, parts.qkv_bias, parts.bias, parts.r]
                 .map(into_contiguous);
-        let [qkv_weight, weight] =
-            [parts.qkv_weight, parts.weight].map(|weight| cast(weight, dtype));
+        let [qkv_weight, weight] = cast([parts.qkv_weight, parts.weight], dtype);
         let [normal, stats] = norm::cube::forward(&x, norm_weight, norm_bias, dtype);
         let qkv = affine::affine(&normal, &qkv_weight, qkv_bias);
         let [mixed, norms] = heads(&qkv, r, &given, batch, plan);

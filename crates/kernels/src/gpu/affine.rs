@@ -114,12 +114,9 @@ pub(crate) fn by_parameters(x: &CubeTensor, gradient: &CubeTensor) -> [CubeTenso
     };
     let left = permute(cut(x, n_in), &[0, 2, 1]);
     let product = product(left, cut(gradient, n_out), DType::F32);
-    let n = n_in * n_out;
-    let by_weight = match parts {
-        1 => product,
-        _ => sums::sum_parts(reshape(product, Shape::new([parts, n])), n, 0)[0].clone(),
-    };
-    [reshape(by_weight, Shape::new([n_in, n_out])), sums::sum_rows(gradient, n_out)]
+    let product = reshape(product, Shape::new([parts, n_in * n_out]));
+    let [by_weight, by_bias] = sums::sum_both(&product, &sums::sum_blocks(gradient, n_out));
+    [reshape(by_weight, Shape::new([n_in, n_out])), by_bias]
 }
 
 /// Whether the kernels for tensor cores compute the products of these rows and this matrix.

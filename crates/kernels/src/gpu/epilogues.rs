@@ -188,11 +188,33 @@ pub(crate) fn masked(
     out
 }
 
-/// A matrix in `dtype`, contiguous. (burn's own cast may leave gaps between rows.)
-pub(crate) fn cast(matrix: CubeTensor, dtype: DType) -> CubeTensor {
-    let matrix = into_contiguous(matrix);
-    let [_, width] = matrix.shape().dims();
-    masked(matrix.clone(), width, matrix, None, dtype)
+/// Two matrices in `dtype`, contiguous.
+pub(crate) fn cast(matrices: [CubeTensor; 2], dtype: DType) -> [CubeTensor; 2] {
+    let matrices = matrices.map(into_contiguous);
+    if matrices.iter().all(|matrix| matrix.dtype == dtype) {
+        return matrices;
+    }
+    let out = matrices.each_ref().map(|matrix| empty_like(matrix, matrix.shape(), dtype));
+    let [n, other_n] = matrices.each_ref().map(|matrix| matrix.shape().num_elements());
+    let ([matrix, other], [into, into_other]) = (matrices, out.clone());
+    let cubes = (n + other_n).div_ceil(COLUMNS * ROWS);
+    // SAFETY: the kernel reads and writes elements below `n` and `other_n` of two tensors each.
+    unsafe {
+        cast_kernel::launch_unchecked(
+            &matrix.client,
+            CubeCount::Static(cubes.min(GRID) as u32, cubes.div_ceil(GRID) as u32, 1),
+            CubeDim::new_1d((COLUMNS * ROWS) as u32),
+            address_type(&[&matrix, &other]),
+            matrix.clone().into_tensor_arg(),
+            other.into_tensor_arg(),
+            into.into_tensor_arg(),
+            into_other.into_tensor_arg(),
+            n as u32,
+            other_n as u32,
+            dtype_to_storage_type(dtype),
+        );
+    }
+    out
 }
 
 /// `gradient ⊙ activation'(before)`, in place.
@@ -230,6 +252,24 @@ struct MaskedNumbers {
     scale: f32,
 }
 
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn cast_kernel<O: Float>(
+    matrix: &Tensor<f32>,
+    other: &Tensor<f32>,
+    into: &mut Tensor<O>,
+    into_other: &mut Tensor<O>,
+    n: u32,
+    other_n: u32,
+    #[define(O)] _dtype: ElemType,
+) {
+    let at = ABSOLUTE_POS as u32;
+    if at < n {
+        into[at as usize] = O::cast_from(matrix[at as usize]);
+    } else if at < n + other_n {
+        into_other[(at - n) as usize] = O::cast_from(other[(at - n) as usize]);
+    }
+}
 
 /// The row of a unit.
 #[cube]

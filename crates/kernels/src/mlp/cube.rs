@@ -24,19 +24,15 @@ use burn_cubecl::kernel::into_contiguous;
 
 use super::{Activation, MlpWeights};
 use crate::gpu::epilogues::{Masked, cast, masked};
-use crate::gpu::{affine, is_on_gpu};
+use crate::gpu::affine;
 use crate::{Dropout, Form, Queries, norm};
 use crate::mask::Place;
 
 /// Whether the operation can compute this block: in `f32` on a GPU, and rows that fit the layer
 /// norm.
 pub(super) fn is_possible(x: &Tensor<3>, form: Form) -> bool {
-    let [batch, tokens, d] = x.dims();
     form != Form::Reference
-        && is_on_gpu(x)
-        && x.dtype() == DType::F32
-        && batch * tokens > 0
-        && d <= norm::cube::WIDEST
+        && norm::cube::is_possible(x)
 }
 
 /// The block, for which [`is_possible`] holds.
@@ -156,8 +152,7 @@ impl CubeMlpPasses for CubeBackend {
         let x = into_contiguous(parts.x);
         let [norm_weight, norm_bias, up_bias, down_bias] =
             [parts.norm_weight, parts.norm_bias, parts.up_bias, parts.down_bias].map(into_contiguous);
-        let [up_weight, down_weight] =
-            [parts.up_weight, parts.down_weight].map(|weight| cast(weight, dtype));
+        let [up_weight, down_weight] = cast([parts.up_weight, parts.down_weight], dtype);
         let [normal, stats] = norm::cube::forward(&x, norm_weight, norm_bias, dtype);
         let [before, active] = affine::affine_active(&normal, &up_weight, up_bias, activation);
         let out = affine::affine_residual(

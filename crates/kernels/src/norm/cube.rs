@@ -1,18 +1,159 @@
 //! Layer norm on a GPU: forward, and backward together with the gradient that goes around the
-//! block. See [the derivation](super).
+//! block; and layer norm alone. See [the derivation](super).
 
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::cubecl::dtype_to_storage_type;
-use burn::backend::{DType, Shape, TensorMetadata};
+use burn::backend::fusion::custom::TensorSpec;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{
+    Autodiff, Backend, DType, Dispatch, Shape, TensorMetadata, backend_extension,
+};
+use burn_cubecl::CubeBackend;
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::ops::reshape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::LAYER_NORM_EPSILON;
 use crate::Queries;
-use crate::gpu::{address_type, empty_like, sums};
-use sums::{BLOCK, COLUMNS, ROWS, over_columns, over_rows};
+use crate::gpu::{address_type, empty_like, is_on_gpu, sums};
+use sums::{BLOCK, COLUMNS, ROWS, new_values, over_columns, over_rows};
 
 /// Widest rows: the sums of a block's columns are in registers.
-pub(crate) const WIDEST: usize = 1024;
+const WIDEST: usize = 1024;
+
+/// Whether the kernels can normalize these rows: `f32` on a GPU, and not too wide.
+pub(crate) fn is_possible(x: &burn::tensor::Tensor<3>) -> bool {
+    let [batch, tokens, d] = x.dims();
+    is_on_gpu(x) && x.dtype() == DType::F32 && batch * tokens > 0 && d <= WIDEST
+}
+
+/// Layer norm alone, for which [`is_possible`] holds.
+pub(super) fn layer_norm(
+    x: burn::tensor::Tensor<3>,
+    weight: burn::tensor::Tensor<1>,
+    bias: burn::tensor::Tensor<1>,
+) -> burn::tensor::Tensor<3> {
+    let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
+    burn::tensor::Tensor::from_dispatch(Dispatch::cube_layer_norm(x, weight, bias))
+}
+
+/// The extension of burn: layer norm, with support for autodiff.
+#[backend_extension(Cube, Autodiff, Fusion)]
+trait CubeLayerNorm: Backend {
+    #[fusion(dtype = x, shape = x)]
+    fn cube_layer_norm(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+}
+
+/// The passes of layer norm.
+#[backend_extension(Cube, Fusion)]
+trait CubeLayerNormPasses: Backend {
+    #[fusion(meta = |x, weight, _bias| {
+        let rows = x.shape.num_elements() / weight.shape.num_elements();
+        (x.clone(), TensorSpec::new(Shape::new([rows, 2]), x.dtype))
+    })]
+    fn cube_layer_norm_forward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
+    #[fusion(meta = |x, _stats, weight, _by_out| (x.clone(), weight.clone(), weight.clone()))]
+    fn cube_layer_norm_backward(
+        x: FloatTensor<Self>,
+        stats: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        by_out: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+}
+
+impl CubeLayerNorm for CubeBackend {
+    fn cube_layer_norm(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::cube_layer_norm_forward(x, weight, bias).0
+    }
+}
+
+impl CubeLayerNormPasses for CubeBackend {
+    fn cube_layer_norm_forward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let [x, weight, bias] = [x, weight, bias].map(into_contiguous);
+        let [out, stats] = forward(&x, weight, bias, DType::F32);
+        (reshape(out, x.shape()), stats)
+    }
+
+    fn cube_layer_norm_backward(
+        x: FloatTensor<Self>,
+        stats: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        by_out: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        let [x, weight, by_out] = [x, weight, by_out].map(into_contiguous);
+        // No row has the remainder 1: nothing goes around.
+        let nothing = Queries { first: 1, step: 1 };
+        let around = by_out.clone();
+        let [by_x, by_weight, by_bias] = backward(&x, stats, weight, by_out, around, nothing);
+        (by_x, by_weight, by_bias)
+    }
+}
+
+impl<B: CubeLayerNorm + CubeLayerNormPasses, C: CheckpointStrategy> CubeLayerNorm
+    for Autodiff<B, C>
+{
+    fn cube_layer_norm(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let nodes = [x.node(), weight.node(), bias.node()];
+        let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
+        match NormStep.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(step) => {
+                let (out, stats) = B::cube_layer_norm_forward(x.clone(), weight.clone(), bias);
+                step.finish((x, stats, weight), out)
+            }
+            OpsKind::UnTracked(step) => step.finish(B::cube_layer_norm(x, weight, bias)),
+        }
+    }
+}
+
+/// Layer norm on the tape.
+#[derive(Debug)]
+struct NormStep;
+
+impl<B: CubeLayerNormPasses> Backward<B, 3> for NormStep {
+    /// Rows, their statistics, and the weight.
+    type State = (FloatTensor<B>, FloatTensor<B>, FloatTensor<B>);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 3>,
+        gradients: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let by_out = gradients.consume::<B>(&ops.node);
+        let (x, stats, weight) = ops.state;
+        let (by_x, by_weight, by_bias) = B::cube_layer_norm_backward(x, stats, weight, by_out);
+        for (parent, by) in ops.parents.into_iter().zip([by_x, by_weight, by_bias]) {
+            if let Some(parent) = parent {
+                gradients.register::<B>(parent.id, by);
+            }
+        }
+    }
+}
 
 /// The normalized rows in `dtype`, and mean and `1 / sqrt(variance + ε)` of each row.
 ///
@@ -109,6 +250,7 @@ fn forward_kernel<F: Float>(
     d: u32,
     #[define(F)] _dtype: ElemType,
 ) {
+    let mut values = new_values();
     // Units beyond the last row compute it again and write nothing.
     let row = CUBE_POS_X * comptime!(ROWS as u32) + UNIT_POS_Y;
     let is_row = row < rows;
@@ -122,7 +264,7 @@ fn forward_kernel<F: Float>(
         column += comptime!(COLUMNS as u32);
     }
     let width = f32::cast_from(d);
-    let mean = over_columns(sum) / width;
+    let mean = over_columns(sum, &mut values) / width;
     let mut squares = 0.0f32;
     let mut column = UNIT_POS_X;
     while column < d {
@@ -130,7 +272,7 @@ fn forward_kernel<F: Float>(
         squares = fma(centred, centred, squares);
         column += comptime!(COLUMNS as u32);
     }
-    let variance = over_columns(squares) / width;
+    let variance = over_columns(squares, &mut values) / width;
     let s = 1.0f32 / (variance + comptime!(LAYER_NORM_EPSILON as f32).runtime()).sqrt();
     if is_row {
         let mut column = UNIT_POS_X;
@@ -167,6 +309,7 @@ fn backward_kernel<F: Float>(
     #[comptime] d: usize,
     #[define(F)] _dtype: ElemType,
 ) {
+    let mut values = new_values();
     let per_unit = comptime!(d.div_ceil(COLUMNS));
     let mut by_weight = Array::<f32>::new(per_unit);
     let mut by_bias = Array::<f32>::new(per_unit);
@@ -204,8 +347,8 @@ fn backward_kernel<F: Float>(
             }
         }
         let width = comptime!(d as f32).runtime();
-        let sum = over_columns(sum) / width;
-        let product = over_columns(product) / width;
+        let sum = over_columns(sum, &mut values) / width;
+        let product = over_columns(product, &mut values) / width;
         if is_row {
             let is_query = row % step == first_query;
             let out_start = (row / step) as usize * d;
@@ -228,8 +371,8 @@ fn backward_kernel<F: Float>(
     #[unroll]
     for i in 0..per_unit {
         let column = i * COLUMNS + x_unit;
-        let of_weight = over_rows(by_weight[i]);
-        let of_bias = over_rows(by_bias[i]);
+        let of_weight = over_rows(by_weight[i], &mut values);
+        let of_bias = over_rows(by_bias[i], &mut values);
         if UNIT_POS_Y == 0 && column < d {
             parts[part + column] = of_weight;
             parts[part + d + column] = of_bias;
