@@ -23,7 +23,7 @@ use overtone_train::Precision;
 use super::{Scale, random_run::Run, report::Row, synthetic};
 
 /// Untimed steps, in which kernels are compiled.
-const WARM_UP: usize = 3;
+const WARM_UP: usize = 12;
 const TIMED: usize = 20;
 /// Steps in which launches are counted, and steps in which they are timed on the device.
 const COUNTED: usize = 4;

@@ -16,7 +16,7 @@ use overtone_model::{
     contexts::{FRAME, STACK},
 };
 use overtone_train::{
-    AdamWConfig, Algorithm, Precision, ScheduleKind, StepAt, TrainConfig, TrainingData,
+    AdamWConfig, Algorithm, Precision, Recorder, ScheduleKind, StepAt, TrainConfig, TrainingData,
     optimizer::scalar,
 };
 
@@ -29,6 +29,7 @@ pub struct Run {
     state: SequenceLearner,
     data: TrainingData,
     sampler: WindowSampler,
+    recorder: Recorder,
     batch: usize,
     device: Device,
     n_steps: u64,
@@ -63,7 +64,8 @@ impl Run {
             percents => dataset.with_top_percents(sampler, percents, 1),
         };
         let state = algorithm.init(&config, &device, &mut seed::generator(1, "init"))?;
-        Ok(Self { algorithm, state, data, sampler, batch, device, n_steps: 0 })
+        let recorder = Recorder::new(&device);
+        Ok(Self { algorithm, state, data, sampler, recorder, batch, device, n_steps: 0 })
     }
 
     /// One step; returns the seconds until its last launch was issued, and until the loss was read.
@@ -84,9 +86,16 @@ impl Run {
         };
         self.n_steps += 1;
         let started = Instant::now();
-        let figures = self.algorithm.step(&mut self.state, &mut batch, &self.data, &at);
+        let Self { algorithm, state, data, recorder, .. } = self;
+        let recorded = algorithm
+            .recorded()
+            .and_then(|recorded| recorder.step(recorded, state, &batch, data, &at));
+        let figures = recorded.unwrap_or_else(|| {
+            let figures = algorithm.step(state, &mut batch, data, &at);
+            figures.loss + figures.grad_norm
+        });
         let issued = started.elapsed().as_secs_f64();
-        scalar(figures.loss + figures.grad_norm);
+        scalar(figures.slice(0..1));
         Ok([issued, started.elapsed().as_secs_f64()])
     }
 }

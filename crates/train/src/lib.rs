@@ -40,5 +40,5 @@ pub use optimizer::{AdamW, AdamWConfig, Decayed};
 pub use processes::{LostProcess, Processes, SingleProcess};
 pub use run_dir::{RunDir, RunLock};
 pub use schedule::Schedule;
-pub use trainer::{Finished, Job, Trainer, Training};
+pub use trainer::{Finished, Job, Trainer, Training, recorder::Recorder};
 pub use training_data::{TrainingData, TransitionTensors};

@@ -2,7 +2,7 @@
 
 mod figures;
 mod in_parts;
-mod recorder;
+pub(crate) mod recorder;
 mod team;
 mod tree;
 

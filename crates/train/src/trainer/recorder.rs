@@ -24,7 +24,7 @@ const ORDINARY: u64 = 2;
 const LAYOUTS: usize = 2;
 
 /// Recorded steps of one training.
-pub(super) struct Recorder {
+pub struct Recorder {
     /// Without autodiff, because burn's autodiff does not pass recording on to its device.
     device: Device,
     is_on: bool,
