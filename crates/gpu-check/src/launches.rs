@@ -63,9 +63,12 @@ pub fn measure(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
     };
     for (model, batch) in [(paper, 64), (default, 128)] {
         let batch = if scale.is_full { batch } else { scale.batch };
-        let name = format!("vectors, f32, K {}, batch {batch}", model.context_length);
-        let run = Run::new(model, vectors.clone(), batch, Precision::F32, device)?;
-        rows.extend(rows_of(run, &name)?);
+        for precision in [Precision::F32, Precision::Bf16] {
+            let kind = format!("{precision:?}").to_lowercase();
+            let name = format!("vectors, {kind}, K {}, batch {batch}", model.context_length);
+            let run = Run::new(model.clone(), vectors.clone(), batch, precision, device)?;
+            rows.extend(rows_of(run, &name)?);
+        }
     }
     Ok(rows)
 }
