@@ -13,11 +13,9 @@
 //! - `R` may be one number, or one for each head, each dimension or both. (The published kernel
 //!   reads one for each dimension, the published layers have one number.)
 
-#[cfg(feature = "cube")]
-pub(crate) mod cube;
 mod fused;
 mod reference;
-mod sinc;
+pub(crate) mod sinc;
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::softmax;
@@ -62,10 +60,6 @@ pub fn fourier_scores(
         let plan = fused::ScoresPlan { heads, queries, keys, power };
         let inputs = [q.into_dispatch(), k.into_dispatch(), r.into_dispatch()];
         return flex::apply(plan, inputs, [batch, heads, queries, keys]);
-    }
-    #[cfg(feature = "cube")]
-    if form != Form::Reference && cube::is_possible(&q, &k, &r) {
-        return cube::scores(q, k, r, power);
     }
     reference::scores(q, k, r, power)
 }

@@ -3,26 +3,22 @@
 
 mod agreement;
 
+use std::f64::consts::PI;
+
 use agreement::{
     Input, Leaves, Outcome, distance, infer_on,
-    operands::{
-        attend, attention_inputs, check_far_scores, check_hard_scores, check_nan_of_scores, fourier_inputs, mlp,
-        mlp_inputs, score_inputs, scores,
-    },
+    operands::{attend, attention_inputs, fourier_inputs, mlp, mlp_inputs},
     run, run_on,
 };
 use burn::tensor::{DType, Device, DeviceKind, Tensor, TensorData};
 use overtone_kernels::{
     Activation, AdamW, AdamWState, AttentionOptions, Dropout, FirstToken, Form, Half, Queries,
-    Score, Seed, TensorSlot, dropout, fourier_scores, layer_norm,
+    Score, Seed, TensorSlot, dropout, layer_norm,
     stored::{self, Words},
 };
 
-/// Compared with the reference in `f64`. Largest seen: 7e-7, and 9e-7 in a whole attention block.
+/// Compared with the reference in `f64`. Largest seen: 9e-7.
 const TOLERANCE: f64 = 5e-6;
-/// The same for stored values with 11 bits. Largest seen: 5e-4.
-const HALF_TOLERANCE: f64 = 1e-3;
-
 /// Products of factors of 11 bits. Largest seen: 1.3e-3.
 const MIXED_TOLERANCE: f64 = 4e-3;
 const DROPOUT: Dropout = Dropout { probability: 0.1, seed: Seed::Number(3) };
@@ -61,107 +57,6 @@ fn check_outcome(got: &Outcome, exact: &Outcome, tolerance: f64) {
     }
 }
 
-#[track_caller]
-fn check_scores(inputs: &[Input], power: u32) {
-    println!("{:?}, R of {:?}, power {power}", inputs[0].shape, inputs[2].shape);
-    let operation = |leaves: &Leaves, form| scores(leaves, power, form);
-    let got = on_device(inputs, Form::Auto, operation);
-    check_outcome(&got, &exact(inputs, operation), TOLERANCE);
-}
-
-#[test]
-fn agrees_with_the_reference() {
-    for (shape, size) in [([2, 3, 7, 16], 0.4), ([2, 3, 33, 32], 0.55), ([1, 2, 70, 64], 0.5)] {
-        for r in [[shape[1], shape[3]], [1, 1], [shape[1], 1], [1, shape[3]]] {
-            for power in [2, 4, 6] {
-                check_scores(&score_inputs(shape, r, size), power);
-            }
-        }
-    }
-}
-
-/// Heads that do not fill a cube, or with dimensions that do not fit in shared memory at once; more
-/// keys than fit there; more than the kernels support; and the heads of real models.
-#[test]
-fn odd_shapes_agree_with_the_reference() {
-    for shape in [
-        [1, 1, 1, 1],
-        [3, 2, 11, 5],
-        [1, 2, 34, 48],
-        [1, 1, 9, 200],
-        [3, 8, 90, 16],
-        [4, 1, 60, 64],
-        [1, 2, 150, 16],
-        [1, 1, 8, 256],
-        [1, 1, 4, 300],
-    ] {
-        check_scores(&score_inputs(shape, [shape[1], shape[3]], 0.3), 4);
-    }
-}
-
-#[test]
-fn the_kernels_run() {
-    let inputs = score_inputs([1, 2, 40, 16], [2, 16], 0.5);
-    let operation = |leaves: &Leaves, form| scores(leaves, 4, form);
-    let of = |form| on_device(&inputs, form, operation);
-    let (fused, reference) = (of(Form::Auto), of(Form::Reference));
-    // If the kernels had not run, this would equal the reference to the last bit.
-    assert_ne!(fused, reference);
-    assert_eq!(fused, of(Form::Auto), "another run");
-    let untracked = infer_on(&device(), &inputs, DType::F32, Form::Auto, operation);
-    assert_eq!(untracked, fused.output, "without autodiff");
-    let checkpointed = device().autodiff().gradient_checkpointing();
-    let checkpointed = run_on(&checkpointed, &inputs, DType::F32, Form::Auto, operation);
-    assert_eq!(checkpointed, fused, "with gradient checkpointing");
-}
-
-/// Queries, keys and the gradient of scores in a memory order that differs from their axes.
-#[test]
-fn strides_are_followed() {
-    let inputs = score_inputs([2, 35, 3, 16], [3, 16], 0.5);
-    let operation = |leaves: &Leaves, form| {
-        let [q, k] = ["q", "k"].map(|name| leaves.four(name).swap_dims(1, 2));
-        fourier_scores(q, k, leaves.two("r"), 4, form).swap_dims(2, 3)
-    };
-    let got = on_device(&inputs, Form::Auto, operation);
-    check_outcome(&got, &exact(&inputs, operation), TOLERANCE);
-}
-
-#[test]
-fn far_arguments_are_as_accurate_as_in_plain_tensors() {
-    check_far_scores(|inputs| {
-        on_device(inputs, Form::Auto, |leaves, form| scores(leaves, 4, form))
-    });
-}
-
-#[test]
-fn hard_points_are_finite() {
-    check_hard_scores(|inputs| {
-        on_device(inputs, Form::Auto, |leaves, form| scores(leaves, 6, form))
-    });
-}
-
-#[test]
-fn a_nan_is_in_every_score_that_depends_on_it() {
-    check_nan_of_scores(|inputs| {
-        on_device(inputs, Form::Auto, |leaves, form| scores(leaves, 4, form))
-    });
-}
-
-/// Stored values have 11 bits, including the gradient of scores; the computation has 24.
-#[test]
-fn half_precision_rounds_only_stored_values() {
-    let (device, dtype) = (device(), DType::F16);
-    assert!(device.supports_dtype(dtype), "a device without `f16`");
-    let mut inputs = score_inputs([2, 2, 33, 32], [2, 32], 0.4);
-    for value in inputs.iter_mut().flat_map(|input| &mut input.values) {
-        *value = (*value * 512.0).round() / 512.0;
-    }
-    let operation = |leaves: &Leaves, form| scores(leaves, 2, form);
-    let got = run_on(&device.autodiff(), &inputs, dtype, Form::Auto, operation);
-    check_outcome(&got, &exact(&inputs, operation), HALF_TOLERANCE);
-}
-
 /// Whole blocks: heads of one and of several slices, one token and many, the heads of real models;
 /// padding, dropout, and results at some tokens only.
 #[test]
@@ -196,9 +91,49 @@ fn the_attention_block_agrees_with_the_reference() {
         assert_eq!(got, on_device(&inputs, Form::Auto, operation), "another run");
         if shape[1] == 60 {
             assert_ne!(got, on_device(&inputs, Form::Reference, operation), "kernels did not run");
+            let untracked = infer_on(&device(), &inputs, DType::F32, Form::Auto, operation);
+            assert_eq!(untracked, got.output, "without autodiff");
+            let checkpointed = device().autodiff().gradient_checkpointing();
+            let checkpointed = run_on(&checkpointed, &inputs, DType::F32, Form::Auto, operation);
+            assert_eq!(checkpointed, got, "with gradient checkpointing");
             let mixed = on_device(&inputs, Form::Mixed(Half::F16), operation);
             check_outcome(&mixed, &exact(&inputs, operation), MIXED_TOLERANCE);
         }
+    }
+}
+
+fn fourier(leaves: &Leaves, form: Form) -> Tensor<3> {
+    let score = Score::Fourier { power: 4, epsilon: 0.0 };
+    let (queries, first_token, dropout) = (Queries::ALL, None, None);
+    attend(leaves, AttentionOptions { n_heads: 2, score, queries, first_token, dropout, form })
+}
+
+/// Slopes near zeros of the sine amplify the rounding of queries and keys. Seen: 6.5e-5, and 3.2e-5
+/// in plain tensors on the same device.
+#[test]
+fn far_fourier_scores_are_nearly_as_accurate_as_in_plain_tensors() {
+    let inputs = fourier_inputs([2, 20, 32], [2, 16], 10.0);
+    let exact = exact(&inputs, fourier);
+    let [got, plain] = [Form::Auto, Form::Reference]
+        .map(|form| distance(&on_device(&inputs, form, fourier).output, &exact.output));
+    println!("{got:.1e}, plain {plain:.1e}");
+    assert!(got < 4.0 * plain, "{got:.1e}, plain {plain:.1e}");
+}
+
+/// Differences of queries and keys that are zero, on zeros of the sine, tiny or huge.
+#[test]
+fn hard_fourier_scores_are_finite() {
+    for apart in [0.0, PI, -16.0 * PI, 1e-30, 1e-8, 2.0, 3e7, -1e12, f64::NAN] {
+        let mut inputs = fourier_inputs([1, 3, 32], [1, 1], 0.0);
+        inputs[7].values.fill(1.0);
+        // The same query, and the same key of zero, at each token.
+        inputs[3].values.fill(0.0);
+        inputs[4].values[..32].fill(apart);
+        inputs[4].values[32..64].fill(0.0);
+        let Outcome { output, gradients } = on_device(&inputs, Form::Auto, fourier);
+        let mut all = gradients.iter().flat_map(|(_, values)| values).chain(&output);
+        assert!(all.all(|value| value.is_finite()) != apart.is_nan(), "{apart}");
+        assert!(output.iter().all(|value| value.is_nan() == apart.is_nan()), "{apart}");
     }
 }
 

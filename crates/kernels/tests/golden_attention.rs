@@ -1,12 +1,9 @@
-//! Fourier attention compared with the golden files; see `crates/testkit/golden`. With the feature
-//! `wgpu` also on the device that wgpu finds.
+//! Fourier attention compared with the golden files; see `crates/testkit/golden`.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 use std::fs;
 
-#[cfg(feature = "wgpu")]
-use burn::tensor::DeviceKind;
 use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
 use overtone_kernels::{
     Form,
@@ -31,15 +28,12 @@ fn fourier_attention() {
         assert!(!cases.is_empty());
         let mut n_tensors = 0;
         for (name, expected) in cases {
-            let flex = Device::flex();
-            for (device, dtype, form, tolerance) in [
-                (flex.clone(), DType::F64, Form::Reference, DOUBLE),
-                (flex.clone(), DType::F32, Form::Reference, SINGLE),
-                (flex, DType::F32, Form::Auto, SINGLE),
-                #[cfg(feature = "wgpu")]
-                (Device::wgpu(DeviceKind::DefaultDevice), DType::F32, Form::Auto, SINGLE),
+            for (dtype, form, tolerance) in [
+                (DType::F64, Form::Reference, DOUBLE),
+                (DType::F32, Form::Reference, SINGLE),
+                (DType::F32, Form::Auto, SINGLE),
             ] {
-                let device = device.autodiff();
+                let device = Device::flex().autodiff();
                 let case = Case { file: &file, name, expected, device, dtype, form, tolerance };
                 n_tensors += case.check();
             }

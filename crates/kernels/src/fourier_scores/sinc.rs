@@ -1,6 +1,9 @@
 //! `ln |sin x / x|` and its slope in `f32` without branches, so that loops over them vectorise.
 //! Coefficients are Chebyshev or minimax fits computed with 40 digits, the highest power first.
 
+#[cfg(feature = "cube")]
+pub(crate) mod cube;
+
 use super::FLOOR;
 use crate::math::{ROUND, polynomial};
 

@@ -7,8 +7,8 @@
 //! `R` make all weights similar, large ones restrict the attention to the nearest keys.
 //!
 //! The module has the interface of burn's `MultiHeadAttention`: four linear layers, dropout on the
-//! weights, no norm and no residual. The scores use this workspace's kernels: fused on the CPU in
-//! `f32`, hand-written on a GPU, plain tensors elsewhere. Gradients are exact in all three.
+//! weights, no norm and no residual. The scores are this workspace's: fused on the CPU in `f32`,
+//! plain tensors elsewhere. Gradients are exact in both.
 //!
 //! ```
 //! use burn::tensor::{Device, Distribution, Tensor};

@@ -19,7 +19,7 @@
 
 use cubecl::prelude::*;
 
-use crate::fourier_scores::cube::sinc::{ln_of_mantissa, slope, square};
+use crate::fourier_scores::sinc::cube::{ln_of_mantissa, slope, square};
 use crate::mask::Place;
 use crate::mask::cube::{Wide, hash, mask_seed, row_key};
 

@@ -1,4 +1,4 @@
-//! [`sinc`](crate::fourier_scores::sinc) in the language of kernels.
+//! [`sinc`](super) in the language of kernels.
 
 #![allow(clippy::needless_range_loop, reason = "kernels can only unroll loops over indices")]
 
@@ -6,7 +6,7 @@ use std::f32::consts::{FRAC_1_PI, SQRT_2};
 
 use cubecl::prelude::*;
 
-use crate::fourier_scores::sinc::{COSINE, FARTHEST, FLOOR_SQUARE, NEAR, PI, SINC, SLOPE};
+use super::{COSINE, FARTHEST, FLOOR_SQUARE, NEAR, PI, SINC, SLOPE};
 use crate::math::ARTANH;
 
 /// `coefficients[0] xⁿ + … + coefficients[n]`
