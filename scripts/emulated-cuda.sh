@@ -10,13 +10,13 @@ set -euo pipefail
 [ $# -ge 2 ] && [[ "$1" = run || "$1" = count ]] || { sed -n '4,5s/^#     /usage: /p' "$0" >&2; exit 2; }
 mode="$1"
 shift
-sources="$(realpath -- "$(dirname "$0")/../crates/gpu-check/tests/driver")"
+sources="$(realpath -- "$(dirname "$0")/../crates/testkit/emulated")"
 here="${EMULATED:-/tmp/emulated-cuda-$(id -u)}"
 mkdir -p "$here/driver" "$here/compiler" "$here/kernels"
 build() {  # library, sources
     local library="$1"
     shift
-    c++ -std=c++17 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$library.$$" "$@" -ldl
+    c++ -std=c++17 -O2 -U_FORTIFY_SOURCE -Wall -Wextra -Werror -shared -fPIC -o "$library.$$" "$@" -ldl
     mv "$library.$$" "$library"
 }
 build "$here/driver/libcuda.so" "$sources/cuda.cpp" "$sources/threads.cpp"

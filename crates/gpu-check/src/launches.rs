@@ -194,7 +194,7 @@ impl LaunchObserver for Launches {
     }
 }
 
-/// The counters of the emulated driver (`tests/driver/cuda.cpp`); `None` with any other driver.
+/// The counters of the emulated driver (`crates/testkit/emulated`); `None` with any other driver.
 fn driver_counts() -> Option<Vec<u64>> {
     let bytes = std::fs::read(std::env::var_os("CUDA_COUNTS")?).ok()?;
     let words = bytes.chunks_exact(8).map(|word| word.try_into().map(u64::from_le_bytes));

@@ -1,5 +1,5 @@
-//! The program on an emulated CUDA device (`driver/`): kernels run on the CPU, or are compiled by
-//! NVIDIA's NVRTC and counted.
+//! The program on an emulated CUDA device (`crates/testkit/emulated`): kernels run on the CPU, or
+//! are compiled by NVIDIA's NVRTC and counted.
 
 #![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]

@@ -1,7 +1,15 @@
 // Inputs, poisoned outputs and comparisons of the tests of kernels.
 #pragma once
-#include "host.h"
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <string>
+#include <vector>
+#include "host.h"
+#include "sources.inc"
+
+struct Dim { int x, y, z; };
 
 static u64 state = 1;
 // Uniform in [-1, 1).
@@ -49,10 +57,15 @@ template <class T> struct Output {
 
 // Runs a kernel in both orders of threads, which must give the same bits.
 template <class F, class... T> static void run(Dim grid, int threads, F kernel, Output<T>&... outputs) {
+  static emulated::Block block;
+  emulated_block = &block;
+  block.grid = {(unsigned)grid.x, (unsigned)grid.y, (unsigned)grid.z};
+  block.size = {(unsigned)threads, 1, 1};
   for (bool early : {true, false}) {
-    fiber::early = early;
+    block.early = early;
     (outputs.poison(), ...);
-    fiber::launch(grid, threads, kernel);
+    void* parameters[] = {&kernel};
+    emulated::run_blocks(block, [](void** parameters) { (*(F*)parameters[0])(); }, parameters, true);
     if (early) ((outputs.other = outputs.now), ...);
   }
   if (!(outputs.is_same() && ...)) { puts("failed: bits depend on the order of threads"); exit(1); }

@@ -9,14 +9,13 @@
 // Chunks of 16 bytes are stored at exchanged places, so that the eight rows of `load_matrices` are in
 // different banks.
 #define PLAIN 0       // bf16
-#define PLAIN_F32 1
-#define BIAS 2        // bf16
-#define BIAS_GELU 3   // both what GELU got and its result, bf16
-#define BIAS_RELU 4   // bf16
-#define BIAS_TANH 5   // f32
-#define RESIDUAL 6    // f32: x + mask (A B + bias), at each `step`th row of x
-#define GELU_SLOPE 7  // times GELU's slope at what it got, bf16
-#define RELU_SLOPE 8  // zero where ReLU's result is zero, bf16
+#define BIAS 1        // bf16
+#define BIAS_GELU 2   // both what GELU got and its result, bf16
+#define BIAS_RELU 3   // bf16
+#define BIAS_TANH 4   // f32
+#define RESIDUAL 5    // f32: x + mask (A B + bias), at each `step`th row of x
+#define GELU_SLOPE 6  // times GELU's slope at what it got, bf16
+#define RELU_SLOPE 7  // zero where ReLU's result is zero, bf16
 static const int TM = 128, TN = 64, TK = 32, STAGES = 4;
 
 struct Scalars {
@@ -52,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) KERNEL(
 #elif EPILOGUE == GELU_SLOPE || EPILOGUE == RELU_SLOPE
     const u16* __restrict__ kept,
 #endif
-#if EPILOGUE == PLAIN_F32 || EPILOGUE == BIAS_TANH || EPILOGUE == RESIDUAL
+#if EPILOGUE == BIAS_TANH || EPILOGUE == RESIDUAL
     float* __restrict__ C,
 #else
     u16* __restrict__ C,
@@ -193,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) KERNEL(
         u += old.x;
         v += old.y;
 #endif
-#if EPILOGUE == PLAIN_F32 || EPILOGUE == BIAS_TANH || EPILOGUE == RESIDUAL
+#if EPILOGUE == BIAS_TANH || EPILOGUE == RESIDUAL
         *(float2*)(C + at) = make_float2(u, v);
 #else
         *(u32*)(C + at) = pack_bf16(u, v);

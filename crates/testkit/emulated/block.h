@@ -1,4 +1,4 @@
-// The interface between a kernel that was compiled for the CPU and the driver that runs it.
+// The interface between a kernel that was compiled for the CPU and the program that runs it.
 #pragma once
 
 namespace emulated {
@@ -10,11 +10,17 @@ struct Block {
     Place at, thread;       // index of the running block, and of the running thread in it
     unsigned rank;          // linear index of the running thread
     char* shared;           // dynamic shared memory
+    bool early;             // the order of threads and copies, see threads.cpp
     struct Warp {
         unsigned present;   // lanes that took part in the last collective operation
         unsigned turn;      // number of collective operations so far
         char slots[2][32][64]; // values that lanes exchange, by parity of the turn
     } warps[32];
+    // Asynchronous copies that a thread waits for, a ring; `group` is the open group.
+    struct Copies {
+        unsigned first, last, group;
+        struct Copy { void* to; const void* from; bool inside; unsigned group; } ring[64];
+    } copies[1024];
     void (*wait)(bool whole_block); // returns when the warp, or the block, has arrived
 };
 

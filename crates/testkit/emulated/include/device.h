@@ -5,28 +5,14 @@
 // - A fragment of `nvcuda::wmma` is a whole tile, which lane 0 alone loads, multiplies and stores.
 // - 16-bit types compute in f32 and round to nearest even.
 #pragma once
-#include "../block.h"
+#include "host.h"
 
 typedef decltype(sizeof 0) size_t;
 extern "C" {
-emulated::Block* emulated_block;
 void* memcpy(void*, const void*, size_t);
 void* memset(void*, int, size_t);
 int printf(const char*, ...);
 }
-#define __global__
-#define __device__
-#define __host__
-#define __forceinline__ inline
-#define __restrict__ __restrict
-#define __grid_constant__
-#define __shared__ static
-#define __constant__ static
-#define __align__(n) __attribute__((aligned(n)))
-#define threadIdx (emulated_block->thread)
-#define blockIdx (emulated_block->at)
-#define blockDim (emulated_block->size)
-#define gridDim (emulated_block->grid)
 #define warpSize 32
 
 // ---- entry points
@@ -50,23 +36,9 @@ template <class... A> constexpr Sizes<sizeof...(A) + 1> sizes_of(void (*)(A...))
 
 // ---- warps and blocks
 
-static inline void __syncthreads() { emulated_block->wait(true); }
-static inline void __syncwarp(unsigned = ~0u) { emulated_block->wait(false); }
 static inline void __threadfence() {}
 static inline unsigned __activemask() { return ~0u; }
 namespace emulated {
-static inline unsigned lane_of_thread() { return emulated_block->rank % 32; }
-static inline Block::Warp& warp_of_thread() { return emulated_block->warps[emulated_block->rank / 32]; }
-
-// Shows a value to the warp; returns what all lanes showed, until the next exchange but one.
-template <class T> static inline char (*show(const T& value))[64] {
-    static_assert(sizeof(T) <= 64, "too large to exchange");
-    Block::Warp& warp = warp_of_thread();
-    char(*slots)[64] = warp.slots[warp.turn % 2];
-    memcpy(slots[lane_of_thread()], &value, sizeof value);
-    emulated_block->wait(false);
-    return slots;
-}
 static inline bool is_present(unsigned lane) { return lane < 32 && warp_of_thread().present >> lane & 1; }
 template <class T> static inline T from_lane(T value, unsigned lane) {
     char(*slots)[64] = show(value);
@@ -141,19 +113,15 @@ static inline int __mulhi(int x, int y) { return (long long)x * y >> 32; }
 static inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned long long)x * y >> 32; }
 static inline long long __mul64hi(long long x, long long y) { return (__int128)x * y >> 64; }
 static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) { return (unsigned __int128)x * y >> 64; }
-static inline float __uint_as_float(unsigned x) { float f; memcpy(&f, &x, 4); return f; }
-static inline unsigned __float_as_uint(float f) { unsigned x; memcpy(&x, &f, 4); return x; }
+static inline float __uint_as_float(unsigned x) { return as_float(x); }
+static inline unsigned __float_as_uint(float f) { return bits_of(f); }
 // cubecl passes pointers to constant numbers.
 template <class T> static inline T add_atomically(const T* at, T value) { T before = *at; *const_cast<T*>(at) = before + value; return before; }
 template <class T> static inline T atomicAdd(T* at, T value) { return add_atomically(at, value); }
 
 struct uint2 { unsigned x, y; };
-struct uint4 { unsigned x, y, z, w; };
-struct float2 { float x, y; };
 struct float4 { float x, y, z, w; };
 static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
-static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-static inline float2 make_float2(float x, float y) { return {x, y}; }
 static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 // ---- 16-bit numbers, and pairs of them
@@ -161,10 +129,7 @@ static inline float4 make_float4(float x, float y, float z, float w) { return {x
 struct __nv_bfloat16 {
     unsigned short bits;
     __nv_bfloat16() = default;
-    template <class T> __nv_bfloat16(T value) {
-        unsigned x = __float_as_uint((float)value);
-        bits = (x & 0x7fffffff) > 0x7f800000 ? 0x7fff : (x + 0x7fff + (x >> 16 & 1)) >> 16;
-    }
+    template <class T> __nv_bfloat16(T value) : bits(round_bf16((float)value)) {}
     operator float() const { return __uint_as_float((unsigned)bits << 16); }
     __nv_bfloat16& operator+=(float x) { return *this = float(*this) + x; }
 };

@@ -1,6 +1,6 @@
 // The encoder's convolutions, their gradients and the orders of its weights against f64.
+#pragma once
 #include "check.h"
-#include "sources.inc"
 
 typedef std::vector<double> Doubles;
 
@@ -153,7 +153,7 @@ static void weights(int d) {
   [](auto a, auto b, auto c, u64 m, u64 n, u64 k, u64 rows) { name##_outer::name##_outer(a, b, c, {m, n, k, rows}); }, \
   [](auto a, auto b, auto c, u64 n, u64 w, u64 size, u64 one) { name##_sums::name##_sums(a, b, c, {n, w, size, one}); }
 
-int main() {
+static void encoder() {
   // [windows, steps, blocks of the gradient]
   const int firsts[][3] = {{1, 1, 1}, {2, 3, 2}, {3, 1, 2}, {1, 2, 2}};
   for (auto [sequences, steps, blocks] : firsts) {

@@ -1,8 +1,8 @@
 // Gradients by weights and biases, and their sums over splits, against f64.
+#pragma once
 #include "check.h"
-#include "sources.inc"
 
-static void shape(int M, int N, int K, int rows) {
+static void outer_product(int M, int N, int K, int rows) {
   auto a = halves((size_t)M * K), g = halves((size_t)M * N);
   int splits = (M + rows - 1) / rows;
   std::vector<double> exact((size_t)K * N), bias(N), parts((size_t)splits * (K + 1) * N);
@@ -29,10 +29,10 @@ static void shape(int M, int N, int K, int rows) {
   by_bias.check("sums, bias" + at, bias, F32);
 }
 
-int main() {
-  shape(300, 64, 32, 96);
-  shape(1, 128, 96, 32);
-  shape(129, 192, 160, 64);
-  shape(1000, 72, 264, 320);
-  shape(31, 8, 8, 32);
+static void outer_products() {
+  outer_product(300, 64, 32, 96);
+  outer_product(1, 128, 96, 32);
+  outer_product(129, 192, 160, 64);
+  outer_product(1000, 72, 264, 320);
+  outer_product(31, 8, 8, 32);
 }
