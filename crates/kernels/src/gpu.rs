@@ -2,10 +2,11 @@
 
 pub(crate) mod affine;
 pub(crate) mod epilogues;
-pub(crate) mod sums;
 pub(crate) mod products;
 pub(crate) mod source;
 pub(crate) mod sources;
+pub(crate) mod sums;
+pub(crate) mod tape;
 
 use burn::backend::DispatchTensorKind;
 use burn::backend::{DType, Shape};

@@ -3,51 +3,20 @@
 mod agreement;
 
 use agreement::{
-    Input, Leaves, check_differences, check_empty, check_fused, check_repeats, distance, infer,
-    noise, run,
+    check_differences, check_empty, check_fused, check_repeats, distance, infer,
+    operands::{
+        FRAME, frames_on, nature_parameters as parameters, nature_weights as weights, pixels,
+    },
+    run,
 };
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
-use overtone_kernels::{Form, NatureWeights, nature_encoder, nature_encoder_windows};
+use overtone_kernels::{Form, nature_encoder, nature_encoder_windows};
 
-const FRAME: usize = 84;
 /// Largest relative error of the fused form seen: 1.2e-6.
 const TOLERANCE: f64 = 5e-6;
 
-/// Parameters of PyTorch's initial sizes, with embeddings of width `d`.
-fn parameters(d: usize) -> Vec<Input> {
-    vec![
-        Input::new("conv1_weight", &[32, 4, 8, 8], 0.0, 0.0625),
-        Input::new("conv1_bias", &[32], 0.0, 0.0625),
-        Input::new("conv2_weight", &[64, 32, 4, 4], 0.0, 0.044),
-        Input::new("conv2_bias", &[64], 0.0, 0.044),
-        Input::new("conv3_weight", &[64, 64, 3, 3], 0.0, 0.042),
-        Input::new("conv3_bias", &[64], 0.0, 0.042),
-        Input::new("linear_weight", &[3136, d], 0.0, 0.018),
-        Input::new("linear_bias", &[d], 0.0, 0.018),
-    ]
-}
-
-fn weights(leaves: &Leaves) -> NatureWeights {
-    NatureWeights {
-        conv1_weight: leaves.four("conv1_weight"),
-        conv1_bias: leaves.one("conv1_bias"),
-        conv2_weight: leaves.four("conv2_weight"),
-        conv2_bias: leaves.one("conv2_bias"),
-        conv3_weight: leaves.four("conv3_weight"),
-        conv3_bias: leaves.one("conv3_bias"),
-        linear_weight: leaves.two("linear_weight"),
-        linear_bias: leaves.one("linear_bias"),
-    }
-}
-
-fn pixels(n: usize) -> Vec<u8> {
-    noise(n * FRAME * FRAME, 5).into_iter().map(|x| ((x + 1.0) * 127.5) as u8).collect()
-}
-
 fn frames(pixels: Vec<u8>, sequences: usize) -> Tensor<4, Int> {
-    let length = pixels.len() / (sequences * FRAME * FRAME);
-    let data = TensorData::new(pixels, [sequences, length, FRAME, FRAME]);
-    Tensor::from_data(data, (&Device::flex(), DType::U8))
+    frames_on(pixels, sequences, &Device::flex())
 }
 
 #[test]

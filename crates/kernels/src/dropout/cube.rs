@@ -1,9 +1,6 @@
 //! Dropout on a GPU: the mask is hashed in the kernels, forward and backward, and is never stored.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend, Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::{DType, Int, Tensor};
@@ -11,7 +8,7 @@ use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
 
 use crate::gpu::epilogues::{Masked, masked};
-use crate::gpu::is_on_gpu;
+use crate::gpu::{is_on_gpu, tape};
 
 /// Whether the kernel can drop elements of this tensor.
 pub(super) fn is_possible<const D: usize>(x: &Tensor<D>) -> bool {
@@ -61,33 +58,10 @@ impl<B: CubeDropout, C: CheckpointStrategy> CubeDropout for Autodiff<B, C> {
         step_seed: IntTensor<Self>,
         mask: Masked,
     ) -> FloatTensor<Self> {
-        let node = x.node();
-        let dropped = B::cube_dropout(x.into_primitive(), step_seed.clone(), mask);
-        match Backward::<B, 1>::prepare::<C>(DropoutStep, [node]).compute_bound().stateful() {
-            OpsKind::Tracked(step) => step.finish((step_seed, mask), dropped),
-            OpsKind::UnTracked(step) => step.finish(dropped),
-        }
-    }
-}
-
-/// Dropout on the tape. Its state is the mask, which the backward pass applies again.
-#[derive(Debug)]
-struct DropoutStep;
-
-impl<B: CubeDropout> Backward<B, 1> for DropoutStep {
-    type State = (IntTensor<B>, Masked);
-
-    fn backward(
-        self,
-        ops: Ops<Self::State, 1>,
-        gradients: &mut Gradients,
-        _checkpointer: &mut Checkpointer,
-    ) {
-        let by_output = gradients.consume::<B>(&ops.node);
-        let (step_seed, mask) = ops.state;
-        let [parent] = ops.parents;
-        if let Some(parent) = parent {
-            gradients.register::<B>(parent.id, B::cube_dropout(by_output, step_seed, mask));
-        }
+        tape::apply::<B, C, _, 1>(
+            [x],
+            |[x]| (B::cube_dropout(x, step_seed.clone(), mask), (step_seed, mask)),
+            |(step_seed, mask), by_out| [B::cube_dropout(by_out, step_seed, mask)],
+        )
     }
 }

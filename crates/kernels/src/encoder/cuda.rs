@@ -17,10 +17,7 @@
 
 mod passes;
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::fusion::custom::TensorSpec;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend, DType, Dispatch, ExtensionType, backend_extension};
@@ -29,6 +26,7 @@ use burn_cubecl::CubeBackend;
 
 use super::{FLAT, NatureWeights, STACK};
 use crate::gpu::products::{fits, is_possible_on};
+use crate::gpu::tape;
 use crate::{Form, Half};
 
 /// Whether the operation can embed these frames: bytes and `f32` parameters on an NVIDIA GPU, with
@@ -52,56 +50,28 @@ pub(super) fn encode(frames: Tensor<4, Int>, weights: NatureWeights) -> Tensor<2
     Tensor::from_dispatch(Dispatch::cuda_encoder(parameters, frames.into_dispatch()))
 }
 
-/// The parameters, or their gradients.
+/// The parameters, or their gradients, in the order of [`NatureWeights`].
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion)]
-struct Parameters<B: Backend> {
-    conv1_weight: FloatTensor<B>,
-    conv1_bias: FloatTensor<B>,
-    conv2_weight: FloatTensor<B>,
-    conv2_bias: FloatTensor<B>,
-    conv3_weight: FloatTensor<B>,
-    conv3_bias: FloatTensor<B>,
-    linear_weight: FloatTensor<B>,
-    linear_bias: FloatTensor<B>,
-}
+struct Parameters<B: Backend>(
+    FloatTensor<B>,
+    FloatTensor<B>,
+    FloatTensor<B>,
+    FloatTensor<B>,
+    FloatTensor<B>,
+    FloatTensor<B>,
+    FloatTensor<B>,
+    FloatTensor<B>,
+);
 
 impl<B: Backend> Parameters<B> {
-    /// In the order of their declaration.
-    fn new(parameters: [FloatTensor<B>; 8]) -> Self {
-        let [
-            conv1_weight,
-            conv1_bias,
-            conv2_weight,
-            conv2_bias,
-            conv3_weight,
-            conv3_bias,
-            linear_weight,
-            linear_bias,
-        ] = parameters;
-        Self {
-            conv1_weight,
-            conv1_bias,
-            conv2_weight,
-            conv2_bias,
-            conv3_weight,
-            conv3_bias,
-            linear_weight,
-            linear_bias,
-        }
+    fn new([w1, b1, w2, b2, w3, b3, w4, b4]: [FloatTensor<B>; 8]) -> Self {
+        Self(w1, b1, w2, b2, w3, b3, w4, b4)
     }
 
     fn into_array(self) -> [FloatTensor<B>; 8] {
-        [
-            self.conv1_weight,
-            self.conv1_bias,
-            self.conv2_weight,
-            self.conv2_bias,
-            self.conv3_weight,
-            self.conv3_bias,
-            self.linear_weight,
-            self.linear_bias,
-        ]
+        let Self(w1, b1, w2, b2, w3, b3, w4, b4) = self;
+        [w1, b1, w2, b2, w3, b3, w4, b4]
     }
 }
 
@@ -155,7 +125,8 @@ trait CudaEncoderPasses: Backend {
 
 fn layers_of(parameters: &ParametersMetadata, frames: &TensorSpec) -> LayersMetadata {
     let [sequences, length, _, _] = frames.shape.dims();
-    let [_, d] = parameters.linear_weight.shape.dims();
+    let ParametersMetadata(.., linear_weight, _) = parameters;
+    let [_, d] = linear_weight.shape.dims();
     let n = sequences * (length + 1 - STACK);
     let half = |shape: [usize; 2]| TensorSpec::new(Shape::new(shape), DType::BF16);
     let [conv1, conv2, conv3] = passes::WIDTHS.map(|width| half([n, width]));
@@ -188,54 +159,20 @@ impl CudaEncoderPasses for CubeBackend {
         frames: IntTensor<Self>,
         by_embedding: FloatTensor<Self>,
     ) -> Parameters<Self> {
-        passes::backward(&parameters, &layers, frames, by_embedding)
+        passes::backward(parameters, &layers, frames, by_embedding)
     }
 }
 
-impl<B: CudaEncoder + CudaEncoderPasses, C: CheckpointStrategy> CudaEncoder for Autodiff<B, C> {
+impl<B: CudaEncoderPasses, C: CheckpointStrategy> CudaEncoder for Autodiff<B, C> {
     fn cuda_encoder(parameters: Parameters<Self>, frames: IntTensor<Self>) -> FloatTensor<Self> {
-        let parameters = parameters.into_array();
-        let nodes = parameters.each_ref().map(|parameter| parameter.node());
-        let parameters = Parameters::new(parameters.map(|parameter| parameter.into_primitive()));
-        match EncoderStep.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(step) => {
-                let layers = B::cuda_encoder_forward(parameters.clone(), frames.clone());
-                let embedding = layers.embedding.clone();
-                step.finish(EncoderState { parameters, layers, frames }, embedding)
-            }
-            OpsKind::UnTracked(step) => step.finish(B::cuda_encoder(parameters, frames)),
-        }
-    }
-}
-
-/// The encoder on the tape.
-#[derive(Debug)]
-struct EncoderStep;
-
-/// Everything that the backward pass needs except the gradient.
-#[derive(Clone, Debug)]
-struct EncoderState<B: Backend> {
-    parameters: Parameters<B>,
-    layers: Layers<B>,
-    frames: IntTensor<B>,
-}
-
-impl<B: CudaEncoderPasses> Backward<B, 8> for EncoderStep {
-    type State = EncoderState<B>;
-
-    fn backward(
-        self,
-        ops: Ops<Self::State, 8>,
-        gradients: &mut Gradients,
-        _checkpointer: &mut Checkpointer,
-    ) {
-        let by_embedding = gradients.consume::<B>(&ops.node);
-        let EncoderState { parameters, layers, frames } = ops.state;
-        let by = B::cuda_encoder_backward(parameters, layers, frames, by_embedding);
-        for (parent, by) in ops.parents.into_iter().zip(by.into_array()) {
-            if let Some(parent) = parent {
-                gradients.register::<B>(parent.id, by);
-            }
-        }
+        let forward = |parameters| {
+            let parameters = Parameters::new(parameters);
+            let layers = B::cuda_encoder_forward(parameters.clone(), frames.clone());
+            (layers.embedding.clone(), (parameters, layers, frames))
+        };
+        let backward = |(parameters, layers, frames), by_embedding| {
+            B::cuda_encoder_backward(parameters, layers, frames, by_embedding).into_array()
+        };
+        tape::apply::<B, C, _, 8>(parameters.into_array(), forward, backward)
     }
 }

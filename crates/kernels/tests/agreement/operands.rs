@@ -2,13 +2,15 @@
 
 use std::f64::consts::PI;
 
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_kernels::{
-    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Score,
-    attention_block, fourier_scores, mlp_block,
+    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, NatureWeights,
+    Score, attention_block, fourier_scores, mlp_block,
 };
 
-use super::{Input, Leaves, Outcome, distance, run};
+use super::{Input, Leaves, Outcome, distance, noise, run};
+
+pub const FRAME: usize = 84;
 
 pub fn attention_inputs(shape: [usize; 3]) -> Vec<Input> {
     let d = shape[2];
@@ -77,6 +79,44 @@ pub fn mlp(
     form: Form,
 ) -> Tensor<3> {
     mlp_block(leaves.three("x"), mlp_weights(leaves), activation, dropout, form)
+}
+
+/// Parameters of PyTorch's initial sizes, with embeddings of width `d`.
+pub fn nature_parameters(d: usize) -> Vec<Input> {
+    vec![
+        Input::new("conv1_weight", &[32, 4, 8, 8], 0.0, 0.0625),
+        Input::new("conv1_bias", &[32], 0.0, 0.0625),
+        Input::new("conv2_weight", &[64, 32, 4, 4], 0.0, 0.044),
+        Input::new("conv2_bias", &[64], 0.0, 0.044),
+        Input::new("conv3_weight", &[64, 64, 3, 3], 0.0, 0.042),
+        Input::new("conv3_bias", &[64], 0.0, 0.042),
+        Input::new("linear_weight", &[3136, d], 0.0, 0.018),
+        Input::new("linear_bias", &[d], 0.0, 0.018),
+    ]
+}
+
+pub fn nature_weights(leaves: &Leaves) -> NatureWeights {
+    NatureWeights {
+        conv1_weight: leaves.four("conv1_weight"),
+        conv1_bias: leaves.one("conv1_bias"),
+        conv2_weight: leaves.four("conv2_weight"),
+        conv2_bias: leaves.one("conv2_bias"),
+        conv3_weight: leaves.four("conv3_weight"),
+        conv3_bias: leaves.one("conv3_bias"),
+        linear_weight: leaves.two("linear_weight"),
+        linear_bias: leaves.one("linear_bias"),
+    }
+}
+
+pub fn pixels(n: usize) -> Vec<u8> {
+    noise(n * FRAME * FRAME, 5).into_iter().map(|x| ((x + 1.0) * 127.5) as u8).collect()
+}
+
+/// Frames on a device; the sequences have the same number.
+pub fn frames_on(pixels: Vec<u8>, sequences: usize, device: &Device) -> Tensor<4, Int> {
+    let length = pixels.len() / (sequences * FRAME * FRAME);
+    let data = TensorData::new(pixels, [sequences, length, FRAME, FRAME]);
+    Tensor::from_data(data, (device, DType::U8))
 }
 
 /// Queries and keys within `size` of zero, `R` around 2.

@@ -65,7 +65,7 @@ pub(super) fn forward(
 }
 
 pub(super) fn backward(
-    parameters: &Parameters<CubeBackend>,
+    parameters: Parameters<CubeBackend>,
     layers: &Layers<CubeBackend>,
     frames: CubeTensor,
     by_embedding: CubeTensor,
@@ -76,12 +76,9 @@ pub(super) fn backward(
         layers;
     let [_, d] = embedding.shape().dims();
     let half = |width: usize| empty_like(&frames, Shape::new([n, width]), DType::BF16);
-    let like = |parameter: &CubeTensor| empty_like(&frames, parameter.shape(), DType::F32);
-    let sums = |source, parts: &CubeTensor, weight: &CubeTensor, bias: &CubeTensor, factor| {
-        let by = [like(weight), like(bias)];
-        add_parts(source, parts, &by[0], &by[1], factor);
-        by
-    };
+    let by_parameters =
+        parameters.into_array().map(|parameter| empty_like(&frames, parameter.shape(), DType::F32));
+    let [by_w1, by_b1, by_w2, by_b2, by_w3, by_b3, by_w4, by_b4] = &by_parameters;
 
     let by_linear = half(d);
     let pairs = n * d / 2;
@@ -94,8 +91,7 @@ pub(super) fn backward(
         &[pairs as u64],
     );
     let parts = outer_parts(&sources::OUTER, conv3, &by_linear, [n, d, FLAT]);
-    let (weight, bias) = (&parameters.linear_weight, &parameters.linear_bias);
-    let [linear_weight_by, linear_bias] = sums(&sources::LINEAR_SUMS, &parts, weight, bias, 1.0);
+    add_parts(&sources::LINEAR_SUMS, &parts, by_w4, by_b4, 1.0);
 
     let by_conv3 = product_transposed(&by_linear, linear_weight, Slope::Relu(conv3));
     let by_weight = |source, x: &CubeTensor, by: &CubeTensor, places, [k, channels]: [usize; 2]| {
@@ -103,16 +99,14 @@ pub(super) fn backward(
     };
     let [of_conv2, of_conv3] = CONVOLUTIONS;
     let parts = by_weight(&sources::CONV3_OUTER, conv2, &by_conv3, PLACES[2], of_conv3);
-    let (weight, bias) = (&parameters.conv3_weight, &parameters.conv3_bias);
-    let [conv3_weight_by, conv3_bias] = sums(&sources::CONV3_SUMS, &parts, weight, bias, 1.0);
+    add_parts(&sources::CONV3_SUMS, &parts, by_w3, by_b3, 1.0);
 
     // The sum over the elements of a kernel of 3 x 3, then of 2 x 2, and their 64 outputs.
     let by_conv2 = half(WIDTHS[1]);
     let words = product_words(n * PLACES[1], 64, 3 * 3 * 64);
     launch_product(&sources::CONV3_INPUT, &[&by_conv3, conv3_weight, conv2], &[&by_conv2], words);
     let parts = by_weight(&sources::CONV2_OUTER, conv1, &by_conv2, PLACES[1], of_conv2);
-    let (weight, bias) = (&parameters.conv2_weight, &parameters.conv2_bias);
-    let [conv2_weight_by, conv2_bias] = sums(&sources::CONV2_SUMS, &parts, weight, bias, 1.0);
+    add_parts(&sources::CONV2_SUMS, &parts, by_w2, by_b2, 1.0);
 
     let by_conv1 = half(WIDTHS[0]);
     let words = product_words(n * PLACES[0], 4 * 32, 2 * 2 * 64);
@@ -122,17 +116,6 @@ pub(super) fn backward(
     let parts = empty_like(&frames, Shape::new([blocks, width]), DType::F32);
     let words = [n as u64, steps as u64];
     launch(&sources::CONV1_OUTER, [blocks, 1, 1], &[&frames, &by_conv1], &[&parts], &words);
-    let (weight, bias) = (&parameters.conv1_weight, &parameters.conv1_bias);
-    let [conv1_weight, conv1_bias] = sums(&sources::CONV1_SUMS, &parts, weight, bias, 1.0 / 255.0);
-
-    Parameters::new([
-        conv1_weight,
-        conv1_bias,
-        conv2_weight_by,
-        conv2_bias,
-        conv3_weight_by,
-        conv3_bias,
-        linear_weight_by,
-        linear_bias,
-    ])
+    add_parts(&sources::CONV1_SUMS, &parts, by_w1, by_b1, 1.0 / 255.0);
+    Parameters::new(by_parameters)
 }
