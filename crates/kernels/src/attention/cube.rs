@@ -13,10 +13,7 @@
 
 mod kernels;
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::cubecl::dtype_to_storage_type;
 use burn::backend::fusion::custom::TensorSpec;
 use burn::backend::tensor::{FloatTensor, IntTensor};
@@ -32,7 +29,7 @@ use cubecl::prelude::*;
 
 use super::{AttentionOptions, AttentionWeights, Score};
 use crate::gpu::epilogues::{Masked, cast, masked};
-use crate::gpu::{address_type, affine, empty_like, sums};
+use crate::gpu::{address_type, affine, empty_like, sums, tape};
 use crate::Queries;
 use crate::mask::Place;
 use crate::norm;
@@ -145,6 +142,17 @@ struct AttentionParts<B: Backend> {
     weight: FloatTensor<B>,
     bias: FloatTensor<B>,
     r: FloatTensor<B>,
+}
+
+impl<B: Backend> AttentionParts<B> {
+    fn of([x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r]: [FloatTensor<B>; 8]) -> Self {
+        Self { x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r }
+    }
+
+    fn into_array(self) -> [FloatTensor<B>; 8] {
+        let Self { x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r } = self;
+        [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r]
+    }
 }
 
 /// The result of a block, and the values that its backward pass needs.
@@ -397,66 +405,21 @@ fn grid(batch: usize, sizes: Sizes, n: usize) -> (CubeCount, CubeDim) {
     (count, CubeDim::new_1d(UNITS as u32))
 }
 
-impl<B: CubeAttention + CubeAttentionPasses, C: CheckpointStrategy> CubeAttention
-    for Autodiff<B, C>
-{
+impl<B: CubeAttentionPasses, C: CheckpointStrategy> CubeAttention for Autodiff<B, C> {
     fn cube_attention(
         parts: AttentionParts<Self>,
         given: Given<Self>,
         plan: Plan,
     ) -> FloatTensor<Self> {
-        let AttentionParts { x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r } =
-            parts;
-        let parts = [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r];
-        let nodes = parts.each_ref().map(|part| part.node());
-        let [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r] =
-            parts.map(|part| part.into_primitive());
-        let parts =
-            AttentionParts { x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r };
         let given = Given { step_seed: given.step_seed, first_token: given.first_token };
-        match AttentionStep.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(step) => {
-                let values = B::cube_attention_forward(parts.clone(), given.clone(), plan);
-                let out = values.out.clone();
-                step.finish(AttentionState { parts, values, given, plan }, out)
-            }
-            OpsKind::UnTracked(step) => step.finish(B::cube_attention(parts, given, plan)),
-        }
-    }
-}
-
-/// The block on the tape.
-#[derive(Debug)]
-struct AttentionStep;
-
-/// Everything that the backward pass needs except the gradient.
-#[derive(Clone, Debug)]
-struct AttentionState<B: Backend> {
-    parts: AttentionParts<B>,
-    values: AttentionValues<B>,
-    given: Given<B>,
-    plan: Plan,
-}
-
-impl<B: CubeAttentionPasses> Backward<B, 8> for AttentionStep {
-    type State = AttentionState<B>;
-
-    fn backward(
-        self,
-        ops: Ops<Self::State, 8>,
-        gradients: &mut Gradients,
-        _checkpointer: &mut Checkpointer,
-    ) {
-        let by_out = gradients.consume::<B>(&ops.node);
-        let AttentionState { parts, values, given, plan } = ops.state;
-        let by = B::cube_attention_backward(parts, values, by_out, given, plan);
-        let by = [
-            by.x, by.norm_weight, by.norm_bias, by.qkv_weight, by.qkv_bias, by.weight, by.bias, by.r,
-        ];
-        for (parent, by) in ops.parents.into_iter().zip(by) {
-            if let Some(parent) = parent {
-                gradients.register::<B>(parent.id, by);
-            }
-        }
+        let forward = |parts| {
+            let parts = AttentionParts::of(parts);
+            let values = B::cube_attention_forward(parts.clone(), given.clone(), plan);
+            (values.out.clone(), (parts, values, given, plan))
+        };
+        let backward = |(parts, values, given, plan), by_out| {
+            B::cube_attention_backward(parts, values, by_out, given, plan).into_array()
+        };
+        tape::apply::<B, C, _, 8>(parts.into_array(), forward, backward)
     }
 }

@@ -9,10 +9,7 @@
 //!
 //! `n`, `u` and `a` are kept, and the weights in the type of products.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::fusion::custom::TensorSpec;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{
@@ -24,7 +21,7 @@ use burn_cubecl::kernel::into_contiguous;
 
 use super::{Activation, MlpWeights};
 use crate::gpu::epilogues::{Masked, cast, masked};
-use crate::gpu::affine;
+use crate::gpu::{affine, tape};
 use crate::{Dropout, Form, Queries, norm};
 use crate::mask::Place;
 
@@ -70,6 +67,17 @@ struct MlpParts<B: Backend> {
     up_bias: FloatTensor<B>,
     down_weight: FloatTensor<B>,
     down_bias: FloatTensor<B>,
+}
+
+impl<B: Backend> MlpParts<B> {
+    fn of([x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias]: [FloatTensor<B>; 7]) -> Self {
+        Self { x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias }
+    }
+
+    fn into_array(self) -> [FloatTensor<B>; 7] {
+        let Self { x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias } = self;
+        [x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias]
+    }
 }
 
 /// The result of a block, and the values that its backward pass needs.
@@ -200,63 +208,20 @@ impl CubeMlpPasses for CubeBackend {
     }
 }
 
-impl<B: CubeMlp + CubeMlpPasses, C: CheckpointStrategy> CubeMlp for Autodiff<B, C> {
+impl<B: CubeMlpPasses, C: CheckpointStrategy> CubeMlp for Autodiff<B, C> {
     fn cube_mlp(
         parts: MlpParts<Self>,
         step_seed: IntTensor<Self>,
         plan: Plan,
     ) -> FloatTensor<Self> {
-        let MlpParts { x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias } =
-            parts;
-        let parts = [x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias];
-        let nodes = parts.each_ref().map(|part| part.node());
-        let [x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias] =
-            parts.map(|part| part.into_primitive());
-        let parts =
-            MlpParts { x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias };
-        match MlpStep.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(step) => {
-                let values = B::cube_mlp_forward(parts.clone(), step_seed.clone(), plan);
-                let out = values.out.clone();
-                step.finish(MlpState { parts, values, step_seed, plan }, out)
-            }
-            OpsKind::UnTracked(step) => step.finish(B::cube_mlp(parts, step_seed, plan)),
-        }
-    }
-}
-
-/// The block on the tape.
-#[derive(Debug)]
-struct MlpStep;
-
-/// Everything that the backward pass needs except the gradient.
-#[derive(Clone, Debug)]
-struct MlpState<B: Backend> {
-    parts: MlpParts<B>,
-    values: MlpValues<B>,
-    step_seed: IntTensor<B>,
-    plan: Plan,
-}
-
-impl<B: CubeMlpPasses> Backward<B, 7> for MlpStep {
-    type State = MlpState<B>;
-
-    fn backward(
-        self,
-        ops: Ops<Self::State, 7>,
-        gradients: &mut Gradients,
-        _checkpointer: &mut Checkpointer,
-    ) {
-        let by_out = gradients.consume::<B>(&ops.node);
-        let MlpState { parts, values, step_seed, plan } = ops.state;
-        let by = B::cube_mlp_backward(parts, values, by_out, step_seed, plan);
-        let by = [
-            by.x, by.norm_weight, by.norm_bias, by.up_weight, by.up_bias, by.down_weight, by.down_bias,
-        ];
-        for (parent, by) in ops.parents.into_iter().zip(by) {
-            if let Some(parent) = parent {
-                gradients.register::<B>(parent.id, by);
-            }
-        }
+        let forward = |parts| {
+            let parts = MlpParts::of(parts);
+            let values = B::cube_mlp_forward(parts.clone(), step_seed.clone(), plan);
+            (values.out.clone(), (parts, values, step_seed, plan))
+        };
+        let backward = |(parts, values, step_seed, plan), by_out| {
+            B::cube_mlp_backward(parts, values, by_out, step_seed, plan).into_array()
+        };
+        tape::apply::<B, C, _, 7>(parts.into_array(), forward, backward)
     }
 }

@@ -1,10 +1,7 @@
 //! Layer norm on a GPU: forward, and backward together with the gradient that goes around the
 //! block; and layer norm alone. See [the derivation](super).
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::cubecl::dtype_to_storage_type;
 use burn::backend::fusion::custom::TensorSpec;
 use burn::backend::tensor::FloatTensor;
@@ -19,7 +16,7 @@ use cubecl::prelude::*;
 
 use super::LAYER_NORM_EPSILON;
 use crate::Queries;
-use crate::gpu::{address_type, empty_like, is_on_gpu, sums};
+use crate::gpu::{address_type, empty_like, is_on_gpu, sums, tape};
 use sums::{BLOCK, COLUMNS, ROWS, new_values, over_columns, over_rows};
 
 /// Widest rows: the sums of a block's columns are in registers.
@@ -110,48 +107,19 @@ impl CubeLayerNormPasses for CubeBackend {
     }
 }
 
-impl<B: CubeLayerNorm + CubeLayerNormPasses, C: CheckpointStrategy> CubeLayerNorm
-    for Autodiff<B, C>
-{
+impl<B: CubeLayerNormPasses, C: CheckpointStrategy> CubeLayerNorm for Autodiff<B, C> {
     fn cube_layer_norm(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        let nodes = [x.node(), weight.node(), bias.node()];
-        let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
-        match NormStep.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(step) => {
-                let (out, stats) = B::cube_layer_norm_forward(x.clone(), weight.clone(), bias);
-                step.finish((x, stats, weight), out)
-            }
-            OpsKind::UnTracked(step) => step.finish(B::cube_layer_norm(x, weight, bias)),
-        }
-    }
-}
-
-/// Layer norm on the tape.
-#[derive(Debug)]
-struct NormStep;
-
-impl<B: CubeLayerNormPasses> Backward<B, 3> for NormStep {
-    /// Rows, their statistics, and the weight.
-    type State = (FloatTensor<B>, FloatTensor<B>, FloatTensor<B>);
-
-    fn backward(
-        self,
-        ops: Ops<Self::State, 3>,
-        gradients: &mut Gradients,
-        _checkpointer: &mut Checkpointer,
-    ) {
-        let by_out = gradients.consume::<B>(&ops.node);
-        let (x, stats, weight) = ops.state;
-        let (by_x, by_weight, by_bias) = B::cube_layer_norm_backward(x, stats, weight, by_out);
-        for (parent, by) in ops.parents.into_iter().zip([by_x, by_weight, by_bias]) {
-            if let Some(parent) = parent {
-                gradients.register::<B>(parent.id, by);
-            }
-        }
+        let forward = |[x, weight, bias]: [FloatTensor<B>; 3]| {
+            let (out, stats) = B::cube_layer_norm_forward(x.clone(), weight.clone(), bias);
+            (out, (x, stats, weight))
+        };
+        tape::apply::<B, C, _, 3>([x, weight, bias], forward, |(x, stats, weight), by_out| {
+            B::cube_layer_norm_backward(x, stats, weight, by_out).into()
+        })
     }
 }
 
