@@ -17,8 +17,8 @@ use overtone_model::{
     weights::NamedTensors,
 };
 use overtone_train::{
-    AdamWConfig, Algorithm, Export, Precision, Recorder, ScheduleKind, StepAt, TrainConfig, TrainingData,
-    optimizer::scalar,
+    AdamWConfig, Algorithm, Export, Precision, Recorder, ScheduleKind, StepAt, TrainConfig,
+    TrainingData, optimizer::scalar,
 };
 
 const EPISODES: usize = 8;

@@ -34,7 +34,8 @@ pub(super) fn gather(flat: Tensor<1>, gradients: Vec<Tensor<1>>, starts: &[usize
     for (gradients, starts) in gradients.chunks(GROUP).zip(starts.chunks(GROUP)) {
         // The last group repeats its first gradient, which then has no start.
         let mut given = gradients.iter().chain(std::iter::repeat(&gradients[0]));
-        let mut next = || given.next().cloned().map(Tensor::into_dispatch).expect("an endless list");
+        let mut next =
+            || given.next().cloned().map(Tensor::into_dispatch).expect("an endless list");
         let mut quarter = || Quarter::of(std::array::from_fn(|_| next()));
         let group = Group(quarter(), quarter(), quarter(), quarter());
         flat = Dispatch::cube_gather(flat, group, starts.to_vec());

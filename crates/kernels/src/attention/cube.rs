@@ -28,14 +28,12 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::{AttentionOptions, AttentionWeights, Score};
+use crate::Queries;
 use crate::gpu::epilogues::{Masked, cast, masked};
 use crate::gpu::{address_type, affine, empty_like, sums, tape};
-use crate::Queries;
 use crate::mask::Place;
 use crate::norm;
-use kernels::{
-    NumbersLaunch, Sizes, UNITS, by_keys_kernel, by_queries_kernel, forward_kernel,
-};
+use kernels::{NumbersLaunch, Sizes, UNITS, by_keys_kernel, by_queries_kernel, forward_kernel};
 
 /// Whether the operation can compute this block: in `f32` on a GPU, with rows that fit the layer
 /// norm and heads that fit the kernels.
@@ -73,7 +71,8 @@ pub(super) fn attention(
         options.first_token.as_ref().map_or_else(|| step_seed.clone(), |first| first.on(&device));
     // Dot products have no parameter: any tensor without a gradient stands in its place.
     let r = weights.score_parameter.clone();
-    let r = r.map_or_else(|| weights.norm_bias.clone().detach().into_dispatch(), Tensor::into_dispatch);
+    let r =
+        r.map_or_else(|| weights.norm_bias.clone().detach().into_dispatch(), Tensor::into_dispatch);
     let plan = Plan {
         sizes: sizes(d, &options),
         tokens,
@@ -91,7 +90,8 @@ pub(super) fn attention(
     };
     let [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias] = weights.inputs(x);
     let parts = AttentionParts { x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r };
-    let given = Given { step_seed: step_seed.into_dispatch(), first_token: first_token.into_dispatch() };
+    let given =
+        Given { step_seed: step_seed.into_dispatch(), first_token: first_token.into_dispatch() };
     Tensor::from_dispatch(Dispatch::cube_attention(parts, given, plan))
 }
 
@@ -118,7 +118,16 @@ impl Plan {
         let Masked { nth, threshold, scale, .. } = self.mask.unwrap_or_default();
         let Queries { first, step } = self.queries;
         let [tokens, first, step] = [self.tokens, first, step].map(|n| n as u32);
-        NumbersLaunch::new(tokens, first, step, self.scale, self.ln_epsilon.max(f32::MIN), nth, threshold, scale)
+        NumbersLaunch::new(
+            tokens,
+            first,
+            step,
+            self.scale,
+            self.ln_epsilon.max(f32::MIN),
+            nth,
+            threshold,
+            scale,
+        )
     }
 }
 
@@ -145,7 +154,9 @@ struct AttentionParts<B: Backend> {
 }
 
 impl<B: Backend> AttentionParts<B> {
-    fn of([x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r]: [FloatTensor<B>; 8]) -> Self {
+    fn of(
+        [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r]: [FloatTensor<B>; 8],
+    ) -> Self {
         Self { x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r }
     }
 
@@ -252,8 +263,7 @@ impl CubeAttentionPasses for CubeBackend {
         let qkv = affine::affine(&normal, &qkv_weight, qkv_bias);
         let [mixed, norms] = heads(&qkv, r, &given, batch, plan);
         let (queries, step_seed) = (plan.queries, given.step_seed);
-        let out =
-            affine::affine_residual(&mixed, &weight, bias, &x, queries, step_seed, plan.mask);
+        let out = affine::affine_residual(&mixed, &weight, bias, &x, queries, step_seed, plan.mask);
         let out = reshape(out, Shape::new([batch, plan.n_queries(), d]));
         AttentionValues { out, normal, stats, qkv, mixed, norms, qkv_weight, weight }
     }
@@ -267,15 +277,13 @@ impl CubeAttentionPasses for CubeBackend {
     ) -> AttentionParts<Self> {
         let (x, by_out) = (into_contiguous(parts.x), into_contiguous(by_out));
         let [batch, _, d] = x.shape().dims();
-        let AttentionValues { normal, stats, qkv, mixed, norms, qkv_weight, weight, .. } =
-            values;
+        let AttentionValues { normal, stats, qkv, mixed, norms, qkv_weight, weight, .. } = values;
         let by = masked(by_out.clone(), d, given.step_seed.clone(), plan.mask, plan.dtype);
         let by = reshape(by, Shape::new([batch * plan.n_queries(), d]));
         let [by_weight, by_bias] = affine::by_parameters(&mixed, &by);
         let by_mixed = affine::by_rows(&by, &weight);
         let r = into_contiguous(parts.r);
-        let (by_qkv, by_r) =
-            by_heads(&qkv, r, &given, [&mixed, &norms, &by_mixed], batch, plan);
+        let (by_qkv, by_r) = by_heads(&qkv, r, &given, [&mixed, &norms, &by_mixed], batch, plan);
         let [by_qkv_weight, by_qkv_bias] = affine::by_parameters(&normal, &by_qkv);
         let by_normal = affine::by_rows(&by_qkv, &qkv_weight);
         let norm_weight = into_contiguous(parts.norm_weight);

@@ -109,9 +109,8 @@ pub(crate) fn by_parameters(x: &CubeTensor, gradient: &CubeTensor) -> [CubeTenso
     let [rows, n_in] = x.shape().dims();
     let [_, n_out] = gradient.shape().dims();
     let parts = (1..=PARTS).rev().find(|parts| rows.is_multiple_of(*parts)).unwrap_or(1);
-    let cut = |x: &CubeTensor, width: usize| {
-        reshape(x.clone(), Shape::new([parts, rows / parts, width]))
-    };
+    let cut =
+        |x: &CubeTensor, width: usize| reshape(x.clone(), Shape::new([parts, rows / parts, width]));
     let left = permute(cut(x, n_in), &[0, 2, 1]);
     let product = product(left, cut(gradient, n_out), DType::F32);
     let product = reshape(product, Shape::new([parts, n_in * n_out]));

@@ -252,7 +252,6 @@ struct MaskedNumbers {
     scale: f32,
 }
 
-
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn cast_kernel<O: Float>(
     matrix: &Tensor<f32>,
@@ -441,7 +440,7 @@ fn slope(x: f32, #[comptime] is_relu: bool) -> f32 {
     let mut slope = select(x <= 0.0f32, 0.0f32, 1.0f32);
     if comptime!(!is_relu) {
         // 1 / √(2π)
-        let density = 0.398_942_28f32 * (-0.5f32 * x * x).exp();
+        let density = 0.398_942_3f32 * (-0.5f32 * x * x).exp();
         slope = fma(x, density, normal_distribution(x));
     }
     slope

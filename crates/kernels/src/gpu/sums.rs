@@ -109,7 +109,7 @@ fn sum_parts_kernel(
     right_side: Side,
 ) {
     let columns = comptime!(COLUMNS as u32);
-    let left_cubes = (left_side.n + columns - 1) / columns;
+    let left_cubes = left_side.n.div_ceil(columns);
     let is_left = CUBE_POS_X < left_cubes;
     let mut sum = 0.0f32;
     let mut column = CUBE_POS_X * columns + UNIT_POS_X;

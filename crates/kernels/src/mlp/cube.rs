@@ -22,14 +22,13 @@ use burn_cubecl::kernel::into_contiguous;
 use super::{Activation, MlpWeights};
 use crate::gpu::epilogues::{Masked, cast, masked};
 use crate::gpu::{affine, tape};
-use crate::{Dropout, Form, Queries, norm};
 use crate::mask::Place;
+use crate::{Dropout, Form, Queries, norm};
 
 /// Whether the operation can compute this block: in `f32` on a GPU, and rows that fit the layer
 /// norm.
 pub(super) fn is_possible(x: &Tensor<3>, form: Form) -> bool {
-    form != Form::Reference
-        && norm::cube::is_possible(x)
+    form != Form::Reference && norm::cube::is_possible(x)
 }
 
 /// The block, for which [`is_possible`] holds.
@@ -70,7 +69,10 @@ struct MlpParts<B: Backend> {
 }
 
 impl<B: Backend> MlpParts<B> {
-    fn of([x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias]: [FloatTensor<B>; 7]) -> Self {
+    fn of(
+        [x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias]: [FloatTensor<B>;
+            7],
+    ) -> Self {
         Self { x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias }
     }
 
@@ -159,7 +161,8 @@ impl CubeMlpPasses for CubeBackend {
         let Plan { activation, mask, dtype } = plan;
         let x = into_contiguous(parts.x);
         let [norm_weight, norm_bias, up_bias, down_bias] =
-            [parts.norm_weight, parts.norm_bias, parts.up_bias, parts.down_bias].map(into_contiguous);
+            [parts.norm_weight, parts.norm_bias, parts.up_bias, parts.down_bias]
+                .map(into_contiguous);
         let [up_weight, down_weight] = cast([parts.up_weight, parts.down_weight], dtype);
         let [normal, stats] = norm::cube::forward(&x, norm_weight, norm_bias, dtype);
         let [before, active] = affine::affine_active(&normal, &up_weight, up_bias, activation);

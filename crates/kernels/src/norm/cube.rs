@@ -5,9 +5,7 @@ use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::cubecl::dtype_to_storage_type;
 use burn::backend::fusion::custom::TensorSpec;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{
-    Autodiff, Backend, DType, Dispatch, Shape, TensorMetadata, backend_extension,
-};
+use burn::backend::{Autodiff, Backend, DType, Dispatch, Shape, TensorMetadata, backend_extension};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::reshape;

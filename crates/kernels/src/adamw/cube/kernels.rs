@@ -118,12 +118,7 @@ pub(super) fn step_kernel(
 }
 
 #[cube]
-fn write(
-    old: &mut Tensor<f32>,
-    new: &mut ComptimeOption<&mut Tensor<f32>>,
-    at: usize,
-    value: f32,
-) {
+fn write(old: &mut Tensor<f32>, new: &mut ComptimeOption<&mut Tensor<f32>>, at: usize, value: f32) {
     #[comptime]
     match new {
         ComptimeOption::Some(new) => new[at] = value,

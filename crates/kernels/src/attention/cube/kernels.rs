@@ -161,7 +161,12 @@ pub(super) fn forward_kernel<F: Float>(
         largest = max(numbers.ln_epsilon, least);
         total = select(numbers.ln_epsilon > least, 1.0f32, 0.0f32);
     }
-    let key = key_of(step_seed, &numbers, (batch * comptime!(sizes.heads) + head) * n_queries + query, sizes);
+    let key = key_of(
+        step_seed,
+        &numbers,
+        (batch * comptime!(sizes.heads) + head) * n_queries + query,
+        sizes,
+    );
     let (key_low, key_high) = (key.low, key.high);
 
     // The last query of the cube sees the most keys.
@@ -212,7 +217,8 @@ pub(super) fn forward_kernel<F: Float>(
         first += staged;
     }
     if is_query {
-        let at = ((batch * n_queries + query) * comptime!(sizes.heads) + head) * d_head + slice * width;
+        let at =
+            ((batch * n_queries + query) * comptime!(sizes.heads) + head) * d_head + slice * width;
         #[unroll]
         for d in 0..width {
             out[at + d] = F::cast_from(sum[d] / total);
@@ -278,7 +284,8 @@ pub(super) fn by_queries_kernel<F: Float>(
     let mut by_q = Array::<f32>::new(width);
     let mut by_radius = Array::<f32>::new(width);
     let at = place(batch * tokens + token, 0usize, head, slice * width, sizes);
-    let out_at = ((batch * n_queries + query) * comptime!(sizes.heads) + head) * d_head + slice * width;
+    let out_at =
+        ((batch * n_queries + query) * comptime!(sizes.heads) + head) * d_head + slice * width;
     let mut dot = 0.0f32;
     #[unroll]
     for d in 0..width {
@@ -324,7 +331,8 @@ pub(super) fn by_queries_kernel<F: Float>(
                 } else {
                     part_of_score(&q, &keys, j * d_head, &radius, sizes)
                 };
-                let by_p = if is_cut { by_weight[j] } else { dot_with(&g, &values, j * d_head, width) };
+                let by_p =
+                    if is_cut { by_weight[j] } else { dot_with(&g, &values, j * d_head, width) };
                 let p = (score * numbers.scale - largest).exp() * over_sum;
                 let kept = kept(key_low, key_high, other as u32, &numbers, sizes);
                 let by_score = p * (kept * by_p - dot);
@@ -450,7 +458,9 @@ pub(super) fn by_keys_kernel<F: Float>(
             let mut g_value = 0.0f32;
             if query < n_queries {
                 let token = numbers.first as usize + query * query_step;
-                q_value = f32::cast_from(qkv[place(batch * tokens + token, 0usize, head, i % d_head, sizes)]);
+                q_value = f32::cast_from(
+                    qkv[place(batch * tokens + token, 0usize, head, i % d_head, sizes)],
+                );
                 let at = ((batch * n_queries + query) * heads + head) * d_head + i % d_head;
                 g_value = f32::cast_from(by_out[at]);
             }
@@ -524,13 +534,7 @@ fn part_elements(sizes: Sizes) -> usize {
 
 /// Place of the query (0), key (1) or value (2) of a row, a token of a sequence.
 #[cube]
-fn place(
-    row: usize,
-    of: usize,
-    head: usize,
-    d: usize,
-    #[comptime] sizes: Sizes,
-) -> usize {
+fn place(row: usize, of: usize, head: usize, d: usize, #[comptime] sizes: Sizes) -> usize {
     ((row * 3usize + of) * comptime!(sizes.heads) + head) * comptime!(sizes.d_head) + d
 }
 
