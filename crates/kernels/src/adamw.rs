@@ -155,7 +155,8 @@ impl AdamWState {
     }
 
     /// The same step with its [factors](AdamW::factors) on the device, `[3]`, for a step that is
-    /// recorded: on a GPU, parameters and moments keep their memory.
+    /// recorded: on a GPU, parameters and moments keep their memory. Clones of this state and the
+    /// tensors that it returned before share that memory, so they change too.
     ///
     /// # Panics
     /// When the numbers of gradients and parameters differ, or this is the form for CPUs.

@@ -202,7 +202,7 @@ pub fn attention_block(
         };
     }
     #[cfg(feature = "cube")]
-    if cube::is_possible(&x, &options) {
+    if cube::is_possible(&x, &weights, &options) {
         return cube::attention(x, weights, options);
     }
     reference::attention(x, weights, options)

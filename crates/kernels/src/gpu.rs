@@ -13,6 +13,7 @@ use burn::backend::{DType, Shape};
 use burn::tensor::{Int, Tensor};
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
+use cubecl::CubeCount;
 use cubecl::ir::AddressType;
 
 /// Whether a tensor is on a GPU, tracked by autodiff or not.
@@ -42,4 +43,10 @@ pub(crate) fn empty_like(tensor: &CubeTensor, shape: Shape, dtype: DType) -> Cub
 /// Type of addresses that reach every element of every tensor.
 pub(crate) fn address_type(tensors: &[&CubeTensor]) -> AddressType {
     tensors.iter().map(|tensor| tensor.required_address_type()).max().unwrap_or_default()
+}
+
+/// A grid of at least this many cubes in two axes, each within any GPU's limit.
+pub(crate) fn folded(cubes: usize) -> CubeCount {
+    const AXIS: usize = 32_768;
+    CubeCount::Static(cubes.min(AXIS) as u32, cubes.div_ceil(AXIS) as u32, 1)
 }

@@ -69,7 +69,7 @@ pub fn mlp_block(
         return flex::apply(Mlp { activation, mask }, weights.inputs(x), shape);
     }
     #[cfg(feature = "cube")]
-    if cube::is_possible(&x, form) {
+    if cube::is_possible(&x, &weights, form) {
         return cube::mlp(x, weights, activation, dropout, form);
     }
     reference::mlp(x, weights, activation, dropout, form)

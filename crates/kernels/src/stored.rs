@@ -26,7 +26,7 @@ const MOST_CONSTANTS: usize = 64;
 /// `start` is a multiple of [`ALIGNED`].
 pub fn part(flat: &Tensor<1>, start: usize, length: usize) -> Tensor<1> {
     #[cfg(feature = "cube")]
-    if is_on_gpu(flat) {
+    if is_on_gpu(flat) && flat.dtype().size() == 4 {
         return cube::part(flat.clone(), start, length);
     }
     flat.clone().narrow(0, start, length)

@@ -74,6 +74,8 @@ fn the_attention_block_agrees_with_the_reference() {
         ([2, 1, 32], 2, DOT, ALL, None),
         ([2, 130, 32], 2, DOT, Queries::one(128, 130), Some([5, 128])),
         ([2, 33, 40], 2, fourier(6, 0.0), ALL, Some([32, 0])),
+        ([2, 45, 80], 1, DOT, ALL, Some([0, 3])),
+        ([1, 4, 34], 2, fourier(2, 0.0), ALL, None),
     ];
     for (shape, n_heads, score, queries, first) in cases {
         println!("{shape:?}, {n_heads} heads, {score:?}, {queries:?}, {first:?}");

@@ -23,9 +23,20 @@ pub(super) struct Joined {
     parameters: Tensor<1>,
     first_moments: Tensor<1>,
     second_moments: Tensor<1>,
-    /// Memory of the joined gradient on a GPU.
     #[cfg(feature = "cube")]
-    gradient: Option<Tensor<1>>,
+    gradient: GradientMemory,
+}
+
+/// Memory of the joined gradient on a GPU. A clone gets its own.
+#[cfg(feature = "cube")]
+#[derive(Debug, Default)]
+struct GradientMemory(Option<Tensor<1>>);
+
+#[cfg(feature = "cube")]
+impl Clone for GradientMemory {
+    fn clone(&self) -> Self {
+        Self(None)
+    }
 }
 
 impl Joined {
@@ -54,7 +65,7 @@ impl Joined {
             lengths,
             gap,
             #[cfg(feature = "cube")]
-            gradient: None,
+            gradient: GradientMemory::default(),
         }
     }
 
@@ -110,7 +121,7 @@ impl Joined {
         in_place: bool,
     ) -> Tensor<1> {
         let starts: Vec<usize> = self.starts().collect();
-        let flat = self.gradient.get_or_insert_with(|| self.parameters.zeros_like());
+        let flat = self.gradient.0.get_or_insert_with(|| self.parameters.zeros_like());
         *flat = super::cube::gather(flat.clone(), gradients, &starts);
         let constant = [flat.clone(), self.decay.clone(), factors];
         let old = self.memory_mut().map(|part| part.clone());

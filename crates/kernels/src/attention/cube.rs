@@ -35,13 +35,27 @@ use crate::mask::Place;
 use crate::norm;
 use kernels::{NumbersLaunch, Sizes, UNITS, by_keys_kernel, by_queries_kernel, forward_kernel};
 
+/// Heads of all sequences: cubes along one axis of a grid, which any GPU allows.
+const MOST_HEADS: usize = 65_535;
+
 /// Whether the operation can compute this block: in `f32` on a GPU, with rows that fit the layer
 /// norm and heads that fit the kernels.
-pub(super) fn is_possible(x: &Tensor<3>, options: &AttentionOptions<'_>) -> bool {
-    let [.., d] = x.dims();
+pub(super) fn is_possible(
+    x: &Tensor<3>,
+    weights: &AttentionWeights,
+    options: &AttentionOptions<'_>,
+) -> bool {
+    let [batch, _, d] = x.dims();
+    let AttentionWeights { norm_weight, norm_bias, qkv_weight, qkv_bias, .. } = weights;
+    let AttentionWeights { projection_weight, projection_bias, score_parameter, .. } = weights;
+    let vectors = [norm_weight, norm_bias, qkv_bias, projection_bias];
+    let mut matrices = [qkv_weight, projection_weight].into_iter().chain(score_parameter);
     options.form != crate::Form::Reference
         && !matches!(options.score, Score::Tensors(_))
         && norm::cube::is_possible(x)
+        && vectors.iter().all(|vector| vector.dtype() == DType::F32)
+        && matrices.all(|matrix| matrix.dtype() == DType::F32)
+        && batch * options.n_heads <= MOST_HEADS
         && sizes(d, options).are_possible()
 }
 

@@ -9,7 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use crate::gpu::sums::{COLUMNS, ROWS};
-use crate::gpu::{address_type, empty_like};
+use crate::gpu::{address_type, empty_like, folded};
 use crate::mask::cube::{Wide, hash, mask_seed, row_key};
 use crate::mask::{Mask, Place};
 use crate::mlp::Activation;
@@ -47,13 +47,8 @@ impl Masked {
     }
 }
 
-/// Cubes along the first axis of a grid; less than any GPU's limit.
-const GRID: usize = 32_768;
-
 fn grid(rows: usize) -> (CubeCount, CubeDim) {
-    let cubes = rows.div_ceil(ROWS);
-    let count = CubeCount::Static(cubes.min(GRID) as u32, cubes.div_ceil(GRID) as u32, 1);
-    (count, CubeDim::new_2d(COLUMNS as u32, ROWS as u32))
+    (folded(rows.div_ceil(ROWS)), CubeDim::new_2d(COLUMNS as u32, ROWS as u32))
 }
 
 fn rows_of(tensor: &CubeTensor, width: usize) -> usize {
@@ -202,7 +197,7 @@ pub(crate) fn cast(matrices: [CubeTensor; 2], dtype: DType) -> [CubeTensor; 2] {
     unsafe {
         cast_kernel::launch_unchecked(
             &matrix.client,
-            CubeCount::Static(cubes.min(GRID) as u32, cubes.div_ceil(GRID) as u32, 1),
+            folded(cubes),
             CubeDim::new_1d((COLUMNS * ROWS) as u32),
             address_type(&[&matrix, &other]),
             matrix.clone().into_tensor_arg(),

@@ -9,7 +9,7 @@ use burn::backend::{DType, Shape, TensorMetadata};
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-use crate::gpu::{address_type, empty_like};
+use crate::gpu::{address_type, empty_like, folded};
 
 /// Rows of a block.
 pub(crate) const BLOCK: usize = 64;
@@ -46,7 +46,7 @@ fn launch_sums(
     unsafe {
         sum_parts_kernel::launch_unchecked(
             &left.client,
-            CubeCount::Static(cubes as u32, 1, 1),
+            folded(cubes),
             CubeDim::new_2d(COLUMNS as u32, ROWS as u32),
             address_type(&[left, right]),
             left.clone().into_tensor_arg(),
@@ -110,9 +110,10 @@ fn sum_parts_kernel(
 ) {
     let columns = comptime!(COLUMNS as u32);
     let left_cubes = left_side.n.div_ceil(columns);
-    let is_left = CUBE_POS_X < left_cubes;
+    let cube = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
+    let is_left = cube < left_cubes;
     let mut sum = 0.0f32;
-    let mut column = CUBE_POS_X * columns + UNIT_POS_X;
+    let mut column = cube * columns + UNIT_POS_X;
     let mut part = UNIT_POS_Y;
     if is_left {
         if column < left_side.n {
@@ -123,7 +124,7 @@ fn sum_parts_kernel(
             }
         }
     } else {
-        column = (CUBE_POS_X - left_cubes) * columns + UNIT_POS_X;
+        column = (cube - left_cubes) * columns + UNIT_POS_X;
         if column < right_side.n {
             while part < right_side.n_parts {
                 let at = part as usize * right_side.width as usize;

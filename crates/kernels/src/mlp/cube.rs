@@ -27,8 +27,13 @@ use crate::{Dropout, Form, Queries, norm};
 
 /// Whether the operation can compute this block: in `f32` on a GPU, and rows that fit the layer
 /// norm.
-pub(super) fn is_possible(x: &Tensor<3>, form: Form) -> bool {
-    form != Form::Reference && norm::cube::is_possible(x)
+pub(super) fn is_possible(x: &Tensor<3>, weights: &MlpWeights, form: Form) -> bool {
+    let MlpWeights { norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias } = weights;
+    let vectors = [norm_weight, norm_bias, up_bias, down_bias];
+    form != Form::Reference
+        && norm::cube::is_possible(x)
+        && vectors.iter().all(|vector| vector.dtype() == DType::F32)
+        && [up_weight, down_weight].iter().all(|matrix| matrix.dtype() == DType::F32)
 }
 
 /// The block, for which [`is_possible`] holds.

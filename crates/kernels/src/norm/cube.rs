@@ -14,7 +14,7 @@ use cubecl::prelude::*;
 
 use super::LAYER_NORM_EPSILON;
 use crate::Queries;
-use crate::gpu::{address_type, empty_like, is_on_gpu, sums, tape};
+use crate::gpu::{address_type, empty_like, folded, is_on_gpu, sums, tape};
 use sums::{BLOCK, COLUMNS, ROWS, new_values, over_columns, over_rows};
 
 /// Widest rows: the sums of a block's columns are in registers.
@@ -140,7 +140,7 @@ pub(crate) fn forward(
     unsafe {
         forward_kernel::launch_unchecked(
             &out.client,
-            CubeCount::Static(rows.div_ceil(ROWS) as u32, 1, 1),
+            folded(rows.div_ceil(ROWS)),
             CubeDim::new_2d(COLUMNS as u32, ROWS as u32),
             address_type(&[x, &out]),
             x.clone().into_tensor_arg(),
@@ -181,7 +181,7 @@ pub(crate) fn backward(
     unsafe {
         backward_kernel::launch_unchecked(
             &by_x.client,
-            CubeCount::Static(blocks as u32, 1, 1),
+            folded(blocks),
             CubeDim::new_2d(COLUMNS as u32, ROWS as u32),
             address_type(&[x, &by_x, &by_normal]),
             x.clone().into_tensor_arg(),
@@ -218,7 +218,7 @@ fn forward_kernel<F: Float>(
 ) {
     let mut values = new_values();
     // Units beyond the last row compute it again and write nothing.
-    let row = CUBE_POS_X * comptime!(ROWS as u32) + UNIT_POS_Y;
+    let row = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) * comptime!(ROWS as u32) + UNIT_POS_Y;
     let is_row = row < rows;
     let row = min(row, rows - 1) as usize;
     let start = row * d as usize;
@@ -276,6 +276,7 @@ fn backward_kernel<F: Float>(
     #[define(F)] _dtype: ElemType,
 ) {
     let mut values = new_values();
+    let block = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
     let per_unit = comptime!(d.div_ceil(COLUMNS));
     let mut by_weight = Array::<f32>::new(per_unit);
     let mut by_bias = Array::<f32>::new(per_unit);
@@ -286,9 +287,8 @@ fn backward_kernel<F: Float>(
     }
     let x_unit = UNIT_POS_X as usize;
     for group in 0..comptime!(BLOCK / ROWS) {
-        let row = CUBE_POS_X * comptime!(BLOCK as u32)
-            + group as u32 * comptime!(ROWS as u32)
-            + UNIT_POS_Y;
+        let row =
+            block * comptime!(BLOCK as u32) + group as u32 * comptime!(ROWS as u32) + UNIT_POS_Y;
         let is_row = row < rows;
         let row = min(row, rows - 1);
         let start = row as usize * d;
@@ -333,13 +333,13 @@ fn backward_kernel<F: Float>(
             }
         }
     }
-    let part = CUBE_POS_X as usize * comptime!(2 * d);
+    let part = block as usize * comptime!(2 * d);
     #[unroll]
     for i in 0..per_unit {
         let column = i * COLUMNS + x_unit;
         let of_weight = over_rows(by_weight[i], &mut values);
         let of_bias = over_rows(by_bias[i], &mut values);
-        if UNIT_POS_Y == 0 && column < d {
+        if UNIT_POS_Y == 0 && column < d && block * comptime!(BLOCK as u32) < rows {
             parts[part + column] = of_weight;
             parts[part + d + column] = of_bias;
         }

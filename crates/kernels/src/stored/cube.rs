@@ -108,7 +108,8 @@ impl CubeStored for CubeBackend {
 /// Elements of a flat tensor in the same memory, as elements of another type of the same size.
 fn view(flat: CubeTensor, start: usize, length: usize, dtype: DType) -> CubeTensor {
     let [n] = flat.shape().dims();
-    assert!(start + length <= n && dtype.size() == flat.dtype.size(), "a part of {n} elements");
+    assert!(start + length <= n && flat.is_contiguous(), "a part of {n} elements");
+    assert_eq!([dtype.size(), flat.dtype.size()], [4; 2], "parts are aligned for 4 bytes");
     let bytes = |elements: usize| (elements * dtype.size()) as u64;
     let CubeTensor { client, handle, device, .. } = flat;
     let handle = handle.offset_start(bytes(start)).offset_end(bytes(n - start - length));

@@ -527,9 +527,9 @@ pub(super) fn by_keys_kernel<F: Float>(
     }
 }
 
-/// Elements of shared memory for parts of scores.
+/// Elements of shared memory for parts of scores. Units beyond the last own token have a row too.
 fn part_elements(sizes: Sizes) -> usize {
-    if sizes.slices() == 1 { 1 } else { UNITS * sizes.staged() }
+    if sizes.slices() == 1 { 1 } else { (UNITS + sizes.slices()) * sizes.staged() }
 }
 
 /// Place of the query (0), key (1) or value (2) of a row, a token of a sequence.

@@ -56,8 +56,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) KERNEL(
 #pragma unroll
       for (int j = 0; j < 4; j++) {
         const float* to_add = bias + 8 * q + 2 * j;
-        r[j] = pack_bf16(fmaxf(sums[j][2 * h] + to_add[0], 0.0f),
-                         fmaxf(sums[j][2 * h + 1] + to_add[1], 0.0f));
+        r[j] = pack_bf16(relu(sums[j][2 * h] + to_add[0]), relu(sums[j][2 * h + 1] + to_add[1]));
       }
       *(uint4*)(out + in_blocks(n, places[h]) + 8 * q) = make_uint4(r[0], r[1], r[2], r[3]);
     }

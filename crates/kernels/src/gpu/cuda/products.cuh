@@ -170,8 +170,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) KERNEL(
         u = gelu(low_bf16(pair));
         v = gelu(high_bf16(pair));
 #elif EPILOGUE == BIAS_RELU
-        u = fmaxf(u, 0.0f);
-        v = fmaxf(v, 0.0f);
+        u = relu(u);
+        v = relu(v);
 #elif EPILOGUE == BIAS_TANH
         u = tanhf(u);
         v = tanhf(v);

@@ -59,6 +59,9 @@ DEV float as_float(u32 x) { return __uint_as_float(x); }
 #include "host.h"
 #endif
 
+// A NaN stays NaN.
+DEV float relu(float x) { return x < 0.0f ? 0.0f : x; }
+
 // The two numbers of a pair.
 DEV float low_bf16(u32 x) { return as_float(x << 16); }
 DEV float high_bf16(u32 x) { return as_float(x & 0xffff0000u); }
