@@ -224,8 +224,9 @@ impl DecisionTransformer {
         let observations = observation_tokens(steps, per_step, n_tokens);
         let first_token: Vec<usize> = contexts.n_padding.iter().map(|pad| per_step * pad).collect();
         let is_padded = first_token.iter().any(|&token| token > 0);
-        let first_token = match &contexts.stored {
-            Some(stored) => Some(FirstToken::Stored(stored.first_token.clone())),
+        let stored = contexts.stored.as_ref().and_then(|stored| stored.first_token.clone());
+        let first_token = match stored {
+            Some(stored) => Some(FirstToken::Stored(stored)),
             None => is_padded.then_some(FirstToken::Host(&first_token)),
         };
         let nth_dropout = |nth| dropout.as_ref()?.nth(nth, config.dropout);

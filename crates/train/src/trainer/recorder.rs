@@ -5,6 +5,10 @@
 //! compiled. The next one is recorded, which does not execute it, and then replayed. All of them
 //! run [`Recorded::compute`], which writes its results over the old ones. An error ends recording,
 //! and this step and all later ones run ordinarily.
+//!
+//! Numbers that the host passes to a kernel are frozen in a recording, and CUDA also freezes what
+//! it sends. Training on them would be wrong without any error. So the first replay with other
+//! inputs than the recorded ones is compared with the ordinary step on the same inputs.
 
 use burn::backend::{Backend, BackendGraph, Dispatch};
 use burn::tensor::{Device, Tensor};
@@ -22,6 +26,10 @@ const ORDINARY: u64 = 2;
 
 /// The most layouts that are recorded, each with the memory of a step: without and with padding.
 const LAYOUTS: usize = 2;
+
+/// The relative difference of figures between a replayed and an ordinary step: they differ at most
+/// by the order of sums.
+const TOLERANCE: f32 = 1e-4;
 
 /// Recorded steps of one training.
 pub struct Recorder {
@@ -41,6 +49,8 @@ struct Recording {
     n_steps: u64,
     /// The recorded step with its figures.
     graph: Option<(BackendGraph<Dispatch>, Tensor<1>)>,
+    /// Whether a replay was compared with an ordinary step.
+    is_checked: bool,
 }
 
 impl Recorder {
@@ -104,7 +114,10 @@ impl Recorder {
             && self.recordings[i].graph.is_some()
         {
             self.recordings[i].inputs.write(words);
-            return self.replay(i);
+            return match self.recordings[i].is_checked {
+                true => self.replay(i),
+                false => self.check(i, algorithm, state, data),
+            };
         }
         // Earlier readers of the inputs and of the state run before these are overwritten.
         self.device.flush().map_err(|error| error.to_string())?;
@@ -115,7 +128,7 @@ impl Recorder {
         let inputs = Inputs::new(layout, words, &self.device);
         let figures = joined(algorithm.compute(state, &inputs, data));
         if self.recordings.len() < LAYOUTS {
-            self.recordings.push(Recording { inputs, n_steps: 1, graph: None });
+            self.recordings.push(Recording { inputs, n_steps: 1, graph: None, is_checked: false });
         }
         Ok(figures)
     }
@@ -141,8 +154,7 @@ impl Recorder {
         }
         self.is_prepared = false;
         // A recording that fails leaves the memory that it would have written unreadable.
-        let copies: Vec<Tensor<1>> =
-            algorithm.memory(state).into_iter().map(|memory| memory.clone() * 1.0).collect();
+        let copies = copied(algorithm, state);
         let recorded = Dispatch::graph_start_capture(device).and_then(|()| {
             let figures = joined(algorithm.compute(state, &recording.inputs, data));
             Dispatch::graph_stop_capture(device).map(|graph| (graph, figures))
@@ -154,12 +166,38 @@ impl Recorder {
                 self.replay(i)
             }
             Err(error) => {
-                for (memory, copy) in algorithm.memory(state).into_iter().zip(copies) {
-                    *memory = copy_into(memory.clone(), copy);
-                }
+                restore(algorithm, state, &copies);
                 Err(error.to_string())
             }
         }
+    }
+
+    /// A replayed step, after the ordinary one from the same state. Both must have the same
+    /// figures, and move the state by the same distances.
+    fn check<S>(
+        &mut self,
+        i: usize,
+        algorithm: &dyn Recorded<S>,
+        state: &mut S,
+        data: &TrainingData,
+    ) -> Result<Tensor<1>, String> {
+        self.device.flush().map_err(|error| error.to_string())?;
+        let copies = copied(algorithm, state);
+        let figures = joined(algorithm.compute(state, &self.recordings[i].inputs, data));
+        let ordinary = measured(algorithm, state, &copies, figures);
+        restore(algorithm, state, &copies);
+        let figures = self.replay(i)?;
+        let replayed = measured(algorithm, state, &copies, figures.clone());
+        let is_equal = |(x, y): (&f32, &f32)| {
+            (x - y).abs() <= TOLERANCE * x.abs().max(y.abs()) || x.is_nan() && y.is_nan()
+        };
+        if !ordinary.iter().zip(&replayed).all(is_equal) {
+            restore(algorithm, state, &copies);
+            let error = "a replayed step differs from the ordinary one";
+            return Err(format!("{error}: {replayed:?} instead of {ordinary:?}"));
+        }
+        self.recordings[i].is_checked = true;
+        Ok(figures)
     }
 
     fn replay(&self, i: usize) -> Result<Tensor<1>, String> {
@@ -183,6 +221,30 @@ impl Drop for Recorder {
             let _ = Dispatch::graph_stop_capture(self.device.as_dispatch());
         }
     }
+}
+
+/// Copies of the memory that a step changes.
+fn copied<S>(algorithm: &dyn Recorded<S>, state: &mut S) -> Vec<Tensor<1>> {
+    algorithm.memory(state).into_iter().map(|memory| memory.clone() * 1.0).collect()
+}
+
+fn restore<S>(algorithm: &dyn Recorded<S>, state: &mut S, copies: &[Tensor<1>]) {
+    for (memory, copy) in algorithm.memory(state).into_iter().zip(copies) {
+        *memory = copy_into(memory.clone(), copy.clone());
+    }
+}
+
+/// The figures of a step on the host, and the distances by which it moved the state.
+fn measured<S>(
+    algorithm: &dyn Recorded<S>,
+    state: &mut S,
+    copies: &[Tensor<1>],
+    figures: Tensor<1>,
+) -> Vec<f32> {
+    let memory = algorithm.memory(state).into_iter().zip(copies);
+    let distances = memory.map(|(memory, copy)| (memory.clone() - copy.clone()).abs().sum());
+    let measured = std::iter::once(figures).chain(distances).collect();
+    Tensor::cat(measured, 0).into_data().iter().collect()
 }
 
 /// The figures of a step in one tensor, `[n]`.
