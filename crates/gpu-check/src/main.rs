@@ -8,13 +8,13 @@
 extern crate overtone_console;
 
 mod agreement;
+mod bits;
 mod golden;
 #[cfg(feature = "cuda")]
 mod launches;
 mod paper;
 mod peers;
 mod playing;
-#[cfg(feature = "cuda")]
 mod random_run;
 mod report;
 mod speed;
@@ -49,7 +49,7 @@ overtone_model::options! {
         /// Number of training steps with dropout for comparing device and CPU; 0: depends on the
         /// size.
         pub steps: usize = 0,
-        /// Comma-separated parts to run: golden, steps, launches, time, pytorch, paper, playing;
+        /// Comma-separated parts to run: golden, steps, bits, launches, time, pytorch, paper, playing;
         /// all: all parts.
         pub parts: String = "all".into(),
         /// Game whose data is used to time the paper's profile.
@@ -115,7 +115,8 @@ struct Cli {
 }
 
 /// The words of `parts=`, in execution order.
-const PARTS: [&str; 7] = ["golden", "steps", "launches", "time", "pytorch", "paper", "playing"];
+const PARTS: [&str; 8] =
+    ["golden", "steps", "bits", "launches", "time", "pytorch", "paper", "playing"];
 
 /// The selected parts.
 struct Parts(Vec<String>);
@@ -188,6 +189,7 @@ fn run(words: &[String]) -> Result<()> {
     let device = &chosen.device;
     parts.run(&mut report, "golden", "golden files", || golden::check(&options.golden, device))?;
     parts.run(&mut report, "steps", "training steps", || agreement::check(&scale, device))?;
+    parts.run(&mut report, "bits", "repetition", || bits::check(&scale, device))?;
     parts.run(&mut report, "launches", "kernel launches", || launches(&scale, device))?;
     parts.run(&mut report, "time", "step time", || speed::measure(&scale, device))?;
     let peers = peers::Peers { python: options.python, folder: options.peers };

@@ -14,9 +14,10 @@ use overtone_model::{
     DecisionTransformerConfig, ModelConfig,
     burn::tensor::Device,
     contexts::{FRAME, STACK},
+    weights::NamedTensors,
 };
 use overtone_train::{
-    AdamWConfig, Algorithm, Precision, Recorder, ScheduleKind, StepAt, TrainConfig, TrainingData,
+    AdamWConfig, Algorithm, Export, Precision, Recorder, ScheduleKind, StepAt, TrainConfig, TrainingData,
     optimizer::scalar,
 };
 
@@ -66,6 +67,16 @@ impl Run {
         let state = algorithm.init(&config, &device, &mut seed::generator(1, "init"))?;
         let recorder = Recorder::new(&device);
         Ok(Self { algorithm, state, data, sampler, recorder, batch, device, n_steps: 0 })
+    }
+
+    /// Records steps from now on if the device can, or does not.
+    pub fn record(&mut self, is_on: bool) {
+        self.recorder.switch(is_on);
+    }
+
+    /// The weights.
+    pub fn weights(&self) -> NamedTensors {
+        self.state.export_model()
     }
 
     /// One step; returns the seconds until its last launch was issued, and until the loss was read.

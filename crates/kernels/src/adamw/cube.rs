@@ -15,8 +15,12 @@ use super::AdamW;
 use crate::gpu::{address_type, empty_like, is_on_gpu};
 use kernels::{CUBES, PART, UNITS, gather_kernel, squares_kernel, step_kernel};
 
-/// Gradients of one launch: each is an argument, and devices limit their number.
-const GROUP: usize = 16;
+/// Gradients of one operation.
+const GROUP: usize = 64;
+/// Gradients of a quarter of it.
+const QUARTER: usize = 16;
+/// Arguments of a launch that are not gradients.
+const OTHERS: usize = 2;
 
 /// Whether the kernels can take steps of flat values like these.
 pub(super) fn is_possible(flat: &Tensor<1>) -> bool {
@@ -28,12 +32,11 @@ pub(super) fn is_possible(flat: &Tensor<1>) -> bool {
 pub(super) fn gather(flat: Tensor<1>, gradients: Vec<Tensor<1>>, starts: &[usize]) -> Tensor<1> {
     let mut flat = flat.into_dispatch();
     for (gradients, starts) in gradients.chunks(GROUP).zip(starts.chunks(GROUP)) {
-        // The last group repeats its first gradient, which has no start.
+        // The last group repeats its first gradient, which then has no start.
         let mut given = gradients.iter().chain(std::iter::repeat(&gradients[0]));
         let mut next = || given.next().cloned().map(Tensor::into_dispatch).expect("an endless list");
-        let group = std::array::from_fn::<_, GROUP, _>(|_| next());
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = group;
-        let group = Group(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
+        let mut quarter = || Quarter::of(std::array::from_fn(|_| next()));
+        let group = Group(quarter(), quarter(), quarter(), quarter());
         flat = Dispatch::cube_gather(flat, group, starts.to_vec());
     }
     Tensor::from_dispatch(flat)
@@ -74,10 +77,20 @@ struct Plan {
     in_place: bool,
 }
 
-/// Gradients of one launch.
+/// Gradients of one operation.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion)]
 struct Group<B: Backend>(
+    #[extension_type] Quarter<B>,
+    #[extension_type] Quarter<B>,
+    #[extension_type] Quarter<B>,
+    #[extension_type] Quarter<B>,
+);
+
+/// A quarter of them. (An extension's operation takes no list of tensors.)
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion)]
+struct Quarter<B: Backend>(
     FloatTensor<B>,
     FloatTensor<B>,
     FloatTensor<B>,
@@ -95,6 +108,17 @@ struct Group<B: Backend>(
     FloatTensor<B>,
     FloatTensor<B>,
 );
+
+impl<B: Backend> Quarter<B> {
+    fn of([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]: [FloatTensor<B>; QUARTER]) -> Self {
+        Self(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
+    }
+
+    fn list(self) -> [FloatTensor<B>; QUARTER] {
+        let Self(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) = self;
+        [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
+    }
+}
 
 /// The flat tensors that a step only reads.
 #[derive(ExtensionType, Clone, Debug)]
@@ -134,37 +158,13 @@ impl CubeAdamW for CubeBackend {
         group: Group<Self>,
         starts: Vec<usize>,
     ) -> FloatTensor<Self> {
-        let Group(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) = group;
-        let gradients = [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p];
+        let Group(a, b, c, d) = group;
+        let gradients = [a.list(), b.list(), c.list(), d.list()].concat();
         let gradients: Vec<CubeTensor> =
             gradients.into_iter().take(starts.len()).map(into_contiguous).collect();
-        let lengths: Vec<usize> = gradients.iter().map(|one| one.shape().num_elements()).collect();
-        let longest = lengths.iter().copied().max().unwrap_or(0);
-        let cubes = longest.div_ceil(UNITS).clamp(1, CUBES);
-        let numbers = |numbers: &[usize]| {
-            let mut sequence = SequenceArg::new();
-            for &number in numbers {
-                sequence.push(number as u32);
-            }
-            sequence
-        };
-        let mut arguments = SequenceArg::new();
-        for gradient in gradients {
-            arguments.push(gradient.into_tensor_arg());
-        }
-        // SAFETY: the kernel reads each gradient up to its length, and writes as many elements of
-        // `flat` from its start, which have been reserved for it.
-        unsafe {
-            gather_kernel::launch_unchecked(
-                &flat.client,
-                CubeCount::Static(cubes as u32, starts.len() as u32, 1),
-                CubeDim::new_1d(UNITS as u32),
-                address_type(&[&flat]),
-                arguments,
-                numbers(&starts),
-                numbers(&lengths),
-                flat.clone().into_tensor_arg(),
-            );
+        let most = flat.client.properties().hardware.max_bindings as usize - OTHERS;
+        for (gradients, starts) in gradients.chunks(most).zip(starts.chunks(most)) {
+            gather_some(&flat, gradients, starts);
         }
         flat
     }
@@ -233,5 +233,37 @@ impl CubeAdamW for CubeBackend {
         }
         let [parameters, first, second] = new;
         (parameters, first, second, norm)
+    }
+}
+
+/// Copies gradients to their starts in one launch.
+fn gather_some(flat: &CubeTensor, gradients: &[CubeTensor], starts: &[usize]) {
+    let lengths: Vec<usize> = gradients.iter().map(|one| one.shape().num_elements()).collect();
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    let cubes = longest.div_ceil(UNITS).clamp(1, CUBES);
+    let numbers = |numbers: &[usize]| {
+        let mut sequence = SequenceArg::new();
+        for &number in numbers {
+            sequence.push(number as u32);
+        }
+        sequence
+    };
+    let mut arguments = SequenceArg::new();
+    for gradient in gradients {
+        arguments.push(gradient.clone().into_tensor_arg());
+    }
+    // SAFETY: the kernel reads each gradient up to its length, and writes as many elements of
+    // `flat` from its start, which have been reserved for it.
+    unsafe {
+        gather_kernel::launch_unchecked(
+            &flat.client,
+            CubeCount::Static(cubes as u32, starts.len() as u32, 1),
+            CubeDim::new_1d(UNITS as u32),
+            address_type(&[flat]),
+            arguments,
+            numbers(starts),
+            numbers(&lengths),
+            flat.clone().into_tensor_arg(),
+        );
     }
 }

@@ -33,27 +33,25 @@ use cubecl::prelude::*;
 use super::{AttentionOptions, AttentionWeights, Score};
 use crate::gpu::epilogues::{Masked, cast, masked};
 use crate::gpu::{address_type, affine, empty_like, sums};
+use crate::Queries;
 use crate::mask::Place;
 use crate::norm;
 use kernels::{
-    NumbersLaunch, Sizes, by_keys_kernel, by_queries_kernel, forward_kernel, units,
+    NumbersLaunch, Sizes, UNITS, by_keys_kernel, by_queries_kernel, forward_kernel,
 };
 
 /// Whether the operation can compute this block: in `f32` on a GPU, with rows that fit the layer
 /// norm and heads that fit the kernels.
 pub(super) fn is_possible(x: &Tensor<3>, options: &AttentionOptions<'_>) -> bool {
-    let [_, tokens, d] = x.dims();
+    let [.., d] = x.dims();
     options.form != crate::Form::Reference
         && !matches!(options.score, Score::Tensors(_))
         && norm::cube::is_possible(x)
-        && sizes(tokens, d, options).are_possible()
+        && sizes(d, options).are_possible()
 }
 
-fn sizes(tokens: usize, d: usize, options: &AttentionOptions<'_>) -> Sizes {
+fn sizes(d: usize, options: &AttentionOptions<'_>) -> Sizes {
     Sizes {
-        tokens,
-        first: options.queries.first,
-        step: options.queries.step,
         heads: options.n_heads,
         d_head: d / options.n_heads,
         power: match options.score {
@@ -80,7 +78,9 @@ pub(super) fn attention(
     let r = weights.score_parameter.clone();
     let r = r.map_or_else(|| weights.norm_bias.clone().detach().into_dispatch(), Tensor::into_dispatch);
     let plan = Plan {
-        sizes: sizes(tokens, d, &options),
+        sizes: sizes(d, &options),
+        tokens,
+        queries: options.queries,
         scale: match options.score {
             Score::Fourier { power, .. } => 0.5 * power as f32,
             _ => ((d / options.n_heads) as f32).sqrt().recip(),
@@ -102,6 +102,8 @@ pub(super) fn attention(
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     sizes: Sizes,
+    tokens: usize,
+    queries: Queries,
     scale: f32,
     ln_epsilon: f32,
     /// The mask of the residual; attention's has another place.
@@ -111,13 +113,15 @@ struct Plan {
 }
 
 impl Plan {
-    fn queries(self) -> crate::Queries {
-        crate::Queries { first: self.sizes.first, step: self.sizes.step }
+    fn n_queries(self) -> usize {
+        self.queries.count(self.tokens)
     }
 
     fn numbers(self) -> NumbersLaunch {
         let Masked { nth, threshold, scale, .. } = self.mask.unwrap_or_default();
-        NumbersLaunch::new(self.scale, self.ln_epsilon.max(f32::MIN), nth, threshold, scale)
+        let Queries { first, step } = self.queries;
+        let [tokens, first, step] = [self.tokens, first, step].map(|n| n as u32);
+        NumbersLaunch::new(tokens, first, step, self.scale, self.ln_epsilon.max(f32::MIN), nth, threshold, scale)
     }
 }
 
@@ -190,7 +194,7 @@ trait CubeAttentionPasses: Backend {
 
 fn out_of(parts: &AttentionPartsMetadata, plan: &Plan) -> TensorSpec {
     let [batch, _, d] = parts.x.shape.dims();
-    TensorSpec::new(Shape::new([batch, plan.sizes.queries(), d]), DType::F32)
+    TensorSpec::new(Shape::new([batch, plan.n_queries(), d]), DType::F32)
 }
 
 fn values_of(
@@ -200,7 +204,7 @@ fn values_of(
 ) -> AttentionValuesMetadata {
     let [batch, tokens, d] = parts.x.shape.dims();
     let of = |shape: [usize; 2], dtype| TensorSpec::new(Shape::new(shape), dtype);
-    let (rows, queries) = (batch * tokens, plan.sizes.queries());
+    let (rows, queries) = (batch * tokens, plan.n_queries());
     AttentionValuesMetadata {
         out: out_of(parts, plan),
         normal: of([rows, d], plan.dtype),
@@ -239,10 +243,10 @@ impl CubeAttentionPasses for CubeBackend {
         let [normal, stats] = norm::cube::forward(&x, norm_weight, norm_bias, dtype);
         let qkv = affine::affine(&normal, &qkv_weight, qkv_bias);
         let [mixed, norms] = heads(&qkv, r, &given, batch, plan);
-        let (queries, step_seed) = (plan.queries(), given.step_seed);
+        let (queries, step_seed) = (plan.queries, given.step_seed);
         let out =
             affine::affine_residual(&mixed, &weight, bias, &x, queries, step_seed, plan.mask);
-        let out = reshape(out, Shape::new([batch, plan.sizes.queries(), d]));
+        let out = reshape(out, Shape::new([batch, plan.n_queries(), d]));
         AttentionValues { out, normal, stats, qkv, mixed, norms, qkv_weight, weight }
     }
 
@@ -258,7 +262,7 @@ impl CubeAttentionPasses for CubeBackend {
         let AttentionValues { normal, stats, qkv, mixed, norms, qkv_weight, weight, .. } =
             values;
         let by = masked(by_out.clone(), d, given.step_seed.clone(), plan.mask, plan.dtype);
-        let by = reshape(by, Shape::new([batch * plan.sizes.queries(), d]));
+        let by = reshape(by, Shape::new([batch * plan.n_queries(), d]));
         let [by_weight, by_bias] = affine::by_parameters(&mixed, &by);
         let by_mixed = affine::by_rows(&by, &weight);
         let r = into_contiguous(parts.r);
@@ -268,7 +272,7 @@ impl CubeAttentionPasses for CubeBackend {
         let by_normal = affine::by_rows(&by_qkv, &qkv_weight);
         let norm_weight = into_contiguous(parts.norm_weight);
         let [by_x, by_norm_weight, by_norm_bias] =
-            norm::cube::backward(&x, stats, norm_weight, by_normal, by_out, plan.queries());
+            norm::cube::backward(&x, stats, norm_weight, by_normal, by_out, plan.queries);
         AttentionParts {
             x: by_x,
             norm_weight: by_norm_weight,
@@ -291,7 +295,7 @@ fn heads(
     plan: Plan,
 ) -> [CubeTensor; 2] {
     let sizes = plan.sizes;
-    let queries = sizes.queries();
+    let queries = plan.n_queries();
     let mixed =
         empty_like(qkv, Shape::new([batch * queries, sizes.heads * sizes.d_head]), qkv.dtype);
     let norms = empty_like(qkv, Shape::new([batch * sizes.heads * queries, 2]), DType::F32);
@@ -329,13 +333,13 @@ fn by_heads(
 ) -> (CubeTensor, CubeTensor) {
     let sizes = plan.sizes;
     let by_qkv = empty_like(qkv, qkv.shape(), qkv.dtype);
-    let dots = empty_like(qkv, Shape::new([batch * sizes.heads, sizes.queries()]), DType::F32);
-    let groups = sizes.tokens.div_ceil(sizes.own(sizes.tokens));
+    let dots = empty_like(qkv, Shape::new([batch * sizes.heads, plan.n_queries()]), DType::F32);
+    let groups = plan.tokens.div_ceil(sizes.own());
     let width = sizes.heads * sizes.d_head;
     let has_r = sizes.power > 0;
     let parts_shape = if has_r { [batch * groups, width] } else { [1, 1] };
     let r_parts = empty_like(qkv, Shape::new(parts_shape), DType::F32);
-    let (count, dim) = grid(batch, sizes, sizes.tokens);
+    let (count, dim) = grid(batch, sizes, plan.tokens);
     let addresses = address_type(&[qkv, mixed, &by_qkv]);
     // SAFETY: as in `heads`.
     unsafe {
@@ -388,9 +392,9 @@ fn by_heads(
 }
 
 fn grid(batch: usize, sizes: Sizes, n: usize) -> (CubeCount, CubeDim) {
-    let groups = n.div_ceil(sizes.own(n));
+    let groups = n.div_ceil(sizes.own());
     let count = CubeCount::Static((batch * sizes.heads) as u32, groups as u32, 1);
-    (count, CubeDim::new_1d(units(sizes, n) as u32))
+    (count, CubeDim::new_1d(UNITS as u32))
 }
 
 impl<B: CubeAttention + CubeAttentionPasses, C: CheckpointStrategy> CubeAttention

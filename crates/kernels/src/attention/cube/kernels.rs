@@ -25,8 +25,8 @@ use crate::mask::cube::{Wide, hash, mask_seed, row_key};
 
 /// Most dimensions of a unit: its values are in registers.
 const SLICE: usize = 16;
-/// Most units of a cube.
-const UNITS: usize = 128;
+/// Units of a cube.
+pub(super) const UNITS: usize = 128;
 /// Elements of shared memory for the tokens of the other side, 8 KiB for each of two values.
 const STAGED: usize = 2048;
 /// Most tokens of the other side in shared memory at the same time, for heads of one slice.
@@ -34,13 +34,9 @@ const MOST: usize = 64;
 /// The same for heads of several slices: parts of scores are in registers, so loops are unrolled.
 const MOST_OF_SLICES: usize = 8;
 
-/// Sizes of a launch, which are constants of the kernels.
+/// Constants of the kernels. (The number of tokens is none: it grows while an agent acts.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sizes {
-    pub tokens: usize,
-    /// Queries: tokens `first`, `first + step`, ….
-    pub first: usize,
-    pub step: usize,
     pub heads: usize,
     pub d_head: usize,
     /// The power of Fourier scores; 0: dot products.
@@ -69,19 +65,15 @@ impl Sizes {
         if self.slices() == 1 { 1 } else { self.staged() }
     }
 
-    /// Own tokens of a cube with `n` tokens on its side.
-    pub fn own(self, n: usize) -> usize {
-        n.min(UNITS / self.slices())
+    /// Own tokens of a cube.
+    pub fn own(self) -> usize {
+        UNITS / self.slices()
     }
 
     /// Tokens of the other side in shared memory at the same time.
     pub fn staged(self) -> usize {
         let most = if self.slices() == 1 { MOST } else { MOST_OF_SLICES };
         most.min(STAGED / self.d_head).max(1)
-    }
-
-    pub fn queries(self) -> usize {
-        self.tokens / self.step
     }
 
     /// Whether the kernels can compute heads of this size.
@@ -93,6 +85,10 @@ impl Sizes {
 /// The arguments of scores and dropout, equal for all kernels.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(super) struct Numbers {
+    pub tokens: u32,
+    /// Queries: tokens `first`, `first + step`, ….
+    pub first: u32,
+    pub step: u32,
     /// Factor of dot products, or of sums of logarithms of squares.
     pub scale: f32,
     /// Weight of one more key without a value, as a logarithm; used by Fourier scores.
@@ -129,16 +125,18 @@ pub(super) fn forward_kernel<F: Float>(
     let staged = comptime!(sizes.staged());
     let is_cut = comptime!(slices > 1);
     let d_head = comptime!(sizes.d_head);
-    let n_queries = comptime!(sizes.queries());
+    let tokens = numbers.tokens as usize;
+    let query_step = numbers.step as usize;
+    let n_queries = tokens / query_step;
     let batch = CUBE_POS_X as usize / comptime!(sizes.heads);
     let head = CUBE_POS_X as usize % comptime!(sizes.heads);
     let unit = UNIT_POS as usize;
     let (own, slice) = (unit / slices, unit % slices);
-    let per_cube = comptime!(sizes.own(sizes.queries()));
+    let per_cube = comptime!(sizes.own());
     let query = CUBE_POS_Y as usize * per_cube + own;
     let is_query = own < per_cube && query < n_queries;
-    let query = min(query, comptime!(n_queries - 1));
-    let token = comptime!(sizes.first) + query * comptime!(sizes.step);
+    let query = min(query, n_queries - 1);
+    let token = numbers.first as usize + query * query_step;
     let start = start_of(first_token, batch, sizes);
 
     let mut keys = Shared::<[f32]>::new_slice(comptime!(staged * d_head));
@@ -148,7 +146,7 @@ pub(super) fn forward_kernel<F: Float>(
     let mut q = Array::<f32>::new(width);
     let mut radius = Array::<f32>::new(width);
     let mut sum = Array::<f32>::new(width);
-    let at = place(batch, token, 0usize, head, slice * width, sizes);
+    let at = place(batch * tokens + token, 0usize, head, slice * width, sizes);
     #[unroll]
     for d in 0..width {
         q[d] = f32::cast_from(qkv[at + d]);
@@ -168,13 +166,13 @@ pub(super) fn forward_kernel<F: Float>(
 
     // The last query of the cube sees the most keys.
     let last_query = min((CUBE_POS_Y as usize + 1) * per_cube, n_queries) - 1;
-    let end = comptime!(sizes.first) + last_query * comptime!(sizes.step) + 1;
+    let end = numbers.first as usize + last_query * query_step + 1;
     let mut z = Array::<f32>::new(comptime!(sizes.held()));
     let mut first = 0usize;
     while first < end {
         sync_cube();
-        stage(qkv, &mut keys, batch, first, 1usize, head, sizes);
-        stage(qkv, &mut values, batch, first, 2usize, head, sizes);
+        stage(qkv, &mut keys, batch * tokens, tokens, first, 1usize, head, sizes);
+        stage(qkv, &mut values, batch * tokens, tokens, first, 2usize, head, sizes);
         sync_cube();
         if is_cut {
             #[unroll]
@@ -255,17 +253,19 @@ pub(super) fn by_queries_kernel<F: Float>(
     let staged = comptime!(sizes.staged());
     let is_cut = comptime!(slices > 1);
     let d_head = comptime!(sizes.d_head);
-    let n_queries = comptime!(sizes.queries());
+    let tokens = numbers.tokens as usize;
+    let query_step = numbers.step as usize;
+    let n_queries = tokens / query_step;
     let batch = CUBE_POS_X as usize / comptime!(sizes.heads);
     let head = CUBE_POS_X as usize % comptime!(sizes.heads);
     let unit = UNIT_POS as usize;
     let (own, slice) = (unit / slices, unit % slices);
-    let per_cube = comptime!(sizes.own(sizes.tokens));
+    let per_cube = comptime!(sizes.own());
     let token = CUBE_POS_Y as usize * per_cube + own;
-    let is_token = own < per_cube && token < comptime!(sizes.tokens);
-    let token = min(token, comptime!(sizes.tokens - 1));
-    let is_query = is_token && token % comptime!(sizes.step) == comptime!(sizes.first);
-    let query = token / comptime!(sizes.step);
+    let is_token = own < per_cube && token < tokens;
+    let token = min(token, tokens - 1);
+    let is_query = is_token && token % query_step == numbers.first as usize;
+    let query = token / query_step;
     let start = start_of(first_token, batch, sizes);
 
     let mut keys = Shared::<[f32]>::new_slice(comptime!(staged * d_head));
@@ -277,7 +277,7 @@ pub(super) fn by_queries_kernel<F: Float>(
     let mut radius = Array::<f32>::new(width);
     let mut by_q = Array::<f32>::new(width);
     let mut by_radius = Array::<f32>::new(width);
-    let at = place(batch, token, 0usize, head, slice * width, sizes);
+    let at = place(batch * tokens + token, 0usize, head, slice * width, sizes);
     let out_at = ((batch * n_queries + query) * comptime!(sizes.heads) + head) * d_head + slice * width;
     let mut dot = 0.0f32;
     #[unroll]
@@ -296,14 +296,14 @@ pub(super) fn by_queries_kernel<F: Float>(
     let key = key_of(step_seed, &numbers, row, sizes);
     let (key_low, key_high) = (key.low, key.high);
 
-    let end = min((CUBE_POS_Y as usize + 1) * per_cube, comptime!(sizes.tokens));
+    let end = min((CUBE_POS_Y as usize + 1) * per_cube, tokens);
     let mut z = Array::<f32>::new(comptime!(sizes.held()));
     let mut by_weight = Array::<f32>::new(comptime!(sizes.held()));
     let mut first = 0usize;
     while first < end {
         sync_cube();
-        stage(qkv, &mut keys, batch, first, 1usize, head, sizes);
-        stage(qkv, &mut values, batch, first, 2usize, head, sizes);
+        stage(qkv, &mut keys, batch * tokens, tokens, first, 1usize, head, sizes);
+        stage(qkv, &mut values, batch * tokens, tokens, first, 2usize, head, sizes);
         sync_cube();
         if is_cut {
             #[unroll]
@@ -398,17 +398,18 @@ pub(super) fn by_keys_kernel<F: Float>(
     let staged = comptime!(sizes.staged());
     let is_cut = comptime!(slices > 1);
     let d_head = comptime!(sizes.d_head);
-    let n_queries = comptime!(sizes.queries());
+    let tokens = numbers.tokens as usize;
+    let query_step = numbers.step as usize;
+    let n_queries = tokens / query_step;
     let heads = comptime!(sizes.heads);
-    let query_step = comptime!(sizes.step);
     let batch = CUBE_POS_X as usize / heads;
     let head = CUBE_POS_X as usize % heads;
     let unit = UNIT_POS as usize;
     let (own, slice) = (unit / slices, unit % slices);
-    let per_cube = comptime!(sizes.own(sizes.tokens));
+    let per_cube = comptime!(sizes.own());
     let token = CUBE_POS_Y as usize * per_cube + own;
-    let is_token = own < per_cube && token < comptime!(sizes.tokens);
-    let token = min(token, comptime!(sizes.tokens - 1));
+    let is_token = own < per_cube && token < tokens;
+    let token = min(token, tokens - 1);
     let start = start_of(first_token, batch, sizes);
 
     let mut queries = Shared::<[f32]>::new_slice(comptime!(staged * d_head));
@@ -425,8 +426,8 @@ pub(super) fn by_keys_kernel<F: Float>(
     let mut radius = Array::<f32>::new(width);
     let mut by_k = Array::<f32>::new(width);
     let mut by_v = Array::<f32>::new(width);
-    let k_at = place(batch, token, 1usize, head, slice * width, sizes);
-    let v_at = place(batch, token, 2usize, head, slice * width, sizes);
+    let k_at = place(batch * tokens + token, 1usize, head, slice * width, sizes);
+    let v_at = place(batch * tokens + token, 2usize, head, slice * width, sizes);
     #[unroll]
     for d in 0..width {
         k[d] = f32::cast_from(qkv[k_at + d]);
@@ -448,8 +449,8 @@ pub(super) fn by_keys_kernel<F: Float>(
             let mut q_value = 0.0f32;
             let mut g_value = 0.0f32;
             if query < n_queries {
-                let token = comptime!(sizes.first) + query * query_step;
-                q_value = f32::cast_from(qkv[place(batch, token, 0usize, head, i % d_head, sizes)]);
+                let token = numbers.first as usize + query * query_step;
+                q_value = f32::cast_from(qkv[place(batch * tokens + token, 0usize, head, i % d_head, sizes)]);
                 let at = ((batch * n_queries + query) * heads + head) * d_head + i % d_head;
                 g_value = f32::cast_from(by_out[at]);
             }
@@ -480,7 +481,7 @@ pub(super) fn by_keys_kernel<F: Float>(
         #[unroll(is_cut)]
         for i in 0..staged {
             let query = first + i;
-            let of_query = comptime!(sizes.first) + query * query_step;
+            let of_query = numbers.first as usize + query * query_step;
             if query < n_queries && sees(of_query, token, start) {
                 let score = if is_cut {
                     z[i]
@@ -521,22 +522,15 @@ fn part_elements(sizes: Sizes) -> usize {
     if sizes.slices() == 1 { 1 } else { UNITS * sizes.staged() }
 }
 
-/// Units of a cube with `n` tokens on its own side.
-pub(super) fn units(sizes: Sizes, n: usize) -> usize {
-    (sizes.own(n) * sizes.slices()).next_multiple_of(32)
-}
-
-/// Place of a token's query (0), key (1) or value (2).
+/// Place of the query (0), key (1) or value (2) of a row, a token of a sequence.
 #[cube]
 fn place(
-    batch: usize,
-    token: usize,
+    row: usize,
     of: usize,
     head: usize,
     d: usize,
     #[comptime] sizes: Sizes,
 ) -> usize {
-    let row = batch * comptime!(sizes.tokens) + token;
     ((row * 3usize + of) * comptime!(sizes.heads) + head) * comptime!(sizes.d_head) + d
 }
 
@@ -545,7 +539,8 @@ fn place(
 fn stage<F: Float>(
     qkv: &Tensor<F>,
     into: &mut Shared<[f32]>,
-    batch: usize,
+    start: usize,
+    tokens: usize,
     first: usize,
     of: usize,
     head: usize,
@@ -556,8 +551,8 @@ fn stage<F: Float>(
     while i < comptime!(sizes.staged() * sizes.d_head) {
         let token = first + i / d_head;
         let mut value = 0.0f32;
-        if token < comptime!(sizes.tokens) {
-            value = f32::cast_from(qkv[place(batch, token, of, head, i % d_head, sizes)]);
+        if token < tokens {
+            value = f32::cast_from(qkv[place(start + token, of, head, i % d_head, sizes)]);
         }
         into[i] = value;
         i += CUBE_DIM as usize;
