@@ -123,6 +123,8 @@ pub struct Stored {
     pub return_factors: Option<Tensor<2>>,
     /// `[batch, 1, 1 + top percents]`: 1 at what conditions a context, else 0.
     pub conditions: Option<Tensor<3>>,
+    /// `[batch · time, 1]`: 1 in contexts that are conditioned on a return, else 0.
+    pub has_return: Option<Tensor<2>>,
 }
 
 impl Stored {
@@ -138,6 +140,7 @@ impl Stored {
             token_rows: inputs.ints("token_rows"),
             return_factors: inputs.floats("return_factors"),
             conditions: inputs.floats("conditions"),
+            has_return: inputs.floats("has_return"),
         })
     }
 }

@@ -154,6 +154,8 @@ impl ModelConfig {
             let n = conditioning.width() - 1;
             if n > 0 {
                 let which = conditions(places.top_percent_idx, batch, n);
+                let has_return = which.chunks(n + 1).flat_map(|row| vec![row[0]; time]);
+                to.floats("has_return", &[batch * time, 1], has_return);
                 to.floats("conditions", &[batch, 1, n + 1], which);
             }
         }

@@ -3,8 +3,9 @@
 //!
 //! The first steps of a layout of inputs run ordinarily, so that memory is found and kernels are
 //! compiled. The next one is recorded, which does not execute it, and then replayed. All of them
-//! run [`Recorded::compute`], which writes its results over the old ones. An error ends recording,
-//! and this step and all later ones run ordinarily.
+//! run [`Recorded::compute`], which writes its results over the old ones. After an error, this step
+//! runs ordinarily, and recording starts over. A recorded step cannot use more memory than is held
+//! already, so the first attempt may fail. The last error ends recording.
 //!
 //! Numbers that the host passes to a kernel are frozen in a recording, and CUDA also freezes what
 //! it sends. Training on them would be wrong without any error. So the first replay with other
@@ -27,6 +28,9 @@ const ORDINARY: u64 = 2;
 /// The most layouts that are recorded, each with the memory of a step: without and with padding.
 const LAYOUTS: usize = 2;
 
+/// The most attempts to record.
+const ATTEMPTS: u8 = 3;
+
 /// The relative difference of figures between a replayed and an ordinary step: they differ at most
 /// by the order of sums.
 const TOLERANCE: f32 = 1e-4;
@@ -36,8 +40,9 @@ pub struct Recorder {
     /// Without autodiff, because burn's autodiff does not pass recording on to its device.
     device: Device,
     is_on: bool,
-    /// Whether the device waits for the start of a recording.
-    is_prepared: bool,
+    /// Copies of the state, if the device waits for the start of a recording.
+    prepared: Option<Vec<Tensor<1>>>,
+    n_errors: u8,
     recordings: Vec<Recording>,
     /// The result of a recording that was not reported yet.
     news: Option<Result<(), String>>,
@@ -58,7 +63,7 @@ impl Recorder {
     pub fn new(device: &Device) -> Self {
         let device = device.clone().without_autodiff();
         let is_on = Dispatch::name(device.as_dispatch()).contains("cuda");
-        Self { device, is_on, is_prepared: false, recordings: Vec::new(), news: None }
+        Self { device, is_on, prepared: None, n_errors: 0, recordings: Vec::new(), news: None }
     }
 
     /// Records steps from now on, or does not.
@@ -93,9 +98,12 @@ impl Recorder {
                 Some(figures)
             }
             Err(reason) => {
-                self.is_on = false;
                 self.recordings.clear();
-                self.news = Some(Err(reason));
+                self.n_errors += 1;
+                if self.n_errors == ATTEMPTS {
+                    self.is_on = false;
+                    self.news = Some(Err(reason));
+                }
                 None
             }
         }
@@ -147,14 +155,17 @@ impl Recorder {
         if recording.n_steps <= ORDINARY {
             return Ok(joined(algorithm.compute(state, &recording.inputs, data)));
         }
-        if !self.is_prepared {
+        let Some(copies) = self.prepared.take() else {
             Dispatch::graph_prepare(device).map_err(|error| error.to_string())?;
-            self.is_prepared = true;
+            self.prepared = Some(copied(algorithm, state));
+            // The recording has more room than this step.
+            let _spare = copied(algorithm, state);
             return Ok(joined(algorithm.compute(state, &recording.inputs, data)));
-        }
-        self.is_prepared = false;
+        };
         // A recording that fails leaves the memory that it would have written unreadable.
-        let copies = copied(algorithm, state);
+        let memory = algorithm.memory(state).into_iter();
+        let copies: Vec<_> =
+            copies.into_iter().zip(memory).map(|(copy, of)| copy_into(copy, of.clone())).collect();
         let recorded = Dispatch::graph_start_capture(device).and_then(|()| {
             let figures = joined(algorithm.compute(state, &recording.inputs, data));
             Dispatch::graph_stop_capture(device).map(|graph| (graph, figures))
@@ -162,7 +173,6 @@ impl Recorder {
         match recorded {
             Ok(graph) => {
                 recording.graph = Some(graph);
-                self.news = Some(Ok(()));
                 self.replay(i)
             }
             Err(error) => {
@@ -197,6 +207,7 @@ impl Recorder {
             return Err(format!("{error}: {replayed:?} instead of {ordinary:?}"));
         }
         self.recordings[i].is_checked = true;
+        self.news = Some(Ok(()));
         Ok(figures)
     }
 
@@ -216,7 +227,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        if self.is_prepared {
+        if self.prepared.is_some() {
             // There is nothing to record. The error says the same.
             let _ = Dispatch::graph_stop_capture(self.device.as_dispatch());
         }
