@@ -21,8 +21,8 @@ use overtone_model::{
     weights::{self, NamedTensors},
 };
 use overtone_train::{
-    Algorithm, BatchLoss, Checkpoint, Export, Exported, Gradient, Job, Learner, PartFigures, Parts,
-    Recorded, StepAt, StepFigures, Stored, TrainConfig, TrainError, Trainer, Training,
+    AdamW, Algorithm, BatchLoss, Checkpoint, Export, Exported, Gradient, Job, Learner, PartFigures,
+    Parts, Recorded, StepAt, StepFigures, Stored, TrainConfig, TrainError, Trainer, Training,
     TrainingData,
 };
 use serde::{Deserialize, Serialize};
@@ -105,8 +105,7 @@ impl Algorithm for SequenceModel {
         let Some(returns) = &mut state.returns else { return figures };
         let loss = returns.network.mean_loss(&contexts);
         let returns_norm = returns.step(loss.backward(), at.learning_rate);
-        let grad_norm = where_finite(figures.grad_norm, [loss.inner(), returns_norm]);
-        StepFigures { grad_norm, ..figures }
+        with_returns(figures, loss.inner(), returns_norm)
     }
 
     fn parts(&self) -> Option<&dyn Parts<Self::State>> {
@@ -114,9 +113,7 @@ impl Algorithm for SequenceModel {
     }
 
     fn recorded(&self) -> Option<&dyn Recorded<Self::State>> {
-        let is_alone = self.model.return_model().is_none();
-        let is_transformer = matches!(self.model, ModelConfig::Transformer(_));
-        (is_alone && is_transformer).then_some(self)
+        Some(self)
     }
 
     fn held_out_loss(
@@ -179,7 +176,6 @@ impl Parts<SequenceLearner> for SequenceModel {
     }
 }
 
-/// The Decision Transformer without a return model.
 impl Recorded<SequenceLearner> for SequenceModel {
     fn send(
         &self,
@@ -193,10 +189,16 @@ impl Recorded<SequenceLearner> for SequenceModel {
         let n_padding: Vec<usize> = batch.n_real.iter().map(|&n| time - n as usize).collect();
         let (timesteps, top_percent_idx) = (&batch.timesteps[..], &batch.top_percent_idx[..]);
         to.ints("seed", &[2], Seed::words(at.seed));
-        let factors = state.model.optimizer.factors(at.learning_rate);
-        to.floats("factors", &[3], factors.map(|factor| factor as f32));
-        let places = Places { timesteps, n_padding: &n_padding, top_percent_idx };
-        data.send(batch, to) && self.model.send(places, to)
+        let mut send_factors = |name, optimizer: &AdamW| {
+            let factors = optimizer.factors(at.learning_rate);
+            to.floats(name, &[3], factors.map(|factor| factor as f32));
+        };
+        send_factors("factors", &state.model.optimizer);
+        if let Some(returns) = &state.returns {
+            send_factors("factors_of_returns", &returns.optimizer);
+        }
+        self.model.send(Places { timesteps, n_padding: &n_padding, top_percent_idx }, to);
+        data.send(batch, to)
     }
 
     fn compute(
@@ -211,16 +213,34 @@ impl Recorded<SequenceLearner> for SequenceModel {
         };
         let contexts = self.conditioned(data.received(inputs));
         let loss = loss_of(&state.model, &contexts, DropoutSeed::Stored(seed));
-        state.model.descend_in_place(loss, factors)
+        let figures = state.model.descend_in_place(loss, factors);
+        let (Some(returns), Some(factors)) =
+            (&mut state.returns, inputs.plain_floats("factors_of_returns"))
+        else {
+            return figures;
+        };
+        let loss = BatchLoss { total: returns.network.mean_loss(&contexts), figures: Vec::new() };
+        let of_returns = returns.descend_in_place(loss, factors);
+        with_returns(figures, of_returns.loss, of_returns.grad_norm)
     }
 
     fn counted(&self, state: &mut SequenceLearner) {
         state.model.counted();
+        if let Some(returns) = &mut state.returns {
+            returns.counted();
+        }
     }
 
     fn memory<'s>(&self, state: &'s mut SequenceLearner) -> Vec<&'s mut Tensor<1>> {
-        state.model.optimizer.memory()
+        let of_returns = state.returns.iter_mut().flat_map(|returns| returns.optimizer.memory());
+        state.model.optimizer.memory().into_iter().chain(of_returns).collect()
     }
+}
+
+/// The figures of a step with a return model, whose loss and gradient norm only need to be finite.
+fn with_returns(figures: StepFigures, loss: Tensor<1>, returns_norm: Tensor<1>) -> StepFigures {
+    let grad_norm = where_finite(figures.grad_norm, [loss, returns_norm]);
+    StepFigures { grad_norm, ..figures }
 }
 
 /// The loss of a batch, with dropout.

@@ -48,9 +48,7 @@ fn both(
     let (timesteps, top_percent_idx) = (&batch.timesteps[..], &batch.top_percent_idx[..]);
     let mut sections = Sections::default();
     assert!(data.send(&batch, &mut sections));
-    assert!(
-        model.send(Places { timesteps, n_padding: &n_padding, top_percent_idx }, &mut sections)
-    );
+    model.send(Places { timesteps, n_padding: &n_padding, top_percent_idx }, &mut sections);
     let (layout, words) = sections.finish();
     let received = data.received(&Inputs::new(layout, words, &device));
     [received, data.contexts(&mut batch, &device)]

@@ -5,7 +5,7 @@
 
 mod chain;
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc, sync::atomic::AtomicBool};
+use std::{cell::Cell, collections::BTreeMap, fs, path::Path, sync::Arc, sync::atomic::AtomicBool};
 
 use burn::tensor::{Device, DeviceKind, Tensor};
 use overtone_agents::{SequenceLearner, SequenceModel};
@@ -13,8 +13,8 @@ use overtone_core::{ActionSpace, seed::Generator};
 use overtone_data::{Batch, Dataset};
 use overtone_model::{
     AttentionConfig, AverageReturn, ConditionerConfig, DecisionTransformerConfig, FourierKernel,
-    HeadConfig, Inputs, ModelConfig, PositionsConfig, Sections, head::LinearConfig,
-    options::Choice,
+    HeadConfig, Inputs, ModelConfig, PerceptronConfig, PositionsConfig, ReturnModelConfig,
+    Sections, head::LinearConfig, options::Choice,
 };
 use overtone_train::{
     Algorithm, Checkpoint, Job, Observer, Recorded, RunDir, StepAt, StepFigures, TrainConfig,
@@ -147,6 +147,52 @@ fn contexts_with_places() {
     check(&chain::listed(0.5, 0.0), &chain_model(model), &config(), 2);
 }
 
+/// The default configuration of robots with vectors and continuous actions, but small. The return
+/// model has an optimizer of its own.
+#[test]
+fn contexts_with_a_return_model() {
+    let returns = ReturnModelConfig { width: 16, ..ReturnModelConfig::hl_gauss() };
+    let model = DecisionTransformerConfig {
+        n_layers: 2,
+        d_model: 16,
+        context_length: 5,
+        dropout: 0.0,
+        positions: PositionsConfig::Order,
+        conditioning: Some(conditioning(Some(returns))),
+        ..DecisionTransformerConfig::gym(20)
+    };
+    let model = robot(ModelConfig::Transformer(model));
+    let config = TrainConfig { average_weights: true, held_out: 0.25, ..config() };
+    check(&chain::real_valued(config.held_out), &model, &config, 1);
+}
+
+/// Behaviour cloning with dropout, and RvS-R with top percents.
+#[test]
+fn perceptrons() {
+    let small = |model| PerceptronConfig { width: 16, context_length: 3, ..model };
+    let cloning = small(PerceptronConfig::gym());
+    check(&chain::real_valued(0.0), &robot(ModelConfig::Perceptron(cloning)), &config(), 1);
+    let rvs = PerceptronConfig {
+        conditioning: Some(conditioning(None)),
+        context_length: 1,
+        ..small(PerceptronConfig::rvs(20))
+    };
+    check(&chain::real_valued(0.0), &robot(ModelConfig::Perceptron(rvs)), &config(), 1);
+}
+
+fn robot(model: ModelConfig) -> SequenceModel {
+    SequenceModel { model, observations: chain::observations(), actions: chain::numbers() }
+}
+
+fn conditioning(return_model: Option<ReturnModelConfig>) -> ConditionerConfig {
+    ConditionerConfig {
+        return_range: Some([0.0, 1.0]),
+        average_return: Some(AverageReturn { horizon: 20 }),
+        return_model,
+        top_percents: vec![10.0, 50.0, 100.0],
+    }
+}
+
 /// Heads keep their tables of constants on the device.
 #[test]
 fn heads_with_constants() {
@@ -181,23 +227,35 @@ fn heads_with_constants() {
     }
 }
 
-/// A model that sends something in the middle of a step, which cannot be recorded.
+/// A model with a step that cannot be recorded.
 #[derive(Clone)]
-struct Sending(SequenceModel);
+struct Wrong {
+    model: SequenceModel,
+    kind: Kind,
+    n_steps: Cell<u8>,
+}
 
-impl Algorithm for Sending {
+#[derive(Clone, Copy)]
+enum Kind {
+    /// It sends something in the middle of a step.
+    Sending,
+    /// It passes a number to a kernel that differs from step to step.
+    Counting,
+}
+
+impl Algorithm for Wrong {
     type State = SequenceLearner;
 
     fn figures(&self) -> &'static [&'static str] {
-        self.0.figures()
+        self.model.figures()
     }
 
     fn context_length(&self) -> usize {
-        self.0.context_length()
+        self.model.context_length()
     }
 
     fn labels_per_context(&self) -> usize {
-        self.0.labels_per_context()
+        self.model.labels_per_context()
     }
 
     fn init(
@@ -206,7 +264,7 @@ impl Algorithm for Sending {
         device: &Device,
         generator: &mut Generator,
     ) -> Result<SequenceLearner, TrainError> {
-        self.0.init(config, device, generator)
+        self.model.init(config, device, generator)
     }
 
     fn step(
@@ -216,7 +274,7 @@ impl Algorithm for Sending {
         data: &TrainingData,
         at: &StepAt<'_>,
     ) -> StepFigures {
-        self.0.step(state, batch, data, at)
+        self.model.step(state, batch, data, at)
     }
 
     fn recorded(&self) -> Option<&dyn Recorded<SequenceLearner>> {
@@ -230,11 +288,11 @@ impl Algorithm for Sending {
         data: &TrainingData,
         device: &Device,
     ) -> Option<Tensor<1>> {
-        self.0.held_out_loss(state, batch, data, device)
+        self.model.held_out_loss(state, batch, data, device)
     }
 }
 
-impl Recorded<SequenceLearner> for Sending {
+impl Recorded<SequenceLearner> for Wrong {
     fn send(
         &self,
         state: &SequenceLearner,
@@ -243,7 +301,7 @@ impl Recorded<SequenceLearner> for Sending {
         at: &StepAt<'_>,
         to: &mut Sections,
     ) -> bool {
-        self.0.send(state, batch, data, at, to)
+        self.model.send(state, batch, data, at, to)
     }
 
     fn compute(
@@ -252,17 +310,24 @@ impl Recorded<SequenceLearner> for Sending {
         inputs: &Inputs,
         data: &TrainingData,
     ) -> StepFigures {
-        let figures = self.0.compute(state, inputs, data);
-        let sent = Tensor::from_data([1.0f32], &figures.loss.device());
-        StepFigures { loss: figures.loss * sent, ..figures }
+        let figures = self.model.compute(state, inputs, data);
+        self.n_steps.set(self.n_steps.get() + 1);
+        let loss = match self.kind {
+            Kind::Sending => {
+                let sent = Tensor::from_data([1.0f32], &figures.loss.device());
+                figures.loss * sent
+            }
+            Kind::Counting => figures.loss * f64::from(self.n_steps.get()),
+        };
+        StepFigures { loss, ..figures }
     }
 
     fn counted(&self, state: &mut SequenceLearner) {
-        self.0.counted(state);
+        self.model.counted(state);
     }
 
     fn memory<'s>(&self, state: &'s mut SequenceLearner) -> Vec<&'s mut Tensor<1>> {
-        self.0.memory(state)
+        self.model.memory(state)
     }
 }
 
@@ -273,10 +338,14 @@ fn a_step_that_cannot_be_recorded_runs_ordinarily() {
     let (data, config) = (&chain::listed(0.5, 0.0), &config());
     let run = Run { folder: folder.path(), data, algorithm: &model, config };
     let (ordinary, _) = run.train("ordinary", false, None);
-    let sending = Sending(model.clone());
-    let run = Run { folder: folder.path(), data, algorithm: &sending, config };
-    let (recorded, news) = run.train("recorded", true, None);
-    let [(4, Some(error))] = &news.0[..] else { panic!("{:?}", news.0) };
-    assert!(error.contains("write"), "{error}");
-    check_equal(&recorded, &ordinary);
+    for (name, kind, words) in
+        [("sending", Kind::Sending, "write"), ("counting", Kind::Counting, "differs")]
+    {
+        let wrong = Wrong { model: model.clone(), kind, n_steps: Cell::new(0) };
+        let run = Run { folder: folder.path(), data, algorithm: &wrong, config };
+        let (recorded, news) = run.train(name, true, None);
+        let [(_, Some(error))] = &news.0[..] else { panic!("{:?}", news.0) };
+        assert!(error.contains(words), "{error}");
+        check_equal(&recorded, &ordinary);
+    }
 }

@@ -101,6 +101,9 @@ impl Run {
         let recorded = algorithm
             .recorded()
             .and_then(|recorded| recorder.step(recorded, state, &batch, data, &at));
+        if let Some(Err(error)) = recorder.news() {
+            eprintln!("steps run ordinarily: {error}");
+        }
         let figures = recorded.unwrap_or_else(|| {
             let figures = algorithm.step(state, &mut batch, data, &at);
             figures.loss + figures.grad_norm

@@ -105,10 +105,14 @@ pub struct Contexts {
 /// step's inputs that [`ModelConfig::send`](crate::ModelConfig::send) sends.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// `[batch]`: the first token that is not padding.
-    pub first_token: Tensor<1, Int>,
     /// `[batch · time]`: the weight of each timestep in a mean over real timesteps.
     pub weights: Tensor<1>,
+    /// The same without contexts of a top percent, for a return model.
+    pub return_weights: Option<Tensor<1>>,
+    /// `[batch]`: the first token that is not padding (transformer only).
+    pub first_token: Option<Tensor<1, Int>>,
+    /// `[batch, time, 1]`: 1 at real timesteps, 0 at padding (perceptron only).
+    pub real: Option<Tensor<3>>,
     /// `[batch · time]`: the row of each timestep in the model's table.
     pub timestep_rows: Option<Tensor<1, Int>>,
     /// `[batch]`: the row of each context in the model's table of positions in an episode.
@@ -119,19 +123,24 @@ pub struct Stored {
     pub return_factors: Option<Tensor<2>>,
     /// `[batch, 1, 1 + top percents]`: 1 at what conditions a context, else 0.
     pub conditions: Option<Tensor<3>>,
+    /// `[batch · time, 1]`: 1 in contexts that are conditioned on a return, else 0.
+    pub has_return: Option<Tensor<2>>,
 }
 
 impl Stored {
     /// The values among the inputs of a step.
     pub fn of(inputs: &Inputs) -> Option<Self> {
         Some(Self {
-            first_token: inputs.ints("first_token")?,
             weights: inputs.floats("weights")?,
+            return_weights: inputs.floats("return_weights"),
+            first_token: inputs.ints("first_token"),
+            real: inputs.floats("real"),
             timestep_rows: inputs.ints("timestep_rows"),
             context_rows: inputs.ints("context_rows"),
             token_rows: inputs.ints("token_rows"),
             return_factors: inputs.floats("return_factors"),
             conditions: inputs.floats("conditions"),
+            has_return: inputs.floats("has_return"),
         })
     }
 }
@@ -173,18 +182,19 @@ impl Contexts {
         Places { timesteps, n_padding, top_percent_idx }.first_timesteps()
     }
 
-    /// `weights` of timesteps in a mean, `[batch · time]`, set to 0 for contexts of a top percent,
-    /// so that the mean is over all episodes.
-    pub fn without_top_percents(&self, weights: Tensor<1>) -> Tensor<1> {
+    /// The [weight of each timestep](Self::timestep_weights), 0 in contexts of a top percent, so
+    /// that the mean is over all episodes: `[batch · time]`.
+    pub fn return_weights(&self, device: &Device, dtype: DType) -> Tensor<1> {
+        if let Some(Stored { return_weights: Some(weights), .. }) = &self.stored {
+            return weights.clone();
+        }
+        let weights = self.timestep_weights(device, dtype);
         if self.top_percent_idx.iter().all(Option::is_none) {
             return weights;
         }
         let [_, time] = self.dims();
-        let of_all =
-            self.top_percent_idx.iter().flat_map(|best| vec![f32::from(best.is_none()); time]);
-        let of_all = TensorData::new(of_all.collect::<Vec<f32>>(), weights.dims());
-        let (device, dtype) = (weights.device(), weights.dtype());
-        weights * Tensor::from_data(of_all, (&device, dtype))
+        let of_all = TensorData::new(of_all(&self.top_percent_idx, time), weights.dims());
+        weights * Tensor::from_data(of_all, (device, dtype))
     }
 
     /// The weight of each timestep in a mean over real timesteps, `[batch · time]`.
@@ -195,6 +205,12 @@ impl Contexts {
         let [_, time] = self.dims();
         timestep_weights(&self.n_padding, time, device, dtype)
     }
+}
+
+/// For each timestep of each context, `[batch · time]`: 1 if it was drawn from all episodes, 0 if
+/// from a top percent.
+pub(crate) fn of_all(top_percent_idx: &[Option<u8>], time: usize) -> Vec<f32> {
+    top_percent_idx.iter().flat_map(|best| vec![f32::from(best.is_none()); time]).collect()
 }
 
 /// For each timestep of each context, `[batch · time]`: 1 if it is real, 0 if it is padding.

@@ -191,7 +191,7 @@ impl DecisionTransformer {
         let returns = self.returns.as_ref().map(|layer| {
             let [width, _] = layer.weight.dims();
             let condition = contexts.condition(width - 1).reshape([batch * time, width]);
-            squash(embedded(layer, condition)).reshape(shape)
+            squash(embedded(layer, condition, contexts)).reshape(shape)
         });
         let observations = match &contexts.observations {
             Observed::Embedded(observations) => observations.clone(),
@@ -224,8 +224,9 @@ impl DecisionTransformer {
         let observations = observation_tokens(steps, per_step, n_tokens);
         let first_token: Vec<usize> = contexts.n_padding.iter().map(|pad| per_step * pad).collect();
         let is_padded = first_token.iter().any(|&token| token > 0);
-        let first_token = match &contexts.stored {
-            Some(stored) => Some(FirstToken::Stored(stored.first_token.clone())),
+        let stored = contexts.stored.as_ref().and_then(|stored| stored.first_token.clone());
+        let first_token = match stored {
+            Some(stored) => Some(FirstToken::Stored(stored)),
             None => is_padded.then_some(FirstToken::Host(&first_token)),
         };
         let nth_dropout = |nth| dropout.as_ref()?.nth(nth, config.dropout);
@@ -280,12 +281,12 @@ impl DecisionTransformer {
 /// # Shapes
 /// - `condition`: `[batch · time, 1 + top percents]`
 /// - result: `[batch · time, d_model]`
-fn embedded(layer: &Affine, condition: Tensor<2>) -> Tensor<2> {
+fn embedded(layer: &Affine, condition: Tensor<2>, contexts: &Contexts) -> Tensor<2> {
     let [_, width] = condition.dims();
     if width == 1 {
         return layer.forward(condition);
     }
-    let has_return = 1.0 - condition.clone().narrow(1, 1, width - 1).sum_dim(1);
+    let has_return = contexts.has_return(condition.clone(), width - 1);
     condition.matmul(layer.weight.val()) + has_return * layer.bias.val().unsqueeze()
 }
 

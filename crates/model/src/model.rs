@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     conditioning::{ConditionerConfig, ReturnModelConfig, top_percent::conditions},
-    contexts::{Contexts, Observed, Places, real_mask},
+    contexts::{Contexts, Observed, Places, of_all, real_mask},
     decision_transformer::{
         DecisionTransformer, DecisionTransformerConfig, DropoutSeed, Steps,
         positions::PositionsConfig,
@@ -122,20 +122,31 @@ impl ModelConfig {
         }
     }
 
-    /// Sends what the model makes of the places of contexts, for [`Contexts::stored`]. Returns
-    /// `false` if this model has no recorded form.
-    pub fn send(&self, places: Places<'_>, to: &mut Sections) -> bool {
-        let Self::Transformer(config) = self else { return false };
-        let (per_step, time) = (config.tokens_per_timestep(), places.time());
-        let first_token: Vec<usize> = places.n_padding.iter().map(|n| n * per_step).collect();
-        let batch = first_token.len();
-        to.ints("first_token", &[batch], first_token.iter().map(|&token| token as i32));
+    /// Sends what the model makes of the places of contexts, for [`Contexts::stored`].
+    pub fn send(&self, places: Places<'_>, to: &mut Sections) {
+        let (batch, time) = (places.n_padding.len(), places.time());
         let real = real_mask(places.n_padding, time);
         let n_real: f32 = real.iter().sum();
-        let weights = real.into_iter().map(|real| real / n_real.max(1.0));
+        let weights: Vec<f32> = real.iter().map(|real| real / n_real.max(1.0)).collect();
+        if self.return_model().is_some() {
+            let of_all = of_all(places.top_percent_idx, time);
+            let weights = weights.iter().enumerate();
+            let of_all = weights.map(|(i, weight)| weight * of_all.get(i).unwrap_or(&1.0));
+            to.floats("return_weights", &[batch * time], of_all);
+        }
         to.floats("weights", &[batch * time], weights);
-        config.positions.send(places, &first_token, per_step * time, to);
-        if let Some(conditioning) = &config.conditioning {
+        match self {
+            Self::Transformer(config) => {
+                let per_step = config.tokens_per_timestep();
+                let first_token = places.n_padding.iter().map(|n| n * per_step);
+                let first_token: Vec<usize> = first_token.collect();
+                to.ints("first_token", &[batch], first_token.iter().map(|&token| token as i32));
+                config.positions.send(places, &first_token, per_step * time, to);
+            }
+            Self::Perceptron(_) if time > 1 => to.floats("real", &[batch, time, 1], real),
+            Self::Perceptron(_) => {}
+        }
+        if let Some(conditioning) = self.conditioning() {
             if let Some(average) = conditioning.average_return {
                 let factors = places.timesteps.iter().map(|&timestep| average.factor(timestep));
                 to.floats("return_factors", &[batch, time], factors);
@@ -143,10 +154,11 @@ impl ModelConfig {
             let n = conditioning.width() - 1;
             if n > 0 {
                 let which = conditions(places.top_percent_idx, batch, n);
+                let has_return = which.chunks(n + 1).flat_map(|row| vec![row[0]; time]);
+                to.floats("has_return", &[batch * time, 1], has_return);
                 to.floats("conditions", &[batch, 1, n + 1], which);
             }
         }
-        true
     }
 
     fn n_layers(&self) -> usize {

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     affine::Affine,
     conditioning::{AverageReturn, ConditionerConfig},
-    contexts::{self, Contexts, Observed},
+    contexts::{self, Contexts, Observed, Stored},
     decision_transformer::DropoutSeed,
     encoder,
     error::{ModelError, check_counts, config_error},
@@ -187,6 +187,18 @@ impl Perceptron {
             let newest = contexts.condition(width - 1).narrow(1, time - 1, 1);
             hidden = Tensor::cat(vec![hidden, newest.squeeze_dim::<2>(1)], 1);
         }
+        self.through_layers(hidden, dropout)
+    }
+
+    /// The head's input for rows of inputs.
+    ///
+    /// # Shapes
+    /// - `hidden`: `[rows, in of the first layer]`; result: `[rows, width]`
+    pub(crate) fn through_layers(
+        &self,
+        mut hidden: Tensor<2>,
+        dropout: Option<DropoutSeed>,
+    ) -> Tensor<2> {
         let nth_dropout = |nth| dropout.as_ref()?.nth(nth, self.config.dropout);
         if nth_dropout(0).is_none() {
             let layers = self.layers.iter().map(|layer| layer.relu_layer(None)).collect();
@@ -212,7 +224,9 @@ impl Perceptron {
         let context_length = self.config.context_length;
         let mut observations = observations.clone();
         let (device, dtype) = (observations.device(), observations.dtype());
-        if contexts.n_padding.iter().any(|&n_padding| n_padding > 0) {
+        if let Some(Stored { real: Some(real), .. }) = &contexts.stored {
+            observations = observations * real.clone();
+        } else if contexts.n_padding.iter().any(|&n_padding| n_padding > 0) {
             let real = contexts::real_mask(&contexts.n_padding, time);
             let real = TensorData::new(real, [batch, time, 1]);
             observations = observations * Tensor::from_data(real, (&device, dtype));
@@ -232,7 +246,7 @@ impl Perceptron {
         let [batch, _] = contexts.dims();
         let loss = self.head.loss(self.hidden(contexts, dropout), contexts.actions.newest());
         let (device, dtype) = (loss.rows.device(), loss.rows.dtype());
-        let weights = contexts::timestep_weights(&vec![0; batch], 1, &device, dtype);
+        let weights = Tensor::ones([batch], (&device, dtype)) / batch as f64;
         Loss::of(loss, weights)
     }
 }

@@ -115,7 +115,8 @@ pub fn nothing_learned(device: &Device, n_others: usize) -> StepFigures {
 /// checks only the loss and this norm, and ends the run if one of them is not finite.
 pub fn where_finite<const N: usize>(grad_norm: Tensor<1>, others: [Tensor<1>; N]) -> Tensor<1> {
     let others = others.into_iter();
-    others.fold(grad_norm, |norm, other| norm.mask_fill(other.is_finite().bool_not(), f32::NAN))
+    // `0 · x` is NaN if x is not finite, else a zero.
+    others.fold(grad_norm, |norm, other| norm + other * 0.0)
 }
 
 fn vectors(observations: &BatchObservations) -> &[f32] {

@@ -22,11 +22,11 @@ use burn::{
     tensor::{Device, Tensor, TensorData, activation::log_softmax},
 };
 use overtone_core::{ActionSpace, ObservationSpace};
-use overtone_kernels::Form;
+use overtone_kernels::{Form, stored::constant};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    contexts::{Acted, Contexts, Observed},
+    contexts::{Contexts, Observed},
     error::{ModelError, config_error},
     head::{ActedRows, BinnedConfig, BinsHeadConfig, Head, HeadConfig, HeadOutput, LinearConfig},
     init::Init,
@@ -170,8 +170,8 @@ impl ReturnModel {
             panic!("a return model reads vectors");
         };
         let rows = self.loss(observations.clone(), contexts.returns_to_go.clone());
-        let weights = contexts.timestep_weights(&rows.device(), rows.dtype());
-        (rows * contexts.without_top_percents(weights)).sum()
+        let weights = contexts.return_weights(&rows.device(), rows.dtype());
+        (rows * weights).sum()
     }
 
     /// Loss of each row, in nats, plus the head's regulariser.
@@ -231,18 +231,7 @@ impl ReturnModel {
     /// - `observations`: `[batch, time, width]`
     pub fn hidden(&self, observations: Tensor<3>) -> Tensor<2> {
         let [batch, time, width] = observations.dims();
-        let (rows, device) = (batch * time, observations.device());
-        let dtype = observations.dtype();
-        let alone = Contexts {
-            observations: Observed::Vectors(observations.reshape([rows, 1, width])),
-            actions: Acted::Continuous(Tensor::zeros([rows, 1, 1], (&device, dtype))),
-            returns_to_go: Tensor::zeros([rows, 1], (&device, dtype)),
-            timesteps: vec![0; rows],
-            n_padding: vec![0; rows],
-            top_percent_idx: Vec::new(),
-            stored: None,
-        };
-        self.perceptron.hidden(&alone, None)
+        self.perceptron.through_layers(observations.reshape([batch * time, width]), None)
     }
 }
 
@@ -254,9 +243,8 @@ impl ReturnModel {
 /// - result: `[rows, m]`
 fn bin_probabilities(returns: Tensor<2>, m: usize, smoothing: f64) -> Tensor<2> {
     let width = 2.0 / m as f64;
-    let edges: Vec<f32> = (0..=m).map(|edge| (edge as f64 * width - 1.0) as f32).collect();
-    let options = (&returns.device(), returns.dtype());
-    let edges = Tensor::<2>::from_data(TensorData::new(edges, [1, m + 1]), options);
+    let edges = (0..=m).map(|edge| edge as f64 * width - 1.0).collect();
+    let edges = constant(edges, [1, m + 1], &returns.device(), returns.dtype());
     let below = ((edges - returns) / (smoothing * width * std::f64::consts::SQRT_2)).erf();
     let probabilities = below.clone().narrow(1, 1, m) - below.narrow(1, 0, m);
     let sum = probabilities.clone().sum_dim(1);

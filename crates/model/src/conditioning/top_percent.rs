@@ -10,9 +10,10 @@
 //! Decision Transformer's token is then `R̂ W₀ + b` or `W_k`.
 
 use burn::tensor::{Tensor, TensorData};
+use overtone_kernels::stored::constant;
 
 use crate::{
-    contexts::Contexts,
+    contexts::{Contexts, Stored},
     error::{ModelError, config_error},
 };
 
@@ -33,8 +34,22 @@ impl Contexts {
             let which = TensorData::new(which, [batch, 1, n + 1]);
             Tensor::<3>::from_data(which, (&returns.device(), returns.dtype()))
         });
-        let indicators = which.clone().narrow(2, 1, n).expand([batch, time, n]);
-        Tensor::cat(vec![returns * which.narrow(2, 0, 1), indicators], 2)
+        // `which ⊙ [R̂, 1, …, 1]`
+        let numbers = |first: f64, others: f64| {
+            let numbers = (0..=n).map(|i| if i == 0 { first } else { others }).collect();
+            constant(numbers, [1, 1, n + 1], &returns.device(), returns.dtype())
+        };
+        let inputs = returns.clone() * numbers(1.0, 0.0) + numbers(0.0, 1.0);
+        inputs * which
+    }
+
+    /// 1 at the timesteps of contexts that are conditioned on a return, else 0, `[batch · time, 1]`;
+    /// for a model with `n` top percents, from its [inputs](Self::condition).
+    pub(crate) fn has_return(&self, condition: Tensor<2>, n: usize) -> Tensor<2> {
+        match &self.stored {
+            Some(Stored { has_return: Some(has_return), .. }) => has_return.clone(),
+            _ => 1.0 - condition.narrow(1, 1, n).sum_dim(1),
+        }
     }
 }
 

@@ -3,8 +3,13 @@
 //!
 //! The first steps of a layout of inputs run ordinarily, so that memory is found and kernels are
 //! compiled. The next one is recorded, which does not execute it, and then replayed. All of them
-//! run [`Recorded::compute`], which writes its results over the old ones. An error ends recording,
-//! and this step and all later ones run ordinarily.
+//! run [`Recorded::compute`], which writes its results over the old ones. After an error, this step
+//! runs ordinarily, and recording starts over. A recorded step cannot use more memory than is held
+//! already, so the first attempt may fail. The last error ends recording.
+//!
+//! Numbers that the host passes to a kernel are frozen in a recording, and CUDA also freezes what
+//! it sends. Training on them would be wrong without any error. So the first replay with other
+//! inputs than the recorded ones is compared with the ordinary step on the same inputs.
 
 use burn::backend::{Backend, BackendGraph, Dispatch};
 use burn::tensor::{Device, Tensor};
@@ -23,13 +28,21 @@ const ORDINARY: u64 = 2;
 /// The most layouts that are recorded, each with the memory of a step: without and with padding.
 const LAYOUTS: usize = 2;
 
+/// The most attempts to record.
+const ATTEMPTS: u8 = 3;
+
+/// The relative difference of figures between a replayed and an ordinary step: they differ at most
+/// by the order of sums.
+const TOLERANCE: f32 = 1e-4;
+
 /// Recorded steps of one training.
 pub struct Recorder {
     /// Without autodiff, because burn's autodiff does not pass recording on to its device.
     device: Device,
     is_on: bool,
-    /// Whether the device waits for the start of a recording.
-    is_prepared: bool,
+    /// Copies of the state, if the device waits for the start of a recording.
+    prepared: Option<Vec<Tensor<1>>>,
+    n_errors: u8,
     recordings: Vec<Recording>,
     /// The result of a recording that was not reported yet.
     news: Option<Result<(), String>>,
@@ -41,6 +54,8 @@ struct Recording {
     n_steps: u64,
     /// The recorded step with its figures.
     graph: Option<(BackendGraph<Dispatch>, Tensor<1>)>,
+    /// Whether a replay was compared with an ordinary step.
+    is_checked: bool,
 }
 
 impl Recorder {
@@ -48,7 +63,7 @@ impl Recorder {
     pub fn new(device: &Device) -> Self {
         let device = device.clone().without_autodiff();
         let is_on = Dispatch::name(device.as_dispatch()).contains("cuda");
-        Self { device, is_on, is_prepared: false, recordings: Vec::new(), news: None }
+        Self { device, is_on, prepared: None, n_errors: 0, recordings: Vec::new(), news: None }
     }
 
     /// Records steps from now on, or does not.
@@ -83,9 +98,12 @@ impl Recorder {
                 Some(figures)
             }
             Err(reason) => {
-                self.is_on = false;
                 self.recordings.clear();
-                self.news = Some(Err(reason));
+                self.n_errors += 1;
+                if self.n_errors == ATTEMPTS {
+                    self.is_on = false;
+                    self.news = Some(Err(reason));
+                }
                 None
             }
         }
@@ -104,7 +122,10 @@ impl Recorder {
             && self.recordings[i].graph.is_some()
         {
             self.recordings[i].inputs.write(words);
-            return self.replay(i);
+            return match self.recordings[i].is_checked {
+                true => self.replay(i),
+                false => self.check(i, algorithm, state, data),
+            };
         }
         // Earlier readers of the inputs and of the state run before these are overwritten.
         self.device.flush().map_err(|error| error.to_string())?;
@@ -115,7 +136,7 @@ impl Recorder {
         let inputs = Inputs::new(layout, words, &self.device);
         let figures = joined(algorithm.compute(state, &inputs, data));
         if self.recordings.len() < LAYOUTS {
-            self.recordings.push(Recording { inputs, n_steps: 1, graph: None });
+            self.recordings.push(Recording { inputs, n_steps: 1, graph: None, is_checked: false });
         }
         Ok(figures)
     }
@@ -134,15 +155,17 @@ impl Recorder {
         if recording.n_steps <= ORDINARY {
             return Ok(joined(algorithm.compute(state, &recording.inputs, data)));
         }
-        if !self.is_prepared {
+        let Some(copies) = self.prepared.take() else {
             Dispatch::graph_prepare(device).map_err(|error| error.to_string())?;
-            self.is_prepared = true;
+            self.prepared = Some(copied(algorithm, state));
+            // The recording has more room than this step.
+            let _spare = copied(algorithm, state);
             return Ok(joined(algorithm.compute(state, &recording.inputs, data)));
-        }
-        self.is_prepared = false;
+        };
         // A recording that fails leaves the memory that it would have written unreadable.
-        let copies: Vec<Tensor<1>> =
-            algorithm.memory(state).into_iter().map(|memory| memory.clone() * 1.0).collect();
+        let memory = algorithm.memory(state).into_iter();
+        let copies: Vec<_> =
+            copies.into_iter().zip(memory).map(|(copy, of)| copy_into(copy, of.clone())).collect();
         let recorded = Dispatch::graph_start_capture(device).and_then(|()| {
             let figures = joined(algorithm.compute(state, &recording.inputs, data));
             Dispatch::graph_stop_capture(device).map(|graph| (graph, figures))
@@ -150,16 +173,42 @@ impl Recorder {
         match recorded {
             Ok(graph) => {
                 recording.graph = Some(graph);
-                self.news = Some(Ok(()));
                 self.replay(i)
             }
             Err(error) => {
-                for (memory, copy) in algorithm.memory(state).into_iter().zip(copies) {
-                    *memory = copy_into(memory.clone(), copy);
-                }
+                restore(algorithm, state, &copies);
                 Err(error.to_string())
             }
         }
+    }
+
+    /// A replayed step, after the ordinary one from the same state. Both must have the same
+    /// figures, and move the state by the same distances.
+    fn check<S>(
+        &mut self,
+        i: usize,
+        algorithm: &dyn Recorded<S>,
+        state: &mut S,
+        data: &TrainingData,
+    ) -> Result<Tensor<1>, String> {
+        self.device.flush().map_err(|error| error.to_string())?;
+        let copies = copied(algorithm, state);
+        let figures = joined(algorithm.compute(state, &self.recordings[i].inputs, data));
+        let ordinary = measured(algorithm, state, &copies, figures);
+        restore(algorithm, state, &copies);
+        let figures = self.replay(i)?;
+        let replayed = measured(algorithm, state, &copies, figures.clone());
+        let is_equal = |(x, y): (&f32, &f32)| {
+            (x - y).abs() <= TOLERANCE * x.abs().max(y.abs()) || x.is_nan() && y.is_nan()
+        };
+        if !ordinary.iter().zip(&replayed).all(is_equal) {
+            restore(algorithm, state, &copies);
+            let error = "a replayed step differs from the ordinary one";
+            return Err(format!("{error}: {replayed:?} instead of {ordinary:?}"));
+        }
+        self.recordings[i].is_checked = true;
+        self.news = Some(Ok(()));
+        Ok(figures)
     }
 
     fn replay(&self, i: usize) -> Result<Tensor<1>, String> {
@@ -178,11 +227,35 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        if self.is_prepared {
+        if self.prepared.is_some() {
             // There is nothing to record. The error says the same.
             let _ = Dispatch::graph_stop_capture(self.device.as_dispatch());
         }
     }
+}
+
+/// Copies of the memory that a step changes.
+fn copied<S>(algorithm: &dyn Recorded<S>, state: &mut S) -> Vec<Tensor<1>> {
+    algorithm.memory(state).into_iter().map(|memory| memory.clone() * 1.0).collect()
+}
+
+fn restore<S>(algorithm: &dyn Recorded<S>, state: &mut S, copies: &[Tensor<1>]) {
+    for (memory, copy) in algorithm.memory(state).into_iter().zip(copies) {
+        *memory = copy_into(memory.clone(), copy.clone());
+    }
+}
+
+/// The figures of a step on the host, and the distances by which it moved the state.
+fn measured<S>(
+    algorithm: &dyn Recorded<S>,
+    state: &mut S,
+    copies: &[Tensor<1>],
+    figures: Tensor<1>,
+) -> Vec<f32> {
+    let memory = algorithm.memory(state).into_iter().zip(copies);
+    let distances = memory.map(|(memory, copy)| (memory.clone() - copy.clone()).abs().sum());
+    let measured = std::iter::once(figures).chain(distances).collect();
+    Tensor::cat(measured, 0).into_data().iter().collect()
 }
 
 /// The figures of a step in one tensor, `[n]`.
