@@ -15,7 +15,7 @@ use burn::backend::{Backend, BackendGraph, Dispatch};
 use burn::tensor::{Device, Tensor};
 use overtone_data::Batch;
 use overtone_kernels::stored::copy_into;
-use overtone_model::{Inputs, Sections};
+use overtone_model::{Inputs, Sections, device::is_cpu};
 
 use crate::{
     algorithm::{Recorded, StepAt, StepFigures},
@@ -40,8 +40,8 @@ pub struct Recorder {
     /// Without autodiff, because burn's autodiff does not pass recording on to its device.
     device: Device,
     is_on: bool,
-    /// Copies of the state, if the device waits for the start of a recording.
-    prepared: Option<Vec<Tensor<1>>>,
+    /// If the device waits for the start of a recording: whose, and copies of the state.
+    prepared: Option<(usize, Vec<Tensor<1>>)>,
     n_errors: u8,
     recordings: Vec<Recording>,
     /// The result of a recording that was not reported yet.
@@ -68,7 +68,7 @@ impl Recorder {
 
     /// Records steps from now on, or does not.
     pub fn switch(&mut self, is_on: bool) {
-        self.is_on = is_on;
+        self.is_on = is_on && !is_cpu(&self.device);
     }
 
     /// Whether steps are replayed since the last call, or why they cannot be.
@@ -89,7 +89,7 @@ impl Recorder {
         let mut sections = Sections::default();
         if !self.is_on || !algorithm.send(state, batch, data, at, &mut sections) {
             // A step elsewhere gives the state new memory.
-            self.recordings.clear();
+            self.forget();
             return None;
         }
         match self.take(algorithm, state, data, sections) {
@@ -98,7 +98,7 @@ impl Recorder {
                 Some(figures)
             }
             Err(reason) => {
-                self.recordings.clear();
+                self.forget();
                 self.n_errors += 1;
                 if self.n_errors == ATTEMPTS {
                     self.is_on = false;
@@ -106,6 +106,15 @@ impl Recorder {
                 }
                 None
             }
+        }
+    }
+
+    /// Drops all recordings, and ends the wait for one.
+    fn forget(&mut self) {
+        self.recordings.clear();
+        if self.prepared.take().is_some() {
+            // There is nothing to record. The error says the same.
+            let _ = Dispatch::graph_stop_capture(self.device.as_dispatch());
         }
     }
 
@@ -155,9 +164,13 @@ impl Recorder {
         if recording.n_steps <= ORDINARY {
             return Ok(joined(algorithm.compute(state, &recording.inputs, data)));
         }
-        let Some(copies) = self.prepared.take() else {
+        // Another layout has prepared the device: its own next step is recorded first.
+        if self.prepared.as_ref().is_some_and(|(of, _)| *of != i) {
+            return Ok(joined(algorithm.compute(state, &recording.inputs, data)));
+        }
+        let Some((_, copies)) = self.prepared.take() else {
             Dispatch::graph_prepare(device).map_err(|error| error.to_string())?;
-            self.prepared = Some(copied(algorithm, state));
+            self.prepared = Some((i, copied(algorithm, state)));
             // The recording has more room than this step.
             let _spare = copied(algorithm, state);
             return Ok(joined(algorithm.compute(state, &recording.inputs, data)));
@@ -227,10 +240,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        if self.prepared.is_some() {
-            // There is nothing to record. The error says the same.
-            let _ = Dispatch::graph_stop_capture(self.device.as_dispatch());
-        }
+        self.forget();
     }
 }
 
