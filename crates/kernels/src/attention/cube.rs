@@ -294,11 +294,11 @@ impl CubeAttentionPasses for CubeBackend {
         let AttentionValues { normal, stats, qkv, mixed, norms, qkv_weight, weight, .. } = values;
         let by = masked(by_out.clone(), d, given.step_seed.clone(), plan.mask, plan.dtype);
         let by = reshape(by, Shape::new([batch * plan.n_queries(), d]));
-        let [by_weight, by_bias] = affine::by_parameters(&mixed, &by);
         let by_mixed = affine::by_rows(&by, &weight);
         let r = into_contiguous(parts.r);
         let (by_qkv, by_r) = by_heads(&qkv, r, &given, [&mixed, &norms, &by_mixed], batch, plan);
-        let [by_qkv_weight, by_qkv_bias] = affine::by_parameters(&normal, &by_qkv);
+        let layers = [[&mixed, &by], [&normal, &by_qkv]];
+        let [[by_weight, by_bias], [by_qkv_weight, by_qkv_bias]] = affine::by_parameters(layers);
         let by_normal = affine::by_rows(&by_qkv, &qkv_weight);
         let norm_weight = into_contiguous(parts.norm_weight);
         let [by_x, by_norm_weight, by_norm_bias] =

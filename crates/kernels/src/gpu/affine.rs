@@ -100,12 +100,33 @@ pub(crate) fn by_rows_active(
     epilogues::times_slope(by_rows(gradient, weight), before, activation)
 }
 
-/// The gradients of weight and bias: `xᵀ g` and the sum of the rows of `g`, both in `f32`.
-pub(crate) fn by_parameters(x: &CubeTensor, gradient: &CubeTensor) -> [CubeTensor; 2] {
-    if has_tensor_cores(x, gradient) {
-        let (by_weight, by_bias) = products::outer(x, gradient);
-        return [by_weight, by_bias];
+/// The gradients of weight and bias of two layers: `xᵀ g` and the sum of the rows of `g`, all in
+/// `f32`. Partial sums of both layers are added in one launch.
+pub(crate) fn by_parameters(layers: [[&CubeTensor; 2]; 2]) -> [[CubeTensor; 2]; 2] {
+    if !layers.iter().all(|[x, gradient]| has_tensor_cores(x, gradient)) {
+        return layers.map(|[x, gradient]| by_parameters_of_layer(x, gradient));
     }
+    let [left, right] = layers.map(|[x, gradient]| products::outer_of_layer(x, gradient));
+    let mut sums = sums::sum_both(&left, &right).into_iter();
+    layers.map(|[x, gradient]| {
+        let [[_, n_in], [_, n_out]] = [x, gradient].map(|matrix| matrix.shape().dims::<2>());
+        let sums = sums.next().expect("a sum of each layer");
+        let weight = view(&sums, 0, Shape::new([n_in, n_out]));
+        [weight, view(&sums, n_in * n_out, Shape::new([n_out]))]
+    })
+}
+
+/// Some of the elements of a flat tensor, in the same memory.
+fn view(flat: &CubeTensor, start: usize, shape: Shape) -> CubeTensor {
+    let [n] = flat.shape().dims();
+    let bytes = |elements: usize| (elements * flat.dtype.size()) as u64;
+    let end = start + shape.num_elements();
+    let handle = flat.handle.clone().offset_start(bytes(start)).offset_end(bytes(n - end));
+    let (client, device) = (flat.client.clone(), flat.device.clone());
+    CubeTensor::new_contiguous(client, device, shape, handle, flat.dtype)
+}
+
+fn by_parameters_of_layer(x: &CubeTensor, gradient: &CubeTensor) -> [CubeTensor; 2] {
     let [rows, n_in] = x.shape().dims();
     let [_, n_out] = gradient.shape().dims();
     let parts = (1..=PARTS).rev().find(|parts| rows.is_multiple_of(*parts)).unwrap_or(1);

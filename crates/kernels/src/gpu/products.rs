@@ -140,16 +140,12 @@ pub(crate) fn launch_product(
     launch(source, blocks, inputs, outputs, &words);
 }
 
-/// `aᵀ g` and the sums of the columns of `g`, in `f32`: `[m, k]`, `[m, n]` → `[k, n]` and `[n]`,
-/// the gradients by weight and bias.
-pub(crate) fn outer(a: &CubeTensor, g: &CubeTensor) -> (CubeTensor, CubeTensor) {
+/// Partial sums of `aᵀ g` and of the columns of `g`, in `f32`, the gradients by weight and bias:
+/// `[m, k]`, `[m, n]` → `[splits, (k + 1) * n]`.
+pub(crate) fn outer_of_layer(a: &CubeTensor, g: &CubeTensor) -> CubeTensor {
     let [m, k] = a.shape().dims();
     let [_, n] = g.shape().dims();
-    let parts = outer_parts(&sources::OUTER, a, g, [m, n, k]);
-    let weight = empty_like(a, Shape::new([k, n]), DType::F32);
-    let bias = empty_like(a, Shape::new([n]), DType::F32);
-    add_parts(&sources::SUMS, &parts, &weight, &bias, 1.0);
-    (weight, bias)
+    outer_parts(&sources::OUTER, a, g, [m, n, k])
 }
 
 /// Partial sums of a variant of `outer.cuh`: `[splits, (k + 1) * n]`.

@@ -94,8 +94,6 @@ sources! {
     TRANSPOSED_RELU: "transposed_relu", [TRANSPOSED = 1, EPILOGUE = RELU_SLOPE], PRODUCT_TEXTS;
     /// Partial sums of `Aᵀ G` and of `G`'s columns, `f32`.
     OUTER: "outer", [], OUTER_TEXTS;
-    /// The sums of partial sums.
-    SUMS: "sums", [ORDER = same_order], SUMS_TEXTS;
     /// The encoder's weights in the order and type of products.
     ENCODER_WEIGHTS: "encoder_weights", [], [WARP_TEXT, ORDERS_TEXT, include_str!("cuda/weights.cuh")];
     /// The first convolution with bias and ReLU.

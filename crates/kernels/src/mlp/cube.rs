@@ -197,9 +197,10 @@ impl CubeMlpPasses for CubeBackend {
         let [rows, d] = normal.shape().dims();
         let by_down = masked(by_out.clone(), d, step_seed, mask, dtype);
         let by_down = burn_cubecl::ops::reshape(by_down, Shape::new([rows, d]));
-        let [by_down_weight, by_down_bias] = affine::by_parameters(&active, &by_down);
         let by_up = affine::by_rows_active(&by_down, &down_weight, before, activation);
-        let [by_up_weight, by_up_bias] = affine::by_parameters(&normal, &by_up);
+        let layers = [[&active, &by_down], [&normal, &by_up]];
+        let [[by_down_weight, by_down_bias], [by_up_weight, by_up_bias]] =
+            affine::by_parameters(layers);
         let by_normal = affine::by_rows(&by_up, &up_weight);
         let norm_weight = into_contiguous(parts.norm_weight);
         let [by_x, by_norm_weight, by_norm_bias] =
