@@ -144,7 +144,8 @@ fn contexts_with_places() {
         positions: PositionsConfig::LocalAndGlobal { max_timestep: 20 },
         ..DecisionTransformerConfig::atari(20)
     };
-    check(&chain::listed(0.5, 0.0), &chain_model(model), &config(), 2);
+    let config = TrainConfig { batch_size: 2, ..config() };
+    check(&chain::listed(0.5, 0.0), &chain_model(model), &config, 2);
 }
 
 /// The default configuration of robots with vectors and continuous actions, but small. The return
