@@ -21,7 +21,7 @@ use overtone_train::{
     TrainError, Trainer, Training, TrainingData,
 };
 
-/// Steps of a run. With the first three, the sixth is recorded for two layouts of inputs.
+/// Steps of a run. The fourth of a layout of inputs is recorded, and the fifth is checked.
 const STEPS: u64 = 20;
 
 /// What recording reported, by step.
