@@ -1,6 +1,5 @@
 // Places of the elements of the encoder's matrices, [in, out], in its parameters. `n` is the number
 // of elements.
-DEV u32 same_order(u32 i, u32) { return i; }
 // [out, frame, row, column]
 DEV u32 conv1_order(u32 i, u32) { return i % 32 * 256 + i / 32; }
 // Rows are (block's row, block's column, row, column, channel); the parameter is [out, in, 4, 4].
