@@ -37,6 +37,7 @@ fn a_dry_run_checks_everything_available() {
     let expected = [
         "golden files",
         "training steps",
+        "repetition",
         "kernel launches",
         "step time",
         "PyTorch",
@@ -44,11 +45,11 @@ fn a_dry_run_checks_everything_available() {
         "playing",
     ];
     assert_eq!(names, expected);
-    for skipped in [2, 4] {
+    for skipped in [3, 5] {
         assert_eq!(parts[skipped]["rows"][0]["what"], "skipped");
     }
     // All of these rows have measurements.
-    for (part, rows) in [(3, 5), (5, 2)] {
+    for (part, rows) in [(4, 5), (6, 2)] {
         let measured = parts[part]["rows"].as_array().unwrap();
         assert_eq!(measured.len(), rows);
         assert!(measured.iter().all(|row| row["value"].as_f64().unwrap() > 0.0), "{measured:?}");

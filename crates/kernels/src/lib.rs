@@ -8,10 +8,11 @@
 //!   the `gemm` crate for matrix products (one thread each), rayon across frames and
 //!   sequences, so that one frame or one sequence stays in cache from start to end.
 //! - *kernels*: on a GPU, hand-written forward and backward passes in CubeCL, in `f32` or in half
-//!   precision with arithmetic in `f32`. [`attention_block`], [`mlp_block`], [`dropout()`] and the
-//!   optimizer have them, with the feature `cuda` or `wgpu`. In mixed precision of `bf16` on an
-//!   NVIDIA GPU of compute capability 8.0 or more, the encoder has kernels in CUDA C++ for tensor
-//!   cores. On other GPUs it has a form in plain tensors, with products instead of convolutions.
+//!   precision with arithmetic in `f32`. [`attention_block`], [`mlp_block`], [`layer_norm`],
+//!   [`dropout()`] and the optimizer have them, with the feature `cuda` or `wgpu`. In mixed
+//!   precision of `bf16` on an NVIDIA GPU of compute capability 8.0 or more, the encoder and the
+//!   products of the blocks have kernels in CUDA C++ for tensor cores. On other GPUs the encoder
+//!   has a form in plain tensors, with products instead of convolutions.
 //!
 //! The function selects the form: CPU and `f32` give the fused form, a GPU the kernels, everything
 //! else the reference. [`Form::Reference`] forces the reference, and [`Form::Mixed`] rounds the
