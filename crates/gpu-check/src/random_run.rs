@@ -102,7 +102,7 @@ impl Run {
             .recorded()
             .and_then(|recorded| recorder.step(recorded, state, &batch, data, &at));
         if let Some(Err(error)) = recorder.news() {
-            eprintln!("steps run ordinarily: {error}");
+            warn!("warning: steps are not recorded: {error}");
         }
         let figures = recorded.unwrap_or_else(|| {
             let figures = algorithm.step(state, &mut batch, data, &at);
