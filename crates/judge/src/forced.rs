@@ -2,9 +2,9 @@
 //!
 //! The policy sees each recorded observation and proposes an action; then it receives the recorded
 //! action ([`Policy::took`]). Its history is therefore the recording's, and its return-to-go
-//! falls by recorded rewards. What is replayed is the agent whose histories look like recorded ones:
-//! the agent itself for a policy without history, an approximation for others. With recorded actions
-//! that earn little, the return-to-go stays high.
+//! falls by recorded rewards. So the replayed agent has recorded histories: it is the agent itself
+//! for a policy without history, and an approximation for others. If recorded actions have a low
+//! return, the return-to-go stays high.
 
 use overtone_core::{
     ActionScale, Actions, Observations, Play, Policy, PolicyError, Turn,

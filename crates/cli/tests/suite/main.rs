@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "the helpers of tests are tests too")]
 
 mod anywhere;
+mod choosing;
 mod clusters;
 mod desk;
 mod downloads;

@@ -3,8 +3,8 @@
 //! An episode's number determines its seed and every draw. So the recorded episodes do not depend
 //! on how many run in parallel.
 //!
-//! Where the probability of every action is known, its logarithm is recorded: that of the policy that
-//! acted, with the random actions of epsilon.
+//! If the probability of every action is known, its logarithm is recorded. It is the probability
+//! under the policy that acted, with the random actions of epsilon.
 
 use std::collections::BTreeMap;
 
