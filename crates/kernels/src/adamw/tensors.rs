@@ -15,8 +15,8 @@ use crate::stored::{ALIGNED, copy_into, part};
 pub(super) struct Joined {
     /// Length of each parameter.
     lengths: Vec<usize>,
-    /// Zeros for the longest gap. Each parameter starts at a multiple of [`ALIGNED`], so that it can
-    /// be used in place, and the length of all is a multiple of its square.
+    /// Zeros up to the longest gap between two parameters. Each starts at a multiple of
+    /// [`ALIGNED`], so that it can be used in place.
     gap: Tensor<1>,
     /// Decay of every element per unit of learning rate.
     decay: Tensor<1>,
@@ -45,18 +45,17 @@ impl Joined {
         let lengths: Vec<usize> = slots.iter().map(|slot| slot.parameter.dims()[0]).collect();
         let like = &slots[0].parameter;
         let options = (&like.device(), like.dtype());
-        let gap = Tensor::zeros([ALIGNED * ALIGNED], options);
+        let gap = Tensor::zeros([ALIGNED], options);
         let joined = |part: fn(&TensorSlot) -> &Tensor<1>| {
             join(slots.iter().map(|slot| part(slot).clone()), &gap)
         };
-        let mut decay: Vec<f32> = slots
+        let decay: Vec<f32> = slots
             .iter()
             .zip(&lengths)
             .flat_map(|(slot, &length)| {
                 std::iter::repeat_n(slot.weight_decay as f32, length.next_multiple_of(ALIGNED))
             })
             .collect();
-        decay.resize(decay.len().next_multiple_of(ALIGNED * ALIGNED), 0.0);
         Self {
             decay: Tensor::from_data(TensorData::from(&decay[..]), options),
             parameters: joined(|slot| &slot.parameter),
@@ -91,9 +90,7 @@ impl Joined {
         let [rate, corrected_rate, root] = [0, 1, 2].map(|i| factors.clone().narrow(0, i, 1));
 
         let gradient = join(gradients, &self.gap);
-        // Sums along axes have a fixed order. A GPU adds a sum of everything in any order.
-        let squares = gradient.clone().square().reshape([-1, ALIGNED as i32, ALIGNED as i32]);
-        let norm = squares.sum_dim(2).sum_dim(1).sum_dim(0).reshape([1]).sqrt();
+        let norm = gradient.clone().square().sum().sqrt();
         let gradient = match clip_norm {
             Some(clip_norm) => {
                 gradient * ((norm.clone() + 1e-6).recip() * clip_norm).clamp_max(1.0)
@@ -168,18 +165,15 @@ impl Joined {
     }
 }
 
-/// Flat tensors, concatenated, each followed by zeros up to the next multiple of [`ALIGNED`], and
-/// all by zeros up to a multiple of its square.
+/// Flat tensors, concatenated, each followed by zeros up to the next multiple of [`ALIGNED`].
 fn join(parts: impl IntoIterator<Item = Tensor<1>>, zeros: &Tensor<1>) -> Tensor<1> {
-    let (mut joined, mut total) = (Vec::new(), 0);
-    let mut parts = parts.into_iter().peekable();
-    while let Some(part) = parts.next() {
-        let multiple = if parts.peek().is_some() { ALIGNED } else { ALIGNED * ALIGNED };
-        let end = total + part.dims()[0];
+    let mut joined = Vec::new();
+    for part in parts {
+        let [length] = part.dims();
+        let gap = length.next_multiple_of(ALIGNED) - length;
         joined.push(part);
-        total = end.next_multiple_of(multiple);
-        if total > end {
-            joined.push(zeros.clone().narrow(0, 0, total - end));
+        if gap > 0 {
+            joined.push(zeros.clone().narrow(0, 0, gap));
         }
     }
     Tensor::cat(joined, 0)

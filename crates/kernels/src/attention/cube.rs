@@ -33,7 +33,9 @@ use crate::gpu::epilogues::{Masked, cast, masked};
 use crate::gpu::{address_type, affine, empty_like, sums, tape};
 use crate::mask::Place;
 use crate::norm;
-use kernels::{NumbersLaunch, Sizes, UNITS, by_keys_kernel, by_queries_kernel, forward_kernel};
+use kernels::backward::{by_keys_kernel, by_queries_kernel};
+use kernels::forward::forward_kernel;
+use kernels::{NumbersLaunch, Sizes, UNITS};
 
 /// Heads of all sequences: cubes along one axis of a grid, which any GPU allows.
 const MOST_HEADS: usize = 65_535;

@@ -11,7 +11,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use crate::Queries;
 use crate::gpu::epilogues::{self, Masked};
-use crate::gpu::products::{self, Epilogue, Residual, ResidualDropout, Slope};
+use crate::gpu::products::{self, Epilogue, Residual, Slope};
 use crate::gpu::sums;
 use crate::mlp::Activation;
 
@@ -65,13 +65,8 @@ pub(crate) fn affine_residual(
         return epilogues::residual(product, bias, residual, queries, step_seed, mask);
     }
     let Queries { first: first_query, step } = queries;
-    let dropout = mask.map(|Masked { nth, threshold, scale, .. }| ResidualDropout {
-        nth: nth.into(),
-        threshold,
-        scale,
-    });
     let (bias, seed) = (&bias, &step_seed);
-    let residual = Residual { bias, x: residual, step, first: first_query, seed, dropout };
+    let residual = Residual { bias, x: residual, step, first: first_query, seed, mask };
     first(products::product(x, weight, Epilogue::Residual(residual)))
 }
 

@@ -6,6 +6,7 @@ use burn::backend::{DType, Shape, TensorMetadata};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::empty_like;
+use super::epilogues::Masked;
 use super::source::{THREADS, launch};
 pub(crate) use super::source::{is_possible, is_possible_on};
 use super::sources::{self, Source};
@@ -46,18 +47,7 @@ pub(crate) struct Residual<'a> {
     pub first: usize,
     /// `[2]`: the low and the high word of the step's seed. Without dropout it is not read.
     pub seed: &'a CubeTensor,
-    pub dropout: Option<ResidualDropout>,
-}
-
-/// Dropout of a residual sum; its seed is in memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ResidualDropout {
-    /// Index of this dropout in the step.
-    pub nth: u64,
-    /// Elements whose 24-bit hash lies below this are dropped.
-    pub threshold: u32,
-    /// Factor of kept elements.
-    pub scale: f32,
+    pub mask: Option<Masked>,
 }
 
 /// The operation on the gradient by a product's left factor.
@@ -92,10 +82,15 @@ pub(crate) fn product(a: &CubeTensor, b: &CubeTensor, epilogue: Epilogue<'_>) ->
         Epilogue::BiasRelu(bias) => (&sources::BIAS_RELU, vec![bias], half),
         Epilogue::BiasTanh(bias) => (&sources::BIAS_TANH, vec![bias], full),
         Epilogue::Residual(residual) => {
-            let Residual { bias, x, step, first, seed, dropout } = residual;
+            let Residual { bias, x, step, first, seed, mask } = residual;
             [words[3], words[4]] = [step as u64, first as u64];
-            if let Some(ResidualDropout { nth, threshold, scale }) = dropout {
-                words[5..].copy_from_slice(&[1, nth, threshold.into(), scale.to_bits().into()]);
+            if let Some(Masked { nth, threshold, scale, .. }) = mask {
+                words[5..].copy_from_slice(&[
+                    1,
+                    nth.into(),
+                    threshold.into(),
+                    scale.to_bits().into(),
+                ]);
             }
             (&sources::RESIDUAL, vec![bias, x, seed], full)
         }
