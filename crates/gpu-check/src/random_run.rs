@@ -12,7 +12,7 @@ use overtone_data::{
 };
 use overtone_model::{
     DecisionTransformerConfig, ModelConfig,
-    burn::tensor::Device,
+    burn::tensor::{Device, Tensor},
     contexts::{FRAME, STACK},
     weights::NamedTensors,
 };
@@ -84,9 +84,38 @@ impl Run {
     /// # Errors
     /// When a batch cannot be drawn.
     pub fn step(&mut self) -> Result<[f64; 2]> {
+        let batch = self.draw()?;
+        let started = Instant::now();
+        let loss = self.learn(batch);
+        let issued = started.elapsed().as_secs_f64();
+        scalar(loss);
+        Ok([issued, started.elapsed().as_secs_f64()])
+    }
+
+    /// `n` steps, at least 1, of which only the last loss is read; returns the seconds per step.
+    ///
+    /// # Errors
+    /// When a batch cannot be drawn.
+    pub fn round(&mut self, n: usize) -> Result<f64> {
+        let started = Instant::now();
+        for _ in 1..n {
+            let batch = self.draw()?;
+            self.learn(batch);
+        }
+        let batch = self.draw()?;
+        scalar(self.learn(batch));
+        Ok(started.elapsed().as_secs_f64() / n as f64)
+    }
+
+    fn draw(&mut self) -> Result<Batch> {
         let mut batch = Batch::default();
         let options = BatchOptions { frames: false, ..BatchOptions::default() };
         batch.fill(&self.data.dataset().clone(), &mut self.sampler, self.batch, &options)?;
+        Ok(batch)
+    }
+
+    /// Issues a step and returns its loss, `[1]`.
+    fn learn(&mut self, mut batch: Batch) -> Tensor<1> {
         let at = StepAt {
             step: self.n_steps,
             n_steps: 1000,
@@ -96,7 +125,6 @@ impl Run {
             device: &self.device,
         };
         self.n_steps += 1;
-        let started = Instant::now();
         let Self { algorithm, state, data, recorder, .. } = self;
         let recorded = algorithm
             .recorded()
@@ -108,9 +136,7 @@ impl Run {
             let figures = algorithm.step(state, &mut batch, data, &at);
             figures.loss + figures.grad_norm
         });
-        let issued = started.elapsed().as_secs_f64();
-        scalar(figures.slice(0..1));
-        Ok([issued, started.elapsed().as_secs_f64()])
+        figures.slice(0..1)
     }
 }
 

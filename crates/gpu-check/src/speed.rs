@@ -1,64 +1,56 @@
-//! Time of a training step: forward, backward, clipping and AdamW, with dropout, on a batch that is
-//! already on the device.
+//! Time of a training step as in a run, with dropout and a small batch drawn on the host.
 
 use std::time::Instant;
 
 use anyhow::Result;
-use overtone_model::{
-    Contexts, DecisionTransformer,
-    burn::tensor::{Device, Tensor},
-    decision_transformer::{DropoutSeed, Form, Half},
-    device::is_cpu,
-};
-use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
+use overtone_model::{burn::tensor::Device, device::is_cpu};
+use overtone_train::Precision::{self, Bf16, F32};
 
 use super::{
     Scale,
+    random_run::Run,
     report::Row,
-    synthetic::{batch, config, model},
+    synthetic::{config, frames},
 };
 
 /// The reference's context length in timesteps.
 const CONTEXT: usize = 30;
-/// Number of untimed steps, in which kernels are compiled and tuned.
-const WARM_UP: usize = 5;
+/// Number of untimed steps, in which kernels are compiled and the step is recorded.
+const WARM_UP: usize = 8;
 const MOST_STEPS: f64 = 20.0;
 
 /// Measures the step time of several models and precisions.
 ///
 /// # Errors
-/// When a model cannot be made.
+/// When a model or its data cannot be made.
 pub fn measure(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
-    let autodiff = &device.clone().autodiff();
-    let data = batch(7, scale.batch, CONTEXT, autodiff);
-    let mixed = Form::Mixed(Half::Bf16);
-    let variants = [
-        ("f32, softmax attention, linear head", Form::Auto, false, false),
-        ("f32, Fourier attention, linear head", Form::Auto, true, false),
-        ("f32, softmax attention, Fourier head", Form::Auto, false, true),
-        ("bf16, softmax attention, linear head", mixed, false, false),
-        ("bf16, Fourier attention, linear head", mixed, true, false),
+    let variants: [(&str, Precision, bool, bool); 5] = [
+        ("f32, softmax attention, linear head", F32, false, false),
+        ("f32, Fourier attention, linear head", F32, true, false),
+        ("f32, softmax attention, Fourier head", F32, false, true),
+        ("bf16, softmax attention, linear head", Bf16, false, false),
+        ("bf16, Fourier attention, linear head", Bf16, true, false),
     ];
-    let mut trainers = Vec::new();
-    for (_, form, fourier_attention, fourier_head) in variants {
-        let config = config(scale.layers, CONTEXT, fourier_attention, fourier_head);
-        let model = DecisionTransformer { form, ..model(&config, autodiff)? };
-        trainers.push(Trainer { model, adam: AdamW::new(AdamWConfig::ATARI), data: data.clone() });
-    }
-    let warm_up = if is_cpu(device) { 0 } else { WARM_UP };
-    let mut n_steps = Vec::new();
+    let warm_up = if is_cpu(device) { 1 } else { WARM_UP };
+    let mut runs = Vec::new();
     let mut first_steps = Vec::new();
-    for trainer in &mut trainers {
-        first_steps.push(trainer.round(1));
-        trainer.round(warm_up);
-        let seconds = trainer.round(1);
+    let mut n_steps = Vec::new();
+    for (_, precision, fourier_attention, fourier_head) in variants {
+        let config = config(scale.layers, CONTEXT, fourier_attention, fourier_head);
+        let mut run = Run::new(config, frames(), scale.batch, precision, device)?;
+        let started = Instant::now();
+        run.round(1)?;
+        first_steps.push(started.elapsed().as_secs_f64());
+        run.round(warm_up)?;
+        let seconds = run.round(1)?;
         n_steps.push((scale.round_seconds / seconds).clamp(1.0, MOST_STEPS) as usize);
+        runs.push(run);
     }
     // Variants take turns, so that other load on the machine affects all of them.
-    let mut times = vec![Vec::new(); trainers.len()];
+    let mut times = vec![Vec::new(); runs.len()];
     for _ in 0..scale.rounds {
-        for ((trainer, &n), times) in trainers.iter_mut().zip(&n_steps).zip(&mut times) {
-            times.push(1e3 * trainer.round(n));
+        for ((run, &n), times) in runs.iter_mut().zip(&n_steps).zip(&mut times) {
+            times.push(1e3 * run.round(n)?);
         }
     }
     let rows = variants.iter().zip(&times).zip(&first_steps).map(|(((name, ..), own), first)| {
@@ -70,29 +62,4 @@ pub fn measure(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
         Row::measured(what, "ms", own, note)
     });
     Ok(rows.collect())
-}
-
-struct Trainer {
-    model: DecisionTransformer,
-    adam: AdamW,
-    data: Contexts,
-}
-
-impl Trainer {
-    /// Takes `n` steps and returns the seconds per step. Only the last loss is read.
-    fn round(&mut self, n: usize) -> f64 {
-        let started = Instant::now();
-        let mut last: Option<Tensor<1>> = None;
-        for _ in 0..n {
-            let dropout = Some(DropoutSeed::Number(self.adam.n_steps()));
-            let loss = self.model.loss(&self.data, dropout).total;
-            let (model, norm) = self.adam.step(self.model.clone(), loss.backward(), 1e-4);
-            self.model = model;
-            last = Some(loss.inner() + norm);
-        }
-        if let Some(last) = last {
-            scalar(last);
-        }
-        started.elapsed().as_secs_f64() / n.max(1) as f64
-    }
 }

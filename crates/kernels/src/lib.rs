@@ -9,7 +9,7 @@
 //!   sequences, so that one frame or one sequence stays in cache from start to end.
 //! - *kernels*: on a GPU, hand-written forward and backward passes in CubeCL, in `f32` or in half
 //!   precision with arithmetic in `f32`. [`attention_block`], [`mlp_block`], [`layer_norm`],
-//!   [`dropout()`] and the optimizer have them, with the feature `cuda` or `wgpu`. In mixed
+//!   [`dropout()`], [`embedding()`] and the optimizer have them, with the feature `cuda` or `wgpu`. In mixed
 //!   precision of `bf16` on an NVIDIA GPU of compute capability 8.0 or more, the encoder and the
 //!   products of the blocks have kernels in CUDA C++ for tensor cores. On other GPUs the encoder
 //!   has a form in plain tensors, with products instead of convolutions.
@@ -30,6 +30,7 @@
 //! | [`quantile_huber()`] | the loss of quantile regression, each quantile against each target |
 //! | [`relu_layers`](relu_layers()) | affine layers with ReLU between them |
 //! | [`add_bias`] | a bias in every row |
+//! | [`embedding()`] | rows of a table |
 //! | [`layer_norm`], [`dropout`](dropout()) | each alone |
 //! | [`polyak`](polyak()) | targets that follow parameters slowly |
 //! | [`stored`] | memory that keeps its place, for steps that a GPU records and replays |
@@ -39,6 +40,7 @@ pub mod adamw;
 mod attention;
 mod buffer;
 mod dropout;
+mod embedding;
 mod encoder;
 mod flex;
 mod form;
@@ -68,6 +70,7 @@ pub use attention::{
     AttentionOptions, AttentionWeights, FirstToken, Score, TensorScore, attention_block,
 };
 pub use dropout::{Dropout, Seed, dropout};
+pub use embedding::embedding;
 pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};
 pub use form::{Form, Half};
 pub use fourier_power::fourier_power;

@@ -81,7 +81,7 @@ impl KernelMetadata for CudaKernel {
 
     /// Identifies the kernel in every cache. The build contains one text for each name.
     fn id(&self) -> KernelId {
-        KernelId::new::<Self>().info((self.0.name, self.0.version())).cube_dim(block().0)
+        KernelId::new::<Self>().info((self.0.name, self.0.version)).cube_dim(block().0)
     }
 
     fn address_type(&self) -> ElemType {

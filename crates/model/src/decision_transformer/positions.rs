@@ -4,7 +4,7 @@ use burn::{
     module::{Module, Param},
     tensor::{Int, Tensor},
 };
-use overtone_kernels::{Form, layer_norm};
+use overtone_kernels::{Form, embedding, layer_norm};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -170,7 +170,7 @@ impl Positions {
         let Self::Timestep(Timestep { table: Some(table), .. }) = self else { return streams };
         let stored = contexts.stored.as_ref().and_then(|stored| stored.timestep_rows.clone());
         let rows = match stored {
-            Some(rows) => table.val().select(0, rows),
+            Some(rows) => embedding(table.val(), rows),
             None => rows_of(table.val(), contexts.timesteps.clone()),
         };
         let rows = rows.reshape(streams[0].dims());
@@ -195,7 +195,7 @@ impl Positions {
                 let stored =
                     contexts.stored.as_ref().and_then(|stored| stored.context_rows.clone());
                 let rows = match stored {
-                    Some(rows) => table.val().select(0, rows),
+                    Some(rows) => embedding(table.val(), rows),
                     None => rows_of(table.val(), contexts.first_timesteps()),
                 };
                 tokens + local + rows.unsqueeze_dim::<3>(1)
@@ -211,7 +211,7 @@ impl LocalAndGlobal {
         let table = self.local.val();
         let ([batch, _], [_, d_model]) = (contexts.dims(), table.dims());
         let rows = match &contexts.stored {
-            Some(Stored { token_rows: Some(rows), .. }) => table.select(0, rows.clone()),
+            Some(Stored { token_rows: Some(rows), .. }) => embedding(table, rows.clone()),
             _ if contexts.n_padding.iter().all(|&pad| pad == 0) => {
                 return table.narrow(0, 0, n_tokens).unsqueeze_dim::<3>(0);
             }
@@ -236,7 +236,7 @@ fn token_rows(first_token: &[usize], n_tokens: usize) -> Vec<i32> {
 fn rows_of(table: Tensor<2>, timesteps: Vec<i32>) -> Tensor<2> {
     let rows: Vec<i32> = nearest(timesteps, table.dims()[0]).collect();
     let rows = Tensor::<1, Int>::from_data(&rows[..], &table.device());
-    table.select(0, rows)
+    embedding(table, rows)
 }
 
 /// The row of each timestep in a table of `n_rows`.

@@ -5,6 +5,7 @@ use burn::{
     tensor::Tensor,
 };
 use overtone_core::ActionSpace;
+use overtone_kernels::embedding;
 
 use crate::{
     affine::Affine,
@@ -59,7 +60,7 @@ impl ActionEmbedding {
     /// When the actions have another kind than the embedding's: a caller's bug.
     pub fn forward(&self, actions: &Acted) -> Tensor<2> {
         match (self, actions.rows()) {
-            (Self::Table(table), ActedRows::Discrete(ids)) => table.table.val().select(0, ids),
+            (Self::Table(table), ActedRows::Discrete(ids)) => embedding(table.table.val(), ids),
             (Self::Linear(layer), ActedRows::Continuous(numbers)) => layer.forward(numbers),
             _ => panic!("actions of another kind than the embedding's"),
         }
