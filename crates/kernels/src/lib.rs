@@ -9,7 +9,7 @@
 //!   sequences, so that one frame or one sequence stays in cache from start to end.
 //! - *kernels*: on a GPU, hand-written forward and backward passes in CubeCL, in `f32` or in half
 //!   precision with arithmetic in `f32`. [`attention_block`], [`mlp_block`], [`layer_norm`],
-//!   [`dropout()`], [`embedding()`] and the optimizer have them, with the feature `cuda` or `wgpu`. In mixed
+//!   [`dropout()`], [`affine()`], [`embedding()`] and the optimizer have them, with the feature `cuda` or `wgpu`. In mixed
 //!   precision of `bf16` on an NVIDIA GPU of compute capability 8.0 or more, the encoder and the
 //!   products of the blocks have kernels in CUDA C++ for tensor cores. On other GPUs the encoder
 //!   has a form in plain tensors, with products instead of convolutions.
@@ -29,7 +29,7 @@
 //! | [`mlp_block`] | layer norm, two-layer perceptron, dropout, residual |
 //! | [`quantile_huber()`] | the loss of quantile regression, each quantile against each target |
 //! | [`relu_layers`](relu_layers()) | affine layers with ReLU between them |
-//! | [`add_bias`] | a bias in every row |
+//! | [`affine()`] | an affine layer |
 //! | [`embedding()`] | rows of a table |
 //! | [`layer_norm`], [`dropout`](dropout()) | each alone |
 //! | [`polyak`](polyak()) | targets that follow parameters slowly |
@@ -37,6 +37,7 @@
 //! | [`AdamWState`], [`adamw_step`] | the optimizer's step with clipping: on tensors, on slices |
 
 pub mod adamw;
+mod affine;
 mod attention;
 mod buffer;
 mod dropout;
@@ -61,11 +62,11 @@ mod queries;
 mod relu_layers;
 mod rows;
 mod scratch;
-mod shared;
 mod simd;
 pub mod stored;
 
 pub use adamw::{AdamW, AdamWState, Slot, TensorSlot, adamw_step, clip_factor, global_norm};
+pub use affine::affine;
 pub use attention::{
     AttentionOptions, AttentionWeights, FirstToken, Score, TensorScore, attention_block,
 };
@@ -81,7 +82,6 @@ pub use polyak::polyak;
 pub use quantile_huber::quantile_huber;
 pub use queries::Queries;
 pub use relu_layers::{ReluLayer, relu_layers};
-pub use shared::add_bias;
 
 /// The README's example, compiled and run with the doc tests.
 #[cfg(doctest)]

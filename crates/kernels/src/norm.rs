@@ -24,7 +24,6 @@ use crate::Form;
 use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
 use crate::rows::add_rows;
-use crate::shared::each_row;
 use crate::simd::sum;
 
 /// Added to the variance, as in the reference models.
@@ -57,7 +56,7 @@ pub fn layer_norm(x: Tensor<3>, weight: Tensor<1>, bias: Tensor<1>, form: Form) 
     let centred = x.clone() - x.mean_dim(2);
     let variance = (centred.clone() * centred.clone()).mean_dim(2);
     let normal = centred / (variance + LAYER_NORM_EPSILON).sqrt();
-    normal * each_row(weight, shape) + each_row(bias, shape)
+    normal * weight.expand(shape) + bias.expand(shape)
 }
 
 /// The fused form.

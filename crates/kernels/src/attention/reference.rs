@@ -6,7 +6,6 @@ use super::{AttentionOptions, AttentionWeights, FirstToken, Score};
 use crate::fourier_scores::{fourier_scores, probabilities};
 use crate::mask::Place;
 use crate::norm::layer_norm;
-use crate::shared::each_row;
 use crate::{Form, Queries};
 
 pub(super) fn attention(
@@ -25,7 +24,7 @@ pub(super) fn attention(
         let weight = weights.qkv_weight.clone().narrow(1, first * d, d);
         let bias = weights.qkv_bias.clone().narrow(0, first * d, d);
         let [_, rows, _] = x.dims();
-        let out = form.product(x, weight.unsqueeze()) + each_row(bias, [batch, rows, d]);
+        let out = form.product(x, weight.unsqueeze()) + bias.expand([batch, rows, d]);
         out.reshape([batch, rows, n_heads, d_head]).swap_dims(1, 2)
     };
     let (k, v) = (linear(normal.clone(), 1), linear(normal.clone(), 2));
@@ -58,7 +57,7 @@ pub(super) fn attention(
 
     let mixed = form.product(probs, v).swap_dims(1, 2).reshape([batch, n_queries, d]);
     let mut out = form.product(mixed, weights.projection_weight.unsqueeze())
-        + each_row(weights.projection_bias, [batch, n_queries, d]);
+        + weights.projection_bias.expand([batch, n_queries, d]);
     if let Some(dropout) = &options.dropout {
         out = dropout.apply(out, Place::Residual);
     }

@@ -13,8 +13,7 @@ use burn::tensor::activation::relu;
 use burn::tensor::{FloatDType, Int, Tensor};
 
 use super::{FLAT, FRAME, NatureWeights, STACK};
-use crate::Form;
-use crate::shared::{add_bias, each_row};
+use crate::{Form, affine};
 
 /// `[sequences, t + 3, 84, 84]` → `[sequences * t, d]`.
 pub(super) fn encode(frames: Tensor<4, Int>, weights: NatureWeights, form: Form) -> Tensor<2> {
@@ -30,7 +29,7 @@ pub(super) fn encode(frames: Tensor<4, Int>, weights: NatureWeights, form: Form)
         let x = x.reshape([groups as i32, (n / groups * places) as i32, -1]);
         let y = x.matmul(form.factor(weight).unsqueeze());
         let shape = [groups, n / groups, places, channels];
-        relu(y.reshape(shape) + each_row(form.factor(bias), shape))
+        relu(y.reshape(shape) + form.factor(bias).expand(shape))
             .reshape([n, height, width, channels])
     };
     let pixels = form.factor(frames.cast(dtype) / 255.0);
@@ -45,8 +44,8 @@ pub(super) fn encode(frames: Tensor<4, Int>, weights: NatureWeights, form: Form)
     // Its rows are in (channel, height, width) order.
     let linear = weights.linear_weight.reshape([channels, height * width, d]);
     let linear = linear.swap_dims(0, 1).reshape([FLAT, d]);
-    let x = x.reshape([n, FLAT]).matmul(form.factor(linear)).cast(dtype);
-    add_bias(x, weights.linear_bias).tanh()
+    let [x, linear] = [x.reshape([n, FLAT]), form.factor(linear)].map(|factor| factor.cast(dtype));
+    affine(x, linear, weights.linear_bias).tanh()
 }
 
 /// Groups of equal size, as near to 128 as possible: one for a few of a GPU's cores.

@@ -121,7 +121,8 @@ fn view(flat: &CubeTensor, start: usize, shape: Shape) -> CubeTensor {
     CubeTensor::new_contiguous(client, device, shape, handle, flat.dtype)
 }
 
-fn by_parameters_of_layer(x: &CubeTensor, gradient: &CubeTensor) -> [CubeTensor; 2] {
+/// The same of one layer.
+pub(crate) fn by_parameters_of_layer(x: &CubeTensor, gradient: &CubeTensor) -> [CubeTensor; 2] {
     let [rows, n_in] = x.shape().dims();
     let [_, n_out] = gradient.shape().dims();
     let parts = (1..=PARTS).rev().find(|parts| rows.is_multiple_of(*parts)).unwrap_or(1);

@@ -1,8 +1,8 @@
 //! Sums over rows on a GPU, in an order that depends only on the shapes: no atomics, so the same
 //! inputs give the same bits.
 //!
-//! A sum has two stages. In the first, each cube adds a block of [`BLOCK`] rows, and a kernel may
-//! do this next to its other work. [`sum_parts`] then adds the blocks.
+//! A sum has two stages. In the first, each cube adds a block of rows, and a kernel may do this next
+//! to its other work. [`sum_parts`] then adds the blocks.
 
 use burn::backend::cubecl::dtype_to_storage_type;
 use burn::backend::{DType, Shape, TensorMetadata};
@@ -11,8 +11,9 @@ use cubecl::prelude::*;
 
 use crate::gpu::{address_type, empty_like, folded};
 
-/// Rows of a block.
-pub(crate) const BLOCK: usize = 64;
+/// Most blocks, if none has more rows than 64: about three for each of an H200's 132
+/// multiprocessors.
+const MOST_BLOCKS: usize = 360;
 /// Neighbouring columns of a cube, which neighbouring units read.
 pub(crate) const COLUMNS: usize = 32;
 /// Rows that a cube reads at the same time.
@@ -60,11 +61,17 @@ fn launch_sums(
     sums
 }
 
+/// Rows of a block, a multiple of [`ROWS`].
+pub(crate) fn block_of(rows: usize) -> usize {
+    rows.div_ceil(MOST_BLOCKS).next_multiple_of(ROWS).clamp(ROWS, 64)
+}
+
 /// The sums of blocks of rows of a contiguous tensor with the last axis `width`:
 /// `[blocks, width]`.
 pub(crate) fn sum_blocks(rows: &CubeTensor, width: usize) -> CubeTensor {
     let n_rows = rows.shape().num_elements() / width;
-    let blocks = n_rows.div_ceil(BLOCK);
+    let block = block_of(n_rows);
+    let blocks = n_rows.div_ceil(block);
     let parts = empty_like(rows, Shape::new([blocks, width]), DType::F32);
     // SAFETY: the kernel reads only rows below `n_rows`, and writes one row for each cube.
     unsafe {
@@ -77,6 +84,7 @@ pub(crate) fn sum_blocks(rows: &CubeTensor, width: usize) -> CubeTensor {
             parts.clone().into_tensor_arg(),
             n_rows as u32,
             width as u32,
+            block as u32,
             dtype_to_storage_type(rows.dtype),
         );
     }
@@ -154,14 +162,15 @@ fn sum_rows_kernel<F: Float>(
     parts: &mut Tensor<f32>,
     n_rows: u32,
     width: u32,
+    block: u32,
     #[define(F)] _dtype: ElemType,
 ) {
     let column = CUBE_POS_Y * comptime!(COLUMNS as u32) + UNIT_POS_X;
-    let first = CUBE_POS_X * comptime!(BLOCK as u32);
+    let first = CUBE_POS_X * block;
     let mut sum = 0.0f32;
     if column < width {
         let mut row = first + UNIT_POS_Y;
-        while row < min(first + comptime!(BLOCK as u32), n_rows) {
+        while row < min(first + block, n_rows) {
             sum += f32::cast_from(rows[row as usize * width as usize + column as usize]);
             row += comptime!(ROWS as u32);
         }

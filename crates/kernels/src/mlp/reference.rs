@@ -6,7 +6,6 @@ use burn::tensor::activation::relu;
 use super::{Activation, MlpWeights};
 use crate::mask::Place;
 use crate::norm::layer_norm;
-use crate::shared::each_row;
 use crate::{Dropout, Form};
 
 pub(super) fn mlp(
@@ -17,10 +16,10 @@ pub(super) fn mlp(
     form: Form,
 ) -> Tensor<3> {
     let normal = layer_norm(x.clone(), weights.norm_weight, weights.norm_bias, Form::Reference);
-    let affine = |x, weight: Tensor<2>, bias| {
+    let affine = |x, weight: Tensor<2>, bias: Tensor<1>| {
         let y = form.product(x, weight.unsqueeze());
         let shape = y.dims();
-        y + each_row(bias, shape)
+        y + bias.expand(shape)
     };
     let up = affine(normal, weights.up_weight, weights.up_bias);
     let active = match activation {

@@ -15,7 +15,7 @@ use cubecl::prelude::*;
 use super::LAYER_NORM_EPSILON;
 use crate::Queries;
 use crate::gpu::{address_type, empty_like, folded, is_on_gpu, sums, tape};
-use sums::{BLOCK, COLUMNS, ROWS, new_values, over_columns, over_rows};
+use sums::{COLUMNS, ROWS, block_of, new_values, over_columns, over_rows};
 
 /// Widest rows: the sums of a block's columns are in registers.
 const WIDEST: usize = 1024;
@@ -173,7 +173,8 @@ pub(crate) fn backward(
 ) -> [CubeTensor; 3] {
     let [d] = weight.shape().dims();
     let rows = x.shape().num_elements() / d;
-    let blocks = rows.div_ceil(BLOCK);
+    let block = block_of(rows);
+    let blocks = rows.div_ceil(block);
     let by_x = empty_like(x, x.shape(), DType::F32);
     let parts = empty_like(x, Shape::new([blocks, 2 * d]), DType::F32);
     // SAFETY: the kernel reads and writes only rows below `rows` and columns below `d`. `by_out`
@@ -194,6 +195,7 @@ pub(crate) fn backward(
             rows as u32,
             queries.first as u32,
             queries.step as u32,
+            block as u32,
             d,
             dtype_to_storage_type(by_normal.dtype),
         );
@@ -259,7 +261,7 @@ fn forward_kernel<F: Float>(
 /// - `x`, `by_normal`, `by_x`: `[rows, d]`; `stats`: `[rows, 2]`; `weight`: `[d]`
 /// - `by_out`: `[rows / step, d]`
 /// - `parts`: `[cubes, 2, d]`, the block's part of the gradients of weight and bias
-/// - cubes: blocks of [`BLOCK`] rows; units: `[COLUMNS, ROWS]`
+/// - cubes: blocks of rows; units: `[COLUMNS, ROWS]`
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn backward_kernel<F: Float>(
     x: &Tensor<f32>,
@@ -272,11 +274,12 @@ fn backward_kernel<F: Float>(
     rows: u32,
     first_query: u32,
     step: u32,
+    block: u32,
     #[comptime] d: usize,
     #[define(F)] _dtype: ElemType,
 ) {
     let mut values = new_values();
-    let block = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
+    let nth = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
     let per_unit = comptime!(d.div_ceil(COLUMNS));
     let mut by_weight = Array::<f32>::new(per_unit);
     let mut by_bias = Array::<f32>::new(per_unit);
@@ -286,9 +289,8 @@ fn backward_kernel<F: Float>(
         by_bias[i] = 0.0f32;
     }
     let x_unit = UNIT_POS_X as usize;
-    for group in 0..comptime!(BLOCK / ROWS) {
-        let row =
-            block * comptime!(BLOCK as u32) + group as u32 * comptime!(ROWS as u32) + UNIT_POS_Y;
+    for group in 0..block / comptime!(ROWS as u32) {
+        let row = nth * block + group * comptime!(ROWS as u32) + UNIT_POS_Y;
         let is_row = row < rows;
         let row = min(row, rows - 1);
         let start = row as usize * d;
@@ -333,13 +335,13 @@ fn backward_kernel<F: Float>(
             }
         }
     }
-    let part = block as usize * comptime!(2 * d);
+    let part = nth as usize * comptime!(2 * d);
     #[unroll]
     for i in 0..per_unit {
         let column = i * COLUMNS + x_unit;
         let of_weight = over_rows(by_weight[i], &mut values);
         let of_bias = over_rows(by_bias[i], &mut values);
-        if UNIT_POS_Y == 0 && column < d && block * comptime!(BLOCK as u32) < rows {
+        if UNIT_POS_Y == 0 && column < d && nth * block < rows {
             parts[part + column] = of_weight;
             parts[part + d + column] = of_bias;
         }

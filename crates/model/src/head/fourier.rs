@@ -15,7 +15,7 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::{DType, Device, Tensor},
 };
-use overtone_kernels::{add_bias, stored::constant};
+use overtone_kernels::{affine, stored::constant};
 
 use super::{
     ActionOrder, BinsOptions, HeadOutput, OnBins, OrderConfig, bin_centres,
@@ -141,7 +141,7 @@ impl Matrices for FourierHead {
 
 impl OnBins for FourierHead {
     fn forward(&self, hidden: Tensor<2>) -> HeadOutput {
-        let coefficients = add_bias(hidden.matmul(self.weight.val()), self.bias.val());
+        let coefficients = affine(hidden, self.weight.val(), self.bias.val());
         let order = self.action_order.as_ref().map(ActionOrder::bin_of);
         HeadOutput {
             logits: logits(coefficients.clone(), self.n_actions, order, self.domain),

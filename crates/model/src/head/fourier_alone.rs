@@ -25,7 +25,7 @@
 
 use burn::tensor::{Device, Int, Tensor};
 use overtone_core::seed;
-use overtone_kernels::add_bias;
+use overtone_kernels::affine;
 
 use super::{BinsOptions, FourierDensity, FourierHead, FourierHeadConfig, OnBins, bins_loss};
 use crate::init::Init;
@@ -82,7 +82,7 @@ impl FourierHead {
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
     pub fn densities(&self, hidden: Tensor<2>) -> Vec<FourierDensity> {
-        let coefficients = add_bias(hidden.matmul(self.weight.val()), self.bias.val());
+        let coefficients = affine(hidden, self.weight.val(), self.bias.val());
         let values: Vec<f64> = coefficients.into_data().iter::<f64>().collect();
         let rows = values.chunks_exact(2 * (self.frequencies + 1));
         rows.map(|row| FourierDensity::new(row, self.domain)).collect()

@@ -15,7 +15,7 @@ use burn::{
     tensor::Tensor,
 };
 use overtone_core::seed::Generator;
-use overtone_kernels::{Form, add_bias, fourier_power, stored::constant};
+use overtone_kernels::{Form, affine, fourier_power, stored::constant};
 use rand::RngExt;
 
 use super::{
@@ -114,7 +114,7 @@ impl FourierLikelihoodHead {
     /// - `hidden`: `[rows, d_model]`
     pub fn coefficients(&self, hidden: Tensor<2>) -> Tensor<2> {
         let [rows, _] = hidden.dims();
-        let flat = add_bias(hidden.matmul(self.weight.val()), self.bias.val());
+        let flat = affine(hidden, self.weight.val(), self.bias.val());
         flat.reshape([rows * self.dimensions, 2 * (self.frequencies + 1)])
     }
 

@@ -23,7 +23,7 @@ use burn::{
     },
 };
 use overtone_core::seed::Generator;
-use overtone_kernels::{add_bias, stored::constant};
+use overtone_kernels::{affine, stored::constant};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -170,7 +170,7 @@ impl MixtureLayout {
         bias: &Param<Tensor<1>>,
         raw_std: Option<&Param<Tensor<1>>>,
     ) -> Mixtures {
-        let outputs = add_bias(hidden.matmul(weight.val()), bias.val());
+        let outputs = affine(hidden, weight.val(), bias.val());
         self.read(outputs, raw_std.map(Param::val))
     }
 

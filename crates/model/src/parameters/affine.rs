@@ -4,7 +4,7 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::Tensor,
 };
-use overtone_kernels::{ReluLayer, add_bias};
+use overtone_kernels::{ReluLayer, affine};
 
 use crate::{init::Init, matrices::Matrices};
 
@@ -39,7 +39,7 @@ impl Affine {
     /// # Shapes
     /// - `x`: `[rows, in]`; result `[rows, out]`
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        add_bias(x.matmul(self.weight.val()), self.bias.val())
+        affine(x, self.weight.val(), self.bias.val())
     }
 }
 
@@ -71,7 +71,7 @@ impl Squashed {
     /// # Shapes
     /// - `x`: `[rows, in]`; result `[rows, out]`
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let y = add_bias(x.matmul(self.weight.val()), self.bias.val());
+        let y = affine(x, self.weight.val(), self.bias.val());
         if self.tanh { y.tanh() } else { y }
     }
 }

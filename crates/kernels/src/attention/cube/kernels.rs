@@ -23,7 +23,7 @@ pub(super) mod forward;
 
 use cubecl::prelude::*;
 
-use crate::fourier_scores::sinc::cube::{ln_of_mantissa, square};
+use crate::fourier_scores::sinc::cube::{far_square, is_near, ln_of_mantissa, near_square};
 use crate::mask::Place;
 use crate::mask::cube::{Wide, hash, mask_seed, row_key};
 
@@ -235,21 +235,36 @@ fn part_of_score(
     if comptime!(sizes.power == 0) {
         dot_with(own, others, from, width)
     } else {
-        // mantissa · 2^exponent
-        let mut mantissa = 1.0f32;
+        // product · 2^exponent. Sixteen near squares are above 1e-11, and one far square is above
+        // 1e-26, after which the product is in [1, 2) again.
+        let mut product = 1.0f32;
         let mut exponent = 0i32;
         #[unroll]
         for d in 0..width {
-            let product = mantissa * square((own[d] - others[from + d]) * radius[d]);
-            let bits = u32::reinterpret(product);
-            exponent += i32::cast_from(bits >> 23) - 127i32;
-            let next = f32::reinterpret((bits & 0x007f_ffffu32) | 0x3f80_0000u32);
-            // A NaN stays NaN, although its bits are split.
-            mantissa = select(product.is_nan(), product, next);
+            let x = (own[d] - others[from + d]) * radius[d];
+            if is_near(x) {
+                product *= near_square(x);
+            } else {
+                product *= far_square(x);
+                exponent += exponent_of(product);
+                product = mantissa_of(product);
+            }
         }
-        let exponent = f32::cast_from(exponent);
-        fma(exponent, std::f32::consts::LN_2, ln_of_mantissa(mantissa))
+        let exponent = f32::cast_from(exponent + exponent_of(product));
+        fma(exponent, std::f32::consts::LN_2, ln_of_mantissa(mantissa_of(product)))
     }
+}
+
+#[cube]
+fn exponent_of(x: f32) -> i32 {
+    i32::cast_from(u32::reinterpret(x) >> 23) - 127i32
+}
+
+/// In [1, 2). A NaN stays NaN, although its bits are split.
+#[cube]
+fn mantissa_of(x: f32) -> f32 {
+    let mantissa = f32::reinterpret((u32::reinterpret(x) & 0x007f_ffffu32) | 0x3f80_0000u32);
+    select(x.is_nan(), x, mantissa)
 }
 
 /// Adds the parts of scores of all slices of a token.

@@ -35,34 +35,44 @@ fn reduced(x: f32) -> f32 {
     fma(n, comptime!(PI[2]), x)
 }
 
-/// `(sin² x + FLOOR²) / x²`; without the floor near zero, where it is negligible.
+/// Whether an argument has its own polynomials. Most have, so kernels branch: a warp computes the
+/// longer form only if one of its units needs it.
 #[cube]
-pub(crate) fn square(x: f32) -> f32 {
-    let x = limited(x);
-    let square = x * x;
-    let remainder = reduced(x);
-    let remainder = remainder * remainder;
-    let is_near = square < NEAR;
-    let ratio = polynomial(select(is_near, square, remainder), comptime!(SINC.as_slice()));
-    let ratio = ratio * ratio;
-    // It may be infinite, but only if it is not selected.
-    let far = fma(remainder, ratio, FLOOR_SQUARE) / square;
-    select(is_near, ratio, far)
+pub(crate) fn is_near(x: f32) -> bool {
+    x * x < NEAR
 }
 
-/// The slope of half the logarithm of [`square`].
+/// `sin² x / x²` where [`is_near`].
+#[cube]
+pub(crate) fn near_square(x: f32) -> f32 {
+    let ratio = polynomial(x * x, comptime!(SINC.as_slice()));
+    ratio * ratio
+}
+
+/// `(sin² x + FLOOR²) / x²` elsewhere.
+#[cube]
+pub(crate) fn far_square(x: f32) -> f32 {
+    let x = limited(x);
+    let remainder = reduced(x);
+    let remainder = remainder * remainder;
+    let ratio = polynomial(remainder, comptime!(SINC.as_slice()));
+    fma(remainder, ratio * ratio, FLOOR_SQUARE) / (x * x)
+}
+
+/// The slope of half the logarithm of these squares.
 #[cube]
 pub(crate) fn slope(x: f32) -> f32 {
-    let x = limited(x);
-    let square = x * x;
-    let remainder = reduced(x);
-    let remainder_square = remainder * remainder;
-    let sine = remainder * polynomial(remainder_square, comptime!(SINC.as_slice()));
-    let cosine = polynomial(remainder_square, comptime!(COSINE.as_slice()));
-    let sine_square = fma(sine, sine, FLOOR_SQUARE);
-    let far = (sine * cosine * x - sine_square) / (sine_square * x);
-    let near = -x * polynomial(min(square, NEAR), comptime!(SLOPE.as_slice()));
-    select(square < NEAR, near, far)
+    let mut slope = -x * polynomial(x * x, comptime!(SLOPE.as_slice()));
+    if !is_near(x) {
+        let x = limited(x);
+        let remainder = reduced(x);
+        let square = remainder * remainder;
+        let sine = remainder * polynomial(square, comptime!(SINC.as_slice()));
+        let cosine = polynomial(square, comptime!(COSINE.as_slice()));
+        let sine_square = fma(sine, sine, FLOOR_SQUARE);
+        slope = (sine * cosine * x - sine_square) / (sine_square * x);
+    }
+    slope
 }
 
 /// `ln x` for `x` in `[1, 2)`.
