@@ -194,7 +194,7 @@ impl LaunchObserver for Launches {
     }
 }
 
-/// The counters of the emulated driver (`crates/testkit/emulated`); `None` with any other driver.
+/// The counters of the driver in `tests/counting`; `None` with any other driver.
 fn driver_counts() -> Option<Vec<u64>> {
     let bytes = std::fs::read(std::env::var_os("CUDA_COUNTS")?).ok()?;
     let words = bytes.chunks_exact(8).map(|word| word.try_into().map(u64::from_le_bytes));
@@ -207,7 +207,7 @@ fn counted(before: &[u64], after: &[u64]) -> String {
     let mut counts = counts.map(|n| n as f64 / COUNTED as f64);
     let mut next = || counts.next().unwrap_or_default();
     let (launches, copies, kib, to_host) = (next(), next(), next() / 1024.0, next());
-    let (_on_device, _filled, replays, replayed) = (next(), next(), next(), next());
+    let (replays, replayed) = (next(), next());
     format!(
         "driver: {launches} launches, {copies} copies to the device ({kib:.0} KiB), {to_host} to the \
          host, {replays} graphs of {replayed} nodes"

@@ -10,10 +10,10 @@ use agreement::{
     operands::{attend, attention_inputs, fourier_inputs, mlp, mlp_inputs},
     run, run_on,
 };
-use burn::tensor::{DType, Device, DeviceKind, Tensor, TensorData};
+use burn::tensor::{DType, Device, DeviceKind, Int, Tensor, TensorData};
 use overtone_kernels::{
     Activation, AdamW, AdamWState, AttentionOptions, Dropout, FirstToken, Form, Half, Queries,
-    Score, Seed, TensorSlot, dropout, layer_norm,
+    Score, Seed, TensorSlot, affine, dropout, embedding, layer_norm,
     stored::{self, Words},
 };
 
@@ -192,6 +192,39 @@ fn layer_norm_agrees_with_the_reference() {
         let got = on_device(inputs, Form::Auto, operation);
         check_outcome(&got, &exact(inputs, operation), TOLERANCE);
         assert_eq!(got, on_device(inputs, Form::Auto, operation), "another run");
+    }
+}
+
+#[test]
+fn affine_layers_agree_with_the_reference() {
+    for [rows, n_in, n_out] in [[96, 11, 128], [31, 17, 18], [640, 1, 3], [1, 8, 8]] {
+        let inputs = [
+            Input::new("x", &[rows, n_in], 0.0, 1.0),
+            Input::new("weight", &[n_in, n_out], 0.0, 0.5),
+            Input::new("bias", &[n_out], 0.0, 0.5),
+        ];
+        let operation =
+            |leaves: &Leaves, _| affine(leaves.two("x"), leaves.two("weight"), leaves.one("bias"));
+        let got = on_device(&inputs, Form::Auto, operation);
+        check_outcome(&got, &exact(&inputs, operation), TOLERANCE);
+        assert_eq!(got, on_device(&inputs, Form::Auto, operation), "another run");
+    }
+}
+
+/// Rows that are looked up often, once and never.
+#[test]
+fn lookups_agree_with_the_reference() {
+    for ([n_rows, width], n) in [([7, 33], 700), ([300, 128], 5), ([1, 1], 1), ([18, 128], 257)] {
+        let inputs = [Input::new("table", &[n_rows, width], 0.0, 1.0)];
+        let rows: Vec<i32> = (0..n as i32).map(|i| i * i % n_rows as i32).collect();
+        let operation = |leaves: &Leaves, _| {
+            let table = leaves.two("table");
+            let rows = Tensor::<1, Int>::from_data(&rows[..], &table.device());
+            embedding(table, rows)
+        };
+        let got = on_device(&inputs, Form::Auto, operation);
+        check_outcome(&got, &exact(&inputs, operation), TOLERANCE);
+        assert_eq!(got, on_device(&inputs, Form::Auto, operation), "another run");
     }
 }
 

@@ -1,5 +1,5 @@
 //! The kernels in CUDA C++ on the CPU: the system's compiler compiles their text, and fibers emulate
-//! the threads of a block and the instructions of a warp (`crates/testkit/emulated`).
+//! the threads of a block and the instructions of a warp.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -28,16 +28,12 @@ fn kernels_are_exact() {
         }
     }
     fs::write(directory.join("sources.inc"), text).expect("the sources");
-    let kernels = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let emulated = kernels.join("../testkit/emulated");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda");
     let program = directory.join("program");
     let compiled = Command::new("c++")
         .args(["-std=c++17", "-O2", "-U_FORTIFY_SOURCE", "-w", "-I"])
         .arg(&directory)
-        .arg("-I")
-        .arg(emulated.join("include"))
-        .arg(kernels.join("tests/cuda/main.cpp"))
-        .arg(emulated.join("threads.cpp"))
+        .args([here.join("main.cpp"), here.join("threads.cpp")])
         .arg("-o")
         .arg(&program)
         .output();

@@ -62,8 +62,8 @@ pub struct TrainConfig {
     /// not select a best checkpoint. 0: train on all data, as in the reference.
     pub held_out: f64,
     /// Precision of matrix products and convolutions: f32, or bf16. With bf16, factors are rounded
-    /// to 8 bits; weights and everything else stay in f32. It is slower on the CPU, and on the one
-    /// GPU where we timed it (docs/gpu.md).
+    /// to 8 bits; weights and everything else stay in f32. It is slower on the CPU. On an H200, a
+    /// step of the paper's Atari model takes a seventh of the time (docs/gpu.md).
     pub precision: Precision,
     /// Number of steps whose losses are read from the device together. 0: 1 on the CPU, and
     /// log_every on a GPU, because each read stalls it.

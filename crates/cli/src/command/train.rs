@@ -343,7 +343,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         _ => say!("device: {}", processes::describe(n, &device)),
     }
     if device.is_gpu {
-        say!("kernels: compiled during the first steps, which takes about half a minute");
+        say!("kernels: compiled during the first steps, which takes 10 to 30 s");
     }
     say!(
         "model: {} parameters, {}; {} updates of {} contexts",

@@ -18,9 +18,9 @@ pub struct Printer<'a> {
     next_line: u64,
     /// Time of the last line.
     printed: Instant,
-    began: Instant,
-    /// Updates before this process.
-    done: u64,
+    /// The first update of this process and its end. It may take much longer than the others: a GPU
+    /// compiles kernels.
+    first: Option<(u64, Instant)>,
     /// Evaluations during training.
     pub curve: Option<Curve<'a>>,
 }
@@ -30,7 +30,7 @@ impl<'a> Printer<'a> {
     pub fn new(done: u64, total: u64, curve: Option<Curve<'a>>) -> Self {
         let now = Instant::now();
         let (bar, next_line) = (progress::steps(done, total), done + (total / 10).max(1));
-        Self { bar, next_line, printed: now, began: now, done, curve }
+        Self { bar, next_line, printed: now, first: None, curve }
     }
 }
 
@@ -39,14 +39,16 @@ impl Observer for Printer<'_> {
         self.bar.set_message(format!("loss {loss:.3}"));
         self.bar.set_position(step);
         let n_updates = self.bar.length().unwrap_or(step);
+        let (first, began) = *self.first.get_or_insert_with(|| (step, Instant::now()));
         if self.bar.is_hidden() && self.printed.elapsed() >= progress::EVERY && step < n_updates {
             self.printed = Instant::now();
-            let rate = (step - self.done) as f64 / self.began.elapsed().as_secs_f64().max(1e-9);
-            let left = (n_updates - step) as f64 / rate.max(1e-9);
-            say!(
-                "update {step}/{n_updates}: loss {loss:.3}, {rate:.1} updates/s, {} left",
-                progress::duration(left)
-            );
+            let rate = (step - first) as f64 / began.elapsed().as_secs_f64().max(1e-9);
+            let left = progress::duration((n_updates - step) as f64 / rate);
+            let pace = match step > first {
+                true => format!(", {rate:.1} updates/s, {left} left"),
+                false => String::new(),
+            };
+            say!("update {step}/{n_updates}: loss {loss:.3}{pace}");
         }
     }
 

@@ -1,7 +1,6 @@
-// The instructions of `warp.cuh` on the CPU: collective operations over fibers (threads.cpp). No
-// header of the system is included, see `device.h`.
+// The instructions of `warp.cuh` on the CPU: collective operations over fibers (threads.cpp).
 #pragma once
-#include "../block.h"
+#include "block.h"
 
 extern "C" { emulated::Block* emulated_block; }
 #define __global__
