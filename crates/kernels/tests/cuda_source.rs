@@ -33,6 +33,8 @@ fn kernels_are_exact() {
     let compiled = Command::new("c++")
         .args(["-std=c++17", "-O2", "-U_FORTIFY_SOURCE", "-w", "-I"])
         .arg(&directory)
+        .arg("-I")
+        .arg(&here)
         .args([here.join("main.cpp"), here.join("threads.cpp")])
         .arg("-o")
         .arg(&program)

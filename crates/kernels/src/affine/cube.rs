@@ -96,9 +96,8 @@ impl<B: CubeAffine + CubeAffineGradients, C: CheckpointStrategy> CubeAffine for 
     ) -> FloatTensor<Self> {
         if !x.is_tracked() {
             let x = x.into_primitive();
-            let forward = |[weight, bias]: [FloatTensor<B>; 2]| {
-                (B::cube_affine(x.clone(), weight, bias), x)
-            };
+            let forward =
+                |[weight, bias]: [FloatTensor<B>; 2]| (B::cube_affine(x.clone(), weight, bias), x);
             return tape::apply::<B, C, _, 2>([weight, bias], forward, |x, by_out| {
                 B::cube_affine_by_parameters(x, by_out).into()
             });
