@@ -12,6 +12,7 @@ mod model;
 mod percents;
 mod recording;
 mod resolve;
+mod shares;
 mod source;
 mod targets;
 #[cfg(test)]
@@ -43,8 +44,9 @@ pub use self::error::ConfigError;
 pub use self::head::HeadKeys;
 pub use self::help::help;
 pub use self::percents::Percents;
-pub use self::recording::is_path;
+pub use self::recording::{datasets_of, is_path};
 pub use self::resolve::{chosen_of, device_of, named_tasks};
+pub use self::shares::Shares;
 pub use self::targets::targets;
 use crate::{
     keys::{Keys, one_line},
@@ -64,7 +66,8 @@ pub struct RunConfig {
     /// dataset of Minari's hub (minari:mujoco/hopper/medium-v0). MuJoCo names: switching, a starter
     /// set that mixes policies of several levels within an episode; or D4RL's medium (also a
     /// starter set), medium-replay, medium-expert, full-replay, expert, random. Empty (games only):
-    /// the published data in datasets/published, else the starter set.
+    /// the published data in datasets/published, else the starter set. Several names or files,
+    /// separated by commas, are trained on as one dataset.
     pub dataset: String,
     /// The algorithm, with its own keys.
     #[serde(flatten)]
@@ -140,6 +143,9 @@ pub struct DataConfig {
     /// out, as the reference does, because its return is unknown. keep: train on it as if it ended
     /// there.
     pub fragment: Fragment,
+    /// Proportions of several datasets among the contexts (dataset=A,B data.shares=2,1). Empty: in
+    /// proportion to their timesteps.
+    pub shares: Shares,
     /// Train on the episodes of highest return that make up this percentage of the timesteps (array
     /// datasets only). 10 with algorithm=behavior_cloning is 10 %BC.
     pub top_percent: f64,
@@ -390,8 +396,10 @@ impl RunConfig {
         let plain = |c: char| if c.is_alphanumeric() || "_-.".contains(c) { c } else { '-' };
         let in_a_name = |text: &str| text.chars().map(plain).collect::<String>();
         let name = &in_a_name(self.task.rsplit('/').next().unwrap_or(&self.task));
-        let dataset = Path::new(&self.dataset).file_stem().unwrap_or_default().to_string_lossy();
-        let dataset = in_a_name(&dataset.to_lowercase());
+        let stems = datasets_of(&self.dataset).into_iter().map(|dataset| {
+            Path::new(dataset).file_stem().unwrap_or_default().to_string_lossy().to_lowercase()
+        });
+        let dataset = in_a_name(&stems.collect::<Vec<_>>().join("-"));
         match (&*dataset, dataset.strip_prefix(&format!("{name}_"))) {
             ("", _) => name.to_owned(),
             (_, Some(rest)) => format!("{name}-{rest}"),

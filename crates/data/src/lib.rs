@@ -33,12 +33,14 @@ pub(crate) use describe::{recorded_spaces, recorded_task, stored};
 pub use read::columns::{self};
 pub use read::recording::{self};
 pub use sample::{batch, dataset, episode_index, held_out, loader, options, sampler};
-pub(crate) use sample::{best_shares, combinations, episode_returns, shuffle};
+pub(crate) use sample::{
+    best_shares, combinations, episode_returns, from_columns, shares, shuffle,
+};
 
 pub use batch::{Batch, BatchActions, BatchObservations, BatchOptions, Transitions};
 pub use card::DatasetCard;
 pub use check::{Check, Inspection, LintReport, check, check_as};
-pub use columns::{ActionColumn, Columns, ObservationColumn};
+pub use columns::{ActionColumn, Columns, Mixture, ObservationColumn};
 pub use dataset::{Counts, Dataset, StoredObservations};
 pub use episode_index::EpisodeIndex;
 pub use episode_returns::EpisodeReturns;

@@ -9,6 +9,8 @@ pub(crate) mod episode_returns;
 pub(crate) mod from_columns;
 pub mod held_out;
 pub mod loader;
+mod mixture;
 pub mod options;
 pub mod sampler;
+pub(crate) mod shares;
 pub(crate) mod shuffle;

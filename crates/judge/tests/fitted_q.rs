@@ -65,6 +65,7 @@ fn of_one_state(episodes: &[(&[(u16, f32)], Outcome)]) -> Dataset {
         rewards,
         behavior_log_probs: None,
         finished: vec![true; spans.len()],
+        mixture: Default::default(),
         episodes: spans,
         odd: Vec::new(),
         stored: Stored::default(),

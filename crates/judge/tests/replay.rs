@@ -24,6 +24,7 @@ fn recording(actions: ActionColumn) -> Dataset {
         behavior_log_probs: None,
         episodes: vec![episode(0, 3), episode(3, 1)],
         finished: vec![true; 2],
+        mixture: Default::default(),
         odd: Vec::new(),
         stored: Stored::default(),
     };

@@ -77,6 +77,7 @@ fn walk(
         behavior_log_probs: None,
         episodes,
         finished,
+        mixture: Default::default(),
         odd: Vec::new(),
         stored: Stored::default(),
     };

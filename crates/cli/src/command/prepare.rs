@@ -11,8 +11,8 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits};
 use overtone_data::{
-    Columns, DataError, Dataset, DatasetOptions, Expected, Kind, Located, MinariId, Preparation,
-    RecordedTask, Recording, ReplayLog, Severity, Split, cache_folder, check_named,
+    Columns, DataError, Dataset, DatasetOptions, Expected, Kind, Located, MinariId, Origin,
+    Preparation, RecordedTask, Recording, ReplayLog, Severity, Split, cache_folder, check_named,
     columns::OUTSIDE, datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
@@ -21,9 +21,11 @@ use overtone_train::{Initial, TrainingData};
 
 use super::{data::known_task, evaluate::NOT_PLAYABLE};
 use crate::{
-    interrupt, progress,
+    interrupt,
+    keys::plain,
+    progress,
     runs::real,
-    settings::{Profile, Recorded, RunConfig, is_path},
+    settings::{Profile, Recorded, RunConfig, datasets_of, is_path},
     suites,
 };
 
@@ -67,7 +69,10 @@ pub struct RecordingPart<'a> {
 impl RunConfig {
     /// Whether the published data exists.
     pub fn is_published(&self) -> bool {
-        self.find().is_ok_and(|located| located.origin.kind == Kind::Published)
+        let are_published = |located: Vec<Located>| {
+            located.iter().all(|located| located.origin.kind == Kind::Published)
+        };
+        self.find().is_ok_and(are_published)
     }
 
     /// Checks that the data exists.
@@ -102,7 +107,7 @@ impl RunConfig {
         let task = self.task()?;
         let before = init.as_ref().map(|init| Agent::of(&init.checkpoint)).transpose()?;
         let located = self.find()?;
-        say!("{located}");
+        located.iter().for_each(|located| say!("{located}"));
         if !suites::of(task)?.has_environments() {
             say!("task: {}", suites::describe(task));
         }
@@ -114,11 +119,17 @@ impl RunConfig {
                 task.actions.size()
             );
         }
-        let (dataset, name) = match read::open_as(&located.path, &self.data.layout)? {
-            Recording::ReplayLog(log) => {
-                (self.convert(log, &located, stop.clone())?, String::new())
-            }
-            Recording::Columns(columns) => (self.made_of(columns, &located)?, located.dataset),
+        let (dataset, name) = match &located[..] {
+            [located] => match read::open_as(&located.path, &self.data.layout)? {
+                Recording::ReplayLog(log) => {
+                    (self.convert(log, located, stop.clone())?, String::new())
+                }
+                Recording::Columns(columns) => {
+                    let columns = self.checked(columns)?;
+                    (self.made_of(columns, &located.origin)?, located.dataset.clone())
+                }
+            },
+            several => self.mixed(several, &stop)?,
         };
         interrupt::check(&stop, NOTHING_KEPT)?;
         let dataset = match before.as_ref().and_then(|agent| agent.normalization.as_ref()) {
@@ -211,8 +222,22 @@ impl RunConfig {
         }
     }
 
-    /// The location of the data.
-    fn find(&self) -> Result<Located> {
+    /// The location of each of the datasets.
+    fn find(&self) -> Result<Vec<Located>> {
+        let names = datasets_of(&self.dataset);
+        let (n, shares) = (names.len(), &self.data.shares.0);
+        ensure!(
+            shares.is_empty() || shares.len() == n && n > 1,
+            "data.shares={}: expected a number for each of several datasets, but dataset={} names \
+             {n}",
+            plain(&self.data.shares.clone().into()),
+            self.dataset
+        );
+        let of = |name: &str| Self { dataset: name.to_owned(), ..self.clone() }.find_one();
+        names.into_iter().map(of).collect()
+    }
+
+    fn find_one(&self) -> Result<Located> {
         let task = self.task()?;
         let minari = MinariId::of(&self.dataset)?;
         let path = match (self.data.path.as_os_str().is_empty(), &self.dataset) {
@@ -311,13 +336,22 @@ impl RunConfig {
     /// episodes.
     pub fn recording_of(&self, task: &Task, part: &RecordingPart<'_>) -> Result<(Dataset, bool)> {
         let own = self.find();
-        let located = match part.dataset {
-            "" => own?,
+        let is_mixed = own.as_ref().is_ok_and(|own| own.len() > 1);
+        let (located, is_own) = match part.dataset {
+            "" if is_mixed => bail!(
+                "the run was trained on several datasets, {}. Name one of them, or another one, \
+                 with dataset=",
+                self.dataset
+            ),
+            "" => (own?.swap_remove(0), true),
             name => {
                 let mut other = Self { dataset: name.to_owned(), ..self.clone() };
                 other.data.path = PathBuf::new();
-                let located = other.find()?;
-                own.ok().filter(|own| real(&own.path) == real(&located.path)).unwrap_or(located)
+                let located = other.find_one()?;
+                let mut own = own.into_iter().flatten();
+                let same = own.find(|own| real(&own.path) == real(&located.path));
+                let is_part = is_mixed && same.is_some();
+                (same.unwrap_or(located), is_part)
             }
         };
         let path = located.path.display();
@@ -336,7 +370,7 @@ impl RunConfig {
         let options = self.dataset_options(located.origin.clone());
         let trained = Dataset::of(columns.clone(), &options).ok();
         let trained = trained.filter(|data| data.content_hash() == part.trained_hash);
-        let (mut columns, mut is_trained_on) = (columns, part.dataset.is_empty());
+        let (mut columns, mut is_trained_on) = (columns, is_own);
         if let Some(data) = trained {
             let held_out = &data.split().held_out;
             let is_of_finished = data.counts().episodes == columns.finished_episodes().count();
@@ -350,8 +384,27 @@ impl RunConfig {
         Ok((Dataset::of(columns, &options)?, is_trained_on))
     }
 
-    /// The training episodes of an array dataset.
-    fn made_of(&self, mut columns: Columns, located: &Located) -> Result<Dataset> {
+    /// The training data of several datasets, and their names.
+    fn mixed(&self, several: &[Located], stop: &Arc<AtomicBool>) -> Result<(Dataset, String)> {
+        let mut parts = Vec::new();
+        for located in several {
+            let columns = match read::open_as(&located.path, &self.data.layout)? {
+                Recording::Columns(columns) => columns,
+                // Its frames fit into memory if it is mixed with others.
+                Recording::ReplayLog(log) => {
+                    self.convert(log, located, stop.clone())?.into_columns()?
+                }
+            };
+            parts.push(self.checked(columns)?);
+        }
+        let names: Vec<&str> = several.iter().map(|located| located.dataset.as_str()).collect();
+        let origin = common_origin(several);
+        let columns = Columns::concat(parts, &self.data.shares.0)?;
+        Ok((self.made_of(columns, &origin)?, names.join(",")))
+    }
+
+    /// A recording that fits the task, in the task's units.
+    fn checked(&self, mut columns: Columns) -> Result<Columns> {
         if self.task()?.return_units == ReturnUnits::Clipped && columns.clip_rewards() {
             say!("rewards: clipped to [-1, 1], as in this task's training and evaluation");
         }
@@ -359,8 +412,14 @@ impl RunConfig {
         columns.list_combinations(task)?;
         columns.check_spaces(task)?;
         say_doubts(&columns, task);
+        Ok(columns)
+    }
+
+    /// The training episodes of an array dataset.
+    fn made_of(&self, columns: Columns, origin: &Origin) -> Result<Dataset> {
+        let task = self.task()?;
         let outside = columns.outside_of(&task.actions);
-        let dataset = Dataset::of(columns, &self.dataset_options(located.origin.clone()))?;
+        let dataset = Dataset::of(columns, &self.dataset_options(origin.clone()))?;
         let counts = dataset.counts();
         say!(
             "dataset: {} transitions in {} episodes (left out: {} of a truncated episode, {} below \
@@ -385,6 +444,18 @@ impl RunConfig {
         say_held_out(dataset.split(), dataset.episodes());
         Ok(dataset)
     }
+}
+
+/// What is known of all datasets alike.
+fn common_origin(several: &[Located]) -> Origin {
+    let mut origins = several.iter().map(|located| &located.origin);
+    let first = origins.next().cloned().unwrap_or_else(Origin::other);
+    origins.fold(first, |common, origin| Origin {
+        kind: if common.kind == origin.kind { common.kind } else { Kind::Other },
+        dataset: common.dataset.filter(|name| Some(name) == origin.dataset.as_ref()),
+        recording: common.recording.filter(|own| Some(own) == origin.recording.as_ref()),
+        n_actions: common.n_actions.max(origin.n_actions),
+    })
 }
 
 /// The simulation of the recording, with a step limit of at least the longest episode: a shorter

@@ -15,7 +15,7 @@ use overtone_train::{
 use super::{
     AgentConfig, AutoOr, Choosable, ClonedModel, ConfigError, DataConfig, DecisionTransformerModel,
     EvaluationConfig, HeadKeys, Percents, PerceptronModel, Profile, Resume, ReturnHead, ReturnUnit,
-    RunConfig, RvsModel, SelectionKind, Time, TransformerModel,
+    RunConfig, RvsModel, SelectionKind, Shares, Time, TransformerModel,
 };
 use crate::suites;
 
@@ -105,6 +105,7 @@ fn data(task: &Task, choices: &Choices<'_>) -> DataConfig {
         cache: "".into(),
         layout: String::new(),
         fragment: Fragment::Drop,
+        shares: Shares::default(),
         top_percent: 100.0,
         delayed_reward: false,
         return_scale: match task.observations {

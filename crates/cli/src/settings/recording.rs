@@ -19,6 +19,9 @@ impl RunConfig {
 
     /// Whether the training data is a log of frames, from which transitions are selected.
     pub fn is_log(&self) -> bool {
+        if datasets_of(&self.dataset).len() > 1 {
+            return false;
+        }
         let is_of = |task| is_log(task, &self.dataset, self.recording().as_ref());
         self.task().is_ok_and(is_of)
     }
@@ -36,6 +39,15 @@ impl RunConfig {
         let usual = Choices::usual(AlgorithmKind::DecisionTransformer, Profile::Quick);
         Ok(is_name && self.dataset != defaults(task, &usual)?.dataset)
     }
+}
+
+/// The datasets that a value of `dataset=` names, separated by commas. A file may have one in its
+/// name.
+pub fn datasets_of(names: &str) -> Vec<&str> {
+    if !names.contains(',') || Path::new(names).exists() {
+        return vec![names];
+    }
+    names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
 }
 
 /// Whether a dataset's name is the path of a file or directory.
@@ -60,6 +72,8 @@ pub(super) fn of_words(words: &[String]) -> Option<Data> {
 }
 
 fn at_path(dataset: &str, path: &Path, layout: &str) -> Option<Data> {
+    // All of several datasets are of one task.
+    let dataset = datasets_of(dataset).first().copied().unwrap_or_default();
     let path = match MinariId::of(dataset) {
         _ if !path.as_os_str().is_empty() => path.to_path_buf(),
         // A missing dataset is reported when it is read.

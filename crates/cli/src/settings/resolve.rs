@@ -177,7 +177,8 @@ pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
 
 /// The task that the data of `words` names, if any.
 fn task_of_data(words: &[String]) -> Result<Option<&'static Task>> {
-    let Some(name) = keys::last(words, "dataset") else { return Ok(None) };
+    let Some(names) = keys::last(words, "dataset") else { return Ok(None) };
+    let name = recording::datasets_of(names).first().copied().unwrap_or_default();
     if let Some(id) = MinariId::of(name)? {
         return suites::of_minari(&id).map(Some);
     }

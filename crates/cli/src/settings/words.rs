@@ -124,7 +124,8 @@ impl RunConfig {
                 return Err(ConfigError::other(key, text, of, chosen));
             }
             let of_log = ["data.run", "data.selection", "data.transitions", "data.cache"];
-            let of_arrays = ["data.fragment", "data.top_percent", "data.delayed_reward"];
+            let of_arrays =
+                ["data.fragment", "data.shares", "data.top_percent", "data.delayed_reward"];
             let [log, arrays] = ["a log of frames", "a file of arrays"];
             let (of, chosen) = if of_log.contains(&&**key) && !is_log {
                 (log.to_owned(), format!("this dataset is {arrays}"))

@@ -186,6 +186,16 @@ pub(crate) fn append<T>(all: &mut Vec<T>, mut more: Vec<T>) {
     }
 }
 
+/// The recordings that a dataset is made of; empty for one recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mixture {
+    /// `[episodes]`, the recording of each episode.
+    pub(crate) sources: Vec<u16>,
+    /// The proportion of each recording among the drawn windows; empty: in proportion to their
+    /// windows.
+    pub(crate) shares: Vec<f32>,
+}
+
 /// All steps of a recording, in the file's order and units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
@@ -209,6 +219,8 @@ pub struct Columns {
     /// `[episodes]`, whether the task or its step limit ended it. In a D4RL file all are but
     /// perhaps the last.
     pub finished: Vec<bool>,
+    /// The recordings that it is made of, if there are several.
+    pub mixture: Mixture,
     /// Anything that is not as the format has it, a sentence each.
     pub odd: Vec<String>,
     /// How its arrays are stored.
@@ -231,6 +243,7 @@ impl Columns {
             rewards,
             behavior_log_probs: None,
             finished: vec![true; episodes.len()],
+            mixture: Mixture::default(),
             episodes,
             odd: Vec::new(),
             stored: Stored::default(),

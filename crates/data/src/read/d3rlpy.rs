@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{ActionColumn, Columns, ObservationColumn};
+use crate::columns::{ActionColumn, Columns, Mixture, ObservationColumn};
 use crate::error::{DataError, Fault};
 use crate::read::acted::acted;
 use crate::read::hdf5_file::Hdf5File;
@@ -113,6 +113,7 @@ impl D3rlpy {
             path: file.path().to_path_buf(),
             format: self.name(),
             finished,
+            mixture: Mixture::default(),
             stored,
             ..Columns::new(seen.seen(), done, rewards, episodes)
         };

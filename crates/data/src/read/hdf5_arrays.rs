@@ -4,7 +4,7 @@
 use overtone_core::picture::SIDE;
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{ActionColumn, Columns, OUTSIDE, ObservationColumn, append};
+use crate::columns::{ActionColumn, Columns, Mixture, OUTSIDE, ObservationColumn, append};
 use crate::error::{DataError, Fault};
 use crate::findings::Tally;
 use crate::read::acted::acted;
@@ -268,6 +268,7 @@ pub(super) fn columns(
         format: layout.name(),
         behavior_log_probs: log_probs.filter(|all| !all.is_empty()),
         finished,
+        mixture: Mixture::default(),
         stored,
         ..Columns::new(
             observations,

@@ -19,7 +19,7 @@ use std::path::Path;
 
 use self::element::Element;
 pub(crate) use self::ogbench::Ogbench;
-use crate::columns::{ActionColumn, Columns, OUTSIDE, ObservationColumn};
+use crate::columns::{ActionColumn, Columns, Mixture, OUTSIDE, ObservationColumn};
 use crate::error::{DataError, Fault};
 use crate::read::acted::acted;
 use crate::read::foreign;
@@ -102,6 +102,7 @@ impl Reader for Npz {
             format: self.name(),
             behavior_log_probs,
             finished,
+            mixture: Mixture::default(),
             odd: taken.map(str::to_owned).into_iter().collect(),
             stored,
             ..Columns::new(observations, actions, rewards, episodes)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use overtone_core::{Episodes, Normalization, returns_to_go};
 
-use crate::columns::ActionColumn;
+use crate::columns::{ActionColumn, Mixture};
 use crate::episode_index::EpisodeIndex;
 use crate::episode_returns::EpisodeReturns;
 use crate::error::DataError;
@@ -60,6 +60,7 @@ pub struct Dataset {
     pub(crate) index: Arc<EpisodeIndex>,
     /// `[episodes]`
     pub(crate) finished: Vec<bool>,
+    pub(crate) mixture: Mixture,
     pub(crate) observations: StoredObservations,
     pub(crate) actions: ActionColumn,
     pub(crate) rewards: Vec<f32>,
@@ -193,7 +194,11 @@ impl Dataset {
     ) -> Result<WindowSampler, DataError> {
         let split = self.split_for(held_out, run_seed)?;
         let sampler = WindowSampler::new(self.index.clone(), sampling, context_length, run_seed)?;
-        split.restrict(sampler, subset)
+        let sampler = split.restrict(sampler, subset)?;
+        match subset {
+            Subset::Training => sampler.with_shares(&self.mixture, run_seed),
+            Subset::HeldOut => Ok(sampler),
+        }
     }
 
     /// `sampler` with half of its windows drawn from the best episodes: the ones that make up one

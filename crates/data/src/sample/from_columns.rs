@@ -100,6 +100,7 @@ impl Dataset {
             path: log.path,
             odd: log.odd,
             finished: log.finished,
+            mixture: log.mixture,
             returns_to_go: Self::sum_up(index.episodes(), &log.rewards),
             index: Arc::new(index.showing_before(shown_before)),
             observations,
@@ -136,7 +137,7 @@ fn without(log: &Columns, held_out: &[usize]) -> Option<Normalization> {
 }
 
 /// SHA-256 of the episodes and of the statistics of all of them.
-fn digest(
+pub(crate) fn digest(
     observations: &ObservationColumn,
     actions: &ActionColumn,
     rewards: &[f32],

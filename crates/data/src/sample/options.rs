@@ -143,6 +143,8 @@ pub(crate) fn keep(log: &mut Columns, kept: &[usize]) {
         keep_rows(log_probs, 1, &spans);
     }
     log.finished = kept.iter().map(|&episode| log.finished[episode]).collect();
+    let sources = &log.mixture.sources;
+    log.mixture.sources = kept.iter().filter_map(|&i| sources.get(i).copied()).collect();
     let mut start = 0;
     log.episodes = spans;
     for episode in &mut log.episodes {

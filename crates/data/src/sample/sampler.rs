@@ -6,8 +6,10 @@ use overtone_core::{Window, seed};
 use serde::{Deserialize, Serialize};
 
 use crate::best_shares::BestShares;
+use crate::columns::Mixture;
 use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
+use crate::shares::Shares;
 use crate::shuffle::{permutation, scale};
 
 /// The kinds of windows.
@@ -33,10 +35,10 @@ pub enum Sampling {
 /// Draws windows, as a function of the seed and the number of earlier draws.
 ///
 /// Each epoch is a permutation of all drawable positions, so every position is drawn once before
-/// any is drawn again. There are two exceptions. With [`Sampling::FromStart`] draws are
-/// independent. With [`WindowSampler::with_top_percents`] half of the draws are independent draws
-/// from the
-/// best episodes, and replace draws in the epoch's order.
+/// any is drawn again. There are three exceptions. With [`Sampling::FromStart`] or
+/// [`WindowSampler::with_shares`] draws are independent. With [`WindowSampler::with_top_percents`]
+/// half of the draws are independent draws from the best episodes, and replace draws in the epoch's
+/// order.
 #[derive(Clone, Debug)]
 pub struct WindowSampler {
     index: Arc<EpisodeIndex>,
@@ -48,6 +50,8 @@ pub struct WindowSampler {
     among: Option<Arc<[u32]>>,
     /// The fractions of best episodes, if some windows are drawn from these.
     best: Option<BestShares>,
+    /// The proportions of several recordings, if they are set.
+    shares: Option<Shares>,
     drawn: u64,
     /// The order of epoch `.0`.
     order: (u64, Vec<u32>),
@@ -95,6 +99,7 @@ impl WindowSampler {
             n_positions,
             among: None,
             best: None,
+            shares: None,
             drawn: 0,
             order: (0, Vec::new()),
         };
@@ -154,14 +159,39 @@ impl WindowSampler {
         if percents.is_empty() {
             return self;
         }
-        let mut ranks = vec![0; self.index.n_transitions()];
+        let mut of_episodes = vec![0; best_first.len()];
         for (rank, &episode) in best_first.iter().enumerate() {
-            ranks[self.index.episodes().as_slice()[episode].range()].fill(rank as u32);
+            of_episodes[episode] = rank as u32;
         }
+        let ranks = self.of_rows(|episode| of_episodes[episode]);
         let last = |position: usize| self.window_at(position).range().end - 1;
         let ranks: Vec<u32> = (0..self.n_positions).map(|position| ranks[last(position)]).collect();
         let best = Some(BestShares::new(&ranks, percents, run_seed));
         Self { best, ..self }
+    }
+
+    /// The same sampler with windows drawn from several recordings in their shares.
+    ///
+    /// # Errors
+    /// [`DataError::Sampling`] if a recording has no window.
+    pub fn with_shares(self, mixture: &Mixture, run_seed: u64) -> Result<Self, DataError> {
+        if mixture.shares.is_empty() {
+            return Ok(self);
+        }
+        let of_rows = self.of_rows(|episode| mixture.sources[episode]);
+        let last = |position: usize| self.window_at(position).range().end - 1;
+        let sources: Vec<u16> =
+            (0..self.n_positions).map(|position| of_rows[last(position)]).collect();
+        Ok(Self { shares: Some(Shares::new(&sources, &mixture.shares, run_seed)?), ..self })
+    }
+
+    /// A property of each episode, for each of its rows.
+    fn of_rows<T: Copy + Default>(&self, of: impl Fn(usize) -> T) -> Vec<T> {
+        let mut rows = vec![T::default(); self.index.n_transitions()];
+        for (nth, episode) in self.index.episodes().as_slice().iter().enumerate() {
+            rows[episode.range()].fill(of(nth));
+        }
+        rows
     }
 
     /// The episodes of the windows.
@@ -217,6 +247,11 @@ impl WindowSampler {
     }
 
     fn draw_of_all(&mut self) -> Window {
+        if let Some(shares) = &self.shares {
+            let position = shares.draw(self.drawn);
+            self.drawn += 1;
+            return self.window_at(position);
+        }
         let n = self.n_positions as u64;
         if self.sampling == Sampling::FromStart {
             let bits = seed::derive_nth(self.seed, self.drawn);

@@ -9,7 +9,7 @@ use overtone_core::{Episode, Episodes, Outcome};
 use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors};
 
-use crate::columns::ActionColumn;
+use crate::columns::{ActionColumn, Mixture};
 use crate::dataset::{Counts, Dataset, StoredObservations};
 use crate::episode_index::EpisodeIndex;
 use crate::error::{DataError, Fault};
@@ -146,6 +146,7 @@ impl Dataset {
         Ok(Self {
             path: path.to_path_buf(),
             finished: vec![true; layout.episodes],
+            mixture: Mixture::default(),
             returns_to_go: Self::sum_up(index.episodes(), &rewards),
             split: Split { training: (0..layout.episodes).collect(), held_out: Vec::new() },
             index: Arc::new(index.showing_before(STACK - 1)),

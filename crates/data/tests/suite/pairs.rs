@@ -25,6 +25,7 @@ fn columns(observations: ObservationColumn, actions: ActionColumn) -> Columns {
         behavior_log_probs: None,
         episodes: ends.map(|(start, length, outcome)| Episode { start, length, outcome }).into(),
         finished: vec![true; 3],
+        mixture: Default::default(),
         odd: Vec::new(),
         stored: Stored::default(),
     }

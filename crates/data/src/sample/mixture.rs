@@ -1,0 +1,111 @@
+//! Several recordings of one task as one.
+
+use std::path::PathBuf;
+
+use overtone_core::Episodes;
+
+use crate::columns::{Columns, Mixture, ObservationColumn};
+use crate::dataset::{Dataset, StoredObservations};
+use crate::error::{DataError, Fault};
+use crate::from_columns::digest;
+use crate::stored::Stored;
+
+impl Columns {
+    /// All `parts` as one recording, drawn in proportion to `shares`; without shares, in proportion
+    /// to their windows. The order of the parts has no effect, because they are sorted by hash.
+    ///
+    /// # Errors
+    /// `Fault::Inconsistent` if two parts differ in the form of observations or actions, or a part
+    /// does not fit together.
+    ///
+    /// # Panics
+    /// Without parts, or with another number of shares: a caller's bug.
+    pub fn concat(parts: Vec<Self>, shares: &[f32]) -> Result<Self, DataError> {
+        assert!(shares.is_empty() || shares.len() == parts.len(), "shares of {shares:?}");
+        let names: Vec<String> = parts.iter().map(|part| part.path.display().to_string()).collect();
+        let mut parts: Vec<_> = parts.into_iter().enumerate().collect();
+        for (_, part) in &parts {
+            part.check()?;
+        }
+        let hashes = parts.iter().map(|(_, part)| part.hash()).collect::<Result<Vec<_>, _>>()?;
+        parts.sort_by(|(a, _), (b, _)| hashes[*a].cmp(&hashes[*b]));
+        let shares = parts.iter().filter_map(|(place, _)| shares.get(*place).copied()).collect();
+        let mut parts = parts.into_iter().map(|(_, part)| part);
+        let mut all = parts.next().expect("a recording");
+        all.mixture = Mixture { sources: vec![0; all.episodes.len()], shares };
+        for (before, part) in parts.enumerate() {
+            all.append(part, before as u16 + 1)?;
+        }
+        all.path = PathBuf::from(names.join(","));
+        all.stored = Stored::default();
+        Ok(all)
+    }
+
+    fn append(&mut self, part: Self, source: u16) -> Result<(), DataError> {
+        let first = self.n_transitions();
+        let fits = same_form(&self.observations, &part.observations)
+            && self.observations.extend(part.observations)
+            && self.actions.extend(part.actions);
+        if !fits {
+            let reason = format!(
+                "its observations or actions have another form than those of {}",
+                self.path.display()
+            );
+            return Err(Fault::Inconsistent(reason).at(part.path));
+        }
+        self.rewards.extend(part.rewards);
+        self.behavior_log_probs =
+            self.behavior_log_probs.take().zip(part.behavior_log_probs).map(|(mut all, more)| {
+                all.extend(more);
+                all
+            });
+        self.mixture.sources.extend(vec![source; part.episodes.len()]);
+        self.episodes.extend(part.episodes.into_iter().map(|mut episode| {
+            episode.start += first;
+            episode
+        }));
+        self.finished.extend(part.finished);
+        self.odd.extend(part.odd);
+        Ok(())
+    }
+
+    fn hash(&self) -> Result<String, DataError> {
+        let episodes = Episodes::new(self.episodes.clone())
+            .map_err(|error| Fault::Inconsistent(error.to_string()).at(&self.path))?;
+        Ok(digest(&self.observations, &self.actions, &self.rewards, None, &episodes))
+    }
+}
+
+fn same_form(a: &ObservationColumn, b: &ObservationColumn) -> bool {
+    match (a, b) {
+        (
+            ObservationColumn::Frames { shape, stack, .. },
+            ObservationColumn::Frames { shape: other, stack: others, .. },
+        ) => (shape, stack) == (other, others),
+        (ObservationColumn::Vectors { .. }, ObservationColumn::Vectors { .. }) => true,
+        _ => false,
+    }
+}
+
+impl Dataset {
+    /// A converted log as columns, its frames in memory: `[rows, height, width]` bytes.
+    ///
+    /// # Errors
+    /// When the frames cannot be read.
+    pub fn into_columns(self) -> Result<Columns, DataError> {
+        let observations = match self.observations {
+            StoredObservations::Vectors { width, values, .. } => {
+                ObservationColumn::Vectors { width, values }
+            }
+            StoredObservations::Frames(frames) => {
+                let mut pixels = vec![0; frames.rows() * frames.frame_bytes()];
+                frames.read(0, &mut pixels)?;
+                let (shape, stack) = (frames.shape(), frames.stack());
+                ObservationColumn::Frames { pixels, shape, stack }
+            }
+        };
+        let episodes = self.index.episodes().as_slice().to_vec();
+        let columns = Columns::new(observations, self.actions, self.rewards, episodes);
+        Ok(Columns { path: self.path, finished: self.finished, odd: self.odd, ..columns })
+    }
+}
