@@ -21,6 +21,7 @@ from overtone._estimator import (
     RvS,
 )
 from overtone._judgement import Judgement, judge
+from overtone._mixture import Mixture, concat
 from overtone._overtone import OvertoneError, __version__
 from overtone._policy import D3rlpyActor, Policy
 from overtone._program import Report, words
@@ -53,6 +54,7 @@ __all__ = [
     "Estimator",
     "IQL",
     "Judgement",
+    "Mixture",
     "OvertoneError",
     "Policy",
     "ReBRAC",
@@ -64,6 +66,7 @@ __all__ = [
     "budget_curve",
     "choose",
     "command",
+    "concat",
     "evaluate",
     "export",
     "from_arrays",

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from overtone import _host, _overtone
+from overtone._mixture import Mixture
 from overtone._overtone import OvertoneError
 from overtone._policy import Policy
 from overtone._program import Callback, Progress, CommandOutput, words
@@ -119,7 +120,7 @@ class Estimator:
 
     def fit(
         self,
-        data: str | os.PathLike[str] | None = None,
+        data: str | os.PathLike[str] | Mixture | None = None,
         y: None = None,
         *,
         task: str | None = None,
@@ -133,7 +134,8 @@ class Estimator:
         resume an interrupted run.
 
         Args:
-            data: A :class:`overtone.Dataset`, or the path of a dataset, instead of the one in the
+            data: A :class:`overtone.Dataset`, the path of a dataset, or several datasets
+                (:func:`overtone.concat`), instead of the one in the
                 settings.
             y: Not used, because the data contains the actions.
             task: The task, as ``suite/name``, instead of the one in the settings. It may be left

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from overtone import _program
 from overtone._dataset import Dataset
+from overtone._mixture import Mixture
 from overtone._overtone import OvertoneError
 from overtone._program import Callback, Progress, CommandOutput
 
@@ -148,7 +149,7 @@ TASK_KEYS = frozenset({"task", "game", "env", "gymnasium", "own"})
 
 
 def train(
-    data: str | os.PathLike[str] | Mapping[str, object] | None = None,
+    data: str | os.PathLike[str] | Mixture | Mapping[str, object] | None = None,
     task: str | None = None,
     *,
     run_dir: str | Path = "runs",
@@ -159,8 +160,9 @@ def train(
     """Trains an agent, and evaluates it if its task has an environment.
 
     Args:
-        data: A :class:`overtone.Dataset`, the path of a dataset, or a name for
-            :meth:`overtone.Dataset.open` (``"starter:…"``, ``"minari:…"``). By default, the dataset
+        data: A :class:`overtone.Dataset`, the path of a dataset, a name for
+            :meth:`overtone.Dataset.open` (``"starter:…"``, ``"minari:…"``), or several datasets
+            (:func:`overtone.concat`). By default, the dataset
             in ``settings`` (``game="seaquest"``; ``env="hopper", dataset="medium"``). A dictionary
             is the section ``data`` of the settings, such as ``data={"top_percent": 50}``. Then use
             ``dataset=`` for the dataset.
@@ -190,7 +192,7 @@ def train(
 
 
 def begin(
-    data: str | os.PathLike[str] | None,
+    data: str | os.PathLike[str] | Mixture | None,
     task: str | None,
     settings: Mapping[str, object],
     output: CommandOutput,
@@ -210,7 +212,9 @@ def begin(
     command_words = ["train"]
     if task is not None:
         command_words.append(f"task={task}")
-    if data is not None:
+    if isinstance(data, Mixture):
+        command_words += data.words()
+    elif data is not None:
         try:
             command_words.append(f"dataset={Path(data).absolute()}")
         except TypeError:

@@ -534,6 +534,23 @@ class Datasets(Desk):
         self.assertGreater(data.summary()["episodes"], 10)
         self.assertIsInstance(data.lint(), list)
 
+    def test_several_datasets_are_trained_on_as_one(self) -> None:
+        switching = HOPPER.with_name("hopper_switching.hdf5")
+        mixed = ov.concat([HOPPER, ov.Dataset.open(switching)], shares=[2, 1])
+        run = ov.train(mixed, env="hopper", progress="none", **TINY)
+        named = ov.train(
+            dataset=f"{switching},{HOPPER}", data={"shares": "1,2"}, env="hopper",
+            run_dir="named", progress="none", **TINY,
+        )
+        models = [r.path / "checkpoints/step-00000006/model.safetensors" for r in (run, named)]
+        self.assertEqual(*(model.read_bytes() for model in models))
+        fitted = ov.RvS(env="hopper", progress="none").fit(ov.concat([HOPPER, switching]), n_steps=2)
+        self.assertIn("hopper_medium.hdf5,", fitted.run_.settings)
+        with self.assertRaisesRegex(ValueError, "at least two datasets, got 1"):
+            ov.concat([HOPPER])
+        with self.assertRaisesRegex(ValueError, "expected 2 numbers, got 1"):
+            ov.concat([HOPPER, switching], shares=[1])
+
 
 def _space_text(space: Any) -> str:
     """A space in the form of Minari's description."""

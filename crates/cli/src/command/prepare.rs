@@ -397,7 +397,9 @@ impl RunConfig {
             };
             parts.push(self.checked(columns)?);
         }
-        let names: Vec<&str> = several.iter().map(|located| located.dataset.as_str()).collect();
+        let mut names: Vec<&str> = several.iter().map(|located| located.dataset.as_str()).collect();
+        // Their order has no effect.
+        names.sort_unstable();
         let origin = common_origin(several);
         let columns = Columns::concat(parts, &self.data.shares.0)?;
         Ok((self.made_of(columns, &origin)?, names.join(",")))

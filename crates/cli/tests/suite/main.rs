@@ -24,6 +24,7 @@ mod learning_curves;
 mod linting;
 mod messages;
 mod minari;
+mod mixing;
 mod mpi;
 mod output;
 mod own_tasks;

@@ -11,6 +11,7 @@ mod lint;
 mod log_probs;
 mod logs;
 mod minari_forms;
+mod mixtures;
 mod own_arrays;
 mod pairs;
 mod rejections;
