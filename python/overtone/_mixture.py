@@ -28,8 +28,12 @@ class Mixture:
 
     @property
     def task(self) -> str | None:
-        """The first task that a dataset names."""
-        return next((data.task for data in self.datasets if data.task is not None), None)
+        """The task that the datasets name; ``own/NAME`` only if none names an environment."""
+        named = {data.task for data in self.datasets if data.task is not None}
+        played = {task for task in named if not task.startswith("own/")}
+        if len(played) > 1:
+            raise ValueError(f"concat: datasets of different tasks, {', '.join(sorted(played))}")
+        return min(played or named, default=None)
 
     def words(self) -> list[str]:
         """The program's words."""
@@ -49,7 +53,8 @@ def concat(
     """Several datasets of one task, in any formats, to be trained on as one.
 
     Args:
-        datasets: Datasets, or what :meth:`overtone.Dataset.open` takes. Their order has no effect.
+        datasets: Datasets, or what :meth:`overtone.Dataset.open` takes. Their order has no effect,
+            except that the first one defines the spaces of a task ``own/NAME``.
         shares: The proportion of each dataset among the contexts; by default in proportion to
             their steps.
 

@@ -359,10 +359,11 @@ def study(
     ``study("run", head=["linear", "fourier"], seed=range(1, 6), game="seaquest")`` starts a study;
     ``study("status")``, ``study("resume", name)`` and ``study("report", name)`` follow.
 
-    A list is an axis of the grid. Three keys are lists themselves (``model.top_percents``,
-    ``evaluation.target``, ``evaluation.protocol``): every run uses their whole list. To compare
-    several such lists, write them into a study's file (``"model.top_percents" = ["10,50",
-    "10,100"]`` below ``[grid]``); here they raise a ``ValueError``.
+    A list is an axis of the grid. Four keys are lists themselves (``data.shares``,
+    ``model.top_percents``, ``evaluation.target``, ``evaluation.protocol``): every run uses their
+    whole list. To compare several such lists, write them into a study's file
+    (``"model.top_percents" = ["10,50", "10,100"]`` below ``[grid]``); here they raise a
+    ``ValueError``.
 
     A :class:`overtone.Dataset` sets its task, as in :func:`overtone.train`, unless you name a
     study's file.

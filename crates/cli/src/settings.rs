@@ -56,6 +56,9 @@ use crate::{
 /// Format number of a run's `config.toml`; incremented when a key changes.
 pub const FORMAT: i64 = 1;
 
+/// Longest list of datasets in a run's name.
+const LONGEST_NAME: usize = 80;
+
 /// The configuration of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 pub struct RunConfig {
@@ -144,7 +147,8 @@ pub struct DataConfig {
     /// there.
     pub fragment: Fragment,
     /// Proportions of several datasets among the contexts (dataset=A,B data.shares=2,1). Empty: in
-    /// proportion to their timesteps.
+    /// proportion to their timesteps. The half of the contexts that model.top_percents draws from
+    /// the best episodes is not affected.
     pub shares: Shares,
     /// Train on the episodes of highest return that make up this percentage of the timesteps (array
     /// datasets only). 10 with algorithm=behavior_cloning is 10 %BC.
@@ -399,7 +403,11 @@ impl RunConfig {
         let stems = datasets_of(&self.dataset).into_iter().map(|dataset| {
             Path::new(dataset).file_stem().unwrap_or_default().to_string_lossy().to_lowercase()
         });
-        let dataset = in_a_name(&stems.collect::<Vec<_>>().join("-"));
+        let stems: Vec<String> = stems.collect();
+        let dataset = match in_a_name(&stems.join("-")) {
+            name if name.len() <= LONGEST_NAME || stems.len() == 1 => name,
+            _ => format!("{}-and-{}-more", in_a_name(&stems[0]), stems.len() - 1),
+        };
         match (&*dataset, dataset.strip_prefix(&format!("{name}_"))) {
             ("", _) => name.to_owned(),
             (_, Some(rest)) => format!("{name}-{rest}"),

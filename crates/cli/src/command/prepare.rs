@@ -122,7 +122,10 @@ impl RunConfig {
         let (dataset, name) = match &located[..] {
             [located] => match read::open_as(&located.path, &self.data.layout)? {
                 Recording::ReplayLog(log) => {
-                    (self.convert(log, located, stop.clone())?, String::new())
+                    let dataset = self.convert(log, located, stop.clone())?;
+                    let split = dataset.split_for(self.train.held_out, self.seed)?;
+                    say_held_out(&split, dataset.episodes());
+                    (dataset, String::new())
                 }
                 Recording::Columns(columns) => {
                     let columns = self.checked(columns)?;
@@ -233,14 +236,27 @@ impl RunConfig {
             plain(&self.data.shares.clone().into()),
             self.dataset
         );
-        let of = |name: &str| Self { dataset: name.to_owned(), ..self.clone() }.find_one();
-        names.into_iter().map(of).collect()
+        ensure!(
+            n == 1 || !names.contains(&""),
+            "dataset={}: a name between the commas is missing",
+            self.dataset
+        );
+        let is_folder_of_names = || self.data.path.is_dir() && !names.iter().any(|n| is_path(n));
+        ensure!(
+            n == 1 || self.data.path.as_os_str().is_empty() || is_folder_of_names(),
+            "data.path={}: with several datasets, expected a directory in which each of them has a \
+             file. Or name the files, dataset=/path/to/one.hdf5,/path/to/other.hdf5, without \
+             data.path",
+            self.data.path.display()
+        );
+        let task = self.task()?;
+        names.into_iter().map(|name| self.find_one(task, name)).collect()
     }
 
-    fn find_one(&self) -> Result<Located> {
-        let task = self.task()?;
-        let minari = MinariId::of(&self.dataset)?;
-        let path = match (self.data.path.as_os_str().is_empty(), &self.dataset) {
+    /// The location of the dataset `name` of `task`.
+    fn find_one(&self, task: &Task, name: &str) -> Result<Located> {
+        let minari = MinariId::of(name)?;
+        let path = match (self.data.path.as_os_str().is_empty(), name) {
             (true, name) if minari.is_none() && is_path(name) => Some(Path::new(name)),
             (true, _) => None,
             (false, _) => Some(&*self.data.path),
@@ -249,18 +265,18 @@ impl RunConfig {
             // Each run of a log is a dataset.
             ObservationSpace::Pixels { .. } if minari.is_none() => {
                 ensure!(
-                    path.is_some() || self.dataset.is_empty(),
+                    path.is_some() || name.is_empty(),
                     "dataset={}: not a dataset of {}. Use a file, a dataset of Minari's \
                      (minari:atari/…), or a run of the published log with data.run=",
-                    self.dataset,
+                    name,
                     task.id()
                 );
-                ("data.run", &self.data.run)
+                ("data.run", &*self.data.run)
             }
-            _ => ("dataset", &self.dataset),
+            _ => ("dataset", name),
         };
-        if self.names_dataset(task)? {
-            check_named(&self.data.path, task, &self.dataset)?;
+        if self.names_dataset(task, name)? {
+            check_named(&self.data.path, task, name)?;
         }
         // The user's own data does not need a datasets directory. If another needs it, its error
         // names it.
@@ -323,8 +339,6 @@ impl RunConfig {
             dataset.counts().padding_rows,
             &dataset.content_hash()[..16]
         );
-        let split = dataset.split_for(self.train.held_out, self.seed)?;
-        say_held_out(&split, dataset.episodes());
         Ok(dataset)
     }
 
@@ -335,39 +349,42 @@ impl RunConfig {
     /// When the data is missing, damaged, of another task, a log of frames, or without finished
     /// episodes.
     pub fn recording_of(&self, task: &Task, part: &RecordingPart<'_>) -> Result<(Dataset, bool)> {
-        let own = self.find();
-        let is_mixed = own.as_ref().is_ok_and(|own| own.len() > 1);
-        let (located, is_own) = match part.dataset {
-            "" if is_mixed => bail!(
-                "the run was trained on several datasets, {}. Name one of them, or another one, \
-                 with dataset=",
-                self.dataset
-            ),
-            "" => (own?.swap_remove(0), true),
+        let names = datasets_of(&self.dataset);
+        let own = || names.iter().map(|name| self.find_one(task, name));
+        let (several, is_own) = match part.dataset {
+            "" => (own().collect::<Result<Vec<_>>>()?, true),
             name => {
-                let mut other = Self { dataset: name.to_owned(), ..self.clone() };
+                let mut other = self.clone();
                 other.data.path = PathBuf::new();
-                let located = other.find_one()?;
-                let mut own = own.into_iter().flatten();
-                let same = own.find(|own| real(&own.path) == real(&located.path));
-                let is_part = is_mixed && same.is_some();
-                (same.unwrap_or(located), is_part)
+                let located = other.find_one(task, name)?;
+                let same = own().flatten().find(|own| real(&own.path) == real(&located.path));
+                let is_part = names.len() > 1 && same.is_some();
+                (vec![same.unwrap_or(located)], is_part)
             }
         };
-        let path = located.path.display();
-        let columns = match read::open_as(&located.path, &self.data.layout)? {
-            Recording::Columns(columns) => columns.fitted_to(task)?,
-            Recording::ReplayLog(_) => {
-                bail!("{path}: the recording has pixel observations; only vectors can be judged")
+        let origin = common_origin(&several);
+        let read = |located: &Located| -> Result<Columns> {
+            match read::open_as(&located.path, &self.data.layout)? {
+                Recording::Columns(columns) => Ok(columns.fitted_to(task)?),
+                Recording::ReplayLog(_) => bail!(
+                    "{}: the recording has pixel observations; only vectors can be judged",
+                    located.path.display()
+                ),
             }
         };
+        let mut all = several.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let columns = match all.len() {
+            1 => all.swap_remove(0),
+            _ => Columns::concat(all, &self.data.shares.0)?,
+        };
+        let path = columns.path.display().to_string();
         ensure!(
             columns.finished_episodes().next().is_some(),
             "{path}: no episode has an end flag, so no return is known. Check the flags with data \
              lint"
         );
         // The run's own dataset has the same contents, and its split.
-        let options = self.dataset_options(located.origin.clone());
+        let options = self.dataset_options(origin.clone());
         let trained = Dataset::of(columns.clone(), &options).ok();
         let trained = trained.filter(|data| data.content_hash() == part.trained_hash);
         let (mut columns, mut is_trained_on) = (columns, is_own);
@@ -380,7 +397,7 @@ impl RunConfig {
             }
         }
         columns.draw_episodes(part.steps, part.least, part.seed);
-        let options = DatasetOptions { origin: located.origin, ..DatasetOptions::default() };
+        let options = DatasetOptions { origin, ..DatasetOptions::default() };
         Ok((Dataset::of(columns, &options)?, is_trained_on))
     }
 

@@ -66,7 +66,8 @@ fn help_without(left_out: &str, after: &str) -> String {
 const OF_SLURM: [&str; 4] = ["partition", "time", "gpus", "account"];
 
 /// Keys whose values contain commas.
-const SEVERAL: [&str; 3] = ["evaluation.target", "evaluation.protocol", "model.top_percents"];
+const SEVERAL: [&str; 4] =
+    ["data.shares", "evaluation.target", "evaluation.protocol", "model.top_percents"];
 
 /// Prefix of the word with the directory of the runs.
 const RUNS: &str = "runs=";

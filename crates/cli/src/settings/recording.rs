@@ -26,18 +26,18 @@ impl RunConfig {
         self.task().is_ok_and(is_of)
     }
 
-    /// Whether `data.path` is a directory of datasets of `task`, and the configuration names
-    /// another dataset than the default.
+    /// Whether `data.path` is a directory of datasets of `task`, and `name` is another dataset than
+    /// the default.
     ///
     /// # Errors
     /// When the defaults cannot be read.
-    pub fn names_dataset(&self, task: &Task) -> Result<bool> {
+    pub fn names_dataset(&self, task: &Task, name: &str) -> Result<bool> {
         let is_name = matches!(task.observations, ObservationSpace::Vectors { .. })
             && !self.data.path.as_os_str().is_empty()
-            && matches!(MinariId::of(&self.dataset), Ok(None))
-            && !is_path(&self.dataset);
+            && matches!(MinariId::of(name), Ok(None))
+            && !is_path(name);
         let usual = Choices::usual(AlgorithmKind::DecisionTransformer, Profile::Quick);
-        Ok(is_name && self.dataset != defaults(task, &usual)?.dataset)
+        Ok(is_name && name != defaults(task, &usual)?.dataset)
     }
 }
 
@@ -47,7 +47,7 @@ pub fn datasets_of(names: &str) -> Vec<&str> {
     if !names.contains(',') || Path::new(names).exists() {
         return vec![names];
     }
-    names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
+    names.split(',').map(str::trim).collect()
 }
 
 /// Whether a dataset's name is the path of a file or directory.

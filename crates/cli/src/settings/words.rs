@@ -8,7 +8,7 @@ use toml::Value;
 
 use super::{
     AgentConfig, AutoOr, Choices, ConfigError, Profile, ReturnHead, ReturnUnit, RunConfig, Time,
-    defaults,
+    datasets_of, defaults,
 };
 use crate::{
     keys::{self, Keys},
@@ -127,7 +127,9 @@ impl RunConfig {
             let of_arrays =
                 ["data.fragment", "data.shares", "data.top_percent", "data.delayed_reward"];
             let [log, arrays] = ["a log of frames", "a file of arrays"];
-            let (of, chosen) = if of_log.contains(&&**key) && !is_log {
+            // Several datasets may be of both kinds.
+            let is_one = datasets_of(&self.dataset).len() == 1;
+            let (of, chosen) = if is_one && of_log.contains(&&**key) && !is_log {
                 (log.to_owned(), format!("this dataset is {arrays}"))
             } else if of_arrays.contains(&&**key) && is_log {
                 (arrays.to_owned(), format!("this dataset is {log}"))

@@ -41,13 +41,30 @@ fn formats_of_one_task_mix() {
     assert!(said.matches("data: ").count() >= 2, "{said}");
     let config = fs::read_to_string(desk.path("runs").join(&run[0]).join("config.toml")).unwrap();
     assert!(config.contains("switching,"), "{config}");
-    // One recording to judge by has to be named, and was trained on.
-    let said = desk.run("judge");
-    assert!(said.stderr.contains("was trained on several datasets, switching,"), "{said:?}");
+    // A recording that was trained on, of several.
     desk.succeeds("judge dataset=switching updates=2 modes=own steps=300");
+    assert!(judgement(&desk).recording.is_trained_on);
+}
+
+fn judgement(desk: &Desk) -> Judgement {
     let path = desk.only_run("runs").join(Judgement::FILE);
-    let judgement: Judgement = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-    assert!(judgement.recording.is_trained_on);
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// By the held-out episodes of all datasets together.
+#[test]
+fn a_run_on_several_datasets_is_judged() {
+    let desk = Desk::new();
+    let file = project().join("datasets/starter/own/clinic_doctor.npz");
+    let copy = desk.path("again.npz");
+    fs::copy(&file, &copy).unwrap();
+    let files = format!("{},{}", file.display(), copy.display());
+    let said = desk.succeeds(&format!(
+        "train own=clinic dataset={files} algorithm=rvs train.held_out=0.2 train.updates=3 \
+         train.batch_size=8 model.d_model=16 model.n_layers=1"
+    ));
+    assert!(said.contains("recorded: ") && said.contains(" episodes of "), "{said}");
+    assert!(!judgement(&desk).recording.is_trained_on);
 }
 
 #[test]
@@ -60,6 +77,9 @@ fn what_does_not_fit_is_refused_in_a_sentence() {
         "dataset=medium data.shares=1,1",
         "dataset=medium,switching data.shares=1,0",
         "dataset=medium,nosuch",
+        "dataset=medium,",
+        "dataset=,",
+        &format!("dataset=medium,switching data.path={}", walker.display()),
         &format!("dataset=medium,{}", cart.display()),
         &format!("dataset=medium,{}", walker.display()),
     ] {

@@ -194,6 +194,8 @@ pub struct Mixture {
     /// The proportion of each recording among the drawn windows; empty: in proportion to their
     /// windows.
     pub(crate) shares: Vec<f32>,
+    /// The path of each recording.
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 /// All steps of a recording, in the file's order and units.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use overtone_core::Episodes;
 
-use crate::columns::{Columns, Mixture, ObservationColumn};
+use crate::columns::{ActionColumn, Columns, Mixture, ObservationColumn};
 use crate::dataset::{Dataset, StoredObservations};
 use crate::error::{DataError, Fault};
 use crate::from_columns::digest;
@@ -30,18 +30,22 @@ impl Columns {
         let hashes = parts.iter().map(|(_, part)| part.hash()).collect::<Result<Vec<_>, _>>()?;
         parts.sort_by(|(a, _), (b, _)| hashes[*a].cmp(&hashes[*b]));
         let shares = parts.iter().filter_map(|(place, _)| shares.get(*place).copied()).collect();
+        let paths = parts.iter().map(|(_, part)| part.path.clone()).collect();
         let mut parts = parts.into_iter().map(|(_, part)| part);
         let mut all = parts.next().expect("a recording");
-        all.mixture = Mixture { sources: vec![0; all.episodes.len()], shares };
+        all.mixture = Mixture { sources: vec![0; all.episodes.len()], shares, paths };
         for (before, part) in parts.enumerate() {
-            all.append(part, before as u16 + 1)?;
+            all.append(part, before + 1)?;
         }
         all.path = PathBuf::from(names.join(","));
         all.stored = Stored::default();
         Ok(all)
     }
 
-    fn append(&mut self, part: Self, source: u16) -> Result<(), DataError> {
+    fn append(&mut self, part: Self, source: usize) -> Result<(), DataError> {
+        let Ok(source) = u16::try_from(source) else {
+            return Err(DataError::Sampling(format!("{source} recordings are too many")));
+        };
         let first = self.n_transitions();
         let fits = same_form(&self.observations, &part.observations)
             && self.observations.extend(part.observations)
@@ -72,7 +76,14 @@ impl Columns {
     fn hash(&self) -> Result<String, DataError> {
         let episodes = Episodes::new(self.episodes.clone())
             .map_err(|error| Fault::Inconsistent(error.to_string()).at(&self.path))?;
-        Ok(digest(&self.observations, &self.actions, &self.rewards, None, &episodes))
+        // A task may know of more actions than were recorded.
+        let actions = match &self.actions {
+            ActionColumn::Discrete { values, .. } => {
+                &ActionColumn::Discrete { n_actions: 0, values: values.clone() }
+            }
+            continuous => continuous,
+        };
+        Ok(digest(&self.observations, actions, &self.rewards, None, &episodes))
     }
 }
 

@@ -182,7 +182,7 @@ impl WindowSampler {
         let last = |position: usize| self.window_at(position).range().end - 1;
         let sources: Vec<u16> =
             (0..self.n_positions).map(|position| of_rows[last(position)]).collect();
-        Ok(Self { shares: Some(Shares::new(&sources, &mixture.shares, run_seed)?), ..self })
+        Ok(Self { shares: Some(Shares::new(&sources, mixture, run_seed)?), ..self })
     }
 
     /// A property of each episode, for each of its rows.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use overtone_core::seed;
 
+use crate::columns::Mixture;
 use crate::error::DataError;
 use crate::shuffle::scale;
 
@@ -20,11 +21,12 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Proportions `shares`, above 0. `sources` is the recording of each position.
+    /// The shares of a mixture. `sources` is the recording of each position.
     ///
     /// # Errors
     /// [`DataError::Sampling`] if a recording has no position.
-    pub fn new(sources: &[u16], shares: &[f32], run_seed: u64) -> Result<Self, DataError> {
+    pub fn new(sources: &[u16], mixture: &Mixture, run_seed: u64) -> Result<Self, DataError> {
+        let shares = &mixture.shares;
         let mut positions: Vec<u32> = (0..sources.len() as u32).collect();
         positions.sort_by_key(|&position| sources[position as usize]);
         let end = |source: usize| {
@@ -33,10 +35,9 @@ impl Shares {
         let ends: Vec<usize> = (0..shares.len()).map(end).collect();
         for (source, &end) in ends.iter().enumerate() {
             if end == source.checked_sub(1).map_or(0, |before| ends[before]) {
-                let nth = source + 1;
                 return Err(DataError::Sampling(format!(
-                    "recording {nth} of {} has no context left to draw its share from",
-                    shares.len()
+                    "{} has no context left to draw its share of data.shares from",
+                    mixture.paths[source].display()
                 )));
             }
         }
@@ -66,10 +67,15 @@ impl Shares {
 mod tests {
     use super::*;
 
+    fn mixture(shares: &[f32]) -> Mixture {
+        let paths = ["a", "b", "c"].map(Into::into).into();
+        Mixture { shares: shares.into(), paths, ..Mixture::default() }
+    }
+
     #[test]
     fn recordings_have_their_shares_and_every_window_is_equally_likely() {
         let sources = [0, 1, 1, 0, 1, 1, 1, 1];
-        let shares = Shares::new(&sources, &[3.0, 1.0], 7).unwrap();
+        let shares = Shares::new(&sources, &mixture(&[3.0, 1.0]), 7).unwrap();
         let mut counts = [0; 8];
         (0..80_000).for_each(|drawn| counts[shares.draw(drawn)] += 1);
         // Standard deviations of 137 and 57.
@@ -81,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_recording_without_windows_is_refused() {
-        let error = Shares::new(&[0, 0, 2], &[1.0; 3], 7).unwrap_err().to_string();
-        assert!(error.contains("recording 2 of 3 has no context left"), "{error}");
+        let error = Shares::new(&[0, 0, 2], &mixture(&[1.0; 3]), 7).unwrap_err().to_string();
+        assert!(error.contains("b has no context left"), "{error}");
     }
 }

@@ -24,10 +24,9 @@ struct Block {
     void (*wait)(bool whole_block); // returns when the warp, or the block, has arrived
 };
 
-// What a kernel exports besides: `emulated_block` (set by the driver), and for each entry point
-// `emulated_run_NAME` (one thread) and `emulated_sizes_NAME` (sizes of the parameters, then 0).
+// One thread of a kernel.
 typedef void (*Run)(void** parameters);
 
-// Runs all blocks of a launch. A kernel that never waits runs without fibers.
-void run_blocks(Block& block, Run run, void** parameters, bool waits);
+// Runs all blocks of a launch.
+void run_blocks(Block& block, Run run, void** parameters);
 }

@@ -65,7 +65,7 @@ template <class F, class... T> static void run(Dim grid, int threads, F kernel, 
     block.early = early;
     (outputs.poison(), ...);
     void* parameters[] = {&kernel};
-    emulated::run_blocks(block, [](void** parameters) { (*(F*)parameters[0])(); }, parameters, true);
+    emulated::run_blocks(block, [](void** parameters) { (*(F*)parameters[0])(); }, parameters);
     if (early) ((outputs.other = outputs.now), ...);
   }
   if (!(outputs.is_same() && ...)) { puts("failed: bits depend on the order of threads"); exit(1); }

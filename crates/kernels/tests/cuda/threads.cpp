@@ -101,14 +101,13 @@ void run_block(Block& block, unsigned n_threads) {
 }
 }
 
-void emulated::run_blocks(Block& block, Run run, void** parameters, bool waits) {
+void emulated::run_blocks(Block& block, Run run, void** parameters) {
     running = &block; body = run; arguments = parameters; block.wait = wait;
     unsigned n_threads = block.size.x * block.size.y * block.size.z;
     auto [x, y, z] = block.grid;
     for (unsigned i = 0; i < x * y * z; i++) {
         unsigned at = block.early ? x * y * z - 1 - i : i;
         block.at = {at % x, at / x % y, at / x / y};
-        if (waits) { run_block(block, n_threads); continue; }
-        for (unsigned t = 0; t < n_threads; t++) { set_thread(block, t); run(parameters); }
+        run_block(block, n_threads);
     }
 }

@@ -213,8 +213,9 @@ fn settings_of(words: &[String]) -> Result<RunConfig> {
 pub fn check(cells: &[Resolved]) -> Result<()> {
     let mut seen = BTreeSet::new();
     for Resolved { cell, settings, .. } in cells {
+        let shares = format!("{:?}", settings.data.shares);
         let data = (&settings.task, &settings.dataset, &settings.data.path, &settings.data.run);
-        if !seen.insert((data, settings.evaluation.episodes > 0)) {
+        if !seen.insert((data, shares, settings.evaluation.episodes > 0)) {
             continue;
         }
         settings

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Result;
 
 use super::cells::Resolved;
-use crate::{keys, suites};
+use crate::{keys, settings::datasets_of, suites};
 
 /// Keys of the task and its data.
 const TASK: [&str; 6] = ["task", "dataset", "data.path", "data.run", "data.layout", "data.cache"];
@@ -111,9 +111,10 @@ fn named(values: &[Values], titles: &[String], labels: &[&str]) -> Vec<Name> {
     names
 }
 
-/// A dataset's name, or the file name of a path.
+/// A dataset's name, or the file name of a path; of several datasets all names.
 fn stem(dataset: &str) -> String {
-    Path::new(dataset).file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    let stem = |name| Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
+    datasets_of(dataset).into_iter().map(stem).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
