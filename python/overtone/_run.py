@@ -201,8 +201,9 @@ def begin(
     settings = dict(settings)
     named = settings.get("dataset")
     # The program finds other names.
-    if data is None and (isinstance(named, os.PathLike) or str(named).startswith("starter:")):
-        data = cast("str | os.PathLike[str]", settings.pop("dataset"))
+    is_found_here = isinstance(named, (os.PathLike, Mixture)) or str(named).startswith("starter:")
+    if data is None and is_found_here:
+        data = cast("str | os.PathLike[str] | Mixture", settings.pop("dataset"))
     if isinstance(data, str) and data.startswith(("starter:", "minari:")):
         data = Dataset.open(data)
     if isinstance(data, (str, os.PathLike)) and not Path(data).exists():
@@ -368,6 +369,11 @@ def study(
     A :class:`overtone.Dataset` sets its task, as in :func:`overtone.train`, unless you name a
     study's file.
     """
+    if isinstance(settings.get("dataset"), Mixture):
+        raise ValueError(
+            "a study does not take several datasets as one value. Write dataset = [\"A,B\"] below "
+            "[grid] in a study's file"
+        )
     task = getattr(settings.get("dataset"), "task", None)
     if task is not None and not args and not TASK_KEYS & settings.keys():
         settings["task"] = task

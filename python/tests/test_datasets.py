@@ -546,6 +546,8 @@ class Datasets(Desk):
         self.assertEqual(*(model.read_bytes() for model in models))
         fitted = ov.RvS(env="hopper", progress="none").fit(ov.concat([HOPPER, switching]), n_steps=2)
         self.assertIn("hopper_medium.hdf5,", fitted.run_.settings)
+        with self.assertRaisesRegex(ValueError, "several datasets as one value"):
+            ov.study("run", dataset=mixed, env="hopper")
         with self.assertRaisesRegex(ValueError, "at least two datasets, got 1"):
             ov.concat([HOPPER])
         with self.assertRaisesRegex(ValueError, "expected 2 numbers, got 1"):

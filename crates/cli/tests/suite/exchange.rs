@@ -304,7 +304,8 @@ fn the_card_has_the_returns_and_damage_is_refused() {
         fs::write(&description, text.replace(from, to)).unwrap();
         desk.refuses("import second runs=back");
     }
-    fs::write(&description, &text[..text.len() / 2]).unwrap();
+    // At a fixed place, so that the sentence does not depend on the keys.
+    fs::write(&description, text.lines().take(3).collect::<String>()).unwrap();
     desk.refuses("import second runs=back");
     assert!(!desk.path("back").exists(), "nothing was begun");
 }
