@@ -9,10 +9,9 @@ mod error;
 mod head;
 mod help;
 mod model;
-mod percents;
+mod positive;
 mod recording;
 mod resolve;
-mod shares;
 mod source;
 mod targets;
 #[cfg(test)]
@@ -43,10 +42,9 @@ pub use self::defaults::{Choices, defaults};
 pub use self::error::ConfigError;
 pub use self::head::HeadKeys;
 pub use self::help::help;
-pub use self::percents::Percents;
+pub use self::positive::{Percents, Positive, Shares};
 pub use self::recording::{datasets_of, is_path};
 pub use self::resolve::{chosen_of, device_of, named_tasks};
-pub use self::shares::Shares;
 pub use self::targets::targets;
 use crate::{
     keys::{Keys, one_line},

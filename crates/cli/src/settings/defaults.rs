@@ -14,8 +14,8 @@ use overtone_train::{
 
 use super::{
     AgentConfig, AutoOr, Choosable, ClonedModel, ConfigError, DataConfig, DecisionTransformerModel,
-    EvaluationConfig, HeadKeys, Percents, PerceptronModel, Profile, Resume, ReturnHead, ReturnUnit,
-    RunConfig, RvsModel, SelectionKind, Shares, Time, TransformerModel,
+    EvaluationConfig, HeadKeys, Percents, PerceptronModel, Positive, Profile, Resume, ReturnHead,
+    ReturnUnit, RunConfig, RvsModel, SelectionKind, Shares, Time, TransformerModel,
 };
 use crate::suites;
 
@@ -272,7 +272,7 @@ fn rvs(is_paper: bool) -> RvsModel {
 }
 
 fn top_percents(has_some: bool) -> Percents {
-    Percents(if has_some { vec![10.0, 50.0, 100.0] } else { Vec::new() })
+    Positive(if has_some { vec![10.0, 50.0, 100.0] } else { Vec::new() })
 }
 
 fn attention(choices: &Choices<'_>) -> Result<AttentionConfig, ConfigError> {
