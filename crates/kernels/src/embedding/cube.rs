@@ -1,6 +1,6 @@
-//! The gradient of a lookup on a GPU: each cube has one row of the table, looks at all indices, and
-//! adds the gradients of its own. (burn's kernel has one unit for each column, which adds all rows
-//! one after the other.)
+//! The gradient of a lookup on a GPU. Each cube has one row of the table, compares all indices with
+//! it, and adds the gradients of the equal ones. (burn's kernel has one unit for each column, which
+//! adds all rows one after the other.)
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::fusion::custom::TensorSpec;
@@ -15,7 +15,7 @@ use cubecl::prelude::*;
 use crate::gpu::{address_type, empty_like, is_on_gpu, sums, tape};
 use sums::{COLUMNS, ROWS, new_values, over_rows};
 
-/// Indices that a cube looks at together.
+/// Indices that a cube compares together.
 const CHUNK: usize = COLUMNS * ROWS;
 /// Most cubes of an axis.
 const MOST: usize = 65_535;
@@ -128,7 +128,7 @@ fn backward_kernel(
         sync_cube();
         is_own[UNIT_POS as usize] = own;
         sync_cube();
-        // The units of a row add what these units looked at.
+        // The units of a row add what these units compared.
         if column < width {
             let start = UNIT_POS_Y * comptime!(COLUMNS as u32);
             for i in 0..comptime!(COLUMNS as u32) {
