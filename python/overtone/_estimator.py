@@ -282,7 +282,7 @@ class TD3BC(Estimator):
 
 
 class IQL(Estimator):
-    """Implicit Q-learning, for continuous actions (Kostrikov et al. 2022)."""
+    """Implicit Q-learning, for continuous and discrete actions (Kostrikov et al. 2022)."""
 
     algorithm = "iql"
 

@@ -195,12 +195,12 @@ def rebrac(actor_beta=0.03, critic_beta=0.02, clip=0.5):
     return actor_critic(critic_loss, actor_loss, n_layers=3, norms=True)
 
 
-def iql(expectile=0.7, beta=3.0, largest=100.0):
-    actor, critics, value = Gaussian(), Twin(), Mlp(OBSERVATION, 1)
-    target_critics = copy_of(Twin(), critics)
+def implicit(actor, critics, value, target_critics, likelihood, discrete, beta,
+             expectile=0.7, largest=100.0):
+    """IQL; `critics` compute both values of a batch's actions, `likelihood` their logarithms."""
     all_of = {"actor": actor, "critics": critics, "value": value,
               "target_critics": target_critics}
-    drawn, initial = batches(), copied(all_of)
+    drawn, initial = batches(discrete), copied(all_of)
     optimizer, actor_optimizer = adam(critics, value), adam(actor)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(actor_optimizer, STEPS)
     gradients, losses = {}, {"value": [], "critic": [], "actor": []}
@@ -214,11 +214,8 @@ def iql(expectile=0.7, beta=3.0, largest=100.0):
         value_loss = (weight.detach() * advantage ** 2).mean()
         critic_loss = sum(F.mse_loss(q, target)
                           for q in critics(b["observations"], b["actions"])) / 2
-        mean = torch.tanh(actor.mean(b["observations"]))
-        normal = torch.distributions.Normal(mean, actor.log_std.clamp(-20, 2).exp())
-        likelihood = normal.log_prob(b["actions"]).sum(1, keepdim=True)
         weight = (beta * advantage.detach()).exp().clamp(max=largest)
-        actor_loss = -(weight * likelihood).mean()
+        actor_loss = -(weight * likelihood(b)).mean()
         for name, loss in (("value", value_loss), ("critic", critic_loss), ("actor", actor_loss)):
             losses[name].append(loss.item())
         optimizer.zero_grad()
@@ -232,6 +229,66 @@ def iql(expectile=0.7, beta=3.0, largest=100.0):
         schedule.step()
         follow(target_critics, critics, RATE)
     return drawn, initial, gradients, losses, copied(all_of)
+
+
+def iql():
+    actor, critics, value = Gaussian(), Twin(), Mlp(OBSERVATION, 1)
+
+    def likelihood(b):
+        mean = torch.tanh(actor.mean(b["observations"]))
+        normal = torch.distributions.Normal(mean, actor.log_std.clamp(-20, 2).exp())
+        return normal.log_prob(b["actions"]).sum(1, keepdim=True)
+
+    return implicit(actor, critics, value, copy_of(Twin(), critics), likelihood, discrete=False,
+                    beta=3.0)
+
+
+class Outputs(nn.Module):
+    """Two hidden layers, then one number for each output."""
+
+    def __init__(self, outputs):
+        super().__init__()
+        self.body = nn.ModuleList([nn.Linear(OBSERVATION, WIDTH), nn.Linear(WIDTH, WIDTH)])
+        self.out = nn.Linear(WIDTH, outputs)
+
+    def forward(self, x):
+        for layer in self.body:
+            x = F.relu(layer(x))
+        return self.out(x)
+
+
+class Categorical(nn.Module):
+    """Probabilities of discrete actions by a linear head without bias."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.ModuleList([nn.Linear(OBSERVATION, WIDTH), nn.Linear(WIDTH, WIDTH)])
+        self.head = nn.Linear(WIDTH, LIST, bias=False)
+
+    forward = lambda self, x: self.head(F.relu(self.body[1](F.relu(self.body[0](x)))))
+
+
+class DiscreteTwin(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Outputs(LIST), Outputs(LIST)
+
+    def forward(self, observations, actions):
+        return tuple(critic(observations).gather(1, actions.long())
+                     for critic in (self.first, self.second))
+
+    def smaller(self, observations, actions):
+        return torch.minimum(*self(observations, actions))
+
+
+def iql_discrete():
+    actor, critics, value = Categorical(), DiscreteTwin(), Outputs(1)
+
+    def likelihood(b):
+        return actor(b["observations"]).log_softmax(1).gather(1, b["actions"].long())
+
+    return implicit(actor, critics, value, copy_of(DiscreteTwin(), critics), likelihood,
+                    discrete=True, beta=3.0)
 
 
 class Quantiles(nn.Module):
@@ -299,7 +356,7 @@ def save(path, tensors):
 def main():
     torch.set_default_dtype(torch.float64)
     folder = Path(sys.argv[1])
-    for seed, algorithm in enumerate((td3_bc, iql, rebrac, discrete_cql)):
+    for seed, algorithm in enumerate((td3_bc, iql, rebrac, discrete_cql, iql_discrete)):
         torch.manual_seed(seed)
         drawn, initial, gradients, losses, final = algorithm()
         tensors = {f"batch/{name}": values for name, values in drawn.items()}

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     discrete_cql::DiscreteCqlConfig,
-    iql::IqlConfig,
+    iql::IqlOptions,
     options::AlgorithmOptions,
     rebrac::RebracConfig,
     rvs::RvsConfig,
@@ -94,8 +94,8 @@ algorithms! {
     /// TD3+BC, an actor of continuous actions that maximizes values and stays near the recorded
     /// ones.
     "td3_bc" "TD3+BC" Td3Bc(Td3BcConfig),
-    /// implicit Q-learning, imitates the better of the recorded continuous actions.
-    "iql" "implicit Q-learning" Iql(IqlConfig),
+    /// implicit Q-learning, imitates the better of the recorded actions.
+    "iql" "implicit Q-learning" Iql(IqlOptions),
     /// ReBRAC, an actor of continuous actions, with two penalties on distance from the recorded
     /// ones.
     "rebrac" "ReBRAC" Rebrac(RebracConfig),

@@ -19,12 +19,9 @@
 //! which ends in tanh (theirs in ReLU). A hidden layer has width 256 (theirs 512). Gradients are
 //! clipped at norm 10 (theirs are not). Vectors are encoded by a perceptron.
 
-mod network;
-mod policy;
-
 use burn::{
     module::Module,
-    tensor::{Device, Int, Tensor},
+    tensor::{Device, Tensor},
 };
 use documented::DocumentedFields;
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
@@ -32,24 +29,28 @@ use overtone_data::Batch;
 use overtone_kernels::quantile_huber;
 use overtone_model::{
     ModelError,
-    contexts::{Acted, Observed},
+    contexts::Observed,
     error::config_error,
+    head::LogitsDecisions,
     init::Init,
     weights::{self, NamedTensors},
 };
 use overtone_train::{
     Algorithm, Checkpoint, Export, Exported, Job, Learner, StepAt, StepFigures, Stored,
-    TrainConfig, TrainError, Trainer, Training, TrainingData, TransitionTensors,
+    TrainConfig, TrainError, Trainer, Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
 
-pub use self::{network::QNetwork, policy::GreedyPolicy};
 use crate::{
     options::{AlgorithmOptions, Restored},
     value::{
+        DiscretePolicy, DiscreteSteps, QNetwork, Rescaling,
+        discrete_policy::{DiscreteActor, Draw},
         keys::{check_fractions, check_positive},
-        network::constant_like,
+        network::{Hidden, constant_like},
         parts::{self, Parts},
+        q_network::{log_sum_exp, of_actions},
+        steps::nothing_learned,
     },
 };
 
@@ -89,6 +90,18 @@ impl Default for DiscreteCqlConfig {
             target_every: 500,
             epsilon: 0.001,
         }
+    }
+}
+
+impl DiscreteCqlConfig {
+    fn network(
+        &self,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+        init: &mut Init<'_>,
+    ) -> Result<QNetwork, ModelError> {
+        let hidden = Hidden { n_layers: 2, width: self.hidden, has_norms: false };
+        QNetwork::init(observations, hidden, [actions.size(), self.quantiles], init)
     }
 }
 
@@ -143,11 +156,11 @@ impl AlgorithmOptions for DiscreteCqlConfig {
 
     fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
         let Task { observations, actions, .. } = of.task;
-        let described = QNetwork::init(self, observations, actions, &mut Init::shapes(of.device))?;
-        let network = weights::restore(described, of.weights)?;
-        let (normalization, choice) = (of.normalization, of.play.action_choice);
-        let policy = GreedyPolicy::new(&network, observations, normalization, self.epsilon, choice);
-        Ok(Box::new(policy))
+        let described = self.network(observations, actions, &mut Init::shapes(of.device))?;
+        let network: QNetwork = weights::restore(described, of.weights)?.valid();
+        let same = Rescaling::new(None, true);
+        let draw = Draw::Greedy { epsilon: self.epsilon };
+        Ok(Box::new(DiscretePolicy::new(network, of, same, draw)))
     }
 }
 
@@ -216,14 +229,10 @@ pub struct CqlLoss {
     pub value: Tensor<1>,
 }
 
-/// Steps on the device.
-pub struct CqlSteps {
-    /// The observations.
-    pub observations: Observed,
-    /// `[rows]`: the recorded actions.
-    pub actions: Tensor<1, Int>,
-    /// Rewards and next observations, without gradients.
-    pub next: TransitionTensors,
+impl DiscreteActor for QNetwork {
+    fn decide(&self, observed: &Observed) -> LogitsDecisions {
+        LogitsDecisions::of(self.values(observed))
+    }
 }
 
 impl Algorithm for DiscreteCql {
@@ -247,7 +256,7 @@ impl Algorithm for DiscreteCql {
     ) -> Result<DiscreteCqlState, TrainError> {
         self.config.validate(&self.observations, &self.actions)?;
         let mut init = Init::drawn(device, generator);
-        let online = QNetwork::init(&self.config, &self.observations, &self.actions, &mut init)?;
+        let online = self.config.network(&self.observations, &self.actions, &mut init)?;
         let online = QNetwork { form: config.precision.form(), ..online };
         let target = online.valid();
         Ok(DiscreteCqlState { online: Learner::new(online, config), target })
@@ -260,7 +269,10 @@ impl Algorithm for DiscreteCql {
         data: &TrainingData,
         at: &StepAt<'_>,
     ) -> StepFigures {
-        self.learn(state, self.steps(batch, data, at.device), (at.step, at.learning_rate))
+        let Some(steps) = DiscreteSteps::of(batch, data, at.device) else {
+            return nothing_learned(&at.device.clone().inner(), self.figures().len());
+        };
+        self.learn(state, &steps, (at.step, at.learning_rate))
     }
 
     /// The quantile loss.
@@ -271,33 +283,17 @@ impl Algorithm for DiscreteCql {
         data: &TrainingData,
         device: &Device,
     ) -> Option<Tensor<1>> {
-        let next = batch.transitions.as_ref()?;
-        let teaches = next.terminated.iter().chain(&next.next_is_known).any(|&is| is);
-        let steps = teaches.then(|| self.steps(batch, data, device))?;
-        Some(self.loss(state, &state.online.network.valid(), steps).temporal_difference)
+        let steps = DiscreteSteps::of(batch, data, device)?;
+        Some(self.loss(state, &state.online.network.valid(), &steps).temporal_difference)
     }
 }
 
 impl DiscreteCql {
-    /// A batch as steps; its memory may be taken.
-    fn steps(&self, batch: &mut Batch, data: &TrainingData, device: &Device) -> CqlSteps {
-        // The rest is a target, so it has no gradient.
-        let next = data.transitions(batch, &device.clone().inner());
-        let Some(next) = next else { panic!("the batches have no transitions") };
-        let contexts = data.contexts(batch, device);
-        let Acted::Discrete(taken) = &contexts.actions else {
-            panic!("discrete actions: checked when the agent was created")
-        };
-        let [rows, time] = taken.dims();
-        let actions = taken.clone().reshape([rows * time]);
-        CqlSteps { observations: contexts.observations, actions, next }
-    }
-
     /// Training step number `step`, counted from 0.
     pub fn learn(
         &self,
         state: &mut DiscreteCqlState,
-        steps: CqlSteps,
+        steps: &DiscreteSteps,
         (step, learning_rate): (u64, f64),
     ) -> StepFigures {
         let CqlLoss { total, temporal_difference, conservative, value } =
@@ -314,19 +310,24 @@ impl DiscreteCql {
     }
 
     /// The loss of `online`.
-    pub fn loss(&self, state: &DiscreteCqlState, online: &QNetwork, steps: CqlSteps) -> CqlLoss {
-        let CqlSteps { observations, actions: taken, next } = steps;
-        let targets = self.targets(state, next);
+    pub fn loss(
+        &self,
+        state: &DiscreteCqlState,
+        online: &QNetwork,
+        steps: &DiscreteSteps,
+    ) -> CqlLoss {
+        let returns = self.targets(state, steps);
 
-        let quantiles = online.quantiles(&observations);
+        let quantiles = online.quantiles(&steps.observations);
         let values = quantiles.clone().mean_dim(2).squeeze_dim::<2>(2);
-        let chosen = network::of_actions(quantiles, taken.clone());
-        let returns = constant_like(targets.returns, &chosen);
-        let weights = constant_like(targets.weights, &chosen);
+        let chosen = of_actions(quantiles, steps.actions.clone());
+        let returns = constant_like(returns, &chosen);
+        let weights = constant_like(steps.weights(), &chosen);
         let rows_td = quantile_huber(chosen, returns, online.form);
 
-        let value = values.clone().gather(1, taken.unsqueeze_dim::<2>(1)).squeeze_dim::<1>(1);
-        let rows_conservative = network::log_sum_exp(values) - value.clone();
+        let taken = steps.actions.clone().unsqueeze_dim::<2>(1);
+        let value = values.clone().gather(1, taken).squeeze_dim::<1>(1);
+        let rows_conservative = log_sum_exp(values) - value.clone();
 
         let mean = |rows: Tensor<1>| (rows * weights.clone()).sum();
         let temporal_difference = mean(rows_td);
@@ -339,27 +340,11 @@ impl DiscreteCql {
         }
     }
 
-    /// Targets of a batch by the target network, and the weight of each row.
-    fn targets(&self, state: &DiscreteCqlState, next: TransitionTensors) -> Targets {
-        let rewards = next.rewards;
-        let [rows, time] = rewards.dims();
-        let column = |tensor: Tensor<2>| tensor.reshape([rows * time, 1]);
-        let values = state.online.network.valid().quantiles(&next.next_observations);
-        let best = values.mean_dim(2).squeeze_dim::<2>(2).argmax(1).squeeze_dim::<1>(1);
-        let quantiles = state.target.quantiles(&next.next_observations);
-        let quantiles = network::of_actions(quantiles, best);
-        let continues = next.terminated.clone().neg() + 1.0;
-        let returns = column(rewards) + quantiles * column(continues) * self.config.gamma;
-        let counts = (next.terminated + next.next_is_known).clamp_max(1.0).reshape([rows * time]);
-        let n_counted = counts.clone().sum().clamp_min(1.0);
-        Targets { returns, weights: counts / n_counted }
+    /// Targets of the quantiles by the target network, `[rows, n]`.
+    fn targets(&self, state: &DiscreteCqlState, steps: &DiscreteSteps) -> Tensor<2> {
+        let next = &steps.next.next_observations;
+        let values = state.online.network.valid().values(next);
+        let best = values.argmax(1).squeeze_dim::<1>(1);
+        steps.returns(of_actions(state.target.quantiles(next), best), self.config.gamma)
     }
-}
-
-/// Targets of a batch's quantiles.
-struct Targets {
-    /// `[rows, n]`
-    returns: Tensor<2>,
-    /// `[rows]`: the weight of each row in a mean over rows with a target.
-    weights: Tensor<1>,
 }

@@ -1,45 +1,46 @@
-//! Implicit Q-learning (Kostrikov, Nair & Levine 2022): values learned only from recorded actions.
+//! Implicit Q-learning (Kostrikov, Nair & Levine 2022): values learned only from recorded actions,
+//! continuous or discrete.
 //!
-//! It learns two critics `Q` with targets `Q'` that follow them, a value `V`, and an actor
-//! `N(tanh μ(s), σ²)`, where ln σ is one vector for all states. A step on a batch is, with all
-//! networks taken before it,
+//! It learns two critics `Q` with targets `Q'` that follow them, a value `V`, and an actor `π`. A
+//! step on a batch is, with all networks taken before it,
 //!
 //! ```text
 //! A   = min_i Q'_i(s, a) − V(s)
 //! L_V = mean |τ − 1(A < 0)| A²
 //! L_Q = ½ Σ_i mean (Q_i(s, a) − r − γ (1 − done) V(s'))²
-//! L_π = −mean min(e^{βA}, 100) ln N(a; tanh μ(s), σ²)
+//! L_π = −mean min(e^{βA}, 100) ln π(a|s)
 //! ```
 //!
 //! Each loss moves only its own networks: `V(s')` is a constant in `L_Q`, and `A` in `L_π`. Then
 //! `Q'` moves by a fraction of the distance. The actor's learning rate falls as a cosine, to 0 at the run's end, if
 //! the run's own schedule is constant. Rewards are multiplied by
-//! `1000 / (largest − smallest return of an episode)`, unless these are nearly equal. The agent
-//! acts with `tanh μ(s)`.
+//! `1000 / (largest − smallest return of an episode)`, unless these are nearly equal.
+//!
+//! [Continuous] actions have an actor `N(tanh μ(s), σ²)`, which acts with `tanh μ(s)`. [Discrete]
+//! actions have an actor with any head for them, and critics with one output for each action.
 //!
 //! Follows the paper's code on locomotion and CORL's. Differs from the paper's code: `L_Q` has the
 //! factor ½ (Adam is invariant to it), layers are initialised with PyTorch's default (theirs are
 //! orthogonal), ln σ has the lower bound −20 instead of −5, and observations are normalized.
 //! Recorded actions may be -1 and 1, which the paper's code moves inwards by 1e-5. Critics and
-//! actor use the value before its step, as in CORL.
+//! actor use the value before its step, as in CORL. The paper has no discrete actions.
 
-use std::{
-    f64::consts::{PI, TAU},
-    sync::OnceLock,
-};
+mod continuous;
+mod discrete;
+
+use std::{f64::consts::PI, fmt::Debug, sync::OnceLock};
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, ModuleDisplay, ParamId},
     tensor::{Device, Tensor},
 };
 use documented::DocumentedFields;
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
 use overtone_data::Batch;
+use overtone_kernels::Form;
 use overtone_model::{
-    ModelError,
-    init::Init,
-    matrices::Matrices,
-    weights::{self, NamedTensors},
+    ModelError, error::config_error, head::HeadConfig, init::Init, matrices::Matrices,
+    weights::NamedTensors,
 };
 use overtone_train::{
     Algorithm, Checkpoint, Export, Exported, Job, Learner, ScheduleKind, StepAt, StepFigures,
@@ -47,16 +48,17 @@ use overtone_train::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use self::{
+    continuous::{Continuous, GaussianActor},
+    discrete::{CategoricalActor, Discrete, QTwin},
+};
 use crate::{
     options::{AlgorithmOptions, Restored},
     value::{
-        ActorPolicy, Mlp, Rescaling, Steps, Twin,
         keys::{check_fractions, check_positive},
-        network::{self, Hidden, constant_like},
+        network::{Hidden, constant_like},
         parts::{self, Parts},
-        policy::ActorOf,
         steps::{nothing_learned, where_finite},
-        twin::{concat, squared_errors},
     },
 };
 
@@ -64,8 +66,6 @@ use crate::{
 const NAME: &str = "iql";
 /// The largest weight of an action.
 const LARGEST_WEIGHT: f64 = 100.0;
-/// Bounds of ln σ.
-const LOG_STD: [f64; 2] = [-20.0, 2.0];
 /// Spread of the data's returns after rewards were scaled.
 const SPREAD: f32 = 1000.0;
 /// Minimum spread of the returns for scaling, relative to the largest one. For nearly equal
@@ -120,36 +120,70 @@ impl IqlConfig {
     }
 }
 
-impl AlgorithmOptions for IqlConfig {
+/// Options of the algorithm for one kind of actions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IqlOptions {
+    /// Its own keys.
+    #[serde(flatten)]
+    pub config: IqlConfig,
+    /// The actor's head on discrete actions; `None` for continuous actions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<HeadConfig>,
+}
+
+impl AlgorithmOptions for IqlOptions {
     fn validate(
         &self,
         observations: &ObservationSpace,
         actions: &ActionSpace,
     ) -> Result<(), ModelError> {
-        network::widths(NAME, observations, actions)?;
-        check_positive(NAME, &[("beta", self.beta)])?;
-        self.layers().check(NAME)?;
+        let Self { config, head } = self;
+        check_positive(NAME, &[("beta", config.beta)])?;
+        config.layers().check(NAME)?;
         let keys = [
-            ("expectile", self.expectile),
-            ("gamma", self.gamma),
-            ("target_rate", self.target_rate),
+            ("expectile", config.expectile),
+            ("gamma", config.gamma),
+            ("target_rate", config.target_rate),
         ];
-        check_fractions(NAME, &keys)
+        check_fractions(NAME, &keys)?;
+        match (head, actions) {
+            (Some(head), ActionSpace::Discrete { .. }) => head.validate(actions),
+            (None, ActionSpace::Continuous { .. }) => {
+                continuous::widths(observations, actions).map(drop)
+            }
+            (Some(head), ActionSpace::Continuous { .. }) => {
+                let expected = "must not be set, because the task's actions are continuous";
+                Err(config_error("head", head.name(), expected))
+            }
+            (None, ActionSpace::Discrete { .. }) => {
+                let expected = "must be set, because the task's actions are discrete";
+                Err(config_error("head", "none", expected))
+            }
+        }
     }
 
     fn describe(&self) -> String {
-        let Self { expectile, beta, n_layers, hidden, .. } = self;
+        let IqlConfig { expectile, beta, n_layers, hidden, .. } = self.config;
+        let head = self.head.as_ref().map(|head| format!("{}, ", head.describe()));
+        let head = head.unwrap_or_default();
         format!(
-            "implicit Q-learning, expectile {expectile}, beta {beta}, {n_layers} layers of {hidden}"
+            "implicit Q-learning, {head}expectile {expectile}, beta {beta}, {n_layers} layers of \
+             {hidden}"
         )
     }
 
     fn short_name(&self) -> String {
-        "iql".into()
+        let head = self.head.as_ref().map(|head| format!("-{}", head.name()));
+        format!("iql{}", head.unwrap_or_default())
     }
 
     fn keys_of_weights(&self) -> &'static [&'static str] {
         &["n_layers", "hidden", "normalize"]
+    }
+
+    /// Whether actions are discrete: a continuous action is the mean.
+    fn has_distribution(&self) -> bool {
+        self.head.is_some()
     }
 
     fn trainer(
@@ -158,77 +192,122 @@ impl AlgorithmOptions for IqlConfig {
         job: Job,
         resume: Option<&Checkpoint>,
     ) -> Result<Box<dyn Training>, TrainError> {
-        let algorithm = Iql::new(self.clone(), &task.observations, &task.actions);
-        Ok(Box::new(Trainer::new(algorithm, job, resume)?))
+        let (config, Task { observations, actions, .. }) = (self.config.clone(), task);
+        Ok(match self.head.clone() {
+            None => {
+                let networks = Continuous::new(observations, actions);
+                Box::new(Trainer::new(Iql::new(config, networks), job, resume)?)
+            }
+            Some(head) => {
+                let networks = Discrete::new(observations, actions, head);
+                Box::new(Trainer::new(Iql::new(config, networks), job, resume)?)
+            }
+        })
     }
 
     fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
-        // Acting does not use the deviation, only the weights of the mean.
-        let mean = weights::of_part("mean", of.weights);
-        let of = Restored { weights: &mean, ..*of };
-        let actor =
-            ActorOf { algorithm: NAME, hidden: self.layers(), is_normalized: self.normalize };
-        Ok(Box::new(ActorPolicy::restore(actor, &of)?))
+        match &self.head {
+            None => continuous::policy(&self.config, of),
+            Some(head) => discrete::policy(&self.config, head, of),
+        }
     }
 }
 
-/// An actor `N(tanh μ(s), σ²)`.
-#[derive(Module, Debug)]
-pub struct GaussianActor {
-    /// μ, before tanh.
-    pub mean: Mlp,
-    /// ln σ, `[action]`.
-    pub log_std: Param<Tensor<1>>,
+/// A network that can be trained.
+pub trait Network: Module + ModuleDisplay + Matrices {}
+
+impl<M: Module + ModuleDisplay + Matrices> Network for M {}
+
+/// The networks for one kind of actions.
+pub trait Networks: Clone + Debug {
+    /// `π`
+    type Actor: Network;
+    /// Two critics `Q`.
+    type Twin: Network;
+    /// `V`
+    type Value: Network;
+    /// A batch on the device.
+    type Steps;
+
+    /// New networks, with their form of computation.
+    ///
+    /// # Errors
+    /// When the options are not valid for the task.
+    fn init(
+        &self,
+        config: &IqlConfig,
+        form: Form,
+        init: &mut Init<'_>,
+    ) -> Result<(Self::Actor, Critics<Self::Twin, Self::Value>), ModelError>;
+
+    /// The steps of a batch, with rewards multiplied by `reward_factor`; `None` if no step has a
+    /// target. The batch's memory may be taken.
+    fn steps(
+        &self,
+        config: &IqlConfig,
+        batch: &mut Batch,
+        data: &TrainingData,
+        device: &Device,
+        reward_factor: f32,
+    ) -> Option<Self::Steps>;
+
+    /// The networks' outputs for a batch.
+    fn outputs(&self, state: &StateOf<Self>, steps: &Self::Steps, gamma: f64) -> Outputs;
 }
 
-impl Matrices for GaussianActor {
-    fn matrices(&self) -> Vec<ParamId> {
-        self.mean.matrices()
-    }
-}
-
-impl GaussianActor {
-    /// `ln N(a; tanh μ(s), σ²)` of every row, `[rows, 1]`.
-    pub fn log_likelihood(&self, observations: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
-        let log_std = self.log_std.val().clamp(LOG_STD[0], LOG_STD[1]).unsqueeze::<2>();
-        let mean = self.mean.act(observations);
-        let actions = constant_like(actions, &mean);
-        let distance = (actions - mean) / log_std.clone().exp();
-        ((distance.square() + TAU.ln()) / -2.0 - log_std).sum_dim(1)
-    }
+/// Outputs of all networks for a batch of `n` steps, each `[n, 1]`.
+pub struct Outputs {
+    /// `min_i Q'_i(s, a)`, without gradient.
+    pub target: Tensor<2>,
+    /// `V(s)`
+    pub value: Tensor<2>,
+    /// `Q_i(s, a)`
+    pub critics: [Tensor<2>; 2],
+    /// `r + γ (1 − done) V(s')`, without gradient.
+    pub returns: Tensor<2>,
+    /// `ln π(a|s)`
+    pub log_probs: Tensor<2>,
+    /// Regularisation of the actor's head, `[n]`, to be averaged.
+    pub regularization: Option<Tensor<1>>,
+    /// The weight of each step in a mean; `None` if they are equal.
+    pub weights: Option<Tensor<2>>,
 }
 
 /// The networks that learn values, with one optimizer.
 #[derive(Module, Debug)]
-pub struct Critics {
+pub struct Critics<T: Network, V: Network> {
     /// Critics of observations and actions.
-    pub critics: Twin,
+    pub critics: T,
     /// `V`, the value of observations.
-    pub value: Mlp,
+    pub value: V,
 }
 
-impl Matrices for Critics {
+impl<T: Network, V: Network> Matrices for Critics<T, V> {
     fn matrices(&self) -> Vec<ParamId> {
         [self.critics.matrices(), self.value.matrices()].concat()
     }
 }
 
-/// Everything that a step changes; the actor acts with its mean.
+/// Everything that a step changes.
 #[derive(Clone, Debug)]
-pub struct IqlState {
+pub struct IqlState<A: Network, T: Network, V: Network> {
     /// The acting network.
-    pub actor: Learner<GaussianActor>,
+    pub actor: Learner<A>,
     /// Values of recorded actions.
-    pub critics: Learner<Critics>,
+    pub critics: Learner<Critics<T, V>>,
     /// The target of the critics; it does not track gradients.
-    pub target: Twin,
+    pub target: T,
 }
+
+/// The state of these networks.
+pub type StateOf<N> =
+    IqlState<<N as Networks>::Actor, <N as Networks>::Twin, <N as Networks>::Value>;
 
 const TARGET_CRITICS: &str = "target_critics";
 const CRITIC_OPTIMIZER: &str = "critic_optimizer";
 const ACTOR_OPTIMIZER: &str = "actor_optimizer";
 
-impl Export for IqlState {
+impl<A: Network, T: Network, V: Network> Export for IqlState<A, T, V> {
     fn export_model(&self) -> NamedTensors {
         self.actor.export_model()
     }
@@ -244,7 +323,7 @@ impl Export for IqlState {
     }
 }
 
-impl Stored for IqlState {
+impl<A: Network, T: Network, V: Network> Stored for IqlState<A, T, V> {
     fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
         let stored = &exported.training;
         Ok(Self {
@@ -282,51 +361,54 @@ pub struct IqlLosses {
 
 /// Learning of an actor from the better of the recorded actions.
 #[derive(Clone, Debug)]
-pub struct Iql {
+pub struct Iql<N> {
     config: IqlConfig,
-    observations: ObservationSpace,
-    actions: ActionSpace,
+    networks: N,
     /// Computed with the first batch.
     reward_factor: OnceLock<f32>,
 }
 
-impl Iql {
-    /// The algorithm for tasks with these spaces.
-    pub fn new(config: IqlConfig, observations: &ObservationSpace, actions: &ActionSpace) -> Self {
-        let (observations, actions) = (observations.clone(), actions.clone());
-        Self { config, observations, actions, reward_factor: OnceLock::new() }
+impl<N: Networks> Iql<N> {
+    /// The algorithm with these networks.
+    pub fn new(config: IqlConfig, networks: N) -> Self {
+        Self { config, networks, reward_factor: OnceLock::new() }
     }
 
     /// All three losses of the current networks.
-    pub fn losses(&self, state: &IqlState, steps: &Steps) -> IqlLosses {
-        let Critics { critics, value } = &state.critics.network;
-        let (observations, actions) = (steps.observations.clone(), steps.actions.clone());
-        let inputs = concat(observations.clone(), actions.clone());
-
-        let target = state.target.smaller(inputs.clone());
-        let values = value.forward(observations.clone());
-        let mean_value = values.clone().detach().mean();
-        let target = constant_like(target, &values);
-        let advantages = target - values;
+    pub fn losses(&self, state: &StateOf<N>, steps: &N::Steps) -> IqlLosses {
+        let outputs = self.networks.outputs(state, steps, self.config.gamma);
+        let Outputs { target, value, critics, returns, log_probs, .. } = outputs;
+        let mean = |rows: Tensor<2>| match &outputs.weights {
+            None => rows.mean(),
+            Some(weights) => {
+                let weights = constant_like(weights.clone(), &rows);
+                (rows * weights).sum()
+            }
+        };
+        let mean_value = mean(value.clone().detach());
+        let advantages = constant_like(target, &value) - value;
         let below = advantages.clone().detach().lower_elem(0.0).float().cast(advantages.dtype());
         let slopes = (below.neg() + self.config.expectile).abs();
-        let value_loss = (slopes * advantages.clone().square()).mean();
-
-        let next_values = value.valid().forward(steps.next_observations.clone());
-        let returns = steps.returns(next_values, self.config.gamma);
-        let critic = squared_errors(&critics.values(inputs), returns) / 2.0;
+        let value_loss = mean(slopes * advantages.clone().square());
+        let [first, second] = critics.map(|values| {
+            let returns = constant_like(returns.clone(), &values);
+            mean((values - returns).square())
+        });
 
         let weights = (advantages.detach() * self.config.beta).exp().clamp_max(LARGEST_WEIGHT);
-        let likelihoods = state.actor.network.log_likelihood(observations, actions);
-        let actor = (weights * likelihoods).mean().neg();
-        IqlLosses { value: value_loss, critic, actor, mean_value }
+        let actor = mean(weights * log_probs).neg();
+        let actor = match outputs.regularization {
+            None => actor,
+            Some(rows) => actor + mean(rows.unsqueeze_dim(1)),
+        };
+        IqlLosses { value: value_loss, critic: (first + second) / 2.0, actor, mean_value }
     }
 
     /// One training step with these learning rates of the critics and of the actor.
     pub fn learn(
         &self,
-        state: &mut IqlState,
-        steps: &Steps,
+        state: &mut StateOf<N>,
+        steps: &N::Steps,
         [learning_rate, actor_rate]: [f64; 2],
     ) -> StepFigures {
         let IqlLosses { value, critic, actor, mean_value } = self.losses(state, steps);
@@ -343,19 +425,17 @@ impl Iql {
         }
     }
 
-    fn steps(&self, batch: &Batch, data: &TrainingData, device: &Device) -> Option<Steps> {
-        let rescaling = Rescaling::new(data.dataset().normalization(), self.config.normalize);
-        let steps = Steps::of(batch, &rescaling, device)?;
-        if !self.config.scale_rewards {
-            return Some(steps);
-        }
-        let rewards = steps.rewards * *self.reward_factor.get_or_init(|| reward_factor(data));
-        Some(Steps { rewards, ..steps })
+    fn steps(&self, batch: &mut Batch, data: &TrainingData, device: &Device) -> Option<N::Steps> {
+        let factor = match self.config.scale_rewards {
+            true => *self.reward_factor.get_or_init(|| reward_factor(data)),
+            false => 1.0,
+        };
+        self.networks.steps(&self.config, batch, data, device, factor)
     }
 }
 
-impl Algorithm for Iql {
-    type State = IqlState;
+impl<N: Networks> Algorithm for Iql<N> {
+    type State = StateOf<N>;
 
     /// The critics' own loss, the actor's loss, and the mean value of the observations, in scaled
     /// rewards. The loss of critics and value is the main loss.
@@ -372,25 +452,20 @@ impl Algorithm for Iql {
         config: &TrainConfig,
         device: &Device,
         generator: &mut Generator,
-    ) -> Result<IqlState, TrainError> {
-        self.config.validate(&self.observations, &self.actions)?;
-        let widths = network::widths(NAME, &self.observations, &self.actions)?;
-        let (hidden, form) = (self.config.layers(), config.precision.form());
+    ) -> Result<StateOf<N>, TrainError> {
         let mut init = Init::drawn(device, generator);
-        let mean = Mlp { form, ..Mlp::init(widths, hidden, &mut init) };
-        let actor = GaussianActor { mean, log_std: init.constant([widths[1]], 0.0) };
-        let critics = Twin::init(widths, hidden, &mut init).with_form(form);
-        let value = Mlp { form, ..Mlp::init([widths[0], 1], hidden, &mut init) };
+        let (actor, critics) =
+            self.networks.init(&self.config, config.precision.form(), &mut init)?;
         Ok(IqlState {
             actor: Learner::new(actor, config),
-            target: critics.valid(),
-            critics: Learner::without_averages(Critics { critics, value }, config.optimizer),
+            target: critics.critics.valid(),
+            critics: Learner::without_averages(critics, config.optimizer),
         })
     }
 
     fn step(
         &self,
-        state: &mut IqlState,
+        state: &mut StateOf<N>,
         batch: &mut Batch,
         data: &TrainingData,
         at: &StepAt<'_>,
@@ -406,7 +481,7 @@ impl Algorithm for Iql {
     /// The loss of critics and value.
     fn held_out_loss(
         &self,
-        state: &IqlState,
+        state: &StateOf<N>,
         batch: &mut Batch,
         data: &TrainingData,
         device: &Device,

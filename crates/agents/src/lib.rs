@@ -21,7 +21,7 @@ pub mod value;
 pub use agent::{Agent, policy};
 pub use algorithm::{AlgorithmConfig, AlgorithmKind};
 pub use discrete_cql::{DiscreteCql, DiscreteCqlConfig};
-pub use iql::{Iql, IqlConfig};
+pub use iql::{Iql, IqlConfig, IqlOptions};
 pub use options::{AlgorithmOptions, Restored};
 pub use rebrac::{Rebrac, RebracConfig};
 pub use rvs::RvsConfig;

@@ -11,8 +11,8 @@ mod chain;
 
 use chain::{GAMMA, STATES, check_resuming, config, learned, listed};
 use overtone_agents::{
-    AlgorithmOptions, DiscreteCql, DiscreteCqlConfig,
-    discrete_cql::{DiscreteCqlState, QNetwork},
+    AlgorithmOptions, DiscreteCql, DiscreteCqlConfig, discrete_cql::DiscreteCqlState,
+    value::QNetwork,
 };
 use overtone_core::ActionSpace;
 use overtone_data::Dataset;

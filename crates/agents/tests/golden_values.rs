@@ -8,13 +8,14 @@ use std::path::Path;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_agents::{
     DiscreteCql, DiscreteCqlConfig, Iql, IqlConfig, RebracConfig, Td3BcConfig,
-    discrete_cql::{CqlLoss, CqlSteps, DiscreteCqlState},
-    iql::{IqlLosses, IqlState},
-    value::{ActorCritic, Steps, Td3, td3::Td3Options},
+    discrete_cql::{CqlLoss, DiscreteCqlState},
+    iql::{Continuous, Discrete, IqlLosses, Networks, StateOf},
+    value::{ActorCritic, DiscreteSteps, Steps, Td3, td3::Td3Options},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
     contexts::Observed,
+    head::{HeadConfig, LinearConfig},
     weights::{self, NamedTensors},
 };
 use overtone_testkit::{Golden, assert_close, golden::Array};
@@ -188,15 +189,14 @@ fn rebrac() {
     });
 }
 
-#[test]
-fn iql() {
-    let (observations, actions) = spaces();
+/// Gradients of the first step, all losses, and all networks at the end.
+fn check_iql<N: Networks>(name: &str, networks: &N, steps: impl Fn(&Case, u64) -> N::Steps) {
     let sizes = IqlConfig::default();
     let config = IqlConfig { beta: 3.0, hidden: HIDDEN, target_rate: TARGET_RATE, ..sizes };
-    let algorithm = Iql::new(config, &observations, &actions);
-    for case in Case::both("iql") {
-        let mut state: IqlState = case.state(&algorithm, "actor", &ACTOR_CRITIC);
-        let IqlLosses { value, critic, actor, .. } = algorithm.losses(&state, &case.steps(0));
+    let algorithm = Iql::new(config, networks.clone());
+    for case in Case::both(name) {
+        let mut state: StateOf<N> = case.state(&algorithm, "actor", &ACTOR_CRITIC);
+        let IqlLosses { value, critic, actor, .. } = algorithm.losses(&state, &steps(&case, 0));
         let gradients = (value + critic + actor).backward();
         let of_actor = weights::export_gradients(&state.actor.network, &gradients);
         case.check("gradient", "actor", &of_actor);
@@ -205,7 +205,7 @@ fn iql() {
         let of_value = weights::export_gradients(&state.critics.network.value, &gradients);
         case.check("gradient", "value", &of_value);
         for step in 0..N_STEPS {
-            let steps = case.steps(step);
+            let steps = steps(&case, step);
             let IqlLosses { value, critic, actor, .. } = algorithm.losses(&state, &steps);
             case.check_loss("value", step, value);
             case.check_loss("critic", step, critic);
@@ -218,14 +218,28 @@ fn iql() {
     }
 }
 
+#[test]
+fn iql() {
+    let (observations, actions) = spaces();
+    check_iql("iql", &Continuous::new(&observations, &actions), Case::steps);
+}
+
+#[test]
+fn iql_with_discrete_actions() {
+    let (observations, actions) = (spaces().0, ActionSpace::numbered(5));
+    let head = HeadConfig::Linear(LinearConfig {});
+    let networks = Discrete::new(&observations, &actions, head);
+    check_iql("iql_discrete", &networks, listed);
+}
+
 /// The file's batch of a step, with discrete actions.
-fn listed(case: &Case, step: u64) -> CqlSteps {
+fn listed(case: &Case, step: u64) -> DiscreteSteps {
     let observed = |tensor: Tensor<2>| {
         let [rows, width] = tensor.dims();
         Observed::Vectors(tensor.reshape([rows, 1, width]))
     };
     let terminated = case.column("goes_on", step).neg() + 1.0;
-    CqlSteps {
+    DiscreteSteps {
         observations: observed(case.column("observations", step).autodiff()),
         actions: case.column("actions", step).int().flatten(0, 1),
         next: TransitionTensors {
@@ -258,11 +272,12 @@ fn discrete_cql() {
             model.iter().map(|(name, data)| (format!("target.{name}"), data.clone())).collect();
         let state = case.fresh(&algorithm);
         let mut state: DiscreteCqlState = state.import(&Exported { model, training }, 0).unwrap();
-        let CqlLoss { total, .. } = algorithm.loss(&state, &state.online.network, listed(&case, 0));
+        let CqlLoss { total, .. } =
+            algorithm.loss(&state, &state.online.network, &listed(&case, 0));
         let gradients = weights::export_gradients(&state.online.network, &total.backward());
         case.check("gradient", "online", &gradients);
         for step in 0..N_STEPS {
-            let figures = algorithm.learn(&mut state, listed(&case, step), (step, LEARNING_RATE));
+            let figures = algorithm.learn(&mut state, &listed(&case, step), (step, LEARNING_RATE));
             case.check_loss("td", step, figures.others[0].clone());
             case.check_loss("conservative", step, figures.others[1].clone());
         }

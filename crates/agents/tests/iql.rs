@@ -6,16 +6,29 @@ mod chain;
 
 use burn::{module::Module, tensor::Device};
 use chain::{
-    GAMMA, STATES, check_optimal, check_resuming, config, learned, numbers, observations,
-    real_valued,
+    GAMMA, RIGHT, STATES, check_optimal, check_resuming, config, learned, listed, numbers,
+    observations, real_valued,
 };
-use overtone_agents::{AlgorithmOptions, Iql, IqlConfig, iql::IqlState, value::Rescaling};
-use overtone_core::seed;
+use overtone_agents::{
+    AlgorithmOptions, Iql, IqlConfig, IqlOptions,
+    iql::{Continuous, Discrete, StateOf},
+    value::{Rescaling, discrete_policy::DiscreteActor},
+};
+use overtone_core::{ActionSpace, seed};
 use overtone_data::Dataset;
+use overtone_model::{
+    contexts::Observed,
+    head::{HeadConfig, LinearConfig},
+};
 use overtone_train::{Algorithm, optimizer::scalar};
 
-fn algorithm(config: IqlConfig) -> Iql {
-    Iql::new(config, &observations(), &numbers())
+fn algorithm(config: IqlConfig) -> Iql<Continuous> {
+    Iql::new(config, Continuous::new(&observations(), &numbers()))
+}
+
+fn discrete(config: IqlConfig) -> Iql<Discrete> {
+    let head = HeadConfig::Linear(LinearConfig {});
+    Iql::new(config, Discrete::new(&observations(), &ActionSpace::numbered(2), head))
 }
 
 fn small(expectile: f64, beta: f64) -> IqlConfig {
@@ -31,7 +44,7 @@ fn small(expectile: f64, beta: f64) -> IqlConfig {
 }
 
 /// The action in every state, and the state's value.
-fn played(state: &IqlState, data: &Dataset) -> [Vec<f64>; 2] {
+fn played(state: &StateOf<Continuous>, data: &Dataset) -> [Vec<f64>; 2] {
     let rescaling = Rescaling::new(data.normalization(), true);
     let states = chain::states(data, |states| rescaling.apply(states));
     let actions = state.actor.network.mean.valid().act(states.clone());
@@ -72,6 +85,36 @@ fn with_expectile_one_half_values_equal_the_recorded_policys() {
     }
 }
 
+/// The probability of walking right in every state, and the state's value.
+fn probabilities(state: &StateOf<Discrete>, data: &Dataset) -> [Vec<f64>; 2] {
+    let rescaling = Rescaling::new(data.normalization(), true);
+    let states = chain::states(data, |states| rescaling.apply(states));
+    let states = Observed::Vectors(states.reshape([STATES, 1, STATES]));
+    let decisions = state.actor.network.valid().decide(&states);
+    let values = state.critics.network.value.valid().values(&states);
+    let right = (0..STATES).map(|s| decisions.probs(s, 1.0)[usize::from(RIGHT)]).collect();
+    [right, values.into_data().iter::<f64>().collect()]
+}
+
+/// The recorded policy goes left four times out of five, and left costs two steps.
+#[test]
+fn discrete_actions_walk_right_and_values_are_the_optimum() {
+    let data = listed(0.8, 0.0);
+    let state = learned(&discrete(small(0.98, 30.0)), &data, config(4000));
+    let [right, values] = probabilities(&state, &data);
+    check_optimal([right.into_iter().map(|right| right - 0.5).collect(), values], 0.08);
+}
+
+/// With β = 0 the actor clones the recorded policy.
+#[test]
+fn without_beta_probabilities_equal_the_recorded_policys() {
+    let data = listed(0.7, 0.0);
+    let state = learned(&discrete(small(0.5, 0.0)), &data, config(2000));
+    for (s, right) in probabilities(&state, &data)[0].iter().enumerate() {
+        assert!((right - 0.3).abs() < 0.1, "probability {right} of right in state {s}");
+    }
+}
+
 /// The chain's episodes have returns 0 or 1, so rewards are multiplied by a thousand.
 #[test]
 fn rewards_are_scaled_by_the_returns_of_the_data() {
@@ -105,9 +148,15 @@ fn no_checkpoint_is_the_best_by_errors_of_values() {
 }
 
 #[test]
+fn no_checkpoint_of_discrete_actions_is_the_best_either() {
+    chain::check_held_out(&discrete(small(0.7, 3.0)), &listed(0.5, 0.25));
+}
+
+#[test]
 fn resuming_is_never_having_stopped() {
     let options = IqlConfig { scale_rewards: true, ..small(0.7, 3.0) };
-    check_resuming(&algorithm(options), &real_valued(0.0));
+    check_resuming(&algorithm(options.clone()), &real_valued(0.0));
+    check_resuming(&discrete(options), &listed(0.5, 0.0));
 }
 
 #[test]
@@ -118,7 +167,25 @@ fn other_options_are_refused() {
         ("gamma", IqlConfig { gamma: f64::NAN, ..small(0.7, 1.0) }),
         ("hidden", IqlConfig { hidden: 0, ..small(0.7, 1.0) }),
     ] {
-        let error = config.validate(&observations(), &numbers()).unwrap_err().to_string();
+        let options = IqlOptions { config, head: None };
+        let error = options.validate(&observations(), &numbers()).unwrap_err().to_string();
         assert!(error.starts_with(&format!("iql.{key} = ")), "{error}");
+    }
+    let linear = || Some(HeadConfig::Linear(LinearConfig {}));
+    for (head, actions, expected) in [
+        (
+            linear(),
+            numbers(),
+            "head = linear: must not be set, because the task's actions are continuous",
+        ),
+        (
+            None,
+            ActionSpace::numbered(2),
+            "head = none: must be set, because the task's actions are discrete",
+        ),
+    ] {
+        let options = IqlOptions { config: small(0.7, 1.0), head };
+        let error = options.validate(&observations(), &actions).unwrap_err().to_string();
+        assert_eq!(error, expected);
     }
 }

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use documented::DocumentedFields;
 use overtone_agents::{
-    AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions, RvsConfig,
+    AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions, IqlOptions, RvsConfig,
 };
 use overtone_core::{Task, protocol::ActionChoice};
 use overtone_data::{DatasetOptions, Fragment, Origin, Selection};
@@ -356,7 +356,10 @@ impl RunConfig {
                 AlgorithmConfig::DiscreteCql(discrete_cql.clone())
             }
             AgentConfig::Td3Bc { td3_bc } => AlgorithmConfig::Td3Bc(td3_bc.clone()),
-            AgentConfig::Iql { iql } => AlgorithmConfig::Iql(iql.clone()),
+            AgentConfig::Iql { iql, head } => AlgorithmConfig::Iql(IqlOptions {
+                config: iql.clone(),
+                head: head.as_ref().map(|head| head.0.clone()),
+            }),
             AgentConfig::Rebrac { rebrac } => AlgorithmConfig::Rebrac(rebrac.clone()),
         };
         config.validate(&task.observations, &task.actions)?;

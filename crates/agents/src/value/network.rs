@@ -122,7 +122,7 @@ pub fn widths(
         }
         (_, ActionSpace::Discrete { .. }) => {
             let expected = "the task's actions are discrete; this algorithm needs continuous \
-                            ones (use discrete_cql for discrete actions)";
+                            ones (use discrete_cql or iql for discrete actions)";
             Err(config_error("algorithm", algorithm, expected))
         }
     }

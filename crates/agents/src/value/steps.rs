@@ -29,6 +29,16 @@ impl Rescaling {
         Self { factors_and_shifts: columns.map(of_column).collect() }
     }
 
+    /// Converts the observations of a batch in place; frames do not change.
+    pub fn apply_to(&self, batch: &mut Batch) {
+        let next = batch.transitions.as_mut().map(|next| &mut next.next_observations);
+        for observations in std::iter::once(&mut batch.observations).chain(next) {
+            if let BatchObservations::Vectors(rows) = observations {
+                self.apply(rows);
+            }
+        }
+    }
+
     /// Converts one or more rows in place.
     pub fn apply(&self, observations: &mut [f32]) {
         let width = self.factors_and_shifts.len().max(1);

@@ -32,8 +32,12 @@ pub enum AgentConfig {
     DiscreteCql { discrete_cql: DiscreteCqlConfig },
     /// TD3+BC.
     Td3Bc { td3_bc: Td3BcConfig },
-    /// Implicit Q-learning.
-    Iql { iql: IqlConfig },
+    /// Implicit Q-learning, with a head on discrete actions.
+    Iql {
+        iql: IqlConfig,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<HeadKeys>,
+    },
     /// ReBRAC.
     Rebrac { rebrac: RebracConfig },
 }
@@ -188,13 +192,27 @@ impl AgentConfig {
         }
     }
 
-    /// The head, of a sequence model.
+    /// The action head, if it has one.
     pub fn head(&self) -> Option<&HeadConfig> {
         match self {
             Self::DecisionTransformer { head, .. }
             | Self::BehaviorCloning { head, .. }
             | Self::Rvs { head, .. } => Some(&head.0),
+            Self::Iql { head, .. } => head.as_ref().map(|head| &head.0),
             _ => None,
+        }
+    }
+
+    /// Whether it learns recorded actions from their contexts, and no values.
+    pub fn is_sequence_model(&self) -> bool {
+        match self {
+            Self::DecisionTransformer { .. } | Self::BehaviorCloning { .. } | Self::Rvs { .. } => {
+                true
+            }
+            Self::DiscreteCql { .. }
+            | Self::Td3Bc { .. }
+            | Self::Iql { .. }
+            | Self::Rebrac { .. } => false,
         }
     }
 
@@ -227,13 +245,7 @@ impl AgentConfig {
 
     /// Whether it learns values of unscaled rewards. Implicit Q-learning scales them itself.
     pub fn learns_values_of_rewards(&self) -> bool {
-        match self {
-            Self::DecisionTransformer { .. }
-            | Self::BehaviorCloning { .. }
-            | Self::Rvs { .. }
-            | Self::Iql { .. } => false,
-            Self::DiscreteCql { .. } | Self::Td3Bc { .. } | Self::Rebrac { .. } => true,
-        }
+        !self.is_sequence_model() && !matches!(self, Self::Iql { .. })
     }
 
     /// The help of its keys, without heads and attentions.

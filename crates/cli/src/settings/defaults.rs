@@ -58,7 +58,7 @@ pub fn defaults(task: &Task, choices: &Choices<'_>) -> Result<RunConfig, ConfigE
             _ => String::new(),
         },
         train: train(task, &agent, is_paper),
-        data: data(task, choices),
+        data: data(task, &agent, is_paper),
         evaluation: evaluation(task, is_paper),
         agent,
         profile: choices.profile,
@@ -83,17 +83,7 @@ fn has_own_returns(task: &Task) -> bool {
     task.return_units == ReturnUnits::Raw && task.targets == Targets::default()
 }
 
-fn data(task: &Task, choices: &Choices<'_>) -> DataConfig {
-    let is_paper = choices.profile == Profile::Paper;
-    let learns_values = match choices.algorithm {
-        AlgorithmKind::DecisionTransformer
-        | AlgorithmKind::BehaviorCloning
-        | AlgorithmKind::Rvs => false,
-        AlgorithmKind::DiscreteCql
-        | AlgorithmKind::Td3Bc
-        | AlgorithmKind::Iql
-        | AlgorithmKind::Rebrac => true,
-    };
+fn data(task: &Task, agent: &AgentConfig, is_paper: bool) -> DataConfig {
     DataConfig {
         path: "".into(),
         run: "1".into(),
@@ -110,7 +100,7 @@ fn data(task: &Task, choices: &Choices<'_>) -> DataConfig {
         delayed_reward: false,
         return_scale: match task.observations {
             // The environment's rewards: the penalties are tuned for them.
-            _ if learns_values => 1.0,
+            _ if !agent.is_sequence_model() => 1.0,
             _ if has_own_returns(task) => 0.0,
             ObservationSpace::Vectors { .. } => 1000.0,
             ObservationSpace::Pixels { .. } => 1.0,
@@ -206,6 +196,7 @@ fn agent(task: &Task, choices: &Choices<'_>) -> Result<AgentConfig, ConfigError>
                 true => IqlConfig { beta: 3.0, ..IqlConfig::default() },
                 false => IqlConfig::default(),
             },
+            head: is_discrete(task).then(|| head(task, choices)).transpose()?,
         },
         AlgorithmKind::Rebrac => AgentConfig::Rebrac {
             rebrac: match is_paper {
@@ -383,7 +374,9 @@ fn train(task: &Task, agent: &AgentConfig, is_paper: bool) -> TrainConfig {
                 },
             }
         }
-        AgentConfig::DiscreteCql { .. } => discrete_cql_training(task, sequence, is_paper),
+        AgentConfig::DiscreteCql { .. } | AgentConfig::Iql { head: Some(_), .. } => {
+            discrete_training(task, sequence, is_paper)
+        }
         // Two minutes of one of two busy cores, at 6 to 7 ms each: as long as 2000 updates of a
         // Decision Transformer.
         AgentConfig::Td3Bc { .. } if !is_paper => TrainConfig { updates: 18_000, ..values },
@@ -489,7 +482,7 @@ fn sequence_training(task: &Task, is_paper: bool) -> TrainConfig {
     }
 }
 
-fn discrete_cql_training(task: &Task, sequence: TrainConfig, is_paper: bool) -> TrainConfig {
+fn discrete_training(task: &Task, sequence: TrainConfig, is_paper: bool) -> TrainConfig {
     let optimizer =
         AdamWConfig { epsilon: 3.125e-4, weight_decay: 0.0, clip_norm: 10.0, ..sequence.optimizer };
     let paper = TrainConfig {

@@ -164,7 +164,7 @@ fn an_algorithm_s_defaults_are_the_library_s() {
                     assert_eq!(discrete_cql, Default::default());
                 }
                 AgentConfig::Td3Bc { td3_bc } => assert_eq!(td3_bc, Default::default()),
-                AgentConfig::Iql { iql } => assert_eq!(iql, Default::default()),
+                AgentConfig::Iql { iql, .. } => assert_eq!(iql, Default::default()),
                 AgentConfig::Rebrac { rebrac } => assert_eq!(rebrac, Default::default()),
                 // The library has the references' models, without defaults.
                 AgentConfig::DecisionTransformer { .. }

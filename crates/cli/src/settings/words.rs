@@ -165,7 +165,7 @@ impl RunConfig {
         };
         let (cosine, constant) = ("train.schedule=cosine", "train.schedule=constant");
         match key {
-            "train.micro_batches" => among(|agent| agent.head().is_some()),
+            "train.micro_batches" => among(AgentConfig::is_sequence_model),
             "train.warmup_updates" => schedule(ScheduleKind::Constant, constant, cosine),
             "train.warmup_tokens" | "train.decay_horizon" => {
                 schedule(ScheduleKind::Cosine, cosine, constant)

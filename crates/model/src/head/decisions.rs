@@ -4,7 +4,6 @@ use burn::tensor::Tensor;
 use overtone_core::seed::Generator;
 use rand::RngExt;
 
-use super::HeadOutput;
 use super::categorical;
 
 /// A head's output for each row's action.
@@ -40,9 +39,10 @@ pub struct LogitsDecisions {
 }
 
 impl LogitsDecisions {
-    pub(super) fn new(output: HeadOutput) -> Self {
-        let [_, n_actions] = output.logits.dims();
-        Self { logits: read(output.logits), n_actions }
+    /// The decisions of these logits, `[rows, n_actions]`, by environment action id.
+    pub fn of(logits: Tensor<2>) -> Self {
+        let [_, n_actions] = logits.dims();
+        Self { logits: read(logits), n_actions }
     }
 
     /// Logits of one row, by environment action id.

@@ -273,7 +273,9 @@ impl Head {
     /// - `hidden`: `[rows, d_model]`
     pub fn decide(&self, hidden: Tensor<2>) -> Decisions {
         match self.inner() {
-            Inner::Bins(head) => Decisions::Actions(LogitsDecisions::new(head.forward(hidden))),
+            Inner::Bins(head) => {
+                Decisions::Actions(LogitsDecisions::of(head.forward(hidden).logits))
+            }
             Inner::Numbers(head) => {
                 let shape = [hidden.dims()[0], head.width()];
                 Decisions::Numbers(NumbersDecisions::new(shape, head.marginals(hidden)))

@@ -1,10 +1,11 @@
-//! [`QNetwork`]: quantiles of the return of each action.
+//! [`QNetwork`]: quantiles of the return of each discrete action, and the [`Body`] of a network on
+//! frames or vectors.
 
 use burn::{
     module::{Module, ParamId},
-    tensor::{Int, Tensor},
+    tensor::{Int, Tensor, activation::relu},
 };
-use overtone_core::{ActionSpace, ObservationSpace};
+use overtone_core::ObservationSpace;
 use overtone_kernels::{Form, relu_layers};
 use overtone_model::{
     ModelError,
@@ -15,7 +16,7 @@ use overtone_model::{
     matrices::Matrices,
 };
 
-use super::DiscreteCqlConfig;
+use super::network::Hidden;
 
 /// The encoder from an observation to features.
 #[derive(Module, Debug)]
@@ -25,6 +26,67 @@ pub enum Body {
     Nature(NatureEncoder),
     /// For vectors: layers with ReLU.
     Layers(Vec<Affine>),
+}
+
+impl Body {
+    /// An encoder of such observations to `hidden.width` features. Frames have one layer of this
+    /// width after the convolutions, vectors `hidden.n_layers`.
+    ///
+    /// # Errors
+    /// When there is no encoder for such observations.
+    pub fn init(
+        observations: &ObservationSpace,
+        hidden: Hidden,
+        init: &mut Init<'_>,
+    ) -> Result<Self, ModelError> {
+        encoder::validate(observations)?;
+        Ok(match observations {
+            ObservationSpace::Pixels { .. } => {
+                Self::Nature(NatureEncoder::init(hidden.width, init))
+            }
+            ObservationSpace::Vectors { width } => {
+                let inputs = |layer_idx| if layer_idx == 0 { *width } else { hidden.width };
+                let layers = (0..hidden.n_layers)
+                    .map(|layer_idx| Affine::init([inputs(layer_idx), hidden.width], init));
+                Self::Layers(layers.collect())
+            }
+        })
+    }
+
+    /// The features of every observation, followed by ReLU or tanh.
+    ///
+    /// # Shapes
+    /// - result: `[n, hidden]`
+    ///
+    /// # Panics
+    /// When the observations have another kind than the network's: a caller's bug.
+    pub fn features(&self, observed: &Observed, form: Form) -> Tensor<2> {
+        let (rows, layers) = self.split(observed, form);
+        if layers.is_empty() {
+            return rows;
+        }
+        let layers = layers.iter().map(|layer| layer.relu_layer(None)).collect();
+        relu(relu_layers(rows, layers, exact(form)))
+    }
+
+    /// The inputs of the affine layers, and these layers; on frames the features and none.
+    fn split(&self, observed: &Observed, form: Form) -> (Tensor<2>, &[Affine]) {
+        match (self, observed) {
+            (Self::Nature(encoder), Observed::Frames(frames)) => {
+                (encoder.forward(frames.clone(), form), &[])
+            }
+            (Self::Layers(layers), Observed::Vectors(vectors)) => {
+                (vectors.clone().flatten(0, 1), layers)
+            }
+            _ => panic!("observations of another kind than the network's"),
+        }
+    }
+}
+
+/// In `f32` the plain form. The fused form sums in another order. Learning values from values
+/// amplifies differences in the last bit until the same seed gives another agent.
+fn exact(form: Form) -> Form {
+    if form == Form::Auto { Form::Reference } else { form }
 }
 
 impl Matrices for Body {
@@ -57,27 +119,20 @@ impl Matrices for QNetwork {
 }
 
 impl QNetwork {
-    /// A network with PyTorch's default initialization of linear layers.
+    /// A network with PyTorch's default initialization of linear layers, for this number of actions
+    /// and of quantiles.
     ///
     /// # Errors
     /// When there is no encoder for such observations.
     pub fn init(
-        config: &DiscreteCqlConfig,
         observations: &ObservationSpace,
-        actions: &ActionSpace,
+        hidden: Hidden,
+        [n_actions, n_quantiles]: [usize; 2],
         init: &mut Init<'_>,
     ) -> Result<Self, ModelError> {
-        encoder::validate(observations)?;
-        let hidden = config.hidden;
-        let body = match observations {
-            ObservationSpace::Pixels { .. } => Body::Nature(NatureEncoder::init(hidden, init)),
-            ObservationSpace::Vectors { width } => Body::Layers(vec![
-                Affine::init([*width, hidden], init),
-                Affine::init([hidden, hidden], init),
-            ]),
-        };
-        let out = Affine::init([hidden, actions.size() * config.quantiles], init);
-        Ok(Self { body, out, n_quantiles: config.quantiles, form: Form::Auto })
+        let body = Body::init(observations, hidden, init)?;
+        let out = Affine::init([hidden.width, n_actions * n_quantiles], init);
+        Ok(Self { body, out, n_quantiles, form: Form::Auto })
     }
 
     /// # Shapes
@@ -86,20 +141,9 @@ impl QNetwork {
     /// # Panics
     /// When the observations have another kind than the network's: a caller's bug.
     pub fn quantiles(&self, observed: &Observed) -> Tensor<3> {
-        let (rows, hidden) = match (&self.body, observed) {
-            (Body::Nature(encoder), Observed::Frames(frames)) => {
-                (encoder.forward(frames.clone(), self.form), &[][..])
-            }
-            (Body::Layers(layers), Observed::Vectors(vectors)) => {
-                (vectors.clone().flatten(0, 1), &layers[..])
-            }
-            _ => panic!("observations of another kind than the network's"),
-        };
+        let (rows, hidden) = self.body.split(observed, self.form);
         let layers = hidden.iter().chain([&self.out]).map(|layer| layer.relu_layer(None)).collect();
-        // In `f32` the plain form. The fused form sums in another order. Learning values from
-        // values amplifies differences in the last bit until the same seed gives another agent.
-        let form = if self.form == Form::Auto { Form::Reference } else { self.form };
-        let out = relu_layers(rows, layers, form);
+        let out = relu_layers(rows, layers, exact(self.form));
         let [n, size] = out.dims();
         out.reshape([n, size / self.n_quantiles, self.n_quantiles])
     }
@@ -114,14 +158,14 @@ impl QNetwork {
 ///
 /// # Shapes
 /// - `quantiles`: `[rows, actions, n]`; `actions`: `[rows]`; result `[rows, n]`
-pub(super) fn of_actions(quantiles: Tensor<3>, actions: Tensor<1, Int>) -> Tensor<2> {
+pub(crate) fn of_actions(quantiles: Tensor<3>, actions: Tensor<1, Int>) -> Tensor<2> {
     let [rows, _, n] = quantiles.dims();
     let actions = actions.reshape([rows, 1, 1]).repeat_dim(2, n);
     quantiles.gather(1, actions).squeeze_dim::<2>(1)
 }
 
 /// `ln Σ e^x` of each row.
-pub(super) fn log_sum_exp(rows: Tensor<2>) -> Tensor<1> {
+pub(crate) fn log_sum_exp(rows: Tensor<2>) -> Tensor<1> {
     let largest = rows.clone().detach().max_dim(1);
     let sum = (rows - largest.clone()).exp().sum_dim(1).log() + largest;
     sum.squeeze_dim::<1>(1)
@@ -136,8 +180,8 @@ mod tests {
     #[track_caller]
     fn check_matrices(observations: ObservationSpace, expected: &[&str]) {
         let init = &mut Init::shapes(&Device::flex());
-        let (config, actions) = (DiscreteCqlConfig::default(), ActionSpace::numbered(3));
-        let network = QNetwork::init(&config, &observations, &actions, init).unwrap();
+        let hidden = Hidden { n_layers: 2, width: 16, has_norms: false };
+        let network = QNetwork::init(&observations, hidden, [3, 5], init).unwrap();
         assert!(matrices::names(&network).iter().eq(expected));
     }
 

@@ -1,0 +1,173 @@
+//! [`Discrete`]: an actor with a head on discrete actions, and critics with a value for each action.
+
+use burn::{
+    module::{Module, ParamId},
+    tensor::{Device, Tensor},
+};
+use overtone_core::{ActionSpace, ObservationSpace, Policy};
+use overtone_data::Batch;
+use overtone_kernels::Form;
+use overtone_model::{
+    ModelError,
+    contexts::Observed,
+    head::{ActedRows, Head, HeadConfig, LogitsDecisions},
+    init::Init,
+    matrices::Matrices,
+    weights,
+};
+use overtone_train::TrainingData;
+
+use super::{Critics, IqlConfig, Networks, Outputs, StateOf};
+use crate::{
+    options::Restored,
+    value::{
+        Body, QNetwork, Rescaling,
+        discrete_policy::{DiscreteActor, DiscretePolicy, Draw},
+        discrete_steps::DiscreteSteps,
+        q_network::of_actions,
+    },
+};
+
+/// The networks of a task.
+#[derive(Clone, Debug)]
+pub struct Discrete {
+    observations: ObservationSpace,
+    actions: ActionSpace,
+    head: HeadConfig,
+}
+
+impl Discrete {
+    /// Networks for these spaces, with this head of the actor.
+    pub fn new(observations: &ObservationSpace, actions: &ActionSpace, head: HeadConfig) -> Self {
+        Self { observations: observations.clone(), actions: actions.clone(), head }
+    }
+}
+
+/// An actor with a categorical distribution.
+#[derive(Module, Debug)]
+pub struct CategoricalActor {
+    /// From an observation to `hidden` features.
+    pub body: Body,
+    /// From features to the probabilities of actions.
+    pub head: Head,
+    /// Fused operations if available, or the plain ones.
+    #[module(skip)]
+    pub form: Form,
+}
+
+impl Matrices for CategoricalActor {
+    fn matrices(&self) -> Vec<ParamId> {
+        [self.body.matrices(), self.head.matrices()].concat()
+    }
+}
+
+impl DiscreteActor for CategoricalActor {
+    fn decide(&self, observed: &Observed) -> LogitsDecisions {
+        let decisions = self.head.decide(self.body.features(observed, self.form));
+        decisions.actions().unwrap_or_else(|| panic!("a head for discrete actions: checked before"))
+    }
+}
+
+/// Two critics with one value for each action; the smaller one is used.
+#[derive(Module, Debug)]
+pub struct QTwin {
+    /// One critic.
+    pub first: QNetwork,
+    /// The other critic, with different initial weights.
+    pub second: QNetwork,
+}
+
+impl Matrices for QTwin {
+    fn matrices(&self) -> Vec<ParamId> {
+        [self.first.matrices(), self.second.matrices()].concat()
+    }
+}
+
+impl QTwin {
+    /// `Q_i(s, a)`, each `[n, 1]`.
+    fn values(&self, steps: &DiscreteSteps) -> [Tensor<2>; 2] {
+        [&self.first, &self.second]
+            .map(|critic| of_actions(critic.quantiles(&steps.observations), steps.actions.clone()))
+    }
+}
+
+fn actor(
+    config: &IqlConfig,
+    Discrete { observations, actions, head }: &Discrete,
+    form: Form,
+    init: &mut Init<'_>,
+) -> Result<CategoricalActor, ModelError> {
+    let body = Body::init(observations, config.layers(), init)?;
+    Ok(CategoricalActor { body, head: head.init(config.hidden, actions, init), form })
+}
+
+impl Networks for Discrete {
+    type Actor = CategoricalActor;
+    type Twin = QTwin;
+    type Value = QNetwork;
+    type Steps = DiscreteSteps;
+
+    fn init(
+        &self,
+        config: &IqlConfig,
+        form: Form,
+        init: &mut Init<'_>,
+    ) -> Result<(CategoricalActor, Critics<QTwin, QNetwork>), ModelError> {
+        self.head.validate(&self.actions)?;
+        let actor = actor(config, self, form, init)?;
+        let mut network = |n_outputs| {
+            let sizes = [n_outputs, 1];
+            let network = QNetwork::init(&self.observations, config.layers(), sizes, init)?;
+            Ok::<_, ModelError>(QNetwork { form, ..network })
+        };
+        let n_actions = self.actions.size();
+        let critics = QTwin { first: network(n_actions)?, second: network(n_actions)? };
+        Ok((actor, Critics { critics, value: network(1)? }))
+    }
+
+    fn steps(
+        &self,
+        config: &IqlConfig,
+        batch: &mut Batch,
+        data: &TrainingData,
+        device: &Device,
+        reward_factor: f32,
+    ) -> Option<DiscreteSteps> {
+        let rescaling = Rescaling::new(data.dataset().normalization(), config.normalize);
+        rescaling.apply_to(batch);
+        let steps = DiscreteSteps::of(batch, data, device)?;
+        Some(steps.with_rewards_times(reward_factor))
+    }
+
+    fn outputs(&self, state: &StateOf<Self>, steps: &DiscreteSteps, gamma: f64) -> Outputs {
+        let Critics { critics, value } = &state.critics.network;
+        let [first, second] = state.target.values(steps);
+        let next_values = value.valid().values(&steps.next.next_observations);
+        let actor = &state.actor.network;
+        let hidden = actor.body.features(&steps.observations, actor.form);
+        let loss = actor.head.loss(hidden, ActedRows::Discrete(steps.actions.clone()));
+        Outputs {
+            target: first.min_pair(second),
+            value: value.values(&steps.observations),
+            critics: critics.values(steps),
+            returns: steps.returns(next_values, gamma),
+            log_probs: loss.rows.neg().unsqueeze_dim(1),
+            regularization: loss.regularization,
+            weights: Some(steps.weights().unsqueeze_dim(1)),
+        }
+    }
+}
+
+/// The policy that draws from the actor's distribution, or takes its most probable action.
+pub(super) fn policy(
+    config: &IqlConfig,
+    head: &HeadConfig,
+    of: &Restored<'_>,
+) -> Result<Box<dyn Policy>, ModelError> {
+    let networks = Discrete::new(&of.task.observations, &of.task.actions, head.clone());
+    let described = actor(config, &networks, Form::Auto, &mut Init::shapes(of.device))?;
+    let actor: CategoricalActor = weights::restore(described, of.weights)?.valid();
+    let rescaling = Rescaling::new(of.normalization, config.normalize);
+    let draw = Draw::Softmax { temperature: of.play.acting.temperature };
+    Ok(Box::new(DiscretePolicy::new(actor, of, rescaling, draw)))
+}

@@ -1,0 +1,69 @@
+//! [`DiscreteSteps`]: a batch of single steps with discrete actions on the device.
+
+use burn::tensor::{Device, Int, Tensor};
+use overtone_data::Batch;
+use overtone_model::contexts::{Acted, Observed};
+use overtone_train::{TrainingData, TransitionTensors};
+
+/// Steps of vectors or frames. A step has weight 0 if the data ends after it although the task has
+/// not ended: it has no target.
+pub struct DiscreteSteps {
+    /// The observations.
+    pub observations: Observed,
+    /// `[rows]`: the recorded actions.
+    pub actions: Tensor<1, Int>,
+    /// Rewards and next observations, without gradients.
+    pub next: TransitionTensors,
+}
+
+impl DiscreteSteps {
+    /// The steps of all contexts of a batch, whose memory may be taken; `None` if no step has a
+    /// target.
+    ///
+    /// # Panics
+    /// When the batch has no transitions, or not discrete actions: a caller's bug.
+    pub fn of(batch: &mut Batch, data: &TrainingData, device: &Device) -> Option<Self> {
+        let Some(next) = &batch.transitions else { panic!("the batches have no transitions") };
+        let has_target = |row: usize| next.terminated[row] || next.next_is_known[row];
+        if !(0..next.terminated.len()).any(has_target) {
+            return None;
+        }
+        // The rest is a target, so it has no gradient.
+        let next = data.transitions(batch, &device.clone().inner())?;
+        let contexts = data.contexts(batch, device);
+        let Acted::Discrete(taken) = &contexts.actions else {
+            panic!("discrete actions: checked when the agent was created")
+        };
+        let [rows, time] = taken.dims();
+        let actions = taken.clone().reshape([rows * time]);
+        Some(Self { observations: contexts.observations, actions, next })
+    }
+
+    /// The same steps with multiplied rewards.
+    #[must_use]
+    pub fn with_rewards_times(self, factor: f32) -> Self {
+        let rewards = self.next.rewards * factor;
+        Self { next: TransitionTensors { rewards, ..self.next }, ..self }
+    }
+
+    /// The weight of each row in a mean over the rows with a target, `[rows]`.
+    pub fn weights(&self) -> Tensor<1> {
+        let TransitionTensors { terminated, next_is_known, .. } = &self.next;
+        let [rows, time] = terminated.dims();
+        let counts = (terminated.clone() + next_is_known.clone()).clamp_max(1.0);
+        let counts = counts.reshape([rows * time]);
+        let n_counted = counts.clone().sum().clamp_min(1.0);
+        counts / n_counted
+    }
+
+    /// `r + γ (1 − done) v`, from the values `v` of the next observations.
+    ///
+    /// # Shapes
+    /// - `next_values` and result: `[rows, n]`
+    pub fn returns(&self, next_values: Tensor<2>, gamma: f64) -> Tensor<2> {
+        let [rows, time] = self.next.rewards.dims();
+        let column = |tensor: Tensor<2>| tensor.reshape([rows * time, 1]);
+        let continues = self.next.terminated.clone().neg() + 1.0;
+        column(self.next.rewards.clone()) + next_values * column(continues) * gamma
+    }
+}
