@@ -24,7 +24,10 @@ use overtone_eval::{Evaluation, Summary, paired_difference, statistics::Bootstra
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
-pub use choose::{ChooseOptions, candidate_modes, choose_after_training, run as choose};
+pub use choose::{
+    ChooseOptions, candidate_modes, choice_seed, choose_after_training, choose_among, most_modes,
+    run as choose,
+};
 pub use curve::{Curve, Due};
 use entry::Entry;
 pub use own_choice::OwnChoice;

@@ -1,5 +1,6 @@
 //! `overtone train` and `overtone resume`.
 
+mod best;
 mod observers;
 
 use std::{
@@ -45,6 +46,9 @@ overtone_model::options! {
 
 /// `overtone train key=value…`; returns the exit code.
 pub fn train(options: &[String]) -> Result<u8> {
+    if best::is_best(options) {
+        return best::train(options);
+    }
     together(|| plan(&RunConfig::resolve(options, auto_profile)?, None))
 }
 
@@ -79,6 +83,14 @@ struct Work {
 }
 
 impl ToDo {
+    /// The run, if there is work.
+    fn run(&self) -> Option<RunDir> {
+        match self {
+            Self::Done => None,
+            Self::Work(work) => Some(work.run.clone()),
+        }
+    }
+
     /// Runs in this process only; returns the exit code.
     fn carry_out(self) -> Result<u8> {
         match self {
@@ -182,27 +194,32 @@ fn plan_resume(settings: &RunConfig, run: &RunDir) -> Result<ToDo> {
 /// The newest run of exactly these settings that lacks updates or its evaluation, and that no other
 /// process has locked; with this process's lock.
 fn unfinished(settings: &RunConfig) -> Option<(RunDir, RunLock)> {
-    let wanted: toml::Table = settings.to_toml().ok()?.parse().ok()?;
-    RunDir::all(&settings.runs).into_iter().find_map(|run| {
-        // Most runs differ in a few keys of their files, which are a hundred times faster to
-        // compare.
-        let text = std::fs::read_to_string(run.path().join(CONFIG)).ok()?;
-        if text.parse().is_ok_and(|stored: toml::Table| differs(&stored, &wanted)) {
-            return None;
-        }
-        // The run's own `resume` does not matter.
-        let same = RunConfig::load(&run.path().join(CONFIG))
-            .is_ok_and(|other| other.with(settings.resume) == *settings);
+    same_settings(settings).find_map(|run| {
         let evaluation = &settings.evaluation;
         let lacks_evaluation = || {
             // An unreadable run cannot be evaluated either.
             evaluation.episodes > 0 && evaluate::is_played(&run, evaluation).is_ok_and(|is| !is)
         };
-        if !same || is_finished(&run) && !lacks_evaluation() {
+        if is_finished(&run) && !lacks_evaluation() {
             return None;
         }
         let lock = run.lock().ok()?;
         Some((run, lock))
+    })
+}
+
+/// Runs of exactly these settings, the newest first. Their own `resume` does not matter.
+fn same_settings(settings: &RunConfig) -> impl Iterator<Item = RunDir> {
+    let wanted: Option<toml::Table> = settings.to_toml().ok().and_then(|text| text.parse().ok());
+    let runs = wanted.is_some().then(|| RunDir::all(&settings.runs));
+    runs.into_iter().flatten().filter(move |run| {
+        // Most runs differ in a few keys of their files, which are a hundred times faster to
+        // compare.
+        let Ok(text) = std::fs::read_to_string(run.path().join(CONFIG)) else { return false };
+        let is_other = |stored: toml::Table| wanted.as_ref().is_some_and(|of| differs(&stored, of));
+        !text.parse().is_ok_and(is_other)
+            && RunConfig::load(&run.path().join(CONFIG))
+                .is_ok_and(|other| other.with(settings.resume) == *settings)
     })
 }
 

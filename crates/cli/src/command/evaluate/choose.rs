@@ -96,6 +96,11 @@ const EVEN_ROUND: usize = 1000;
 /// Seed of the episodes; scores use 1.
 const SEED: u64 = 1001;
 
+/// The seed of the episodes that choose before an evaluation by `options`.
+pub fn choice_seed(options: &EvaluationConfig) -> u64 {
+    if options.seed == SEED { SEED + 1 } else { SEED }
+}
+
 /// A run that may be chosen, and its modes.
 struct Candidate {
     run: RunDir,
@@ -182,7 +187,7 @@ pub fn choose_after_training(
         each: usual_episodes(&candidate.agent).min(options.episodes),
         rule: None,
         target: &options.target,
-        seed: if options.seed == SEED { SEED + 1 } else { SEED },
+        seed: choice_seed(options),
         parallel: options.parallel,
         device,
         stop,
@@ -342,9 +347,31 @@ fn table(candidates: &[Candidate], choices: &[Choice]) -> Table {
     table
 }
 
+/// The most modes of one of `runs`, for `target`.
+///
+/// # Errors
+/// When a run cannot be read.
+pub fn most_modes(runs: &[RunDir], target: &str) -> Result<usize> {
+    let mut most = 1;
+    for run in runs {
+        let checkpoint = open_checkpoint(run, "last")?;
+        let own = OwnChoice::of(run, &checkpoint)?;
+        most = most.max(candidate_modes(&Agent::of(&checkpoint)?, &own, target).len());
+    }
+    Ok(most)
+}
+
 /// `overtone evaluate choose key=value…`.
 pub fn run(words: &[String]) -> Result<()> {
     let options: ChooseOptions = options::read(words)?;
+    choose_among(open_runs(&options.runs, &options.run)?, &options).map(drop)
+}
+
+/// Chooses one of `runs` with its mode; returns it.
+///
+/// # Errors
+/// When `options` are invalid for the runs, or the evaluation fails or is stopped.
+pub fn choose_among(runs: Vec<RunDir>, options: &ChooseOptions) -> Result<RunDir> {
     let (names, target) = (&options.run, &options.target);
     let rule = match options.rule.as_str() {
         "" => None,
@@ -354,7 +381,7 @@ pub fn run(words: &[String]) -> Result<()> {
     let return_quantiles = numbers("return_quantiles", &options.return_quantiles, 1.0)?;
     let top_percent = Choosable::Chosen.unless_target(target, Choosable::Chosen);
     let mut candidates: Vec<Candidate> = Vec::new();
-    for run in open_runs(&options.runs, names)? {
+    for run in runs {
         let is_it = |other: &Candidate| real(other.run.path()) == real(run.path());
         ensure!(
             !candidates.iter().any(is_it),
@@ -378,7 +405,7 @@ pub fn run(words: &[String]) -> Result<()> {
         check_own(run, checkpoint)?;
         check_out(&checkpoint.path.join(Choice::FILE))?;
     }
-    let device = device_or(options.device, &candidates[0].run)?;
+    let device = device_or(options.device.clone(), &candidates[0].run)?;
     let stop = interrupt::listen()?;
     let settings = ChoiceSettings {
         budget: options.budget,
@@ -391,24 +418,14 @@ pub fn run(words: &[String]) -> Result<()> {
         stop: &stop,
     };
     let Chosen { best, choices } = choose(&candidates, &settings)?;
-    let (Candidate { run, checkpoint, agent, modes }, choice) = (&candidates[best], &choices[best]);
+    let (Candidate { run, checkpoint, agent, .. }, choice) = (&candidates[best], &choices[best]);
     let out = checkpoint.path.join(Choice::FILE);
-    if modes.is_choice() {
-        choice.write(&out)?;
-    }
+    choice.write(&out)?;
     say!("{}", table(&candidates, &choices));
     if candidates.len() > 1 {
         say!("Run: {}", run.path().display());
     }
-    match modes.is_choice() {
-        true => say!("Mode: {}; {}", choice.describe(), out.display()),
-        false => say!(
-            "Mode: {}; this run has one mode, so no file is written. Evaluate it with another seed \
-             than {}",
-            choice.describe(),
-            choice.seed
-        ),
-    }
+    say!("Mode: {}; {}", choice.describe(), out.display());
     host::run_is(run.path());
     let target_word = if target.is_empty() { String::new() } else { format!(" target={target}") };
     say!(
@@ -417,7 +434,7 @@ pub fn run(words: &[String]) -> Result<()> {
         quoted(checkpoint_name(run, checkpoint)),
         request::mode_words(agent, &choice.chosen)
     );
-    Ok(())
+    Ok(run.clone())
 }
 
 /// The error when `agent` has a single mode for `target`, because every list of candidates that it

@@ -1,0 +1,138 @@
+//! `train algorithm=best`: trains several algorithms, each in a run of its own, and keeps the run
+//! and the acting mode that selection episodes choose.
+
+use anyhow::{Context, Result, bail, ensure};
+use overtone_agents::AlgorithmKind;
+use overtone_core::{ActionSpace, ObservationSpace, Task};
+use overtone_train::{Checkpoint, RunDir};
+
+use super::{auto_profile, is_finished, plan, same_settings};
+use crate::{
+    command::evaluate::{self, ChooseOptions},
+    interrupt, processes,
+    settings::{AutoOr, Resume, RunConfig},
+    suites,
+};
+
+/// The value of `algorithm=`.
+const BEST: &str = "best";
+
+/// Selection episodes for each mode of the run with the most modes, if the budget is `auto`.
+const EPISODES: usize = 20;
+
+/// Whether `words` choose the best of several algorithms.
+pub fn is_best(words: &[String]) -> bool {
+    let algorithm = words.iter().rev().find_map(|word| word.strip_prefix("algorithm="));
+    algorithm == Some(BEST)
+}
+
+/// The algorithms for `task`, in the order of training.
+///
+/// # Errors
+/// When none were compared on such tasks.
+fn members(task: &Task) -> Result<&'static [AlgorithmKind]> {
+    use AlgorithmKind::{DecisionTransformer, DiscreteCql, Rebrac, Rvs};
+    match (&task.observations, &task.actions) {
+        (ObservationSpace::Vectors { .. }, ActionSpace::Continuous { .. }) => {
+            Ok(&[DecisionTransformer, Rvs, Rebrac])
+        }
+        (ObservationSpace::Vectors { .. }, ActionSpace::Discrete { .. }) => {
+            Ok(&[DecisionTransformer, Rvs, DiscreteCql])
+        }
+        (ObservationSpace::Pixels { .. }, _) => bail!(
+            "algorithm={BEST}: algorithms were compared on vectors only, and {} has images. Train \
+             each algorithm, then use `overtone evaluate choose run=A,B`",
+            task.title
+        ),
+    }
+}
+
+/// `overtone train algorithm=best key=value…`; returns the exit code. The same command resumes.
+///
+/// # Errors
+/// When the task cannot be played, or the training or the choice fails.
+pub fn train(words: &[String]) -> Result<u8> {
+    ensure!(
+        processes::launched() == 1,
+        "algorithm={BEST} trains in one process. Start one, or train each algorithm by itself"
+    );
+    let resolve = |algorithm: AlgorithmKind, more: &[&str]| {
+        let others = words.iter().filter(|word| !word.starts_with("algorithm="));
+        let own = format!("algorithm={}", algorithm.name());
+        let more = more.iter().map(|word| (*word).to_owned());
+        let words: Vec<String> = others.cloned().chain([own]).chain(more).collect();
+        RunConfig::resolve(&words, auto_profile)
+    };
+    let settings = resolve(AlgorithmKind::DecisionTransformer, &[])?;
+    let task = settings.task()?;
+    suites::check_environment(task)?;
+    ensure!(
+        settings.evaluation.episodes > 0,
+        "evaluation.episodes=0: algorithm={BEST} chooses by episodes. Leave the word out"
+    );
+    // Only the best run is evaluated.
+    let without_evaluation = ["evaluation.episodes=0", "evaluation.every=0"];
+    let all: Vec<(AlgorithmKind, RunConfig)> = members(task)?
+        .iter()
+        .map(|member| Ok((*member, resolve(*member, &without_evaluation)?)))
+        .collect::<Result<_>>()?;
+    let mut runs: Vec<RunDir> = Vec::new();
+    for (place, (member, settings)) in (1..).zip(&all) {
+        say!("\nalgorithm {place} of {}: {}", all.len(), member.name());
+        let run = match trained(settings) {
+            Some(run) => {
+                say!("found a finished run of these settings: {}", run.path().display());
+                run
+            }
+            None => {
+                let work = plan(settings, None)?;
+                let run = work.run().context("the run is finished already")?;
+                match work.carry_out()? {
+                    0 => run,
+                    code => return Ok(code),
+                }
+            }
+        };
+        runs.push(run);
+    }
+
+    say!("\nchoosing the best of {} runs", runs.len());
+    let evaluation = &settings.evaluation;
+    let target = evaluation.target.split(',').next().unwrap_or_default().trim();
+    let budget = match evaluation.budget {
+        AutoOr::Auto => {
+            let modes = evaluate::most_modes(&runs, target)?;
+            AutoOr::Number((EPISODES.min(evaluation.episodes) * modes) as u32)
+        }
+        budget => budget,
+    };
+    let options = ChooseOptions {
+        budget,
+        rule: "process".into(),
+        target: target.to_owned(),
+        seed: evaluate::choice_seed(evaluation),
+        parallel: evaluation.parallel,
+        device: settings.device.clone(),
+        ..ChooseOptions::default()
+    };
+    let stop = interrupt::listen()?;
+    let played = evaluate::choose_among(runs, &options).and_then(|run| {
+        let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
+        evaluate::play(&run, &checkpoint, evaluation, &settings.device, &stop)
+            .with_context(|| format!("evaluating {}", checkpoint.path.display()))
+    });
+    match played {
+        Err(error) if interrupt::is_stop(&error) => {
+            say!("Interrupted. The same command resumes");
+            Ok(interrupt::EXIT_CODE)
+        }
+        played => played.map(|()| 0),
+    }
+}
+
+/// A finished run of exactly these settings, if they may resume one.
+fn trained(settings: &RunConfig) -> Option<RunDir> {
+    let is_open = settings.resume == Resume::Auto;
+    let mut runs = is_open.then(|| same_settings(settings)).into_iter().flatten();
+    runs.find(is_finished)
+}
