@@ -57,7 +57,10 @@ pub fn defaults(task: &Task, choices: &Choices<'_>) -> Result<RunConfig, ConfigE
             ObservationSpace::Vectors { .. } if !has_own_returns(task) => "switching".into(),
             _ => String::new(),
         },
-        train: train(task, &agent, is_paper),
+        train: match choices.profile {
+            Profile::Hour => hour(task, &agent, train(task, &agent, false)),
+            _ => train(task, &agent, is_paper),
+        },
         data: data(task, &agent, is_paper),
         evaluation: evaluation(task, is_paper),
         agent,
@@ -397,6 +400,20 @@ fn train(task: &Task, agent: &AgentConfig, is_paper: bool) -> TrainConfig {
             }
         }
     }
+}
+
+/// Training for up to an hour of one core. Perceptrons that clone or are conditioned on returns keep
+/// their length: longer training of RvS returned less (docs/how-to/which-algorithm.md). So do
+/// algorithms that were not trained for longer.
+fn hour(task: &Task, agent: &AgentConfig, quick: TrainConfig) -> TrainConfig {
+    let updates = match agent {
+        AgentConfig::DecisionTransformer { .. } if !is_pixels(task) => 13_000,
+        AgentConfig::Td3Bc { .. } => 165_000,
+        AgentConfig::Iql { head: None, .. } => 130_000,
+        AgentConfig::Rebrac { .. } => 70_000,
+        _ => quick.updates,
+    };
+    TrainConfig { updates, ..quick }
 }
 
 /// Training of a transformer.

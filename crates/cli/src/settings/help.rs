@@ -63,6 +63,11 @@ fn first_sentence(doc: &str) -> &str {
     doc.split_inclusive(". ").next().unwrap_or(doc).trim_end()
 }
 
+/// The help of `algorithm=best`.
+const BEST: &str = "best: trains decision_transformer, rvs and rebrac (discrete actions: \
+                    discrete_cql), then keeps the run and the mode that selection episodes choose \
+                    (vectors only; docs/how-to/which-algorithm.md).";
+
 /// The task whose defaults are listed first.
 const FIRST: &str = "mujoco/hopper";
 
@@ -76,7 +81,7 @@ fn lines() -> Result<Vec<Line>> {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let abouts: Vec<String> =
         kinds.iter().map(|kind| format!("{}: {}", kind.name(), kind.about().trim())).collect();
-    let algorithm = format!("Algorithm: {}. {}", names.join(", "), abouts.join(" "));
+    let algorithm = format!("Algorithm: {}, best. {} {BEST}", names.join(", "), abouts.join(" "));
     for (key, doc) in section::<RunConfig>("") {
         let Some(value) = first.get(&key) else { continue };
         let value = if key == "task" { String::new() } else { keys::plain(value) };

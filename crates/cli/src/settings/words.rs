@@ -54,6 +54,10 @@ fn last<'a>(words: &'a [Word], key: &str) -> Option<&'a str> {
 pub(super) fn choices(words: &[Word], profile: Profile) -> Result<Choices<'_>, ConfigError> {
     let algorithm = match last(words, "algorithm") {
         None => AlgorithmKind::DecisionTransformer,
+        Some("best") => {
+            let reason = "only `overtone train` trains several algorithms. Name one";
+            return Err(ConfigError::value("algorithm", "best", reason));
+        }
         Some(name) => AlgorithmKind::named(name).ok_or_else(|| {
             let known: Vec<&str> = AlgorithmKind::ALL.iter().map(|kind| kind.name()).collect();
             ConfigError::value("algorithm", name, format!("expected one of {}", known.join(", ")))

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::{
-    desk::{Desk, acting_of},
+    desk::{Desk, acting_of, same_run},
     evaluating::{report, tiny},
 };
 
@@ -125,7 +125,7 @@ fn a_portfolio_keeps_one_run_and_its_mode() {
     let said = desk.succeeds("evaluate choose run=cloned,a budget=0");
     assert!(said.contains("\nRun: runs/cloned\n"), "{said}");
     assert!(said.contains("as trained (the only mode; the first of 2 runs, without"), "{said}");
-    assert!(!acting("cloned").exists(), "{said}");
+    assert_eq!(report(&acting("cloned"))["portfolio"]["episodes"], 0, "{said}");
     for words in ["run=cloned", "run=a,walker", "run=a,b,a", "run=a rule=best"] {
         desk.refuses(&format!("evaluate choose {words}"));
     }
@@ -136,6 +136,48 @@ fn a_portfolio_keeps_one_run_and_its_mode() {
     assert_eq!((&choice["rule"], choice["portfolio"].is_null()), (&"process".into(), true));
     let n = |at: usize| choice["curve"][at]["raw_return"]["n"].as_u64().unwrap();
     assert_eq!(n(0) + n(1), 40);
+}
+
+/// One command trains three algorithms, and keeps and evaluates one run. Repeated, it resumes.
+#[test]
+fn the_best_of_several_algorithms_is_kept() {
+    let desk = Desk::new();
+    let words = "train env=hopper train.batch_size=3 train.updates=4 train.checkpoint_every=2";
+    let all = format!("{words} algorithm=best evaluation.episodes=2 evaluation.budget=13");
+    let said = desk.succeeds(&all);
+    let runs = fs::read_dir(desk.path("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let runs: Vec<_> = runs.collect();
+    assert_eq!(runs.len(), 3, "{said}");
+    let kept: Vec<_> = runs.iter().filter(|run| run.join("evaluation.json").exists()).collect();
+    assert_eq!(kept.len(), 1, "only one run is evaluated");
+    let choice = &report(&kept[0].join("evaluation.json"))["choice"];
+    assert_eq!(*choice, report(&acting_of(kept[0])));
+    assert_eq!(choice["portfolio"]["episodes"], 13);
+    assert_eq!(choice["portfolio"]["runs"].as_array().unwrap().len(), 3);
+
+    // Without one finished run, a second run is the same to the bit.
+    let chosen = |said: &str| said.split_once("choosing the best").unwrap().1.to_owned();
+    let again = desk.succeeds(&all);
+    assert_eq!(again.matches("found a finished run of these settings").count(), 3, "{again}");
+    let table = |said: &str| chosen(said).split_once("Mode: ").unwrap().0.to_owned();
+    assert_eq!(table(&again), table(&said));
+    let other = Desk::new();
+    let alone = "algorithm=rvs evaluation.episodes=0 evaluation.every=0 evaluation.budget=13";
+    other.succeeds(&format!("{words} {alone}"));
+    let began = other.only_run("runs");
+    fs::remove_dir_all(began.join("checkpoints/step-00000004")).unwrap();
+    fs::remove_file(began.join("finished")).unwrap();
+    let resumed = other.succeeds(&all);
+    assert!(resumed.contains("resuming after update 2"), "{resumed}");
+    assert_eq!(table(&resumed), table(&said));
+    for run in &runs {
+        let name = run.file_name().unwrap();
+        same_run(run, &other.path("runs").join(name), 4);
+    }
+
+    for words in ["env=hopper evaluation.episodes=0", "game=seaquest", "task=own/any"] {
+        desk.refuses(&format!("train {words} algorithm=best"));
+    }
 }
 
 /// The choice is the run's own mode, and reports of other modes have other names.
