@@ -13,10 +13,10 @@ mkdir "$folder/overtone"
 ln -s "$PWD"/python/overtone/* "$folder/overtone/"
 rm -f "$folder"/overtone/_overtone.*so
 ln -s "$module" "$folder/overtone/_overtone.abi3.so"
-# Three tests need these packages. They are skipped if the packages cannot be installed.
-.venv/bin/python -c 'import h5py, pandas, sklearn' 2>/dev/null ||
+# Some tests need these packages. They are skipped if the packages cannot be installed.
+.venv/bin/python -c 'import h5py, onnx, onnxruntime, pandas, sklearn' 2>/dev/null ||
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --retries 1 --timeout 10 \
-        h5py pandas scikit-learn || true
+        h5py onnx onnxruntime pandas scikit-learn || true
 OVERTONE_TEST_PROGRAM=$programs/overtone PYTHONPATH=$folder:python PYTHONDONTWRITEBYTECODE=1 \
     .venv/bin/python -W ignore::DeprecationWarning -m unittest discover --start-directory python/tests \
     --top-level-directory python "${@:2}"

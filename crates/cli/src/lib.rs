@@ -70,7 +70,7 @@ enum Command {
         #[command(subcommand)]
         what: Study,
     },
-    /// Export an agent to a directory, for Hugging Face's transformers or as safetensors
+    /// Export an agent to a directory: for onnxruntime, for Hugging Face's transformers, or as safetensors
     #[command(after_help = options::help::<command::weights::ExportOptions>(EXPORT))]
     Export {
         /// A run and the directory to write, or `run=RUN to=DIRECTORY`, and options, `key=value`

@@ -37,8 +37,8 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
+pub use overtone_kernels::{Activation, Form, Half};
 use overtone_kernels::{Dropout, FirstToken, Queries, Seed, layer_norm};
-pub use overtone_kernels::{Form, Half};
 
 pub use self::config::DecisionTransformerConfig;
 use self::positions::Positions;

@@ -2,6 +2,7 @@
 
 mod card;
 mod import;
+mod onnx;
 
 use std::{
     fs,
@@ -38,9 +39,10 @@ overtone_model::options! {
         /// checkpoint's directory.
         pub checkpoint: String = "last".into(),
         /// hf: for Hugging Face's transformers, which supports few agents. safetensors: every
-        /// agent, with Overtone's own names.
+        /// agent, with Overtone's own names. onnx: a graph with the acting mode, and a script that
+        /// plays it without Overtone.
         pub format: Format = Format::Hf,
-        /// Fix the condition of the exported agent to this top percentage (format=hf with
+        /// Fix the condition of the exported agent to this top percentage (hf and onnx, with
         /// model.top_percents only); it then ignores returns. 0: it is conditioned on returns.
         /// Empty: the run's chosen mode.
         pub top_percent: String = String::new(),
@@ -57,6 +59,8 @@ pub enum Format {
     Hf,
     /// Overtone's own names.
     Safetensors,
+    /// A graph.
+    Onnx,
 }
 
 /// The description of a model in transformers.
@@ -80,13 +84,19 @@ pub fn export(words: &[String]) -> Result<()> {
             word.parse().ok().with_context(|| format!("top_percent={word}: expected a number"))?
         }
     };
+    if options.format == Format::Onnx {
+        check_top_percent(top_percent, &agent.top_percents())?;
+        let fixed = (!options.top_percent.is_empty()).then_some(top_percent);
+        return onnx::write(&run, &checkpoint, &agent, (&chosen, fixed), to);
+    }
     let theirs = match options.format {
+        Format::Onnx => unreachable!("written before"),
         Format::Safetensors => {
             let percent = &options.top_percent;
             ensure!(
                 percent.is_empty(),
-                "top_percent={percent} applies only to format=hf. Leave it out: other formats \
-                 contain all percentages"
+                "top_percent={percent} applies only to format=hf and format=onnx. Leave it out: \
+                 safetensors contain all percentages"
             );
             None
         }

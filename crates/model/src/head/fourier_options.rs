@@ -24,7 +24,7 @@ pub enum Domain {
 
 impl Domain {
     /// Factor from `z` to its place on the period [-1, 1].
-    pub(super) fn stretch(self) -> f64 {
+    pub fn stretch(self) -> f64 {
         match self {
             Self::Periodic => 1.0,
             Self::HalfRange => 0.5,

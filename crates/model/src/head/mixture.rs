@@ -279,6 +279,9 @@ impl Marginals for Vec<GaussianMixture> {
     }
 }
 
+/// Relative difference of two densities that is rounding: the first one is the mode.
+const TIE: f64 = 1e-9;
+
 /// A mixture of Gaussians, on the host in double precision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaussianMixture {
@@ -375,7 +378,8 @@ impl GaussianMixture {
         };
         let climb = |start: f64| {
             let mut z = start;
-            for _ in 0..200 {
+            // Many steps where two tops almost merge.
+            for _ in 0..10_000 {
                 let before = z;
                 z = step(before);
                 if (z - before).abs() < 1e-12 {
@@ -385,7 +389,13 @@ impl GaussianMixture {
             z
         };
         let tops = self.means.iter().map(|&mean| climb(mean)).map(|z| (z, self.pdf(z)));
-        tops.fold((0.0, f64::NEG_INFINITY), |best, top| if top.1 > best.1 { top } else { best }).0
+        // Two equal Gaussians have equal tops; rounding must not choose between them.
+        let is_higher = |top: f64, best: f64| top > best + TIE * best.abs();
+        let higher = |best: (f64, f64), top: (f64, f64)| match is_higher(top.1, best.1) {
+            true => top,
+            false => best,
+        };
+        tops.reduce(higher).map_or(0.0, |(z, _)| z)
     }
 }
 

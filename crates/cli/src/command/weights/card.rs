@@ -82,6 +82,19 @@ pub fn own(agent: &Agent, state: &TrainState, returns: &str) -> String {
     )
 }
 
+/// The card of a graph; `returns` are the lines about its returns.
+pub fn onnx(agent: &Agent, state: &TrainState, returns: &str) -> String {
+    let own = own(agent, state, returns);
+    let (before, _) = own.split_once("## Use\n").unwrap_or((&own, ""));
+    let before = before.replace("library_name: overtone", "library_name: onnx");
+    format!(
+        "{before}## Use\n\n`python play.py ENVIRONMENT` plays it with onnxruntime, numpy and \
+         Gymnasium. In a program, use its class `Agent`. `agent.onnx` reads raw observations and \
+         writes actions in the environment's units; `agent.json` contains the target return and \
+         how an action is chosen.\n"
+    )
+}
+
 /// The returns of this checkpoint in the run's evaluations as a table, or a note without
 /// evaluations.
 pub fn returns(run: &RunDir, state: &TrainState) -> String {

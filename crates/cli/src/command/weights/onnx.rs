@@ -1,0 +1,118 @@
+//! `overtone export format=onnx`: an agent as a graph, with a script that plays it.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result};
+use overtone_agents::{Agent, AlgorithmConfig};
+use overtone_core::protocol::{ActionChoice, ReturnUnits};
+use overtone_core::{ActionSpace, ObservationSpace};
+use overtone_files as files;
+use overtone_train::{Checkpoint, RunDir};
+use serde::Serialize;
+
+use super::card;
+use crate::command::evaluate::{OwnChoice, play_of};
+
+/// The graph.
+const GRAPH: &str = "agent.onnx";
+/// Everything else that acting needs.
+const ABOUT: &str = "agent.json";
+/// The script.
+const SCRIPT: &str = "play.py";
+/// A temperature at which all actions are equally likely.
+const RANDOM: f32 = 1e30;
+
+/// Everything besides the graph that acting needs.
+#[derive(Serialize)]
+struct About<'a> {
+    /// Version of these keys.
+    format: u32,
+    task: String,
+    algorithm: String,
+    observations: &'a ObservationSpace,
+    actions: &'a ActionSpace,
+    /// Timesteps of each input.
+    context_length: usize,
+    /// `action`, or `logits` of discrete actions.
+    outputs: [&'static str; 1],
+    /// The return-to-go of the first timestep.
+    target_return: f32,
+    /// Whether the return-to-go stays at the target.
+    delayed_reward: bool,
+    /// Whether rewards are clipped to [-1, 1] before they are subtracted from it.
+    clip_rewards: bool,
+    /// `mode`: the action with the largest logit. `sample`: with the probability `greedy` this
+    /// action, else one drawn from the softmax of the logits divided by the temperature.
+    choice: ActionChoice,
+    greedy: f64,
+    temperature: f32,
+    /// Statistics of its training data; the graph normalizes observations by itself.
+    data_sha256: &'a str,
+    updates: u64,
+}
+
+/// Writes the directory `to`, with the acting mode of `chosen` or this top percentage.
+///
+/// # Errors
+/// When the agent cannot be a graph, or a file cannot be written.
+pub(super) fn write(
+    run: &RunDir,
+    checkpoint: &Checkpoint,
+    agent: &Agent,
+    (chosen, top_percent): (&OwnChoice, Option<f32>),
+    to: &Path,
+) -> Result<()> {
+    let state = &checkpoint.state;
+    let returns = &state.episode_returns;
+    let (play, target_return) = play_of(agent, returns, chosen, "", [None, None, top_percent])?;
+    let weights = checkpoint.weights()?;
+    let version = env!("CARGO_PKG_VERSION");
+    let graph = overtone_onnx::export(agent, &weights, &play, version)
+        .with_context(|| format!("cannot export {}", checkpoint.path.display()))?;
+    let (greedy, temperature) = match &agent.algorithm {
+        AlgorithmConfig::DiscreteCql(options) => (1.0 - options.epsilon, RANDOM),
+        _ => (0.0, play.acting.temperature),
+    };
+    let about = About {
+        format: 1,
+        task: agent.task.id(),
+        algorithm: agent.algorithm.describe(),
+        observations: &agent.task.observations,
+        actions: &agent.task.actions,
+        context_length: agent.algorithm.model().map_or(1, |model| model.context_length()),
+        outputs: match agent.task.actions {
+            ActionSpace::Discrete { .. } => ["logits"],
+            ActionSpace::Continuous { .. } => ["action"],
+        },
+        target_return,
+        delayed_reward: play.delayed_reward,
+        clip_rewards: play.return_units == ReturnUnits::Clipped,
+        choice: match agent.task.actions {
+            ActionSpace::Discrete { .. } => play.action_choice,
+            ActionSpace::Continuous { .. } => ActionChoice::Mode,
+        },
+        greedy,
+        temperature,
+        data_sha256: &state.dataset_hash,
+        updates: state.step,
+    };
+    let unfinished = files::beside(to);
+    let written = || -> Result<()> {
+        fs::create_dir_all(&unfinished)?;
+        fs::write(unfinished.join(GRAPH), &graph)?;
+        fs::write(unfinished.join(ABOUT), serde_json::to_vec_pretty(&about)?)?;
+        fs::write(unfinished.join(SCRIPT), include_str!("play.py"))?;
+        fs::write(
+            unfinished.join("README.md"),
+            card::onnx(agent, state, &card::returns(run, state)),
+        )?;
+        Ok(files::put(&unfinished, to)?)
+    };
+    written()
+        .inspect_err(|_| drop(fs::remove_dir_all(&unfinished)))
+        .with_context(|| format!("to={}", to.display()))?;
+    say!("exported {} to {}", checkpoint.path.display(), to.display());
+    let (to, environment) = (to.join(SCRIPT), agent.task.id());
+    say!("play it: python {} ENVIRONMENT (trained on {environment})", to.display());
+    Ok(())
+}

@@ -1,0 +1,60 @@
+"""Plays the agent in this directory by onnxruntime and numpy: `python play.py Hopper-v4 10`.
+
+In a program: `agent = Agent(directory)`, `agent.begin(seed)`, `agent.act(observation)`, and from the
+second step on `agent.act(observation, reward)` with the reward of the last action."""
+import json, sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+
+class Agent:
+    def __init__(self, folder):
+        self.about = json.loads((Path(folder) / "agent.json").read_text())
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self.session = onnxruntime.InferenceSession(str(Path(folder) / "agent.onnx"), options)
+        self.inputs = {each.name: each for each in self.session.get_inputs()}
+
+    def begin(self, seed=0, target_return=None):
+        self.random, self.n = np.random.default_rng(seed), 0
+        self.left = np.float32(self.about["target_return"] if target_return is None else target_return)
+        types = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(uint8)": np.uint8}
+        self.window = {name: np.zeros(each.shape, types[each.type]) for name, each in self.inputs.items()}
+
+    def act(self, observation, reward=0.0):
+        if self.n > 0 and not self.about["delayed_reward"]:
+            self.left -= np.float32(np.clip(reward, -1, 1) if self.about["clip_rewards"] else reward)
+        new = {"observations": observation, "returns_to_go": self.left, "timesteps": self.n, "mask": 1}
+        for name, rows in self.window.items():
+            rows[:-1] = rows[1:]
+            rows[-1] = new.get(name, 0)
+        output = self.session.run(None, self.window)[0]
+        action = output if "logits" not in self.about["outputs"] else self.choose(output)
+        self.took(action)
+        self.n += 1
+        return action
+
+    def took(self, action):  # for an action that differs from the agent's
+        if "actions" in self.window:
+            self.window["actions"][-1] = action
+
+    def choose(self, logits):
+        if self.about["choice"] == "mode" or self.random.random() < self.about["greedy"]:
+            return int(logits.argmax())
+        scaled = np.exp((logits - logits.max()).astype(np.float64) / self.about["temperature"])
+        return int(self.random.choice(len(logits), p=scaled / scaled.sum()))
+
+
+if __name__ == "__main__":
+    import gymnasium
+
+    agent, env = Agent(Path(__file__).parent), gymnasium.make(sys.argv[1])
+    for episode in range(int(sys.argv[2]) if len(sys.argv) > 2 else 10):
+        (observation, _), reward, total, over = env.reset(seed=episode), 0.0, 0.0, False
+        agent.begin(seed=episode)
+        while not over:
+            observation, reward, ended, cut, _ = env.step(agent.act(observation, reward))
+            total, over = total + reward, ended or cut
+        print(f"episode {episode}: return {total:.1f}")

@@ -1,0 +1,285 @@
+//! Action heads.
+
+use std::f64::consts::PI;
+
+use super::density;
+use overtone_core::ActionSpace;
+use overtone_model::head::{BinsHeadConfig, HeadConfig, MixtureStd, MixtureWeights};
+
+use crate::{
+    ExportError,
+    graph::{Attribute, Graph, Name},
+    proto::data_type,
+};
+
+/// The floor of a bin's probability before its logarithm, as in the heads.
+const KAPPA: f32 = 1e-5;
+/// The floor of a squared amplitude, as in the Fourier head.
+const TINY: f32 = 1e-18;
+
+/// The result of a head.
+pub enum Output {
+    /// Scores of discrete actions, `[1, n]`.
+    Logits(Name),
+    /// The most probable action, or the prediction, `[1, width]`.
+    Numbers(Name),
+}
+
+/// The head of `config` on the rows `hidden`, `[1, d_model]`, with weights below `prefix`.
+///
+/// # Errors
+/// When a weight is missing, or the head's most probable action has no closed form.
+pub fn head(
+    g: &mut Graph<'_>,
+    hidden: &str,
+    config: &HeadConfig,
+    actions: &ActionSpace,
+    prefix: &str,
+) -> Result<Output, ExportError> {
+    let order = config.action_order(actions);
+    let bin_of = order.as_ref().map(|order| order.bin_of().to_vec());
+    let columns = bin_of.unwrap_or_else(|| (0..actions.size()).collect());
+    Ok(match config {
+        HeadConfig::Linear(options) => {
+            let head = BinsHeadConfig::Linear(options.clone());
+            Output::Logits(on_bins(g, hidden, &head, &columns, prefix)?)
+        }
+        HeadConfig::Fourier(options) => {
+            let head = BinsHeadConfig::Fourier(options.clone());
+            Output::Logits(on_bins(g, hidden, &head, &columns, prefix)?)
+        }
+        HeadConfig::Gmm(options) => {
+            let head = BinsHeadConfig::Gmm(options.clone());
+            Output::Logits(on_bins(g, hidden, &head, &columns, prefix)?)
+        }
+        HeadConfig::Tanh(_) => {
+            let numbers = g.affine(hidden, prefix)?;
+            Output::Numbers(g.op("Tanh", &[&numbers]))
+        }
+        HeadConfig::Pointwise(_) => Output::Numbers(g.affine(hidden, prefix)?),
+        HeadConfig::Gaussian(_) => Output::Numbers(gaussian_mean(g, hidden, prefix)?),
+        HeadConfig::Binned(options) => {
+            let columns: Vec<usize> = (0..options.bins).collect();
+            let centres: Vec<f32> =
+                columns.iter().map(|&bin| centre(bin, options.bins) as f32).collect();
+            let centres = g.floats(&centres, &[options.bins]);
+            let mut numbers = Vec::new();
+            for dimension in 0..actions.size() {
+                let prefix = format!("{prefix}.heads.{dimension}");
+                let logits = on_bins(g, hidden, &options.head, &columns, &prefix)?;
+                let best = g.with(
+                    "ArgMax",
+                    &[&logits],
+                    &[("axis", Attribute::Int(1)), ("keepdims", Attribute::Int(1))],
+                );
+                numbers.push(g.op("Gather", &[&centres, &best]));
+            }
+            Output::Numbers(g.concat(&numbers, 1))
+        }
+        HeadConfig::FourierLikelihood(options) => {
+            let n = options.frequencies + 1;
+            let coefficients = g.affine(hidden, prefix)?;
+            let coefficients = g.cast(&coefficients, data_type::DOUBLE);
+            let coefficients = g.reshape(&coefficients, &[actions.size(), 2 * n]);
+            Output::Numbers(density::fourier(g, &coefficients, actions.size(), n, options.domain))
+        }
+        HeadConfig::GmmLikelihood(options) => {
+            let outputs = g.affine(hidden, prefix)?;
+            let raw = format!("{prefix}.raw_std");
+            let std = match options.std {
+                MixtureStd::Shared => Std::Shared(g.weight(&raw)?),
+                MixtureStd::State => Std::State,
+                // The reference's.
+                MixtureStd::Fixed if options.init_std == 0.0 => Std::Fixed(2.0),
+                MixtureStd::Fixed => Std::Fixed(options.init_std),
+            };
+            let is_learned = options.weights == MixtureWeights::Learned;
+            let sizes = [actions.size(), options.components];
+            let mixture = mixture(g, &outputs, sizes, std, is_learned);
+            Output::Numbers(density::mixture(g, &mixture, actions.size()))
+        }
+    })
+}
+
+/// `tanh` of the Gaussian's mean, which is bounded like the head's own.
+fn gaussian_mean(g: &mut Graph<'_>, hidden: &str, prefix: &str) -> Result<Name, ExportError> {
+    let mean = g.affine(hidden, &format!("{prefix}.mean"))?;
+    Ok(g.op("Tanh", &[&mean]))
+}
+
+/// The centre of a bin, on [-1, 1].
+fn centre(bin: usize, m: usize) -> f64 {
+    -1.0 + (2 * bin + 1) as f64 / m as f64
+}
+
+/// Logits of bins, `[1, m]`; `columns` has the bin of each of them.
+///
+/// # Errors
+/// When a weight is missing.
+pub fn on_bins(
+    g: &mut Graph<'_>,
+    hidden: &str,
+    head: &BinsHeadConfig,
+    columns: &[usize],
+    prefix: &str,
+) -> Result<Name, ExportError> {
+    let m = columns.len();
+    match head {
+        BinsHeadConfig::Linear(_) => g.affine(hidden, prefix),
+        BinsHeadConfig::Fourier(options) => {
+            let n = options.frequencies + 1;
+            let coefficients = g.affine(hidden, prefix)?;
+            let (u, v) = (g.slice(&coefficients, 1, 0, n), g.slice(&coefficients, 1, n, 2 * n));
+            let table = |of: fn(f64) -> f64| -> Vec<f32> {
+                let angle = |l: usize, bin: usize| {
+                    l as f64 * PI * options.domain.stretch() * centre(bin, m)
+                };
+                let rows = (0..n).flat_map(|l| columns.iter().map(move |&bin| (l, bin)));
+                rows.map(|(l, bin)| of(angle(l, bin)) as f32).collect()
+            };
+            let (cos, sin) =
+                (g.floats(&table(f64::cos), &[n, m]), g.floats(&table(f64::sin), &[n, m]));
+            let product = |g: &mut Graph<'_>, a: &str, b: &str| g.op("MatMul", &[a, b]);
+            let (uc, vs) = (product(g, &u, &cos), product(g, &v, &sin));
+            let (us, vc) = (product(g, &u, &sin), product(g, &v, &cos));
+            let (re, im) = (g.op("Sub", &[&uc, &vs]), g.op("Add", &[&us, &vc]));
+            let (re, im) = (g.op("Mul", &[&re, &re]), g.op("Mul", &[&im, &im]));
+            let (power, tiny) = (g.op("Add", &[&re, &im]), g.float(TINY));
+            let power = g.op("Add", &[&power, &tiny]);
+            let total = g.sum_last(&power);
+            let probs = g.op("Div", &[&power, &total]);
+            Ok(floored_log(g, &probs))
+        }
+        BinsHeadConfig::Gmm(options) => {
+            let outputs = g.affine(hidden, prefix)?;
+            let std = match options.std {
+                MixtureStd::Shared => Std::Shared(g.weight(&format!("{prefix}.raw_std"))?),
+                MixtureStd::State => Std::State,
+                MixtureStd::Fixed if options.init_std == 0.0 => Std::Fixed(2.0 / m as f64),
+                MixtureStd::Fixed => Std::Fixed(options.init_std),
+            };
+            let is_learned = options.weights == MixtureWeights::Learned;
+            let sizes = [1, options.components];
+            let Mixture { means, stds, weights } = mixture(g, &outputs, sizes, std, is_learned);
+            let centres: Vec<f32> = columns.iter().map(|&bin| centre(bin, m) as f32).collect();
+            let centres = g.floats(&centres, &[1, m, 1]);
+            let apart = g.op("Sub", &[&centres, &means]);
+            let apart = g.op("Div", &[&apart, &stds]);
+            let (square, half) = (g.op("Mul", &[&apart, &apart]), g.float(-0.5));
+            let exponent = g.op("Mul", &[&square, &half]);
+            let normal = g.op("Exp", &[&exponent]);
+            let normal = g.op("Div", &[&normal, &stds]);
+            let root = (2.0 * PI).sqrt();
+            let (parts, factor) = match weights {
+                None => (normal, 1.0 / (options.components as f64 * root)),
+                Some(weights) => (g.op("Mul", &[&normal, &weights]), 1.0 / root),
+            };
+            let (sum, factor) = (g.sum_last(&parts), g.float(factor as f32));
+            let density = g.op("Mul", &[&sum, &factor]);
+            let density = g.reshape(&density, &[1, m]);
+            Ok(floored_log(g, &density))
+        }
+    }
+}
+
+/// Mixtures of Gaussians, each `[dimensions, 1, components]`.
+pub struct Mixture {
+    /// μ
+    pub means: Name,
+    /// σ; the deviations may have fewer axes.
+    pub stds: Name,
+    /// π; `None`: equal.
+    pub weights: Option<Name>,
+}
+
+/// The source of a mixture's deviations.
+enum Std {
+    /// The weight of this name, before the softplus.
+    Shared(Name),
+    /// The outputs after the means, before the softplus.
+    State,
+    /// A constant.
+    Fixed(f64),
+}
+
+/// The mixtures of the affine layer's outputs: groups of means, deviations and weights.
+fn mixture(
+    g: &mut Graph<'_>,
+    outputs: &str,
+    [dimensions, components]: [usize; 2],
+    std: Std,
+    is_learned: bool,
+) -> Mixture {
+    let gaussians = dimensions * components;
+    let shape = [dimensions, 1, components];
+    let group = |g: &mut Graph<'_>, at: usize| {
+        let columns = g.slice(outputs, 1, at * gaussians, (at + 1) * gaussians);
+        g.reshape(&columns, &shape)
+    };
+    let means = group(g, 0);
+    let means = g.op("Tanh", &[&means]);
+    let mut next = 1;
+    let stds = match std {
+        Std::Shared(raw) => {
+            let raw = g.reshape(&raw, &shape);
+            deviations(g, &raw, 1e-6)
+        }
+        Std::State => {
+            let raw = group(g, next);
+            next += 1;
+            deviations(g, &raw, 1e-3)
+        }
+        Std::Fixed(std) => g.floats(&vec![std as f32; gaussians], &shape),
+    };
+    let weights = is_learned.then(|| {
+        let raw = group(g, next);
+        g.with("Softmax", &[&raw], &[("axis", Attribute::Int(2))])
+    });
+    Mixture { means, stds, weights }
+}
+
+/// `ln(p + κ)`
+fn floored_log(g: &mut Graph<'_>, probs: &str) -> Name {
+    let kappa = g.float(KAPPA);
+    let floored = g.op("Add", &[probs, &kappa]);
+    g.op("Log", &[&floored])
+}
+
+/// `softplus`, at least `least`.
+fn deviations(g: &mut Graph<'_>, raw: &str, least: f32) -> Name {
+    let (soft, least) = (g.op("Softplus", &[raw]), g.float(least));
+    g.op("Max", &[&soft, &least])
+}
+
+/// The `q`-quantile of distributions over bins, `[rows, 1]`, from logits `[rows, m]`: values within
+/// a bin are assumed to be equally likely.
+pub fn bins_quantile(g: &mut Graph<'_>, logits: &str, m: usize, q: f64) -> Name {
+    // In double precision, as the agent computes it.
+    let logits = g.cast(logits, data_type::DOUBLE);
+    let probs = g.with("Softmax", &[&logits], &[("axis", Attribute::Int(1))]);
+    let axis = g.ints(&[1]);
+    let axis = g.reshape(&axis, &[]);
+    let below = g.with("CumSum", &[&probs, &axis], &[("exclusive", Attribute::Int(1))]);
+    let up_to = g.op("CumSum", &[&probs, &axis]);
+    // The first bin whose cumulative probability exceeds q.
+    let q = g.doubles(&[q], &[1, 1]);
+    let beyond = g.op("Greater", &[&up_to, &q]);
+    let beyond = g.cast(&beyond, data_type::FLOAT);
+    let at = g.with(
+        "ArgMax",
+        &[&beyond],
+        &[("axis", Attribute::Int(1)), ("keepdims", Attribute::Int(1))],
+    );
+    let element = |g: &mut Graph<'_>, of: &str| {
+        g.with("GatherElements", &[of, &at], &[("axis", Attribute::Int(1))])
+    };
+    let (p, below) = (element(g, &probs), element(g, &below));
+    let left = g.op("Sub", &[&q, &below]);
+    let place = g.op("Div", &[&left, &p]);
+    let bin = g.cast(&at, data_type::DOUBLE);
+    let z = g.op("Add", &[&bin, &place]);
+    let (width, one) = (g.doubles(&[2.0 / m as f64], &[1, 1]), g.doubles(&[1.0], &[1, 1]));
+    let z = g.op("Mul", &[&z, &width]);
+    let z = g.op("Sub", &[&z, &one]);
+    g.cast(&z, data_type::FLOAT)
+}

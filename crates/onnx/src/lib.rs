@@ -1,0 +1,363 @@
+//! Agents as ONNX graphs (operators of version 17): from one context of raw observations, earlier
+//! actions and returns-to-go to one action in the environment's units. The acting mode is part of
+//! the graph.
+//!
+//! | input | shape | |
+//! | --- | --- | --- |
+//! | `observations` | `[K, width]`, or `[K, 4, 84, 84]` of bytes | oldest first, the newest last |
+//! | `actions` | `[K]` of indices, or `[K, width]` | the actions taken; the newest is not read |
+//! | `returns_to_go` | `[K]` | in the units of the rewards |
+//! | `timesteps` | `[K]` | in the episode, from 0 |
+//! | `mask` | `[K]` | 1 for real timesteps, 0 for padding, which comes first |
+//!
+//! `K` is the agent's context length. A graph has only the inputs that its agent reads. Its output
+//! is `action`, `[width]`, or `logits`, `[n]`, the scores of discrete actions.
+
+mod density;
+mod graph;
+mod head;
+mod networks;
+mod proto;
+mod transformer;
+
+use overtone_agents::{Agent, AlgorithmConfig};
+use overtone_core::{ActionScale, ActionSpace, ObservationSpace, Play, protocol::GlobalTimestep};
+use overtone_model::{
+    ConditionerConfig, DecisionTransformerConfig, ModelConfig, PerceptronConfig,
+    conditioning::{AverageReturn, top_percent},
+    head::HeadConfig,
+    weights::NamedTensors,
+};
+
+use self::{
+    graph::{Graph, Name},
+    head::Output,
+    proto::data_type,
+    transformer::Context,
+};
+
+/// Reasons why an agent has no graph.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// A weight is missing: the weights belong to another agent.
+    #[error("the weights do not fit the agent: `{name}` is missing")]
+    Missing {
+        /// Its name.
+        name: String,
+    },
+    /// A part of the agent that a graph cannot express.
+    #[error("{what} cannot be exported to ONNX: {instead}")]
+    Unsupported {
+        /// The part.
+        what: String,
+        /// The reason, and what to do.
+        instead: String,
+    },
+    /// The acting mode does not fit the agent.
+    #[error(transparent)]
+    Mode(#[from] overtone_model::ModelError),
+}
+
+/// The graph of `agent` with these weights and the acting mode of `play`, as a file.
+///
+/// # Errors
+/// When a part of the agent cannot be expressed, or the weights belong to another agent.
+pub fn export(
+    agent: &Agent,
+    weights: &NamedTensors,
+    play: &Play,
+    version: &str,
+) -> Result<Vec<u8>, ExportError> {
+    let mut g = Graph::new(&agent.task.title, weights);
+    let output = match &agent.algorithm {
+        AlgorithmConfig::DecisionTransformer(options) => {
+            sequence(&mut g, agent, &ModelConfig::Transformer(options.0.clone()), play)?
+        }
+        AlgorithmConfig::BehaviorCloning(options) => sequence(&mut g, agent, &options.0, play)?,
+        AlgorithmConfig::Rvs(options) => {
+            sequence(&mut g, agent, &ModelConfig::Perceptron(options.0.clone()), play)?
+        }
+        AlgorithmConfig::DiscreteCql(_) => {
+            let observation = observation(&mut g, agent, None);
+            let features = networks::body(&mut g, &observation, &agent.task.observations, 2)?;
+            let quantiles = g.affine(&features, "out")?;
+            let n = agent.task.actions.size();
+            let size = g.shape("out.bias")[0];
+            let quantiles = g.reshape(&quantiles, &[n, size / n]);
+            let mean =
+                [("axes", graph::Attribute::Ints(&[1])), ("keepdims", graph::Attribute::Int(0))];
+            let means = g.with("ReduceMean", &[&quantiles], &mean);
+            Output::Logits(means)
+        }
+        AlgorithmConfig::Td3Bc(options) => {
+            actor(&mut g, agent, "layers", options.n_layers, options.normalize)?
+        }
+        AlgorithmConfig::Rebrac(options) => {
+            actor(&mut g, agent, "layers", options.n_layers, options.normalize)?
+        }
+        AlgorithmConfig::Iql(options) => match &options.head {
+            None => {
+                let config = &options.config;
+                actor(&mut g, agent, "mean.layers", config.n_layers, config.normalize)?
+            }
+            Some(own) => {
+                let config = &options.config;
+                let observation = observation(&mut g, agent, Some(config.normalize));
+                let space = &agent.task.observations;
+                let features = networks::body(&mut g, &observation, space, config.n_layers)?;
+                head::head(&mut g, &features, own, &agent.task.actions, "head")?
+            }
+        },
+    };
+    let n = agent.task.actions.size();
+    match output {
+        Output::Logits(logits) => {
+            let logits = g.reshape(&logits, &[n]);
+            g.output("logits", &logits, data_type::FLOAT, &[n]);
+        }
+        Output::Numbers(numbers) => {
+            let numbers = g.reshape(&numbers, &[n]);
+            let action = in_units_of(&mut g, &numbers, &agent.task.actions);
+            g.output("action", &action, data_type::FLOAT, &[n]);
+        }
+    }
+    Ok(g.finish(agent.algorithm.describe(), version))
+}
+
+/// The newest observation as the network reads it; `Some`: rescaled for a value-based algorithm.
+fn observation(g: &mut Graph<'_>, agent: &Agent, is_normalized: Option<bool>) -> Name {
+    let normalization = agent.normalization.as_ref();
+    let normalized = networks::observations(g, &agent.task.observations, normalization, 1);
+    match is_normalized {
+        None => normalized,
+        Some(is) => networks::rescaled(g, &normalized, normalization, is),
+    }
+}
+
+/// An actor of continuous actions: the tanh of a perceptron.
+fn actor(
+    g: &mut Graph<'_>,
+    agent: &Agent,
+    prefix: &str,
+    n_layers: usize,
+    is_normalized: bool,
+) -> Result<Output, ExportError> {
+    let observation = observation(g, agent, Some(is_normalized));
+    let out = networks::layers(g, &observation, prefix, n_layers + 1, true)?;
+    Ok(Output::Numbers(g.op("Tanh", &[&out])))
+}
+
+/// A model of recorded actions.
+fn sequence(
+    g: &mut Graph<'_>,
+    agent: &Agent,
+    model: &ModelConfig,
+    play: &Play,
+) -> Result<Output, ExportError> {
+    if play.integer_returns || play.global_timestep != GlobalTimestep::WindowFirst {
+        return Err(ExportError::Unsupported {
+            what: format!("the protocol `{}`", play.name),
+            instead: "use the agent's own protocol, `matched`".into(),
+        });
+    }
+    let (k, own) = (model.context_length(), &agent.task.observations);
+    let observations = networks::observations(g, own, agent.normalization.as_ref(), k);
+    let mut inputs = Inputs { k, timesteps: None, mask: None };
+    let condition = match model.conditioning() {
+        None => None,
+        Some(conditioning) => Some(condition(g, conditioning, &mut inputs, play, &observations)?),
+    };
+    let hidden = match model {
+        ModelConfig::Transformer(config) => {
+            let top = play.acting.top_percent != 0.0;
+            transformer(g, agent, config, &mut inputs, observations, (condition, top))?
+        }
+        ModelConfig::Perceptron(config) => {
+            perceptron(g, agent, config, &mut inputs, &observations, condition)?
+        }
+    };
+    let output = head::head(g, &hidden, model.head(), &agent.task.actions, "head")?;
+    Ok(match (output, model.head()) {
+        // Predictions and means of other heads are within the bounds already.
+        (Output::Numbers(numbers), HeadConfig::Pointwise(_)) => {
+            let (low, high) = (g.float(-1.0), g.float(1.0));
+            Output::Numbers(g.op("Clip", &[&numbers, &low, &high]))
+        }
+        (output, _) => output,
+    })
+}
+
+/// Inputs that several parts of a graph may read; each is added when it is first read.
+struct Inputs {
+    k: usize,
+    timesteps: Option<Name>,
+    mask: Option<Name>,
+}
+
+impl Inputs {
+    /// `[K]`
+    fn timesteps(&mut self, g: &mut Graph<'_>) -> Name {
+        let k = self.k;
+        let add = || g.input("timesteps", data_type::INT64, &[k]);
+        self.timesteps.get_or_insert_with(add).clone()
+    }
+
+    /// `[K, 1]`
+    fn mask(&mut self, g: &mut Graph<'_>) -> Name {
+        let k = self.k;
+        let add = || {
+            let mask = g.input("mask", data_type::FLOAT, &[k]);
+            g.reshape(&mask, &[k, 1])
+        };
+        self.mask.get_or_insert_with(add).clone()
+    }
+}
+
+/// The inputs that condition the model, `[K, 1 + top percents]`.
+fn condition(
+    g: &mut Graph<'_>,
+    config: &ConditionerConfig,
+    inputs: &mut Inputs,
+    play: &Play,
+    observations: &str,
+) -> Result<Name, ExportError> {
+    let (k, width) = (inputs.k, config.width());
+    if play.acting.top_percent != 0.0 {
+        let place = top_percent::index(play.acting.top_percent, &config.top_percents)?;
+        let is_it = |column: usize| if column == 1 + usize::from(place) { 1.0 } else { 0.0 };
+        let rows: Vec<f32> = (0..k * width).map(|at| is_it(at % width)).collect();
+        return Ok(g.floats(&rows, &[k, width]));
+    }
+    let raw = g.input("returns_to_go", data_type::FLOAT, &[k]);
+    let raw = g.reshape(&raw, &[k, 1]);
+    let scale = g.float(play.return_scale);
+    let mut x = g.op("Div", &[&raw, &scale]);
+    if let Some(AverageReturn { horizon }) = config.average_return {
+        let timesteps = inputs.timesteps(g);
+        let timesteps = g.cast(&timesteps, data_type::FLOAT);
+        let timesteps = g.reshape(&timesteps, &[k, 1]);
+        let (horizon, one) = (g.float(horizon as f32), g.float(1.0));
+        let left = g.op("Sub", &[&horizon, &timesteps]);
+        let left = g.op("Max", &[&left, &one]);
+        let factor = g.op("Div", &[&horizon, &left]);
+        x = g.op("Mul", &[&x, &factor]);
+    }
+    if let Some([low, high]) = config.return_range.map(|range| range.map(f64::from)) {
+        let (low, factor, one) =
+            (g.float(low as f32), g.float((2.0 / (high - low)) as f32), g.float(1.0));
+        x = g.op("Sub", &[&x, &low]);
+        x = g.op("Mul", &[&x, &factor]);
+        x = g.op("Sub", &[&x, &one]);
+        if config.average_return.is_some() || config.return_model.is_some() {
+            let least = g.float(-1.0);
+            x = g.op("Clip", &[&x, &least, &one]);
+        }
+    }
+    if play.acting.return_quantile != 1.0
+        && let Some(returns) = &config.return_model
+    {
+        let HeadConfig::Binned(head) = &returns.head else {
+            return Err(ExportError::Unsupported {
+                what: format!("the return model's head `{}`", returns.head.name()),
+                instead: "its quantiles are searched for. Use top_percent= or return_quantile=1, \
+                          or train with model.return_head=hl_gauss"
+                    .into(),
+            });
+        };
+        let prefix = "return_model.perceptron.layers";
+        let hidden = networks::layers(g, observations, prefix, returns.n_layers, false)?;
+        let columns: Vec<usize> = (0..head.bins).collect();
+        let prefix = "return_model.perceptron.head.heads.0";
+        let logits = head::on_bins(g, &hidden, &head.head, &columns, prefix)?;
+        let q = f64::from(play.acting.return_quantile);
+        let most = head::bins_quantile(g, &logits, head.bins, q);
+        x = g.op("Min", &[&most, &x]);
+    }
+    if width == 1 {
+        return Ok(x);
+    }
+    let zeros = g.floats(&vec![0.0; k * (width - 1)], &[k, width - 1]);
+    Ok(g.concat(&[x, zeros], 1))
+}
+
+/// A transformer's output for the newest observation.
+fn transformer(
+    g: &mut Graph<'_>,
+    agent: &Agent,
+    config: &DecisionTransformerConfig,
+    inputs: &mut Inputs,
+    observations: Name,
+    (condition, is_top_percent): (Option<Name>, bool),
+) -> Result<Name, ExportError> {
+    let (k, space) = (inputs.k, &agent.task.actions);
+    let actions = match space {
+        ActionSpace::Discrete { .. } => g.input("actions", data_type::INT64, &[k]),
+        ActionSpace::Continuous { .. } => {
+            let raw = g.input("actions", data_type::FLOAT, &[k, space.size()]);
+            to_unit(g, &raw, space)
+        }
+    };
+    let (timesteps, mask) = (inputs.timesteps(g), inputs.mask(g));
+    let context = Context { observations, actions, condition, is_top_percent, timesteps, mask };
+    transformer::transformer(g, config, (&agent.task.observations, space), &context)
+}
+
+/// A perceptron's last hidden layer.
+fn perceptron(
+    g: &mut Graph<'_>,
+    agent: &Agent,
+    config: &PerceptronConfig,
+    inputs: &mut Inputs,
+    observations: &str,
+    condition: Option<Name>,
+) -> Result<Name, ExportError> {
+    let k = inputs.k;
+    let mask = (k > 1).then(|| inputs.mask(g));
+    let newest = condition.map(|condition| g.slice(&condition, 0, k - 1, k));
+    let width = match &agent.task.observations {
+        ObservationSpace::Vectors { width } => *width,
+        ObservationSpace::Pixels { .. } => {
+            return Err(ExportError::Unsupported {
+                what: "a perceptron on frames".into(),
+                instead: "such agents cannot be trained".into(),
+            });
+        }
+    };
+    networks::perceptron(g, config, observations, mask.as_deref(), newest.as_deref(), width)
+}
+
+/// Scale, shift, low and high of each dimension between [-1, 1] and the environment's units; `None` if
+/// nothing changes.
+fn bounds(actions: &ActionSpace) -> Option<Vec<[f32; 4]>> {
+    ActionScale::of(actions)?;
+    let ActionSpace::Continuous { low, high } = actions else { return None };
+    let of = |(&low, &high): (&f32, &f32)| match (low.is_finite(), high.is_finite()) {
+        (true, true) => [0.5 * (high - low), low + 0.5 * (high - low), low, high],
+        _ => [1.0, 0.0, low, high],
+    };
+    Some(low.iter().zip(high).map(of).collect())
+}
+
+/// Actions in [-1, 1] in the environment's units.
+fn in_units_of(g: &mut Graph<'_>, numbers: &str, actions: &ActionSpace) -> Name {
+    let Some(bounds) = bounds(actions) else { return numbers.into() };
+    let mut x = numbers.to_owned();
+    for (at, kind) in ["Mul", "Add", "Max", "Min"].into_iter().enumerate() {
+        let column = column(g, &bounds, at);
+        x = g.op(kind, &[&x, &column]);
+    }
+    x
+}
+
+/// Actions of the environment in [-1, 1].
+fn to_unit(g: &mut Graph<'_>, raw: &str, actions: &ActionSpace) -> Name {
+    let Some(bounds) = bounds(actions) else { return raw.into() };
+    let (scale, shift) = (column(g, &bounds, 0), column(g, &bounds, 1));
+    let centred = g.op("Sub", &[raw, &shift]);
+    g.op("Div", &[&centred, &scale])
+}
+
+fn column(g: &mut Graph<'_>, bounds: &[[f32; 4]], at: usize) -> Name {
+    let column: Vec<f32> = bounds.iter().map(|bounds| bounds[at]).collect();
+    g.floats(&column, &[bounds.len()])
+}
