@@ -404,18 +404,17 @@ impl RunConfig {
         let plain = |c: char| if c.is_alphanumeric() || "_-.".contains(c) { c } else { '-' };
         let in_a_name = |text: &str| text.chars().map(plain).collect::<String>();
         let name = &in_a_name(self.task.rsplit('/').next().unwrap_or(&self.task));
-        let stems = datasets_of(&self.dataset).into_iter().map(|dataset| {
-            Path::new(dataset).file_stem().unwrap_or_default().to_string_lossy().to_lowercase()
-        });
-        let stems: Vec<String> = stems.collect();
-        let dataset = match in_a_name(&stems.join("-")) {
-            name if name.len() <= LONGEST_NAME || stems.len() == 1 => name,
-            _ => format!("{}-and-{}-more", in_a_name(&stems[0]), stems.len() - 1),
+        // `hopper_medium` is Hopper's dataset `medium`.
+        let stem = |dataset: &str| {
+            let stem = Path::new(dataset).file_stem().unwrap_or_default();
+            let stem = in_a_name(&stem.to_string_lossy().to_lowercase());
+            stem.strip_prefix(&format!("{name}_")).map_or(stem.clone(), str::to_owned)
         };
-        match (&*dataset, dataset.strip_prefix(&format!("{name}_"))) {
-            ("", _) => name.to_owned(),
-            (_, Some(rest)) => format!("{name}-{rest}"),
-            (dataset, None) => format!("{name}-{dataset}"),
+        let stems: Vec<String> = datasets_of(&self.dataset).into_iter().map(stem).collect();
+        match stems.join("-") {
+            all if all.is_empty() => name.to_owned(),
+            all if all.len() <= LONGEST_NAME || stems.len() == 1 => format!("{name}-{all}"),
+            _ => format!("{name}-{}-and-{}-more", stems[0], stems.len() - 1),
         }
     }
 }

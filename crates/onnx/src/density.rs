@@ -63,7 +63,9 @@ pub fn fourier(
     let points = g.op("Add", &[&zero, &grid]);
     let best = best_of(g, &points, &power);
     let steps = g.doubles(&vec![step; dimensions], &[dimensions, 1, 1]);
-    refined(g, best, steps, dimensions, &power)
+    let z = refined(g, best, steps, domain, &power);
+    let z = g.cast(&z, data_type::FLOAT);
+    g.reshape(&z, &[1, dimensions])
 }
 
 /// The maxima of mixtures of Gaussians, `[1, dimensions]`: the highest of the tops that are above
@@ -78,6 +80,7 @@ pub fn mixture(g: &mut Graph<'_>, mixture: &Mixture, dimensions: usize) -> Name 
     let weights = mixture.weights.as_ref().map(|weights| g.cast(weights, data_type::DOUBLE));
     let half = g.doubles(&[-0.5], &[]);
     let variances = g.op("Mul", &[&stds, &stds]);
+    let tiny = g.doubles(&[f64::MIN_POSITIVE], &[]);
     let parts = |g: &mut Graph<'_>, points: &str| {
         let apart = g.op("Sub", &[points, &means]);
         let apart = g.op("Div", &[&apart, &stds]);
@@ -95,6 +98,8 @@ pub fn mixture(g: &mut Graph<'_>, mixture: &Mixture, dimensions: usize) -> Name 
         let pull = g.op("Div", &[&parts, &variances]);
         let pulled = g.op("Mul", &[&pull, &means]);
         let (above, below) = (g.sum_last(&pulled), g.sum_last(&pull));
+        // A Gaussian without weight, far from the others, has no top.
+        let below = g.op("Add", &[&below, &tiny]);
         g.op("Div", &[&above, &below])
     };
     // `[dimensions, components, 1]`
@@ -147,12 +152,13 @@ fn best_of(g: &mut Graph<'_>, points: &str, value: &dyn Fn(&mut Graph<'_>, &str)
     g.with("GatherElements", &[points, &at], &[("axis", Attribute::Int(1))])
 }
 
-/// The maxima within `step` of `best`, `[1, dimensions]` in `f32`.
+/// The maxima within `step` of `best`, `[dimensions, 1, 1]`. A periodic density goes on at the other
+/// end.
 fn refined(
     g: &mut Graph<'_>,
     mut best: Name,
     mut step: Name,
-    dimensions: usize,
+    domain: Domain,
     value: &dyn Fn(&mut Graph<'_>, &str) -> Name,
 ) -> Name {
     let n = POINTS as i64;
@@ -162,12 +168,20 @@ fn refined(
     let (low, high) = (g.doubles(&[-1.0], &[]), g.doubles(&[1.0], &[]));
     for _ in 0..ROUNDS {
         let away = g.op("Mul", &[&step, &offsets]);
-        let points = g.op("Add", &[&best, &away]);
-        let points = g.op("Max", &[&points, &low]);
-        let points = g.op("Min", &[&points, &high]);
+        let mut points = g.op("Add", &[&best, &away]);
+        if domain == Domain::HalfRange {
+            points = g.op("Max", &[&points, &low]);
+            points = g.op("Min", &[&points, &high]);
+        }
         best = best_of(g, &points, value);
         step = g.op("Div", &[&step, &divisor]);
     }
-    let best = g.cast(&best, data_type::FLOAT);
-    g.reshape(&best, &[1, dimensions])
+    if domain == Domain::HalfRange {
+        return best;
+    }
+    let period = g.doubles(&[2.0], &[]);
+    let (up, down) = (g.op("Add", &[&best, &period]), g.op("Sub", &[&best, &period]));
+    let (is_below, is_above) = (g.op("Less", &[&best, &low]), g.op("Greater", &[&best, &high]));
+    let best = g.op("Where", &[&is_below, &up, &best]);
+    g.op("Where", &[&is_above, &down, &best])
 }

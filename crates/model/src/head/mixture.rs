@@ -395,6 +395,8 @@ impl GaussianMixture {
             true => top,
             false => best,
         };
+        // A component without weight has no top.
+        let tops = tops.filter(|(_, height)| !height.is_nan());
         tops.reduce(higher).map_or(0.0, |(z, _)| z)
     }
 }

@@ -1,0 +1,277 @@
+//! [`Agent`]: an exported agent and the window of its episode.
+
+use std::path::Path;
+
+use crate::{
+    error::{Error, damaged},
+    graph::Graph,
+    json::Json,
+    ops,
+    random::Generator,
+    tensor::{Data, Tensor},
+};
+
+/// An action in the environment's units.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// An index, from 0.
+    Index(usize),
+    /// A number for each dimension.
+    Numbers(Vec<f32>),
+}
+
+/// How a discrete action is chosen from its scores.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Draw {
+    Best,
+    /// The best one, or with this probability one of all.
+    Greedy(f64),
+    /// From the softmax at this temperature.
+    Softmax(f32),
+}
+
+/// An exported agent, and the window of its episode. One agent plays one episode at a time.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    graph: Graph,
+    /// In the order of the graph's inputs.
+    window: Vec<Tensor>,
+    is_discrete: bool,
+    n_actions: usize,
+    target_return: f32,
+    delayed_reward: bool,
+    clip_rewards: bool,
+    draw: Draw,
+    /// Of the current episode; `None` before the first.
+    episode: Option<Episode>,
+}
+
+#[derive(Clone, Debug)]
+struct Episode {
+    generator: Generator,
+    return_to_go: f32,
+    n_seen: i64,
+}
+
+impl Agent {
+    /// The agent in a directory with `agent.onnx` and `agent.json`.
+    ///
+    /// # Errors
+    /// When a file is missing, damaged or of another version.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        let read = |name: &str| {
+            let path = folder.join(name);
+            std::fs::read(&path).map_err(|error| damaged(format!("{}: {error}", path.display())))
+        };
+        let about = String::from_utf8(read("agent.json")?);
+        let about = about.map_err(|_| damaged("agent.json is not UTF-8"))?;
+        Self::load(&read("agent.onnx")?, &about)
+    }
+
+    /// The agent of the contents of `agent.onnx` and `agent.json`.
+    ///
+    /// # Errors
+    /// When one is damaged or of another version.
+    pub fn load(graph: &[u8], about: &str) -> Result<Self, Error> {
+        let about = Json::read(about)?;
+        let format = about.number("format")?;
+        if format != 1.0 {
+            return Err(damaged(format!(
+                "agent.json has format {format}, expected 1: another version of Overtone wrote it"
+            )));
+        }
+        let graph = Graph::read(graph)?;
+        let window = graph.inputs.iter().map(|input| ops::zeros(&input.dims, input.elem_type));
+        let window: Vec<Tensor> = window.collect::<Result<_, _>>()?;
+        let is_known = |name: &str| {
+            ["observations", "actions", "returns_to_go", "timesteps", "mask"].contains(&name)
+        };
+        if let Some(input) = graph.inputs.iter().find(|input| !is_known(&input.name)) {
+            return Err(damaged(format!("agent.onnx: unknown input `{}`", input.name)));
+        }
+        let (is_discrete, n_actions) = match (&*graph.output.name, &graph.output.dims[..]) {
+            ("logits", [n]) if *n > 0 => (true, *n),
+            ("action", [n]) if *n > 0 => (false, *n),
+            _ => return Err(damaged("agent.onnx: unknown output")),
+        };
+        let (greedy, temperature) = (about.number("greedy")?, about.number("temperature")? as f32);
+        let draw = match about.get("choice") {
+            Some(Json::Text(choice)) if choice == "mode" => Draw::Best,
+            Some(Json::Text(choice)) if choice == "sample" => match greedy > 0.0 {
+                true => Draw::Greedy(1.0 - greedy),
+                false if temperature > 0.0 => Draw::Softmax(temperature),
+                false => return Err(damaged("agent.json: `temperature` is not above 0")),
+            },
+            _ => return Err(damaged("agent.json: `choice` is neither `mode` nor `sample`")),
+        };
+        Ok(Self {
+            graph,
+            window,
+            is_discrete,
+            n_actions,
+            target_return: about.number("target_return")? as f32,
+            delayed_reward: about.flag("delayed_reward")?,
+            clip_rewards: about.flag("clip_rewards")?,
+            draw,
+            episode: None,
+        })
+    }
+
+    /// Whether actions are indices.
+    pub fn is_discrete(&self) -> bool {
+        self.is_discrete
+    }
+
+    /// Number of discrete actions, or of an action's dimensions.
+    pub fn n_actions(&self) -> usize {
+        self.n_actions
+    }
+
+    /// Numbers of one observation.
+    pub fn observation_size(&self) -> usize {
+        let observations = self.graph.inputs.iter().find(|input| input.name == "observations");
+        observations.map_or(0, |input| input.dims.iter().skip(1).product())
+    }
+
+    /// Takes the most probable action at each step, or draws as in `agent.json`.
+    pub fn deterministic(&mut self) {
+        self.draw = Draw::Best;
+    }
+
+    /// Starts an episode. `target_return`: the return that the agent is conditioned on; `None`: the
+    /// one of `agent.json`.
+    ///
+    /// # Errors
+    /// When the target is not finite.
+    pub fn begin(&mut self, seed: u64, target_return: Option<f32>) -> Result<(), Error> {
+        let return_to_go = target_return.unwrap_or(self.target_return);
+        if !return_to_go.is_finite() {
+            return Err(Error::Call(format!("target_return={return_to_go}: expected a number")));
+        }
+        for (tensor, input) in self.window.iter_mut().zip(&self.graph.inputs) {
+            *tensor = ops::zeros(&input.dims, input.elem_type)?;
+        }
+        let generator = Generator::of_policy(seed);
+        self.episode = Some(Episode { generator, return_to_go, n_seen: 0 });
+        Ok(())
+    }
+
+    /// The action for an observation. `reward` is the reward of the last action; the first step
+    /// ignores it.
+    ///
+    /// # Errors
+    /// When the episode was not [begun](Self::begin), the observation has another size, or a number
+    /// is not finite.
+    pub fn act(&mut self, observation: &[f32], reward: f32) -> Result<Action, Error> {
+        let size = self.observation_size();
+        if observation.len() != size {
+            let n = observation.len();
+            return Err(Error::Call(format!("an observation of {n} numbers, expected {size}")));
+        }
+        if !reward.is_finite() || observation.iter().any(|x| !x.is_finite()) {
+            return Err(Error::Call("the observation or the reward is not a finite number".into()));
+        }
+        let Some(episode) = &mut self.episode else {
+            return Err(Error::Call("begin() starts an episode; call it first".into()));
+        };
+        if episode.n_seen > 0 && !self.delayed_reward {
+            episode.return_to_go -=
+                if self.clip_rewards { reward.clamp(-1.0, 1.0) } else { reward };
+        }
+        for (tensor, input) in self.window.iter_mut().zip(&self.graph.inputs) {
+            let row = |data: Data| {
+                let n = data.len();
+                Tensor::new(vec![n], data)
+            };
+            let row = match (&*input.name, input.elem_type) {
+                ("observations", 2) => {
+                    row(Data::U8(observation.iter().map(|&x| x as u8).collect()))
+                }
+                ("observations", _) => row(Data::F32(observation.to_vec())),
+                ("returns_to_go", _) => row(Data::F32(vec![episode.return_to_go])),
+                ("timesteps", _) => row(Data::I64(vec![episode.n_seen])),
+                ("mask", _) => row(Data::F32(vec![1.0])),
+                (_, 7) => row(Data::I64(vec![0])),
+                _ => row(Data::F32(vec![0.0; self.n_actions])),
+            };
+            ops::push(tensor, &row?)?;
+        }
+        episode.n_seen += 1;
+        let output = self.graph.run(self.window.clone())?;
+        let numbers = output.f32s()?;
+        if numbers.len() != self.n_actions || numbers.iter().any(|x| !x.is_finite()) {
+            let reason = "the agent's output is not finite. Check the weights";
+            return Err(Error::NotFinite(reason.into()));
+        }
+        let action = match self.is_discrete {
+            false => Action::Numbers(numbers.to_vec()),
+            true => Action::Index(self.draw.index(numbers, &mut episode.generator)),
+        };
+        self.took(&action)?;
+        Ok(action)
+    }
+
+    /// Replaces the last action by the one that was taken.
+    ///
+    /// # Errors
+    /// When it does not fit the agent.
+    pub fn took(&mut self, action: &Action) -> Result<(), Error> {
+        let fits = match action {
+            Action::Index(index) => self.is_discrete && *index < self.n_actions,
+            Action::Numbers(numbers) => {
+                !self.is_discrete
+                    && numbers.len() == self.n_actions
+                    && numbers.iter().all(|x| x.is_finite())
+            }
+        };
+        if !fits {
+            return Err(Error::Call("an action that does not fit the agent".into()));
+        }
+        let inputs = self.window.iter_mut().zip(&self.graph.inputs);
+        for (tensor, _) in inputs.filter(|(_, input)| input.name == "actions") {
+            match (&mut tensor.data, action) {
+                (Data::I64(ids), Action::Index(index)) => {
+                    if let Some(last) = ids.last_mut() {
+                        *last = *index as i64;
+                    }
+                }
+                (Data::F32(values), Action::Numbers(numbers)) if values.len() >= numbers.len() => {
+                    let start = values.len() - numbers.len();
+                    values[start..].copy_from_slice(numbers);
+                }
+                _ => return Err(Error::Call("an action that does not fit the agent".into())),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Draw {
+    /// The chosen action.
+    fn index(self, scores: &[f32], generator: &mut Generator) -> usize {
+        let best = (1..scores.len())
+            .fold(0, |best, next| if scores[next] > scores[best] { next } else { best });
+        match self {
+            Self::Best => best,
+            Self::Greedy(epsilon) => {
+                // Both numbers are drawn at every step.
+                let explores = generator.unit() < epsilon;
+                let random = generator.below(scores.len());
+                if explores { random } else { best }
+            }
+            Self::Softmax(temperature) => {
+                let highest = scores[best];
+                let weight =
+                    |score: &f32| (f64::from(score - highest) / f64::from(temperature)).exp();
+                let weights: Vec<f64> = scores.iter().map(weight).collect();
+                let draw = generator.unit() * weights.iter().sum::<f64>();
+                let mut below = 0.0;
+                let found = weights.iter().position(|weight| {
+                    below += weight;
+                    draw < below
+                });
+                found.unwrap_or(scores.len() - 1)
+            }
+        }
+    }
+}
