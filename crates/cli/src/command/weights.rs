@@ -96,7 +96,7 @@ pub fn export(words: &[String]) -> Result<()> {
             ensure!(
                 percent.is_empty(),
                 "top_percent={percent} applies only to format=hf and format=onnx. Leave it out: \
-                 safetensors contain all percentages"
+                 format=safetensors keeps all percentages"
             );
             None
         }
@@ -110,7 +110,7 @@ pub fn export(words: &[String]) -> Result<()> {
                     }
                     _ => String::new(),
                 };
-                format!("cannot export {path} for transformers (use format=safetensors{others})")
+                format!("cannot export {path} for transformers (use format=onnx or format=safetensors{others})")
             })?;
             Some(theirs)
         }

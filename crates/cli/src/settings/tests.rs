@@ -383,7 +383,7 @@ fn a_key_without_effect_is_refused_with_its_owner() {
         (
             "game=seaquest algorithm=discrete_cql head=fourier",
             "head",
-            "algorithm=decision_transformer or behavior_cloning or rvs",
+            "algorithm=decision_transformer or behavior_cloning or rvs or iql",
         ),
         (
             "env=hopper algorithm=iql train.micro_batches=2",

@@ -271,7 +271,7 @@ fn the_card_has_the_returns_and_damage_is_refused() {
     let said = card("second");
     assert!(said.contains("| 900 | ") && said.contains(" | 2 | 5 |"), "{said}");
     desk.refuses("export a b c");
-    desk.refuses("export format=onnx to=third");
+    desk.refuses("export format=tf to=third");
     desk.refuses("import second task=mujoco/hopper");
     desk.refuses("import runs");
     desk.refuses("import /nonexistent");
