@@ -6,7 +6,7 @@ use crate::{
     error::{Error, damaged},
     graph::Graph,
     json::Json,
-    ops,
+    math, ops,
     random::Generator,
     tensor::{Data, Tensor},
 };
@@ -262,7 +262,7 @@ impl Draw {
             Self::Softmax(temperature) => {
                 let highest = scores[best];
                 let weight =
-                    |score: &f32| (f64::from(score - highest) / f64::from(temperature)).exp();
+                    |score: &f32| math::exp(f64::from(score - highest) / f64::from(temperature));
                 let weights: Vec<f64> = scores.iter().map(weight).collect();
                 let draw = generator.unit() * weights.iter().sum::<f64>();
                 let mut below = 0.0;

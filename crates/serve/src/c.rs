@@ -247,3 +247,21 @@ pub unsafe extern "C" fn overtone_took(
 pub extern "C" fn overtone_last_error() -> *const c_char {
     LAST.with_borrow(|last| last.as_ptr())
 }
+
+/// Memory for `size` bytes, in which JavaScript writes files and observations.
+#[cfg(target_arch = "wasm32")]
+#[unsafe(no_mangle)]
+pub extern "C" fn overtone_allocate(size: usize) -> *mut u8 {
+    Box::into_raw(vec![0u8; size].into_boxed_slice()).cast()
+}
+
+/// Frees memory of [`overtone_allocate`].
+///
+/// # Safety
+/// `start` and `size` are of one call of it, and were not freed.
+#[cfg(target_arch = "wasm32")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn overtone_release(start: *mut u8, size: usize) {
+    // SAFETY: as the caller promises.
+    drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(start, size)) });
+}

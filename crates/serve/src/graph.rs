@@ -258,10 +258,17 @@ fn tensor(bytes: &[u8]) -> Result<(&str, Tensor), Error> {
     let dims: Result<Vec<usize>, _> = dims.into_iter().map(usize::try_from).collect();
     let dims = dims.map_err(|_| damaged("agent.onnx: a negative size"))?;
     let data = match kind {
-        1 => Data::F32(raw.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()),
-        7 => Data::I64(raw.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()),
-        11 => Data::F64(raw.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()),
+        1 => Data::F32(raw.chunks_exact(4).map(|x| f32::from_le_bytes(array(x))).collect()),
+        7 => Data::I64(raw.chunks_exact(8).map(|x| i64::from_le_bytes(array(x))).collect()),
+        11 => Data::F64(raw.chunks_exact(8).map(|x| f64::from_le_bytes(array(x))).collect()),
         _ => return Err(damaged(format!("agent.onnx: weights of the unknown type {kind}"))),
     };
     Ok((name, Tensor::new(dims, data)?))
+}
+
+/// The bytes as an array of this length, which they have.
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(bytes);
+    array
 }

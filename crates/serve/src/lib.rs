@@ -18,6 +18,7 @@ mod c;
 mod error;
 mod graph;
 mod json;
+mod math;
 mod matrix;
 mod ops;
 mod random;

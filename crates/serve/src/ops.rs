@@ -3,7 +3,7 @@
 use crate::{
     error::{Error, damaged},
     graph::Attributes,
-    matrix,
+    math, matrix,
     tensor::{Data, Tensor, common, count, places},
 };
 
@@ -49,13 +49,13 @@ pub fn run(kind: Kind, inputs: &[&Tensor], attributes: &Attributes) -> Result<Te
     match kind {
         Kind::Identity => Ok(x.clone()),
         Kind::Abs => floats(x, f32::abs, f64::abs),
-        Kind::Erf => floats(x, |x| erf(f64::from(x)) as f32, erf),
-        Kind::Exp => floats(x, f32::exp, f64::exp),
-        Kind::Log => floats(x, f32::ln, f64::ln),
+        Kind::Erf => exactly(x, math::erf),
+        Kind::Exp => exactly(x, math::exp),
+        Kind::Log => exactly(x, math::ln),
         Kind::Relu => floats(x, |x| x.max(0.0), |x| x.max(0.0)),
-        Kind::Sin => floats(x, f32::sin, f64::sin),
-        Kind::Softplus => floats(x, |x| softplus(f64::from(x)) as f32, softplus),
-        Kind::Tanh => floats(x, f32::tanh, f64::tanh),
+        Kind::Sin => exactly(x, math::sin),
+        Kind::Softplus => exactly(x, math::softplus),
+        Kind::Tanh => exactly(x, math::tanh),
         Kind::Add => paired(x, input(1)?, |a, b| a + b, |a, b| a + b, i64::wrapping_add),
         Kind::Sub => paired(x, input(1)?, |a, b| a - b, |a, b| a - b, i64::wrapping_sub),
         Kind::Mul => paired(x, input(1)?, |a, b| a * b, |a, b| a * b, i64::wrapping_mul),
@@ -131,19 +131,6 @@ pub fn run(kind: Kind, inputs: &[&Tensor], attributes: &Attributes) -> Result<Te
     }
 }
 
-/// `x ln(1 + e^x)`, without overflow.
-fn softplus(x: f64) -> f64 {
-    x.max(0.0) + (-x.abs()).exp().ln_1p()
-}
-
-/// The error function, to 1.5e-7 (Abramowitz and Stegun 1964, 7.1.26).
-fn erf(x: f64) -> f64 {
-    let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
-    let terms = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
-    let sum = terms.into_iter().fold(0.0, |sum, term| (sum + term) * t);
-    (1.0 - sum * (-x * x).exp()).copysign(x)
-}
-
 fn floats(x: &Tensor, f: impl Fn(f32) -> f32, g: impl Fn(f64) -> f64) -> Result<Tensor, Error> {
     let data = match &x.data {
         Data::F32(values) => Data::F32(values.iter().map(|&x| f(x)).collect()),
@@ -151,6 +138,11 @@ fn floats(x: &Tensor, f: impl Fn(f32) -> f32, g: impl Fn(f64) -> f64) -> Result<
         _ => return Err(damaged("agent.onnx: an operation on floats reads another type")),
     };
     Tensor::new(x.dims.clone(), data)
+}
+
+/// In double precision.
+fn exactly(x: &Tensor, f: impl Fn(f64) -> f64) -> Result<Tensor, Error> {
+    floats(x, |x| f(f64::from(x)) as f32, &f)
 }
 
 fn scalar(x: &Tensor) -> Result<f32, Error> {
@@ -218,7 +210,10 @@ fn compared(a: &Tensor, b: &Tensor, f: impl Fn(f64, f64) -> bool) -> Result<Tens
 
 fn chosen(flags: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor, Error> {
     let dims = common(&common(&flags.dims, &a.dims)?, &b.dims)?;
-    let wide = |x: &Tensor| x.picked(dims.clone(), &places(&x.dims, &dims));
+    let wide = |x: &Tensor| match x.dims == dims {
+        true => Ok(x.clone()),
+        false => x.picked(dims.clone(), &places(&x.dims, &dims)),
+    };
     let (flags, a, b) = (wide(flags)?, wide(a)?, wide(b)?);
     let (Data::F64(x), Data::F64(y)) = (&a.data, &b.data) else {
         return Err(damaged("agent.onnx: a selection of another type than 64-bit floats"));
@@ -477,10 +472,11 @@ fn softmax(x: &Tensor, axis: i64) -> Result<Tensor, Error> {
     let n = x.dims[axis].max(1);
     macro_rules! rows {
         ($values:expr, $type:ty) => {{
+            let exp = |x: $type| math::exp(f64::from(x)) as $type;
             let mut values = $values.clone();
             for row in values.chunks_exact_mut(n) {
                 let most = row.iter().copied().fold(<$type>::NEG_INFINITY, <$type>::max);
-                row.iter_mut().for_each(|x| *x = (*x - most).exp());
+                row.iter_mut().for_each(|x| *x = exp(*x - most));
                 let sum: $type = row.iter().sum();
                 row.iter_mut().for_each(|x| *x /= sum);
             }
@@ -518,7 +514,7 @@ fn layer_norm(x: &Tensor, weight: &[f32], bias: &[f32], epsilon: f32) -> Result<
 /// When the row has another length or type.
 pub fn push(x: &mut Tensor, row: &Tensor) -> Result<(), Error> {
     let n = row.data.len();
-    if !x.data.len().is_multiple_of(n.max(1)) || x.data.len() < n {
+    if x.data.len() % n.max(1) != 0 || x.data.len() < n {
         return Err(Error::Call(format!("{n} numbers for a row of {:?}", x.dims)));
     }
     macro_rules! shift {
