@@ -73,9 +73,8 @@ pub struct RunConfig {
     /// The algorithm, with its own keys.
     #[serde(flatten)]
     pub agent: AgentConfig,
-    /// Length of the run: quick (minutes on 2 cores), hour (quick with more updates, up to an hour
-    /// of one core), paper (the reference's length, data and model), or auto (paper with a GPU and
-    /// the published data, else quick).
+    /// Length of the run: quick (minutes on 2 cores), paper (the reference's length, data and
+    /// model), or auto (paper with a GPU and the published data, else quick).
     pub profile: Profile,
     /// Random seed; the reference used 123, 231, 312 and 42 on Atari.
     pub seed: u64,
@@ -105,8 +104,6 @@ pub enum Profile {
     Auto,
     /// Minutes on a CPU.
     Quick,
-    /// `Quick` with more updates, for algorithms that longer training helps.
-    Hour,
     /// The reference's data and length.
     Paper,
 }

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, damaged};
 
-/// Largest number of elements of a tensor: 256 million.
-const MOST: usize = 1 << 28;
+/// Largest number of elements of a tensor: 33 million.
+const MOST: usize = 1 << 25;
 
 /// Elements of one type.
 #[derive(Clone, Debug, PartialEq)]

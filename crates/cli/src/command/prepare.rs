@@ -219,7 +219,6 @@ impl RunConfig {
                 format!("paper ({length}, the reference's learning rates)")
             }
             Profile::Paper => format!("paper ({length})"),
-            Profile::Hour => format!("hour ({length})"),
             Profile::Auto | Profile::Quick => {
                 format!("quick ({length}); use profile=paper for the reference's length")
             }

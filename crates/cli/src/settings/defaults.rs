@@ -57,10 +57,7 @@ pub fn defaults(task: &Task, choices: &Choices<'_>) -> Result<RunConfig, ConfigE
             ObservationSpace::Vectors { .. } if !has_own_returns(task) => "switching".into(),
             _ => String::new(),
         },
-        train: match choices.profile {
-            Profile::Hour => hour(task, &agent, train(task, &agent, false)),
-            _ => train(task, &agent, is_paper),
-        },
+        train: train(task, &agent, is_paper),
         data: data(task, &agent, is_paper),
         evaluation: evaluation(task, is_paper),
         agent,
@@ -402,25 +399,12 @@ fn train(task: &Task, agent: &AgentConfig, is_paper: bool) -> TrainConfig {
             };
             match is_paper {
                 true => paper,
-                // Estimated at two minutes on 2 cores from processor time, not timed.
-                false => TrainConfig { updates: 10_000, batch_size: 256, ..paper },
+                // Three minutes of one core at 6.6 ms each. 10,000 returned less, 60,000 not more
+                // (docs/how-to/which-algorithm.md).
+                false => TrainConfig { updates: 30_000, batch_size: 256, ..paper },
             }
         }
     }
-}
-
-/// Training for up to an hour of one core. Perceptrons that clone or are conditioned on returns keep
-/// their length: longer training of RvS returned less (docs/how-to/which-algorithm.md). So do
-/// algorithms that were not trained for longer.
-fn hour(task: &Task, agent: &AgentConfig, quick: TrainConfig) -> TrainConfig {
-    let updates = match agent {
-        AgentConfig::DecisionTransformer { .. } if !is_pixels(task) => 13_000,
-        AgentConfig::Td3Bc { .. } => 165_000,
-        AgentConfig::Iql { head: None, .. } => 130_000,
-        AgentConfig::Rebrac { .. } => 70_000,
-        _ => quick.updates,
-    };
-    TrainConfig { updates, ..quick }
 }
 
 /// Training of a transformer.
