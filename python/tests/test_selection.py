@@ -9,7 +9,7 @@ import numpy as np
 
 import overtone as ov
 
-from .common import Desk
+from .common import HOPPER, TINY, Desk
 
 
 class BudgetCurve(unittest.TestCase):
@@ -68,3 +68,13 @@ class Choices(Desk):
 
 if __name__ == "__main__":
     unittest.main()
+
+    def test_the_best_of_several_algorithms_is_a_run(self) -> None:
+        train = {**TINY["train"], "batch_size": 8}
+        settings = {"evaluation": {"episodes": 1, "budget": 12, "every": 0}}
+        best = ov.train(HOPPER, "mujoco/hopper", algorithm="best", progress="none", train=train,
+                        **settings)
+        self.assertEqual(len(list(self.folder.glob("runs/*/config.toml"))), 3)
+        self.assertTrue((best.path / "evaluation.json").exists())
+        evaluation = json.loads((best.path / "evaluation.json").read_text())
+        self.assertEqual(evaluation["choice"]["portfolio"]["episodes"], 12)
