@@ -238,7 +238,7 @@ pub trait Networks: Clone + Debug {
         config: &IqlConfig,
         form: Form,
         init: &mut Init<'_>,
-    ) -> Result<(Self::Actor, Critics<Self::Twin, Self::Value>), ModelError>;
+    ) -> Result<(Self::Actor, CriticsOf<Self>), ModelError>;
 
     /// The steps of a batch, with rewards multiplied by `reward_factor`; `None` if no step has a
     /// target. The batch's memory may be taken.
@@ -298,6 +298,9 @@ pub struct IqlState<A: Network, T: Network, V: Network> {
     /// The target of the critics; it does not track gradients.
     pub target: T,
 }
+
+/// The critics of these networks.
+pub type CriticsOf<N> = Critics<<N as Networks>::Twin, <N as Networks>::Value>;
 
 /// The state of these networks.
 pub type StateOf<N> =

@@ -41,7 +41,7 @@ pub fn head(
     let columns = bin_of.unwrap_or_else(|| (0..actions.size()).collect());
     Ok(match config {
         HeadConfig::Linear(options) => {
-            let head = BinsHeadConfig::Linear(options.clone());
+            let head = BinsHeadConfig::Linear(*options);
             Output::Logits(on_bins(g, hidden, &head, &columns, prefix)?)
         }
         HeadConfig::Fourier(options) => {

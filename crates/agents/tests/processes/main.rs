@@ -21,7 +21,7 @@ use std::{
 };
 
 use burn::tensor::Device;
-use overtone_agents::{Iql, IqlConfig, SequenceModel};
+use overtone_agents::{Iql, IqlConfig, SequenceModel, iql::Continuous};
 use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_data::{Dataset, Subset};
 use overtone_model::{
@@ -383,7 +383,7 @@ fn unequal_parts_are_refused_with_the_key() {
     }
     assert_eq!(pong::files_and_folders(run.path()), ["checkpoints"], "nothing was written");
     let shown = ObservationSpace::Vectors { width: chain::STATES };
-    let iql = Iql::new(IqlConfig::default(), &shown, &chain::numbers());
+    let iql = Iql::new(IqlConfig::default(), Continuous::new(&shown, &chain::numbers()));
     let job = Job {
         run,
         config: config(1),
