@@ -175,3 +175,7 @@ class Graphs(Desk):
         about = json.loads((self.folder / "hopper/agent.json").read_text())
         self.assertEqual((about["task"], about["context_length"]), ("mujoco/hopper", 5))
         self.assertEqual(agent.about, about)
+
+
+if __name__ == "__main__":
+    unittest.main()

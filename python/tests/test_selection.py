@@ -65,10 +65,6 @@ class Choices(Desk):
         with self.assertRaisesRegex(ValueError, "expected at least one run"):
             ov.choose([])
 
-
-if __name__ == "__main__":
-    unittest.main()
-
     def test_the_best_of_several_algorithms_is_a_run(self) -> None:
         train = {**TINY["train"], "batch_size": 8}
         settings = {"evaluation": {"episodes": 1, "budget": 12, "every": 0}}
@@ -78,3 +74,7 @@ if __name__ == "__main__":
         self.assertTrue((best.path / "evaluation.json").exists())
         evaluation = json.loads((best.path / "evaluation.json").read_text())
         self.assertEqual(evaluation["choice"]["portfolio"]["episodes"], 12)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Each loss moves only its own networks: `V(s')` is a constant in `L_Q`, and `A` in `L_π`. Then
-//! `Q'` moves by a fraction of the distance. The actor's learning rate falls as a cosine, to 0 at the run's end, if
-//! the run's own schedule is constant. Rewards are multiplied by
+//! `Q'` moves by a fraction of the distance. The actor's learning rate falls as a cosine, to 0 at
+//! the run's end, if the run's own schedule is constant. Rewards are multiplied by
 //! `1000 / (largest − smallest return of an episode)`, unless these are nearly equal.
 //!
 //! [Continuous] actions have an actor `N(tanh μ(s), σ²)`, which acts with `tanh μ(s)`. [Discrete]
@@ -88,7 +88,8 @@ pub struct IqlConfig {
     pub gamma: f64,
     /// Rate of the target networks' running average.
     pub target_rate: f64,
-    /// Hidden layers of the actor, of each critic and of the value.
+    /// Hidden layers of the actor, of each critic and of the value (vectors only; frames have one
+    /// after the convolutions).
     pub n_layers: usize,
     /// Width of the hidden layers.
     pub hidden: usize,
@@ -122,9 +123,9 @@ impl IqlConfig {
 
 /// Options of the algorithm for one kind of actions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct IqlOptions {
     /// Its own keys.
-    #[serde(flatten)]
     pub config: IqlConfig,
     /// The actor's head on discrete actions; `None` for continuous actions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,13 +164,10 @@ impl AlgorithmOptions for IqlOptions {
     }
 
     fn describe(&self) -> String {
-        let IqlConfig { expectile, beta, n_layers, hidden, .. } = self.config;
+        let IqlConfig { expectile, beta, hidden, .. } = self.config;
         let head = self.head.as_ref().map(|head| format!("{}, ", head.describe()));
         let head = head.unwrap_or_default();
-        format!(
-            "implicit Q-learning, {head}expectile {expectile}, beta {beta}, {n_layers} layers of \
-             {hidden}"
-        )
+        format!("implicit Q-learning, {head}expectile {expectile}, beta {beta}, layers of {hidden}")
     }
 
     fn short_name(&self) -> String {
@@ -495,8 +493,8 @@ impl<N: Networks> Algorithm for Iql<N> {
     }
 }
 
-/// Factor of the rewards that gives the data's returns a spread of 1000, for rewards that are already
-/// divided by the return scale; 1 if all episodes have nearly the same return.
+/// Factor of the rewards that gives the data's returns a spread of 1000, for rewards that are
+/// already divided by the return scale; 1 if all episodes have nearly the same return.
 fn reward_factor(data: &TrainingData) -> f32 {
     let spread = data.episode_returns().ends().and_then(spread);
     spread.map_or(1.0, |spread| SPREAD / spread * data.return_scale())

@@ -34,6 +34,11 @@ impl ActionScale {
         words.collect::<Vec<_>>().join(", ")
     }
 
+    /// Low and high of each dimension, one of them possibly infinite; `None`: not scaled.
+    pub fn bounds(&self) -> &[Option<[f64; 2]>] {
+        &self.bounds
+    }
+
     /// Number of action dimensions.
     pub fn width(&self) -> usize {
         self.bounds.len()

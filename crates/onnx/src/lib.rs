@@ -61,7 +61,7 @@ pub enum ExportError {
 /// The graph of `agent` with these weights and the acting mode of `play`, as a file.
 ///
 /// # Errors
-/// When a part of the agent cannot be expressed, or the weights belong to another agent.
+/// When a part of the agent cannot be expressed, or a weight is missing.
 pub fn export(
     agent: &Agent,
     weights: &NamedTensors,
@@ -82,7 +82,7 @@ pub fn export(
             let features = networks::body(&mut g, &observation, &agent.task.observations, 2)?;
             let quantiles = g.affine(&features, "out")?;
             let n = agent.task.actions.size();
-            let size = g.shape("out.bias")[0];
+            let size = g.shape("out.weight")[1];
             let quantiles = g.reshape(&quantiles, &[n, size / n]);
             let mean =
                 [("axes", graph::Attribute::Ints(&[1])), ("keepdims", graph::Attribute::Int(0))];
@@ -326,16 +326,21 @@ fn perceptron(
     networks::perceptron(g, config, observations, mask.as_deref(), newest.as_deref(), width)
 }
 
-/// Scale, shift, low and high of each dimension between [-1, 1] and the environment's units; `None` if
-/// nothing changes.
-fn bounds(actions: &ActionSpace) -> Option<Vec<[f32; 4]>> {
-    ActionScale::of(actions)?;
-    let ActionSpace::Continuous { low, high } = actions else { return None };
-    let of = |(&low, &high): (&f32, &f32)| match (low.is_finite(), high.is_finite()) {
-        (true, true) => [0.5 * (high - low), low + 0.5 * (high - low), low, high],
-        _ => [1.0, 0.0, low, high],
+/// Scale, shift, low and high of each dimension between [-1, 1] and the environment's units, and
+/// the divisor of the way back; `None` if nothing changes.
+fn bounds(actions: &ActionSpace) -> Option<Vec<[f32; 5]>> {
+    let scale = ActionScale::of(actions)?;
+    let of = |bounds: &Option<[f64; 2]>| match *bounds {
+        None => [1.0, 0.0, f32::NEG_INFINITY, f32::INFINITY, 1.0],
+        Some([low, high]) if (high - low).is_infinite() => [1.0, 0.0, low as f32, high as f32, 1.0],
+        Some([low, high]) => {
+            let half = 0.5 * (high - low);
+            // Between two equal bounds every action is 0.
+            let divisor = if half > 0.0 { half } else { 1.0 };
+            [half, low + half, low, high.max(low), divisor].map(|x| x as f32)
+        }
     };
-    Some(low.iter().zip(high).map(of).collect())
+    Some(scale.bounds().iter().map(of).collect())
 }
 
 /// Actions in [-1, 1] in the environment's units.
@@ -352,12 +357,12 @@ fn in_units_of(g: &mut Graph<'_>, numbers: &str, actions: &ActionSpace) -> Name 
 /// Actions of the environment in [-1, 1].
 fn to_unit(g: &mut Graph<'_>, raw: &str, actions: &ActionSpace) -> Name {
     let Some(bounds) = bounds(actions) else { return raw.into() };
-    let (scale, shift) = (column(g, &bounds, 0), column(g, &bounds, 1));
+    let (shift, divisor) = (column(g, &bounds, 1), column(g, &bounds, 4));
     let centred = g.op("Sub", &[raw, &shift]);
-    g.op("Div", &[&centred, &scale])
+    g.op("Div", &[&centred, &divisor])
 }
 
-fn column(g: &mut Graph<'_>, bounds: &[[f32; 4]], at: usize) -> Name {
+fn column(g: &mut Graph<'_>, bounds: &[[f32; 5]], at: usize) -> Name {
     let column: Vec<f32> = bounds.iter().map(|bounds| bounds[at]).collect();
     g.floats(&column, &[bounds.len()])
 }

@@ -1,4 +1,5 @@
-//! [`Discrete`]: an actor with a head on discrete actions, and critics with a value for each action.
+//! [`Discrete`]: an actor with a head on discrete actions, and critics with a value for each
+//! action.
 
 use burn::{
     module::{Module, ParamId},

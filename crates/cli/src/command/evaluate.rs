@@ -25,8 +25,7 @@ use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
 pub use choose::{
-    ChooseOptions, candidate_modes, choice_seed, choose_after_training, choose_among, most_modes,
-    run as choose,
+    ChooseOptions, candidate_modes, choice_seed, choose_after_training, choose_among, run as choose,
 };
 pub use curve::{Curve, Due};
 use entry::Entry;

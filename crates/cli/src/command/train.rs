@@ -111,12 +111,7 @@ fn plan(settings: &RunConfig, name: Option<&str>) -> Result<ToDo> {
         Resume::Never => None,
     };
     let prepared = settings.prepare(settings.initial(begun.as_ref().map(|(run, _)| run))?)?;
-    if settings.evaluation.plays() {
-        // Errors of the evaluation are reported before training.
-        let returns = prepared.data.episode_returns();
-        let no_choice = OwnChoice::default();
-        evaluate::requests(&settings.evaluation, &prepared.agent, &returns, &no_choice)?;
-    }
+    check_evaluation(settings, &prepared)?;
 
     if let Some((run, lock)) = begun {
         let what = if is_finished(&run) {
@@ -144,6 +139,16 @@ fn plan(settings: &RunConfig, name: Option<&str>) -> Result<ToDo> {
     let _lock = Some(begun.inspect_err(|_| drop(std::fs::remove_dir_all(run.path())))?);
     let settings = settings.clone();
     Ok(ToDo::Work(Box::new(Work { settings, run, prepared, checkpoint: None, _lock })))
+}
+
+/// Reports errors of the evaluation before training.
+fn check_evaluation(settings: &RunConfig, prepared: &Prepared) -> Result<()> {
+    if settings.evaluation.plays() {
+        let returns = prepared.data.episode_returns();
+        let no_choice = OwnChoice::default();
+        evaluate::requests(&settings.evaluation, &prepared.agent, &returns, &no_choice)?;
+    }
+    Ok(())
 }
 
 /// `overtone resume [run=…]`; returns the exit code.

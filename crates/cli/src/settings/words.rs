@@ -232,7 +232,7 @@ fn of_task(key: &str, task: &Task) -> Option<(&'static str, &'static str, &'stat
         {
             Some(("observations", pixels, vectors))
         }
-        "model.timestep_std" | "model.return_head" if is_pixels => {
+        "model.timestep_std" | "model.return_head" | "iql.n_layers" if is_pixels => {
             Some(("observations", vectors, pixels))
         }
         "head.action_order" | "evaluation.temperature" if !is_discrete => {

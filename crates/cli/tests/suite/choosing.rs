@@ -155,7 +155,7 @@ fn the_best_of_several_algorithms_is_kept() {
     assert_eq!(choice["portfolio"]["episodes"], 13);
     assert_eq!(choice["portfolio"]["runs"].as_array().unwrap().len(), 3);
 
-    // Without one finished run, a second run is the same to the bit.
+    // Finished runs are found; without one of them, the repeated command has the same bits.
     let chosen = |said: &str| said.split_once("choosing the best").unwrap().1.to_owned();
     let again = desk.succeeds(&all);
     assert_eq!(again.matches("found a finished run of these settings").count(), 3, "{again}");
@@ -175,7 +175,17 @@ fn the_best_of_several_algorithms_is_kept() {
         same_run(run, &other.path("runs").join(name), 4);
     }
 
-    for words in ["env=hopper evaluation.episodes=0", "game=seaquest", "task=own/any"] {
+    for words in [
+        "env=hopper evaluation.episodes=0",
+        "env=hopper evaluation.every=1",
+        "env=hopper evaluation.target=1,2",
+        "env=hopper evaluation.target=much",
+        "env=hopper evaluation.budget=11",
+        "env=hopper evaluation.top_percent=10",
+        "task=gymnasium/CartPole-v1 evaluation.temperature=0.5",
+        "game=seaquest",
+        "task=own/any",
+    ] {
         desk.refuses(&format!("train {words} algorithm=best"));
     }
 }

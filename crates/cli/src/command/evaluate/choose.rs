@@ -347,20 +347,6 @@ fn table(candidates: &[Candidate], choices: &[Choice]) -> Table {
     table
 }
 
-/// The most modes of one of `runs`, for `target`.
-///
-/// # Errors
-/// When a run cannot be read.
-pub fn most_modes(runs: &[RunDir], target: &str) -> Result<usize> {
-    let mut most = 1;
-    for run in runs {
-        let checkpoint = open_checkpoint(run, "last")?;
-        let own = OwnChoice::of(run, &checkpoint)?;
-        most = most.max(candidate_modes(&Agent::of(&checkpoint)?, &own, target).len());
-    }
-    Ok(most)
-}
-
 /// `overtone evaluate choose key=value…`.
 pub fn run(words: &[String]) -> Result<()> {
     let options: ChooseOptions = options::read(words)?;

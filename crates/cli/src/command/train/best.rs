@@ -6,19 +6,16 @@ use overtone_agents::AlgorithmKind;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_train::{Checkpoint, RunDir};
 
-use super::{auto_profile, is_finished, plan, same_settings};
+use super::{auto_profile, check_evaluation, is_finished, plan, same_settings};
 use crate::{
-    command::evaluate::{self, ChooseOptions},
+    command::evaluate::{self, ChooseOptions, OwnChoice},
     interrupt, processes,
-    settings::{AutoOr, Resume, RunConfig},
+    settings::{AutoOr, Choosable, Resume, RunConfig},
     suites,
 };
 
 /// The value of `algorithm=`.
 const BEST: &str = "best";
-
-/// Selection episodes for each mode of the run with the most modes, if the budget is `auto`.
-const EPISODES: usize = 20;
 
 /// Whether `words` choose the best of several algorithms.
 pub fn is_best(words: &[String]) -> bool {
@@ -64,18 +61,40 @@ pub fn train(words: &[String]) -> Result<u8> {
         RunConfig::resolve(&words, auto_profile)
     };
     let settings = resolve(AlgorithmKind::DecisionTransformer, &[])?;
-    let task = settings.task()?;
+    let (task, evaluation) = (settings.task()?, &settings.evaluation);
     suites::check_environment(task)?;
     ensure!(
-        settings.evaluation.episodes > 0,
+        evaluation.episodes > 0,
         "evaluation.episodes=0: algorithm={BEST} chooses by episodes. Leave the word out"
     );
+    if let Some(word) = words.iter().find(|word| word.starts_with("evaluation.every")) {
+        bail!("{word}: algorithm={BEST} plays no episodes during training. Leave the word out");
+    }
+    let target = &evaluation.target;
+    ensure!(!target.contains(','), "evaluation.target={target}: algorithm={BEST} needs one target");
+
     // Only the best run is evaluated.
     let without_evaluation = ["evaluation.episodes=0", "evaluation.every=0"];
-    let all: Vec<(AlgorithmKind, RunConfig)> = members(task)?
-        .iter()
-        .map(|member| Ok((*member, resolve(*member, &without_evaluation)?)))
-        .collect::<Result<_>>()?;
+    let (mut all, mut n_modes) = (Vec::new(), 0);
+    for member in members(task)? {
+        let whole = resolve(*member, &[])?;
+        let prepared = whole.prepare(whole.initial(None)?)?;
+        check_evaluation(&whole, &prepared)?;
+        let no_choice = OwnChoice::default();
+        n_modes += evaluate::candidate_modes(&prepared.agent, &no_choice, target).len();
+        all.push((*member, resolve(*member, &without_evaluation)?));
+    }
+    if let AutoOr::Number(budget) = evaluation.budget {
+        ensure!(
+            budget as usize >= n_modes,
+            "evaluation.budget={budget}: the algorithms have {n_modes} modes, and each plays an \
+             episode. Set {n_modes} or more"
+        );
+    }
+    let again = match settings.resume {
+        Resume::Auto => "Repeat this command to go on with the other algorithms and the choice",
+        Resume::Never => "With resume=auto, the same command goes on with these runs",
+    };
     let mut runs: Vec<RunDir> = Vec::new();
     for (place, (member, settings)) in (1..).zip(&all) {
         say!("\nalgorithm {place} of {}: {}", all.len(), member.name());
@@ -89,7 +108,10 @@ pub fn train(words: &[String]) -> Result<u8> {
                 let run = work.run().context("the run is finished already")?;
                 match work.carry_out()? {
                     0 => run,
-                    code => return Ok(code),
+                    code => {
+                        say!("{again}");
+                        return Ok(code);
+                    }
                 }
             }
         };
@@ -97,19 +119,19 @@ pub fn train(words: &[String]) -> Result<u8> {
     }
 
     say!("\nchoosing the best of {} runs", runs.len());
-    let evaluation = &settings.evaluation;
-    let target = evaluation.target.split(',').next().unwrap_or_default().trim();
-    let budget = match evaluation.budget {
-        AutoOr::Auto => {
-            let modes = evaluate::most_modes(&runs, target)?;
-            AutoOr::Number((EPISODES.min(evaluation.episodes) * modes) as u32)
-        }
-        budget => budget,
+    let usual = ChooseOptions::default();
+    let candidates = |setting: Choosable, usual: String| match setting {
+        Choosable::Chosen => usual,
+        Choosable::Fixed(number) => number.to_string(),
     };
     let options = ChooseOptions {
-        budget,
-        rule: "process".into(),
-        target: target.to_owned(),
+        budget: evaluation.budget,
+        // Returns of different algorithms spread differently, so one unlucky episode can hide the
+        // best run (docs/how-to/which-algorithm.md).
+        rule: "even".into(),
+        temperatures: candidates(evaluation.temperature, usual.temperatures),
+        return_quantiles: candidates(evaluation.return_quantile, usual.return_quantiles),
+        target: target.clone(),
         seed: evaluate::choice_seed(evaluation),
         parallel: evaluation.parallel,
         device: settings.device.clone(),
@@ -123,7 +145,7 @@ pub fn train(words: &[String]) -> Result<u8> {
     });
     match played {
         Err(error) if interrupt::is_stop(&error) => {
-            say!("Interrupted. The same command resumes");
+            say!("Interrupted. {again}");
             Ok(interrupt::EXIT_CODE)
         }
         played => played.map(|()| 0),

@@ -46,7 +46,7 @@ struct About<'a> {
     choice: ActionChoice,
     greedy: f64,
     temperature: f32,
-    /// Statistics of its training data; the graph normalizes observations by itself.
+    /// Hash of the training data's content.
     data_sha256: &'a str,
     updates: u64,
 }
