@@ -9,8 +9,8 @@ use overtone_core::{
 };
 
 /// `policy` with its continuous actions scaled from [-1, 1] to the bounds of `actions`. If the
-/// bounds are -1 and 1, it is `policy` itself. Actions in its history stay within [-1, 1], as in
-/// training.
+/// bounds are -1 and 1, it is `policy` itself. Actions in its history stay within [-1, 1], and as
+/// they were taken, as in training.
 pub fn in_units_of(actions: &ActionSpace, policy: Box<dyn Policy>) -> Box<dyn Policy> {
     match ActionScale::of(actions) {
         None => policy,
@@ -32,6 +32,9 @@ impl Policy for Scaled {
         let mut actions = self.policy.act(turns, observations)?;
         if let Actions::Continuous { values, .. } = &mut actions {
             self.scale.from_unit(values);
+        }
+        if self.scale.may_clamp() && !turns.is_empty() {
+            self.took(turns, &actions)?;
         }
         Ok(actions)
     }

@@ -39,6 +39,13 @@ impl ActionScale {
         &self.bounds
     }
 
+    /// Whether [`from_unit`](Self::from_unit) may change an action within [-1, 1] to one that comes
+    /// back as another: where bounds are equal, or only one is finite.
+    pub fn may_clamp(&self) -> bool {
+        let clamps = |[low, high]: [f64; 2]| high <= low || (high - low).is_infinite();
+        self.bounds.iter().flatten().any(|bounds| clamps(*bounds))
+    }
+
     /// Number of action dimensions.
     pub fn width(&self) -> usize {
         self.bounds.len()

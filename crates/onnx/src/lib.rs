@@ -336,7 +336,7 @@ fn bounds(actions: &ActionSpace) -> Option<Vec<[f32; 5]>> {
         Some([low, high]) => {
             let half = 0.5 * (high - low);
             // Between two equal bounds every action is 0.
-            let divisor = if half > 0.0 { half } else { 1.0 };
+            let divisor = if half > 0.0 { half } else { f64::INFINITY };
             [half, low + half, low, high.max(low), divisor].map(|x| x as f32)
         }
     };

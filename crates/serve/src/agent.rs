@@ -20,6 +20,9 @@ pub enum Action {
     Numbers(Vec<f32>),
 }
 
+/// The temperature of an agent that takes the best action or a random one.
+const RANDOM: f32 = 1e30;
+
 /// How a discrete action is chosen from its scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Draw {
@@ -97,7 +100,8 @@ impl Agent {
         let (greedy, temperature) = (about.number("greedy")?, about.number("temperature")? as f32);
         let draw = match about.get("choice") {
             Some(Json::Text(choice)) if choice == "mode" => Draw::Best,
-            Some(Json::Text(choice)) if choice == "sample" => match greedy > 0.0 {
+            // At such a temperature every action is equally likely.
+            Some(Json::Text(choice)) if choice == "sample" => match temperature >= RANDOM {
                 true => Draw::Greedy(1.0 - greedy),
                 false if temperature > 0.0 => Draw::Softmax(temperature),
                 false => return Err(damaged("agent.json: `temperature` is not above 0")),
@@ -133,6 +137,12 @@ impl Agent {
         observations.map_or(0, |input| input.dims.iter().skip(1).product())
     }
 
+    /// Whether observations are pixels: whole numbers from 0 to 255.
+    fn sees_bytes(&self) -> bool {
+        let mut inputs = self.graph.inputs.iter();
+        inputs.any(|input| input.name == "observations" && input.elem_type == 2)
+    }
+
     /// Takes the most probable action at each step, or draws as in `agent.json`.
     pub fn deterministic(&mut self) {
         self.draw = Draw::Best;
@@ -156,7 +166,8 @@ impl Agent {
         Ok(())
     }
 
-    /// The action for an observation. `reward` is the reward of the last action; the first step
+    /// The action for an observation in the environment's units; pixels are whole numbers from 0 to
+    /// 255. `reward` is the reward of the last action; the first step
     /// ignores it.
     ///
     /// # Errors
@@ -170,6 +181,10 @@ impl Agent {
         }
         if !reward.is_finite() || observation.iter().any(|x| !x.is_finite()) {
             return Err(Error::Call("the observation or the reward is not a finite number".into()));
+        }
+        let is_byte = |x: &f32| (0.0..=255.0).contains(x) && x.fract() == 0.0;
+        if self.sees_bytes() && !observation.iter().all(is_byte) {
+            return Err(Error::Call("a pixel is not a whole number from 0 to 255".into()));
         }
         let Some(episode) = &mut self.episode else {
             return Err(Error::Call("begin() starts an episode; call it first".into()));

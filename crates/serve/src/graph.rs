@@ -5,9 +5,12 @@ use std::collections::HashMap;
 use crate::{
     error::{Error, damaged},
     ops::{self, Kind},
-    tensor::{Data, Tensor, count},
+    tensor::{Data, Tensor, count, sizes},
     wire::{Field, fields},
 };
+
+/// Bytes of all constants of a file, and of all values of one call: 1 GiB.
+const MOST_BYTES: usize = 1 << 30;
 
 /// The version of operators of the files that are played.
 const OPSET: i64 = 17;
@@ -102,6 +105,7 @@ impl Graph {
     /// When an operation does not fit its inputs.
     pub fn run(&self, inputs: Vec<Tensor>) -> Result<Tensor, Error> {
         let mut values: Vec<Option<Tensor>> = vec![None; self.constants.len()];
+        let mut bytes = 0;
         for (border, tensor) in self.inputs.iter().zip(inputs) {
             values[border.place] = Some(tensor);
         }
@@ -110,6 +114,8 @@ impl Graph {
             let inputs: Option<Vec<&Tensor>> = node.inputs.iter().map(known).collect();
             let inputs = inputs.ok_or_else(|| damaged("agent.onnx: a value is read too early"))?;
             let output = ops::run(node.kind, &inputs, &node.attributes)?;
+            bytes += output.size();
+            check_bytes(bytes)?;
             values[node.output] = Some(output);
         }
         let output = self.output.place;
@@ -123,6 +129,16 @@ struct Builder {
     names: HashMap<String, usize>,
     constants: Vec<Option<Tensor>>,
     known: Vec<bool>,
+    bytes: usize,
+}
+
+/// # Errors
+/// When values need too much memory.
+fn check_bytes(bytes: usize) -> Result<(), Error> {
+    match bytes <= MOST_BYTES {
+        true => Ok(()),
+        false => Err(damaged("agent.onnx needs more than 1 GiB of memory")),
+    }
 }
 
 impl Builder {
@@ -141,6 +157,8 @@ impl Builder {
         let of = |wanted: u64| all.iter().filter(move |(tag, _)| *tag == wanted);
         for (_, field) in of(5) {
             let (name, tensor) = tensor(field.bytes())?;
+            self.bytes += tensor.size();
+            check_bytes(self.bytes)?;
             let place = self.place(name);
             self.constants[place] = Some(tensor);
             self.known[place] = true;
@@ -148,7 +166,12 @@ impl Builder {
         let mut inputs = Vec::new();
         for (_, field) in of(11) {
             let border = self.border(field.bytes())?;
+            if self.known[border.place] {
+                return Err(damaged(format!("agent.onnx: `{}` is repeated", border.name)));
+            }
             self.known[border.place] = true;
+            self.bytes += 8 * count(&border.dims)?;
+            check_bytes(self.bytes)?;
             inputs.push(border);
         }
         let mut nodes = Vec::new();
@@ -164,6 +187,8 @@ impl Builder {
             match constants {
                 Some(constants) => {
                     let value = ops::run(node.kind, &constants, &node.attributes)?;
+                    self.bytes += value.size();
+                    check_bytes(self.bytes)?;
                     self.constants[node.output] = Some(value);
                 }
                 None => nodes.push(node),
@@ -238,10 +263,9 @@ fn attribute(field: Field<'_>, all: &mut Attributes) -> Result<(), Error> {
 fn shape(field: Field<'_>) -> Result<Vec<usize>, Error> {
     let mut dims = Vec::new();
     for (_, axis) in fields(field.bytes())? {
-        let size = fields(axis.bytes())?.first().map_or(0, |(_, field)| field.number());
-        dims.push(usize::try_from(size).map_err(|_| damaged("agent.onnx: a negative size"))?);
+        dims.push(fields(axis.bytes())?.first().map_or(0, |(_, field)| field.number()));
     }
-    Ok(dims)
+    sizes(&dims)
 }
 
 fn tensor(bytes: &[u8]) -> Result<(&str, Tensor), Error> {
@@ -255,8 +279,7 @@ fn tensor(bytes: &[u8]) -> Result<(&str, Tensor), Error> {
             _ => {}
         }
     }
-    let dims: Result<Vec<usize>, _> = dims.into_iter().map(usize::try_from).collect();
-    let dims = dims.map_err(|_| damaged("agent.onnx: a negative size"))?;
+    let dims = sizes(&dims)?;
     let data = match kind {
         1 => Data::F32(raw.chunks_exact(4).map(|x| f32::from_le_bytes(array(x))).collect()),
         7 => Data::I64(raw.chunks_exact(8).map(|x| i64::from_le_bytes(array(x))).collect()),

@@ -1,5 +1,5 @@
 //! Exponentials, logarithms and sines from the four operations, so that every platform computes the
-//! same bits. They are exact to a few units in the last place of `f64`.
+//! same bits. Errors are around 1e-15, absolute or relative, and 1.5e-7 for the error function.
 
 use std::f64::consts::{LN_2, LOG2_E, PI, SQRT_2};
 

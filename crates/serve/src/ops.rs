@@ -4,7 +4,7 @@ use crate::{
     error::{Error, damaged},
     graph::Attributes,
     math, matrix,
-    tensor::{Data, Tensor, common, count, places},
+    tensor::{Data, Tensor, common, count, places, sizes, walk},
 };
 
 /// Generates the list of operations.
@@ -52,7 +52,10 @@ pub fn run(kind: Kind, inputs: &[&Tensor], attributes: &Attributes) -> Result<Te
         Kind::Erf => exactly(x, math::erf),
         Kind::Exp => exactly(x, math::exp),
         Kind::Log => exactly(x, math::ln),
-        Kind::Relu => floats(x, |x| x.max(0.0), |x| x.max(0.0)),
+        // A number that is not finite is not hidden, here and below.
+        Kind::Relu => {
+            floats(x, |x| if x < 0.0 { 0.0 } else { x }, |x| if x < 0.0 { 0.0 } else { x })
+        }
         Kind::Sin => exactly(x, math::sin),
         Kind::Softplus => exactly(x, math::softplus),
         Kind::Tanh => exactly(x, math::tanh),
@@ -62,7 +65,6 @@ pub fn run(kind: Kind, inputs: &[&Tensor], attributes: &Attributes) -> Result<Te
         Kind::Div => {
             paired(x, input(1)?, |a, b| a / b, |a, b| a / b, |a, b| a.checked_div(b).unwrap_or(0))
         }
-        // A number that is not finite is not hidden.
         Kind::Max => paired(
             x,
             input(1)?,
@@ -82,20 +84,22 @@ pub fn run(kind: Kind, inputs: &[&Tensor], attributes: &Attributes) -> Result<Te
         Kind::GreaterOrEqual => compared(x, input(1)?, |a, b| a >= b),
         Kind::Clip => {
             let (low, high) = (scalar(input(1)?)?, scalar(input(2)?)?);
-            floats(x, |x| x.max(low).min(high), |x| x.max(low.into()).min(high.into()))
+            let within = |x: f32| {
+                if x < low {
+                    low
+                } else if x > high {
+                    high
+                } else {
+                    x
+                }
+            };
+            floats(x, within, |x| f64::from(within(x as f32)))
         }
         Kind::Where => chosen(x, input(1)?, input(2)?),
         Kind::Cast => cast(x, attributes.int("to", 0)),
-        Kind::Reshape => {
-            let dims: Result<Vec<usize>, _> =
-                input(1)?.i64s()?.iter().map(|&n| usize::try_from(n)).collect();
-            let dims = dims.map_err(|_| damaged("agent.onnx: a negative size"))?;
-            Tensor::new(dims, x.data.clone())
-        }
+        Kind::Reshape => Tensor::new(sizes(input(1)?.i64s()?)?, x.data.clone()),
         Kind::Expand => {
-            let dims: Result<Vec<usize>, _> =
-                input(1)?.i64s()?.iter().map(|&n| usize::try_from(n)).collect();
-            let dims = common(&x.dims, &dims.map_err(|_| damaged("agent.onnx: a negative size"))?)?;
+            let dims = common(&x.dims, &sizes(input(1)?.i64s()?)?)?;
             x.picked(dims.clone(), &places(&x.dims, &dims))
         }
         Kind::Transpose => transposed(x, attributes.list("perm")),
@@ -253,22 +257,8 @@ fn transposed(x: &Tensor, order: &[i64]) -> Result<Tensor, Error> {
     let dims: Vec<usize> = order.iter().map(|&axis| x.dims[axis]).collect();
     let stride = |axis: usize| -> usize { x.dims[axis + 1..].iter().product() };
     let strides: Vec<usize> = order.iter().map(|&axis| stride(axis)).collect();
-    let n = count(&dims)?;
-    let mut all = Vec::with_capacity(n);
-    let (mut index, mut place) = (vec![0usize; dims.len()], 0usize);
-    for _ in 0..n {
-        all.push(place);
-        for axis in (0..dims.len()).rev() {
-            index[axis] += 1;
-            place += strides[axis];
-            if index[axis] < dims[axis] {
-                break;
-            }
-            place -= strides[axis] * index[axis];
-            index[axis] = 0;
-        }
-    }
-    x.picked(dims, &all)
+    count(&dims)?;
+    x.picked(dims.clone(), &walk(&dims, &strides))
 }
 
 fn concat(parts: &[&Tensor], axis: i64) -> Result<Tensor, Error> {
@@ -285,6 +275,7 @@ fn concat(parts: &[&Tensor], axis: i64) -> Result<Tensor, Error> {
     }
     let mut dims = first.dims.clone();
     dims[axis] = parts.iter().map(|part| part.dims[axis]).sum();
+    count(&dims)?;
     let [before, _, after] = first.around(axis);
     // Places in all parts, one after the other.
     let mut starts = Vec::new();
@@ -335,6 +326,7 @@ fn sliced(x: &Tensor, from: &Tensor, to: &Tensor, axis: &Tensor) -> Result<Tenso
     let [before, size, after] = x.around(axis);
     let mut dims = x.dims.clone();
     dims[axis] = to - from;
+    count(&dims)?;
     let rows = (0..before).flat_map(|row| (row * size + from) * after..(row * size + to) * after);
     x.picked(dims, &rows.collect::<Vec<_>>())
 }
@@ -344,13 +336,13 @@ fn gathered(x: &Tensor, indices: &Tensor, axis: i64) -> Result<Tensor, Error> {
         return Err(damaged("agent.onnx: only rows are looked up"));
     }
     let [_, size, after] = x.around(0);
-    let mut all = Vec::new();
+    let dims = [&indices.dims, &x.dims[1..]].concat();
+    let mut all = Vec::with_capacity(count(&dims)?);
     for &index in indices.i64s()? {
         let row = usize::try_from(index).ok().filter(|row| *row < size);
         let row = row.ok_or_else(|| damaged(format!("row {index} of a table of {size}")))?;
         all.extend(row * after..(row + 1) * after);
     }
-    let dims = [&indices.dims, &x.dims[1..]].concat();
     x.picked(dims, &all)
 }
 
@@ -379,6 +371,9 @@ fn largest(x: &Tensor, attributes: &Attributes) -> Result<Tensor, Error> {
         return Err(damaged("agent.onnx: the largest of no elements"));
     }
     let Tensor { data: Data::F64(values), .. } = cast(x, 11)? else { unreachable!("cast") };
+    if values.iter().any(|value| value.is_nan()) {
+        return Err(Error::NotFinite("the agent's output is not finite. Check the weights".into()));
+    }
     let mut best = Vec::with_capacity(before * after);
     for row in 0..before {
         for column in 0..after {

@@ -27,14 +27,14 @@ pub struct Tensor {
     pub data: Data,
 }
 
-/// The product of `dims`.
+/// The product of `dims`. The product of any of them is in range too, also next to an empty axis.
 ///
 /// # Errors
 /// When it is too large.
 pub fn count(dims: &[usize]) -> Result<usize, Error> {
-    let product = dims.iter().try_fold(1usize, |product, n| product.checked_mul(*n));
+    let product = dims.iter().try_fold(1usize, |product, n| product.checked_mul((*n).max(1)));
     match product {
-        Some(n) if n <= MOST => Ok(n),
+        Some(n) if n <= MOST => Ok(if dims.contains(&0) { 0 } else { n }),
         _ => Err(damaged(format!("agent.onnx: a tensor of {dims:?} is too large"))),
     }
 }
@@ -72,6 +72,16 @@ impl Tensor {
             return Err(damaged(format!("agent.onnx: {n} elements for a tensor of {dims:?}")));
         }
         Ok(Self { dims, data })
+    }
+
+    /// Bytes of its elements.
+    pub fn size(&self) -> usize {
+        match &self.data {
+            Data::F32(values) => 4 * values.len(),
+            Data::F64(values) => 8 * values.len(),
+            Data::I64(values) => 8 * values.len(),
+            Data::U8(values) => values.len(),
+        }
     }
 
     /// The 32-bit floats.
@@ -161,15 +171,21 @@ pub fn places(dims: &[usize], to: &[usize]) -> Vec<usize> {
         }
         stride *= dims[axis];
     }
-    let n = to.iter().product();
+    walk(to, &strides)
+}
+
+/// The places of all elements of `dims`, the last axis first, with these distances between the
+/// elements of each axis.
+pub fn walk(dims: &[usize], strides: &[usize]) -> Vec<usize> {
+    let n = dims.iter().product();
     let mut all = Vec::with_capacity(n);
-    let (mut index, mut place) = (vec![0usize; to.len()], 0usize);
+    let (mut index, mut place) = (vec![0usize; dims.len()], 0usize);
     for _ in 0..n {
         all.push(place);
-        for axis in (0..to.len()).rev() {
+        for axis in (0..dims.len()).rev() {
             index[axis] += 1;
             place += strides[axis];
-            if index[axis] < to[axis] {
+            if index[axis] < dims[axis] {
                 break;
             }
             place -= strides[axis] * index[axis];
@@ -177,4 +193,25 @@ pub fn places(dims: &[usize], to: &[usize]) -> Vec<usize> {
         }
     }
     all
+}
+
+/// Sizes of axes.
+///
+/// # Errors
+/// When one is negative.
+pub fn sizes(numbers: &[i64]) -> Result<Vec<usize>, Error> {
+    let sizes: Result<Vec<usize>, _> = numbers.iter().map(|&n| usize::try_from(n)).collect();
+    sizes.map_err(|_| damaged("agent.onnx: a negative size"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Next to an empty axis, the other sizes could be of any size.
+    #[test]
+    fn sizes_are_limited_next_to_an_empty_axis_too() {
+        assert_eq!(count(&[3, 0, 4]), Ok(0));
+        assert!(count(&[0, 1 << 40]).is_err() && count(&[usize::MAX, 2]).is_err());
+    }
 }

@@ -26,8 +26,12 @@ use rand::RngExt;
 const WIDTH: usize = 5;
 const STEPS: usize = 30;
 
+/// Bounds of every kind: usual, wide, without one or both ends, and equal.
 fn continuous() -> ActionSpace {
-    ActionSpace::Continuous { low: vec![-1.0, -2.0], high: vec![1.0, 6.0] }
+    ActionSpace::Continuous {
+        low: vec![-1.0, -2.0, 0.0, f32::NEG_INFINITY, 3.0],
+        high: vec![1.0, 6.0, f32::MAX, f32::INFINITY, 3.0],
+    }
 }
 
 fn drawn<T>(draw: impl FnOnce(&mut Init<'_>) -> T) -> T {
@@ -84,7 +88,7 @@ fn about(play: &Play, is_discrete: bool, greedy: f64) -> String {
         (true, ActionChoice::Sample) => "sample",
         _ => "mode",
     };
-    let temperature = play.acting.temperature;
+    let temperature = if greedy > 0.0 { 1e30 } else { play.acting.temperature };
     format!(
         r#"{{"format": 1, "target_return": 20, "delayed_reward": {}, "clip_rewards": false,
         "choice": "{choice}", "greedy": {greedy}, "temperature": {temperature}}}"#,
