@@ -158,11 +158,13 @@ fn the_best_of_several_algorithms_is_kept() {
     // Finished runs are found; without one of them, the repeated command has the same bits.
     let chosen = |said: &str| said.split_once("choosing the best").unwrap().1.to_owned();
     let again = desk.succeeds(&all);
+    desk.succeeds(&format!("{words} algorithm=best evaluation.episodes=1 evaluation.budget=12"));
+    assert_eq!(fs::read_dir(desk.path("runs")).unwrap().count(), 3, "nothing is trained again");
     assert_eq!(again.matches("found a finished run of these settings").count(), 3, "{again}");
     let table = |said: &str| chosen(said).split_once("Mode: ").unwrap().0.to_owned();
     assert_eq!(table(&again), table(&said));
     let other = Desk::new();
-    let alone = "algorithm=rvs evaluation.episodes=0 evaluation.every=0 evaluation.budget=13";
+    let alone = "algorithm=rvs evaluation.episodes=0 evaluation.every=0";
     other.succeeds(&format!("{words} {alone}"));
     let began = other.only_run("runs");
     fs::remove_dir_all(began.join("checkpoints/step-00000004")).unwrap();

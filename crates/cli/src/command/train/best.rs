@@ -53,36 +53,39 @@ pub fn train(words: &[String]) -> Result<u8> {
         processes::launched() == 1,
         "algorithm={BEST} trains in one process. Start one, or train each algorithm by itself"
     );
-    let resolve = |algorithm: AlgorithmKind, more: &[&str]| {
-        let others = words.iter().filter(|word| !word.starts_with("algorithm="));
+    let others = words.iter().filter(|word| !word.starts_with("algorithm=")).cloned();
+    let others: Vec<String> = others.collect();
+    let resolve = |algorithm: AlgorithmKind, words: &[String]| {
         let own = format!("algorithm={}", algorithm.name());
-        let more = more.iter().map(|word| (*word).to_owned());
-        let words: Vec<String> = others.cloned().chain([own]).chain(more).collect();
+        let words: Vec<String> = words.iter().cloned().chain([own]).collect();
         RunConfig::resolve(&words, auto_profile)
     };
-    let settings = resolve(AlgorithmKind::DecisionTransformer, &[])?;
+    let settings = resolve(AlgorithmKind::DecisionTransformer, &others)?;
     let (task, evaluation) = (settings.task()?, &settings.evaluation);
     suites::check_environment(task)?;
     ensure!(
         evaluation.episodes > 0,
         "evaluation.episodes=0: algorithm={BEST} chooses by episodes. Leave the word out"
     );
-    if let Some(word) = words.iter().find(|word| word.starts_with("evaluation.every")) {
+    let plays = |word: &&String| word.starts_with("evaluation.every") && !word.ends_with("every=0");
+    if let Some(word) = words.iter().find(plays) {
         bail!("{word}: algorithm={BEST} plays no episodes during training. Leave the word out");
     }
     let target = &evaluation.target;
     ensure!(!target.contains(','), "evaluation.target={target}: algorithm={BEST} needs one target");
 
-    // Only the best run is evaluated.
-    let without_evaluation = ["evaluation.episodes=0", "evaluation.every=0"];
+    // Only the best run is evaluated. Other settings of the evaluation find the same runs.
+    let without = ["evaluation.episodes=0", "evaluation.every=0"].map(str::to_owned);
+    let of_training = others.iter().filter(|word| !word.starts_with("evaluation."));
+    let of_training: Vec<String> = of_training.cloned().chain(without).collect();
     let (mut all, mut n_modes) = (Vec::new(), 0);
     for member in members(task)? {
-        let whole = resolve(*member, &[])?;
+        let whole = resolve(*member, &others)?;
         let prepared = whole.prepare(whole.initial(None)?)?;
         check_evaluation(&whole, &prepared)?;
         let no_choice = OwnChoice::default();
         n_modes += evaluate::candidate_modes(&prepared.agent, &no_choice, target).len();
-        all.push((*member, resolve(*member, &without_evaluation)?));
+        all.push((*member, resolve(*member, &of_training)?));
     }
     if let AutoOr::Number(budget) = evaluation.budget {
         ensure!(
