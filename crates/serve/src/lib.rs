@@ -8,10 +8,11 @@
 //! # Ok::<(), overtone_serve::Error>(())
 //! ```
 //!
-//! An [`Agent`] keeps the window of its episode: observations, actions, returns-to-go and timesteps.
+//! An [`Agent`] keeps the window of its episode: observations, actions, returns-to-go and
+//! timesteps.
 //! It computes with the operations in `agent.onnx`. Every algorithm, head and attention works.
-//! Actions differ from Overtone's by at most 1e-5; drawn discrete actions are the same for the same
-//! seed. The C interface is in `c.rs` and `include/overtone_serve.h`.
+//! Actions in [-1, 1] differ from Overtone's by at most 1e-5; drawn discrete actions are the same for
+//! the same seed. The C interface is in `c.rs` and `include/overtone_serve.h`.
 
 mod agent;
 mod c;
