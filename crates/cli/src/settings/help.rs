@@ -63,10 +63,11 @@ fn first_sentence(doc: &str) -> &str {
     doc.split_inclusive(". ").next().unwrap_or(doc).trim_end()
 }
 
-/// The help of `algorithm=best`.
+/// The help of `algorithm=best`, and of the choice.
 const BEST: &str = "best: trains decision_transformer, rvs and rebrac (discrete actions: \
                     discrete_cql), then keeps the run and the mode that selection episodes choose \
-                    (vectors only; docs/how-to/which-algorithm.md).";
+                    (vectors only). For seconds take rvs, for minutes decision_transformer, for \
+                    more time best (docs/how-to/which-algorithm.md).";
 
 /// The task whose defaults are listed first.
 const FIRST: &str = "mujoco/hopper";
