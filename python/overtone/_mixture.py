@@ -9,7 +9,7 @@ from overtone._dataset import Dataset
 
 
 class Mixture:
-    """Several datasets of one task, made by :func:`concat`.
+    """Several datasets of one task, made by :func:`overtone.concat`.
 
     Pass it to :func:`overtone.train` or to ``fit``. Returns, top percents and the normalization of
     observations are those of all datasets together.
