@@ -140,7 +140,7 @@ fn in_context(
     let local = g.op("Gather", &[&table, &places]);
     let x = g.op("Add", &[tokens, &local]);
     let Some(max_timestep) = global else { return Ok(x) };
-    // The context's position is that of its first real timestep.
+    // The context has the position of its first real timestep.
     let first = g.op("Gather", &[&context.timesteps, &n_padding]);
     let row = nearest(g, &first, max_timestep + 1);
     let table = g.weight("positions.global")?;
@@ -148,7 +148,7 @@ fn in_context(
     Ok(g.op("Add", &[&x, &row]))
 }
 
-/// What is added to the scores of a query (row) and a key (column), `[tokens, tokens]`: later keys
+/// The bias of the scores of a query (row) and a key (column), `[tokens, tokens]`: later keys
 /// and padding are hidden.
 fn hidden_keys(g: &mut Graph<'_>, mask: &str, [per_step, n_tokens]: [usize; 2]) -> Name {
     let later = |place: usize| place % n_tokens > place / n_tokens;

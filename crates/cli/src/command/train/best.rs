@@ -95,8 +95,8 @@ pub fn train(words: &[String]) -> Result<u8> {
         );
     }
     let again = match settings.resume {
-        Resume::Auto => "Repeat this command to go on with the other algorithms and the choice",
-        Resume::Never => "With resume=auto, the same command goes on with these runs",
+        Resume::Auto => "Repeat this command to train the other algorithms and to choose",
+        Resume::Never => "With resume=auto, the same command resumes these runs",
     };
     let mut runs: Vec<RunDir> = Vec::new();
     for (place, (member, settings)) in (1..).zip(&all) {
