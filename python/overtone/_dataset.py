@@ -237,7 +237,8 @@ class Dataset:
                     f"episode, which has {n} steps. Cut it there"
                 )
             flags = np.zeros(n, bool)
-            flags[-1] = ended[-1]
+            # The action ends the episode, whether its own flag or the final observation's says so.
+            flags[-1] = ended[-2:].any() if len(ended) == n + 1 else ended[-1]
             parts["observations"].append(observations[:n])
             parts["actions"].append(actions)
             parts["rewards"].append(rewards)
@@ -463,6 +464,10 @@ def from_pandas(
     if len(frame) == 0:
         raise ValueError("frame: expected at least one row")
     ids = frame[episode].factorize()[0]
+    if (ids < 0).any():
+        raise ValueError(
+            f"{episode}: row {int(np.argmax(ids < 0))} has no value. Name the episode of each row"
+        )
     last = np.ones(len(ids), bool)
     last[:-1] = ids[1:] != ids[:-1]
     if int(last.sum()) != len(np.unique(ids)):

@@ -141,6 +141,7 @@ class Datasets(Desk):
                 frame.assign(end=True),
             ),
             ("termination: expected true or false, 1 or 0", frame.assign(end=frame["end"].astype(str))),
+            ("id: row 2 has no value", frame.assign(id=frame["id"].where(frame.index != 2))),
             ("sort by 'id' and time", frame.sort_values(["step", "id"])),
             ("frame: expected at least one row", frame[:0]),
         ]:
@@ -295,6 +296,11 @@ class Datasets(Desk):
             "observations": np.zeros((2, 1)), "actions": [0, 1], "rewards": [1, 1],
             "terminations": [0, 1],
         }
+        # The last action's own flag, the final observation's, or both end the episode.
+        for flags in ([0, 1], [0, 1, 0], [0, 0, 1], [0, 1, 1], [1]):
+            given = {**episode, "observations": np.zeros((3, 1)), "terminations": flags}
+            with np.load(ov.Dataset.from_episodes([given]).path) as file:
+                self.assertEqual(file["terminals"].tolist(), [False, True], flags)
         for words, changed in [
             ("episode 1: 1 actions and 2 rewards", {"actions": [0]}),
             ("episode 1: 3 actions and 2 rewards", {"actions": [0, 1, 0]}),
