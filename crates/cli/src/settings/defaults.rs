@@ -510,9 +510,12 @@ fn discrete_training(task: &Task, sequence: TrainConfig, is_paper: bool) -> Trai
             optimizer: AdamWConfig { epsilon: 1e-8, ..optimizer },
             ..paper
         },
-        // Seconds on 2 cores. RL Baselines3 Zoo tuned QR-DQN for CartPole with batches of 64.
+        // Seconds on 2 cores. RL Baselines3 Zoo tuned QR-DQN for CartPole with batches of 64. Without
+        // the transformer's warm-up, which is longer than this run.
         false => TrainConfig {
             updates: 5000,
+            warmup_updates: 0,
+            sampling: Sampling::Uniform,
             batch_size: 64,
             // The rate of the critics of d3rlpy's CQL.
             learning_rate: 3e-4,

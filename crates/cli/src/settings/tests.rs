@@ -9,6 +9,7 @@ use overtone_model::{
         InitialCoefficients, LinearConfig, MixtureStd, MixtureWeights, OrderConfig, Regularizer,
     },
 };
+use overtone_train::Sampling;
 
 use super::*;
 use crate::keys;
@@ -203,6 +204,18 @@ fn the_paper_profile_is_the_reference_s() {
         let (_, train) = paper(&format!("env=hopper algorithm={algorithm}"));
         assert_eq!((train.updates, train.batch_size), (50_000, batch));
         assert_eq!((train.warmup_updates, train.learning_rate), (0, rate));
+    }
+}
+
+/// A transformer's warm-up of 10,000 updates would end after the run.
+#[test]
+fn values_have_no_warmup() {
+    let task = own(4, ActionSpace::numbered(2));
+    for algorithm in [AlgorithmKind::DiscreteCql, AlgorithmKind::Iql] {
+        for profile in [Profile::Quick, Profile::Paper] {
+            let train = config_of(&task, algorithm, profile).train;
+            assert_eq!((train.warmup_updates, train.sampling), (0, Sampling::Uniform));
+        }
     }
 }
 
