@@ -7,8 +7,6 @@ import json
 import math
 import os
 import secrets
-import sys
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -151,6 +149,11 @@ class Dataset:
         else:
             seen = _numbers("observations", seen)
         if seen.ndim == 1:
+            if np.asarray(observations).dtype.kind in "biu":
+                raise ValueError(
+                    "observations: one whole number for each step. If it names a state, pass "
+                    "numpy.eye(n_states)[observations]; if it is a quantity, observations[:, None]"
+                )
             seen = seen[:, None]
         if not pictures:
             seen = seen.reshape(n, -1)
@@ -172,11 +175,10 @@ class Dataset:
                 "flag at the last step, if all rows are one episode)"
             )
         if limits is not None and not (arrays["terminals"] | arrays["timeouts"]).any():
-            warnings.warn(
+            _host.warn(
                 "truncations: no flag is set, so all rows are one unfinished episode, which "
                 'training drops: set the flag of the last step, or train with data={"fragment": '
-                '"keep"} (data__fragment="keep")',
-                stacklevel=2,
+                '"keep"} (data__fragment="keep")'
             )
         if limits is None and not arrays["terminals"][-1]:
             arrays["timeouts"][-1] = True
@@ -284,13 +286,10 @@ class Dataset:
         except _overtone.OvertoneError:
             # Training reports that the task's spaces are not available.
             findings = self._lint([])
-        level, frame = 1, sys._getframe()
-        while frame is not None and frame.f_globals.get("__package__") == __package__:
-            level, frame = level + 1, frame.f_back
         for found in findings:
             if found["doubt"] and found["severity"] != "note":
                 text = f"{found['dataset'] or 'flags'}: expected {found['expected']}, found "
-                warnings.warn(f"{text}{found['found']}. {found['advice']}", stacklevel=level)
+                _host.warn(f"{text}{found['found']}. {found['advice']}")
 
     @property
     def hash(self) -> str:
@@ -365,7 +364,7 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
         ("open", "episodes without a flag at their last step, left out"),
     ):
         if odd[name]:
-            warnings.warn(f"{what}: {odd[name]}", stacklevel=2)
+            _host.warn(f"{what}: {odd[name]}")
     return data
 
 
@@ -432,10 +431,14 @@ def from_pandas(
     frame: Any,
     *,
     episode: str,
-    observation: Sequence[str],
+    observation: str | Sequence[str],
     action: str | Sequence[str],
     reward: str,
     termination: str | None = None,
+    behavior_log_probs: str | None = None,
+    n_actions: int | None = None,
+    action_low: ArrayLike | None = None,
+    action_high: ArrayLike | None = None,
     path: str | Path | None = None,
     task: str = OWN_TASK,
 ) -> Dataset:
@@ -445,19 +448,20 @@ def from_pandas(
     Args:
         frame: A ``pandas.DataFrame``.
         episode: The column with the episode of each row.
-        observation: The columns of observations.
+        observation: The column or columns of observations.
         action: The column of integers (discrete), or the columns of floats (continuous).
         reward: The column of rewards.
         termination: The column that is true (or 1) where the task ended, else false (or 0); without
             it every episode counts as truncated.
-        path: See :meth:`Dataset.from_arrays`.
-        task: See :meth:`Dataset.from_arrays`.
+        behavior_log_probs: The column of log-probabilities of the recorded actions.
+        n_actions: See :meth:`Dataset.from_arrays`, as for all following arguments.
 
     Raises:
         ValueError: Names the missing column, or the array and the row.
     """
+    observation = [observation] if isinstance(observation, str) else list(observation)
     names = [episode, *observation, reward, *([action] if isinstance(action, str) else action)]
-    names += [] if termination is None else [termination]
+    names += [name for name in (termination, behavior_log_probs) if name is not None]
     missing = [name for name in names if name not in frame.columns]
     if missing:
         raise ValueError(f"frame: no column {', '.join(map(repr, missing))}")
@@ -488,8 +492,10 @@ def from_pandas(
         _column(frame[action]) if isinstance(action, str)
         else np.column_stack([_column(frame[name]) for name in action])
     )
+    log_probs = None if behavior_log_probs is None else _column(frame[behavior_log_probs])
     return Dataset.from_arrays(
-        seen, acted, _column(frame[reward]), ended, last & ~ended, path=path, task=task
+        seen, acted, _column(frame[reward]), ended, last & ~ended, behavior_log_probs=log_probs,
+        n_actions=n_actions, action_low=action_low, action_high=action_high, path=path, task=task,
     )
 
 

@@ -12,6 +12,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+import warnings
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
@@ -44,6 +45,14 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
+
+
+def warn(text: str) -> None:
+    """Warns at the line that called the package."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
 
 
 def refuse_in_child() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,7 +71,7 @@ class Policy:
         self._shape = shape
         self._dtype = np.float32 if len(shape) == 1 else np.uint8
         self._converter: ActionConverter | None = None
-        #: Agents that have started an episode in :meth:`predict`.
+        #: Agents that have started an episode.
         self._begun: set[int] = set()
         self._is_warned = False
 
@@ -146,6 +145,10 @@ class Policy:
         Raises:
             ValueError: Names the invalid argument.
             OvertoneError: When the agents cannot act, for example in a forked process.
+
+        Warns:
+            UserWarning: Once, at the second step of an episode, when a return-conditioned agent
+                does not get ``rewards``: its return-to-go then never falls.
         """
         _host.refuse_in_child()
         who = None if agents is None else _indices(agents)
@@ -163,15 +166,21 @@ class Policy:
         if self._dtype is np.uint8:
             _check_pixels(shown)
         array = np.ascontiguousarray(shown, dtype=self._dtype)
+        begins = _row("starts", starts, n, np.bool_)
         with _host.noticing_threads():
-            return self._agents.act(
+            actions = self._agents.act(
                 array,
                 who,
                 _row("rewards", rewards, n, np.float32),
-                _row("starts", starts, n, np.bool_),
+                begins,
                 _row("target_returns", target_returns, n, np.float32),
                 deterministic,
             )
+        acting = range(n) if who is None else who.tolist()
+        if rewards is None:
+            self._warn_of_rewards(acting, begins)
+        self._begun.update(acting)
+        return actions
 
     def took(self, actions: ArrayLike, agents: Sequence[int] | None = None) -> None:
         """Says which actions were really taken, where they differ from the last :meth:`act`'s.
@@ -247,8 +256,7 @@ class Policy:
             reward: ``[n]``, for each agent's previous action. A return-conditioned agent needs it.
 
         Warns:
-            UserWarning: Once, at the second step of an episode, when a return-conditioned agent
-                does not get a ``reward``: its return-to-go then never falls.
+            UserWarning: As :meth:`act`, without ``reward``.
         """
         del state
         array = np.asarray(observation)
@@ -260,24 +268,20 @@ class Policy:
         n = len(batch) if batch.ndim else 0
         starts = None if episode_start is None else np.atleast_1d(np.asarray(episode_start))
         rewards = None if reward is None else np.atleast_1d(np.asarray(reward))
-        if reward is None:
-            self._warn_of_rewards(n, starts)
         action = self.act(batch, rewards, starts, list(range(n)), deterministic=deterministic)
-        self._begun.update(range(n))
         taken = self.as_taken(action)
         return (taken[0] if single else taken), None
 
-    def _warn_of_rewards(self, n: int, starts: NDArray[Any] | None) -> None:
+    def _warn_of_rewards(self, agents: Sequence[int], begins: NDArray[Any] | None) -> None:
         """Warns when return-conditioned agents continue an episode without rewards."""
         if self._is_warned or not self._agents.reads_rewards:
             return
-        begins = np.zeros(n, bool) if starts is None or len(starts) != n else starts
-        if any(agent in self._begun and not begins[agent] for agent in range(n)):
+        started = set() if begins is None else {a for a, start in zip(agents, begins) if start}
+        if (self._begun & set(agents)) - started:
             self._is_warned = True
-            warnings.warn(
-                "predict got no reward, so the return-to-go of this agent never falls: pass "
-                "reward= with the reward of the previous action",
-                stacklevel=3,
+            _host.warn(
+                "this agent got no reward, so its return-to-go never falls: pass the reward of "
+                "the previous action, rewards= in act, reward= in predict"
             )
 
     def as_taken(self, actions: NDArray[Any]) -> NDArray[Any]:

@@ -434,12 +434,14 @@ def export(
 
 def import_(
     folder: str | os.PathLike[str], *, progress: Progress = "lines", **settings: object
-) -> list[str]:
-    """``overtone import``: imports an exported agent as a run; returns its output lines.
+) -> Run:
+    """``overtone import``: imports an exported agent as a run.
 
     Args:
         folder: A directory of :func:`export`, or of Hugging Face's ``save_pretrained``.
         progress: See :func:`train`.
         settings: Every option of ``overtone import --help``.
     """
-    return command(["import"], {"from": folder, **settings}, progress)
+    output = CommandOutput(progress, None)
+    _program.call(["import", *_program.words({"from": folder, **settings})], output)
+    return Run(cast("Path", output.run))

@@ -127,6 +127,10 @@ class Datasets(Desk):
         self.assertEqual(data.hash, ov.Dataset.from_arrays(**arrays).hash)
         with self.assertRaisesRegex(ValueError, "no column 'q'"):
             ov.from_pandas(frame, **{**names, "reward": "q"})
+        self.assertNotEqual(ov.from_pandas(frame, **names, termination="end", n_actions=5).hash, data.hash)
+        frame["log"] = np.log(0.5)
+        logged = ov.from_pandas(frame, **{**names, "observation": "x0"}, behavior_log_probs="log")
+        np.testing.assert_allclose(logged.behavior_log_probs, np.log(0.5), rtol=1e-6)
         # pandas' nullable number types.
         nullable = frame.convert_dtypes()
         self.assertEqual(ov.from_pandas(nullable, **names, termination="end").hash, data.hash)
@@ -287,6 +291,7 @@ class Datasets(Desk):
         refused("set both", action_low=0, **real)
         refused("above action_high", action_low=[0, 1], action_high=[1, 0], **real)
         refused("action_low: 3 numbers", action_low=[0, 1, 2], action_high=9, **real)
+        refused("one whole number for each step.*numpy.eye", observations=np.arange(len(nan)))
         ends = carts()["terminations"]
         refused("terminations: expected true or false, .* got <U", terminations=ends.astype(str))
         refused("truncations: row 2 is 0.5, not 0 or 1", truncations=[0, 1, 0.5, *ends[3:]])

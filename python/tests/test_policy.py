@@ -222,10 +222,17 @@ class Policies(Desk):
             policy.predict(seen, episode_start=[True])
             policy.predict(seen, episode_start=[True])
             policy.predict(seen, episode_start=[False], reward=[1.0])
-        with self.assertWarnsRegex(UserWarning, "return-to-go .* never falls: pass reward=") as said:
-            policy.predict(seen, episode_start=[False])
-            policy.predict(seen, episode_start=[False])
-        self.assertEqual((len(said.warnings), said.filename), (1, __file__))
+        for forgetful in (
+            lambda: policy.predict(seen, episode_start=[False]),
+            # The second agent starts an episode, so only the first lacks a reward.
+            lambda: several.act(np.stack([seen, seen]), starts=[False, True]),
+        ):
+            several = run.policy("p50", n_agents=2)
+            several.act(np.stack([seen, seen]))
+            with self.assertWarnsRegex(UserWarning, "return-to-go never falls: pass the reward") as said:
+                forgetful()
+                forgetful()
+            self.assertEqual((len(said.warnings), said.filename), (1, __file__))
         cloned = self.train(algorithm="behavior_cloning")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -233,6 +240,9 @@ class Policies(Desk):
             for other in (cloned.policy(), run.policy(top_percent=100)):
                 for _ in range(3):
                     other.predict(seen)
+            starting = run.policy("p50", n_agents=1)
+            for _ in range(3):
+                starting.act(seen[None], starts=[True])
 
     def test_the_return_quantile_can_be_set(self) -> None:
         run = self.train()

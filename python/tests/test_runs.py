@@ -60,8 +60,8 @@ class Runs(Desk):
         run = self.train()
         said = ov.export(run, "exported", format="safetensors", progress="none")
         self.assertTrue(said and (self.folder / "exported/model.safetensors").is_file())
-        ov.import_("exported", progress="none")
-        self.assertEqual(len(list(Path("runs").iterdir())), 2)
+        imported = ov.import_("exported", progress="none")
+        self.assertEqual((imported.path.name, imported.checkpoints), ("imported-exported", run.checkpoints))
         with mock.patch.object(_program, "call") as call:
             ov.video(run, steps=20)
         self.assertEqual(call.call_args[0][0], ["video", f"run={run.path}", "steps=20"])
