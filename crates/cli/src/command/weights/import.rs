@@ -26,6 +26,7 @@ use toml::{Table, Value};
 use super::{THEIRS, folder, given, parsed};
 use crate::{
     command::{first_of, provenance, train},
+    host,
     settings::RunConfig,
     suites,
 };
@@ -107,6 +108,7 @@ pub fn import(words: &[String]) -> Result<()> {
     };
     // An incomplete directory would look like a run to resume.
     written().inspect_err(|_| drop(fs::remove_dir_all(run.path())))?;
+    host::run_is(run.path());
     say!("imported {} to {}", from.display(), run.path().display());
     say!("evaluate it: overtone evaluate rollouts run={}", quoted(run.path()));
     Ok(())
