@@ -21,6 +21,9 @@ class Agent:
         self.window = {k: np.zeros(each.shape, TYPES[each.type]) for k, each in self.inputs.items()}
 
     def act(self, observation, reward=0.0):
+        observation = np.reshape(observation, self.inputs["observations"].shape[1:])
+        if not np.isfinite(observation).all():
+            raise ValueError("observation: expected finite numbers")
         if self.n > 0 and not self.about["delayed_reward"]:
             clips = self.about["clip_rewards"]
             self.left -= np.float32(np.clip(reward, -1, 1) if clips else reward)
@@ -46,6 +49,8 @@ class Agent:
 
 if __name__ == "__main__":
     import gymnasium
+    if len(sys.argv) < 2:
+        sys.exit("Name an environment: python play.py Hopper-v4 [EPISODES]")
     agent, env = Agent(Path(__file__).parent), gymnasium.make(sys.argv[1])
     shape = () if "logits" in agent.about["outputs"] else (len(agent.about["actions"]["low"]),)
     is_other = env.action_space.shape != shape or getattr(env.action_space, "start", 0)
