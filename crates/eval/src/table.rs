@@ -5,6 +5,9 @@
 
 use std::fmt;
 
+/// The name of a column, and its cell for an item of type `R`.
+pub type Column<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
+
 /// Rows under a header.
 #[derive(Clone, Debug)]
 pub struct Table {
@@ -13,8 +16,18 @@ pub struct Table {
 
 impl Table {
     /// An empty table with these column names.
-    pub fn new(header: &[&str]) -> Self {
-        Self { rows: vec![header.iter().map(|name| name.to_string()).collect()] }
+    pub fn new(header: impl IntoIterator<Item: Into<String>>) -> Self {
+        Self { rows: vec![header.into_iter().map(Into::into).collect()] }
+    }
+
+    /// A table with a row for each item, and these columns: a name, and a function that makes the
+    /// cell of an item.
+    pub fn of<R>(items: impl IntoIterator<Item = R>, columns: &[Column<'_, R>]) -> Self {
+        let mut table = Self::new(columns.iter().map(|(name, _)| *name));
+        for item in items {
+            table.row(columns.iter().map(|(_, cell)| cell(&item)).collect());
+        }
+        table
     }
 
     /// Adds a row. Missing cells are empty, and extra cells are dropped.
@@ -77,6 +90,11 @@ impl Table {
     }
 }
 
+/// The cell of a value; a dash for `None`.
+pub fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
 /// Whether a cell contains only numbers: `-12.0 [-85.0, +62.0]`, `1 ± 2`, `3 to 5`, `90 %`.
 fn is_number(cell: &str) -> bool {
     // Brackets are escaped with a backslash in Markdown.
@@ -102,20 +120,21 @@ impl fmt::Display for Table {
 
 #[cfg(test)]
 mod tests {
-    use super::Table;
+    use super::{Column, Table};
 
     #[test]
     fn columns_are_aligned_by_characters() {
-        let mut table = Table::new(&["n", "return"]);
-        table.row(vec!["100".into(), "1 ± 2".into()]);
-        table.row(vec!["7".into(), "-12.5 ± 0.5".into()]);
+        let items = [(100, "1 ± 2"), (7, "-12.5 ± 0.5")];
+        let columns: [Column<'_, (u32, &str)>; 2] =
+            [("n", &|item| item.0.to_string()), ("return", &|item| item.1.to_owned())];
+        let table = Table::of(items, &columns);
         let expected = "  n       return\n100        1 ± 2\n  7  -12.5 ± 0.5\n";
         assert_eq!(table.to_string(), expected);
     }
 
     #[test]
     fn a_column_is_added_on_the_right() {
-        let mut table = Table::new(&["run"]);
+        let mut table = Table::new(["run"]);
         table.row(vec!["a".into()]);
         table.column("n", vec!["3".into()]);
         assert_eq!(table.to_csv(), "run,n\na,3\n");
@@ -125,7 +144,7 @@ mod tests {
     fn columns_of_numbers_are_recognized() {
         #[track_caller]
         fn check(cells: &[&str], of_numbers: bool) {
-            let mut table = Table::new(&["c"]);
+            let mut table = Table::new(["c"]);
             cells.iter().for_each(|cell| table.row(vec![cell.to_string()]));
             assert_eq!(table.is_of_numbers(0), of_numbers, "{cells:?}");
         }
@@ -142,7 +161,7 @@ mod tests {
 
     #[test]
     fn markdown_and_csv_escape_separators() {
-        let mut table = Table::new(&["a|b", "c"]);
+        let mut table = Table::new(["a|b", "c"]);
         table.row(vec!["1,5".into(), "say \"x\"".into()]);
         assert_eq!(table.to_markdown(), "| a\\|b | c |\n| ---: | --- |\n| 1,5 | say \"x\" |\n");
         assert_eq!(table.to_csv(), "a|b,c\n\"1,5\",\"say \"\"x\"\"\"\n");

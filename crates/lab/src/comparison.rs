@@ -148,9 +148,7 @@ impl Comparison {
         let names = self.metrics.iter().map(|metric| metric.name);
         let first = self.metrics.first().map_or("", |metric| metric.name);
         let difference = format!("{first}, difference");
-        let header: Vec<&str> =
-            ["way"].into_iter().chain(names).chain([difference.as_str()]).collect();
-        let mut table = Table::new(&header);
+        let mut table = Table::new(["way"].into_iter().chain(names).chain([difference.as_str()]));
         for variant in &self.variants {
             let mut row = vec![variant.name.clone()];
             for (i, metric) in self.metrics.iter().enumerate() {
@@ -189,8 +187,7 @@ impl Comparison {
     /// Every run's scores.
     pub fn runs_table(&self) -> Table {
         let names = self.metrics.iter().map(|metric| metric.name);
-        let header: Vec<&str> = ["way", "seed"].into_iter().chain(names).collect();
-        let mut table = Table::new(&header);
+        let mut table = Table::new(["way", "seed"].into_iter().chain(names));
         for variant in &self.variants {
             for run in &variant.runs {
                 let scores = run.scores.iter().map(|score| format!("{score:.6}"));

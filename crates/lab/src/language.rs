@@ -205,9 +205,7 @@ impl Study for Language {
 fn layers(found: &Comparison, n_layers: usize) -> Table {
     let layer = |what: &str| (1..=n_layers).map(|i| format!("{what}, layer {i}")).collect();
     let [distances, radii]: [Vec<String>; 2] = ["distance", "mean learned R"].map(layer);
-    let header: Vec<&str> =
-        ["way"].into_iter().chain(distances.iter().chain(&radii).map(String::as_str)).collect();
-    let mut table = Table::new(&header);
+    let mut table = Table::new(["way".to_owned()].into_iter().chain(distances).chain(radii));
     for variant in &found.variants {
         let n = variant.runs.first().map_or(0, |run| run.detail.len());
         let cell =

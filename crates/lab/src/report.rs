@@ -36,7 +36,7 @@ pub fn listed<T: ToString>(values: &[T]) -> String {
 
 /// An empty table with these columns, separated by ` | `.
 pub fn table(columns: &str) -> Table {
-    Table::new(&columns.split(" | ").collect::<Vec<_>>())
+    Table::new(columns.split(" | "))
 }
 
 /// A plot of lines between these axes.
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn report(cell: &str) -> Report {
-        let mut table = Table::new(&["head", "KL"]);
+        let mut table = Table::new(["head", "KL"]);
         table.row(vec!["linear".into(), cell.into()]);
         let mut report = Report::default();
         report.table("kl", table.clone());

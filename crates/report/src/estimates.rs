@@ -3,34 +3,31 @@
 use overtone_core::Interval;
 use overtone_core::judgement::{Judged, Judgement, ReturnEstimate};
 use overtone_eval::summary::fixed;
-use overtone_eval::table::Table;
+use overtone_eval::table::{Table, or_dash};
 
 /// A row for each acting mode: its deciding estimate, the checks' figures and the answer.
 pub fn table(judgement: &Judgement) -> Table {
-    let mut table = Table::new(&[
-        "mode",
-        "estimate",
-        "difference from recorded",
-        "episodes in effect",
-        "uncovered steps",
-        "answer",
-    ]);
-    for judged in &judgement.policies {
-        let deciding = judged.deciding();
-        let effective = judged.overlap.as_ref().and_then(|overlap| overlap.effective.last());
-        let uncovered = judged.uncovered.map(|share| format!("{:.1} %", 100.0 * share));
-        let cells = [
-            deciding.map(|estimate| with_interval(estimate.value, estimate.interval)),
-            deciding.and_then(|estimate| estimate.difference).map(interval),
-            effective.map(|size| short(*size)),
-            uncovered,
-        ];
-        let mut row = vec![judgement.label(&judged.mode)];
-        row.extend(cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned())));
-        row.push(judged.verdict.to_string());
-        table.row(row);
-    }
-    table
+    Table::of(
+        &judgement.policies,
+        &[
+            ("mode", &|judged| judgement.label(&judged.mode)),
+            ("estimate", &|judged| {
+                let deciding = judged.deciding();
+                or_dash(deciding.map(|estimate| with_interval(estimate.value, estimate.interval)))
+            }),
+            ("difference from recorded", &|judged| {
+                or_dash(judged.deciding().and_then(|estimate| estimate.difference).map(interval))
+            }),
+            ("episodes in effect", &|judged| {
+                let overlap = judged.overlap.as_ref();
+                or_dash(overlap.and_then(|overlap| overlap.effective.last()).copied().map(short))
+            }),
+            ("uncovered steps", &|judged| {
+                or_dash(judged.uncovered.map(|share| format!("{:.1} %", 100.0 * share)))
+            }),
+            ("answer", &|judged| judged.verdict.to_string()),
+        ],
+    )
 }
 
 /// The methods of the deciding estimates, each once.

@@ -41,7 +41,7 @@ use document::{Block, Document};
 use overtone_eval::evaluation::{n_episodes, outcome_name};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::summary::{digits, fixed};
-use overtone_eval::table::Table;
+use overtone_eval::table::{Table, or_dash};
 use overtone_eval::{Summary, TargetResult};
 use protocols::Protocols;
 pub use run_files::{Estimates, EvaluationFile, Metrics, PageError, RunFiles, VideoFile};
@@ -331,7 +331,7 @@ fn scores_section(
         blocks.push(text(format!("Not evaluated, and therefore not in the tables: {names}.")));
     }
     let described = rows.iter().filter_map(|row| {
-        let task = &row.evaluation().setting.task;
+        let task = &row.setting().task;
         let Reference { convention, meaning, low, high } = task.reference.as_ref()?;
         Some(format!("{} normalized by {convention}: {meaning} ({low} and {high}).", task.title))
     });
@@ -532,21 +532,21 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
         n_episodes(evaluation.parallel_episodes)
     );
     let failed = evaluation.warning().map(|warning| text(format!("Warning: {warning}.")));
-    let mut table = Table::new(&["target", "episode", "seed", "length", "raw", "clipped", "ended"]);
     let digits = |of: fn(&TargetResult) -> &Summary| digits(evaluation.targets.iter().map(of));
     let raw = digits(|target| &target.raw_return);
     let clipped = digits(|target| &target.clipped_return);
-    for episode in &evaluation.episodes {
-        table.row(vec![
-            setting.condition(episode.target_return).unwrap_or_else(|| "-".to_owned()),
-            episode.episode.to_string(),
-            episode.seed.to_string(),
-            episode.length.to_string(),
-            fixed(episode.raw_return, raw),
-            fixed(episode.clipped_return, clipped),
-            outcome_name(episode.outcome).to_owned(),
-        ]);
-    }
+    let table = Table::of(
+        &evaluation.episodes,
+        &[
+            ("target", &|episode| or_dash(setting.condition(episode.target_return))),
+            ("episode", &|episode| episode.episode.to_string()),
+            ("seed", &|episode| episode.seed.to_string()),
+            ("length", &|episode| episode.length.to_string()),
+            ("raw", &|episode| fixed(episode.raw_return, raw)),
+            ("clipped", &|episode| fixed(episode.clipped_return, clipped)),
+            ("ended", &|episode| outcome_name(episode.outcome).to_owned()),
+        ],
+    );
     let summary = match evaluation.episodes.len() {
         1 => format!("The one episode of {}", source.file),
         n => format!("All {n} episodes of {}", source.file),

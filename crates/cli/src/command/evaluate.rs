@@ -20,7 +20,11 @@ use std::{
 use anyhow::{Context, Result, bail};
 use overtone_agents::Agent;
 use overtone_core::protocol::ActionChoice;
-use overtone_eval::{Evaluation, Summary, paired_difference, statistics::Bootstrap, table::Table};
+use overtone_eval::{
+    Evaluation, Summary, paired_difference,
+    statistics::Bootstrap,
+    table::{Table, or_dash},
+};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
@@ -369,7 +373,7 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
     let bootstrap = Bootstrap::default();
     let difference = format!("difference [{} % interval]", bootstrap.percent());
     let columns = ["run", "updates", "protocol", "target", "n", "raw mean ± sd", "normalized"];
-    let mut table = Table::new(&[&columns[..], &[&difference]].concat());
+    let mut table = Table::new(columns.into_iter().chain([difference.as_str()]));
     let mut first: Vec<Evaluation> = Vec::new();
     for batch in batches {
         let played = play_batch(batch, settings)?;
@@ -384,14 +388,11 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
                     planned.entry.run.path().display().to_string(),
                     planned.entry.checkpoint.state.step.to_string(),
                     evaluation.setting.protocol.name.clone(),
-                    evaluation
-                        .setting
-                        .condition(target.target_return)
-                        .unwrap_or_else(|| "-".into()),
+                    or_dash(evaluation.setting.condition(target.target_return)),
                     target.raw_return.n.to_string(),
                     target.raw_return.with_spread(),
-                    normalized.unwrap_or_else(|| "-".into()),
-                    difference.unwrap_or_else(|| "-".into()),
+                    or_dash(normalized),
+                    or_dash(difference),
                 ]);
             }
         }

@@ -4,10 +4,10 @@ use overtone_core::Outcome;
 use overtone_core::protocol::Difference;
 use overtone_core::protocol::ReturnUnits;
 
-use super::Evaluation;
+use super::{Evaluation, TargetResult};
 use crate::Summary;
 use crate::summary::{fixed, spread};
-use crate::table::Table;
+use crate::table::{Column, Table, or_dash};
 
 impl Evaluation {
     /// The report as text: a headline, a row for each target, and an explanation of the columns.
@@ -74,38 +74,30 @@ impl Evaluation {
     }
 
     fn target_table(&self) -> Table {
-        let smoothness = self.targets.iter().any(|target| target.smoothness.is_some());
-        let mut header = vec!["target", "episodes", "raw", "median", "IQM", "min", "max"];
-        if self.clips() {
-            header.push("clipped");
-        }
-        header.extend(["length", "normalized"]);
-        if smoothness {
-            header.push("smoothness");
-        }
-        let mut table = Table::new(&header);
-        for target in &self.targets {
-            let raw = &target.raw_return;
-            let mut row = vec![
-                self.setting.condition(target.target_return).unwrap_or_else(|| "-".into()),
-                raw.n.to_string(),
-                with_spread(raw, 1),
-                fixed(raw.median, 1),
-                fixed(raw.iqm, 1),
-                fixed(raw.min, 0),
-                fixed(raw.max, 0),
-            ];
-            if self.clips() {
-                row.push(with_spread(&target.clipped_return, 1));
-            }
-            row.extend([
-                with_spread(&target.length, 0),
-                target.normalized.as_ref().map_or("-".into(), |summary| with_spread(summary, 2)),
-                target.smoothness.map_or("-".into(), |found| spread(found.mean, found.sd, 4)),
-            ]);
-            table.row(row);
-        }
-        table
+        let columns: [Column<'_, &TargetResult>; 11] = [
+            ("target", &|target| or_dash(self.setting.condition(target.target_return))),
+            ("episodes", &|target| target.raw_return.n.to_string()),
+            ("raw", &|target| with_spread(&target.raw_return, 1)),
+            ("median", &|target| fixed(target.raw_return.median, 1)),
+            ("IQM", &|target| fixed(target.raw_return.iqm, 1)),
+            ("min", &|target| fixed(target.raw_return.min, 0)),
+            ("max", &|target| fixed(target.raw_return.max, 0)),
+            ("clipped", &|target| with_spread(&target.clipped_return, 1)),
+            ("length", &|target| with_spread(&target.length, 0)),
+            ("normalized", &|target| {
+                or_dash(target.normalized.as_ref().map(|of| with_spread(of, 2)))
+            }),
+            ("smoothness", &|target| {
+                or_dash(target.smoothness.map(|of| spread(of.mean, of.sd, 4)))
+            }),
+        ];
+        let is_shown = |name: &str| match name {
+            "clipped" => self.clips(),
+            "smoothness" => self.targets.iter().any(|target| target.smoothness.is_some()),
+            _ => true,
+        };
+        let shown: Vec<_> = columns.into_iter().filter(|(name, _)| is_shown(name)).collect();
+        Table::of(&self.targets, &shown)
     }
 }
 

@@ -73,9 +73,7 @@ fn relative_table(study: &Forecast, found: &Found) -> Table {
 fn sets(study: &Forecast, found: &Found) -> Table {
     let columns =
         SETS.iter().flat_map(|set| ["MASE", "WQL", "nats"].map(|of| format!("{set} {of}")));
-    let header: Vec<String> =
-        ["head", "bins", "γ"].map(String::from).into_iter().chain(columns).collect();
-    let mut table = Table::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut table = Table::new(["head", "bins", "γ"].map(String::from).into_iter().chain(columns));
     let mut naive = ["Seasonal naive", "-", "-"].map(str::to_owned).to_vec();
     for accuracy in &found.naive {
         naive.extend([accuracy.mase, accuracy.wql].map(|x| format!("{x:.3}")));

@@ -59,7 +59,7 @@ fn exponents(study: &ScalingLaw, found: &[Finding]) -> Table {
 fn widths(study: &ScalingLaw, found: &[Finding]) -> Table {
     let mut header = vec!["target".to_owned(), "2t−5".into(), "2t−1".into()];
     header.extend(WIDTHS.map(|sigma| format!("seen, σ = {sigma}")));
-    let mut table = Table::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut table = Table::new(header);
     for finding in found {
         let shape = finding.target.shape;
         let t = shape.decay();
@@ -82,7 +82,7 @@ fn truncations(found: &[Finding]) -> Table {
     let mut header: Vec<String> =
         ["target", "t", "n", "smoothness", "lacking", "squared_error"].map(str::to_owned).to_vec();
     header.extend(WIDTHS.map(|sigma| format!("lacking_{sigma}")));
-    let mut table = Table::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut table = Table::new(header);
     for finding in found {
         for cut in &finding.truncations {
             let numbers = [cut.smoothness, cut.lacking, cut.error];

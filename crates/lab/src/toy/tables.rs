@@ -76,7 +76,7 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
         let mut header = vec!["dataset", "head", "data seed", "weight seed"];
         header.extend(Self::METRICS);
         header.extend(["best epoch", "best KL"]);
-        let mut table = Table::new(&header);
+        let mut table = Table::new(header);
         for run in &found.runs {
             let mut row = vec![run.dataset.to_string(), run.head.to_string()];
             row.extend([run.data_seed, run.weight_seed].map(|seed| seed.to_string()));

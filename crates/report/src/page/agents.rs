@@ -49,7 +49,7 @@ pub(super) fn section(
     let mut compared = Compared {
         blocks: Vec::new(),
         notes: None,
-        agents: Table::new(&[
+        agents: Table::new([
             "protocol",
             "agent",
             "tasks",
@@ -67,7 +67,7 @@ pub(super) fn section(
             "optimality_gap_low",
             "optimality_gap_high",
         ]),
-        improvement: Table::new(&["protocol", "x", "y", "tasks", "probability", "low", "high"]),
+        improvement: Table::new(["protocol", "x", "y", "tasks", "probability", "low", "high"]),
     };
     for protocol in unique(rows.iter().map(|row| row.protocol.as_str())) {
         compared.add_protocol(protocol, rows, cell_of, bootstrap)?;
@@ -148,7 +148,7 @@ impl Compared {
         bootstrap: &Bootstrap,
     ) -> Result<Block, PageError> {
         let header = ["agent", "tasks", "runs of each", "mean", "median", "IQM", "optimality gap"];
-        let mut table = Table::new(&header);
+        let mut table = Table::new(header);
         for agent in agents {
             let found = Aggregates::of(&agent.normalized(tasks)?, EXPERT, bootstrap)?;
             let numbers = [found.mean, found.median, found.iqm, found.optimality_gap];
@@ -169,7 +169,7 @@ impl Compared {
         agents: &[Agent],
         bootstrap: &Bootstrap,
     ) -> Result<Option<Block>, PageError> {
-        let mut table = Table::new(&["X", "Y", "tasks in common", "P(X > Y)"]);
+        let mut table = Table::new(["X", "Y", "tasks in common", "P(X > Y)"]);
         for (i, x) in agents.iter().enumerate() {
             for y in &agents[i + 1..] {
                 let tasks: Vec<&str> =
@@ -262,7 +262,7 @@ fn agents_in(
         if !std::ptr::eq(first, row.target) {
             continue;
         }
-        let policy = || row.evaluation().setting.policy.clone();
+        let policy = || row.setting().policy.clone();
         let (name, task, settings) = match cell_of(row) {
             Some(cell) => {
                 let name = if cell.agent.is_empty() { policy() } else { cell.agent.clone() };
@@ -311,7 +311,7 @@ fn agents_in(
 
 /// The task, followed by the dataset if the configuration names one.
 fn task(row: &Row<'_>) -> String {
-    let task = &row.evaluation().setting.task.title;
+    let task = &row.setting().task.title;
     match row.run.config.get("dataset").and_then(toml::Value::as_str) {
         None | Some("") => task.clone(),
         Some(dataset) => format!("{task} {dataset}"),

@@ -42,37 +42,36 @@ fn distinct<'r, 'a>(group: &[&'r Row<'a>]) -> Vec<&'r Row<'a>> {
 /// are none.
 pub(super) fn table(rows: &[Row<'_>]) -> Option<Vec<Block>> {
     let groups = checkpoints(rows);
-    let mut table = Table::new(&[
-        "run",
-        "protocol",
-        "target",
-        "checkpoints evaluated",
-        "last (updates)",
-        "held-out-selected (updates)",
-        "best evaluated (updates)",
-    ]);
     groups.first()?;
     let digits = digits(groups.iter().flatten().map(|row| &row.raw));
-    for group in &groups {
-        let score = |row: &&Row<'_>| {
-            format!("{} ({})", spread(&row.raw, digits), row.step().unwrap_or_default())
-        };
-        let of = |role: Role| group.iter().find(|row| row.role == role).map(score);
-        let none = match group[0].run.held_out_step {
-            Some(_) => "not evaluated",
-            None => "none held out",
-        };
-        let best = group.iter().max_by(|a, b| a.raw.mean.total_cmp(&b.raw.mean));
-        table.row(vec![
-            group[0].run.label.clone(),
-            group[0].protocol.clone(),
-            target(group),
-            distinct(group).len().to_string(),
-            of(Role::Last).unwrap_or_else(|| "not evaluated".to_owned()),
-            of(Role::HeldOut).unwrap_or_else(|| none.to_owned()),
-            best.map(score).unwrap_or_default(),
-        ]);
-    }
+    let score = |row: &&Row<'_>| {
+        format!("{} ({})", spread(&row.raw, digits), row.step().unwrap_or_default())
+    };
+    let with_role =
+        |group: &[&Row<'_>], role: Role| group.iter().find(|row| row.role == role).map(score);
+    let table = Table::of(
+        &groups,
+        &[
+            ("run", &|group| group[0].run.label.clone()),
+            ("protocol", &|group| group[0].protocol.clone()),
+            ("target", &|group| target(group)),
+            ("checkpoints evaluated", &|group| distinct(group).len().to_string()),
+            ("last (updates)", &|group| {
+                with_role(group, Role::Last).unwrap_or_else(|| "not evaluated".to_owned())
+            }),
+            ("held-out-selected (updates)", &|group| {
+                let none = match group[0].run.held_out_step {
+                    Some(_) => "not evaluated",
+                    None => "none held out",
+                };
+                with_role(group, Role::HeldOut).unwrap_or_else(|| none.to_owned())
+            }),
+            ("best evaluated (updates)", &|group| {
+                let best = group.iter().max_by(|a, b| a.raw.mean.total_cmp(&b.raw.mean));
+                best.map(score).unwrap_or_default()
+            }),
+        ],
+    );
     let episodes = groups.iter().map(|group| choices::episodes(group)).collect();
     Some(choices::counted(table, episodes))
 }

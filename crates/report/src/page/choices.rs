@@ -95,8 +95,7 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
         false => format!("{setting} {label}"),
     }));
     header.push("chosen".into());
-    let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    let mut table = Table::new(&header);
+    let mut table = Table::new(header);
     let points = choices.iter().flat_map(|(_, choice)| &choice.curve);
     let digits = digits(points.filter_map(|point| point.raw_return.as_ref()));
     for (name, choice) in choices {

@@ -61,7 +61,7 @@ pub(super) fn headline<'r, 'a>(rows: &'r [Row<'a>], run: &RunFiles) -> Option<&'
 
 /// The returns of the run's dataset; `None` if their units differ from the units of the score.
 fn data_of(row: &Row<'_>) -> Option<DataReturns> {
-    let is_raw = row.evaluation().setting.task.return_units == ReturnUnits::Raw;
+    let is_raw = row.setting().task.return_units == ReturnUnits::Raw;
     row.run.data.filter(|_| is_raw)
 }
 
@@ -85,7 +85,7 @@ pub(super) fn of_run(
         return Ok(blocks);
     };
     let returns: Vec<f64> = row.source.episodes(row.target).map(|one| one.raw_return).collect();
-    let matrix = ScoreMatrix::one_task(&row.evaluation().setting.task.title, &returns)?;
+    let matrix = ScoreMatrix::one_task(&row.setting().task.title, &returns)?;
     let found = bootstrap.estimate(&matrix, mean)?;
     let (places, data) = (digits([&row.raw]), data_of(row));
     let n = row.raw.n;
@@ -160,7 +160,7 @@ pub(super) fn of_runs(runs: &[RunFiles], rows: &[Row<'_>]) -> Vec<Block> {
     let tasks = unique(evaluated.map(|evaluation| evaluation.setting.task.title.as_str()));
     let mut blocks = Vec::new();
     for (i, task) in tasks.iter().enumerate() {
-        let is_of = |row: &&Row<'_>| row.evaluation().setting.task.title == *task;
+        let is_of = |row: &&Row<'_>| row.setting().task.title == *task;
         let of_task: Vec<&Row<'_>> =
             played.iter().filter_map(|(_, row)| *row).filter(is_of).collect();
         let row = |row: &&Row<'_>| Strip {

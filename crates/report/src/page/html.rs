@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn numbers_are_right_aligned_and_tables_scroll_in_their_boxes() {
-        let mut table = Table::new(&["task", "raw"]);
+        let mut table = Table::new(["task", "raw"]);
         table.row(vec!["Hopper".into(), "10.5 ± 0.1".into()]);
         let page = render("t", &[Block::Table(table)]);
         let expected = "<div class=\"wide\"><table>\n<thead>\n\
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn group_headings_name_their_values() {
-        let mut table = Table::new(&["target", "protocol", "cell", "raw"]);
+        let mut table = Table::new(["target", "protocol", "cell", "raw"]);
         for (target, cell) in [("3543.9", "a"), ("3543.9", "b"), ("", "a")] {
             table.row([target, "matched", cell, "1"].map(str::to_owned).to_vec());
         }
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn text_is_escaped() {
-        let mut table = Table::new(&["<i>"]);
+        let mut table = Table::new(["<i>"]);
         table.row(vec!["</td><script>".into()]);
         let bad = || "</pre><script>x</script>".to_owned();
         let blocks = [

@@ -64,8 +64,7 @@ fn code(words: &str) -> String {
 
 fn escaped(table: &Table) -> Table {
     let mut rows = table.rows().iter().map(|row| row.iter().map(|cell| escape(cell)));
-    let header: Vec<String> = rows.next().map_or(Vec::new(), Iterator::collect);
-    let mut escaped = Table::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut escaped = Table::new(rows.next().into_iter().flatten());
     rows.for_each(|row| escaped.row(row.collect()));
     escaped
 }
@@ -76,7 +75,7 @@ mod tests {
 
     #[test]
     fn text_is_escaped() {
-        let mut table = Table::new(&["a"]);
+        let mut table = Table::new(["a"]);
         table.row(vec!["x|y\n[z](w) \\".into()]);
         let blocks = [
             Block::Text("<script> *b* `c`".into()),

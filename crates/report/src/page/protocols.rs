@@ -140,7 +140,7 @@ impl Protocols {
         }
         let settings = self.0.iter().flat_map(|protocol| &protocol.settings);
         let keys = unique(settings.map(|(key, _)| key));
-        let mut table = Table::new(&header);
+        let mut table = Table::new(header);
         for key in keys {
             let found = self.0.iter().map(|protocol| protocol.value(key).unwrap_or("-"));
             let values: Vec<&str> = found.collect();
@@ -166,7 +166,7 @@ impl Protocols {
                 [&label, name, trained, played, consequence].map(String::clone).to_vec()
             })
         });
-        let mut table = Table::new(&["protocol", "setting", "trained", "played", "consequence"]);
+        let mut table = Table::new(["protocol", "setting", "trained", "played", "consequence"]);
         unique(rows).into_iter().for_each(|row| table.row(row));
         table
     }

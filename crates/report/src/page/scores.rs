@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::protocols::Protocols;
 use super::run_files::{EvaluationFile, PageError, RunFiles};
-use overtone_eval::evaluation::{CheckpointRef, outcome_name};
+use overtone_eval::evaluation::{CheckpointRef, SmoothnessResult, outcome_name};
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 use overtone_eval::summary::{self, digits, fixed};
-use overtone_eval::table::Table;
-use overtone_eval::{Choice, Evaluation, ReportError, Summary, TargetResult};
+use overtone_eval::table::{Column, Table, or_dash};
+use overtone_eval::{Choice, Evaluation, ReportError, Setting, Summary, TargetResult};
 
 /// The role of the evaluated checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,9 +123,13 @@ impl<'a> Row<'a> {
         &self.source.evaluation
     }
 
+    pub(super) fn setting(&self) -> &'a Setting {
+        &self.source.evaluation.setting
+    }
+
     /// The target return or top percent that the agent was conditioned on; `None` if neither.
     pub(super) fn condition(&self) -> Option<String> {
-        self.evaluation().setting.condition(self.target.target_return)
+        self.setting().condition(self.target.target_return)
     }
 
     /// Index of this target among the evaluation's targets.
@@ -136,17 +140,17 @@ impl<'a> Row<'a> {
 
     /// Updates of the evaluated weights.
     pub(super) fn step(&self) -> Option<u64> {
-        self.evaluation().setting.checkpoint.as_ref().map(|weights| weights.step)
+        self.setting().checkpoint.as_ref().map(|weights| weights.step)
     }
 
     /// Episodes that chose the agent's acting mode; 0 without a choice.
     pub(super) fn choosing_episodes(&self) -> usize {
-        self.evaluation().setting.choice.as_ref().map_or(0, Choice::episodes)
+        self.setting().choice.as_ref().map_or(0, Choice::episodes)
     }
 
     /// Whether the evaluated weights belong to the run.
     pub(super) fn is_own(&self) -> bool {
-        self.evaluation().setting.checkpoint.as_ref().is_some_and(is_own)
+        self.setting().checkpoint.as_ref().is_some_and(is_own)
     }
 
     /// The run's training seed as text; a dash if its settings do not have one.
@@ -166,8 +170,9 @@ impl<'a> Row<'a> {
         settings
     }
 
-    fn convention(&self) -> &'a str {
-        let reference = self.evaluation().setting.task.reference.as_ref();
+    /// The convention of the normalized scores; empty without reference scores.
+    pub(super) fn convention(&self) -> &'a str {
+        let reference = self.setting().task.reference.as_ref();
         reference.map_or("", |reference| &reference.convention)
     }
 }
@@ -181,7 +186,7 @@ pub(super) fn conditions<'a>(
 ) -> String {
     let (mut returns, mut words): (Vec<f32>, Vec<String>) = (Vec::new(), Vec::new());
     for row in rows {
-        if row.evaluation().setting.used_settings.target {
+        if row.setting().used_settings.target {
             returns.push(row.target.target_return);
         } else if let Some(top) = row.condition().filter(|top| !words.contains(top)) {
             words.push(top);
@@ -212,168 +217,101 @@ pub(super) fn flatten(name: &str, table: &toml::Table, settings: &mut Configurat
 
 /// A table for people of rows with the same role.
 pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
-    let smoothness = rows.iter().any(|row| row.target.smoothness.is_some());
-    let mut header = vec![
-        "run",
-        "task",
-        "protocol",
-        "updates",
-        "target",
-        "n",
-        "raw mean ± sd",
-        "IQM [interval]",
-        "normalized mean ± sd",
-        "median",
-        "min to max",
-        "length",
-    ];
-    if smoothness {
-        header.push("smoothness (bins)");
-    }
-    let mut table = Table::new(&header);
     let digits = digits(rows.iter().map(|row| &row.raw));
-    for row in rows {
-        let dash = || "-".to_owned();
-        let mut cells = vec![
-            row.run.label.clone(),
-            row.evaluation().setting.task.title.clone(),
-            row.protocol.clone(),
-            row.step().map_or_else(dash, |step| step.to_string()),
-            row.condition().unwrap_or_else(dash),
-            row.raw.n.to_string(),
-            spread(&row.raw, digits),
-            estimate(&row.iqm, digits),
-            row.normalized.as_ref().map_or_else(dash, |normalized| spread(normalized, 2)),
-            fixed(row.raw.median, digits),
-            format!("{} to {}", fixed(row.raw.min, digits), fixed(row.raw.max, digits)),
-            spread(&row.target.length, 0),
-        ];
-        cells.push(row.target.smoothness.map_or_else(dash, |found| {
-            format!("{} ({})", summary::spread(found.mean, found.sd, 4), found.n_bins)
-        }));
-        cells.truncate(header.len());
-        table.row(cells);
-    }
-    table
+    let columns: [Column<'_, &Row<'_>>; 13] = [
+        ("run", &|row| row.run.label.clone()),
+        ("task", &|row| row.setting().task.title.clone()),
+        ("protocol", &|row| row.protocol.clone()),
+        ("updates", &|row| or_dash(row.step())),
+        ("target", &|row| or_dash(row.condition())),
+        ("n", &|row| row.raw.n.to_string()),
+        ("raw mean ± sd", &|row| spread(&row.raw, digits)),
+        ("IQM [interval]", &|row| estimate(&row.iqm, digits)),
+        ("normalized mean ± sd", &|row| or_dash(row.normalized.as_ref().map(|of| spread(of, 2)))),
+        ("median", &|row| fixed(row.raw.median, digits)),
+        ("min to max", &|row| {
+            format!("{} to {}", fixed(row.raw.min, digits), fixed(row.raw.max, digits))
+        }),
+        ("length", &|row| spread(&row.target.length, 0)),
+        ("smoothness (bins)", &|row| {
+            let text = |of: SmoothnessResult| {
+                format!("{} ({})", summary::spread(of.mean, of.sd, 4), of.n_bins)
+            };
+            or_dash(row.target.smoothness.map(text))
+        }),
+    ];
+    let has_smoothness = rows.iter().any(|row| row.target.smoothness.is_some());
+    Table::of(rows.iter().copied(), &columns[..columns.len() - usize::from(!has_smoothness)])
 }
 
 /// All rows with all digits, for programs.
 pub(super) fn csv(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(&[
-        "run",
-        "evaluation",
-        "task",
-        "policy",
-        "protocol",
-        "checkpoint",
-        "updates",
-        "target",
-        "n",
-        "raw_mean",
-        "raw_sd",
-        "raw_median",
-        "raw_iqm",
-        "raw_iqm_low",
-        "raw_iqm_high",
-        "raw_min",
-        "raw_max",
-        "convention",
-        "normalized_mean",
-        "normalized_sd",
-        "normalized_iqm",
-        "clipped_mean",
-        "length_mean",
-        "truncated",
-        "smoothness_mean",
-        "smoothness_sd",
-        "smoothness_bins",
-        "dataset_hash",
-        "choosing_episodes",
-    ]);
-    for row in rows {
-        let setting = &row.evaluation().setting;
-        let (interval, normalized) = (row.iqm.interval, row.normalized.as_ref());
-        let smoothness = row.target.smoothness;
-        table.row(vec![
-            row.run.name.clone(),
-            row.source.file.clone(),
-            setting.task.title.clone(),
-            setting.policy.clone(),
-            row.protocol.clone(),
-            row.role.name().to_owned(),
-            row.step().map_or_else(String::new, |step| step.to_string()),
-            row.condition().unwrap_or_default(),
-            row.raw.n.to_string(),
-            row.raw.mean.to_string(),
-            cell(row.raw.sd),
-            row.raw.median.to_string(),
-            row.iqm.value.to_string(),
-            cell(interval.map(|interval| interval.low)),
-            cell(interval.map(|interval| interval.high)),
-            row.raw.min.to_string(),
-            row.raw.max.to_string(),
-            row.convention().to_owned(),
-            cell(normalized.map(|summary| summary.mean)),
-            cell(normalized.and_then(|summary| summary.sd)),
-            cell(normalized.map(|summary| summary.iqm)),
-            row.target.clipped_return.mean.to_string(),
-            row.target.length.mean.to_string(),
-            row.target.truncated.to_string(),
-            cell(smoothness.map(|found| found.mean)),
-            cell(smoothness.and_then(|found| found.sd)),
-            smoothness.map_or_else(String::new, |found| found.n_bins.to_string()),
-            setting.dataset_hash.clone().unwrap_or_default(),
-            row.choosing_episodes().to_string(),
-        ]);
-    }
-    table
+    let low = |row: &Row<'_>| row.iqm.interval.map(|interval| interval.low);
+    let high = |row: &Row<'_>| row.iqm.interval.map(|interval| interval.high);
+    Table::of(
+        rows,
+        &[
+            ("run", &|row| row.run.name.clone()),
+            ("evaluation", &|row| row.source.file.clone()),
+            ("task", &|row| row.setting().task.title.clone()),
+            ("policy", &|row| row.setting().policy.clone()),
+            ("protocol", &|row| row.protocol.clone()),
+            ("checkpoint", &|row| row.role.name().to_owned()),
+            ("updates", &|row| cell(row.step())),
+            ("target", &|row| cell(row.condition())),
+            ("n", &|row| row.raw.n.to_string()),
+            ("raw_mean", &|row| row.raw.mean.to_string()),
+            ("raw_sd", &|row| cell(row.raw.sd)),
+            ("raw_median", &|row| row.raw.median.to_string()),
+            ("raw_iqm", &|row| row.iqm.value.to_string()),
+            ("raw_iqm_low", &|row| cell(low(row))),
+            ("raw_iqm_high", &|row| cell(high(row))),
+            ("raw_min", &|row| row.raw.min.to_string()),
+            ("raw_max", &|row| row.raw.max.to_string()),
+            ("convention", &|row| row.convention().to_owned()),
+            ("normalized_mean", &|row| cell(row.normalized.as_ref().map(|of| of.mean))),
+            ("normalized_sd", &|row| cell(row.normalized.as_ref().and_then(|of| of.sd))),
+            ("normalized_iqm", &|row| cell(row.normalized.as_ref().map(|of| of.iqm))),
+            ("clipped_mean", &|row| row.target.clipped_return.mean.to_string()),
+            ("length_mean", &|row| row.target.length.mean.to_string()),
+            ("truncated", &|row| row.target.truncated.to_string()),
+            ("smoothness_mean", &|row| cell(row.target.smoothness.map(|of| of.mean))),
+            ("smoothness_sd", &|row| cell(row.target.smoothness.and_then(|of| of.sd))),
+            ("smoothness_bins", &|row| cell(row.target.smoothness.map(|of| of.n_bins))),
+            ("dataset_hash", &|row| cell(row.setting().dataset_hash.as_ref())),
+            ("choosing_episodes", &|row| row.choosing_episodes().to_string()),
+        ],
+    )
 }
 
 /// The episodes of all rows, for programs.
 pub(super) fn episodes_csv(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(&[
-        "run",
-        "evaluation",
-        "task",
-        "protocol",
-        "checkpoint",
-        "updates",
-        "target",
-        "episode",
-        "seed",
-        "length",
-        "raw_return",
-        "clipped_return",
-        "ended",
-    ]);
     // A checkpoint that is both last and held-out-selected has two rows but one evaluation.
     let again = |row: &&Row<'_>| row.role == Role::HeldOut && row.step() == row.run.last_step;
-    for row in rows.iter().filter(|row| !again(row)) {
-        let target = row.condition().unwrap_or_default();
-        for episode in row.source.episodes(row.target) {
-            table.row(vec![
-                row.run.name.clone(),
-                row.source.file.clone(),
-                row.evaluation().setting.task.title.clone(),
-                row.protocol.clone(),
-                row.role.name().to_owned(),
-                row.step().map_or_else(String::new, |step| step.to_string()),
-                target.clone(),
-                episode.episode.to_string(),
-                episode.seed.to_string(),
-                episode.length.to_string(),
-                episode.raw_return.to_string(),
-                episode.clipped_return.to_string(),
-                outcome_name(episode.outcome).to_owned(),
-            ]);
-        }
-    }
-    table
+    let rows = rows.iter().filter(|row| !again(row));
+    Table::of(
+        rows.flat_map(|row| std::iter::repeat(row).zip(row.source.episodes(row.target))),
+        &[
+            ("run", &|(row, _)| row.run.name.clone()),
+            ("evaluation", &|(row, _)| row.source.file.clone()),
+            ("task", &|(row, _)| row.setting().task.title.clone()),
+            ("protocol", &|(row, _)| row.protocol.clone()),
+            ("checkpoint", &|(row, _)| row.role.name().to_owned()),
+            ("updates", &|(row, _)| cell(row.step())),
+            ("target", &|(row, _)| cell(row.condition())),
+            ("episode", &|(_, episode)| episode.episode.to_string()),
+            ("seed", &|(_, episode)| episode.seed.to_string()),
+            ("length", &|(_, episode)| episode.length.to_string()),
+            ("raw_return", &|(_, episode)| episode.raw_return.to_string()),
+            ("clipped_return", &|(_, episode)| episode.clipped_return.to_string()),
+            ("ended", &|(_, episode)| outcome_name(episode.outcome).to_owned()),
+        ],
+    )
 }
 
-/// A number with all digits; empty for `None`.
-pub(super) fn cell(number: Option<f64>) -> String {
-    number.map_or_else(String::new, |number| number.to_string())
+/// A value with all digits; empty for `None`.
+pub(super) fn cell(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
 }
 
 /// An estimate and the ends of its interval, with all digits. Missing values are empty.

@@ -4,24 +4,19 @@ use std::collections::BTreeMap;
 
 use super::choices;
 use super::document::Block;
-use super::over_seeds::OverSeeds;
+use super::over_seeds::{self, OverSeeds};
 use super::run_files::PageError;
-use super::scores::{self, Configuration, Role, Row, cell, estimate, spread};
+use super::scores::{Configuration, Role, Row, estimate, spread};
 use super::unique;
 use overtone_core::ObservationSpace;
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::summary::{digits, fixed};
-use overtone_eval::table::Table;
-
-/// One agent trained with several seeds and evaluated with one protocol.
-pub(super) struct Group<'a> {
-    rows: Vec<&'a Row<'a>>,
-    scores: OverSeeds,
-}
+use overtone_eval::table::{Table, or_dash};
 
 /// Runs grouped over training seeds.
 pub(super) struct Groups<'a> {
-    pub(super) groups: Vec<Group<'a>>,
+    /// Each group is one agent trained with several seeds and evaluated with one protocol.
+    pub(super) groups: Vec<OverSeeds<'a>>,
     /// Sentences about rows that would have counted twice, and about data that differ.
     pub(super) notes: Vec<String>,
     /// Sentences about runs that are not in any group.
@@ -35,7 +30,7 @@ type SettingKey = (String, Configuration, String, Role, String);
 type DataKey = (Option<u64>, u32, Option<String>);
 
 fn key(row: &Row<'_>) -> (SettingKey, DataKey) {
-    let setting = &row.evaluation().setting;
+    let setting = row.setting();
     let setting_key = (
         setting.task.title.clone(),
         row.configuration(&[]),
@@ -57,7 +52,7 @@ fn key(row: &Row<'_>) -> (SettingKey, DataKey) {
 /// The hash of a dataset that all seeds share. `None` for frame datasets, from which each seed can
 /// sample its own transitions.
 pub(super) fn shared_dataset(row: &Row<'_>) -> Option<String> {
-    let setting = &row.evaluation().setting;
+    let setting = row.setting();
     match setting.task.observations {
         ObservationSpace::Vectors { .. } => setting.dataset_hash.clone(),
         ObservationSpace::Pixels { .. } => None,
@@ -128,7 +123,7 @@ impl<'a> Groups<'a> {
             }
         }
         for rows in &members {
-            let hash = |row: &Row<'_>| row.evaluation().setting.dataset_hash.clone();
+            let hash = |row: &Row<'_>| row.setting().dataset_hash.clone();
             let first = rows[0];
             let note = format!(
                 "Each run in the group of {} was trained on its own transitions, sampled with its \
@@ -156,112 +151,53 @@ impl<'a> Groups<'a> {
         }
         let ungrouped = ungrouped(&members);
         let groups = members.into_iter().filter(|rows| rows.len() > 1);
-        let groups = groups.map(|rows| Group::new(rows, bootstrap)).collect::<Result<_, _>>()?;
+        let groups = groups.map(|rows| OverSeeds::of(rows, bootstrap)).collect::<Result<_, _>>()?;
         Ok(Self { groups, notes, ungrouped })
     }
 
     /// A table for people of the groups with one role.
     pub(super) fn readable(&self, role: Role) -> Option<Vec<Block>> {
-        let mut table = Table::new(&[
-            "first run",
-            "task",
-            "protocol",
-            "target",
-            "runs",
-            "training seeds",
-            "raw mean ± sd",
-            "IQM [interval]",
-            "normalized mean ± sd",
-            "normalized IQM [interval]",
-            "median",
-        ]);
-        let groups: Vec<&Group<'_>> =
-            self.groups.iter().filter(|group| group.rows[0].role == role).collect();
+        let groups: Vec<&OverSeeds<'_>> =
+            self.groups.iter().filter(|group| group.first().role == role).collect();
         groups.first()?;
-        let digits = digits(groups.iter().map(|group| &group.scores.raw));
-        for group in &groups {
-            let (row, scores) = (group.rows[0], &group.scores);
-            let dash = || "-".to_owned();
-            // The policy's description does not distinguish datasets, but the run's name does.
-            table.row(vec![
-                row.run.label.clone(),
-                row.evaluation().setting.task.title.clone(),
-                row.protocol.clone(),
-                Some(group.target()).filter(|target| !target.is_empty()).unwrap_or_else(dash),
-                group.rows.len().to_string(),
-                group.seeds(),
-                spread(&scores.raw, digits),
-                estimate(&scores.iqm, digits),
-                scores.normalized.as_ref().map_or_else(dash, |summary| spread(summary, 2)),
-                scores.normalized_iqm.map_or_else(dash, |iqm| estimate(&iqm, 2)),
-                fixed(scores.raw.median, digits),
-            ]);
-        }
+        let digits = digits(groups.iter().map(|group| &group.raw));
+        let table = Table::of(
+            groups.iter().copied(),
+            &[
+                // The policy's description does not distinguish datasets, but the run's name does.
+                ("first run", &|group| group.first().run.label.clone()),
+                ("task", &|group| group.first().setting().task.title.clone()),
+                ("protocol", &|group| group.first().protocol.clone()),
+                ("target", &|group| or_dash(Some(group.target()).filter(|of| !of.is_empty()))),
+                ("runs", &|group| group.rows.len().to_string()),
+                ("training seeds", &|group| group.seeds()),
+                ("raw mean ± sd", &|group| spread(&group.raw, digits)),
+                ("IQM [interval]", &|group| estimate(&group.iqm, digits)),
+                ("normalized mean ± sd", &|group| {
+                    or_dash(group.normalized.as_ref().map(|all| spread(all, 2)))
+                }),
+                ("normalized IQM [interval]", &|group| {
+                    or_dash(group.normalized_iqm.map(|iqm| estimate(&iqm, 2)))
+                }),
+                ("median", &|group| fixed(group.raw.median, digits)),
+            ],
+        );
         let episodes = groups.iter().map(|group| choices::episodes(&group.rows)).collect();
         Some(choices::counted(table, episodes))
     }
 
     /// All groups with all digits.
     pub(super) fn csv(&self) -> Table {
-        let mut table = Table::new(&[
-            "agent",
-            "task",
-            "protocol",
-            "checkpoint",
-            "target",
-            "runs",
-            "training_seeds",
-            "raw_mean",
-            "raw_sd",
-            "raw_median",
-            "raw_iqm",
-            "raw_iqm_low",
-            "raw_iqm_high",
-            "convention",
-            "normalized_mean",
-            "normalized_sd",
-            "normalized_iqm",
-            "normalized_iqm_low",
-            "normalized_iqm_high",
-            "first_run",
-        ]);
-        for group in &self.groups {
-            let (row, raw) = (group.rows[0], &group.scores.raw);
-            let setting = &row.evaluation().setting;
-            let mut cells = vec![
-                setting.policy.clone(),
-                setting.task.title.clone(),
-                row.protocol.clone(),
-                row.role.name().to_owned(),
-                group.target(),
-                group.rows.len().to_string(),
-                group.seeds(),
-                raw.mean.to_string(),
-                cell(raw.sd),
-                raw.median.to_string(),
-            ];
-            cells.extend(group.scores.raw_iqm_cells());
-            let reference = setting.task.reference.as_ref();
-            let convention = reference.map_or("", |reference| &reference.convention);
-            cells.push(convention.to_owned());
-            cells.extend(group.scores.normalized_cells());
-            cells.push(row.run.name.clone());
-            table.row(cells);
-        }
+        let mut table = Table::of(
+            &self.groups,
+            &[
+                ("agent", &|group| group.first().setting().policy.clone()),
+                ("task", &|group| group.first().setting().task.title.clone()),
+            ],
+        );
+        over_seeds::add_columns(&mut table, self.groups.iter(), &[]);
+        let first_runs = self.groups.iter().map(|group| group.first().run.name.clone());
+        table.column("first_run", first_runs.collect());
         table
-    }
-}
-
-impl<'a> Group<'a> {
-    fn new(rows: Vec<&'a Row<'a>>, bootstrap: &Bootstrap) -> Result<Self, PageError> {
-        Ok(Self { scores: OverSeeds::of(&rows, bootstrap)?, rows })
-    }
-
-    fn seeds(&self) -> String {
-        self.rows.iter().map(|row| row.seed()).collect::<Vec<_>>().join(" ")
-    }
-
-    fn target(&self) -> String {
-        scores::conditions(self.rows.iter().copied(), |target| target.to_string())
     }
 }

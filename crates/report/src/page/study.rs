@@ -3,11 +3,11 @@
 use overtone_eval::Summary;
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::summary::{digits, fixed};
-use overtone_eval::table::Table;
+use overtone_eval::table::{Table, or_dash};
 use overtone_plot::{Line, Strip, Stroke};
 
 use super::document::Block;
-use super::over_seeds::OverSeeds;
+use super::over_seeds::{self, OverSeeds};
 use super::run_files::{PageError, RunFiles};
 use super::scores::{Role, Row, cell as all_digits, conditions, estimate, spread};
 use super::seeds;
@@ -78,8 +78,7 @@ fn tasks(cells: &[StudyCell]) -> Vec<&str> {
 /// A cell's scores for one protocol and one target.
 struct Scored<'a> {
     cell: &'a StudyCell,
-    rows: Vec<&'a Row<'a>>,
-    scores: OverSeeds,
+    scores: OverSeeds<'a>,
     /// Summary of the runs' mean smoothness, if their policies report action distributions.
     smoothness: Option<Summary>,
 }
@@ -137,20 +136,20 @@ impl<'a> Cells<'a> {
     /// Plots of the last checkpoints: a dot for each run, a row for each cell, and a plot for each
     /// task, protocol and target.
     pub(super) fn strips(&self) -> Vec<Block> {
-        let last = self.scored.iter().filter(|scored| scored.rows[0].role == Role::Last);
+        let last = self.scored.iter().filter(|scored| scored.role() == Role::Last);
         let mut groups: Vec<([String; 3], Vec<Strip>)> = Vec::new();
         for scored in last {
-            let target = conditions(scored.rows.iter().copied(), short);
+            let target = conditions(scored.scores.rows.iter().copied(), short);
             // A target can be a different percentile value for each cell.
-            let place = scored.rows[0].place().to_string();
-            let key = [scored.cell.task.clone(), scored.rows[0].protocol.clone(), place];
+            let place = scored.scores.first().place().to_string();
+            let key = [scored.cell.task.clone(), scored.scores.first().protocol.clone(), place];
             let name = match scored.cell.agent.as_str() {
                 "" => target,
                 agent => agent.to_owned(),
             };
             let strip = Strip {
                 name,
-                dots: scored.rows.iter().map(|row| row.raw.mean).collect(),
+                dots: scored.scores.rows.iter().map(|row| row.raw.mean).collect(),
                 estimate: Some(scored.scores.iqm.value),
                 interval: scored.scores.iqm.interval.map(|ends| [ends.low, ends.high]),
             };
@@ -184,8 +183,8 @@ impl<'a> Cells<'a> {
         let mut blocks = vec![Block::Heading("Cells".into())];
         for role in [Role::Last, Role::HeldOut] {
             let scored: Vec<&Scored<'_>> =
-                self.scored.iter().filter(|scored| scored.rows[0].role == role).collect();
-            let Some(fewest) = scored.iter().map(|scored| scored.rows.len()).min() else {
+                self.scored.iter().filter(|scored| scored.role() == role).collect();
+            let Some(fewest) = scored.iter().map(|scored| scored.scores.rows.len()).min() else {
                 continue;
             };
             let what = match role {
@@ -220,8 +219,8 @@ impl<'a> Cells<'a> {
     /// A sentence for each cell whose runs used different datasets.
     fn different_datasets(&self) -> impl Iterator<Item = String> {
         let differ = |scored: &&Scored<'_>| {
-            let first = seeds::shared_dataset(scored.rows[0]);
-            scored.rows.iter().any(|row| seeds::shared_dataset(row) != first)
+            let first = seeds::shared_dataset(scored.scores.first());
+            scored.scores.rows.iter().any(|row| seeds::shared_dataset(row) != first)
         };
         let labels = self.scored.iter().filter(differ).map(|scored| &scored.cell.label);
         unique(labels).into_iter().map(|label| {
@@ -234,50 +233,24 @@ impl<'a> Cells<'a> {
 
     /// All cells with all digits.
     pub(super) fn csv(&self) -> Table {
-        let mut table = Table::new(&[
-            "cell",
-            "task",
-            "protocol",
-            "checkpoint",
-            "target",
-            "runs",
-            "training_seeds",
-            "raw_mean",
-            "raw_sd",
-            "raw_iqm",
-            "raw_iqm_low",
-            "raw_iqm_high",
-            "normalized_mean",
-            "normalized_sd",
-            "normalized_iqm",
-            "normalized_iqm_low",
-            "normalized_iqm_high",
-            "each_raw_mean",
-            "smoothness_mean",
-            "smoothness_sd",
-        ]);
-        for scored in &self.scored {
-            let row = scored.rows[0];
-            let (raw, smoothness) = (&scored.scores.raw, scored.smoothness.as_ref());
-            let mut cells = vec![
-                scored.cell.label.clone(),
-                scored.cell.task.clone(),
-                row.protocol.clone(),
-                row.role.name().to_owned(),
-                conditions(scored.rows.iter().copied(), |target| target.to_string()),
-                scored.rows.len().to_string(),
-                scored.seeds(),
-                raw.mean.to_string(),
-                all_digits(raw.sd),
-            ];
-            cells.extend(scored.scores.raw_iqm_cells());
-            cells.extend(scored.scores.normalized_cells());
-            let each = scored.rows.iter().map(|row| row.raw.mean.to_string());
-            cells.push(each.collect::<Vec<_>>().join(" "));
-            cells.push(all_digits(smoothness.map(|summary| summary.mean)));
-            cells.push(all_digits(smoothness.and_then(|summary| summary.sd)));
-            table.row(cells);
-        }
+        let mut table = Table::of(
+            &self.scored,
+            &[
+                ("cell", &|scored| scored.cell.label.clone()),
+                ("task", &|scored| scored.cell.task.clone()),
+            ],
+        );
+        let scores = self.scored.iter().map(|scored| &scored.scores);
+        over_seeds::add_columns(&mut table, scores, &["raw_median", "convention"]);
+        let mut add = |name, cell: &dyn Fn(&Scored<'_>) -> String| {
+            table.column(name, self.scored.iter().map(cell).collect());
+        };
+        add("each_raw_mean", &|scored| {
+            let each = scored.scores.rows.iter().map(|row| row.raw.mean.to_string());
+            each.collect::<Vec<_>>().join(" ")
+        });
+        add("smoothness_mean", &|scored| all_digits(scored.smoothness.as_ref().map(|of| of.mean)));
+        add("smoothness_sd", &|scored| all_digits(scored.smoothness.as_ref().and_then(|of| of.sd)));
         table
     }
 }
@@ -290,15 +263,14 @@ pub(super) fn short(target: f32) -> String {
 /// The table for people, and a sentence about the columns that are equal in all rows.
 fn readable(scored: &[&Scored<'_>]) -> Vec<Block> {
     type Column<'a> = (&'static str, Box<dyn Fn(&Scored<'_>) -> String + 'a>);
-    let dash = || "-".to_owned();
     // If such a column is equal in all rows, the sentence below the table replaces it.
     let names: [Column<'_>; 6] = [
         ("task", Box::new(|scored| scored.cell.task.clone())),
-        ("protocol", Box::new(|scored| scored.rows[0].protocol.clone())),
-        ("target", Box::new(|scored| conditions(scored.rows.iter().copied(), short))),
+        ("protocol", Box::new(|scored| scored.scores.first().protocol.clone())),
+        ("target", Box::new(|scored| conditions(scored.scores.rows.iter().copied(), short))),
         ("cell", Box::new(|scored| scored.cell.agent.clone())),
-        ("seeds", Box::new(|scored| scored.seeds())),
-        (choices::CHOOSING, Box::new(|scored| choices::episodes(&scored.rows))),
+        ("seeds", Box::new(|scored| scored.scores.seeds())),
+        (choices::CHOOSING, Box::new(|scored| choices::episodes(&scored.scores.rows))),
     ];
     let (same, mut columns): (Vec<Column<'_>>, Vec<Column<'_>>) =
         names.into_iter().partition(|(_, of)| scored.iter().all(|row| of(row) == of(scored[0])));
@@ -306,33 +278,29 @@ fn readable(scored: &[&Scored<'_>]) -> Vec<Block> {
     let place = columns.iter().position(|(name, _)| *name == "cell").unwrap_or_default();
     let digits = digits(scored.iter().map(|scored| &scored.scores.raw));
     let each = move |scored: &Scored<'_>| {
-        let means = scored.rows.iter().map(|row| fixed(row.raw.mean, digits));
+        let means = scored.scores.rows.iter().map(|row| fixed(row.raw.mean, digits));
         means.collect::<Vec<_>>().join(" ")
     };
     let numbers: [Column<'_>; 6] = [
         ("IQM [interval]", Box::new(move |scored| estimate(&scored.scores.iqm, digits))),
         (
             "normalized IQM [interval]",
-            Box::new(|scored| {
-                scored.scores.normalized_iqm.map_or_else(dash, |iqm| estimate(&iqm, 2))
-            }),
+            Box::new(|scored| or_dash(scored.scores.normalized_iqm.map(|iqm| estimate(&iqm, 2)))),
         ),
         ("raw mean ± sd", Box::new(move |scored| spread(&scored.scores.raw, digits))),
         (
             "normalized mean ± sd",
-            Box::new(|scored| {
-                scored.scores.normalized.as_ref().map_or_else(dash, |summary| spread(summary, 2))
-            }),
+            Box::new(|scored| or_dash(scored.scores.normalized.as_ref().map(|all| spread(all, 2)))),
         ),
         (
             "smoothness ± sd",
-            Box::new(|scored| scored.smoothness.as_ref().map_or_else(dash, |sum| spread(sum, 4))),
+            Box::new(|scored| or_dash(scored.smoothness.as_ref().map(|all| spread(all, 4)))),
         ),
         ("each run", Box::new(each)),
     ];
     let has_values = |(_, of): &Column<'_>| scored.iter().any(|row| of(row) != "-");
     columns.extend(numbers.into_iter().filter(has_values));
-    let mut table = Table::new(&columns.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let mut table = Table::new(columns.iter().map(|(name, _)| *name));
     for row in scored {
         table.row(columns.iter().map(|(_, of)| of(row)).collect());
     }
@@ -363,11 +331,11 @@ impl<'a> Scored<'a> {
         let smoothness: Option<Vec<f64>> =
             rows.iter().map(|row| row.target.smoothness.map(|found| found.mean)).collect();
         let smoothness = smoothness.and_then(|means| Summary::of(&means));
-        Ok(Self { cell, scores: OverSeeds::of(&rows, bootstrap)?, rows, smoothness })
+        Ok(Self { cell, scores: OverSeeds::of(rows, bootstrap)?, smoothness })
     }
 
-    fn seeds(&self) -> String {
-        self.rows.iter().map(|row| row.seed()).collect::<Vec<_>>().join(" ")
+    fn role(&self) -> Role {
+        self.scores.first().role
     }
 }
 

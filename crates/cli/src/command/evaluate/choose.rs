@@ -329,7 +329,7 @@ fn place(
 fn table(candidates: &[Candidate], choices: &[Choice]) -> Table {
     let columns = ["run", "mode", "episodes", "raw mean ± sd", "min", "max"];
     let first = usize::from(candidates.len() == 1);
-    let mut table = Table::new(&columns[first..]);
+    let mut table = Table::new(columns[first..].iter().copied());
     for (candidate, choice) in candidates.iter().zip(choices) {
         for ChoicePoint { mode, raw_return } in &choice.curve {
             let run = candidate.run.path().display().to_string();
