@@ -106,39 +106,15 @@ fn rows_of(mut run: Run, name: &str) -> Result<Vec<Row>> {
         kernels.iter().map(|(&name, kernel)| (ms(name), kernel.n, name)).collect();
     kernels.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
     for (ms, n, name) in kernels.into_iter().take(MOST_KERNELS) {
-        let planned = planned(name);
         let name = type_name_format(name, TypeNameFormatLevel::Balanced).replace(" |", ",");
         rows.push(Row {
             what: name.chars().take(MOST_CHARACTERS).collect(),
             value: Some(per_step(n)),
-            note: match planned {
-                Some(planned) => format!("{ms:.3} ms on the device; planned {planned:.3} or less"),
-                None => format!("{ms:.3} ms on the device"),
-            },
+            note: format!("{ms:.3} ms on the device"),
             ..Row::default()
         });
     }
     Ok(rows)
-}
-
-/// The planned milliseconds per step of a kernel in CUDA C++, for the paper's Atari model in `bf16`
-/// at batch 128 on an H100 or H200: twice the time of its operations at 250 TFLOP/s and of its bytes
-/// at 2.4 TB/s.
-fn planned(kernel: &str) -> Option<f64> {
-    let once = match kernel {
-        "conv1" | "conv1_outer" | "conv2_input" => 0.103,
-        "conv3_input" => 0.094,
-        "conv2" | "conv2_outer" => 0.084,
-        "conv3" | "conv3_outer" => 0.057,
-        "product_bias_tanh" | "transposed_relu" => 0.016,
-        "product_bias" | "product_bias_gelu" | "transposed_gelu" => 6.0 * 0.008,
-        "product_residual" => 12.0 * 0.006,
-        "transposed" => 18.0 * 0.006,
-        "outer" => 25.0 * 0.008,
-        "sums" => 24.0 * 0.004,
-        _ => return None,
-    };
-    Some(2.0 * once)
 }
 
 /// Launches of one kernel.
