@@ -211,14 +211,16 @@ impl Page {
     /// When a file cannot be written or removed.
     pub fn write(&self, folder: &Path, stem: &str) -> Result<PathBuf, PageError> {
         fs::create_dir_all(folder).map_err(PageError::file(folder))?;
-        let files = self.files(stem);
+        let (before, files) = (stale::files(folder, stem), self.files(stem));
         for (name, contents) in &files {
             let path = folder.join(name);
             overtone_files::replace(&path, contents).map_err(PageError::file(&path))?;
         }
-        for name in stale::files(folder, stem, &files)? {
+        for name in before.iter().filter(|name| !files.iter().any(|(own, _)| own == *name)) {
             let path = folder.join(name);
-            fs::remove_file(&path).map_err(PageError::file(&path))?;
+            if path.is_file() {
+                fs::remove_file(&path).map_err(PageError::file(&path))?;
+            }
         }
         Ok(folder.join(format!("{stem}.html")))
     }

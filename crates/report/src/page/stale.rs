@@ -3,109 +3,40 @@
 use std::fs;
 use std::path::Path;
 
-use super::run_files::PageError;
-
-/// Plots that a page can have, apart from plots of a protocol or of an algorithm's figures.
-const PLOTS: [&str; 13] = [
-    "loss",
-    "episodes",
-    "returns",
-    "cells",
-    "learning-rate",
-    "grad-norm",
-    "return",
-    "actions",
-    "temperature",
-    "return-quantile",
-    "best-percent",
-    "estimates",
-    "estimates-returns",
-];
 /// Tables that some pages do not have.
 const TABLES: [&str; 3] = ["cells", "agents", "improvement"];
 
-/// Names of files in `folder` that an earlier page called `stem` can have written and that are not
-/// in `files`. Files of other pages in the same directory are excluded.
-pub(super) fn files(
-    folder: &Path,
-    stem: &str,
-    files: &[(String, Vec<u8>)],
-) -> Result<Vec<String>, PageError> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(PageError::file(folder))? {
-        let entry = entry.map_err(PageError::file(folder))?;
-        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
-            names.extend(entry.file_name().into_string());
-        }
-    }
-    let others: Vec<String> = names
-        .iter()
-        .filter_map(|name| name.strip_suffix(".md")?.strip_prefix(stem))
-        .filter(|rest| rest.starts_with('-'))
-        .map(|rest| format!("{stem}{rest}-"))
-        .collect();
-    names.retain(|name| {
-        let rest = name.strip_prefix(stem).and_then(|rest| rest.strip_prefix('-'));
-        rest.is_some_and(is_of_a_page)
-            && !files.iter().any(|(own, _)| own == name)
-            && !others.iter().any(|other| name.starts_with(other))
-    });
-    Ok(names)
+/// Names of the files of an earlier page called `stem` in `folder` that a new page may lack: the
+/// pictures in its Markdown, and some tables.
+pub(super) fn files(folder: &Path, stem: &str) -> Vec<String> {
+    // Without a readable page, only the names of the tables are known.
+    let markdown = fs::read(folder.join(format!("{stem}.md"))).unwrap_or_default();
+    let mut files = pictures(&String::from_utf8_lossy(&markdown), stem);
+    files.extend(TABLES.map(|table| format!("{stem}-{table}.csv")));
+    files
 }
 
-/// Whether a page can have a file named `<stem>-<rest>`.
-fn is_of_a_page(rest: &str) -> bool {
-    // `loss-2`, `loss-part-2`.
-    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
-    let numbers = |words: &str| words.split('-').all(|word| word == "part" || is_number(word));
-    let is_plot = |name: &str, plot: &str| {
-        let rest = name.strip_prefix(plot);
-        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(numbers))
+/// The pictures in the Markdown of the page called `stem`.
+fn pictures(markdown: &str, stem: &str) -> Vec<String> {
+    let targets = markdown.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let is_picture = |name: &&str| {
+        name.strip_prefix(stem).is_some_and(|rest| rest.starts_with('-'))
+            && !name.contains('/')
+            && (name.ends_with(".svg") || name.ends_with(".gif"))
     };
-    match rest.rsplit_once('.') {
-        Some((name, "svg")) => {
-            name.starts_with("profile-")
-                || name.starts_with("figure-")
-                || PLOTS.iter().any(|plot| is_plot(name, plot))
-        }
-        Some((name, "gif")) => name.strip_prefix("video-").is_some_and(is_number),
-        Some((name, "csv")) => TABLES.contains(&name),
-        _ => false,
-    }
+    targets.filter(is_picture).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_of_a_page;
+    use super::pictures;
 
     #[test]
-    fn only_file_names_of_pages_are_recognized() {
-        let own = [
-            "loss.svg",
-            "loss-2.svg",
-            "loss-2-part-1.svg",
-            "grad-norm.svg",
-            "return-quantile.svg",
-            "profile-matched.svg",
-            "actions-12.svg",
-            "figure-td-loss.svg",
-            "episodes-2-part-1.svg",
-            "video-3.gif",
-            "estimates-returns-1.svg",
-            "improvement.csv",
-        ];
-        assert_eq!(own.map(is_of_a_page), [true; 12]);
-        let others = [
-            "losses.svg",
-            "loss-final.svg",
-            "loss.png",
-            "notes.svg",
-            "video.gif",
-            "video-best.gif",
-            "scores.csv",
-            "mine.csv",
-            "loss",
-        ];
-        assert_eq!(others.map(is_of_a_page), [false; 9]);
+    fn only_pictures_of_the_page_are_recognized() {
+        let markdown = "![loss](report-loss.svg)\n[a](report-x.md) ![b](../report-b.svg)\n\
+                        ![c](report-/../c.svg)\n![video](report-video-1.gif)\n![d](reports-d.svg)\n\
+                        ![e](report-e.png) ![f](other-f.svg)";
+        assert_eq!(pictures(markdown, "report"), ["report-loss.svg", "report-video-1.gif"]);
+        assert!(pictures("", "report").is_empty());
     }
 }

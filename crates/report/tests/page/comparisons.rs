@@ -159,6 +159,13 @@ fn a_top_percent_replaces_the_target_of_agents_that_use_it() {
     ] {
         assert!(markdown.contains(row), "no {row} in {markdown}");
     }
+    // A later page without the choice removes its plot.
+    let plot = root.path().join("report-top-percent.svg");
+    page.write(root.path(), "report").unwrap();
+    assert!(plot.is_file());
+    evaluation(200, 5, matched()).write(&folders[0].join("evaluation.json")).unwrap();
+    super::page(&[&folders[0]]).write(root.path(), "report").unwrap();
+    assert!(!plot.exists());
 }
 
 /// A percentile of each seed's sampled transitions is a different return. It does not matter for
