@@ -1,5 +1,6 @@
 use overtone_agents::AlgorithmKind;
 use overtone_core::{ActionSpace, ObservationSpace, seed};
+use overtone_data::Sampling;
 use overtone_hostile::mutate::mutate;
 use overtone_model::{
     AttentionConfig, DecisionTransformerConfig, FourierKernel, ModelConfig, PerceptronConfig,
@@ -9,7 +10,6 @@ use overtone_model::{
         InitialCoefficients, LinearConfig, MixtureStd, MixtureWeights, OrderConfig, Regularizer,
     },
 };
-use overtone_train::Sampling;
 
 use super::*;
 use crate::keys;
