@@ -64,10 +64,9 @@ fn timed(
     folder: &Path,
     device: &str,
 ) -> Result<(Row, Checkpoint)> {
-    if let AlgorithmConfig::DecisionTransformer(model) = &mut prepared.algorithm {
+    if let AlgorithmConfig::DecisionTransformer(model) = &mut prepared.agent.algorithm {
         model.0.n_layers = scale.layers;
     }
-    prepared.agent.algorithm = prepared.algorithm.clone();
     let name = format!("{:?}", config.precision).to_lowercase();
     let run = RunDir::create(folder, &name).context("cannot make a folder for the run")?;
     let job = Job {
@@ -79,7 +78,7 @@ fn timed(
         device: device::choose(device)?.device,
         init: None,
     };
-    let trainer = prepared.algorithm.trainer(prepared.task, job, None)?;
+    let trainer = prepared.agent.algorithm.trainer(&prepared.agent.task, job, None)?;
     let memory = trainer.memory();
     let mut clock = Clock::default();
     let finished = trainer.train(&AtomicBool::new(false), &mut clock)?;

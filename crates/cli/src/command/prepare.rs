@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use overtone_agents::{Agent, AlgorithmConfig};
+use overtone_agents::Agent;
 use overtone_core::{Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits};
 use overtone_data::{
     Columns, DataError, Dataset, DatasetOptions, Expected, Kind, Located, MinariId, Origin,
@@ -39,10 +39,6 @@ const LARGEST_REWARDS: f64 = 100.0;
 /// A prepared training.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The task.
-    pub task: &'static Task,
-    /// The algorithm.
-    pub algorithm: AlgorithmConfig,
     /// The training data.
     pub data: TrainingData,
     /// The description of the agent in checkpoints.
@@ -172,14 +168,14 @@ impl RunConfig {
         let agent = Agent {
             task: task.clone(),
             dataset: name,
-            algorithm: algorithm.clone(),
+            algorithm,
             normalization: dataset.normalization().cloned(),
             return_scale,
             delayed_reward: self.data.delayed_reward,
             recording,
         };
         let data = TrainingData::new(Arc::new(dataset), return_scale);
-        Ok(Prepared { task, algorithm, data, agent, init })
+        Ok(Prepared { data, agent, init })
     }
 
     /// Warns about rewards that are too large for value networks in a short run.

@@ -49,7 +49,7 @@ pub fn train(options: &[String]) -> Result<u8> {
     if best::is_best(options) {
         return best::train(options);
     }
-    together(|| plan(&RunConfig::resolve(options, auto_profile)?, None))
+    together(|| plan(&RunConfig::resolve(options, auto_profile)?, None).map(Some))
 }
 
 /// The profile for `profile=auto`: `Paper` if there is a GPU and the published data.
@@ -64,14 +64,6 @@ pub fn begin(settings: &RunConfig, name: &str) -> Result<u8> {
     plan(settings, Some(name))?.carry_out()
 }
 
-/// The work of a command, before its first step.
-enum ToDo {
-    /// No work.
-    Done,
-    /// Training, and the evaluation after it.
-    Work(Box<Work>),
-}
-
 /// A run to train or to evaluate.
 struct Work {
     settings: RunConfig,
@@ -82,27 +74,16 @@ struct Work {
     _lock: Option<RunLock>,
 }
 
-impl ToDo {
-    /// The run, if there is work.
-    fn run(&self) -> Option<RunDir> {
-        match self {
-            Self::Done => None,
-            Self::Work(work) => Some(work.run.clone()),
-        }
-    }
-
+impl Work {
     /// Runs in this process only; returns the exit code.
     fn carry_out(self) -> Result<u8> {
-        match self {
-            Self::Done => Ok(0),
-            Self::Work(work) => carry_out(Ok(*work), &SingleProcess),
-        }
+        carry_out(Ok(self), &SingleProcess)
     }
 }
 
 /// Plans a new run or the resume of an unfinished one. A new run's name is the day with `name`, or
 /// with its task, model and seed.
-fn plan(settings: &RunConfig, name: Option<&str>) -> Result<ToDo> {
+fn plan(settings: &RunConfig, name: Option<&str>) -> Result<Work> {
     device::choose(&settings.device)?;
     settings.check_playable()?;
     processes::check_parts(settings.train.micro_batches)?;
@@ -123,7 +104,7 @@ fn plan(settings: &RunConfig, name: Option<&str>) -> Result<ToDo> {
         return resume_locked(settings, run, lock, prepared);
     }
     let model = || {
-        let model = settings.model_name(&prepared.algorithm);
+        let model = settings.model_name(&prepared.agent.algorithm);
         format!("{}-{model}-s{}", settings.task_name(), settings.seed)
     };
     let name = name.map_or_else(model, str::to_owned);
@@ -137,8 +118,7 @@ fn plan(settings: &RunConfig, name: Option<&str>) -> Result<ToDo> {
         run.write(CONFIG, settings.to_toml().unwrap_or_default().as_bytes()).map(|_| lock)
     });
     let _lock = Some(begun.inspect_err(|_| drop(std::fs::remove_dir_all(run.path())))?);
-    let settings = settings.clone();
-    Ok(ToDo::Work(Box::new(Work { settings, run, prepared, checkpoint: None, _lock })))
+    Ok(Work { settings: settings.clone(), run, prepared, checkpoint: None, _lock })
 }
 
 /// Reports errors of the evaluation before training.
@@ -156,7 +136,7 @@ pub fn resume(words: &[String]) -> Result<u8> {
     together(|| plan_resume_command(words))
 }
 
-fn plan_resume_command(words: &[String]) -> Result<ToDo> {
+fn plan_resume_command(words: &[String]) -> Result<Option<Work>> {
     let is_setting =
         |word: &&String| word.split_once('=').is_some_and(|(key, _)| key.contains('.'));
     if let Some(word) = words.iter().find(is_setting) {
@@ -177,23 +157,25 @@ fn plan_resume_command(words: &[String]) -> Result<ToDo> {
 /// Resumes a run, unless it is finished and evaluated; a second evaluation would replace its
 /// report.
 pub fn resume_run(settings: &RunConfig, run: &RunDir) -> Result<u8> {
-    plan_resume(settings, run)?.carry_out()
+    plan_resume(settings, run)?.map_or(Ok(0), Work::carry_out)
 }
 
-fn plan_resume(settings: &RunConfig, run: &RunDir) -> Result<ToDo> {
+/// The work on an existing run; `None` if it is finished and evaluated.
+fn plan_resume(settings: &RunConfig, run: &RunDir) -> Result<Option<Work>> {
     let evaluation = &settings.evaluation;
     let played = evaluation.episodes > 0 && evaluate::is_played(run, evaluation).unwrap_or(false);
     if is_finished(run) && played {
         let path = run.path();
         let again = format!("overtone evaluate rollouts run={}", quoted(path));
         say!("{} is finished and evaluated. To evaluate it again: `{again}`", path.display());
-        return Ok(ToDo::Done);
+        return Ok(None);
     }
     processes::check_parts(settings.train.micro_batches)?;
     // Before the data is read, which may take minutes.
     device::choose(&settings.device)?;
     let lock = run.lock()?;
-    resume_locked(settings, run.clone(), lock, settings.prepare(settings.initial(Some(run))?)?)
+    let prepared = settings.prepare(settings.initial(Some(run))?)?;
+    resume_locked(settings, run.clone(), lock, prepared).map(Some)
 }
 
 /// The newest run of exactly these settings that lacks updates or its evaluation, and that no other
@@ -215,31 +197,17 @@ fn unfinished(settings: &RunConfig) -> Option<(RunDir, RunLock)> {
 
 /// Runs of exactly these settings, the newest first. Their own `resume` does not matter.
 fn same_settings(settings: &RunConfig) -> impl Iterator<Item = RunDir> {
-    let wanted: Option<toml::Table> = settings.to_toml().ok().and_then(|text| text.parse().ok());
+    let without_resume = |text: &str| {
+        let mut table: toml::Table = text.parse().ok()?;
+        table.remove("resume");
+        Some(table)
+    };
+    let wanted = settings.to_toml().ok().and_then(|text| without_resume(&text));
     let runs = wanted.is_some().then(|| RunDir::all(&settings.runs));
     runs.into_iter().flatten().filter(move |run| {
-        // Most runs differ in a few keys of their files, which are a hundred times faster to
-        // compare.
-        let Ok(text) = std::fs::read_to_string(run.path().join(CONFIG)) else { return false };
-        let is_other = |stored: toml::Table| wanted.as_ref().is_some_and(|of| differs(&stored, of));
-        !text.parse().is_ok_and(is_other)
-            && RunConfig::load(&run.path().join(CONFIG))
-                .is_ok_and(|other| other.with(settings.resume) == *settings)
+        let stored = std::fs::read_to_string(run.path().join(CONFIG));
+        stored.is_ok_and(|text| without_resume(&text) == wanted)
     })
-}
-
-/// Whether the configuration `stored` differs from `wanted` in its task, seed or number of updates.
-/// Other keys may have another form from an earlier version.
-fn differs(stored: &toml::Table, wanted: &toml::Table) -> bool {
-    let train = |table: &toml::Table, key: &str| table.get("train")?.get(key).cloned();
-    let other = |one: Option<toml::Value>, two: Option<toml::Value>| {
-        one.zip(two).is_some_and(|(one, two)| one != two)
-    };
-    let mut keys = ["task", "seed", "algorithm", "dataset"].into_iter();
-    keys.any(|key| other(stored.get(key).cloned(), wanted.get(key).cloned()))
-        || ["updates", "epochs", "batch_size", "learning_rate"]
-            .into_iter()
-            .any(|key| other(train(stored, key), train(wanted, key)))
 }
 
 /// Whether a run's training is finished.
@@ -252,7 +220,7 @@ fn resume_locked(
     run: RunDir,
     lock: RunLock,
     prepared: Prepared,
-) -> Result<ToDo> {
+) -> Result<Work> {
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
         Ok((checkpoint, skipped)) => {
             for error in skipped {
@@ -275,8 +243,7 @@ fn resume_locked(
             });
         }
     };
-    let (settings, _lock) = (settings.clone(), Some(lock));
-    Ok(ToDo::Work(Box::new(Work { settings, run, prepared, checkpoint, _lock })))
+    Ok(Work { settings: settings.clone(), run, prepared, checkpoint, _lock: Some(lock) })
 }
 
 /// The message from process 0 to the others about the run.
@@ -290,7 +257,7 @@ struct WorkMessage {
 
 /// Runs `plan` on all processes that were started together; returns the exit code. Process 0 plans
 /// and prepares the data, and the others read it.
-fn together(plan: impl FnOnce() -> Result<ToDo>) -> Result<u8> {
+fn together(plan: impl FnOnce() -> Result<Option<Work>>) -> Result<u8> {
     processes::joined(|processes| {
         if processes.rank() > 0 {
             let message = broadcast(processes, &[]).map_err(TrainError::from)?;
@@ -303,19 +270,16 @@ fn together(plan: impl FnOnce() -> Result<ToDo>) -> Result<u8> {
         }
         let plan = plan();
         let message = match &plan {
-            Ok(ToDo::Work(work)) => serde_json::to_vec(&WorkMessage {
+            Ok(Some(work)) => serde_json::to_vec(&WorkMessage {
                 run: work.run.path().to_string_lossy().into_owned(),
                 step: work.checkpoint.as_ref().map(|checkpoint| checkpoint.state.step),
                 device: work.settings.device.clone(),
             })
             .unwrap_or_default(),
-            Ok(ToDo::Done) | Err(_) => Vec::new(),
+            Ok(None) | Err(_) => Vec::new(),
         };
         broadcast(processes, &message).map_err(TrainError::from)?;
-        match plan? {
-            ToDo::Done => Ok(0),
-            ToDo::Work(work) => carry_out(Ok(*work), processes),
-        }
+        plan?.map_or(Ok(0), |work| carry_out(Ok(work), processes))
     })
 }
 
@@ -340,7 +304,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
     let ready = work.and_then(|work| {
         let Work { settings, run, prepared, checkpoint, _lock } = work;
         let device = device::choose(&settings.device)?;
-        let Prepared { task, algorithm, data, agent, init } = prepared;
+        let Prepared { data, agent, init } = prepared;
         let job = Job {
             run: run.clone(),
             config: settings.train.clone(),
@@ -350,12 +314,12 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
             device: device.device.clone(),
             init,
         };
-        let trainer = algorithm.trainer(task, job, checkpoint.as_ref())?;
+        let trainer = agent.algorithm.trainer(&agent.task, job, checkpoint.as_ref())?;
         if leads {
             let (done, n_updates) = (trainer.state().step, trainer.n_updates());
             provenance::note(&run, done, n_updates, n)?;
         }
-        Ok((settings, run, algorithm, device, trainer, interrupt::listen()?, _lock))
+        Ok((settings, run, agent.algorithm, device, trainer, interrupt::listen()?, _lock))
     });
     let (settings, run, algorithm, device, trainer, stop, _lock) = on_all(processes, ready)?;
     let RunConfig { device: device_name, train, evaluation, .. } = &settings;

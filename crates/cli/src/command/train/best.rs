@@ -108,7 +108,7 @@ pub fn train(words: &[String]) -> Result<u8> {
             }
             None => {
                 let work = plan(settings, None)?;
-                let run = work.run().context("the run is finished already")?;
+                let run = work.run.clone();
                 match work.carry_out()? {
                     0 => run,
                     code => {
