@@ -2,11 +2,11 @@
 
 use std::{ops::ControlFlow, time::Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use overtone_agents::policy;
 use overtone_core::{Play, Task};
-use overtone_env::{Simulator, VectorEnv};
-use overtone_eval::{Evaluation, Plan, Player, Rollout, rollout_together};
+use overtone_env::VectorEnv;
+use overtone_eval::{Evaluation, Player, Rollout, rollout_together};
 use overtone_model::device::Chosen;
 
 use super::entry::Entry;
@@ -30,62 +30,12 @@ pub(super) fn play(
     parallel: usize,
     is_over: &dyn Fn() -> bool,
 ) -> Result<Vec<Result<Evaluation>>> {
-    if entries.is_empty() {
-        return Ok(Vec::new());
-    }
-    let plans: Vec<Plan> = entries.iter().map(|entry| entry.plan.clone()).collect();
-    let played = rollouts(entries, &plans, chosen, parallel, is_over)?;
-    let simulator = simulator(entries.iter().copied())?;
-    let evaluation = |(entry, played): (&&Entry, Rollout)| {
-        let setting = entry.setting(simulator.clone())?;
-        Ok(Evaluation::new(setting, &entry.plan, played)?)
-    };
-    Ok(entries.iter().zip(played).map(evaluation).collect())
-}
-
-/// The simulator of the entries, which is the same for all.
-///
-/// # Errors
-/// When it is missing.
-pub(super) fn simulator<'a>(mut entries: impl Iterator<Item = &'a Entry>) -> Result<Simulator> {
-    let first = entries.next().context("nothing to evaluate")?;
-    let task = first.task();
-    Ok(suites::of(task)?.simulator(task, &first.request.protocol.simulation)?)
-}
-
-/// Episodes in parallel: `parallel`, or with 0 the default of the task's suite; at most the number
-/// of episodes.
-///
-/// # Errors
-/// When no suite has the task.
-pub(super) fn slots<'a>(
-    entries: &[&Entry],
-    plans: impl Iterator<Item = &'a Plan>,
-    parallel: usize,
-) -> Result<usize> {
-    let n_episodes = plans.map(Plan::n_episodes).sum();
-    let first = entries.first().context("nothing to evaluate")?;
-    Ok(match parallel {
-        0 => suites::of(first.task())?.episodes_at_once().min(n_episodes),
-        parallel => parallel.min(n_episodes),
-    })
-}
-
-/// Runs the plans of all entries together, with at most `parallel` episodes in parallel.
-///
-/// # Errors
-/// As [`play`].
-pub(super) fn rollouts(
-    entries: &[&Entry],
-    plans: &[Plan],
-    chosen: &Chosen,
-    parallel: usize,
-    is_over: &dyn Fn() -> bool,
-) -> Result<Vec<Rollout>> {
     let Some(first) = entries.first() else { return Ok(Vec::new()) };
-    let task = first.task();
-    let n_episodes: usize = plans.iter().map(Plan::n_episodes).sum();
-    let slots = slots(entries, plans.iter(), parallel)?;
+    let (task, protocol) = (first.task(), &first.request.protocol);
+    let suite = suites::of(task)?;
+    let n_episodes: usize = entries.iter().map(|entry| entry.plan.n_episodes()).sum();
+    let parallel = if parallel == 0 { suite.episodes_at_once() } else { parallel };
+    let slots = parallel.min(n_episodes);
     let policies = entries
         .iter()
         .map(|entry| policy(&entry.checkpoint, &entry.request.protocol, &chosen.device));
@@ -95,16 +45,15 @@ pub(super) fn rollouts(
     let sizes = if chosen.is_gpu { [slots.div_ceil(2), slots / 2] } else { [slots, 0] };
     let mut envs = Vec::new();
     for size in sizes.into_iter().filter(|&size| size > 0) {
-        envs.push(open(task, &first.request.protocol, size)?);
+        envs.push(open(task, protocol, size)?);
     }
     let mut groups: Vec<_> = envs.iter_mut().map(|env| &mut **env).collect();
     let mut players: Vec<Player<'_>> = policies
         .iter_mut()
-        .zip(plans)
-        .map(|(policy, plan)| Player { policy: &mut **policy, plan })
+        .zip(entries)
+        .map(|(policy, entry)| Player { policy: &mut **policy, plan: &entry.plan })
         .collect();
-    let suite = suites::of(task)?;
-    let is_limited = suite.horizon(task, &first.request.protocol.simulation).is_some();
+    let is_limited = suite.horizon(task, &protocol.simulation).is_some();
     if !is_limited {
         say!(
             "{} does not have a step limit: an episode of {ENDLESS} steps is an error. To cut \
@@ -133,7 +82,12 @@ pub(super) fn rollouts(
             task.id()
         );
     }
-    Ok(played?)
+    let played = played?;
+    let simulator = suite.simulator(task, &protocol.simulation)?;
+    let evaluation = |(entry, played): (&&Entry, Rollout)| {
+        Ok(Evaluation::new(entry.setting(simulator.clone())?, &entry.plan, played)?)
+    };
+    Ok(entries.iter().zip(played).map(evaluation).collect())
 }
 
 /// Opens `size` environments.
