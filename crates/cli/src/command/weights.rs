@@ -84,13 +84,13 @@ pub fn export(words: &[String]) -> Result<()> {
             word.parse().ok().with_context(|| format!("top_percent={word}: expected a number"))?
         }
     };
-    if options.format == Format::Onnx {
-        check_top_percent(top_percent, &agent.top_percents())?;
-        let fixed = (!options.top_percent.is_empty()).then_some(top_percent);
-        return onnx::write(&run, &checkpoint, &agent, (&chosen, fixed), to);
-    }
-    let theirs = match options.format {
-        Format::Onnx => unreachable!("written before"),
+    let state = &checkpoint.state;
+    let (theirs, card) = match options.format {
+        Format::Onnx => {
+            check_top_percent(top_percent, &agent.top_percents())?;
+            let fixed = (!options.top_percent.is_empty()).then_some(top_percent);
+            return onnx::write(&run, &checkpoint, &agent, (&chosen, fixed), to);
+        }
         Format::Safetensors => {
             let percent = &options.top_percent;
             ensure!(
@@ -98,7 +98,7 @@ pub fn export(words: &[String]) -> Result<()> {
                 "top_percent={percent} applies only to format=hf and format=onnx. Leave it out: \
                  format=safetensors keeps all percentages"
             );
-            None
+            (None, card::own(&agent, state, &card::returns(&run, state)))
         }
         Format::Hf => {
             check_top_percent(top_percent, &agent.top_percents())?;
@@ -112,7 +112,7 @@ pub fn export(words: &[String]) -> Result<()> {
                 };
                 format!("cannot export {path} for transformers (use format=onnx or format=safetensors{others})")
             })?;
-            Some(theirs)
+            (Some(theirs), card::for_transformers(&agent, state, top_percent))
         }
     };
     let config = run.path().join(CONFIG);
@@ -120,32 +120,22 @@ pub fn export(words: &[String]) -> Result<()> {
         layout: LAYOUT,
         overtone: env!("CARGO_PKG_VERSION").into(),
         sha256: checkpoint.weights_sha256()?,
-        state: checkpoint.state.clone(),
+        state: state.clone(),
         settings: fs::read_to_string(&config).with_context(|| config.display().to_string())?,
         choice: chosen.choice.map(serde_json::to_value).transpose()?,
     };
-    let card = match theirs {
-        Some(_) => card::for_transformers(&agent, &checkpoint.state, top_percent),
-        None => card::own(&agent, &checkpoint.state, &card::returns(&run, &checkpoint.state)),
-    };
-    let unfinished = files::beside(to);
-    let written = || -> Result<()> {
-        fs::create_dir_all(&unfinished)?;
+    write_folder(to, |folder| {
         match &theirs {
             Some((config, tensors)) => {
                 let metadata = [("format".to_owned(), "pt".to_owned())].into();
-                weights::save(tensors, &metadata, &unfinished.join(WEIGHTS))?;
-                fs::write(unfinished.join(THEIRS), serde_json::to_vec_pretty(config)?)?;
+                weights::save(tensors, &metadata, &folder.join(WEIGHTS))?;
+                fs::write(folder.join(THEIRS), serde_json::to_vec_pretty(config)?)?;
             }
-            None => drop(fs::copy(checkpoint.path.join(WEIGHTS), unfinished.join(WEIGHTS))?),
+            None => drop(fs::copy(checkpoint.path.join(WEIGHTS), folder.join(WEIGHTS))?),
         }
-        fs::write(unfinished.join(DESCRIPTION), serde_json::to_vec_pretty(&description)?)?;
-        fs::write(unfinished.join("README.md"), &card)?;
-        Ok(files::put(&unfinished, to)?)
-    };
-    written()
-        .inspect_err(|_| drop(fs::remove_dir_all(&unfinished)))
-        .with_context(|| format!("to={}", to.display()))?;
+        fs::write(folder.join(DESCRIPTION), serde_json::to_vec_pretty(&description)?)?;
+        Ok(fs::write(folder.join("README.md"), &card)?)
+    })?;
     say!("exported {} to {}", checkpoint.path.display(), to.display());
     if theirs.is_some() && top_percent > 0.0 {
         say!(
@@ -161,6 +151,18 @@ pub fn export(words: &[String]) -> Result<()> {
         None => say!("import it as a run: overtone import {}", quoted(to)),
     }
     Ok(())
+}
+
+/// Makes the directory `to`, whose files `write` writes into another one; nothing is left of a
+/// failure.
+fn write_folder(to: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let unfinished = files::beside(to);
+    fs::create_dir_all(&unfinished)
+        .map_err(Into::into)
+        .and_then(|()| write(&unfinished))
+        .and_then(|()| Ok(files::put(&unfinished, to)?))
+        .inspect_err(|_| drop(fs::remove_dir_all(&unfinished)))
+        .with_context(|| format!("to={}", to.display()))
 }
 
 /// The directory `given` in `key`, to `verb`.

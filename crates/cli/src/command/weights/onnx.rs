@@ -6,11 +6,10 @@ use anyhow::{Context, Result};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::protocol::{ActionChoice, ReturnUnits};
 use overtone_core::{ActionSpace, ObservationSpace};
-use overtone_files as files;
 use overtone_train::{Checkpoint, RunDir};
 use serde::Serialize;
 
-use super::card;
+use super::{card, write_folder};
 use crate::command::evaluate::{OwnChoice, play_of};
 
 /// The graph.
@@ -96,21 +95,13 @@ pub(super) fn write(
         data_sha256: &state.dataset_hash,
         updates: state.step,
     };
-    let unfinished = files::beside(to);
-    let written = || -> Result<()> {
-        fs::create_dir_all(&unfinished)?;
-        fs::write(unfinished.join(GRAPH), &graph)?;
-        fs::write(unfinished.join(ABOUT), serde_json::to_vec_pretty(&about)?)?;
-        fs::write(unfinished.join(SCRIPT), include_str!("play.py"))?;
-        fs::write(
-            unfinished.join("README.md"),
-            card::onnx(agent, state, &card::returns(run, state)),
-        )?;
-        Ok(files::put(&unfinished, to)?)
-    };
-    written()
-        .inspect_err(|_| drop(fs::remove_dir_all(&unfinished)))
-        .with_context(|| format!("to={}", to.display()))?;
+    write_folder(to, |folder| {
+        fs::write(folder.join(GRAPH), &graph)?;
+        fs::write(folder.join(ABOUT), serde_json::to_vec_pretty(&about)?)?;
+        fs::write(folder.join(SCRIPT), include_str!("play.py"))?;
+        let card = card::onnx(agent, state, &card::returns(run, state));
+        Ok(fs::write(folder.join("README.md"), card)?)
+    })?;
     say!("exported {} to {}", checkpoint.path.display(), to.display());
     let (to, environment) = (to.join(SCRIPT), agent.task.id());
     say!("play it: python {} ENVIRONMENT (trained on {environment})", to.display());
