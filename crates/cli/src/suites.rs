@@ -90,22 +90,6 @@ pub fn named(name: &str) -> Result<&'static Task> {
     }
 }
 
-/// `words` with every `task=ale/seaquest` in its short form, `game=seaquest`, and without an empty
-/// `task=`.
-///
-/// # Errors
-/// When no suite has the task; the error contains the nearest name.
-pub fn in_short_form(words: &[String]) -> Result<Vec<String>> {
-    let short = |word: &String| match word.strip_prefix("task=") {
-        None => Ok(word.clone()),
-        Some(name) => {
-            let task = by_id(name)?;
-            Ok(format!("{}={}", of(task)?.key(), task.name))
-        }
-    };
-    words.iter().filter(|word| *word != "task=").map(short).collect()
-}
-
 /// The task with this id, such as `ale/seaquest`; the suite may be left out.
 ///
 /// # Errors
@@ -215,30 +199,30 @@ mod tests {
     use overtone_core::{ActionSpace, ObservationSpace};
 
     use super::*;
+    use crate::settings::named_tasks;
 
     #[test]
-    fn tasks_have_a_long_name_and_a_short_form() {
-        let short = |words: &[&str]| {
-            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            in_short_form(&words).map_err(|error| format!("{error:#}"))
+    fn tasks_are_found_by_their_ids() {
+        let found = |id: &str| match by_id(id) {
+            Ok(task) => Ok(task.id()),
+            Err(error) => Err(format!("{error:#}")),
         };
-        assert_eq!(
-            short(&["task=ale/BankHeist", "seed=1"]).unwrap(),
-            ["game=bank_heist", "seed=1"]
-        );
-        assert_eq!(short(&["task=mujoco/hopper"]).unwrap(), ["env=hopper"]);
-        assert_eq!(short(&["task=walker2d"]).unwrap(), ["env=walker2d"]);
-        assert_eq!(short(&["task=", "seed=1"]).unwrap(), ["seed=1"]);
-        let refused = |word: &str| short(&[word]).unwrap_err();
+        for (id, expected) in [
+            ("ale/BankHeist", "ale/bank_heist"),
+            ("mujoco/hopper", "mujoco/hopper"),
+            ("walker2d", "mujoco/walker2d"),
+            ("MsPacman", "ale/ms_pacman"),
+        ] {
+            assert_eq!(found(id).unwrap(), expected);
+        }
+        let refused = |id: &str| found(id).unwrap_err();
         let seaquest = "unknown game `seaqest`: did you mean `seaquest`?";
-        assert_eq!(refused("task=ale/seaqest"), seaquest);
-        assert_eq!(refused("task=seaqest"), format!("task=seaqest: {seaquest}"));
-        assert_eq!(short(&["task=MsPacman"]).unwrap(), ["game=ms_pacman"]);
-        let combat = "game `combat`: ";
-        assert!(refused("task=ale/Combat").starts_with(combat));
+        assert_eq!(refused("ale/seaqest"), seaquest);
+        assert_eq!(refused("seaqest"), format!("task=seaqest: {seaquest}"));
+        assert!(refused("ale/Combat").starts_with("game `combat`: "));
         let ant = "unknown robot `ant`; known are halfcheetah, hopper, walker2d; did you mean \
                    task=gymnasium/Ant-v5?";
-        assert_eq!(refused("task=mujoco/ant"), ant);
+        assert_eq!(refused("mujoco/ant"), ant);
         for (id, meant) in [
             ("mujoco/humanoid", "gymnasium/Humanoid-v5"),
             ("mujoco/pussher", "gymnasium/Pusher-v5"),
@@ -246,15 +230,17 @@ mod tests {
             ("mujoco/Pong", "ale/pong"),
             ("ale/cart_pole", "gymnasium/CartPole-v1"),
         ] {
-            let error = refused(&format!("task={id}"));
+            let error = refused(id);
             assert!(error.ends_with(&format!("did you mean task={meant}?")), "{error}");
         }
         assert_eq!(
-            refused("task=atari/pong"),
+            refused("atari/pong"),
             "task=atari/pong: unknown suite `atari`; known are ale, mujoco, gymnasium, own"
         );
         let known = "game=seaquest, gravitar, bank_heist, double_dunk, breakout, … (104 games); or";
-        assert!(refused("task=zzz").contains(known), "{}", refused("task=zzz"));
+        assert!(refused("zzz").contains(known), "{}", refused("zzz"));
+        let words = ["task=", "seed=1"].map(str::to_owned);
+        assert_eq!(named_tasks(&words, None).unwrap(), (vec!["seed=1".to_owned()], None));
     }
 
     /// A limit above the task's comes from the recorder; other environments have none.

@@ -18,7 +18,7 @@ use overtone_data::{
 use overtone_env::Suite;
 
 use super::first_of;
-use crate::{keys, options, progress, suites};
+use crate::{options, progress, settings, suites};
 
 overtone_model::options! {
     /// Options of `download`.
@@ -76,23 +76,13 @@ struct PlannedDownload {
 
 /// `overtone download key=value…`.
 pub fn run(words: &[String]) -> Result<()> {
-    let words = suites::in_short_form(words)?;
-    for word in &words {
-        let (key, name) = keys::split(word)?;
-        if let (Some(suite), false) = (suites::by_key(&key), options::has::<DownloadWords>(&key)) {
-            bail!("{}/{name}: this suite does not have published data to download", suite.name());
-        }
-    }
+    let (words, task) = settings::named_tasks(words, None)?;
     let wanted: DownloadWords = options::read(&words)?;
     let parallel = wanted.parallel;
     ensure!((1..=16).contains(&parallel), "parallel={parallel}: expected 1 to 16");
     let options = DownloadOptions { parallel, ..DownloadOptions::default() };
-    let named = [("game", &wanted.game), ("env", &wanted.env)];
-    let named = named.into_iter().filter(|(_, name)| !name.is_empty());
-    let named = named.filter_map(|(key, name)| Some(suites::by_key(key)?.task(name)));
-    let minari = MinariId::of(&wanted.dataset)?;
-    let planned = match (minari, named.collect::<Result<Vec<_>, _>>()?.as_slice()) {
-        (Some(id), []) => {
+    let planned = match (MinariId::of(&wanted.dataset)?, task) {
+        (Some(id), None) => {
             if let Some(word) = first_of(&words, &OF_LOGS) {
                 bail!(
                     "{word} applies only to games. Leave it out: a dataset of Minari's is \
@@ -101,14 +91,15 @@ pub fn run(words: &[String]) -> Result<()> {
             }
             of_minari(&id, &wanted, &options)?
         }
-        (Some(id), _) => bail!("dataset=minari:{id} already names its task. Leave out the task"),
-        (None, []) => bail!(
+        (Some(id), Some(_)) => {
+            bail!("dataset=minari:{id} already names its task. Leave out the task")
+        }
+        (None, None) => bail!(
             "no dataset is set. Use game=seaquest (or another of the 60 games of DQN-replay); or \
              env=hopper, halfcheetah or walker2d with dataset=medium; or \
              dataset=minari:mujoco/hopper/medium-v0"
         ),
-        (None, [task]) => files_of(task, &wanted, &words, &datasets_folder()?)?,
-        (None, _) => bail!("game=… and env=… are two downloads. Use one of them"),
+        (None, Some(task)) => files_of(task, &wanted, &words, &datasets_folder()?)?,
     };
     say!("data: {}", planned.title);
     say!("licence: {}", planned.licence);
@@ -166,6 +157,11 @@ fn files_of(
     datasets: &Path,
 ) -> Result<PlannedDownload> {
     let suite = suites::of(task)?;
+    ensure!(
+        options::has::<DownloadWords>(suite.key()),
+        "{}: this suite does not have published data to download",
+        task.id()
+    );
     let mut cards = published(datasets)?.into_iter();
     let card = cards
         .find(|card| card.name_of(task).is_some())
