@@ -24,7 +24,7 @@ use overtone_train::{Checkpoint, RunDir};
 use super::{
     check_out, check_same_simulation, device_or,
     entry::Entry,
-    modes::Modes,
+    modes::candidates,
     own_choice::OwnChoice,
     playing,
     request::{self, EvaluationRequest},
@@ -106,7 +106,9 @@ struct Candidate {
     run: RunDir,
     checkpoint: Checkpoint,
     agent: Agent,
-    modes: Modes,
+    modes: Vec<ActingMode>,
+    /// Whether there is anything to choose.
+    is_choice: bool,
 }
 
 impl Candidate {
@@ -115,7 +117,7 @@ impl Candidate {
     /// # Errors
     /// When `target` is neither a number nor a percentile.
     fn arms(&self, target: &str, seed: u64) -> Result<Vec<Entry>> {
-        let Self { run, checkpoint, agent, modes } = self;
+        let Self { run, checkpoint, agent, modes, .. } = self;
         let returns = &checkpoint.state.episode_returns;
         let text = request::first_target(target, &agent.task);
         let target = *parse_targets("target", &text, returns)?
@@ -129,7 +131,7 @@ impl Candidate {
                 EvaluationRequest::new(&trained, &trained.play, play, target.to_string(), targets);
             Entry::new(run, checkpoint, agent, request, [0, seed])
         };
-        Ok(modes.all().into_iter().map(arm).collect())
+        Ok(modes.iter().copied().map(arm).collect())
     }
 }
 
@@ -143,19 +145,19 @@ fn awaited(
     checkpoint: &Checkpoint,
     options: &EvaluationConfig,
 ) -> Result<Option<Candidate>> {
-    let candidates = |setting: Choosable, all: &'static [f32]| match setting {
+    let if_chosen = |setting: Choosable, all: &'static [f32]| match setting {
         Choosable::Chosen => all,
         Choosable::Fixed(_) => &[],
     };
-    let temperatures = candidates(options.temperature, &TEMPERATURES);
-    let return_quantiles = candidates(options.return_quantile, &RETURN_QUANTILES);
+    let temperatures = if_chosen(options.temperature, &TEMPERATURES);
+    let return_quantiles = if_chosen(options.return_quantile, &RETURN_QUANTILES);
     let agent = Agent::of(checkpoint)?;
     let own = OwnChoice::of(run, checkpoint)?;
-    let usual = own.from_settings(&agent.matched());
-    let modes = Modes::of(&agent, usual, temperatures, return_quantiles, options.top_percent());
-    let is_awaited = own.choice.is_none() && modes.is_choice();
+    let (modes, is_choice) =
+        candidates(&agent, &own, temperatures, return_quantiles, options.top_percent());
+    let is_awaited = own.choice.is_none() && is_choice;
     let (run, checkpoint) = (run.clone(), checkpoint.clone());
-    Ok(is_awaited.then_some(Candidate { run, checkpoint, agent, modes }))
+    Ok(is_awaited.then_some(Candidate { run, checkpoint, agent, modes, is_choice }))
 }
 
 /// Whether [`choose_after_training`] still has to choose.
@@ -182,42 +184,28 @@ pub fn choose_after_training(
     stop: &AtomicBool,
 ) -> Result<()> {
     let Some(candidate) = awaited(run, checkpoint, options)? else { return Ok(()) };
-    let settings = ChoiceSettings {
+    let mut choice = ChooseOptions {
         budget: options.budget,
-        each: usual_episodes(&candidate.agent).min(options.episodes),
-        rule: None,
-        target: &options.target,
+        target: options.target.clone(),
         seed: choice_seed(options),
         parallel: options.parallel,
-        device,
-        stop,
+        device: device.to_owned(),
+        ..ChooseOptions::default()
     };
+    if choice.budget == AutoOr::Auto {
+        let each = usual_episodes(&candidate.agent).min(options.episodes);
+        choice.budget = AutoOr::Number((each * candidate.modes.len()) as u32);
+        choice.rule = Rule::Even.name().to_owned();
+    }
     // The evaluation that follows prints the chosen mode.
-    choose(&[candidate], &settings)?.choices[0].write(&checkpoint.path.join(Choice::FILE))?;
+    choose(&[candidate], &choice, stop)?.choices[0].write(&checkpoint.path.join(Choice::FILE))?;
     Ok(())
-}
-
-/// Settings of a choice.
-struct ChoiceSettings<'a> {
-    /// Episodes of all modes.
-    budget: AutoOr,
-    /// Episodes of each mode, if the budget is `auto`.
-    each: usize,
-    /// The rule that places the episodes; `None`: the usual one for the budget.
-    rule: Option<Rule>,
-    /// The target as the user wrote it; the first of several is used.
-    target: &'a str,
-    seed: u64,
-    parallel: usize,
-    device: &'a str,
-    stop: &'a AtomicBool,
 }
 
 /// Every mode that [`run`] would play with its defaults.
 pub fn candidate_modes(agent: &Agent, own: &OwnChoice, target: &str) -> Vec<ActingMode> {
     let top_percent = Choosable::Chosen.unless_target(target, Choosable::Chosen);
-    let usual = own.from_settings(&agent.matched());
-    Modes::of(agent, usual, &TEMPERATURES, &RETURN_QUANTILES, top_percent).all()
+    candidates(agent, own, &TEMPERATURES, &RETURN_QUANTILES, top_percent).0
 }
 
 /// The best candidate, and a choice for each of them. Only the choice of the best one is a result;
@@ -227,21 +215,24 @@ struct Chosen {
     choices: Vec<Choice>,
 }
 
-/// Plays all modes of `candidates`, and chooses one of them.
+/// Plays all modes of `candidates` by `options`, and chooses one of them.
 ///
 /// # Errors
 /// When the candidates have different tasks or simulations, or the evaluation fails or is stopped.
-fn choose(candidates: &[Candidate], settings: &ChoiceSettings<'_>) -> Result<Chosen> {
+fn choose(candidates: &[Candidate], options: &ChooseOptions, stop: &AtomicBool) -> Result<Chosen> {
     let mut arms: Vec<Entry> = Vec::new();
     for candidate in candidates {
-        arms.extend(candidate.arms(settings.target, settings.seed)?);
+        arms.extend(candidate.arms(&options.target, options.seed)?);
     }
     check_same_simulation(arms.iter())?;
-    let (budget, usual_rule) = match settings.budget {
-        AutoOr::Auto => (settings.each * arms.len(), Rule::Even),
+    let (budget, usual_rule) = match options.budget {
+        AutoOr::Auto => (usual_episodes(&candidates[0].agent) * arms.len(), Rule::Even),
         AutoOr::Number(budget) => (budget as usize, Rule::Process),
     };
-    let rule = settings.rule.unwrap_or(usual_rule);
+    let rule = match options.rule.as_str() {
+        "" => usual_rule,
+        rule => rule.parse().map_err(|reason| anyhow!("rule={rule}: {reason}"))?,
+    };
     let is_same_run = |one: &Entry, other: &Entry| one.run.path() == other.run.path();
     for own in arms.chunk_by(is_same_run) {
         let Entry { checkpoint, plan, .. } = &own[0];
@@ -253,8 +244,8 @@ fn choose(candidates: &[Candidate], settings: &ChoiceSettings<'_>) -> Result<Cho
             plan.targets[0]
         );
     }
-    say!("playing {} of seed {}", n_episodes(budget), settings.seed);
-    let (best, returns) = place(&mut arms, budget, rule, settings)?;
+    say!("playing {} of seed {}", n_episodes(budget), options.seed);
+    let (best, returns) = place(&mut arms, budget, rule, options, stop)?;
     let portfolio = (candidates.len() > 1).then(|| Portfolio {
         runs: candidates.iter().map(|one| one.run.path().display().to_string()).collect(),
         episodes: returns.iter().map(Vec::len).sum(),
@@ -270,7 +261,7 @@ fn choose(candidates: &[Candidate], settings: &ChoiceSettings<'_>) -> Result<Cho
         Choice {
             step: own[0].checkpoint.state.step,
             target: own[0].plan.targets[0],
-            seed: settings.seed,
+            seed: options.seed,
             rule: rule.name().into(),
             curve: own.iter().zip(&mut returns).map(point).collect(),
             chosen: mode(if is_best { &arms[best] } else { &own[0] }),
@@ -289,15 +280,16 @@ fn place(
     arms: &mut [Entry],
     budget: usize,
     rule: Rule,
-    settings: &ChoiceSettings<'_>,
+    options: &ChooseOptions,
+    stop: &AtomicBool,
 ) -> Result<(usize, Vec<Vec<f64>>)> {
-    let device = device::choose(settings.device)?;
-    let is_over = || settings.stop.load(Ordering::Relaxed);
+    let device = device::choose(&device_or(options.device.clone(), &arms[0].run)?)?;
+    let is_over = || stop.load(Ordering::Relaxed);
     // Even turns do not depend on returns. The process learns from each round of as many episodes
     // as there are modes; rounds must not depend on the budget, so that fewer episodes are the
     // beginning of more.
     let round = if rule == Rule::Even { budget.min(EVEN_ROUND) } else { arms.len() };
-    let mut selection = Selection::new(rule, arms.len(), settings.seed);
+    let mut selection = Selection::new(rule, arms.len(), options.seed);
     let mut returns = vec![Vec::new(); arms.len()];
     let mut n_played = 0;
     while n_played < budget {
@@ -309,7 +301,7 @@ fn place(
         }
         let (places, playing): (Vec<usize>, Vec<&Entry>) =
             arms.iter().enumerate().filter(|(_, arm)| arm.plan.episodes > 0).unzip();
-        let played = playing::play(&playing, &device, settings.parallel, &is_over)?;
+        let played = playing::play(&playing, &device, options.parallel, &is_over)?;
         for (at, evaluation) in places.into_iter().zip(played) {
             let arm = &arms[at];
             let words = || {
@@ -359,56 +351,42 @@ pub fn run(words: &[String]) -> Result<()> {
 /// When `options` are invalid for the runs, or the evaluation fails or is stopped.
 pub fn choose_among(runs: Vec<RunDir>, options: &ChooseOptions) -> Result<RunDir> {
     let (names, target) = (&options.run, &options.target);
-    let rule = match options.rule.as_str() {
-        "" => None,
-        rule => Some(rule.parse().map_err(|reason| anyhow!("rule={rule}: {reason}"))?),
-    };
     let temperatures = numbers("temperatures", &options.temperatures, f32::INFINITY)?;
     let return_quantiles = numbers("return_quantiles", &options.return_quantiles, 1.0)?;
     let top_percent = Choosable::Chosen.unless_target(target, Choosable::Chosen);
-    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut compared: Vec<Candidate> = Vec::new();
     for run in runs {
         let is_it = |other: &Candidate| real(other.run.path()) == real(run.path());
         ensure!(
-            !candidates.iter().any(is_it),
+            !compared.iter().any(is_it),
             "run={names}: {} is repeated. Name each run once",
             run.path().display()
         );
         let checkpoint = open_checkpoint(&run, &options.checkpoint)?;
         let agent = Agent::of(&checkpoint)?;
         suites::check_environment(&agent.task)?;
-        let usual = OwnChoice::of(&run, &checkpoint)?.from_settings(&agent.matched());
-        let modes = Modes::of(&agent, usual, &temperatures, &return_quantiles, top_percent);
-        candidates.push(Candidate { run, checkpoint, agent, modes });
+        let own = OwnChoice::of(&run, &checkpoint)?;
+        let (modes, is_choice) =
+            candidates(&agent, &own, &temperatures, &return_quantiles, top_percent);
+        compared.push(Candidate { run, checkpoint, agent, modes, is_choice });
     }
-    if let [only] = &candidates[..]
-        && !only.modes.is_choice()
+    if let [only] = &compared[..]
+        && !only.is_choice
     {
         return Err(nothing_to_choose(&only.agent, target));
     }
     ensure!(!target.contains(','), "target={target}: expected one return");
-    for Candidate { run, checkpoint, .. } in &candidates {
+    for Candidate { run, checkpoint, .. } in &compared {
         check_own(run, checkpoint)?;
         check_out(&checkpoint.path.join(Choice::FILE))?;
     }
-    let device = device_or(options.device.clone(), &candidates[0].run)?;
     let stop = interrupt::listen()?;
-    let settings = ChoiceSettings {
-        budget: options.budget,
-        each: usual_episodes(&candidates[0].agent),
-        rule,
-        target,
-        seed: options.seed,
-        parallel: options.parallel,
-        device: &device,
-        stop: &stop,
-    };
-    let Chosen { best, choices } = choose(&candidates, &settings)?;
-    let (Candidate { run, checkpoint, agent, .. }, choice) = (&candidates[best], &choices[best]);
+    let Chosen { best, choices } = choose(&compared, options, &stop)?;
+    let (Candidate { run, checkpoint, agent, .. }, choice) = (&compared[best], &choices[best]);
     let out = checkpoint.path.join(Choice::FILE);
     choice.write(&out)?;
-    say!("{}", table(&candidates, &choices));
-    if candidates.len() > 1 {
+    say!("{}", table(&compared, &choices));
+    if compared.len() > 1 {
         say!("Run: {}", run.path().display());
     }
     say!("Mode: {}; {}", choice.describe(), out.display());
