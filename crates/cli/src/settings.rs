@@ -197,9 +197,6 @@ pub struct EvaluationConfig {
     /// halfcheetah 12000,6000; walker2d 5000,2500), else p95. An acting mode is chosen with the
     /// first target.
     pub target: String,
-    /// Target returns of the protocol `released` instead of `target` (`evaluate` only).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub released_target: Option<String>,
     /// Evaluation protocol. matched: as the data was recorded. released (games): the reference's
     /// evaluation, bugs included. v4, v5 (robots): that revision of the environment.
     pub protocol: String,
@@ -243,7 +240,6 @@ impl EvaluationConfig {
         Self {
             episodes: 1,
             target: String::new(),
-            released_target: None,
             protocol: "matched".into(),
             temperature: Choosable::Chosen,
             actions: ActionChoice::Mode,

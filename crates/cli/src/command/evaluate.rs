@@ -64,11 +64,9 @@ overtone_model::options! {
         /// the dataset's returns, weighted by episode length (p90,p99). p90: 90 % of the recorded actions
         /// are in episodes with at most this return. Empty: p95, or with model.top_percents the
         /// run's chosen mode. reference: the reference's targets (hopper 3600,1800; halfcheetah
-        /// 12000,6000; walker2d 5000,2500), else p95.
+        /// 12000,6000; walker2d 5000,2500), else p95. The protocol released needs raw points; its
+        /// default is the reference's target (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000).
         pub target: String = String::new(),
-        /// Target returns of the protocol released, in raw points (games only); empty: the value of
-        /// target, else the reference's (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000).
-        pub released_target: String = String::new(),
         /// Evaluation protocol. matched: as the data was recorded. released (games): the
         /// reference's evaluation, bugs included. v4, v5 (robots): that revision of the
         /// environment. A setting's name, such as sticky_probability: matched with the other
@@ -116,7 +114,6 @@ pub fn rollouts(words: &[String]) -> Result<()> {
     let evaluation = EvaluationConfig {
         episodes: options.episodes,
         target: options.target,
-        released_target: Some(options.released_target),
         protocol: options.protocol,
         temperature: options.temperature,
         actions: options.actions,

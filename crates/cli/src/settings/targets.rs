@@ -3,15 +3,15 @@
 use anyhow::{Context, Result};
 use overtone_data::EpisodeReturns;
 
-/// The target returns in `text`, the value of `key`: numbers, or percentiles (`p90`) of `returns`,
-/// weighted by episode length. Repeated numbers are left out.
+/// The target returns in `text`: numbers, or percentiles (`p90`) of `returns`, weighted by episode
+/// length. Repeated numbers are left out.
 ///
 /// # Errors
 /// When a part is neither a number nor a percentile.
-pub fn targets(key: &str, text: &str, returns: &EpisodeReturns) -> Result<Vec<f32>> {
+pub fn targets(text: &str, returns: &EpisodeReturns) -> Result<Vec<f32>> {
     let mut targets = Vec::new();
     for part in text.split(',') {
-        let target = target(key, part.trim(), returns)?;
+        let target = target(part.trim(), returns)?;
         if !targets.contains(&target) {
             targets.push(target);
         }
@@ -19,11 +19,11 @@ pub fn targets(key: &str, text: &str, returns: &EpisodeReturns) -> Result<Vec<f3
     Ok(targets)
 }
 
-fn target(key: &str, part: &str, returns: &EpisodeReturns) -> Result<f32> {
+fn target(part: &str, returns: &EpisodeReturns) -> Result<f32> {
     if let Some(percent) = part.strip_prefix('p') {
         let percent: f64 =
             percent.parse().ok().filter(|p| (0.0..=100.0).contains(p)).with_context(|| {
-                format!("{key}={part}: expected a percentile from p0 to p100, such as p90")
+                format!("target={part}: expected a percentile from p0 to p100, such as p90")
             })?;
         return returns.percentile(percent).context(
             "the data does not contain a finished episode for a percentile. Use a number",
@@ -31,17 +31,13 @@ fn target(key: &str, part: &str, returns: &EpisodeReturns) -> Result<f32> {
     }
     let number: Option<f32> = part.parse().ok().filter(|x: &f32| x.is_finite());
     number.with_context(|| {
-        format!("{key}={part}: expected numbers or percentiles, such as 32 or p90,p99")
+        format!("target={part}: expected numbers or percentiles, such as 32 or p90,p99")
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn targets(text: &str, returns: &EpisodeReturns) -> Result<Vec<f32>> {
-        super::targets("target", text, returns)
-    }
 
     #[test]
     fn targets_are_numbers_or_percentiles() {

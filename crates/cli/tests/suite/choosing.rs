@@ -217,7 +217,7 @@ fn a_temperature_is_chosen_after_training() {
     desk.succeeds("evaluate rollouts episodes=1 target=5 temperature=2");
     let other = report(&run.join("evaluation-t2.json"));
     assert!(differs(&other) && other["choice"].is_null(), "{other}");
-    desk.succeeds("evaluate rollouts episodes=1 target=5 protocol=released released_target=5");
+    desk.succeeds("evaluate rollouts episodes=1 target=5 protocol=released");
     let released = report(&run.join("evaluation-released.json"));
     assert_eq!(released["protocol"]["acting"]["temperature"].as_f64(), Some(1.0));
     assert!(released["choice"].is_null(), "the reference's, not the chosen one");

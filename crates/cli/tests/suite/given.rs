@@ -24,7 +24,6 @@ fn options_of_other_tasks_are_refused() {
     desk.refuses(&desk.tiny("head.bins=50"));
     desk.succeeds(ROBOT);
     desk.refuses("evaluate rollouts temperature=2");
-    desk.refuses("evaluate rollouts released_target=9");
     desk.succeeds(&desk.tiny("runs=games"));
     let run = desk.only_run("games");
     let line = format!("evaluate rollouts run={} actions=sample", run.display());
@@ -51,7 +50,6 @@ fn acting_modes_that_an_agent_lacks_are_refused() {
     let words: Vec<&str> = line.split(' ').filter(|word| !word.starts_with("model.")).collect();
     desk.succeeds(&words.join(" "));
     desk.refuses("evaluate rollouts runs=games temperature=0.3");
-    desk.refuses("evaluate rollouts runs=games released_target=9");
 }
 
 /// A log of frames and images in a file have different keys.

@@ -120,7 +120,7 @@ impl Candidate {
         let Self { run, checkpoint, agent, modes, .. } = self;
         let returns = &checkpoint.state.episode_returns;
         let text = request::first_target(target, &agent.task);
-        let target = *parse_targets("target", &text, returns)?
+        let target = *parse_targets(&text, returns)?
             .first()
             .with_context(|| format!("target={text}: expected a number or a percentile"))?;
         let trained = request::trained(agent, returns)?;

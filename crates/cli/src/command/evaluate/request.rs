@@ -14,7 +14,7 @@ use super::own_choice::OwnChoice;
 use crate::{
     keys,
     settings::{self, Choosable, EvaluationConfig},
-    suites::{self, SUITES},
+    suites,
 };
 
 /// The protocol and the target returns of an evaluation.
@@ -92,7 +92,7 @@ pub fn requests(
     let trained = trained(agent, returns)?;
     let own = chosen.own(&trained.play);
     let suite = suites::of(&trained.task)?;
-    check_used(options, agent, suite)?;
+    check_used(options, agent)?;
     let names = &options.protocol;
     let mut requests: Vec<EvaluationRequest> = Vec::new();
     for name in names.split(',').map(str::trim) {
@@ -101,8 +101,8 @@ pub fn requests(
         if requests.iter().any(|request| request.protocol == protocol) {
             bail!("protocol={names}: {name} is repeated. Use each protocol once");
         }
-        let (key, text) = protocol_targets(options, &trained.task, suite, &protocol)?;
-        let targets = settings::targets(key, &text, returns)?;
+        let text = protocol_targets(&options.target, &trained.task, suite, &protocol)?;
+        let targets = settings::targets(&text, returns)?;
         let mut request = EvaluationRequest::new(&trained, &own, protocol, text, targets);
         // A choice from a single mode does not count as one.
         let top_percent = options.top_percent();
@@ -154,26 +154,13 @@ pub fn play_of(
 ///
 /// # Errors
 /// When they set several returns for an agent that is not conditioned on returns, or sampling for
-/// an agent without a distribution. Also when they set a return of a protocol that they do not
-/// name.
-fn check_used(options: &EvaluationConfig, agent: &Agent, suite: &dyn Suite) -> Result<()> {
-    let released = options.released_target.as_deref().unwrap_or_default();
-    let is_released = |name: &str| suite.released() == Some(name.trim());
-    if !released.is_empty() && !options.protocol.split(',').any(is_released) {
+/// an agent without a distribution.
+fn check_used(options: &EvaluationConfig, agent: &Agent) -> Result<()> {
+    let (what, target) = (agent.algorithm.describe(), &options.target);
+    if target.contains(',') && !agent.algorithm.reads_returns() {
         bail!(
-            "released_target={released}: protocol={} does not use it. Add the protocol released, \
-             or leave the target out",
-            options.protocol
-        );
-    }
-    let what = agent.algorithm.describe();
-    let mut several = [("target", options.target.as_str()), ("released_target", released)]
-        .into_iter()
-        .filter(|(_, text)| text.contains(','));
-    if let (Some((key, text)), false) = (several.next(), agent.algorithm.reads_returns()) {
-        bail!(
-            "{key}={text}: {what} is not conditioned on a return and acts the same for each. Use \
-             one target, or none"
+            "target={target}: {what} is not conditioned on a return and acts the same for each. \
+             Use one target, or none"
         );
     }
     let drawn = match (options.actions, options.temperature) {
@@ -190,22 +177,18 @@ fn check_used(options: &EvaluationConfig, agent: &Agent, suite: &dyn Suite) -> R
 /// # Errors
 /// When a word does not apply, or the environment is missing.
 pub fn check_applicable(words: &[String], task: &Task) -> Result<()> {
-    let suite = suites::of(task)?;
     suites::check_environment(task)?;
     let is_discrete = matches!(task.actions, ActionSpace::Discrete { .. });
     for word in words {
         let (key, text) = keys::split(word)?;
         let of = match &*key {
-            "temperature" if !is_discrete => "tasks with discrete actions".to_owned(),
-            "actions" if is_discrete => "tasks with continuous actions".to_owned(),
-            "released_target" if suite.released().is_none() => {
-                let others = SUITES.into_iter().filter(|suite| suite.released().is_some());
-                others.map(|suite| suite.nouns()[1]).collect::<Vec<_>>().join(" and ")
-            }
+            "temperature" if !is_discrete => "discrete",
+            "actions" if is_discrete => "continuous",
             _ => continue,
         };
         bail!(
-            "{key}={text} applies only to {of}, and this agent's task is {}. Leave it out",
+            "{key}={text} applies only to tasks with {of} actions, and this agent's task is {}. \
+             Leave it out",
             task.title
         );
     }
@@ -391,27 +374,19 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// The targets of `protocol` as the user wrote them, and their key.
+/// The targets of `protocol` as the user wrote them in `target`, or its default.
 fn protocol_targets(
-    options: &EvaluationConfig,
+    target: &str,
     task: &Task,
     suite: &dyn Suite,
     protocol: &Play,
-) -> Result<(&'static str, String)> {
+) -> Result<String> {
     let other_units = protocol.return_units != task.return_units;
-    let released = suite.released() == Some(&protocol.name);
-    let own = options.released_target.as_deref().filter(|own| released && !own.is_empty());
-    let key = match (own, &options.released_target) {
-        (Some(_), _) => "released_target",
-        (None, Some(_)) => "target",
-        // The key in a run's configuration, which lacks `released_target`.
-        (None, None) => "evaluation.target",
-    };
-    let text = match own.unwrap_or(&options.target) {
+    let text = match target {
         "" | REFERENCE if other_units => match task.targets.released {
             Some(target) => target.to_string(),
             None => bail!(
-                "{key}=: the reference does not have a target for {}. Set one in raw points{}",
+                "target=: the reference does not have a target for {}. Set one in raw points{}",
                 task.title,
                 example(suite)
             ),
@@ -420,13 +395,13 @@ fn protocol_targets(
     };
     if other_units && text.contains('p') {
         bail!(
-            "{key}={text}: percentiles are of the data's clipped returns, and the protocol {} \
+            "target={text}: percentiles are of the data's clipped returns, and the protocol {} \
              counts raw points. Use a number{}",
             protocol.name,
             example(suite)
         );
     }
-    Ok((key, text))
+    Ok(text)
 }
 
 /// The reference's target in one of the suite's tasks: ` (the reference uses 1150 in Seaquest)`.
