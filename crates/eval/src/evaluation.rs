@@ -13,7 +13,6 @@ use overtone_core::{BinOrder, Outcome, Play, Reference, Task};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub use self::text::{describe_differences, n_episodes, outcome_name};
-use crate::rollout::ActionHistograms;
 use crate::{
     Choice, FailedEpisode, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary,
     Timing,
@@ -121,9 +120,9 @@ pub struct ActionProbability {
     pub probability: f64,
 }
 
-/// Statistics of the episodes of one target return.
+/// Statistics of the episodes of one target return. Unknown keys are ignored, because earlier
+/// reports have more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TargetResult {
     /// The target return, in the protocol's return units.
     pub target_return: f32,
@@ -144,22 +143,6 @@ pub struct TargetResult {
     /// policy does not report distributions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<Vec<ActionProbability>>,
-    /// Histogram of each dimension of continuous actions. Absent for discrete actions and for
-    /// actions without bounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action_histograms: Option<Vec<ActionHistogram>>,
-}
-
-/// Histogram of one dimension of continuous actions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ActionHistogram {
-    /// Lower end of the first bin: the dimension's lower bound.
-    pub low: f32,
-    /// Upper end of the last bin.
-    pub high: f32,
-    /// Fraction of all steps of all episodes in each bin. All bins have the same width.
-    pub fractions: Vec<f64>,
 }
 
 /// A finished evaluation.
@@ -295,10 +278,8 @@ impl Evaluation {
             let mut result = summarize(target, &rollout.episodes[episodes.clone()], reference)
                 .ok_or(ReportError::NoScore(target))?;
             if let Some(played) = &rollout.played {
-                (result.smoothness, result.actions) = distributions_in(played, episodes.clone());
+                (result.smoothness, result.actions) = distributions_in(played, episodes);
             }
-            result.action_histograms =
-                rollout.histograms.as_ref().and_then(|found| histograms_in(found, episodes));
             targets.push(result);
         }
         Ok(Self {
@@ -462,16 +443,7 @@ fn summarize(
         truncated: episodes.iter().filter(|e| e.outcome == Outcome::Truncated).count(),
         smoothness: None,
         actions: None,
-        action_histograms: None,
     })
-}
-
-/// The histogram of each action dimension over these episodes.
-fn histograms_in(found: &ActionHistograms, episodes: Range<usize>) -> Option<Vec<ActionHistogram>> {
-    let shares = found.fractions(episodes)?;
-    let bounds = found.low.iter().zip(&found.high);
-    let of = |(shares, (&low, &high))| ActionHistogram { low, high, fractions: shares };
-    Some(shares.into_iter().zip(bounds).map(of).collect())
 }
 
 /// Smoothness and mean of the action distributions in these episodes.

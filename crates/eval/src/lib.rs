@@ -20,8 +20,8 @@ pub mod table;
 
 pub use choice::{Choice, ChoicePoint, Portfolio};
 pub use evaluation::{
-    ActionHistogram, ActionProbability, CheckpointRef, Evaluation, ReportError, Setting,
-    SmoothnessResult, TargetResult, UsedSettings,
+    ActionProbability, CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult,
+    TargetResult, UsedSettings,
 };
 pub use fourier_transform::FourierTransform;
 pub use paired::paired_difference;

@@ -18,7 +18,6 @@
 //! begin, the same applies. Each episode of the queue is tried exactly once.
 
 mod group;
-mod histograms;
 mod slot;
 mod tally;
 mod timing;
@@ -34,7 +33,6 @@ use serde::{Deserialize, Serialize};
 use crate::Pooled;
 pub use group::Rows;
 use group::{Failed, Group, Seen, Work};
-pub use histograms::{ActionHistograms, BINS};
 use slot::Queue;
 use tally::Tally;
 use timing::Clock;
@@ -158,9 +156,6 @@ pub struct Rollout {
     pub failed: Vec<FailedEpisode>,
     /// The action distributions; absent if the policy does not report them.
     pub played: Option<PlayedDistributions>,
-    /// Histograms of continuous actions. Absent for discrete actions and for actions without
-    /// bounds.
-    pub histograms: Option<ActionHistograms>,
     /// Actions taken in all episodes of `episodes`.
     pub steps: u64,
     /// Maximum number of environments used in parallel.
@@ -279,18 +274,15 @@ pub fn rollout_together(
     }
     let episodes: usize = plans.iter().map(|plan| plan.n_episodes()).sum();
     let n_slots = n_envs.min(episodes);
-    let action_space = match groups.first() {
-        Some(env) => env.action_space().clone(),
+    let action_names = match groups.first().map(|env| env.action_space()) {
+        Some(ActionSpace::Discrete { names }) => names.clone(),
+        Some(ActionSpace::Continuous { .. }) => Vec::new(),
         None => return Err(RolloutError::NoEnvironment),
-    };
-    let action_names = match &action_space {
-        ActionSpace::Discrete { names } => names.clone(),
-        ActionSpace::Continuous { .. } => Vec::new(),
     };
     let mut game = Game {
         action_names,
         queue: Queue::new(&plans),
-        records: plans.iter().map(|plan| Record::new(plan, &action_space)).collect(),
+        records: plans.iter().copied().map(Record::new).collect(),
         clock: Clock::start(),
         progress: Progress { steps: 0, episodes_done: 0, episodes, live: n_slots, longest: 0 },
     };
@@ -418,9 +410,6 @@ impl Game<'_> {
                 };
                 tally.add(&played, &numbers)?;
             }
-            if let Some(histograms) = &mut self.records[player_idx].histograms {
-                histograms.add(&actions, &numbers);
-            }
             work.push(Work { envs, actions });
         }
         Ok(work)
@@ -433,14 +422,11 @@ struct Record<'a> {
     /// Results by number in the plan.
     played: Vec<Option<Result<PlayedEpisode, FailedEpisode>>>,
     tally: Option<Tally>,
-    histograms: Option<ActionHistograms>,
 }
 
 impl<'a> Record<'a> {
-    fn new(plan: &'a Plan, actions: &ActionSpace) -> Self {
-        let n = plan.n_episodes();
-        let histograms = ActionHistograms::new(actions, n);
-        Self { plan, played: vec![None; n], tally: None, histograms }
+    fn new(plan: &'a Plan) -> Self {
+        Self { plan, played: vec![None; plan.n_episodes()], tally: None }
     }
 
     fn finish(self, n_slots: usize, wall_seconds: f64, timing: Timing) -> Rollout {
@@ -461,12 +447,8 @@ impl<'a> Record<'a> {
             found.sums = kept(found.sums, &ended);
             found
         });
-        let histograms = self
-            .histograms
-            .map(|found| ActionHistograms { counts: kept(found.counts, &ended), ..found });
         Rollout {
             played,
-            histograms,
             steps: episodes.iter().map(|episode| episode.length).sum(),
             slots: n_slots.min(self.played.len()),
             episodes,

@@ -107,6 +107,11 @@ fn a_report_round_trips_without_leftover_files() {
     assert_eq!(names, ["evaluation.json"]);
 
     let json = std::fs::read_to_string(&path).unwrap();
+    // Reports of robots had another key.
+    let earlier = json.replacen("\"truncated\":", "\"action_histograms\": [], \"truncated\":", 1);
+    assert_ne!(earlier, json);
+    std::fs::write(&path, earlier).unwrap();
+    assert_eq!(Evaluation::read(&path).unwrap(), report);
     std::fs::write(&path, &json[..json.len() / 2]).unwrap();
     assert!(matches!(Evaluation::read(&path), Err(ReportError::Format { .. })));
     std::fs::remove_dir_all(&folder).unwrap();

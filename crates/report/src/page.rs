@@ -431,9 +431,8 @@ fn playing_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>)
         blocks.push(heading("Actions"));
         blocks.extend(actions);
         blocks.push(text(
-            "Discrete actions: the mean probability of each action, over all steps of all episodes \
-             of a target, in the order of the Fourier head's bins. Continuous actions: a histogram \
-             of the values of each dimension.",
+            "The mean probability of each action, over all steps of all episodes of a target, in \
+             the order of the Fourier head's bins.",
         ));
     }
 }

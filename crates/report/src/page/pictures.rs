@@ -1,7 +1,6 @@
 //! The pictures of a page: curves, action distributions and videos.
 
-use overtone_eval::ActionHistogram;
-use overtone_plot::{Bars, Line, LinePlot, MOST_LINES, Stroke};
+use overtone_plot::{Bars, Line, LinePlot, MOST_LINES};
 
 use super::document::Block;
 use super::run_files::{EvaluationFile, MOST_VIDEO, RunFiles};
@@ -85,20 +84,18 @@ fn thinned(line: Line) -> Line {
     Line { points, band, ..line }
 }
 
-/// The actions of each run for its first targets: the mean probability of each discrete action, or
-/// a histogram of each dimension. The last checkpoint is used if it was evaluated.
+/// The mean probability of each discrete action of each run, for its first targets. The last
+/// checkpoint is used if it was evaluated.
 pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut n_left_out = 0;
     for (i, row) in rows.iter().enumerate() {
         let same_run = |other: &Row<'_>| std::ptr::eq(other.run, row.run);
         let has_last = rows.iter().any(|other| same_run(other) && other.role == Role::Last);
-        let before = rows[..i]
-            .iter()
-            .filter(|other| std::ptr::eq(other.source, row.source) && has_actions(other));
-        if !has_actions(row) {
-            continue;
-        }
+        let before = rows[..i].iter().filter(|other| {
+            std::ptr::eq(other.source, row.source) && other.target.actions.is_some()
+        });
+        let Some(shares) = &row.target.actions else { continue };
         if has_last && row.role != Role::Last {
             continue;
         }
@@ -110,21 +107,9 @@ pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
             row.condition().map_or_else(String::new, |target| format!(", target {target}"));
         let title = format!("{}, {}{target}", row.run.label, row.protocol);
         let name = format!("actions-{}", blocks.len() + 1);
-        if let Some(shares) = &row.target.actions {
-            let bars =
-                shares.iter().map(|share| (share.action.clone(), share.probability)).collect();
-            let svg = Bars { bars, ..Bars::default() }.to_svg();
-            blocks.push(Block::Plot { name, title, svg });
-        } else if let Some(histograms) = &row.target.action_histograms {
-            let lines = histograms.iter().enumerate().map(|(i, one)| histogram(i, one)).collect();
-            let plot = LinePlot {
-                x_label: "value".into(),
-                y_label: "fraction of steps".into(),
-                lines,
-                ..LinePlot::default()
-            };
-            blocks.extend(plots(&name, &title, plot));
-        }
+        let bars = shares.iter().map(|share| (share.action.clone(), share.probability)).collect();
+        let svg = Bars { bars, ..Bars::default() }.to_svg();
+        blocks.push(Block::Plot { name, title, svg });
     }
     if n_left_out > 0 {
         blocks.push(Block::Text(format!(
@@ -132,19 +117,6 @@ pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
         )));
     }
     blocks
-}
-
-fn has_actions(row: &Row<'_>) -> bool {
-    row.target.actions.is_some() || row.target.action_histograms.is_some()
-}
-
-/// A histogram as a curve through the centre of each bin.
-fn histogram(dimension: usize, histogram: &ActionHistogram) -> Line {
-    let [low, high] = [histogram.low, histogram.high].map(f64::from);
-    let width = (high - low) / histogram.fractions.len() as f64;
-    let middle = |(bin, share): (usize, &f64)| [low + (bin as f64 + 0.5) * width, *share];
-    let points = histogram.fractions.iter().enumerate().map(middle).collect();
-    Line::new(format!("action {}", dimension + 1), points).stroke(Stroke::Marked)
 }
 
 /// The videos in the run directories. Videos that would make the page too large are only listed.

@@ -3,9 +3,7 @@
 use std::fs;
 
 use overtone_core::{Play, protocol::ReturnUnits};
-use overtone_eval::{
-    ActionHistogram, ActionProbability, CheckpointRef, PlayedEpisode, ReportError, TargetResult,
-};
+use overtone_eval::{ActionProbability, CheckpointRef, PlayedEpisode, ReportError, TargetResult};
 use overtone_plot::{Animation, Image};
 use overtone_report::page::{Page, PageError, RunFiles};
 use tempfile::TempDir;
@@ -392,22 +390,4 @@ fn two_plots_share_a_row_and_fit_a_narrow_screen() {
     assert!(before.rsplit_once("<figure").unwrap().1.starts_with('>'), "bars keep their size");
     let (before, _) = html.split_once("<figcaption>training loss").unwrap();
     assert!(before.ends_with("<figure class=\"plot\">\n"), "{before}");
-}
-
-#[test]
-fn a_robots_actions_are_histograms() {
-    let root = TempDir::new().unwrap();
-    let folder = run(&root, "robot", 1);
-    let mut report = evaluation(200, 3, matched());
-    let histogram =
-        |shares: [f64; 4]| ActionHistogram { low: -1.0, high: 1.0, fractions: shares.into() };
-    report.targets[0].actions = None;
-    report.targets[0].action_histograms =
-        Some(vec![histogram([0.5, 0.0, 0.0, 0.5]), histogram([0.0, 1.0, 0.0, 0.0])]);
-    report.write(&folder.join("evaluation.json")).unwrap();
-    let page = page(&[&folder]);
-    let html = page.to_html();
-    tags(&html);
-    assert!(html.contains(">action 1</text>") && html.contains(">action 2</text>"), "{html}");
-    assert!(page.files("report").iter().any(|(name, _)| name == "report-actions-1.svg"));
 }
