@@ -22,6 +22,9 @@ use crate::{
     evaluation::{n_episodes, read_json_if_any, write_json},
 };
 
+/// The contents of a choice's file in an error.
+const WHAT: &str = "a chosen acting mode: delete it and choose again (`overtone evaluate choose`)";
+
 /// The returns of one acting mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,7 +122,7 @@ impl Choice {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), ReportError> {
-        write_json(path, self, |source| ReportError::Choice { path: path.to_path_buf(), source })
+        write_json(path, self, WHAT)
     }
 
     /// Reads a choice written by [`write`](Self::write); `None` if the file does not exist.
@@ -127,7 +130,7 @@ impl Choice {
     /// # Errors
     /// When the file cannot be read or is not a choice.
     pub fn read(path: &Path) -> Result<Option<Self>, ReportError> {
-        read_json_if_any(path, |source| ReportError::Choice { path: path.to_path_buf(), source })
+        read_json_if_any(path, WHAT)
     }
 
     /// Whether there were several modes or runs to choose from.

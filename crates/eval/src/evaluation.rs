@@ -21,6 +21,9 @@ use crate::{
 /// Version of `evaluation.json`.
 pub const FORMAT: u32 = 5;
 
+/// The contents of `evaluation.json` in an error.
+const WHAT: &str = "an evaluation report";
+
 /// Reference to the evaluated weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -215,11 +218,13 @@ pub enum ReportError {
         /// The operating system's error.
         source: std::io::Error,
     },
-    /// A file is not a report of this version.
-    #[error("`{path}` is not an evaluation report")]
-    Format {
+    /// A file does not have the expected contents.
+    #[error("`{path}` is not {what}")]
+    Json {
         /// The file.
         path: PathBuf,
+        /// The expected contents.
+        what: &'static str,
         /// The parser's error.
         source: serde_json::Error,
     },
@@ -233,25 +238,6 @@ pub enum ReportError {
         path: PathBuf,
         /// Its format.
         format: u32,
-    },
-    /// A file is not a chosen acting mode.
-    #[error(
-        "`{path}` is not a chosen acting mode: delete it and choose again (`overtone evaluate \
-         choose`)"
-    )]
-    Choice {
-        /// The file.
-        path: PathBuf,
-        /// The parser's error.
-        source: serde_json::Error,
-    },
-    /// A file is not the description of a video.
-    #[error("`{path}` is not the description of a video")]
-    Filmed {
-        /// The file.
-        path: PathBuf,
-        /// The parser's error.
-        source: serde_json::Error,
     },
 }
 
@@ -315,8 +301,7 @@ impl Evaluation {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), ReportError> {
-        let wrong = |source| ReportError::Format { path: path.to_path_buf(), source };
-        write_json(path, self, wrong)
+        write_json(path, self, WHAT)
     }
 
     /// Checks whether a report can be written to `path`, without changing anything.
@@ -335,7 +320,7 @@ impl Evaluation {
     pub fn read(path: &Path) -> Result<Self, ReportError> {
         let json = fs::read(path)
             .map_err(|source| ReportError::File { path: path.to_path_buf(), source })?;
-        let wrong = |source| ReportError::Format { path: path.to_path_buf(), source };
+        let wrong = |source| ReportError::Json { path: path.to_path_buf(), what: WHAT, source };
         let Version { format } = serde_json::from_slice(&json).map_err(wrong)?;
         if format != FORMAT {
             return Err(ReportError::OtherFormat { path: path.to_path_buf(), format });
@@ -393,30 +378,38 @@ pub fn replace(path: &Path, contents: &[u8]) -> Result<(), ReportError> {
         .map_err(|source| ReportError::File { path: path.to_path_buf(), source })
 }
 
-/// Writes `value` as indented JSON, atomically.
+/// Writes `value`, which is `what`, as indented JSON, atomically.
 ///
 /// # Errors
-/// When the file cannot be written, or `wrong` if `value` cannot be serialized.
+/// When `value` cannot be serialized, or the file cannot be written.
 pub fn write_json(
     path: &Path,
     value: &impl Serialize,
-    wrong: impl FnOnce(serde_json::Error) -> ReportError,
+    what: &'static str,
 ) -> Result<(), ReportError> {
-    let mut json = serde_json::to_vec_pretty(value).map_err(wrong)?;
+    let mut json = serde_json::to_vec_pretty(value).map_err(|source| ReportError::Json {
+        path: path.to_path_buf(),
+        what,
+        source,
+    })?;
     json.push(b'\n');
     replace(path, &json)
 }
 
-/// Reads a JSON file; `None` if it does not exist.
+/// Reads a JSON file, which is expected to be `what`; `None` if it does not exist.
 ///
 /// # Errors
-/// When the file cannot be read, or `wrong` if it cannot be parsed.
+/// When the file cannot be read or parsed.
 pub fn read_json_if_any<T: DeserializeOwned>(
     path: &Path,
-    wrong: impl FnOnce(serde_json::Error) -> ReportError,
+    what: &'static str,
 ) -> Result<Option<T>, ReportError> {
     match fs::read(path) {
-        Ok(json) => serde_json::from_slice(&json).map(Some).map_err(wrong),
+        Ok(json) => serde_json::from_slice(&json).map(Some).map_err(|source| ReportError::Json {
+            path: path.to_path_buf(),
+            what,
+            source,
+        }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(ReportError::File { path: path.to_path_buf(), source }),
     }

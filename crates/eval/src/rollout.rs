@@ -39,8 +39,7 @@ use timing::Clock;
 pub use timing::Timing;
 
 /// The episodes of a rollout.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Number of the first episode; 0 but where earlier ones were played before.
     pub first: usize,
@@ -131,8 +130,7 @@ pub struct Progress {
 }
 
 /// The action distributions of a rollout, summarized for each episode.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PlayedDistributions {
     /// The environment's action name for each bin.
     pub actions: Vec<String>,
@@ -145,8 +143,7 @@ pub struct PlayedDistributions {
 }
 
 /// The result of a rollout.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rollout {
     /// All finished episodes, sorted by target and number.
     pub episodes: Vec<PlayedEpisode>,

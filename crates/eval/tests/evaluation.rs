@@ -113,7 +113,7 @@ fn a_report_round_trips_without_leftover_files() {
     std::fs::write(&path, earlier).unwrap();
     assert_eq!(Evaluation::read(&path).unwrap(), report);
     std::fs::write(&path, &json[..json.len() / 2]).unwrap();
-    assert!(matches!(Evaluation::read(&path), Err(ReportError::Format { .. })));
+    assert!(matches!(Evaluation::read(&path), Err(ReportError::Json { .. })));
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(matches!(Evaluation::read(&path), Err(ReportError::File { .. })));
     assert!(matches!(report.write(&path), Err(ReportError::File { .. })));

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use overtone_eval::evaluation::{CheckpointRef, read_json_if_any, write_json};
 use overtone_eval::{Evaluation, PlayedEpisode, ReportError, Setting, Summary};
 
+/// The contents of the file in an error.
+const WHAT: &str = "the description of a video";
+
 /// The episode that a video shows, and the agent that played it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,8 +56,7 @@ impl Filmed {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, video: &Path) -> Result<(), ReportError> {
-        let path = Self::path(video);
-        write_json(&path, self, |source| ReportError::Filmed { path: path.clone(), source })
+        write_json(&Self::path(video), self, WHAT)
     }
 
     /// Reads the description of the video at `video`; `None` if that file does not exist.
@@ -62,8 +64,7 @@ impl Filmed {
     /// # Errors
     /// When the file exists but cannot be read or parsed.
     pub fn read(video: &Path) -> Result<Option<Self>, ReportError> {
-        let path = Self::path(video);
-        read_json_if_any(&path, |source| ReportError::Filmed { path: path.clone(), source })
+        read_json_if_any(&Self::path(video), WHAT)
     }
 
     /// One line for people: `update 300, matched protocol, target 3600, episode 4 (median), raw

@@ -299,7 +299,7 @@ fn invalid_runs_are_rejected() {
     assert!(matches!(error, PageError::Contradiction { listed: 7, counted: 8, .. }), "{error}");
 
     fs::write(&path, "{}").unwrap();
-    let format = |error| matches!(error, PageError::Evaluation(ReportError::Format { .. }));
+    let format = |error| matches!(error, PageError::Evaluation(ReportError::Json { .. }));
     assert!(format(read().unwrap_err()));
     fs::remove_file(&path).unwrap();
 
