@@ -185,17 +185,6 @@ struct Version {
     format: u32,
 }
 
-/// The weights of a report, as stored by all format versions.
-#[derive(Deserialize)]
-struct Weights {
-    checkpoint: Option<Step>,
-}
-
-#[derive(Deserialize)]
-struct Step {
-    step: u64,
-}
-
 /// Errors of making, writing or reading a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
@@ -347,19 +336,6 @@ impl Evaluation {
         names.retain(|name| name.starts_with("evaluation") && is_report(name));
         names.sort_by_key(|name| (name != Self::FILE, name.clone()));
         Ok(names.into_iter().map(|name| folder.join(name)).collect())
-    }
-
-    /// Updates of the weights of a report with any format version; `None` for a policy without
-    /// weights.
-    ///
-    /// # Errors
-    /// When the file cannot be read or is not a report.
-    pub fn step_in(path: &Path) -> Result<Option<u64>, ReportError> {
-        let json = fs::read(path)
-            .map_err(|source| ReportError::File { path: path.to_path_buf(), source })?;
-        let Weights { checkpoint } = serde_json::from_slice(&json)
-            .map_err(|source| ReportError::Format { path: path.to_path_buf(), source })?;
-        Ok(checkpoint.map(|weights| weights.step))
     }
 
     /// The result of the first target return; `None` if all its episodes failed.

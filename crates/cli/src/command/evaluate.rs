@@ -232,9 +232,27 @@ impl Planned {
         }
     }
 
-    /// Whether `out` has a report of the planned weights, of any version.
-    fn is_there(&self, out: &Path) -> Result<bool> {
-        Ok(out.is_file() && Evaluation::step_in(out)? == Some(self.entry.checkpoint.state.step))
+    /// Whether a report of the planned weights has the planned targets and seed, and at least as
+    /// many episodes. After more training, an earlier report is about older weights.
+    ///
+    /// # Errors
+    /// When a report cannot be read.
+    fn is_there(&self) -> Result<bool> {
+        let plan = &self.entry.plan;
+        let outs = [self.other_path(), Some(self.out.clone())].into_iter().flatten();
+        for out in outs.filter(|out| out.is_file()) {
+            let there = Evaluation::read(&out)?;
+            let step = there.setting.checkpoint.as_ref().map(|played| played.step);
+            let n_episodes = there.episodes.len() + there.failed.len();
+            if step == Some(self.entry.checkpoint.state.step)
+                && n_episodes >= plan.n_episodes()
+                && there.seed == plan.seed
+                && there.target_returns == plan.targets
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -299,50 +317,19 @@ pub fn play(
     play_batches(&batches, &BatchSettings { options, device, stop })
 }
 
-/// Whether all reports that [`play`] writes exist, and are about the run's newest weights.
+/// Whether all reports that [`play`] writes exist: about the run's newest weights, with the seed and
+/// the targets of `options`, and at least as many episodes.
 ///
 /// # Errors
 /// When the run does not have a complete checkpoint, `options` are invalid, or a report cannot be
 /// read.
 pub fn is_played(run: &RunDir, options: &EvaluationConfig) -> Result<bool> {
-    all_reports(run, options, |planned| planned.is_there(&planned.out))
-}
-
-/// Whether all reports of [`is_played`] also have the seed and the targets of `options`, and at
-/// least as many episodes.
-///
-/// # Errors
-/// As [`is_played`].
-pub fn is_played_with(run: &RunDir, options: &EvaluationConfig) -> Result<bool> {
-    all_reports(run, options, |planned| {
-        let plan = &planned.entry.plan;
-        for out in [planned.other_path(), Some(planned.out.clone())].into_iter().flatten() {
-            if !planned.is_there(&out)? {
-                continue;
-            }
-            let there = Evaluation::read(&out)?;
-            let n_episodes = there.episodes.len() + there.failed.len();
-            let is_whole = n_episodes >= plan.episodes * plan.targets.len();
-            if is_whole && there.seed == plan.seed && there.target_returns == plan.targets {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    })
-}
-
-fn all_reports(
-    run: &RunDir,
-    options: &EvaluationConfig,
-    has_report: impl Fn(&Planned) -> Result<bool>,
-) -> Result<bool> {
     let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
     if choose::is_awaited(run, &checkpoint, options)? {
         return Ok(false);
     }
     for planned in plan(run, &checkpoint, None, options)? {
-        // After more training, the report of an earlier evaluation is about older weights.
-        if !has_report(&planned)? {
+        if !planned.is_there()? {
             return Ok(false);
         }
     }

@@ -157,14 +157,10 @@ impl Resolved {
             let is_gone = matches!(newest, Err(TrainError::NoCheckpoint { .. }));
             is_gone && !evaluate::reports(run).is_empty()
         };
-        let own = Some(&self.settings.evaluation).filter(|own| {
-            own.episodes > 0 && !evaluate::is_played(run, own).unwrap_or_else(is_there)
-        });
-        // A run's settings do not contain these, and the study's may have changed.
-        let again = self.further_evaluations.iter().filter(move |again| {
-            again.episodes > 0 && !evaluate::is_played_with(run, again).unwrap_or_else(is_there)
-        });
-        own.into_iter().chain(again)
+        self.played().filter(move |evaluation| {
+            evaluation.episodes > 0
+                && !evaluate::is_played(run, evaluation).unwrap_or_else(is_there)
+        })
     }
 
     /// All evaluations: the one in its settings, then the further ones.
