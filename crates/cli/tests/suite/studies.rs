@@ -153,7 +153,7 @@ fn runs_with_evaluation_settings_are_on_the_page() {
 }
 
 #[test]
-fn an_evaluation_that_would_replace_a_report_is_refused() {
+fn evaluations_that_the_report_cannot_tell_apart_are_refused() {
     let desk = Desk::new();
     for line in ["evaluation.target=p50", "evaluation.seed=7", "evaluation.episodes=3"] {
         let file = format!("evaluations = [\"{line}\"]\nseeds = [1]\n");
@@ -165,7 +165,7 @@ fn an_evaluation_that_would_replace_a_report_is_refused() {
     let free = TINY.replace("evaluation.target=1800", "");
     for (settings, line) in [
         ("", "evaluation.target=p50"),
-        ("evaluation.protocol=matched,v5", "evaluation.protocol=v5"),
+        ("evaluation.protocol=matched,v5", "evaluation.protocol=v5 evaluation.seed=2"),
         ("evaluation.return_quantile=0.5", "evaluation.return_quantile=chosen"),
     ] {
         fs::write(desk.path("again.toml"), format!("evaluations = [\"{line}\"]\n")).unwrap();
@@ -180,6 +180,10 @@ fn an_evaluation_that_would_replace_a_report_is_refused() {
     desk.refuses(&study);
     let same = "evaluation.return_quantile=0.9";
     fs::write(desk.path("again.toml"), format!("evaluations = [\"{same}\"]\n")).unwrap();
+    desk.succeeds(&study);
+    // The same episodes are played once.
+    let again = "evaluation.protocol=matched";
+    fs::write(desk.path("again.toml"), format!("evaluations = [\"{again}\"]\n")).unwrap();
     desk.succeeds(&study);
     // An acting mode is chosen for the evaluation in the settings.
     let line = "evaluation.protocol=v5 evaluation.episodes=2";

@@ -93,33 +93,22 @@ impl Resolved {
             Ok(settings_of(&[&cell.words[..], &words].concat())?.evaluation)
         });
         let again: Vec<EvaluationConfig> = again.collect::<Result<_>>()?;
-        let mut names = reports_of(&settings.evaluation);
-        let mut earlier = vec![&settings.evaluation];
-        for (evaluation, line) in again.iter().zip(lines) {
+        for (at, (evaluation, line)) in again.iter().zip(lines).enumerate() {
             if settings.evaluation.episodes == 0 && evaluation.episodes > 0 {
                 bail!(
                     "evaluations: `{line}`: the settings have evaluation.episodes=0, so there is \
                      no first evaluation to add to. Put this line's keys into the settings"
                 );
             }
-            let own = reports_of(evaluation);
-            if own.iter().any(|report| names.contains(report)) {
+            let mut earlier = std::iter::once(&settings.evaluation).chain(&again[..at]);
+            if earlier.any(|other| may_be_confused(other, evaluation)) {
                 bail!(
-                    "evaluations: `{line}` would replace another report of the run, because a \
-                     report's file name contains the protocol and acting mode, not target, seed or \
-                     episodes. Use several targets in one evaluation, such as \
-                     evaluation.target=p50,p95"
+                    "evaluations: `{line}` has another target, seed or number of episodes than \
+                     another evaluation, but its protocol and possibly its acting mode, so the \
+                     report of the study cannot tell them apart. Use several targets in one \
+                     evaluation, such as evaluation.target=p50,p95, or fix another acting mode"
                 );
             }
-            names.extend(own);
-            if earlier.iter().any(|other| may_share_report(other, evaluation)) {
-                bail!(
-                    "evaluations: `{line}` would replace another report of the run if the mode \
-                     that is chosen after training equals this line's. Use the same target, seed \
-                     and episodes as there, or fix the acting mode in the settings"
-                );
-            }
-            earlier.push(evaluation);
             let modes =
                 mode_settings(&settings.evaluation).into_iter().zip(mode_settings(evaluation));
             if modes.into_iter().any(|(own, other)| other == Choosable::Chosen && own != other) {
@@ -169,27 +158,19 @@ impl Resolved {
     }
 }
 
-/// For each protocol, the parts of the report's file name.
-fn reports_of(evaluation: &EvaluationConfig) -> Vec<impl PartialEq + use<>> {
-    let parts =
-        |protocol: &str| (protocol.to_owned(), mode_settings(evaluation), evaluation.actions);
-    protocols_of(evaluation).map(parts).collect()
-}
-
-fn protocols_of(evaluation: &EvaluationConfig) -> impl Iterator<Item = &str> {
-    evaluation.protocol.split(',').map(str::trim)
-}
-
-/// Whether two different evaluations may have the same report file after a choice of the acting
-/// mode, since the file name contains the mode.
-fn may_share_report(one: &EvaluationConfig, other: &EvaluationConfig) -> bool {
+/// Whether two different evaluations have a protocol in common, and may have the same acting mode
+/// after a choice.
+fn may_be_confused(one: &EvaluationConfig, other: &EvaluationConfig) -> bool {
     let may_agree = |(one, other): (Choosable, Choosable)| {
         one == other || [one, other].contains(&Choosable::Chosen)
+    };
+    let protocols = |of: &EvaluationConfig| -> Vec<String> {
+        of.protocol.split(',').map(|name| name.trim().to_owned()).collect()
     };
     let episodes = |of: &EvaluationConfig| (of.target.clone(), of.seed, of.episodes);
     one.actions == other.actions
         && mode_settings(one).into_iter().zip(mode_settings(other)).all(may_agree)
-        && protocols_of(one).any(|protocol| protocols_of(other).any(|named| named == protocol))
+        && protocols(one).iter().any(|protocol| protocols(other).contains(protocol))
         && episodes(one) != episodes(other)
 }
 
