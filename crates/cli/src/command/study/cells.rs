@@ -103,10 +103,10 @@ impl Resolved {
             let mut earlier = std::iter::once(&settings.evaluation).chain(&again[..at]);
             if earlier.any(|other| may_be_confused(other, evaluation)) {
                 bail!(
-                    "evaluations: `{line}` has another target, seed or number of episodes than \
-                     another evaluation, but its protocol and possibly its acting mode, so the \
-                     report of the study cannot tell them apart. Use several targets in one \
-                     evaluation, such as evaluation.target=p50,p95, or fix another acting mode"
+                    "evaluations: `{line}` has the protocol and acting mode of another evaluation, \
+                     or may have them after the choice of a mode. The study's report cannot tell \
+                     the two apart. Use several targets in one evaluation, such as \
+                     evaluation.target=p50,p95, or fix another acting mode"
                 );
             }
             let modes =
