@@ -13,7 +13,7 @@ use overtone_core::{Episodes, ObservationSpace, Simulation, Task, protocol::Retu
 use overtone_data::{
     Columns, DataError, Dataset, DatasetOptions, Expected, Kind, Located, MinariId, Origin,
     Preparation, RecordedTask, Recording, ReplayLog, Severity, Split, cache_folder, check_named,
-    columns::OUTSIDE, datasets_folder, locate, read,
+    datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
 use overtone_model::AverageReturn;
@@ -445,8 +445,7 @@ impl RunConfig {
             counts.filtered_rows,
             &dataset.content_hash()[..16]
         );
-        // The readers expect the usual bounds; this task's may differ.
-        for odd in dataset.odd().iter().filter(|odd| !odd.starts_with(OUTSIDE)) {
+        for odd in dataset.odd() {
             say!("odd: {odd} (see where, and what to do, with `data lint`)");
         }
         if outside > 0 {

@@ -12,9 +12,6 @@ use crate::stored::Stored;
 /// The expected kind of each number of an action.
 pub const ACTION_RANGE: RangeInclusive<f32> = -1.0..=1.0;
 
-/// How a reader begins to say that actions are outside of [`ACTION_RANGE`].
-pub const OUTSIDE: &str = "actions outside [-1, 1]";
-
 /// How [`not_finite`] ends.
 pub(crate) const FINITE: &str = "expected a finite number";
 
@@ -278,25 +275,12 @@ impl Columns {
         any
     }
 
-    /// Steps with a number of their action outside [`ACTION_RANGE`].
-    pub fn actions_outside(&self) -> usize {
-        self.steps_outside(|_| ACTION_RANGE)
-    }
-
     /// Steps with a number of their action outside the bounds of `actions`.
     pub fn outside_of(&self, actions: &ActionSpace) -> usize {
-        match actions {
-            ActionSpace::Continuous { low, high } => {
-                self.steps_outside(|position| low[position]..=high[position])
-            }
-            ActionSpace::Discrete { .. } => 0,
-        }
-    }
-
-    fn steps_outside(&self, range: impl Fn(usize) -> RangeInclusive<f32>) -> usize {
+        let ActionSpace::Continuous { low, high } = actions else { return 0 };
         let ActionColumn::Continuous { width, values } = &self.actions else { return 0 };
         let outside = |action: &&[f32]| {
-            action.iter().enumerate().any(|(position, number)| !range(position).contains(number))
+            action.iter().enumerate().any(|(i, number)| !(low[i]..=high[i]).contains(number))
         };
         values.chunks_exact((*width).max(1)).filter(outside).count()
     }

@@ -4,7 +4,7 @@
 use overtone_core::picture::SIDE;
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{ActionColumn, Columns, Mixture, OUTSIDE, ObservationColumn, append};
+use crate::columns::{ActionColumn, Columns, Mixture, ObservationColumn, append};
 use crate::error::{DataError, Fault};
 use crate::findings::Tally;
 use crate::read::acted::acted;
@@ -277,7 +277,7 @@ pub(super) fn columns(
             episodes,
         )
     };
-    columns.odd = strange.sentences(columns.actions_outside());
+    columns.odd = strange.sentences();
     columns.odd.extend(strange.unread_log_probs());
     columns.odd.extend(file.claims().rounding.sentences());
     Ok((columns, last))
@@ -344,8 +344,8 @@ impl Strange {
         })
     }
 
-    /// A sentence for each kind, and for steps with actions outside of their range.
-    fn sentences(&self, outside: usize) -> Vec<String> {
+    /// A sentence for each kind.
+    fn sentences(&self) -> Vec<String> {
         let counted = [
             (self.empty.count, "episodes without a step, left out"),
             (self.early.count, "episodes flagged as ended before their last step, taken as whole"),
@@ -353,7 +353,6 @@ impl Strange {
                 self.both.count,
                 "steps flagged as the task's end and as a limit's, taken as the task's",
             ),
-            (outside as u64, OUTSIDE),
         ];
         let some = counted.into_iter().filter(|(count, _)| *count > 0);
         some.map(|(count, what)| format!("{what}: {count}")).collect()

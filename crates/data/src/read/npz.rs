@@ -19,7 +19,7 @@ use std::path::Path;
 
 use self::element::Element;
 pub(crate) use self::ogbench::Ogbench;
-use crate::columns::{ActionColumn, Columns, Mixture, OUTSIDE, ObservationColumn};
+use crate::columns::{ActionColumn, Columns, Mixture, ObservationColumn};
 use crate::error::{DataError, Fault};
 use crate::read::acted::acted;
 use crate::read::foreign;
@@ -108,10 +108,8 @@ impl Reader for Npz {
             ..Columns::new(observations, actions, rewards, episodes)
         };
         columns.check()?;
-        let outside = columns.actions_outside();
         for (count, what) in [
             (both, "steps flagged as the task's end and as a limit's, taken as the task's"),
-            (outside, OUTSIDE),
             (
                 file.leads_elsewhere(&columns)?,
                 "steps whose next_observations are not the next row's observations (rows must be \

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::inspection::Inspection;
 use super::vectors::{Look, Steps};
-use crate::columns::{Columns, OUTSIDE, ObservationColumn};
+use crate::columns::{Columns, ObservationColumn};
 use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::hdf5_arrays::{Arrays, Form};
@@ -104,8 +104,7 @@ pub(crate) fn look_at(
     let mut look = Look::new(findings.expected);
     look.described(actions);
     look.part(&columns.steps(), &columns.episodes, &columns.finished, findings);
-    // Actions outside of their bounds are counted below.
-    for odd in columns.odd.iter().filter(|odd| !odd.starts_with(OUTSIDE)) {
+    for odd in &columns.odd {
         findings.tell("as-read", "", odd.as_str());
     }
     look.tell(Hdf5Layout::D4rl, findings);
