@@ -25,11 +25,6 @@
 //! gap: the episode under way before it is **cut**, and steps after it up to the next
 //! terminal are **headless** (their true timestep and earlier frames are unknown).
 //!
-//! `invalid_range` lists the slots Dopamine would not sample from one photograph alone:
-//! `cursor - 1`, whose successor is overwritten, and `cursor .. cursor + 4`, whose stacks
-//! reach across the cursor. Read in add order neither is true of them any more, so they are
-//! ordinary steps here; the stored values are only checked against the cursor.
-//!
 //! # Padding
 //!
 //! Which slots are padding follows from position (the three after a terminal, and the first

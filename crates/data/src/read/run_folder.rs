@@ -141,7 +141,8 @@ impl RunFolder {
         self.folder.join(format!("add_count_ckpt.{number}.gz"))
     }
 
-    /// Path of the file with the slots Dopamine would not sample.
+    /// Path of the file with the slots that Dopamine would not sample. It is not read: in the order
+    /// of the adds, these slots are ordinary steps.
     pub fn invalid_range(&self, number: u32) -> PathBuf {
         self.folder.join(format!("invalid_range_ckpt.{number}.gz"))
     }

@@ -23,8 +23,6 @@ pub struct SmallColumns {
 pub(super) struct Loaded {
     pub(super) columns: SmallColumns,
     pub(super) add_count: u64,
-    /// `None` if this file, which is optional, does not exist.
-    pub(super) invalid_range: Option<Vec<i64>>,
 }
 
 /// Reads the small files of one number and checks the frames' header against them; all that
@@ -48,19 +46,13 @@ pub(super) fn load(folder: &RunFolder, number: u32) -> Result<Loaded, Vec<DataEr
     let frames = NpyStream::open(&folder.column(Column::Observation, number))
         .and_then(|frames| frames.expect::<u8>(&[slots, Some(84), Some(84)]));
     let add_count = read_add_count(folder, number);
-    let invalid_range = match npy::read_small::<i64>(&folder.invalid_range(number), 64) {
-        Err(DataError::Missing { .. }) => Ok(None),
-        read => read.map(Some),
-    };
-    match (actions, rewards, terminals, frames, add_count, invalid_range) {
-        (Ok(actions), Ok(rewards), Ok(terminals), Ok(()), Ok(add_count), Ok(invalid_range)) => {
-            let columns = SmallColumns { actions, rewards, terminals };
-            Ok(Loaded { columns, add_count, invalid_range })
+    match (actions, rewards, terminals, frames, add_count) {
+        (Ok(actions), Ok(rewards), Ok(terminals), Ok(()), Ok(add_count)) => {
+            Ok(Loaded { columns: SmallColumns { actions, rewards, terminals }, add_count })
         }
-        (actions, rewards, terminals, frames, add_count, invalid_range) => {
-            let errors = [actions.err(), rewards.err(), terminals.err(), frames.err()];
-            let more = [add_count.err(), invalid_range.err()];
-            Err(errors.into_iter().chain(more).flatten().collect())
+        (actions, rewards, terminals, frames, add_count) => {
+            let (small, large) = ([actions.err(), rewards.err(), terminals.err()], frames.err());
+            Err(small.into_iter().chain([large, add_count.err()]).flatten().collect())
         }
     }
 }

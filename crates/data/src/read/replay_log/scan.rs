@@ -37,7 +37,7 @@ pub(super) struct Scan {
 impl Scan {
     /// Walks the adds that file `number` has and the files before it have not.
     pub(super) fn file(&mut self, number: u32, loaded: &Loaded) -> LogFile {
-        let Loaded { columns, add_count, invalid_range } = loaded;
+        let Loaded { columns, add_count } = loaded;
         let add_count = *add_count;
         let slots = columns.actions.len();
         let capacity = slots as u64;
@@ -48,7 +48,13 @@ impl Scan {
             self.counts.stale += capacity - cursor;
         }
         self.number = number;
-        self.check_cursor(number, invalid_range.as_deref(), capacity, cursor);
+        if cursor != capacity - 1 {
+            let usual = capacity - 1;
+            self.note(
+                "stale-slots",
+                format!("file {number} was saved with the cursor at slot {cursor}, not {usual}"),
+            );
+        }
 
         let oldest = add_count.saturating_sub(capacity);
         let start = oldest.max(self.next);
@@ -89,43 +95,6 @@ impl Scan {
         }
         self.next = add_count;
         LogFile { number, add_count, adds: start..add_count }
-    }
-
-    /// Notes a cursor that is not where Dopamine saves, or an invalid range that is not its.
-    fn check_cursor(
-        &mut self,
-        number: u32,
-        invalid_range: Option<&[i64]>,
-        capacity: u64,
-        cursor: u64,
-    ) {
-        if cursor != capacity - 1 {
-            self.note(
-                "stale-slots",
-                format!(
-                    "file {number} was saved with the cursor at slot {cursor}, not {}",
-                    capacity - 1
-                ),
-            );
-        }
-        let Some(range) = invalid_range else {
-            self.note(
-                "invalid-range",
-                format!("file {number} has no invalid_range (it is not needed)"),
-            );
-            return;
-        };
-        let expected = (0..range.len() as u64)
-            .map(|i| ((cursor + capacity - 1 + i) % capacity) as i64)
-            .collect::<Vec<_>>();
-        if range != expected {
-            self.note(
-                "invalid-range",
-                format!(
-                    "file {number}: invalid_range is {range:?}, and the cursor gives {expected:?}"
-                ),
-            );
-        }
     }
 
     fn step(&mut self, add: u64, action: u8, reward: f32, terminal: bool) {
