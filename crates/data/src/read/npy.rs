@@ -10,10 +10,8 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::error::{DataError, Fault};
-use crate::hex::hex;
 
 /// NumPy writes headers of a few hundred bytes and refuses to read longer ones than this.
 const MAX_HEADER: usize = 10_000;
@@ -45,28 +43,10 @@ macro_rules! element {
 }
 element!(u8: "|u1", i32: "<i4", i64: "<i8", f32: "<f4");
 
-/// Passes bytes on and, when asked to, hashes and counts them.
-struct Tee {
-    file: File,
-    hash: Option<Sha256>,
-    bytes: u64,
-}
-
-impl Read for Tee {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read(buffer)?;
-        self.bytes += n as u64;
-        if let Some(hash) = &mut self.hash {
-            hash.update(&buffer[..n]);
-        }
-        Ok(n)
-    }
-}
-
 /// One gzipped `.npy` array, read front to back.
 pub struct NpyStream {
     path: PathBuf,
-    stream: MultiGzDecoder<BufReader<Tee>>,
+    stream: MultiGzDecoder<BufReader<File>>,
     dtype: String,
     shape: Vec<usize>,
     read: u64,
@@ -78,20 +58,9 @@ impl NpyStream {
     /// # Errors
     /// When the file is missing, is not gzip, or its header is not a plain C-order array's.
     pub fn open(path: &Path) -> Result<Self, DataError> {
-        Self::open_with(path, false)
-    }
-
-    /// As [`NpyStream::open`], hashing the compressed bytes on the way
-    /// (see [`NpyStream::hash_rest`]).
-    pub fn open_hashing(path: &Path) -> Result<Self, DataError> {
-        Self::open_with(path, true)
-    }
-
-    fn open_with(path: &Path, hashing: bool) -> Result<Self, DataError> {
         let file =
             File::open(path).map_err(DataError::open(path, "the run's files are incomplete"))?;
-        let tee = Tee { file, hash: hashing.then(Sha256::new), bytes: 0 };
-        let stream = MultiGzDecoder::new(BufReader::with_capacity(CHUNK, tee));
+        let stream = MultiGzDecoder::new(BufReader::with_capacity(CHUNK, file));
         let mut npy = Self {
             path: path.to_path_buf(),
             stream,
@@ -185,15 +154,14 @@ impl NpyStream {
         self.finish()
     }
 
-    /// Checks that the stream ends here, its checksum included.
+    /// If the array was read to its end, checks that the stream ends here, its checksum included.
     ///
     /// # Errors
     /// `Fault::TrailingData`, or a damaged end of the stream.
     pub fn finish(mut self) -> Result<(), DataError> {
-        self.at_end()
-    }
-
-    fn at_end(&mut self) -> Result<(), DataError> {
+        if self.read < self.array_bytes(self.element_bytes()).unwrap_or(u64::MAX) {
+            return Ok(());
+        }
         loop {
             match self.stream.read(&mut [0; 1]) {
                 Ok(0) => return Ok(()),
@@ -202,22 +170,6 @@ impl NpyStream {
                 Err(error) => return Err(self.stream_error(error)),
             }
         }
-    }
-
-    /// Size and SHA-256 of the whole compressed file; the part not inflated is read now. `None`
-    /// unless it was opened with [`NpyStream::open_hashing`].
-    ///
-    /// # Errors
-    /// When the file cannot be read, or, if the array was read to its end, something
-    /// follows it.
-    pub fn hash_rest(mut self) -> Result<Option<(u64, String)>, DataError> {
-        if self.read >= self.array_bytes(self.element_bytes()).unwrap_or(u64::MAX) {
-            self.at_end()?;
-        }
-        let Self { path, stream, .. } = self;
-        let mut tee = stream.into_inner().into_inner();
-        io::copy(&mut tee, &mut io::sink()).map_err(DataError::io(&path, "read"))?;
-        Ok(tee.hash.map(|hash| (tee.bytes, hex(&hash.finalize()))))
     }
 
     fn array_bytes(&self, element: usize) -> Option<u64> {

@@ -195,13 +195,13 @@ impl ReplayLog {
         loaded.map(|loaded| loaded.columns).map_err(|mut errors| errors.swap_remove(0))
     }
 
-    /// Opens the frames of file `file` for reading, hashing the file on the way.
+    /// Opens the frames of file `file` for reading.
     ///
     /// # Errors
     /// As [`ReplayLog::open`].
     pub fn frames(&self, file: usize) -> Result<NpyStream, DataError> {
         let path = self.folder.column(Column::Observation, self.files[file].number);
-        let npy = NpyStream::open_hashing(&path)?;
+        let npy = NpyStream::open(&path)?;
         npy.expect::<u8>(&[Some(self.capacity), Some(84), Some(84)])?;
         Ok(npy)
     }

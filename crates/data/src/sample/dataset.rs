@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use overtone_core::{Episodes, Normalization, returns_to_go};
+use serde::{Deserialize, Serialize};
 
 use crate::columns::{ActionColumn, Mixture};
 use crate::episode_index::EpisodeIndex;
@@ -35,7 +36,8 @@ pub enum StoredObservations {
 }
 
 /// Counts of a dataset.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Counts {
     /// Rows to train on: transitions, and padding rows if the selection keeps them.
     pub rows: usize,
@@ -43,10 +45,6 @@ pub struct Counts {
     pub padding_rows: usize,
     /// Episodes to train on.
     pub episodes: usize,
-    /// Transitions of the recording.
-    pub log_rows: usize,
-    /// Finished episodes of the recording.
-    pub log_episodes: usize,
     /// Transitions left out because their episode is not finished.
     pub fragment_rows: usize,
     /// Transitions left out because their episode's return is not among the best.

@@ -40,7 +40,7 @@ impl Dataset {
             *n_actions = known.max(*n_actions);
         }
         log.check()?;
-        let (log_rows, log_episodes) = (log.n_transitions(), log.finished_episodes().count());
+        let log_rows = log.n_transitions();
         let kept = |&episode: &usize| log.finished[episode] || options.fragment == Fragment::Keep;
         let kept: Vec<usize> = (0..log.episodes.len()).filter(kept).collect();
         if kept.is_empty() {
@@ -92,8 +92,6 @@ impl Dataset {
                 rows: index.n_transitions(),
                 padding_rows: 0,
                 episodes: index.episodes().as_slice().len(),
-                log_rows,
-                log_episodes,
                 fragment_rows: log_rows - whole_rows,
                 filtered_rows: whole_rows - index.n_transitions(),
             },

@@ -36,13 +36,12 @@ use rayon::prelude::*;
 
 use crate::error::{DataError, Fault};
 use crate::read::replay_log::Ending;
-use crate::read::run_folder::Column;
 use crate::store::content_hash::RowHashes;
 use crate::store::layout::{HASH_TO_COME, MANIFEST_FILE, StoreLayout, episode_table};
 use crate::store::manifest::StoreManifest;
 use crate::store::preparation::Preparation;
 use crate::store::selection::SelectedEpisode;
-use crate::store::shard::{Shard, ShardWriter, pieces_of, source_template, stopped};
+use crate::store::shard::{ShardWriter, pieces_of, stopped};
 use crate::store::temporary::{Temporary, remove_leftovers};
 
 /// Converts as `plan` says; returns the path of the finished file, which gets its name when it is
@@ -61,11 +60,6 @@ pub(super) fn convert(
     let layout = StoreLayout { rows: selected.n_rows(), episodes: selected.episodes.len() };
     let mut manifest = plan.manifest.clone();
     manifest.content_hash = HASH_TO_COME.into();
-    manifest.sources = plan
-        .files
-        .iter()
-        .flat_map(|&file| Column::ALL.map(|column| source_template(log, file, column)))
-        .collect();
     let header_error = |error: serde_json::Error| Fault::Store(error.to_string()).at(&plan.store);
     let data = layout.header(&manifest).map_err(header_error)?.len() as u64;
     let write_error = || DataError::io(&temporary.path, "write");
@@ -90,17 +84,11 @@ pub(super) fn convert(
         overlapped,
         stop: &plan.stop,
     };
-    let shards = all_shards(plan, &writer, progress)?;
+    let rows = all_shards(plan, &writer, progress)?;
 
-    let mut rows = RowHashes::default();
-    manifest.sources.clear();
-    for shard in shards {
-        rows = rows.plus(shard.rows);
-        manifest.sources.extend(shard.sources);
-    }
     manifest.content_hash = rows.finish(table.iter().map(|(_, bytes)| bytes.as_slice()));
     let header = layout.header(&manifest).map_err(header_error)?;
-    assert_eq!(header.len() as u64, data, "the hashes to come had the length of hashes");
+    assert_eq!(header.len() as u64, data, "the hash to come had the length of a hash");
     temporary.file.write_all_at(&header, 0).map_err(write_error())?;
     temporary.file.sync_all().map_err(write_error())?;
     write_manifest(folder, &manifest)?;
@@ -121,24 +109,24 @@ fn all_shards(
     plan: &Preparation,
     writer: &ShardWriter<'_>,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Vec<Shard>, DataError> {
+) -> Result<RowHashes, DataError> {
     let done = AtomicU64::new(0);
     let (finished, wait) = channel();
     thread::scope(|scope| {
         scope.spawn(|| {
-            let shards: Result<Vec<_>, _> = plan
+            let rows = plan
                 .files
                 .par_iter()
                 .map(|&file| writer.shard(file, pieces_of(&plan.selected, file), &done))
-                .collect();
+                .try_reduce(RowHashes::default, |one, other| Ok(one.plus(other)));
             // The receiver lives until this thread has ended.
-            let _ = finished.send(shards);
+            let _ = finished.send(rows);
         });
         loop {
             let report = wait.recv_timeout(Duration::from_millis(100));
             progress(done.load(Ordering::Relaxed), plan.inflate_bytes);
             match report {
-                Ok(shards) => return shards,
+                Ok(rows) => return rows,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(stopped());

@@ -2,40 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dataset::Counts;
 use crate::origin::Origin;
 use crate::store::selection::Selection;
 
 /// Version of the frame store's layout.
-pub const FORMAT: u32 = 1;
-
-/// A file that was read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Source {
-    /// File name, without its folder.
-    pub name: String,
-    /// Size on disk.
-    pub bytes: u64,
-    /// SHA-256 of the file as it is on disk, in hexadecimal.
-    pub sha256: String,
-}
-
-/// The contents of a converted dataset.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StoreCounts {
-    /// Rows: transitions, and padding rows where the selection keeps them.
-    pub rows: usize,
-    /// Rows that are padding.
-    pub padding_rows: usize,
-    /// Episodes; all of them whole, but for those that [`Selection::Released`] begins where a file
-    /// does, in the middle of one.
-    pub episodes: usize,
-    /// Agent steps of the log it was drawn from.
-    pub log_transitions: u64,
-    /// Finished episodes of that log.
-    pub log_episodes: u64,
-}
+pub const FORMAT: u32 = 2;
 
 /// The manifest of a converted dataset; stored in the file's metadata, and next to the file as
 /// `manifest.json`.
@@ -50,8 +22,6 @@ pub struct StoreManifest {
     pub run: String,
     /// The known facts about the log beyond its files.
     pub origin: Origin,
-    /// Units of the rewards: always `clipped`, to [-1, 1].
-    pub reward_units: String,
     /// Actions are `0 .. n_actions`.
     pub n_actions: usize,
     /// How the transitions were chosen.
@@ -63,7 +33,5 @@ pub struct StoreManifest {
     /// SHA-256 of the rows themselves: equal hashes, equal training data.
     pub content_hash: String,
     /// How many of everything.
-    pub counts: StoreCounts,
-    /// The files read.
-    pub sources: Vec<Source>,
+    pub counts: Counts,
 }

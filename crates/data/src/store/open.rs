@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors};
 
 use crate::columns::{ActionColumn, Mixture};
-use crate::dataset::{Counts, Dataset, StoredObservations};
+use crate::dataset::{Dataset, StoredObservations};
 use crate::episode_index::EpisodeIndex;
 use crate::error::{DataError, Fault};
 use crate::held_out::Split;
@@ -142,7 +142,6 @@ impl Dataset {
             return Err(bad("a reward is not a finite number".into()));
         }
         let frames = bytes("frames")?.as_ptr().addr() - map.as_ptr().addr();
-        let counts = &manifest.counts;
         Ok(Self {
             path: path.to_path_buf(),
             finished: vec![true; layout.episodes],
@@ -154,14 +153,7 @@ impl Dataset {
             rewards,
             behavior_log_probs: None,
             origin: manifest.origin.clone(),
-            counts: Counts {
-                rows: counts.rows,
-                padding_rows: counts.padding_rows,
-                episodes: counts.episodes,
-                log_rows: counts.log_transitions as usize,
-                log_episodes: counts.log_episodes as usize,
-                ..Counts::default()
-            },
+            counts: manifest.counts,
             content_hash: manifest.content_hash.clone(),
             odd: Vec::new(),
             observations: StoredObservations::Frames(FrameStore::in_file(

@@ -8,7 +8,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use sha2::{Digest, Sha256};
 
-use crate::dataset::Dataset;
+use crate::dataset::{Counts, Dataset};
 use crate::disk::{SPARE, free_near};
 use crate::error::{DataError, Fault};
 use crate::hex::hex;
@@ -18,14 +18,12 @@ use crate::read::run_folder::Column;
 use crate::store::convert::convert;
 use crate::store::frames::FrameStore;
 use crate::store::layout::{STORE_FILE, StoreLayout};
-use crate::store::manifest::{FORMAT, StoreCounts, StoreManifest};
+use crate::store::manifest::{FORMAT, StoreManifest};
 use crate::store::selection::{Selected, Selection};
 use crate::store::shard::memory_bytes;
 
 /// Bytes inflated per second and thread, with a margin: 600 to 900 MB/s were measured.
 const INFLATE_RATE: f64 = 500e6;
-/// Compressed bytes hashed per second and thread, with a margin.
-const HASH_RATE: f64 = 300e6;
 
 /// A selection of a log, and the cost of converting it to a frame store.
 #[derive(Clone, Debug)]
@@ -53,7 +51,7 @@ pub struct Preparation {
     pub(super) selected: Selected,
     /// Indices of the files that are read, ascending.
     pub(super) files: Vec<usize>,
-    /// Without content hash and sources, which only the conversion knows.
+    /// Without its content hash, which only the conversion knows.
     pub(super) manifest: StoreManifest,
 }
 
@@ -87,11 +85,6 @@ impl Preparation {
         }
         let files: Vec<usize> = (0..log.files.len()).filter(|&file| last_slot[file] > 0).collect();
         let inflate_bytes = last_slot.iter().map(|&slots| (slots * FRAME) as u64).sum();
-        let compressed: u64 = files
-            .iter()
-            .map(|&file| log.folder.column(Column::Observation, log.files[file].number))
-            .map(|path| fs::metadata(path).map_or(0, |data| data.len()))
-            .sum();
         let rows = selected.n_rows();
         let episodes = selected.episodes.len();
         let threads = rayon::current_num_threads().min(files.len()).max(1);
@@ -101,19 +94,16 @@ impl Preparation {
             run: log.folder.run.clone(),
             n_actions: n_actions(&log, &origin),
             origin,
-            reward_units: "clipped".into(),
             selection,
             seed,
             selection_hash: selected.hash.clone(),
             content_hash: String::new(),
-            counts: StoreCounts {
+            counts: Counts {
                 rows,
                 padding_rows: selected.episodes.iter().map(|episode| episode.padding).sum(),
                 episodes,
-                log_transitions: log.counts.transitions,
-                log_episodes: log.finished().count() as u64,
+                ..Counts::default()
             },
-            sources: Vec::new(),
         };
         let store = cache
             .join(format!(
@@ -135,8 +125,7 @@ impl Preparation {
                 episodes,
             ),
             inflate_bytes,
-            seconds: (inflate_bytes as f64 / INFLATE_RATE + compressed as f64 / HASH_RATE)
-                / threads as f64,
+            seconds: inflate_bytes as f64 / INFLATE_RATE / threads as f64,
             stop: Arc::default(),
             log,
             selected,

@@ -3,23 +3,17 @@
 //! Resident memory ([`memory_bytes`]) is, for each shard in flight, at most [`CHUNKS`] chunks of
 //! [`FRAMES_PER_WRITE`] frames, the inflater's window, and its small columns.
 
-use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use sha2::{Digest, Sha256};
-
 use crate::error::{DataError, Fault};
-use crate::hex::hex;
 use crate::read::npy::NpyStream;
 use crate::read::replay_log::{FRAME, ReplayLog, SmallColumns};
 use crate::read::run_folder::Column;
 use crate::store::content_hash::RowHashes;
-use crate::store::layout::{HASH_TO_COME, StoreLayout};
-use crate::store::manifest::Source;
+use crate::store::layout::StoreLayout;
 use crate::store::selection::Selected;
 use crate::store::temporary::Temporary;
 
@@ -74,12 +68,6 @@ struct Chunk {
     row: Option<usize>,
 }
 
-/// The contribution of one shard.
-pub(super) struct Shard {
-    pub(super) rows: RowHashes,
-    pub(super) sources: Vec<Source>,
-}
-
 /// Writes shards to their places in the file.
 pub(super) struct ShardWriter<'a> {
     pub(super) log: &'a ReplayLog,
@@ -100,13 +88,13 @@ impl ShardWriter<'_> {
         written.map_err(DataError::io(&self.temporary.path, "write"))
     }
 
-    /// Writes the rows that come from file `file`.
+    /// Writes the rows that come from file `file`, and returns their hashes.
     pub(super) fn shard(
         &self,
         file: usize,
         pieces: Vec<Piece>,
         done: &AtomicU64,
-    ) -> Result<Shard, DataError> {
+    ) -> Result<RowHashes, DataError> {
         let columns = self.log.columns(file)?;
         for piece in &pieces {
             let Some(row) = piece.row else { continue };
@@ -151,18 +139,8 @@ impl ShardWriter<'_> {
                 Ok(chunk.frames)
             })?
         };
-        let mut hashed = frames.hash_rest()?;
-        let sources = Column::ALL.map(|column| {
-            let mut source = source_template(self.log, file, column);
-            let (bytes, sha256) = match (column, hashed.take()) {
-                (Column::Observation, Some(known)) => known,
-                _ => hash_file(&self.path_of(file, column))?,
-            };
-            (source.bytes, source.sha256) = (bytes, sha256);
-            Ok(source)
-        });
-        let sources = sources.into_iter().collect::<Result<_, DataError>>()?;
-        Ok(Shard { rows, sources })
+        frames.finish()?;
+        Ok(rows)
     }
 
     /// Hashes a chunk of file `file` and writes it to its rows, or checks that it is black if it is
@@ -186,13 +164,9 @@ impl ShardWriter<'_> {
                 slot: chunk.slot + at / FRAME,
                 what: "a picture where an episode's padding must be black".into(),
             }
-            .at(self.path_of(file, Column::Observation)));
+            .at(self.log.folder.column(Column::Observation, self.log.files[file].number)));
         }
         Ok(())
-    }
-
-    fn path_of(&self, file: usize, column: Column) -> PathBuf {
-        self.log.folder.column(column, self.log.files[file].number)
     }
 }
 
@@ -237,17 +211,4 @@ fn chunk_memory() -> Vec<u8> {
 /// A thread of the conversion ended before its work did.
 pub(super) fn stopped() -> DataError {
     DataError::Loader("a conversion thread panicked".into())
-}
-
-/// Name and size of a source file; its hash, of the same length, is written once it is known.
-pub(super) fn source_template(log: &ReplayLog, file: usize, column: Column) -> Source {
-    let path = log.folder.column(column, log.files[file].number);
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let bytes = fs::metadata(&path).map_or(0, |data| data.len());
-    Source { name, bytes, sha256: HASH_TO_COME.into() }
-}
-
-fn hash_file(path: &Path) -> Result<(u64, String), DataError> {
-    let bytes = fs::read(path).map_err(DataError::io(path, "read"))?;
-    Ok((bytes.len() as u64, hex(&Sha256::digest(&bytes))))
 }

@@ -76,7 +76,6 @@ fn a_dataset_holds_finished_episodes() {
     assert_eq!(data.episode_returns().iter().collect::<Vec<_>>(), [-2.25, -0.25]);
     let counts = data.counts();
     assert_eq!((counts.rows, counts.episodes), (5, 2));
-    assert_eq!((counts.log_rows, counts.log_episodes), (7, 2));
     assert_eq!((counts.fragment_rows, counts.filtered_rows), (2, 0));
     assert_eq!(data.normalization(), Some(&Normalization::of(observed(&data), 3)));
 

@@ -121,7 +121,7 @@ fn read_array(path: &Path) -> Result<()> {
 }
 
 fn as_type<T: Element>(path: &Path) -> Result<(), DataError> {
-    let stream = NpyStream::open_hashing(path)?;
+    let stream = NpyStream::open(path)?;
     let shape: Vec<_> = stream.shape().iter().map(|_| None).collect();
     stream.expect::<T>(&shape)?;
     stream.for_each::<T>(|_, _| Ok(()))
