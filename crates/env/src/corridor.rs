@@ -124,7 +124,7 @@ mod tests {
         env.reset(&[0], &[1]).unwrap();
         let left = Actions::Discrete(vec![0]);
         assert_eq!(env.step(&[0], &left).unwrap()[0].outcome, None);
-        assert!(env.step(&[0], &left).unwrap()[0].truncated());
+        assert_eq!(env.step(&[0], &left).unwrap()[0].outcome, Some(Outcome::Truncated));
         assert!(matches!(env.step(&[0], &left), Err(EnvError::NoEpisode { env: 0 })));
     }
 }

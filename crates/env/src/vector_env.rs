@@ -14,18 +14,6 @@ pub struct Step {
     pub outcome: Option<Outcome>,
 }
 
-impl Step {
-    /// Gymnasium's `terminated`: the task itself ended.
-    pub fn terminated(&self) -> bool {
-        self.outcome == Some(Outcome::Terminated)
-    }
-
-    /// Gymnasium's `truncated`: a limit cut the episode.
-    pub fn truncated(&self) -> bool {
-        self.outcome == Some(Outcome::Truncated)
-    }
-}
-
 /// `n_envs` environments of one kind, each with its own episode.
 ///
 /// Nothing resets automatically: an environment whose episode ended waits for

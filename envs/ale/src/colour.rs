@@ -39,14 +39,6 @@ impl ColourScreens {
         Ok(Self { lane, screen, n_actions })
     }
 
-    /// Starts the episode with this seed.
-    ///
-    /// # Errors
-    /// When the emulator fails.
-    pub fn reset(&mut self, seed: u64) -> Result<(), AleError> {
-        self.lane.reset(ale_seed(seed), &mut self.screen)
-    }
-
     /// Takes an action.
     ///
     /// # Errors
@@ -62,16 +54,11 @@ impl ColourScreens {
         });
         Ok(stepped?)
     }
-
-    /// The last screen in RGB, `[rows, columns, 3]`.
-    pub fn screen(&self) -> &[u8] {
-        &self.screen
-    }
 }
 
 impl Camera for ColourScreens {
     fn reset(&mut self, seed: u64) -> Result<(), EnvError> {
-        Ok(Self::reset(self, seed)?)
+        Ok(self.lane.reset(ale_seed(seed), &mut self.screen)?)
     }
 
     fn step(&mut self, actions: &Actions) -> Result<(), EnvError> {

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use overtone_ale::{Ale, AleVectorEnv, ColourScreens, Emulation, Game, ReleasedAle, open};
 use overtone_core::protocol::ReturnUnits;
 use overtone_core::{Actions, Observations, Outcome};
-use overtone_env::{EnvError, Suite, VectorEnv};
+use overtone_env::{Camera, EnvError, Picture, Suite, VectorEnv};
 use overtone_eval::{Plan, PlayedEpisode, Player, RandomPolicy, rollout_together};
 use overtone_testkit::sentences;
 
@@ -196,8 +196,8 @@ fn colour_screens_follow_the_same_episode() {
                 bytes.iter().map(|&byte| f64::from(byte)).sum::<f64>() / bytes.len() as f64
             };
             // The luminance of the whole screen is compared with the grey frame.
-            let luminance: Vec<u8> = screens
-                .screen()
+            let Picture::Screen { rgb, .. } = screens.picture() else { panic!("no screen") };
+            let luminance: Vec<u8> = rgb
                 .chunks_exact(3)
                 .map(|p| {
                     (0.299 * f64::from(p[0]) + 0.587 * f64::from(p[1]) + 0.114 * f64::from(p[2]))

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use overtone_core::{Actions, Observations, Task, seed::derive_nth};
+use overtone_core::{Actions, Observations, Outcome, Task, seed::derive_nth};
 use overtone_env::{Suite, VectorEnv};
 use overtone_gymnasium::Gymnasium;
 use overtone_testkit::Hdf5File;
@@ -45,7 +45,7 @@ fn record(task: &Task, n: u64, act: impl Fn(&[f32], u64, u64) -> f32) -> Vec<Rec
             episode.rewards.push(step.reward.into());
             if step.outcome.is_some() {
                 episode.observations.extend(seen(&*env));
-                episode.terminated = step.terminated();
+                episode.terminated = step.outcome == Some(Outcome::Terminated);
                 break;
             }
         }

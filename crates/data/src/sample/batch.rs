@@ -183,13 +183,6 @@ impl Batch {
         drawn.actions(1, action_scale, &mut transitions.next_actions);
         drawn.observations(1, options.frames, &mut transitions.next_observations)
     }
-
-    /// `[batch]`, the timestep at each window's first real place.
-    pub fn first_timesteps(&self) -> Vec<i32> {
-        let windows = self.timesteps.chunks_exact(self.context_length.max(1));
-        let first = |(window, &n_real): (&[i32], &i32)| window[window.len() - n_real as usize];
-        windows.zip(&self.n_real).map(first).collect()
-    }
 }
 
 /// Drawn windows, to be laid out column by column.

@@ -62,9 +62,9 @@ impl LoaderConfig {
 ///
 /// The thread ends when the loader is dropped.
 #[derive(Debug)]
-pub struct Loader<B = Batch> {
-    batches: Option<Receiver<Result<B, DataError>>>,
-    used: SyncSender<B>,
+pub struct Loader {
+    batches: Option<Receiver<Result<Batch, DataError>>>,
+    used: SyncSender<Batch>,
     thread: Option<JoinHandle<()>>,
     waited: Duration,
 }
@@ -73,20 +73,23 @@ impl Loader {
     /// Batches of `dataset` from where `sampler` stands.
     ///
     /// # Errors
-    /// As [`Loader::start`].
+    /// If the batch size is 0, the share is empty or a thread cannot be started.
     pub fn new(
         dataset: Arc<Dataset>,
         mut sampler: WindowSampler,
         config: LoaderConfig,
     ) -> Result<Self, DataError> {
-        let (size, contents) = (config.batch, config.contents.clone());
-        let Share { own, of } = config.share.clone();
+        let LoaderConfig { batch: size, ahead, threads, contents, share: Share { own, of } } =
+            config;
+        if size == 0 {
+            return Err(DataError::Sampling("a batch needs at least one window".into()));
+        }
         if own.is_empty() || own.end > of {
             let reason = format!("expected some of {of} batches to assemble, got {own:?}");
             return Err(DataError::Sampling(reason));
         }
         let mut place = 0;
-        Self::start(config, move |batch: &mut Batch| {
+        let mut fill = move |batch: &mut Batch| {
             if place == 0 {
                 sampler.pass_over(own.start * size);
                 place = own.start;
@@ -97,39 +100,23 @@ impl Loader {
                 sampler.pass_over((of - own.end) * size);
                 place = 0;
             }
-            Ok(())
-        })
-    }
-}
-
-impl<B: Default + Send + 'static> Loader<B> {
-    /// Starts filling batches with `fill`, one after the other. It runs in the loader's own pool,
-    /// and its batch may hold an earlier batch's contents.
-    ///
-    /// # Errors
-    /// If the batch size is 0 or a thread cannot be started.
-    pub fn start(
-        config: LoaderConfig,
-        mut fill: impl FnMut(&mut B) -> Result<(), DataError> + Send + 'static,
-    ) -> Result<Self, DataError> {
-        if config.batch == 0 {
-            return Err(DataError::Sampling("a batch needs at least one window".into()));
-        }
+            Ok::<_, DataError>(())
+        };
         let stopped = |error: &dyn std::fmt::Display| DataError::Loader(error.to_string());
         // Its own pool: frames are copied while the global one computes.
         let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(config.threads.max(1))
+            .num_threads(threads.max(1))
             .thread_name(|i| format!("frames-{i}"))
             .build()
             .map_err(|error| stopped(&error))?;
-        let ahead = config.ahead.max(1);
+        let ahead = ahead.max(1);
         let (send, batches) = sync_channel(ahead);
         let (used, reusable) = sync_channel(ahead + 2);
         let thread = thread::Builder::new()
             .name("batches".into())
             .spawn(move || {
                 loop {
-                    let mut batch: B = reusable.try_recv().unwrap_or_default();
+                    let mut batch: Batch = reusable.try_recv().unwrap_or_default();
                     let filled = pool.install(|| fill(&mut batch));
                     let failed = filled.is_err();
                     // Sending fails once the loader is dropped.
@@ -141,16 +128,14 @@ impl<B: Default + Send + 'static> Loader<B> {
             .map_err(|error| stopped(&error))?;
         Ok(Self { batches: Some(batches), used, thread: Some(thread), waited: Duration::ZERO })
     }
-}
 
-impl<B> Loader<B> {
     /// The next batch; return it with [`Loader::recycle`] when done, so that its memory is reused.
     ///
     /// # Errors
     /// If a batch cannot be filled, or [`DataError::Loader`] if the assembling thread has ended:
     /// after an error, or by a panic.
     #[expect(clippy::should_implement_trait, reason = "endless and fallible: no iterator")]
-    pub fn next(&mut self) -> Result<B, DataError> {
+    pub fn next(&mut self) -> Result<Batch, DataError> {
         let start = Instant::now();
         let received = self.batches.as_ref().and_then(|batches| batches.recv().ok());
         self.waited += start.elapsed();
@@ -167,7 +152,7 @@ impl<B> Loader<B> {
     }
 
     /// Returns a batch's memory to the loader.
-    pub fn recycle(&self, batch: B) {
+    pub fn recycle(&self, batch: Batch) {
         match self.used.try_send(batch) {
             // Full: enough spare memory is waiting. Disconnected: the worker does not need it any
             // more.
@@ -181,7 +166,7 @@ impl<B> Loader<B> {
     }
 }
 
-impl<B> Drop for Loader<B> {
+impl Drop for Loader {
     fn drop(&mut self) {
         // First the receiver: the thread may be waiting for room.
         self.batches = None;

@@ -110,19 +110,6 @@ impl FrameStore {
         }
     }
 
-    /// The frame of row `row`, `[height, width]`.
-    ///
-    /// # Errors
-    /// As [`FrameStore::read`].
-    ///
-    /// # Panics
-    /// If the row does not exist.
-    pub fn frame(&self, row: usize) -> Result<Vec<u8>, DataError> {
-        let mut pixels = vec![0; self.frame_bytes()];
-        self.read(row, &mut pixels)?;
-        Ok(pixels)
-    }
-
     /// Copies the frames of rows `first ..` into `out`, as many as it has room for.
     ///
     /// Those in a file are read, and not mapped: pages that a process has touched in a map

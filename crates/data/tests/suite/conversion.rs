@@ -12,6 +12,7 @@ use overtone_data::{
     ActionColumn, DataError, Dataset, Kind, Origin, Preparation, ReplayLog, Selection, locate,
 };
 
+use crate::frame_of;
 use crate::starter::datasets;
 use crate::tasks;
 use overtone_testkit::dopamine::{FRAME, Recorder, pixel_of, write_gz};
@@ -54,15 +55,7 @@ fn rows_are_the_recorded_steps() {
         assert_eq!(episode.length as u64, logged.length);
         assert_eq!(episode.outcome, Outcome::Terminated);
         for (row, add) in episode.range().zip(logged.adds()) {
-            assert!(
-                dataset
-                    .frames()
-                    .unwrap()
-                    .frame(row)
-                    .unwrap()
-                    .iter()
-                    .all(|&pixel| pixel == pixel_of(add))
-            );
+            assert!(frame_of(&dataset, row).iter().all(|&pixel| pixel == pixel_of(add)));
             assert_eq!(u64::from(actions_of(&dataset)[row]), add % 7);
             assert_eq!(dataset.rewards()[row], (add % 3) as f32 - 1.0);
         }
@@ -124,13 +117,13 @@ fn released_reads_files_as_the_reference_does() {
         |data: &Dataset| data.episodes().as_slice().iter().map(|e| e.length).collect::<Vec<_>>();
     assert_eq!(lengths(&two), [11, 11]);
     assert_eq!(two.counts().padding_rows, 6);
-    let pixels: Vec<_> = (0..5).map(|row| two.frames().unwrap().frame(row).unwrap()[0]).collect();
+    let pixels: Vec<_> = (0..5).map(|row| frame_of(&two, row)[0]).collect();
     assert_eq!(pixels, [0, 0, 0, pixel_of(3), pixel_of(4)]);
     // Only the last file: its first slots continue an episode, and have no padding.
     let last = convert(1, 0);
     assert_eq!(lengths(&last), [15]);
     assert_eq!(last.counts().padding_rows, 0);
-    assert_eq!(last.frames().unwrap().frame(0).unwrap()[0], pixel_of(30));
+    assert_eq!(frame_of(&last, 0)[0], pixel_of(30));
     // Both, one episode a visit.
     let mut all = lengths(&convert(50, 0));
     all.sort_unstable();
@@ -333,11 +326,7 @@ fn a_long_log_repeats_its_recording() {
         .unwrap();
     assert_eq!(dataset.n_transitions(), 4 * 19 + 7);
     for row in 0..dataset.n_transitions() {
-        assert_eq!(
-            dataset.frames().unwrap().frame(row).unwrap(),
-            [pixels[row % 19]; FRAME],
-            "row {row}"
-        );
+        assert_eq!(frame_of(&dataset, row), [pixels[row % 19]; FRAME], "row {row}");
         assert_eq!(actions_of(&dataset)[row], u16::from(actions[row % 19]));
     }
 }

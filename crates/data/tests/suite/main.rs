@@ -23,3 +23,10 @@ mod vector_starter;
 mod vector_windows;
 mod windows;
 mod writing;
+
+/// The frame of a row.
+fn frame_of(data: &overtone_data::Dataset, row: usize) -> Vec<u8> {
+    let mut pixels = vec![0; 84 * 84];
+    data.frames().unwrap().read(row, &mut pixels).unwrap();
+    pixels
+}

@@ -82,7 +82,6 @@ fn every_pair_makes_a_dataset_and_batches() {
             // The window of rows 3 and 4.
             let batch = batch(&data, &BatchOptions::default());
             assert_eq!((batch.n_real[0], &batch.timesteps[..]), (2, &[0, 1][..]));
-            assert_eq!(batch.first_timesteps(), [0]);
             assert_eq!(batch.returns_to_go, [9.0, 5.0]);
             assert_eq!(batch.transitions, None);
             match (&actions, &batch.actions) {

@@ -410,20 +410,12 @@ fn loaders_share_the_samplers_batches() {
 }
 
 #[test]
-fn a_loader_fills_batches_of_any_kind_and_says_why_it_stopped() {
-    let mut n = 0;
-    let count = move |batch: &mut u64| {
-        n += 1;
-        assert!(n < 5, "no more than four");
-        *batch = n;
-        Ok(())
-    };
-    let mut loader = Loader::start(LoaderConfig::new(1), count).unwrap();
-    for expected in 1..5 {
-        assert_eq!(loader.next().unwrap(), expected);
-    }
+fn a_loader_says_why_its_thread_ended() {
+    let data = dataset("..t", &DatasetOptions::default());
+    let sampler = WindowSampler::new(index(&[3]), Sampling::Uniform, 2, 1).unwrap();
+    let mut loader = Loader::new(data, sampler, LoaderConfig::new(1)).unwrap();
     let error = loader.next().unwrap_err().to_string();
-    assert!(error.contains("no more than four"), "{error}");
+    assert!(error.contains("a sampler of another dataset"), "{error}");
 }
 
 #[test]

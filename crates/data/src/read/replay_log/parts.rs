@@ -1,7 +1,6 @@
 //! The parts of a log in the DQN Replay Dataset's form.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
 /// Bytes of one observation, 84 × 84.
@@ -99,16 +98,8 @@ pub struct Counts {
 pub struct Odd {
     /// The kind: the code of the finding.
     pub code: &'static str,
-    /// Number of the file where it was noticed.
-    pub file: u32,
     /// One sentence, without a full stop.
     pub sentence: String,
-}
-
-impl fmt::Display for Odd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence)
-    }
 }
 
 impl LoggedEpisode {

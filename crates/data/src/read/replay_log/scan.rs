@@ -154,12 +154,11 @@ impl Scan {
 
     /// Adds to the odd list, which a hostile log must not make endless.
     fn note(&mut self, code: &'static str, sentence: String) {
-        let file = self.number;
         match self.odd.len().cmp(&MAX_ODD) {
-            Ordering::Less => self.odd.push(Odd { code, file, sentence }),
+            Ordering::Less => self.odd.push(Odd { code, sentence }),
             Ordering::Equal => {
                 let sentence = "and more of the kind".into();
-                self.odd.push(Odd { code: "more-oddities", file, sentence });
+                self.odd.push(Odd { code: "more-oddities", sentence });
             }
             Ordering::Greater => {}
         }
