@@ -30,6 +30,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use overtone_core::picture::FRAME;
 use overtone_data::{
     ActionColumn, Dataset, Loader, LoaderConfig, Origin, Preparation, ReplayLog, Sampling,
     Selection, WindowSampler,
@@ -107,7 +108,7 @@ fn record(folder: &Path) -> Result<()> {
         return Err("no game".into());
     };
     for episode in starter.episodes().as_slice() {
-        let mut frames = vec![0; episode.length * store.frame_bytes()];
+        let mut frames = vec![0; episode.length * FRAME];
         store.read(episode.start, &mut frames)?;
         let rows = episode.range();
         let actions: Vec<u8> = values[rows.clone()].iter().map(|&action| action as u8).collect();

@@ -14,7 +14,7 @@ pub const STACK: usize = 4;
 pub const SIDE: usize = 84;
 
 /// Bytes per frame.
-const FRAME: usize = SIDE * SIDE;
+pub const FRAME: usize = SIDE * SIDE;
 
 /// The accepted shapes.
 const UNDERSTOOD: &str = "[height, width] of up to 4096 pixels each, with 1 or 3 colours last or \

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Actions;
+use crate::picture::{SIDE, STACK};
 
 /// The form of one observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +22,11 @@ pub enum ObservationSpace {
 }
 
 impl ObservationSpace {
+    /// Frames of Atari games: [`STACK`] of [`SIDE`] × [`SIDE`] pixels.
+    pub fn frames() -> Self {
+        Self::Pixels { shape: vec![STACK, SIDE, SIDE] }
+    }
+
     /// Values in one observation.
     pub fn size(&self) -> usize {
         match self {

@@ -14,7 +14,7 @@ use hdf5_pure::{
     AttrValue, EnumTypeBuilder, File, FileAccessProperties, FileCreateProperties, FileLocking,
     SyncPolicy, make_i8_type,
 };
-use overtone_core::picture::SIDE;
+use overtone_core::picture::{FRAME, SIDE};
 use overtone_core::{Episode, Outcome, Simulation, Task};
 use sha2::{Digest, Sha256};
 
@@ -170,7 +170,7 @@ impl<'a> MinariWriter<'a> {
         let steps = episode.rewards.len();
         let rows = match &episode.observations {
             ObservationColumn::Vectors { width, values } => values.len() / (*width).max(1),
-            ObservationColumn::Frames { pixels, .. } => pixels.len() / (SIDE * SIDE),
+            ObservationColumn::Frames { pixels, .. } => pixels.len() / FRAME,
         };
         if steps == 0 || rows != steps + 1 || episode.actions.rows() != steps {
             return Err(Fault::Inconsistent(format!(
@@ -279,15 +279,6 @@ pub fn write_columns(
     if let Some(last) = last {
         check_last(log, last)?;
     }
-    if let ObservationColumn::Frames { shape, .. } = &log.observations
-        && *shape != [SIDE, SIDE]
-    {
-        return Err(Fault::Unread {
-            what: format!("a recording of frames of {shape:?}"),
-            way_out: format!("frames of [{SIDE}, {SIDE}] are written"),
-        }
-        .at(&log.path));
-    }
     let episode = |(at, (episode, &finished)): (usize, (&Episode, &bool))| {
         let rows = episode.range();
         let mut observations = log.observations.rows_at(rows.clone());
@@ -349,10 +340,11 @@ fn check_last(log: &Columns, last: &ObservationColumn) -> Result<(), DataError> 
             let is_sound = values.iter().all(|number| number.is_finite());
             (!is_sound).then_some("a number of an episode's last observation is not finite")
         }
-        (
-            ObservationColumn::Frames { shape, .. },
-            ObservationColumn::Frames { shape: here, pixels, .. },
-        ) if shape == here && pixels.len() == wanted => None,
+        (ObservationColumn::Frames { .. }, ObservationColumn::Frames { pixels })
+            if pixels.len() == wanted =>
+        {
+            None
+        }
         _ => Some("its last observations do not belong to its episodes"),
     };
     match reason {
@@ -378,15 +370,14 @@ pub fn write_frames(
         return Err(Fault::NoLog("it is not a log of frames".into()).at(log.path()));
     };
     let episode = |episode: &Episode| {
-        let (rows, size) = (episode.range(), frames.frame_bytes());
-        let mut pixels = vec![0; (episode.length + 1) * size];
-        let (all, last) = pixels.split_at_mut(episode.length * size);
+        let rows = episode.range();
+        let mut pixels = vec![0; (episode.length + 1) * FRAME];
+        let (all, last) = pixels.split_at_mut(episode.length * FRAME);
         frames.read(rows.start, all)?;
-        last.copy_from_slice(&all[all.len() - size..]);
+        last.copy_from_slice(&all[all.len() - FRAME..]);
         let actions = values[rows.clone()].to_vec();
-        let (shape, stack) = (frames.shape(), frames.stack());
         Ok(WrittenEpisode {
-            observations: ObservationColumn::Frames { pixels, shape, stack },
+            observations: ObservationColumn::Frames { pixels },
             actions: ActionColumn::Discrete { n_actions: *n_actions, values: actions },
             rewards: log.rewards()[rows].to_vec(),
             behavior_log_probs: None,

@@ -13,7 +13,7 @@ use overtone_data::{
 use overtone_model::{
     DecisionTransformerConfig, ModelConfig,
     burn::tensor::{Device, Tensor},
-    contexts::{FRAME, STACK},
+    contexts::FRAME,
     weights::NamedTensors,
 };
 use overtone_train::{
@@ -154,7 +154,7 @@ fn columns(observations: &ObservationSpace) -> Columns {
         ObservationSpace::Pixels { .. } => {
             let pixels =
                 numbers("pixels", n * FRAME * FRAME / 8).flat_map(u64::to_le_bytes).collect();
-            let frames = ObservationColumn::Frames { pixels, shape: [FRAME; 2], stack: STACK };
+            let frames = ObservationColumn::Frames { pixels };
             let values = numbers("actions", n).map(|x| (x % 18) as u16).collect();
             (frames, ActionColumn::Discrete { n_actions: 18, values })
         }

@@ -43,7 +43,7 @@ fn record(game: &'static Game) -> Columns {
         };
         episodes.push(Episode { start, length: ids.len() - start, outcome });
     }
-    let seen = ObservationColumn::Frames { pixels, shape: [84, 84], stack: 4 };
+    let seen = ObservationColumn::Frames { pixels };
     let acted = ActionColumn::Discrete { n_actions: game.action_ids.len(), values: ids };
     Columns::new(seen, acted, rewards, episodes)
 }

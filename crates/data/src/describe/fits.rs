@@ -4,7 +4,7 @@ use std::path::Path;
 
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 
-use crate::columns::{ActionColumn, Columns, ObservationColumn};
+use crate::columns::{ActionColumn, Columns};
 use crate::dataset::{Dataset, StoredObservations};
 use crate::error::{DataError, Fault};
 
@@ -18,7 +18,7 @@ impl Dataset {
             StoredObservations::Vectors { width, .. } => {
                 ObservationSpace::Vectors { width: *width }
             }
-            StoredObservations::Frames(frames) => pixels(frames.stack(), frames.shape()),
+            StoredObservations::Frames(_) => ObservationSpace::frames(),
         };
         check(self.path(), &seen, self.actions(), task)
     }
@@ -44,16 +44,8 @@ impl Columns {
     /// # Errors
     /// As there.
     pub fn check_spaces(&self, task: &Task) -> Result<(), DataError> {
-        let seen = match self.observations {
-            ObservationColumn::Vectors { width, .. } => ObservationSpace::Vectors { width },
-            ObservationColumn::Frames { shape, stack, .. } => pixels(stack, shape),
-        };
-        check(&self.path, &seen, &self.actions, task)
+        check(&self.path, &self.observations.space(), &self.actions, task)
     }
-}
-
-fn pixels(stack: usize, [height, width]: [usize; 2]) -> ObservationSpace {
-    ObservationSpace::Pixels { shape: vec![stack, height, width] }
 }
 
 fn check(

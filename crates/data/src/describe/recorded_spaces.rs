@@ -5,7 +5,7 @@ use std::path::Path;
 
 use overtone_core::{ActionSpace, ObservationSpace};
 
-use crate::columns::{ActionColumn, ObservationColumn};
+use crate::columns::ActionColumn;
 use crate::error::{DataError, Fault};
 use crate::read::reader_as;
 use crate::recording::Recording;
@@ -42,12 +42,6 @@ impl RecordedSpaces {
             )
             .at(path));
         };
-        let observations = match &columns.observations {
-            ObservationColumn::Vectors { width, .. } => ObservationSpace::Vectors { width: *width },
-            ObservationColumn::Frames { shape: [height, width], stack, .. } => {
-                ObservationSpace::Pixels { shape: vec![*stack, *height, *width] }
-            }
-        };
         if let ActionColumn::Discrete { n_actions, .. } = columns.actions
             && n_actions > MOST_ACTIONS
         {
@@ -58,7 +52,7 @@ impl RecordedSpaces {
         }
         let described = reader.action_space(path)?;
         Ok(Self {
-            observations,
+            observations: columns.observations.space(),
             actions: actions(&columns.actions, described.as_ref()),
             ranges: ranges(&columns.actions),
         })

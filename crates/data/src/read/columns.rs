@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use overtone_core::{ActionSpace, Episode, protocol::ReturnUnits};
+use overtone_core::picture::FRAME;
+use overtone_core::{ActionSpace, Episode, ObservationSpace, protocol::ReturnUnits};
 
 use crate::error::{DataError, Fault};
 use crate::read::log_probs::{self, LOG_PROBS};
@@ -23,14 +24,10 @@ pub(crate) fn not_finite(number: f32, place: usize) -> String {
 /// The observations before each action of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ObservationColumn {
-    /// Pictures; an observation stacks the newest of them.
+    /// Frames; an observation stacks the newest four of them.
     Frames {
-        /// `[steps, height, width]`
+        /// `[steps, 84, 84]`
         pixels: Vec<u8>,
-        /// Height and width.
-        shape: [usize; 2],
-        /// Frames of an observation.
-        stack: usize,
     },
     /// Numbers.
     Vectors {
@@ -45,8 +42,16 @@ impl ObservationColumn {
     /// Numbers of one row.
     pub fn width(&self) -> usize {
         match self {
-            Self::Frames { shape: [height, width], .. } => height * width,
+            Self::Frames { .. } => FRAME,
             Self::Vectors { width, .. } => *width,
+        }
+    }
+
+    /// The space of its observations.
+    pub fn space(&self) -> ObservationSpace {
+        match self {
+            Self::Frames { .. } => ObservationSpace::frames(),
+            Self::Vectors { width, .. } => ObservationSpace::Vectors { width: *width },
         }
     }
 
@@ -87,9 +92,7 @@ impl ObservationColumn {
     pub(crate) fn rows_at(&self, rows: impl Iterator<Item = usize>) -> Self {
         let width = self.width();
         match self {
-            Self::Frames { pixels, shape, stack } => {
-                Self::Frames { pixels: rows_of(pixels, width, rows), shape: *shape, stack: *stack }
-            }
+            Self::Frames { pixels } => Self::Frames { pixels: rows_of(pixels, width, rows) },
             Self::Vectors { values, .. } => {
                 Self::Vectors { width, values: rows_of(values, width, rows) }
             }
@@ -294,11 +297,6 @@ impl Columns {
     pub fn check(&self) -> Result<(), DataError> {
         let steps = self.n_transitions();
         let refuse = |reason: String| Err(Fault::Inconsistent(reason).at(&self.path));
-        if let ObservationColumn::Frames { shape, stack, .. } = &self.observations
-            && shape.iter().product::<usize>() * stack == 0
-        {
-            return refuse(format!("its frames are {shape:?}, {stack} an observation"));
-        }
         let (observed, seen): (_, &[f32]) = match &self.observations {
             ObservationColumn::Frames { pixels, .. } => (pixels.len(), &[]),
             ObservationColumn::Vectors { values, .. } => (values.len(), values),

@@ -1,7 +1,7 @@
 //! The observations in an array, as agents see them.
 
 use overtone_core::Picture;
-use overtone_core::picture::{SIDE, STACK};
+use overtone_core::picture::{FRAME, SIDE, STACK};
 
 use crate::columns::ObservationColumn;
 use crate::error::DataError;
@@ -68,9 +68,7 @@ impl Shown {
     pub fn seen(self) -> ObservationColumn {
         match self {
             Self::Numbers { values, width, .. } => ObservationColumn::Vectors { width, values },
-            Self::Frames { pixels, .. } => {
-                ObservationColumn::Frames { pixels, shape: [SIDE, SIDE], stack: STACK }
-            }
+            Self::Frames { pixels, .. } => ObservationColumn::Frames { pixels },
         }
     }
 }
@@ -239,7 +237,7 @@ fn frames(
     if axes == [SIDE, SIDE] {
         let pixels = source.bytes(name)?;
         let mut counter = PictureCounter::default();
-        pixels.chunks_exact(SIDE * SIDE).for_each(|frame| counter.add(frame, frame));
+        pixels.chunks_exact(FRAME).for_each(|frame| counter.add(frame, frame));
         return Ok(Shown::Frames { pixels, rows, pictures: counter.counts() });
     }
     let size = picture.size();
@@ -267,7 +265,6 @@ impl AsSeen {
         rows: usize,
         picture: Picture,
     ) -> Result<Self, DataError> {
-        const FRAME: usize = SIDE * SIDE;
         source.claim(name, (rows as u64).saturating_mul(FRAME as u64))?;
         let (stack, pixels) = (vec![0; STACK * FRAME], Vec::with_capacity(rows * FRAME));
         Ok(Self { picture, stack, pixels, counter: PictureCounter::default() })
@@ -275,7 +272,7 @@ impl AsSeen {
 
     fn push(&mut self, image: &[u8]) {
         self.picture.show(image, true, &mut self.stack);
-        let frame = &self.stack[(STACK - 1) * SIDE * SIDE..];
+        let frame = &self.stack[(STACK - 1) * FRAME..];
         self.counter.add(self.picture.newest(image).unwrap_or(frame), frame);
         self.pixels.extend_from_slice(frame);
     }

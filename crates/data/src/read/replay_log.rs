@@ -40,6 +40,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use overtone_core::picture::FRAME;
 use rayon::prelude::*;
 
 use crate::error::{DataError, Fault};
@@ -47,8 +48,8 @@ use crate::read::npy::NpyStream;
 pub use crate::read::replay_log::columns::SmallColumns;
 use crate::read::replay_log::columns::load;
 pub use crate::read::replay_log::parts::{
-    Counts, Ending, FRAME, LogFile, LoggedEpisode, MAX_ACTIONS, MAX_REWARDS, Odd, PADDING,
-    STEP_LIMIT, SlotRange,
+    Counts, Ending, LogFile, LoggedEpisode, MAX_ACTIONS, MAX_REWARDS, Odd, PADDING, STEP_LIMIT,
+    SlotRange,
 };
 use crate::read::replay_log::scan::Scan;
 use crate::read::run_folder::{Column, RunFolder};

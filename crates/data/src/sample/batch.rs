@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use overtone_core::picture::{FRAME, STACK};
 use overtone_core::{ActionScale, Outcome, Window};
 use rayon::prelude::*;
 
@@ -9,7 +10,6 @@ use crate::columns::ActionColumn;
 use crate::dataset::{Dataset, StoredObservations};
 use crate::error::DataError;
 use crate::sampler::{Sampling, WindowSampler};
-use crate::store::frames::FrameStore;
 
 /// A batch of context windows, right-aligned: the last `n_real[row]` of `context_length` places
 /// hold timesteps, the places before hold padding (zeros in every column).
@@ -284,14 +284,14 @@ impl Drawn<'_> {
                     *out = BatchObservations::Frames { pixels: Vec::new(), rows: Vec::new() };
                 }
                 let BatchObservations::Frames { pixels, rows } = out else { return Ok(()) };
-                self.frame_rows(frames, later, rows);
+                self.frame_rows(later, rows);
                 if !with_frames {
                     pixels.clear();
                     return Ok(());
                 }
-                let distinct = self.context + frames.stack() - 1;
-                pixels.resize(rows.len() * frames.frame_bytes(), 0);
-                let windows = pixels.par_chunks_mut(distinct * frames.frame_bytes());
+                let distinct = self.context + STACK - 1;
+                pixels.resize(rows.len() * FRAME, 0);
+                let windows = pixels.par_chunks_mut(distinct * FRAME);
                 let rows = rows.par_chunks(distinct);
                 windows.zip(rows).try_for_each(|(pixels, rows)| frames.lay(rows, pixels))
             }
@@ -299,7 +299,7 @@ impl Drawn<'_> {
     }
 
     /// The rows whose frames each window shows, `later` steps after its own.
-    fn frame_rows(&self, frames: &FrameStore, later: usize, out: &mut Vec<i64>) {
+    fn frame_rows(&self, later: usize, out: &mut Vec<i64>) {
         let index = self.dataset.index();
         out.clear();
         for window in self.windows {
@@ -307,7 +307,7 @@ impl Drawn<'_> {
             let range = window.range();
             let past = index.episode_end(range.end - 1) as i64;
             let end = (range.end + later) as i64;
-            let first = end - (self.context + frames.stack() - 1) as i64;
+            let first = end - (self.context + STACK - 1) as i64;
             let shown = |row: i64| if (earliest..past).contains(&row) { row } else { -1 };
             out.extend((first..end).map(shown));
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use overtone_core::picture::{SIDE, STACK};
 use overtone_core::{Episodes, Normalization};
 use sha2::{Digest, Sha256};
 
@@ -83,8 +84,8 @@ impl Dataset {
                 let normalization = trained.unwrap_or_else(|| Normalization::identity(width));
                 (StoredObservations::Vectors { width, values, normalization }, 0)
             }
-            ObservationColumn::Frames { pixels, shape, stack } => {
-                (StoredObservations::Frames(FrameStore::in_memory(pixels, shape, stack)), stack - 1)
+            ObservationColumn::Frames { pixels } => {
+                (StoredObservations::Frames(FrameStore::in_memory(pixels)), STACK - 1)
             }
         };
         Ok(Self {
@@ -148,10 +149,10 @@ pub(crate) fn digest(
     }
     match observations {
         ObservationColumn::Vectors { values, .. } => hash_reals(&mut hash, values),
-        ObservationColumn::Frames { pixels, shape, stack } => {
+        ObservationColumn::Frames { pixels } => {
             // Vectors with continuous actions came first, so their hash does not include the kind.
             hash.update(b"frames");
-            for number in [shape[0], shape[1], *stack] {
+            for number in [SIDE, SIDE, STACK] {
                 hash.update((number as u64).to_le_bytes());
             }
             hash.update(pixels);

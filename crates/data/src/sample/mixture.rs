@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use overtone_core::Episodes;
+use overtone_core::picture::FRAME;
 
 use crate::columns::{ActionColumn, Columns, Mixture, ObservationColumn};
 use crate::dataset::{Dataset, StoredObservations};
@@ -47,9 +48,7 @@ impl Columns {
             return Err(DataError::Sampling(format!("{source} recordings are too many")));
         };
         let first = self.n_transitions();
-        let fits = same_form(&self.observations, &part.observations)
-            && self.observations.extend(part.observations)
-            && self.actions.extend(part.actions);
+        let fits = self.observations.extend(part.observations) && self.actions.extend(part.actions);
         if !fits {
             let reason = format!(
                 "its observations or actions have another form than those of {}",
@@ -87,19 +86,8 @@ impl Columns {
     }
 }
 
-fn same_form(a: &ObservationColumn, b: &ObservationColumn) -> bool {
-    match (a, b) {
-        (
-            ObservationColumn::Frames { shape, stack, .. },
-            ObservationColumn::Frames { shape: other, stack: others, .. },
-        ) => (shape, stack) == (other, others),
-        (ObservationColumn::Vectors { .. }, ObservationColumn::Vectors { .. }) => true,
-        _ => false,
-    }
-}
-
 impl Dataset {
-    /// A converted log as columns, its frames in memory: `[rows, height, width]` bytes.
+    /// A converted log as columns, its frames in memory: `[rows, 84, 84]` bytes.
     ///
     /// # Errors
     /// When the frames cannot be read.
@@ -109,10 +97,9 @@ impl Dataset {
                 ObservationColumn::Vectors { width, values }
             }
             StoredObservations::Frames(frames) => {
-                let mut pixels = vec![0; frames.rows() * frames.frame_bytes()];
+                let mut pixels = vec![0; frames.rows() * FRAME];
                 frames.read(0, &mut pixels)?;
-                let (shape, stack) = (frames.shape(), frames.stack());
-                ObservationColumn::Frames { pixels, shape, stack }
+                ObservationColumn::Frames { pixels }
             }
         };
         let episodes = self.index.episodes().as_slice().to_vec();

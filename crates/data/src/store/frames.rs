@@ -6,12 +6,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use overtone_core::picture::FRAME;
+
 use crate::error::{DataError, Fault};
 use crate::store::layout::MANIFEST_FILE;
 use crate::store::manifest::StoreManifest;
-
-/// Frames of an Atari observation: the current one and the three before it.
-pub const STACK: usize = 4;
 
 /// The defect of a file that has fewer bytes than when it was opened.
 const CUT_SHORT: &str = "it was cut short while it was in use";
@@ -23,9 +22,6 @@ const CUT_SHORT: &str = "it was cut short while it was in use";
 /// [`crate::Dataset::check_unchanged`] finds changes by other programs.
 #[derive(Debug)]
 pub struct FrameStore {
-    stack: usize,
-    height: usize,
-    width: usize,
     rows: usize,
     pixels: Pixels,
 }
@@ -58,15 +54,13 @@ pub(super) fn stamp(file: &File) -> io::Result<Stamp> {
 }
 
 impl FrameStore {
-    /// Frames in memory, `[rows, height, width]`; an observation stacks `stack` of them.
+    /// Frames in memory, `[rows, 84, 84]`.
     ///
     /// # Panics
-    /// When a size is 0 or `pixels` is not whole frames: a caller's bug.
-    pub fn in_memory(pixels: Vec<u8>, [height, width]: [usize; 2], stack: usize) -> Self {
-        assert!(stack * height * width > 0, "frames of {height} x {width}, {stack} a stack");
-        assert_eq!(pixels.len() % (height * width), 0, "`pixels` is [rows, {height}, {width}]");
-        let rows = pixels.len() / (height * width);
-        Self { stack, height, width, rows, pixels: Pixels::InMemory(pixels) }
+    /// When `pixels` is not whole frames: a caller's bug.
+    pub fn in_memory(pixels: Vec<u8>) -> Self {
+        assert_eq!(pixels.len() % FRAME, 0, "`pixels` is [rows, 84, 84]");
+        Self { rows: pixels.len() / FRAME, pixels: Pixels::InMemory(pixels) }
     }
 
     /// The frames of an open file, which begin at byte `frames`.
@@ -79,22 +73,7 @@ impl FrameStore {
     ) -> Self {
         let rows = manifest.counts.rows;
         let file = Box::new(StoreFile { path, file, opened, frames, manifest });
-        Self { stack: STACK, height: 84, width: 84, rows, pixels: Pixels::InFile(file) }
-    }
-
-    /// Frames of an observation.
-    pub fn stack(&self) -> usize {
-        self.stack
-    }
-
-    /// Height and width of a frame.
-    pub fn shape(&self) -> [usize; 2] {
-        [self.height, self.width]
-    }
-
-    /// Bytes of a frame.
-    pub fn frame_bytes(&self) -> usize {
-        self.height * self.width
+        Self { rows, pixels: Pixels::InFile(file) }
     }
 
     /// Number of frames.
@@ -122,16 +101,15 @@ impl FrameStore {
     /// # Panics
     /// When there are not so many rows from `first` on, or `out` is not whole frames.
     pub fn read(&self, first: usize, out: &mut [u8]) -> Result<(), DataError> {
-        let frame = self.frame_bytes();
-        assert_eq!(out.len() % frame, 0, "`out` is [n, {}, {}]", self.height, self.width);
-        assert!(first + out.len() / frame <= self.rows, "rows from {first}");
+        assert_eq!(out.len() % FRAME, 0, "`out` is [n, 84, 84]");
+        assert!(first + out.len() / FRAME <= self.rows, "rows from {first}");
         match &self.pixels {
             Pixels::InMemory(pixels) => {
-                out.copy_from_slice(&pixels[first * frame..][..out.len()]);
+                out.copy_from_slice(&pixels[first * FRAME..][..out.len()]);
                 Ok(())
             }
             Pixels::InFile(store) => {
-                let at = (store.frames + first * frame) as u64;
+                let at = (store.frames + first * FRAME) as u64;
                 store.file.read_exact_at(out, at).map_err(|error| match error.kind() {
                     io::ErrorKind::UnexpectedEof => store.damaged(CUT_SHORT),
                     _ => DataError::io(&store.path, "read")(error),
@@ -143,11 +121,10 @@ impl FrameStore {
     /// Copies the frames of `rows` into `out`: a black frame for each -1; the others, wherever
     /// they begin, are consecutive.
     pub(crate) fn lay(&self, rows: &[i64], out: &mut [u8]) -> Result<(), DataError> {
-        let frame = self.frame_bytes();
         let before = rows.iter().take_while(|&&row| row < 0).count();
         let real = rows[before..].iter().take_while(|&&row| row >= 0).count();
-        let (black, rest) = out.split_at_mut(before * frame);
-        let (pictures, after) = rest.split_at_mut(real * frame);
+        let (black, rest) = out.split_at_mut(before * FRAME);
+        let (pictures, after) = rest.split_at_mut(real * FRAME);
         black.fill(0);
         after.fill(0);
         rows.get(before).map_or(Ok(()), |&first| self.read(first as usize, pictures))

@@ -1,9 +1,9 @@
 //! The place of each tensor in the file, and the header that describes it.
 
 use overtone_core::Episode;
+use overtone_core::picture::{FRAME, SIDE};
 
 use crate::outcome_code::outcome_code;
-use crate::read::replay_log::FRAME;
 use crate::store::manifest::StoreManifest;
 
 /// Name of the finished file in its folder.
@@ -29,7 +29,7 @@ impl StoreLayout {
             ("rewards", "F32", vec![rows], 4 * rows),
             ("episode_outcomes", "U8", vec![episodes], episodes),
             ("actions", "U8", vec![rows], rows),
-            ("frames", "U8", vec![rows, 84, 84], FRAME * rows),
+            ("frames", "U8", vec![rows, SIDE, SIDE], FRAME * rows),
         ]
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use memmap2::Mmap;
+use overtone_core::picture::{FRAME, STACK};
 use overtone_core::{Episode, Episodes, Outcome};
 use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors};
@@ -14,9 +15,8 @@ use crate::dataset::{Dataset, StoredObservations};
 use crate::episode_index::EpisodeIndex;
 use crate::error::{DataError, Fault};
 use crate::held_out::Split;
-use crate::read::replay_log::FRAME;
 use crate::store::content_hash::RowHashes;
-use crate::store::frames::{FrameStore, STACK, damaged, stamp};
+use crate::store::frames::{FrameStore, damaged, stamp};
 use crate::store::layout::{StoreLayout, episode_table};
 use crate::store::manifest::{FORMAT, StoreManifest};
 

@@ -6,6 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, atomic::AtomicBool};
 
+use overtone_core::picture::FRAME;
 use sha2::{Digest, Sha256};
 
 use crate::dataset::{Counts, Dataset};
@@ -13,7 +14,7 @@ use crate::disk::{SPARE, free_near};
 use crate::error::{DataError, Fault};
 use crate::hex::hex;
 use crate::origin::Origin;
-use crate::read::replay_log::{FRAME, ReplayLog};
+use crate::read::replay_log::ReplayLog;
 use crate::read::run_folder::Column;
 use crate::store::convert::convert;
 use crate::store::frames::FrameStore;

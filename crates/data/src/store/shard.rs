@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
+use overtone_core::picture::FRAME;
+
 use crate::error::{DataError, Fault};
 use crate::read::npy::NpyStream;
-use crate::read::replay_log::{FRAME, ReplayLog, SmallColumns};
+use crate::read::replay_log::{ReplayLog, SmallColumns};
 use crate::read::run_folder::Column;
 use crate::store::content_hash::RowHashes;
 use crate::store::layout::StoreLayout;

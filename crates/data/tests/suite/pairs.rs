@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use overtone_core::picture::FRAME;
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, Task};
 use overtone_data::{
     ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, Columns, Dataset,
@@ -39,10 +40,9 @@ fn vectors() -> ObservationColumn {
     }
 }
 
-/// Pictures of 2 x 3, two a stack; all pixels of row `r` are `r + 1`.
+/// All pixels of row `r` are `r + 1`.
 fn frames() -> ObservationColumn {
-    let pixels = (0..STEPS).flat_map(|r| [r as u8 + 1; 6]).collect();
-    ObservationColumn::Frames { pixels, shape: [2, 3], stack: 2 }
+    ObservationColumn::Frames { pixels: (0..STEPS).flat_map(|r| [r as u8 + 1; FRAME]).collect() }
 }
 
 fn discrete() -> ActionColumn {
@@ -106,10 +106,11 @@ fn every_pair_makes_a_dataset_and_batches() {
                     StoredObservations::Frames(frames),
                     BatchObservations::Frames { pixels, rows },
                 ) => {
-                    assert_eq!((frames.shape(), frames.stack(), frames.rows()), ([2, 3], 2, STEPS));
+                    assert_eq!(frames.rows(), STEPS);
                     // Black before the episode's start.
-                    assert_eq!(rows, &[-1, 3, 4]);
-                    assert_eq!(pixels, &[[0; 6], [4; 6], [5; 6]].concat());
+                    assert_eq!(rows, &[-1, -1, -1, 3, 4]);
+                    let expected = [0, 0, 0, 4, 5].map(|pixel| [pixel; FRAME]).concat();
+                    assert!(*pixels == expected);
                 }
                 (_, other) => panic!("{other:?}"),
             }
@@ -290,9 +291,8 @@ fn columns_that_do_not_belong_together_are_refused() {
     );
     refused(
         &|columns| {
-            columns.observations =
-                ObservationColumn::Frames { pixels: vec![0; 7], shape: [1, 1], stack: 0 };
+            columns.observations = ObservationColumn::Frames { pixels: vec![0; 7 * FRAME - 1] };
         },
-        "[1, 1], 0 an observation",
+        "expected 7 rows of 7056",
     );
 }

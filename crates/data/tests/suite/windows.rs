@@ -3,8 +3,8 @@
 
 use std::{sync::Arc, time::Instant};
 
+use overtone_core::picture::STACK;
 use overtone_data::error::Fault;
-use overtone_data::store::frames::STACK;
 use overtone_data::{
     ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset, Loader,
     LoaderConfig, Origin, Preparation, ReplayLog, Sampling, Selection, WindowSampler,
@@ -95,8 +95,7 @@ fn a_batch_shows_the_steps_of_its_windows() {
                 let pixels = &batch_pixels[frame * FRAME..][..FRAME];
                 // Black before the episode's start.
                 let from = step.checked_sub(back).filter(|&from| from >= start);
-                let expected =
-                    from.map_or(0, |from| frame_of(&data, from)[0]);
+                let expected = from.map_or(0, |from| frame_of(&data, from)[0]);
                 assert!(pixels.iter().all(|&pixel| pixel == expected), "{row} {place} {back}");
                 assert_eq!(frame_rows[frame], from.map_or(-1, |from| from as i64));
             }

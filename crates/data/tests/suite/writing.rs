@@ -49,8 +49,6 @@ fn write(to: &Path, task: &Task, simulation: Option<&Simulation>) -> overtone_da
                     },
                     ObservationSpace::Pixels { .. } => ObservationColumn::Frames {
                         pixels: shown.flat_map(|row| vec![row as u8; 84 * 84]).collect(),
-                        shape: [84, 84],
-                        stack: 4,
                     },
                 },
                 actions: match &task.actions {
@@ -171,7 +169,7 @@ fn the_observation_after_the_last_action_is_kept() {
                 let rows = [3.0, 4.0, 6.0].into_iter().flat_map(|row| [row / 8.0f32; 3]);
                 assert_eq!(*values, rows.collect::<Vec<_>>());
             }
-            ObservationColumn::Frames { pixels, shape: [84, 84], stack: 4 } => {
+            ObservationColumn::Frames { pixels } => {
                 assert_eq!(pixels.chunks(84 * 84).map(|row| row[7]).collect::<Vec<_>>(), [3, 4, 6]);
             }
             other => panic!("{other:?}"),

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow, bail};
-use overtone_core::picture::{SIDE, STACK};
+use overtone_core::picture::FRAME;
 use overtone_core::policy::EpisodeStart;
 use overtone_core::seed::{Generator, derive, derive_nth};
 use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Outcome, Played, Turn};
@@ -34,9 +34,6 @@ pub struct Rules {
     /// Steps after which an episode without a step limit counts as endless.
     pub endless: Option<usize>,
 }
-
-/// Bytes of a frame.
-const FRAME: usize = SIDE * SIDE;
 
 /// Parallel episodes before the length of one is known.
 const BLIND: usize = 16;
@@ -428,11 +425,9 @@ impl Live {
                 ObservationSpace::Vectors { width } => {
                     ObservationColumn::Vectors { width: *width, values: self.numbers }
                 }
-                ObservationSpace::Pixels { .. } => ObservationColumn::Frames {
-                    pixels: self.pixels,
-                    shape: [SIDE, SIDE],
-                    stack: STACK,
-                },
+                ObservationSpace::Pixels { .. } => {
+                    ObservationColumn::Frames { pixels: self.pixels }
+                }
             },
             actions: match actions {
                 ActionSpace::Discrete { names } => {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, mem};
 
+use overtone_core::picture::FRAME;
 use rayon::prelude::*;
 
 use super::inspection::Inspection;
@@ -10,9 +11,7 @@ use super::log::LogInspection;
 use crate::card::CardCounts;
 use crate::error::DataError;
 use crate::findings::{Findings, Tally};
-use crate::read::replay_log::{
-    FRAME, PADDING, ReplayLog, STEP_LIMIT, SmallColumns, first, own_threads,
-};
+use crate::read::replay_log::{PADDING, ReplayLog, STEP_LIMIT, SmallColumns, first, own_threads};
 use crate::read::run_folder::{Column, RunFolder};
 
 /// Inspects the run below `path`: first the small columns of each file, while the walk over them

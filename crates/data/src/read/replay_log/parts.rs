@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Bytes of one observation, 84 × 84.
-pub const FRAME: usize = 84 * 84;
 /// Padding slots at each episode's start.
 pub const PADDING: u64 = 3;
 /// Actions of the Arcade Learning Environment.
