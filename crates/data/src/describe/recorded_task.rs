@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use overtone_core::Simulation;
-use serde::Deserialize;
 
-use crate::error::{DataError, Fault};
-use crate::minari_id::{RecordedEnv, metadata_text};
+use crate::error::DataError;
+use crate::minari_id::RecordedEnv;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_paths::find_file;
-use crate::read::minari_spaces::description;
+use crate::read::minari_spaces::Description;
 
 /// A recording's facts about its task.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,18 +21,6 @@ pub struct RecordedTask {
     pub env: Option<RecordedEnv>,
     /// `env_spec` as it is written.
     pub env_spec: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Described {
-    env_spec: Option<String>,
-    overtone: Option<Own>,
-}
-
-#[derive(Deserialize)]
-struct Own {
-    task: String,
-    simulation: Option<Simulation>,
 }
 
 impl RecordedTask {
@@ -49,28 +36,15 @@ impl RecordedTask {
             false => (is_hdf5 && path.is_file()).then(|| path.to_path_buf()),
         };
         let found = match file {
-            Some(file) => description(&Hdf5File::open(&file)?)?,
+            Some(file) => Some(Description::of(&Hdf5File::open(&file)?)?),
             // A folder without a readable HDF5 file may hold the description alone.
-            None => {
-                let places = ["data/metadata.json", "metadata.json"].map(|name| path.join(name));
-                let place = places.into_iter().find(|place| place.is_file());
-                place.map(|place| metadata_text(&place).map(|text| (place, text))).transpose()?
-            }
+            None => Description::in_folder(path)?,
         };
-        match found {
-            Some((place, text)) => Self::parse(&place, &text),
-            None => Ok(Self::default()),
-        }
-    }
-
-    fn parse(path: &Path, text: &str) -> Result<Self, DataError> {
-        let described: Described = serde_json::from_str(text).map_err(|error| {
-            Fault::NoLog(format!("its description is not Minari's: {error}")).at(path)
-        })?;
+        let Description { env_spec, overtone, .. } = found.unwrap_or_default().1;
         let (task, simulation) =
-            described.overtone.map_or((None, None), |own| (Some(own.task), own.simulation));
+            overtone.map_or((None, None), |own| (Some(own.task), own.simulation));
         // A document in a string, which may hold numbers that are not valid JSON.
-        let env = described.env_spec.as_deref().and_then(|spec| serde_json::from_str(spec).ok());
-        Ok(Self { task, simulation, env, env_spec: described.env_spec })
+        let env = env_spec.as_deref().and_then(|spec| serde_json::from_str(spec).ok());
+        Ok(Self { task, simulation, env, env_spec })
     }
 }

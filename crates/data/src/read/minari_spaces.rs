@@ -1,9 +1,9 @@
-//! [`MinariSpaces`]: what a description says of the arrays in Minari's file; and where that
-//! description is.
+//! [`Description`] of a dataset of Minari's and where it is, and [`MinariSpaces`]: what it says of
+//! the arrays.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use overtone_core::Simulation;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -33,90 +33,101 @@ pub(crate) struct MinariSpaces {
     pub total_episodes: Option<i64>,
 }
 
-#[derive(Deserialize)]
-struct Described {
+/// Minari's description of a dataset, with our own part.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Description {
     data_format: Option<String>,
     total_episodes: Option<Value>,
     observation_space: Option<String>,
     action_space: Option<String>,
+    /// The environment of Gymnasium's, as JSON.
+    pub env_spec: Option<String>,
+    /// The task, in a recording of our own.
+    pub overtone: Option<Own>,
+}
+
+/// The task of a recording of our own.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Own {
+    pub task: String,
+    pub simulation: Option<Simulation>,
+}
+
+impl Description {
+    /// The description of the HDF5 file `file` and its location: in the file itself, or else next to
+    /// it if it belongs to this file; or else in attributes, as Minari wrote it up to version 0.4.
+    /// An unrelated `metadata.json` may lie next to any file. Empty if there is none.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn of(file: &Hdf5File) -> Result<(PathBuf, Self), DataError> {
+        let place = file.path().to_path_buf();
+        if let Some(text) = file.text(METADATA) {
+            return Self::parse(&place, &text).map(|described| (place, described));
+        }
+        if !is_minari(file) {
+            return Ok((place, Self::default()));
+        }
+        let beside = place.with_file_name(BESIDE);
+        if beside.is_file() {
+            let described = Self::parse(&beside, &metadata_text(&beside)?);
+            let is_minaris_own = place.file_name().is_some_and(|name| name == MINARI_FILE);
+            let n_episodes = Some(episode_names(file).len() as i64);
+            if is_minaris_own || described.as_ref().is_ok_and(|it| it.episodes() == n_episodes) {
+                return described.map(|described| (beside, described));
+            }
+        }
+        let [env_spec, observation_space, action_space] =
+            ["env_spec", "observation_space", "action_space"].map(|name| file.text(name));
+        Ok((place, Self { env_spec, observation_space, action_space, ..Self::default() }))
+    }
+
+    /// The description in a folder of Minari's and its location, if there is one.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn in_folder(folder: &Path) -> Result<Option<(PathBuf, Self)>, DataError> {
+        let places = ["data/metadata.json", "metadata.json"].map(|name| folder.join(name));
+        let Some(place) = places.into_iter().find(|place| place.is_file()) else { return Ok(None) };
+        let described = Self::parse(&place, &metadata_text(&place)?)?;
+        Ok(Some((place, described)))
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, DataError> {
+        serde_json::from_str(text).map_err(|error| {
+            Fault::NoLog(format!("its description is not Minari's: {error}")).at(path)
+        })
+    }
+
+    fn episodes(&self) -> Option<i64> {
+        self.total_episodes.as_ref()?.as_i64()
+    }
 }
 
 impl MinariSpaces {
-    /// The contents of the file's [`description`].
+    /// The spaces in the file's [`Description`].
     ///
     /// # Errors
     /// When a description is there and is not Minari's, or of data that is not read.
     pub fn of(file: &Hdf5File) -> Result<Self, DataError> {
-        match description(file)? {
-            Some((place, text)) => Self::parse(&place, &text),
-            None => Ok(Self::default()),
-        }
-    }
-
-    fn parse(path: &Path, text: &str) -> Result<Self, DataError> {
-        let wrong = |what: &str, reason: String| {
-            Fault::NoLog(format!("{what} is not Minari's: {reason}")).at(path)
-        };
-        let described: Described =
-            serde_json::from_str(text).map_err(|error| wrong("it", error.to_string()))?;
-        refuse_other_form(path, described.data_format.as_deref())?;
-        let space = |name: &str, text: Option<String>| {
-            let parsed = text.map(|text| Space::parse(&text)).transpose();
-            parsed.map_err(|reason| wrong(&format!("its `{name}`"), reason))
+        let (place, described) = Description::of(file)?;
+        refuse_other_form(&place, described.data_format.as_deref())?;
+        let space = |name: &str, text: &Option<String>| {
+            text.as_deref().map(Space::parse).transpose().map_err(|reason| {
+                Fault::NoLog(format!("its `{name}` is not Minari's: {reason}")).at(&place)
+            })
         };
         Ok(Self {
-            observations: space("observation_space", described.observation_space)?,
-            actions: space("action_space", described.action_space)?,
-            total_episodes: described.total_episodes.and_then(|total| total.as_i64()),
+            observations: space("observation_space", &described.observation_space)?,
+            actions: space("action_space", &described.action_space)?,
+            total_episodes: described.episodes(),
         })
     }
 }
 
-/// The description in attributes, as in Minari's files up to version 0.4.
-const ATTRIBUTES: [&str; 3] = ["env_spec", "observation_space", "action_space"];
-
-/// The description of a file and its location: in the file itself, or else next to it if it belongs
-/// to this file; or else in attributes, as Minari wrote it up to version 0.4. An unrelated
-/// `metadata.json` may lie next to any file.
-///
-/// # Errors
-/// When it is there and cannot be read.
-pub(crate) fn description(file: &Hdf5File) -> Result<Option<(PathBuf, String)>, DataError> {
-    if let Some(text) = file.text(METADATA) {
-        return Ok(Some((file.path().to_path_buf(), text)));
-    }
-    if !is_minari(file) {
-        return Ok(None);
-    }
-    let beside = file.path().with_file_name(BESIDE);
-    if beside.is_file() {
-        let text = metadata_text(&beside)?;
-        let is_minaris_own = file.path().file_name().is_some_and(|name| name == MINARI_FILE);
-        if is_minaris_own || counts_episodes_of(file, &text) {
-            return Ok(Some((beside, text)));
-        }
-    }
-    let said = ATTRIBUTES.iter().filter_map(|&name| Some((name.to_owned(), file.text(name)?)));
-    let said: BTreeMap<String, String> = said.collect();
-    let text = serde_json::to_string(&said).unwrap_or_default();
-    Ok((!said.is_empty()).then(|| (file.path().to_path_buf(), text)))
-}
-
-/// Whether a description counts as many episodes as `file` has.
-fn counts_episodes_of(file: &Hdf5File, description: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Counted {
-        total_episodes: Option<usize>,
-    }
-    let counted = serde_json::from_str::<Counted>(description).ok();
-    counted.and_then(|counted| counted.total_episodes) == Some(episode_names(file).len())
-}
-
 /// The description in a folder of Minari's whose data is in another form than HDF5, and the form.
 pub(crate) fn other_form(folder: &Path) -> Option<(PathBuf, String)> {
-    let places = ["data/metadata.json", "metadata.json"].map(|name| folder.join(name));
-    let place = places.into_iter().find(|place| place.is_file())?;
-    let described: Described = serde_json::from_str(&metadata_text(&place).ok()?).ok()?;
+    let (place, described) = Description::in_folder(folder).ok()??;
     let form = described.data_format.filter(|form| form != "hdf5")?;
     Some((place, form))
 }
