@@ -17,9 +17,9 @@ const NORMAL_AREA: f64 = 0.004_928_673_233_974_652;
 /// Every layer above inherits it.
 const NORMAL_MISROUNDED: usize = 38;
 
-/// The layers of one density.
+/// The layers of the normal distribution.
 #[derive(Clone, Debug)]
-struct Layers {
+pub struct Ziggurats {
     /// `x_i` as a fraction of the range of the integer that draws the position.
     width: [f64; 256],
     /// Integers below this lie under the next layer.
@@ -28,54 +28,31 @@ struct Layers {
     height: [f64; 256],
 }
 
-impl Layers {
-    /// Layers that end at `r` with `area` each; positions are drawn with `bits` bits. `f` also
-    /// receives the layer.
-    fn new(
-        r: f64,
-        area: f64,
-        bits: i32,
-        f: fn(usize, f64) -> f64,
-        inverse: fn(f64) -> f64,
-    ) -> Self {
-        let scale = 2f64.powi(bits);
-        let bottom = area / f(255, r);
-        let mut layers = Self { width: [0.0; 256], inside: [0; 256], height: [0.0; 256] };
-        layers.width[0] = bottom / scale;
-        layers.inside[0] = (r / bottom * scale) as u64;
-        layers.height[0] = 1.0;
-        let mut x = r;
-        for i in (1..256).rev() {
-            layers.width[i] = x / scale;
-            layers.height[i] = f(i, x);
-            // The top layer has nothing above.
-            let above = if i > 1 { inverse(area / x + layers.height[i]) } else { 0.0 };
-            layers.inside[i] = (above / x * scale) as u64;
-            x = above;
-        }
-        layers
-    }
-
-    /// A height within layer `i` (1 or above).
-    fn height_in(&self, i: usize, generator: &mut Pcg64) -> f64 {
-        (self.height[i - 1] - self.height[i]) * generator.uniform() + self.height[i]
-    }
-}
-
-/// The layers of the normal distribution.
-#[derive(Clone, Debug)]
-pub struct Ziggurats {
-    normal: Layers,
+/// The density, `exp(-x²/2)`.
+fn bell(x: f64) -> f64 {
+    (-0.5 * x * x).exp()
 }
 
 impl Default for Ziggurats {
     fn default() -> Self {
-        let bell = |i: usize, x: f64| {
-            let height = (-0.5 * x * x).exp();
-            if i == NORMAL_MISROUNDED { height.next_up() } else { height }
-        };
-        let inverse_bell = |y: f64| (-2.0 * y.ln()).sqrt();
-        Self { normal: Layers::new(NORMAL_TAIL, NORMAL_AREA, 52, bell, inverse_bell) }
+        // Positions have 52 bits.
+        let scale = 2f64.powi(52);
+        let bottom = NORMAL_AREA / bell(NORMAL_TAIL);
+        let mut layers = Self { width: [0.0; 256], inside: [0; 256], height: [0.0; 256] };
+        layers.width[0] = bottom / scale;
+        layers.inside[0] = (NORMAL_TAIL / bottom * scale) as u64;
+        layers.height[0] = 1.0;
+        let mut x = NORMAL_TAIL;
+        for i in (1..256).rev() {
+            layers.width[i] = x / scale;
+            layers.height[i] = if i == NORMAL_MISROUNDED { bell(x).next_up() } else { bell(x) };
+            // The top layer has nothing above.
+            let above =
+                if i > 1 { (-2.0 * (NORMAL_AREA / x + layers.height[i]).ln()).sqrt() } else { 0.0 };
+            layers.inside[i] = (above / x * scale) as u64;
+            x = above;
+        }
+        layers
     }
 }
 
@@ -85,15 +62,16 @@ impl Ziggurats {
         loop {
             let bits = generator.bits();
             let (layer, place) = ((bits & 0xff) as usize, bits >> 9 & ((1 << 52) - 1));
-            let size = place as f64 * self.normal.width[layer];
+            let size = place as f64 * self.width[layer];
             let x = if bits >> 8 & 1 == 1 { -size } else { size };
-            if place < self.normal.inside[layer] {
+            if place < self.inside[layer] {
                 return x;
             }
             if layer == 0 {
                 return self.normal_tail(place >> 8 & 1 == 1, generator);
             }
-            if self.normal.height_in(layer, generator) < (-0.5 * x * x).exp() {
+            let [above, below] = [self.height[layer - 1], self.height[layer]];
+            if (above - below) * generator.uniform() + below < bell(x) {
                 return x;
             }
         }
