@@ -1,20 +1,12 @@
 //! Reference scores of environments.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use overtone_core::Reference;
+use overtone_env::{Scores, TaskTable};
 use serde::Deserialize;
 
 use crate::TaskName;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    /// Description of 0 and 100 for each convention.
-    conventions: BTreeMap<String, String>,
-    scores: Vec<Row>,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,29 +16,17 @@ struct Row {
     reference: Scores,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Scores {
-    convention: String,
-    low: f64,
-    high: f64,
-}
-
 /// The scores that become 0 and 100 in an environment. `None` if no convention includes it, or if
 /// keyword arguments or another module change the environment.
 pub fn reference(name: &TaskName) -> Option<Reference> {
-    static TABLE: LazyLock<Table> = LazyLock::new(|| {
-        let table = include_str!("../scores.toml");
-        toml::from_str(table).unwrap_or_else(|error| panic!("the table of scores: {error}"))
-    });
+    static TABLE: LazyLock<TaskTable<Row>> =
+        LazyLock::new(|| TaskTable::of(include_str!("../scores.toml")));
     let module = name.id.rsplit_once(':').map_or("", |(module, _)| module);
     if !name.options.is_empty() || !["", "gymnasium_robotics"].contains(&module) {
         return None;
     }
-    let row = TABLE.scores.iter().find(|row| row.environment == name.environment())?;
-    let Scores { convention, low, high } = &row.reference;
-    let meaning = TABLE.conventions.get(convention).cloned().unwrap_or_default();
-    Some(Reference { convention: convention.clone(), meaning, low: *low, high: *high })
+    let row = TABLE.tasks.iter().find(|row| row.environment == name.environment())?;
+    Some(TABLE.reference(&row.reference))
 }
 
 #[cfg(test)]
