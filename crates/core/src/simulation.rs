@@ -1,11 +1,12 @@
 //! [`Simulation`]: a suite's settings of its simulator, which only the suite interprets.
 //!
 //! Datasets, checkpoints and reports store a simulation, and protocols carry it, but none of them
-//! interprets it. Each suite reads it into its own struct with [`Simulation::fields`].
+//! interprets it. Each suite reads it into its own struct with [`Simulation::read`].
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// One value of a [`Simulation`].
@@ -91,31 +92,12 @@ pub struct Simulation(BTreeMap<String, Value>);
 
 /// A [`Simulation`] that its suite does not support.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum SimulationError {
-    /// A missing setting.
-    #[error("`simulation.{key}` is missing")]
-    Missing {
-        /// Its name.
-        key: &'static str,
-    },
-    /// A setting that the suite does not have.
-    #[error("unknown setting `simulation.{key}`; known are {known}")]
-    Unknown {
-        /// Its name.
-        key: String,
-        /// The suite's settings.
-        known: String,
-    },
-    /// A value of another kind.
-    #[error("simulation.{key}={got}: expected {expected}")]
-    Kind {
-        /// The setting.
-        key: &'static str,
-        /// Its value.
-        got: String,
-        /// The expected value, in words.
-        expected: String,
-    },
+#[error("{place}: {reason}")]
+pub struct SimulationError {
+    /// The setting, such as `simulation.max_steps`, or `simulation` for a missing or unknown one.
+    place: String,
+    /// The reason, in words.
+    reason: String,
 }
 
 impl Simulation {
@@ -142,136 +124,97 @@ impl Simulation {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// A reader that reads every setting once, by its type.
-    pub fn fields(&self) -> Fields<'_> {
-        Fields { simulation: self, read: Vec::new() }
+    /// The settings that a suite's struct holds.
+    ///
+    /// # Panics
+    /// When a field of the struct is not a [`Value`]: a suite's bug.
+    pub fn of<T: Serialize>(settings: &T) -> Self {
+        // As text, where 0.1 in 32 bits is 0.1 and not 0.10000000149.
+        let text = serde_json::to_string(settings).expect("settings are plain values");
+        serde_json::from_str(&text).expect("settings are plain values")
     }
-}
 
-/// Reader of a [`Simulation`], setting by setting. [`Fields::finish`] refuses unread settings.
-#[derive(Debug)]
-pub struct Fields<'a> {
-    simulation: &'a Simulation,
-    read: Vec<&'static str>,
-}
-
-impl<'a> Fields<'a> {
-    /// A boolean setting.
+    /// The settings as a suite's struct.
     ///
     /// # Errors
-    /// When it is missing or has another type.
-    pub fn flag(&mut self, key: &'static str) -> Result<bool, SimulationError> {
-        match self.take(key)? {
-            Value::Bool(value) => Ok(*value),
-            other => Err(kind(key, other, "true or false")),
-        }
+    /// When a setting is missing, unknown or has another type.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, SimulationError> {
+        let text = serde_json::to_string(self).expect("settings are plain values");
+        serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(&text)).map_err(
+            |error| {
+                let place = match error.path().to_string().as_str() {
+                    "." => "simulation".to_owned(),
+                    key => format!("simulation.{key}"),
+                };
+                let reason = error.into_inner().to_string();
+                // A place in the text says nothing to the user.
+                let reason = reason.rsplit_once(" at line ").map_or(&*reason, |(said, _)| said);
+                let reason = reason.replace("expected u32", "expected a whole number, 0 or more");
+                SimulationError { place, reason }
+            },
+        )
     }
-
-    /// A number.
-    ///
-    /// # Errors
-    /// When it is missing or has another type.
-    pub fn number(&mut self, key: &'static str) -> Result<f32, SimulationError> {
-        let value = self.take(key)?;
-        value.number().map(|number| number as f32).ok_or_else(|| kind(key, value, "a number"))
-    }
-
-    /// A non-negative integer.
-    ///
-    /// # Errors
-    /// When it is missing or has another type.
-    pub fn count(&mut self, key: &'static str) -> Result<u32, SimulationError> {
-        let value = self.take(key)?;
-        let count = match value {
-            Value::Integer(number) => u32::try_from(*number).ok(),
-            _ => None,
-        };
-        count.ok_or_else(|| kind(key, value, "a whole number from 0"))
-    }
-
-    /// The meaning of one of these words.
-    ///
-    /// # Errors
-    /// When it is missing or another value.
-    pub fn word<T: Copy>(
-        &mut self,
-        key: &'static str,
-        known: &[(&str, T)],
-    ) -> Result<T, SimulationError> {
-        let value = self.take(key)?;
-        let found = match value {
-            Value::Text(text) => known.iter().find(|(word, _)| word == text),
-            _ => None,
-        };
-        let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-        found.map(|(_, meant)| *meant).ok_or_else(|| kind(key, value, &words.join(" or ")))
-    }
-
-    /// Asserts that every setting was read.
-    ///
-    /// # Errors
-    /// When a setting was not read: the suite does not have it.
-    pub fn finish(self) -> Result<(), SimulationError> {
-        match self.simulation.iter().find(|(key, _)| !self.read.contains(key)) {
-            None => Ok(()),
-            Some((key, _)) => {
-                Err(SimulationError::Unknown { key: key.to_owned(), known: self.read.join(", ") })
-            }
-        }
-    }
-
-    fn take(&mut self, key: &'static str) -> Result<&'a Value, SimulationError> {
-        self.read.push(key);
-        self.simulation.get(key).ok_or(SimulationError::Missing { key })
-    }
-}
-
-fn kind(key: &'static str, got: &Value, expected: &str) -> SimulationError {
-    SimulationError::Kind { key, got: got.to_string(), expected: expected.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn simulation() -> Simulation {
-        Simulation::new([
-            ("sticky", 0.1f32.into()),
-            ("skip", 4u32.into()),
-            ("resize", "area".into()),
-            ("double", false.into()),
-        ])
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Settings {
+        sticky: f32,
+        skip: u32,
+        resize: Resize,
+        double: bool,
     }
 
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Resize {
+        Area,
+        MaxThenArea,
+    }
+
+    const SETTINGS: Settings =
+        Settings { sticky: 0.1, skip: 4, resize: Resize::MaxThenArea, double: false };
+
     #[test]
-    fn settings_are_read_by_their_types() {
-        let simulation = simulation();
-        let mut fields = simulation.fields();
-        assert_eq!(fields.number("sticky"), Ok(0.1));
-        assert_eq!(fields.count("skip"), Ok(4));
-        assert_eq!(fields.word("resize", &[("area", 1), ("bilinear", 2)]), Ok(1));
-        assert_eq!(fields.flag("double"), Ok(false));
-        assert_eq!(fields.finish(), Ok(()));
+    fn settings_are_a_struct_of_their_types() {
+        let simulation = Simulation::new([
+            ("sticky", 0.1f32.into()),
+            ("skip", 4u32.into()),
+            ("resize", "max_then_area".into()),
+            ("double", false.into()),
+        ]);
+        assert_eq!(Simulation::of(&SETTINGS), simulation);
+        assert_eq!(simulation.read(), Ok(SETTINGS));
+        assert_eq!(simulation.get("sticky").unwrap().to_string(), "0.1");
+        // Files may have a whole number for any number.
+        let read: Settings = simulation.with("sticky", 1u32).read().unwrap();
+        assert_eq!(read.sticky, 1.0);
     }
 
     #[track_caller]
-    fn refused<T: fmt::Debug>(answer: Result<T, SimulationError>, expected: &str) {
-        assert_eq!(answer.unwrap_err().to_string(), expected);
+    fn refused(simulation: &Simulation, expected: &str) {
+        assert_eq!(simulation.read::<Settings>().unwrap_err().to_string(), expected);
     }
 
     #[test]
     fn errors_name_the_unsupported_setting() {
-        let simulation = simulation().with("skip", -1.5f32).with("colour", "red");
-        let mut fields = simulation.fields();
-        refused(fields.number("noops"), "`simulation.noops` is missing");
-        refused(fields.count("skip"), "simulation.skip=-1.5: expected a whole number from 0");
-        refused(fields.flag("sticky"), "simulation.sticky=0.1: expected true or false");
-        refused(fields.number("double"), "simulation.double=false: expected a number");
-        let known = [("max", 1), ("min", 2)];
-        refused(fields.word("resize", &known), "simulation.resize=area: expected max or min");
-        let known = "noops, skip, sticky, double, resize";
-        let expected = format!("unknown setting `simulation.colour`; known are {known}");
-        refused(fields.finish(), &expected);
+        let simulation = Simulation::of(&SETTINGS);
+        let missing = Simulation::new([("sticky", 0.1f32.into())]);
+        refused(&missing, "simulation: missing field `skip`");
+        let skip = "simulation.skip: invalid type: floating point `-1.5`, expected a whole number, \
+                    0 or more";
+        refused(&simulation.with("skip", -1.5f32), skip);
+        let double = "simulation.double: invalid type: string \"no\", expected a boolean";
+        refused(&simulation.with("double", "no"), double);
+        let resize = "simulation.resize: unknown variant `min`, expected `area` or `max_then_area`";
+        refused(&simulation.with("resize", "min"), resize);
+        let known = "expected one of `sticky`, `skip`, `resize`, `double`";
+        let colour = format!("simulation.colour: unknown field `colour`, {known}");
+        refused(&simulation.with("colour", "red"), &colour);
     }
 
     #[test]

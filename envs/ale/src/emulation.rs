@@ -2,10 +2,11 @@
 
 use overtone_core::protocol::{Setting, other_length};
 use overtone_core::simulation::Value;
-use overtone_core::{Simulation, SimulationError};
+use serde::{Deserialize, Serialize};
 
 /// Conversion of two raw screens to one 84 × 84 observation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Resize {
     /// Pixel-wise maximum of the last two raw grey screens, then area interpolation (Dopamine and
     /// the DQN Replay Dataset).
@@ -15,22 +16,9 @@ pub enum Resize {
     BilinearThenMax,
 }
 
-impl Resize {
-    /// Both variants with their names in files.
-    const NAMES: [(&str, Self); 2] =
-        [("max_then_area", Self::MaxThenArea), ("bilinear_then_max", Self::BilinearThenMax)];
-
-    /// Name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MaxThenArea => "max_then_area",
-            Self::BilinearThenMax => "bilinear_then_max",
-        }
-    }
-}
-
 /// Settings of the Arcade Learning Environment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Emulation {
     /// Probability that the emulator repeats the previous action on a raw frame.
     pub sticky_probability: f32,
@@ -76,25 +64,6 @@ impl Emulation {
         }
     }
 
-    /// Reads the settings of a simulation.
-    ///
-    /// # Errors
-    /// When a setting is missing, unknown or has another type.
-    pub fn of(simulation: &Simulation) -> Result<Self, SimulationError> {
-        let mut fields = simulation.fields();
-        let emulation = Self {
-            sticky_probability: fields.number("sticky_probability")?,
-            frame_skip: fields.count("frame_skip")?,
-            resize: fields.word("resize", &Resize::NAMES)?,
-            max_noops: fields.count("max_noops")?,
-            max_frames: fields.count("max_frames")?,
-            terminal_on_life_loss: fields.flag("terminal_on_life_loss")?,
-            double_reset: fields.flag("double_reset")?,
-        };
-        fields.finish()?;
-        Ok(emulation)
-    }
-
     /// Checks the ranges of the settings.
     ///
     /// # Errors
@@ -117,19 +86,6 @@ impl Emulation {
             _ => return Ok(()),
         };
         Err(crate::AleError::Unsupported { what })
-    }
-
-    /// The settings as a simulation.
-    pub fn to_simulation(&self) -> Simulation {
-        Simulation::new([
-            ("sticky_probability", self.sticky_probability.into()),
-            ("frame_skip", self.frame_skip.into()),
-            ("resize", self.resize.name().into()),
-            ("max_noops", self.max_noops.into()),
-            ("max_frames", self.max_frames.into()),
-            ("terminal_on_life_loss", self.terminal_on_life_loss.into()),
-            ("double_reset", self.double_reset.into()),
-        ])
     }
 }
 
@@ -178,13 +134,14 @@ pub const SETTINGS: &[Setting] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use overtone_core::Simulation;
     use overtone_testkit::sentences;
 
     #[test]
     fn every_setting_round_trips_and_is_described() {
         for emulation in [Emulation::dqn_replay(), Emulation::released()] {
-            let simulation = emulation.to_simulation();
-            assert_eq!(Emulation::of(&simulation), Ok(emulation));
+            let simulation = Simulation::of(&emulation);
+            assert_eq!(simulation.read(), Ok(emulation));
             assert_eq!(simulation.iter().count(), SETTINGS.len());
             assert!(SETTINGS.iter().all(|setting| simulation.get(setting.key).is_some()));
         }
@@ -192,11 +149,12 @@ mod tests {
 
     #[test]
     fn invalid_settings_are_rejected_with_a_sentence() {
-        let simulation = || Emulation::dqn_replay().to_simulation();
-        let error = Emulation::of(&simulation().with("resize", "nearest")).unwrap_err();
-        let expected = "simulation.resize=nearest: expected max_then_area or bilinear_then_max";
+        let wrong = |key, value: &str| Simulation::of(&Emulation::dqn_replay()).with(key, value);
+        let error = wrong("resize", "nearest").read::<Emulation>().unwrap_err();
+        let expected = "simulation.resize: unknown variant `nearest`, expected `max_then_area` or \
+                        `bilinear_then_max`";
         assert_eq!(error.to_string(), expected);
-        let error = Emulation::of(&simulation().with("revision", "v4")).unwrap_err();
+        let error = wrong("revision", "v4").read::<Emulation>().unwrap_err();
         sentences::check(&error.to_string());
     }
 }

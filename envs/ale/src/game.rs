@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use overtone_core::protocol::ReturnUnits;
-use overtone_core::{ActionSpace, ObservationSpace, Targets, Task};
+use overtone_core::{ActionSpace, ObservationSpace, Simulation, Targets, Task};
 use overtone_env::{Scores, TaskTable};
 use serde::Deserialize;
 
@@ -111,7 +111,7 @@ fn game(table: &TaskTable<Row>, row: &Row) -> Game {
             return_units: ReturnUnits::Clipped,
             reference: row.reference.as_ref().map(|scores| table.reference(scores)),
             targets: Targets { usual: Vec::new(), released: row.released_target },
-            simulation: Emulation::dqn_replay().to_simulation(),
+            simulation: Simulation::of(&Emulation::dqn_replay()),
         },
     }
 }

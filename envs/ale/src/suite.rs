@@ -97,7 +97,7 @@ impl Suite for Ale {
     fn contrast(&self, matched: &Play) -> Play {
         Play {
             name: RELEASED.into(),
-            simulation: Emulation::released().to_simulation(),
+            simulation: Simulation::of(&Emulation::released()),
             return_units: ReturnUnits::Raw,
             integer_returns: true,
             fed_back_actions: FedBackActions::HeadBins,
@@ -128,7 +128,7 @@ impl Suite for Ale {
     fn limited(&self, simulation: &Simulation, steps: u32) -> Option<Simulation> {
         let emulation = emulation(simulation).ok()?;
         let max_frames = steps.checked_mul(emulation.frame_skip)?;
-        Some(Emulation { max_frames, ..emulation }.to_simulation())
+        Some(Simulation::of(&Emulation { max_frames, ..emulation }))
     }
 
     /// Mostly the time to load the ROM.
@@ -138,5 +138,5 @@ impl Suite for Ale {
 }
 
 fn emulation(simulation: &Simulation) -> Result<Emulation, AleError> {
-    Ok(Emulation::of(simulation)?)
+    Ok(simulation.read()?)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use overtone_ale::{Ale, Emulation, Game, Resize, SETTINGS};
 use overtone_core::protocol::{FedBackActions, GlobalTimestep, Play, ReturnUnits};
-use overtone_core::{ActingMode, Task};
+use overtone_core::{ActingMode, Simulation, Task};
 use overtone_env::Suite;
 use overtone_testkit::{differences, sentences};
 
@@ -28,7 +28,7 @@ fn protocols() -> [Play; 2] {
     let matched = seaquest().matched(None);
     let other = Play {
         name: "other".into(),
-        simulation: emulation.to_simulation(),
+        simulation: Simulation::of(&emulation),
         return_units: ReturnUnits::Raw,
         integer_returns: true,
         fed_back_actions: FedBackActions::HeadBins,

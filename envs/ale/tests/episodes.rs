@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use overtone_ale::{Ale, AleVectorEnv, ColourScreens, Emulation, Game, ReleasedAle, open};
 use overtone_core::protocol::ReturnUnits;
-use overtone_core::{Actions, Observations, Outcome};
+use overtone_core::{Actions, Observations, Outcome, Simulation};
 use overtone_env::{Camera, EnvError, Picture, Suite, VectorEnv};
 use overtone_eval::{Plan, PlayedEpisode, Player, RandomPolicy, rollout_together};
 use overtone_testkit::sentences;
@@ -238,7 +238,7 @@ fn the_horizon_includes_the_action_that_the_limit_cuts_short() {
     let game = game("seaquest");
     for max_frames in [8, 10, 13] {
         let emulation = Emulation { max_frames, ..Emulation::dqn_replay() };
-        let horizon = Ale.horizon(&game.task, &emulation.to_simulation()).unwrap();
+        let horizon = Ale.horizon(&game.task, &Simulation::of(&emulation)).unwrap();
         let mut env = open(game, &emulation, 1).unwrap();
         let seen = play(&mut *env, 0, 1, 20);
         assert_eq!((seen.len() - 1, seen.last().unwrap().1), (horizon, Some(Outcome::Truncated)));

@@ -1,7 +1,7 @@
 //! The task of an environment with known spaces.
 
 use overtone_core::protocol::ReturnUnits;
-use overtone_core::{ActionSpace, ObservationSpace, Targets, Task};
+use overtone_core::{ActionSpace, ObservationSpace, Simulation, Targets, Task};
 
 use crate::scores::reference;
 use crate::{GymnasiumSimulation, SUITE, TaskName};
@@ -24,6 +24,6 @@ pub fn task_of(
         return_units: ReturnUnits::Raw,
         reference: reference(name),
         targets: Targets::default(),
-        simulation: simulation.to_simulation(),
+        simulation: Simulation::of(&simulation),
     }
 }

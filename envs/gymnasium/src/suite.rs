@@ -96,7 +96,7 @@ impl Suite for Gymnasium {
     }
 
     fn limited(&self, _: &Simulation, steps: u32) -> Option<Simulation> {
-        Some(GymnasiumSimulation { max_steps: steps }.to_simulation())
+        Some(Simulation::of(&GymnasiumSimulation { max_steps: steps }))
     }
 
     /// Only for this suite's tasks, with a limit up to the task's limit. A recorder sets a larger
@@ -118,5 +118,5 @@ impl Suite for Gymnasium {
 }
 
 fn read(simulation: &Simulation) -> Result<GymnasiumSimulation, GymnasiumError> {
-    Ok(GymnasiumSimulation::of(simulation)?)
+    Ok(simulation.read()?)
 }

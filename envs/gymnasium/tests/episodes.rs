@@ -160,9 +160,9 @@ fn keyword_arguments_and_limits_reach_the_environment() {
     let task = own("Own");
     assert_eq!(task.horizon, Some(4));
     assert_eq!(steps(task, &task.simulation), (4, Outcome::Truncated));
-    let unlimited = GymnasiumSimulation { max_steps: 0 }.to_simulation();
+    let unlimited = Simulation::of(&GymnasiumSimulation { max_steps: 0 });
     assert_eq!(steps(task, &unlimited), (5, Outcome::Terminated));
-    let shorter = GymnasiumSimulation { max_steps: 2 }.to_simulation();
+    let shorter = Simulation::of(&GymnasiumSimulation { max_steps: 2 });
     assert_eq!(steps(task, &shorter), (2, Outcome::Truncated));
     assert_eq!(Gymnasium.horizon(task, &shorter), Some(2));
     // A function that returns an environment does not need to be registered.
@@ -177,7 +177,7 @@ fn keyword_arguments_and_limits_reach_the_environment() {
     assert_eq!(steps(limited, &shorter), (2, Outcome::Truncated));
     for (name, own, max_steps) in [("limited", 7, 0), ("limited", 7, 20), ("capped", 3, 20)] {
         let made = Gymnasium.task(&format!("overtone_own:{name}")).unwrap();
-        let longer = GymnasiumSimulation { max_steps }.to_simulation();
+        let longer = Simulation::of(&GymnasiumSimulation { max_steps });
         let error = Gymnasium.open(made, &longer, 1).err().unwrap().to_string();
         let expected = format!("after {own} actions, but max_episode_steps is {max_steps}");
         assert!(error.contains(&expected), "{error}");

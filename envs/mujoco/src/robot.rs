@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use overtone_core::protocol::ReturnUnits;
-use overtone_core::{ActionSpace, ObservationSpace, Targets, Task};
+use overtone_core::{ActionSpace, ObservationSpace, Simulation, Targets, Task};
 use overtone_env::{Scores, TaskTable};
 use serde::Deserialize;
 
@@ -162,7 +162,7 @@ fn robot(table: &TaskTable<Facts>, facts: &Facts) -> Robot {
             return_units: ReturnUnits::Raw,
             reference: Some(table.reference(&facts.reference)),
             targets: Targets { usual: facts.targets.clone(), released: None },
-            simulation: simulation.to_simulation(),
+            simulation: Simulation::of(&simulation),
         },
     }
 }

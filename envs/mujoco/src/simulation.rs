@@ -1,12 +1,13 @@
 //! [`RobotSimulation`]: settings of a simulated robot.
 
 use overtone_core::protocol::{Setting, other_length};
-use overtone_core::{Simulation, SimulationError};
+use serde::{Deserialize, Serialize};
 
 use crate::Robot;
 
 /// Revision of Gymnasium's locomotion environments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Revision {
     /// `-v4`, which equals the tasks of D4RL's `-v2`.
     V4,
@@ -15,9 +16,6 @@ pub enum Revision {
 }
 
 impl Revision {
-    /// Both revisions with their names.
-    const NAMES: [(&str, Self); 2] = [("v4", Self::V4), ("v5", Self::V5)];
-
     /// Suffix of an environment's id, such as `v4`.
     pub fn name(self) -> &'static str {
         match self {
@@ -36,7 +34,8 @@ impl Revision {
 }
 
 /// Settings of a simulated robot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RobotSimulation {
     /// The revision of the environment.
     pub revision: Revision,
@@ -48,28 +47,6 @@ impl RobotSimulation {
     /// The settings closest to D4RL's locomotion data (Fu et al. 2020).
     pub fn d4rl() -> Self {
         Self { revision: Revision::V4, max_steps: 1000 }
-    }
-
-    /// Reads the settings of a simulation.
-    ///
-    /// # Errors
-    /// When a setting is missing, unknown or has another type.
-    pub fn of(simulation: &Simulation) -> Result<Self, SimulationError> {
-        let mut fields = simulation.fields();
-        let robots = Self {
-            revision: fields.word("revision", &Revision::NAMES)?,
-            max_steps: fields.count("max_steps")?,
-        };
-        fields.finish()?;
-        Ok(robots)
-    }
-
-    /// The settings as a simulation.
-    pub fn to_simulation(self) -> Simulation {
-        Simulation::new([
-            ("revision", self.revision.name().into()),
-            ("max_steps", self.max_steps.into()),
-        ])
     }
 }
 
@@ -92,19 +69,22 @@ pub const SETTINGS: &[Setting] = &[
 
 #[cfg(test)]
 mod tests {
+    use overtone_core::Simulation;
+
     use super::*;
 
     #[test]
     fn every_setting_round_trips_and_is_described() {
         for revision in [Revision::V4, Revision::V5] {
             let robots = RobotSimulation { revision, max_steps: 10 };
-            let simulation = robots.to_simulation();
-            assert_eq!(RobotSimulation::of(&simulation), Ok(robots));
+            let simulation = Simulation::of(&robots);
+            assert_eq!(simulation.read(), Ok(robots));
             assert_eq!(simulation.iter().count(), SETTINGS.len());
             assert!(SETTINGS.iter().all(|setting| simulation.get(setting.key).is_some()));
         }
-        let odd = RobotSimulation::d4rl().to_simulation().with("revision", "v3");
-        let error = RobotSimulation::of(&odd).unwrap_err();
-        assert_eq!(error.to_string(), "simulation.revision=v3: expected v4 or v5");
+        let odd = Simulation::of(&RobotSimulation::d4rl()).with("revision", "v3");
+        let error = odd.read::<RobotSimulation>().unwrap_err();
+        let expected = "simulation.revision: unknown variant `v3`, expected `v4` or `v5`";
+        assert_eq!(error.to_string(), expected);
     }
 }

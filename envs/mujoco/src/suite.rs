@@ -110,7 +110,7 @@ impl Suite for Mujoco {
 
     fn limited(&self, simulation: &Simulation, steps: u32) -> Option<Simulation> {
         let limited = RobotSimulation { max_steps: steps, ..read(simulation).ok()? };
-        Some(limited.to_simulation())
+        Some(Simulation::of(&limited))
     }
 
     fn episodes_at_once(&self) -> usize {
@@ -119,7 +119,7 @@ impl Suite for Mujoco {
 }
 
 fn read(simulation: &Simulation) -> Result<RobotSimulation, MujocoError> {
-    Ok(RobotSimulation::of(simulation)?)
+    Ok(simulation.read()?)
 }
 
 /// A robot, seen from the side.

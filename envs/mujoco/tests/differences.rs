@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use overtone_core::Task;
 use overtone_core::protocol::{ActionChoice, Play};
+use overtone_core::{Simulation, Task};
 use overtone_env::Suite;
 use overtone_mujoco::{Mujoco, Revision, Robot, RobotSimulation, SETTINGS};
 use overtone_testkit::{differences, sentences};
@@ -20,7 +20,7 @@ fn protocols() -> [Play; 2] {
     let simulation = RobotSimulation { revision: Revision::V5, max_steps: 10 };
     let other = Play {
         name: "other".into(),
-        simulation: simulation.to_simulation(),
+        simulation: Simulation::of(&simulation),
         action_choice: ActionChoice::Sample,
         return_scale: 300.0,
         delayed_reward: true,
