@@ -130,7 +130,7 @@ def describe(name, options):
         spec = env.spec
         width, images = flat(env.observation_space, "observation")
         described = {
-            "observations": {"width": width},
+            "observations": {"kind": "vectors", "width": width},
             "actions": convert_actions(env.action_space)[0],
             "max_steps": spec.max_episode_steps if spec else None,
             "render_modes": list(env.metadata.get("render_modes") or []),
@@ -138,7 +138,7 @@ def describe(name, options):
             "spec": spec_json(spec),
         }
         if images:
-            described["observations"] = {"shape": images}
+            described["observations"] = {"kind": "pixels", "shape": images}
         return json.dumps(described)
     finally:
         env.close()
@@ -381,6 +381,15 @@ MOST_COMBINATIONS = 4096
 MOST_ACTIONS = 65535
 
 
+def discrete(names):
+    return {"kind": "discrete", "names": names}
+
+
+def bounds(side):
+    """One side of continuous actions; infinity is a word, because JSON does not support it."""
+    return [x if math.isfinite(x) else str(x) for x in side.tolist()]
+
+
 def convert_actions(space):
     """A description of an environment's actions, and a function that converts ours to its own."""
     if isinstance(space, spaces.Discrete):
@@ -389,7 +398,7 @@ def convert_actions(space):
                 f"it has {space.n} discrete actions, but at most {MOST_ACTIONS} are supported"
             )
         actions = [numpy.int64(space.start + i) for i in range(int(space.n))]
-        return {"names": [str(action) for action in actions]}, actions.__getitem__
+        return discrete([str(action) for action in actions]), actions.__getitem__
     if isinstance(space, (spaces.MultiDiscrete, spaces.MultiBinary)):
         if isinstance(space, spaces.MultiBinary):
             sizes, starts = numpy.full(space.shape, 2), numpy.zeros(space.shape, int)
@@ -405,7 +414,7 @@ def convert_actions(space):
         actions = (actions.reshape(n, *sizes.shape) + starts).astype(space.dtype)
         names = ["|".join(str(part) for part in action.reshape(-1)) for action in actions]
         # A copy, because an environment can change its action in place.
-        return {"names": names}, lambda index: actions[index].copy()
+        return discrete(names), lambda index: actions[index].copy()
     if isinstance(space, spaces.Box):
         if not numpy.issubdtype(space.dtype, numpy.floating):
             raise Unsuitable(f"its actions are a Box of {space.dtype}, expected a floating-point type")
@@ -417,8 +426,8 @@ def convert_actions(space):
             return numpy.clip(values.reshape(shape), space.low, space.high).astype(dtype)
 
         plain = len(shape) == 1 and dtype == numpy.float32
-        bounds = {"low": [str(x) for x in low.tolist()], "high": [str(x) for x in high.tolist()]}
-        return bounds, None if plain else reshaped
+        described = {"kind": "continuous", "low": bounds(low), "high": bounds(high)}
+        return described, None if plain else reshaped
     raise Unsuitable(
         f"its actions are a {type(space).__name__} space, expected discrete or continuous actions"
     )

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::path::PathBuf;
 
+use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_interpreter::{add_current_folder, add_packages, importing};
 use pyo3::exceptions::PyModuleNotFoundError;
 use pyo3::prelude::*;
@@ -98,8 +99,8 @@ pub(crate) fn resolve(name: &TaskName) -> Result<Resolved, GymnasiumError> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Described {
-    pub observations: Shown,
-    pub actions: Taken,
+    pub observations: ObservationSpace,
+    pub actions: ActionSpace,
     /// Gymnasium's limit of actions in an episode.
     pub max_steps: Option<u32>,
     pub render_modes: Vec<String>,
@@ -107,26 +108,6 @@ pub(crate) struct Described {
     pub fps: f64,
     /// Gymnasium's `EnvSpec` as JSON, if serializable.
     pub spec: Option<String>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Shown {
-    Width(usize),
-    Shape(Vec<usize>),
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Taken {
-    List {
-        names: Vec<String>,
-    },
-    /// Continuous actions. The bounds are strings, because JSON does not support infinity.
-    Numbers {
-        low: Vec<String>,
-        high: Vec<String>,
-    },
 }
 
 /// Creates an environment and describes it.

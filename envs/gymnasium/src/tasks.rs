@@ -7,10 +7,10 @@ use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_env::{Camera, TaskError, UnknownTask, VectorEnv};
 
 use crate::camera::Rendered;
-use crate::python::{Described, Resolved, Shown, Taken, describe, gymnasium_version, resolve};
+use crate::python::{Described, Resolved, describe, gymnasium_version, resolve};
 use crate::shape::task_of;
 use crate::{GymnasiumError, GymnasiumSimulation, GymnasiumVectorEnv, TaskName};
-use overtone_core::picture::{Picture, SIDE, STACK};
+use overtone_core::picture::Picture;
 
 /// A queried environment and its description by Gymnasium.
 pub struct Known {
@@ -70,7 +70,7 @@ fn query(name: TaskName, numbers: bool) -> Result<&'static Known, GymnasiumError
         return Ok(known);
     }
     let described = describe(&name)?;
-    let is_image = matches!(described.observations, Shown::Shape(_));
+    let is_image = matches!(described.observations, ObservationSpace::Pixels { .. });
     let text = if numbers && is_image { as_numbers } else { text };
     let known: &'static Known = Box::leak(Box::new(known_of(name, described, numbers)?));
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(text, known);
@@ -80,43 +80,32 @@ fn query(name: TaskName, numbers: bool) -> Result<&'static Known, GymnasiumError
 fn known_of(name: TaskName, described: Described, numbers: bool) -> Result<Known, GymnasiumError> {
     let unsuitable = |reason: String| GymnasiumError::Unsuitable { task: name.to_string(), reason };
     let (observations, image) = match &described.observations {
-        Shown::Width(0) => return Err(unsuitable("its observations are empty".into())),
-        Shown::Width(width) => (ObservationSpace::Vectors { width: *width }, None),
-        Shown::Shape(shape) if numbers => {
-            (ObservationSpace::Vectors { width: shape.iter().product() }, None)
-        }
-        Shown::Shape(shape) => match Picture::of(shape) {
-            Ok(picture) => {
-                (ObservationSpace::Pixels { shape: vec![STACK, SIDE, SIDE] }, Some(picture))
-            }
+        ObservationSpace::Pixels { shape } if !numbers => match Picture::of(shape) {
+            Ok(picture) => (ObservationSpace::frames(), Some(picture)),
             Err(expected) => {
                 return Err(unsuitable(format!(
                     "its images have shape {shape:?}, expected {expected}"
                 )));
             }
         },
+        space => match space.size() {
+            0 => return Err(unsuitable("its observations are empty".into())),
+            width => (ObservationSpace::Vectors { width }, None),
+        },
     };
-    let actions = match &described.actions {
-        Taken::List { names } if names.is_empty() => {
+    match &described.actions {
+        ActionSpace::Discrete { names } if names.is_empty() => {
             return Err(unsuitable("it has no actions".into()));
         }
-        Taken::List { names } => ActionSpace::Discrete { names: names.clone() },
-        Taken::Numbers { low, high } => {
-            let numbers = |texts: &[String]| -> Option<Vec<f32>> {
-                texts.iter().map(|text| text.parse().ok()).collect()
-            };
-            let bounds = numbers(low).zip(numbers(high));
-            let sound = bounds.filter(|(low, high)| {
-                !low.is_empty() && low.iter().zip(high).all(|(low, high)| low <= high)
-            });
-            let Some((low, high)) = sound else {
-                let bounds = format!("its actions have invalid bounds {low:?} and {high:?}");
-                return Err(unsuitable(bounds));
-            };
-            ActionSpace::Continuous { low, high }
+        ActionSpace::Continuous { low, high }
+            if low.is_empty() || low.iter().zip(high).any(|(low, high)| low > high) =>
+        {
+            let bounds = format!("its actions have invalid bounds {low:?} and {high:?}");
+            return Err(unsuitable(bounds));
         }
-    };
-    let task = task_of(&name, observations, actions, described.max_steps);
+        _ => {}
+    }
+    let task = task_of(&name, observations, described.actions.clone(), described.max_steps);
     Ok(Known { name, task, image, described })
 }
 
