@@ -64,7 +64,6 @@ fn inspection_is_one_json_document() {
         assert_eq!(json["slots"], count("files") * count("slots_per_file"));
         assert_eq!(json["transitions"], count("transitions"));
         assert_eq!(json["episodes"], count("episodes"));
-        assert_eq!(json["odd"], serde_json::json!([]));
         assert_eq!(json["returns"]["units"], "clipped");
         let actions = json["action_histogram"].as_array().unwrap();
         assert_eq!(actions.iter().map(|n| n.as_i64().unwrap()).sum::<i64>(), count("transitions"));

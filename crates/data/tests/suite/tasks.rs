@@ -55,6 +55,12 @@ pub fn inspect_log(path: &Path) -> Result<LogInspection, DataError> {
     }
 }
 
+/// The sentences of the findings about a recording.
+pub fn oddities(path: &Path) -> Vec<String> {
+    let report = check(path, &Expected::default()).unwrap().report;
+    report.findings.iter().map(ToString::to_string).collect()
+}
+
 /// The contents of a recording in memory.
 pub fn inspect_columns(path: &Path) -> Result<ColumnsInspection, DataError> {
     match check(path, &Expected::default())?.inspection? {

@@ -48,8 +48,6 @@ pub struct ColumnsInspection {
     pub action_bounds: String,
     /// The rewards.
     pub rewards: Range,
-    /// Sentences of [`crate::LintReport`] about it.
-    pub odd: Vec<String>,
 }
 
 /// Spread of one number over all steps; all 0 without steps.
@@ -182,6 +180,6 @@ impl fmt::Display for ColumnsInspection {
             let numbered = ranges.iter().enumerate();
             rows.extend(numbered.map(|(i, range)| (format!("{name} {i}"), range.to_string())));
         }
-        write_table(f, &rows, &self.odd)
+        write_table(f, &rows)
     }
 }

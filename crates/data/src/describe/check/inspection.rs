@@ -34,13 +34,6 @@ impl Inspection {
             Self::Log(inspection) => &inspection.returns,
         }
     }
-
-    pub(super) fn odd(&mut self) -> &mut Vec<String> {
-        match self {
-            Self::Columns(inspection) => &mut inspection.odd,
-            Self::Log(inspection) => &mut inspection.odd,
-        }
-    }
 }
 
 impl fmt::Display for Inspection {

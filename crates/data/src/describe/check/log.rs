@@ -52,8 +52,6 @@ pub struct LogInspection {
     pub other_rewards: u64,
     /// How much of the frames was read: `all`, or `headers` in logs too large to read.
     pub frames_read: &'static str,
-    /// Sentences of [`crate::LintReport`] about it.
-    pub odd: Vec<String>,
 }
 
 impl LogInspection {
@@ -91,7 +89,6 @@ impl LogInspection {
                 .collect(),
             other_rewards: counts.other_rewards,
             frames_read: if frames_read { "all" } else { "headers" },
-            odd: Vec::new(),
         }
     }
 }
@@ -148,6 +145,6 @@ impl fmt::Display for LogInspection {
             }
         }
         rows.push(("frames read", self.frames_read.to_owned()));
-        write_table(f, &rows, &self.odd)
+        write_table(f, &rows)
     }
 }

@@ -388,7 +388,6 @@ impl<'a> Look<'a> {
             actions_outside: self.outside.count,
             action_bounds: self.told_bounds(),
             rewards: self.rewards.sums().first().map(Sums::range).unwrap_or_default(),
-            odd: Vec::new(),
         }
     }
 }
