@@ -3,11 +3,11 @@
 //! `cargo run --release -p overtone-examples --bin own_attention`
 
 use burn::{
-    module::{Module, ParamId},
+    module::Module,
     nn::{Embedding, EmbeddingConfig, Linear, LinearConfig},
     tensor::{Device, Int, Tensor},
 };
-use overtone_model::{FourierAttention, FourierAttentionConfig, Matrices, head::cross_entropy};
+use overtone_model::{FourierAttention, FourierAttentionConfig, head::cross_entropy};
 use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 
 const TIME: usize = 9;
@@ -18,12 +18,6 @@ struct Network {
     places: Embedding,
     attention: FourierAttention,
     output: Linear,
-}
-
-impl Matrices for Network {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.attention.matrices(), self.output.matrices()].concat()
-    }
 }
 
 impl Network {

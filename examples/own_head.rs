@@ -4,26 +4,17 @@
 //! `cargo run --release -p overtone-examples --bin own_head`
 
 use burn::{
-    module::{Module, ParamId},
+    module::Module,
     nn::{Linear, LinearConfig},
     tensor::{Device, Int, Tensor, TensorData, activation::gelu},
 };
-use overtone_model::{
-    Matrices,
-    head::{FourierHead, FourierHeadConfig},
-};
+use overtone_model::head::{FourierHead, FourierHeadConfig};
 use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 
 #[derive(Module, Debug)]
 struct Network {
     layer: Linear,
     head: FourierHead,
-}
-
-impl Matrices for Network {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.layer.matrices(), self.head.matrices()].concat()
-    }
 }
 
 fn main() {

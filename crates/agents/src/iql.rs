@@ -31,7 +31,7 @@ mod discrete;
 use std::{f64::consts::PI, fmt::Debug, sync::OnceLock};
 
 use burn::{
-    module::{Module, ModuleDisplay, ParamId},
+    module::{Module, ModuleDisplay},
     tensor::{Device, Tensor},
 };
 use documented::DocumentedFields;
@@ -39,8 +39,7 @@ use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator
 use overtone_data::Batch;
 use overtone_kernels::Form;
 use overtone_model::{
-    ModelError, error::config_error, head::HeadConfig, init::Init, matrices::Matrices,
-    weights::NamedTensors,
+    ModelError, error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
 };
 use overtone_train::{
     Algorithm, Checkpoint, Export, Exported, Job, Learner, ScheduleKind, StepAt, StepFigures,
@@ -212,9 +211,9 @@ impl AlgorithmOptions for IqlOptions {
 }
 
 /// A network that can be trained.
-pub trait Network: Module + ModuleDisplay + Matrices {}
+pub trait Network: Module + ModuleDisplay {}
 
-impl<M: Module + ModuleDisplay + Matrices> Network for M {}
+impl<M: Module + ModuleDisplay> Network for M {}
 
 /// The networks for one kind of actions.
 pub trait Networks: Clone + Debug {
@@ -278,12 +277,6 @@ pub struct Critics<T: Network, V: Network> {
     pub critics: T,
     /// `V`, the value of observations.
     pub value: V,
-}
-
-impl<T: Network, V: Network> Matrices for Critics<T, V> {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.critics.matrices(), self.value.matrices()].concat()
-    }
 }
 
 /// Everything that a step changes.

@@ -2,13 +2,13 @@
 //! of series, of images in patches and of spectrograms.
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     nn::Linear,
     tensor::{Bool, Device, Int, Tensor, TensorData, activation::softmax},
 };
 use overtone_eval::Pooled;
 use overtone_model::{
-    Init, Matrices,
+    Init,
     head::{BinsHead, BinsOptions, FourierHeadConfig, LinearHead, cross_entropy},
 };
 
@@ -88,12 +88,6 @@ pub struct Classifier {
     positions: Param<Tensor<2>>,
     transformer: Transformer,
     head: BinsHead,
-}
-
-impl Matrices for Classifier {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.input.matrices(), self.transformer.matrices(), self.head.matrices()].concat()
-    }
 }
 
 impl Classifier {

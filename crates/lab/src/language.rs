@@ -6,13 +6,13 @@ pub mod text;
 use std::f64::consts::LN_2;
 
 use burn::{
-    module::{Module, ParamId},
+    module::Module,
     nn::Linear,
     tensor::{Device, Int, Tensor},
 };
 use overtone_core::seed;
 use overtone_eval::table::Table;
-use overtone_model::{Init, Matrices, head::cross_entropy};
+use overtone_model::{Init, head::cross_entropy};
 use overtone_train::optimizer::scalar;
 
 use crate::comparison::{Comparison, Mean, Metric};
@@ -40,12 +40,6 @@ pub struct CharacterModel {
     characters: Embeddings,
     transformer: Transformer,
     output: Linear,
-}
-
-impl Matrices for CharacterModel {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.transformer.matrices(), self.output.matrices()].concat()
-    }
 }
 
 impl CharacterModel {

@@ -7,7 +7,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use overtone_core::seed::{self, Generator};
-use overtone_model::{Init, Matrices};
+use overtone_model::Init;
 use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 use rand::seq::SliceRandom;
 
@@ -105,7 +105,7 @@ pub trait Task: Sync {
     /// What differs between the networks that are compared.
     type Variant: Copy + Sync;
     /// The network.
-    type Network: Module + Matrices;
+    type Network: Module;
 
     /// A new network.
     fn network(&self, variant: Self::Variant, init: &mut Init<'_>) -> Self::Network;
@@ -158,7 +158,7 @@ impl Order {
 /// `loss` is that of the next batch on the given device, twice `[1]`: the loss that is
 /// differentiated, and the one that is recorded. `after` receives the number of updates done and
 /// the network. Returns the network without gradients, and the recorded losses.
-pub fn descend<M: Module + Matrices>(
+pub fn descend<M: Module>(
     mut network: M,
     mut optimizer: AdamW,
     updates: usize,

@@ -9,7 +9,7 @@
 mod kind;
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     nn::{
         LayerNorm, LayerNormConfig, Linear,
         attention::{
@@ -18,7 +18,7 @@ use burn::{
     },
     tensor::{Bool, Int, Tensor, activation::gelu},
 };
-use overtone_model::{FourierAttention, FourierAttentionConfig, Init, Matrices, RShape};
+use overtone_model::{FourierAttention, FourierAttentionConfig, Init, RShape};
 use overtone_train::optimizer::scalar;
 
 pub use kind::Kind;
@@ -156,19 +156,6 @@ fn masked(x: Tensor<3>, causal: bool, valid: Option<Tensor<2, Bool>>) -> MhaInpu
     input
 }
 
-impl Matrices for Attention {
-    fn matrices(&self) -> Vec<ParamId> {
-        match self {
-            Self::Fourier(attention) => attention.matrices(),
-            Self::Softmax(attention) => {
-                let layers =
-                    [&attention.query, &attention.key, &attention.value, &attention.output];
-                layers.iter().flat_map(|layer| layer.matrices()).collect()
-            }
-        }
-    }
-}
-
 /// What cross-attention looks at.
 #[derive(Clone, Debug)]
 pub struct Memory {
@@ -301,22 +288,12 @@ fn mean_distance(weights: Tensor<4>) -> f64 {
     sum / f64::from(n.max(1))
 }
 
-impl Matrices for Transformer {
-    fn matrices(&self) -> Vec<ParamId> {
-        let of = |block: &Block| {
-            let mlp = [block.mlp_1.matrices(), block.mlp_2.matrices()].concat();
-            let cross = block.cross.iter().flat_map(|cross| cross.attention.matrices());
-            [block.attention.matrices(), cross.collect(), mlp].concat()
-        };
-        self.blocks.iter().flat_map(of).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use burn::tensor::{Device, TensorData};
     use overtone_core::seed;
+    use overtone_model::matrices;
 
     const KINDS: [Kind; 2] =
         [Kind::Softmax, Kind::Fourier { power: 4, initial: 1.0, vector: true }];
@@ -373,8 +350,8 @@ mod tests {
     fn kinds_differ_in_the_radii_alone() {
         let [softmax, fourier] = KINDS.map(|kind| network(kind, Sight::Past));
         assert_eq!(fourier.num_params(), softmax.num_params() + 2 * 4);
-        assert_eq!(softmax.matrices().len(), 2 * 6);
-        assert_eq!(fourier.matrices().len(), 2 * 6);
+        assert_eq!(matrices::names(&softmax).len(), 2 * 6);
+        assert_eq!(matrices::names(&fourier).len(), 2 * 6);
         assert_eq!((softmax.radii(), fourier.radii()), (vec![], vec![1.0, 1.0]));
     }
 

@@ -8,12 +8,12 @@ pub mod numbers;
 use std::collections::BTreeSet;
 
 use burn::{
-    module::{Module, ParamId},
+    module::Module,
     nn::Linear,
     tensor::{Bool, Device, Int, Tensor, TensorData},
 };
 use overtone_core::seed;
-use overtone_model::{Init, Matrices, head::cross_entropy};
+use overtone_model::{Init, head::cross_entropy};
 use rand::seq::SliceRandom;
 
 use crate::comparison::{Comparison, Metric};
@@ -114,12 +114,6 @@ pub struct Translator {
     words: Embeddings,
     decoder: Transformer,
     output: Linear,
-}
-
-impl Matrices for Translator {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.encoder.matrices(), self.decoder.matrices(), self.output.matrices()].concat()
-    }
 }
 
 impl Translator {

@@ -33,7 +33,7 @@ pub mod positions;
 mod tests;
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::{Int, Tensor},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
@@ -49,7 +49,6 @@ use crate::{
     error::ModelError,
     head::Head,
     init::Init,
-    matrices::Matrices,
     model::Loss,
     transformer_block::{BlockOptions, TransformerBlock},
 };
@@ -115,14 +114,6 @@ pub struct DecisionTransformer {
     /// Fused operations if available, or the plain ones.
     #[module(skip)]
     pub form: Form,
-}
-
-impl Matrices for DecisionTransformer {
-    fn matrices(&self) -> Vec<ParamId> {
-        let Self { encoder, returns, action, blocks, head, .. } = self;
-        let embeddings = [encoder.matrices(), returns.matrices(), action.matrices()].concat();
-        [embeddings, blocks.matrices(), head.matrices()].concat()
-    }
 }
 
 impl DecisionTransformer {

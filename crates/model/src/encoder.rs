@@ -3,10 +3,7 @@
 mod actions;
 mod nature;
 
-use burn::{
-    module::{Module, ParamId},
-    tensor::Tensor,
-};
+use burn::{module::Module, tensor::Tensor};
 use overtone_core::ObservationSpace;
 use overtone_kernels::Form;
 
@@ -18,7 +15,6 @@ use crate::{
     contexts::{FRAME, Observed, STACK},
     error::{ModelError, check_size, config_error},
     init::Init,
-    matrices::Matrices,
 };
 
 /// Embeds observations.
@@ -29,15 +25,6 @@ pub enum Encoder {
     Nature(NatureEncoder),
     /// One affine layer on a vector.
     Linear(Squashed),
-}
-
-impl Matrices for Encoder {
-    fn matrices(&self) -> Vec<ParamId> {
-        match self {
-            Self::Nature(encoder) => encoder.matrices(),
-            Self::Linear(encoder) => encoder.matrices(),
-        }
-    }
 }
 
 impl Encoder {

@@ -59,7 +59,7 @@ pub use linear::{LinearConfig, LinearHead};
 pub use mixture::{GaussianMixture, MixtureLayout, MixtureStd, MixtureWeights};
 pub use pointwise::{PointwiseConfig, PointwiseHead, TanhConfig};
 
-use burn::module::{Module, ParamId};
+use burn::module::Module;
 use overtone_core::ActionSpace;
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,6 @@ use self::{
 use crate::{
     error::ModelError,
     init::Init,
-    matrices::Matrices,
     options::{self, Choice},
 };
 

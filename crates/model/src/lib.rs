@@ -41,7 +41,6 @@ pub use error::ModelError;
 pub use head::{Head, HeadConfig};
 pub use init::Init;
 pub use inputs::{Inputs, Layout, Sections};
-pub use matrices::Matrices;
 pub use model::{Loss, Model, ModelConfig};
 pub use parameters::{affine, init, matrices, weights};
 pub use perceptron::{Perceptron, PerceptronConfig};

@@ -1,7 +1,7 @@
 //! [`Model`]: any of the models, as training and acting use it.
 
 use burn::{
-    module::{Module, ParamId},
+    module::Module,
     tensor::{DType, Device, Tensor},
 };
 use overtone_core::{ActionSpace, ObservationSpace};
@@ -19,7 +19,6 @@ use crate::{
     head::{Decisions, Head, HeadConfig, HeadLoss},
     init::Init,
     inputs::Sections,
-    matrices::Matrices,
     perceptron::{Perceptron, PerceptronConfig},
     weights::{self, NamedTensors},
 };
@@ -202,15 +201,6 @@ pub enum Model {
     Transformer(DecisionTransformer),
     /// See [`Perceptron`].
     Perceptron(Perceptron),
-}
-
-impl Matrices for Model {
-    fn matrices(&self) -> Vec<ParamId> {
-        match self {
-            Self::Transformer(model) => model.matrices(),
-            Self::Perceptron(model) => model.matrices(),
-        }
-    }
 }
 
 impl Model {

@@ -1,4 +1,4 @@
-//! Parameters of modules: initialization, the list of matrices, and storage.
+//! Parameters of modules: initialization, the names of matrices, and storage.
 
 pub mod affine;
 pub mod init;

@@ -19,7 +19,7 @@
 //!   [tanh](crate::head::TanhConfig).
 
 use burn::{
-    module::{Module, ParamId},
+    module::Module,
     tensor::{Tensor, TensorData, activation::relu},
 };
 use overtone_core::{ActionSpace, ObservationSpace};
@@ -35,7 +35,6 @@ use crate::{
     error::{ModelError, check_counts, config_error},
     head::{Head, HeadConfig, TanhConfig},
     init::Init,
-    matrices::Matrices,
     model::Loss,
 };
 
@@ -134,12 +133,6 @@ pub struct Perceptron {
     /// Fused operations if available, or the plain ones.
     #[module(skip)]
     pub form: Form,
-}
-
-impl Matrices for Perceptron {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.layers.matrices(), self.head.matrices()].concat()
-    }
 }
 
 impl Perceptron {

@@ -2,7 +2,7 @@
 //! its input.
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::Tensor,
 };
 use overtone_kernels::{
@@ -14,7 +14,6 @@ use crate::{
     attention::AttentionConfig,
     error::{ModelError, check_counts, config_error},
     init::{GPT_STD, Init},
-    matrices::Matrices,
 };
 
 /// Sizes and options of a transformer.
@@ -93,14 +92,6 @@ pub struct TransformerBlock {
     pub mlp_2_weight: Param<Tensor<2>>,
     /// `[d_model]`
     pub mlp_2_bias: Param<Tensor<1>>,
-}
-
-impl Matrices for TransformerBlock {
-    fn matrices(&self) -> Vec<ParamId> {
-        // `R` of Fourier attention scales distances.
-        let Self { qkv_weight, projection_weight, mlp_1_weight, mlp_2_weight, .. } = self;
-        [qkv_weight, projection_weight, mlp_1_weight, mlp_2_weight].map(|weight| weight.id).into()
-    }
 }
 
 /// Inputs of a block in addition to its weights and tokens.

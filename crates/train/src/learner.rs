@@ -5,7 +5,7 @@ use burn::{
     tensor::{Gradients, Tensor},
 };
 use overtone_model::{
-    Matrices, ModelError,
+    ModelError,
     error::config_error,
     weights::{self, NamedTensors},
 };
@@ -73,7 +73,7 @@ impl<M: Module> Learner<M> {
     }
 }
 
-impl<M: Module + Matrices> Learner<M> {
+impl<M: Module> Learner<M> {
     /// One step down `gradients`; returns their norm before clipping, `[1]`.
     pub fn step(&mut self, gradients: Gradients, learning_rate: f64) -> Tensor<1> {
         let stepped = self.optimizer.step(self.network.clone(), gradients, learning_rate);

@@ -7,7 +7,6 @@
 //! burn's optimizer clips each tensor separately and has another default epsilon. Both change what
 //! a transformer learns.
 
-mod decayed;
 mod moments;
 mod parameters;
 
@@ -19,15 +18,26 @@ use burn::{
 };
 use documented::DocumentedFields;
 use overtone_kernels::{self as kernels, AdamWState, Form, TensorSlot};
-use overtone_model::{Matrices, ModelError, weights::NamedTensors};
+use overtone_model::{ModelError, matrices, weights::NamedTensors};
 use serde::{Deserialize, Serialize};
 
-pub use self::decayed::Decayed;
 use self::{
     moments::Moments,
     parameters::{Found, replace, with_gradients, with_slices},
 };
 use crate::gradient::Gradient;
+
+/// The parameters with weight decay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decayed {
+    /// The module's [matrices]: weights of linear layers and convolutions, as in the Atari
+    /// reference.
+    #[default]
+    Matrices,
+    /// Every parameter, as in the reference on Gym.
+    Everything,
+}
 
 /// Constants of the optimizer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
@@ -104,7 +114,7 @@ impl AdamW {
     ///
     /// It does not read from a GPU. Returns the updated module and the global gradient norm before
     /// clipping, `[1]`.
-    pub fn step<M: Module + Matrices>(
+    pub fn step<M: Module>(
         &mut self,
         module: M,
         mut gradients: Gradients,
@@ -118,7 +128,7 @@ impl AdamW {
     ///
     /// # Panics
     /// When `gradient` is of another module.
-    pub fn step_along<M: Module + Matrices>(
+    pub fn step_along<M: Module>(
         &mut self,
         module: M,
         gradient: Gradient,
@@ -139,7 +149,7 @@ impl AdamW {
     ///
     /// # Panics
     /// When no parameter has a gradient.
-    pub fn step_in_place<M: Module + Matrices>(
+    pub fn step_in_place<M: Module>(
         &mut self,
         module: M,
         mut gradients: Gradients,
@@ -162,7 +172,7 @@ impl AdamW {
         self.stepping.as_mut().map_or_else(Vec::new, |(_, state)| state.memory())
     }
 
-    fn move_along<M: Module + Matrices>(
+    fn move_along<M: Module>(
         &mut self,
         module: M,
         found: Vec<Found>,
@@ -186,7 +196,7 @@ impl AdamW {
     }
 
     /// `module` after `step` of the state of its parameters, and the result of `step`.
-    fn update<M: Module + Matrices>(
+    fn update<M: Module>(
         &mut self,
         module: M,
         found: Vec<Found>,
@@ -202,20 +212,19 @@ impl AdamW {
 
     /// The state of these parameters, with their names. It is the state of the last step if the
     /// parameters are the same, else a new one with their moments.
-    fn take_state(
-        &mut self,
-        module: &impl Matrices,
-        found: Vec<Found>,
-    ) -> (Vec<String>, AdamWState) {
+    fn take_state(&mut self, module: &impl Module, found: Vec<Found>) -> (Vec<String>, AdamWState) {
         let is_same = |names: &[String]| names.iter().eq(found.iter().map(|found| &found.name));
         match self.stepping.take() {
             Some((names, state)) if is_same(&names) => return (names, state),
             Some(earlier) => self.waiting.extend(moments_by_name(&earlier)),
             None => {}
         }
-        let decayed = self.config.decayed.of(module);
+        let matrices = match self.config.decayed {
+            Decayed::Matrices => Some(matrices::names(module)),
+            Decayed::Everything => None,
+        };
         let slot = |found: Found| {
-            let decays = decayed.includes(found.id);
+            let decays = matrices.as_ref().is_none_or(|names| names.contains(&found.name));
             self.slot(found, if decays { self.config.weight_decay } else { 0.0 })
         };
         let (names, slots) = found.into_iter().map(slot).unzip();
@@ -283,17 +292,22 @@ pub fn scalar(tensor: Tensor<1>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::module::{Param, ParamId};
+    use burn::module::Param;
 
     #[derive(Module, Debug)]
     struct Two {
-        weight: Param<Tensor<1>>,
+        weight: Param<Tensor<2>>,
         bias: Param<Tensor<1>>,
     }
 
-    impl Matrices for Two {
-        fn matrices(&self) -> Vec<ParamId> {
-            vec![self.weight.id]
+    impl Two {
+        fn new(device: &Device) -> Self {
+            let weight = Param::from_data([[1.0f32]], device);
+            Self { weight, bias: Param::from_data([2.0f32], device) }
+        }
+
+        fn weight(&self) -> Tensor<1> {
+            self.weight.val().reshape([1])
         }
     }
 
@@ -302,8 +316,7 @@ mod tests {
     #[track_caller]
     fn check_by_hand(decayed: Decayed, kept_of_bias: f64, form: Form) {
         let device = Device::flex().autodiff();
-        let param = |value: f32| Param::from_data([value], &device);
-        let mut two = Two { weight: param(1.0), bias: param(2.0) };
+        let mut two = Two::new(&device);
         let config = AdamWConfig {
             beta_1: 0.9,
             beta_2: 0.99,
@@ -314,7 +327,7 @@ mod tests {
         };
         let mut adam = AdamW { form, ..AdamW::new(config) };
         for _ in 0..2 {
-            let loss = two.weight.val() * 3.0 + two.bias.val() * 4.0;
+            let loss = two.weight() * 3.0 + two.bias.val() * 4.0;
             let (moved, norm) = adam.step(two, loss.backward(), 0.01);
             two = moved;
             assert!((scalar(norm) - 5.0).abs() < 1e-6);
@@ -324,7 +337,7 @@ mod tests {
         let twice = |value: f64, kept: f64, step: f64| (value * kept - step) * kept - step;
         let weight = twice(1.0, 0.995, 0.01 * 0.6 / 0.7);
         let bias = twice(2.0, kept_of_bias, 0.01 * 0.8 / 0.9);
-        assert!((scalar(two.weight.val().inner()) - weight).abs() < 1e-6);
+        assert!((scalar(two.weight().inner()) - weight).abs() < 1e-6);
         assert!((scalar(two.bias.val().inner()) - bias).abs() < 1e-6);
     }
 
@@ -341,8 +354,7 @@ mod tests {
     fn both_forms_keep_the_same_moments() {
         let device = Device::flex().autodiff();
         let train = |form: Form| {
-            let param = |value: f32| Param::from_data([value], &device);
-            let mut two = Two { weight: param(1.0), bias: param(2.0) };
+            let mut two = Two::new(&device);
             let config = AdamWConfig {
                 beta_1: 0.9,
                 beta_2: 0.99,
@@ -353,12 +365,12 @@ mod tests {
             };
             let mut adam = AdamW { form, ..AdamW::new(config) };
             for with_bias in [true, true, false, true] {
-                let loss = two.weight.val().square();
+                let loss = two.weight().square();
                 let loss = if with_bias { loss + two.bias.val().square() } else { loss };
                 two = adam.step(two, loss.backward(), 0.1).0;
             }
             assert_eq!(adam.n_steps(), 4);
-            let numbers = [scalar(two.weight.val().inner()), scalar(two.bias.val().inner())];
+            let numbers = [scalar(two.weight().inner()), scalar(two.bias.val().inner())];
             let moments = adam.export();
             assert_eq!(moments.len(), 4);
             let moments = moments.values().flat_map(|data| data.iter::<f64>().collect::<Vec<_>>());
@@ -373,13 +385,21 @@ mod tests {
     #[test]
     fn without_any_gradient_nothing_moves_and_the_norm_is_a_plain_zero() {
         let device = Device::flex().autodiff();
-        let param = |value: f32| Param::from_data([value], &device);
-        let two = Two { weight: param(1.0), bias: param(2.0) };
+        let two = Two::new(&device);
         let mut adam = AdamW::new(AdamWConfig::default());
         let other: Tensor<1> = Tensor::from_data([3.0f32], &device).require_grad();
         let (two, norm) = adam.step(two, other.square().backward(), 0.1);
-        assert_eq!((adam.n_steps(), scalar(two.weight.val())), (0, 1.0));
+        assert_eq!((adam.n_steps(), scalar(two.weight())), (0, 1.0));
         assert!(!norm.is_autodiff());
         assert_eq!(scalar(norm), 0.0);
+    }
+
+    #[test]
+    fn names_of_decayed_parameters_in_configurations() {
+        for (decayed, stored) in
+            [(Decayed::Matrices, r#""matrices""#), (Decayed::Everything, r#""everything""#)]
+        {
+            assert_eq!(serde_json::to_string(&decayed).unwrap(), stored);
+        }
     }
 }

@@ -3,13 +3,13 @@
 use std::f64::consts::TAU;
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::{Device, Tensor},
 };
 use overtone_core::{ActionSpace, ObservationSpace, Policy};
 use overtone_data::Batch;
 use overtone_kernels::Form;
-use overtone_model::{ModelError, init::Init, matrices::Matrices, weights};
+use overtone_model::{ModelError, init::Init, weights};
 use overtone_train::TrainingData;
 
 use super::{Critics, IqlConfig, NAME, Networks, Outputs, StateOf};
@@ -58,12 +58,6 @@ pub struct GaussianActor {
     pub mean: Mlp,
     /// ln σ, `[action]`.
     pub log_std: Param<Tensor<1>>,
-}
-
-impl Matrices for GaussianActor {
-    fn matrices(&self) -> Vec<ParamId> {
-        self.mean.matrices()
-    }
 }
 
 impl GaussianActor {

@@ -2,7 +2,7 @@
 //! action.
 
 use burn::{
-    module::{Module, ParamId},
+    module::Module,
     tensor::{Device, Tensor},
 };
 use overtone_core::{ActionSpace, ObservationSpace, Policy};
@@ -13,7 +13,6 @@ use overtone_model::{
     contexts::Observed,
     head::{ActedRows, Head, HeadConfig, LogitsDecisions},
     init::Init,
-    matrices::Matrices,
     weights,
 };
 use overtone_train::TrainingData;
@@ -56,12 +55,6 @@ pub struct CategoricalActor {
     pub form: Form,
 }
 
-impl Matrices for CategoricalActor {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.body.matrices(), self.head.matrices()].concat()
-    }
-}
-
 impl DiscreteActor for CategoricalActor {
     fn decide(&self, observed: &Observed) -> LogitsDecisions {
         let decisions = self.head.decide(self.body.features(observed, self.form));
@@ -76,12 +69,6 @@ pub struct QTwin {
     pub first: QNetwork,
     /// The other critic, with different initial weights.
     pub second: QNetwork,
-}
-
-impl Matrices for QTwin {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.first.matrices(), self.second.matrices()].concat()
-    }
 }
 
 impl QTwin {

@@ -1,14 +1,12 @@
 //! [`Mlp`]: affine layers with ReLU between them, and optional layer norms.
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::Tensor,
 };
 use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_kernels::{Form, relu_layers};
-use overtone_model::{
-    ModelError, affine::Affine, error::config_error, init::Init, matrices::Matrices,
-};
+use overtone_model::{ModelError, affine::Affine, error::config_error, init::Init};
 
 /// A layer norm.
 #[derive(Module, Debug)]
@@ -29,12 +27,6 @@ pub struct Mlp {
     /// The fused operation if available, or the plain ones.
     #[module(skip)]
     pub form: Form,
-}
-
-impl Matrices for Mlp {
-    fn matrices(&self) -> Vec<ParamId> {
-        self.layers.matrices()
-    }
 }
 
 /// Sizes of the hidden layers of an [`Mlp`].
@@ -139,4 +131,20 @@ pub fn constant_like<const D: usize, const E: usize>(
     other: &Tensor<E>,
 ) -> Tensor<D> {
     if other.is_autodiff() { constant(tensor) } else { tensor }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::Device;
+    use overtone_model::matrices;
+
+    /// They have one axis.
+    #[test]
+    fn weights_of_norms_are_no_matrices() {
+        let init = &mut Init::shapes(&Device::flex());
+        let hidden = Hidden { n_layers: 2, width: 16, has_norms: true };
+        let names = matrices::names(&Mlp::init([5, 3], hidden, init));
+        assert!(names.iter().eq(["layers.0.weight", "layers.1.weight", "layers.2.weight"]));
+    }
 }

@@ -2,7 +2,7 @@
 //! frames or vectors.
 
 use burn::{
-    module::{Module, ParamId},
+    module::Module,
     tensor::{Int, Tensor, activation::relu},
 };
 use overtone_core::ObservationSpace;
@@ -13,7 +13,6 @@ use overtone_model::{
     contexts::Observed,
     encoder::{self, NatureEncoder},
     init::Init,
-    matrices::Matrices,
 };
 
 use super::network::Hidden;
@@ -89,15 +88,6 @@ fn exact(form: Form) -> Form {
     if form == Form::Auto { Form::Reference } else { form }
 }
 
-impl Matrices for Body {
-    fn matrices(&self) -> Vec<ParamId> {
-        match self {
-            Self::Nature(encoder) => encoder.matrices(),
-            Self::Layers(layers) => layers.matrices(),
-        }
-    }
-}
-
 /// Quantiles of the return of each action.
 #[derive(Module, Debug)]
 pub struct QNetwork {
@@ -110,12 +100,6 @@ pub struct QNetwork {
     /// Fused operations if available, or the plain ones.
     #[module(skip)]
     pub form: Form,
-}
-
-impl Matrices for QNetwork {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.body.matrices(), self.out.matrices()].concat()
-    }
 }
 
 impl QNetwork {

@@ -1,11 +1,8 @@
 //! [`Twin`]: two critics; the smaller value is used (Fujimoto et al. 2018).
 
-use burn::{
-    module::{Module, ParamId},
-    tensor::Tensor,
-};
+use burn::{module::Module, tensor::Tensor};
 use overtone_kernels::Form;
-use overtone_model::{init::Init, matrices::Matrices};
+use overtone_model::init::Init;
 
 use super::network::{Hidden, Mlp, constant_like};
 
@@ -16,12 +13,6 @@ pub struct Twin {
     pub first: Mlp,
     /// The other critic.
     pub second: Mlp,
-}
-
-impl Matrices for Twin {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.first.matrices(), self.second.matrices()].concat()
-    }
 }
 
 impl Twin {

@@ -16,13 +16,13 @@
 use std::ops::Range;
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::{Device, Int, Tensor, TensorData},
 };
 use overtone_core::seed::Generator;
 use overtone_kernels::{Activation, Form, Queries, layer_norm};
 use overtone_model::{
-    AttentionConfig, Init, Matrices,
+    AttentionConfig, Init,
     head::{BinsHead, BinsHeadConfig, cross_entropy},
     transformer_block::{BlockOptions, TransformerBlock, TransformerConfig},
 };
@@ -69,12 +69,6 @@ pub struct Forecaster {
     /// What it was built from.
     #[module(skip)]
     pub config: ForecasterConfig,
-}
-
-impl Matrices for Forecaster {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.blocks.matrices(), self.head.matrices()].concat()
-    }
 }
 
 /// What a forecaster reads: bins of values in the order of time, each `[batch, time]`.

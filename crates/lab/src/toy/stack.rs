@@ -5,11 +5,11 @@
 //! and each run has its own data, random numbers and gradient norm.
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::{Device, Int, Tensor, TensorData, activation::relu},
 };
 use overtone_core::seed::Generator;
-use overtone_model::{Matrices, init::fan_in_bound};
+use overtone_model::init::fan_in_bound;
 use overtone_train::{AdamW, AdamWConfig};
 use rand::RngExt;
 
@@ -29,13 +29,6 @@ pub struct Stack {
     pub biases: Vec<Param<Tensor<3>>>,
     /// A mixture's standard deviations before the softplus, `[runs, 1, components]`.
     pub raw_stds: Option<Param<Tensor<3>>>,
-}
-
-impl Matrices for Stack {
-    /// None: nothing decays.
-    fn matrices(&self) -> Vec<ParamId> {
-        Vec::new()
-    }
 }
 
 impl Stack {

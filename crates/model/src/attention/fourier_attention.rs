@@ -33,7 +33,7 @@
 
 use burn::{
     config::Config,
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     nn::{Dropout, DropoutConfig, Linear, LinearConfig},
     tensor::{Bool, Device, Int, Tensor},
 };
@@ -42,7 +42,7 @@ use overtone_kernels::{
     fourier_scores::{fourier_scores, probabilities},
 };
 
-use crate::{attention::RShape, matrices::Matrices};
+use crate::attention::RShape;
 
 /// Options of [`FourierAttention`].
 #[derive(Config, Debug)]
@@ -96,13 +96,6 @@ pub struct FourierAttention {
     pub epsilon: f64,
     /// Whether a token sees only itself and earlier tokens.
     pub causal: bool,
-}
-
-impl Matrices for FourierAttention {
-    fn matrices(&self) -> Vec<ParamId> {
-        let layers = [&self.query, &self.key, &self.value, &self.output];
-        layers.iter().flat_map(|layer| layer.matrices()).collect()
-    }
 }
 
 impl FourierAttentionConfig {

@@ -18,7 +18,7 @@
 //! It shares no weights with the model of actions, and has its own loss and optimizer.
 
 use burn::{
-    module::{Module, ParamId},
+    module::Module,
     tensor::{Device, Tensor, TensorData, activation::log_softmax},
 };
 use overtone_core::{ActionSpace, ObservationSpace};
@@ -30,7 +30,6 @@ use crate::{
     error::{ModelError, config_error},
     head::{ActedRows, BinnedConfig, BinsHeadConfig, Head, HeadConfig, HeadOutput, LinearConfig},
     init::Init,
-    matrices::Matrices,
     perceptron::{Perceptron, PerceptronConfig},
     weights::{self, NamedTensors},
 };
@@ -116,12 +115,6 @@ pub struct ReturnModel {
     pub perceptron: Perceptron,
     /// As in [`ReturnModelConfig`].
     pub smoothing: f64,
-}
-
-impl Matrices for ReturnModel {
-    fn matrices(&self) -> Vec<ParamId> {
-        self.perceptron.matrices()
-    }
 }
 
 impl ReturnModel {

@@ -1,7 +1,7 @@
 //! Embedding of actions as tokens.
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::Tensor,
 };
 use overtone_core::ActionSpace;
@@ -12,7 +12,6 @@ use crate::{
     contexts::Acted,
     head::ActedRows,
     init::{GPT_STD, Init},
-    matrices::Matrices,
 };
 
 /// Embeds actions.
@@ -22,16 +21,6 @@ pub enum ActionEmbedding {
     Table(ActionTable),
     /// Continuous actions: one affine layer.
     Linear(Affine),
-}
-
-impl Matrices for ActionEmbedding {
-    fn matrices(&self) -> Vec<ParamId> {
-        match self {
-            // Rows are looked up, not multiplied.
-            Self::Table(_) => Vec::new(),
-            Self::Linear(layer) => layer.matrices(),
-        }
-    }
 }
 
 /// One row for each discrete action.

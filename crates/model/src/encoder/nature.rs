@@ -1,7 +1,7 @@
 //! The Nature CNN (Mnih et al. 2015), one linear layer, tanh.
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::Tensor,
 };
 use overtone_kernels::{Form, NatureWeights, nature_encoder, nature_encoder_windows};
@@ -9,7 +9,6 @@ use overtone_kernels::{Form, NatureWeights, nature_encoder, nature_encoder_windo
 use crate::{
     contexts::Frames,
     init::{Init, fan_in_bound},
-    matrices::Matrices,
 };
 
 /// Features after the three convolutions: 64 channels of 7 × 7.
@@ -34,14 +33,6 @@ pub struct NatureEncoder {
     pub linear_weight: Param<Tensor<2>>,
     /// `[d_model]`
     pub linear_bias: Param<Tensor<1>>,
-}
-
-impl Matrices for NatureEncoder {
-    fn matrices(&self) -> Vec<ParamId> {
-        let convolutions = [&self.conv_1_weight, &self.conv_2_weight, &self.conv_3_weight];
-        let linear = self.linear_weight.id;
-        convolutions.map(|weight| weight.id).into_iter().chain([linear]).collect()
-    }
 }
 
 impl NatureEncoder {

@@ -9,7 +9,7 @@
 //! by more than 1/m.
 
 use burn::{
-    module::{Module, ParamId},
+    module::Module,
     tensor::{Int, Tensor},
 };
 use overtone_core::seed::Generator;
@@ -24,7 +24,6 @@ use super::{
 use crate::{
     error::{ModelError, check_counts, config_error},
     init::Init,
-    matrices::Matrices,
 };
 
 /// Options of the heads on bins of continuous actions.
@@ -70,12 +69,6 @@ pub struct BinnedHead {
     pub heads: Vec<BinsHead>,
     /// m.
     pub bins: usize,
-}
-
-impl Matrices for BinnedHead {
-    fn matrices(&self) -> Vec<ParamId> {
-        self.heads.matrices()
-    }
 }
 
 impl BinnedHead {

@@ -12,7 +12,7 @@
 //! - All-zero coefficients give the uniform distribution (there: NaN).
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::{DType, Device, Tensor},
 };
 use overtone_kernels::{affine, stored::constant};
@@ -24,7 +24,6 @@ use super::{
 use crate::{
     error::{ModelError, check_counts, check_not_negative},
     init::Init,
-    matrices::Matrices,
 };
 
 /// Added to each probability before its logarithm is a logit (the reference's
@@ -131,12 +130,6 @@ pub struct FourierHead {
     /// Mapping of [-1, 1] to the period.
     #[module(skip)]
     pub domain: Domain,
-}
-
-impl Matrices for FourierHead {
-    fn matrices(&self) -> Vec<ParamId> {
-        vec![self.weight.id]
-    }
 }
 
 impl OnBins for FourierHead {

@@ -11,7 +11,7 @@
 //! - Several dimensions are supported, independent given the token; their losses add up.
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::Tensor,
 };
 use overtone_core::seed::Generator;
@@ -25,10 +25,7 @@ use super::{
     fourier_options::{Domain, InitialCoefficients, Regularizer},
     quadrature::gauss_legendre,
 };
-use crate::{
-    matrices::Matrices,
-    {error::ModelError, init::Init},
-};
+use crate::{error::ModelError, init::Init};
 
 /// Added to a density before its logarithm, as in the reference: the loss of a target is at most
 /// 23.03 nats.
@@ -99,12 +96,6 @@ pub struct FourierLikelihoodHead {
     /// Mapping of [-1, 1] to the period.
     #[module(skip)]
     pub domain: Domain,
-}
-
-impl Matrices for FourierLikelihoodHead {
-    fn matrices(&self) -> Vec<ParamId> {
-        vec![self.weight.id]
-    }
 }
 
 impl FourierLikelihoodHead {

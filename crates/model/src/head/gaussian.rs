@@ -2,7 +2,7 @@
 //! standard deviation of each dimension is a parameter, the same for every input.
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::Tensor,
 };
 use overtone_core::seed::Generator;
@@ -11,10 +11,7 @@ use super::{
     GaussianMixture, HeadLoss, Marginals, NumbersOptions, OnNumbers, PointwiseHead, TanhConfig,
     read,
 };
-use crate::{
-    init::{Init, standard_normal},
-    matrices::Matrices,
-};
+use crate::init::{Init, standard_normal};
 
 options! {
     /// The Gaussian head has no options.
@@ -46,12 +43,6 @@ pub struct GaussianHead {
     pub mean: PointwiseHead,
     /// `[dimensions]`: logarithms of the standard deviations.
     pub log_std: Param<Tensor<1>>,
-}
-
-impl Matrices for GaussianHead {
-    fn matrices(&self) -> Vec<ParamId> {
-        self.mean.matrices()
-    }
 }
 
 impl GaussianHead {

@@ -8,7 +8,7 @@
 //! by the number of bins.
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::Tensor,
 };
 use overtone_kernels::stored::constant;
@@ -18,7 +18,7 @@ use super::{
     fourier::KAPPA,
     mixture::{self, MixtureLayout, MixtureParameters, MixtureStd, MixtureWeights},
 };
-use crate::{error::ModelError, init::Init, matrices::Matrices};
+use crate::{error::ModelError, init::Init};
 
 options! {
     /// Options of the Gaussian-mixture head.
@@ -93,12 +93,6 @@ pub struct GmmHead {
     /// The order of the bins.
     #[module(skip)]
     pub action_order: Option<ActionOrder>,
-}
-
-impl Matrices for GmmHead {
-    fn matrices(&self) -> Vec<ParamId> {
-        vec![self.weight.id]
-    }
 }
 
 impl OnBins for GmmHead {

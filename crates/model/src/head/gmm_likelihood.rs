@@ -6,7 +6,7 @@
 //! to [-1, 1].
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::Tensor,
 };
 
@@ -16,7 +16,7 @@ use super::{
     gmm::GmmHeadConfig,
     mixture::{self, MixtureLayout, MixtureParameters, MixtureStd, MixtureWeights, Mixtures},
 };
-use crate::{error::ModelError, init::Init, matrices::Matrices};
+use crate::{error::ModelError, init::Init};
 
 options! {
     /// Options of the Gaussian-mixture likelihood head.
@@ -70,12 +70,6 @@ pub struct GmmLikelihoodHead {
     /// Layout of the outputs.
     #[module(skip)]
     pub layout: MixtureLayout,
-}
-
-impl Matrices for GmmLikelihoodHead {
-    fn matrices(&self) -> Vec<ParamId> {
-        vec![self.weight.id]
-    }
 }
 
 impl GmmLikelihoodHead {

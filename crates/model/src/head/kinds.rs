@@ -8,7 +8,7 @@
 use burn::tensor::{Int, Tensor, activation::log_softmax};
 
 use super::{ActionOrder, Marginals, OrderConfig};
-use crate::{error::ModelError, init::Init, matrices::Matrices};
+use crate::{error::ModelError, init::Init};
 
 /// Options of a head on bins.
 pub trait BinsOptions {
@@ -36,7 +36,7 @@ pub trait BinsOptions {
 }
 
 /// A head on bins.
-pub trait OnBins: Matrices {
+pub trait OnBins {
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
     fn forward(&self, hidden: Tensor<2>) -> HeadOutput;
@@ -76,7 +76,7 @@ pub trait NumbersOptions {
 }
 
 /// A head on numbers.
-pub trait OnNumbers: Matrices {
+pub trait OnNumbers {
     /// Number of action dimensions.
     fn width(&self) -> usize;
 

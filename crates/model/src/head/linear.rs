@@ -1,15 +1,12 @@
 //! The linear head: logits are one affine map of the token, without bias.
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::Tensor,
 };
 
 use super::{BinsOptions, HeadOutput, OnBins};
-use crate::{
-    init::{GPT_STD, Init},
-    matrices::Matrices,
-};
+use crate::init::{GPT_STD, Init};
 
 options! {
     /// The linear head has no options.
@@ -31,12 +28,6 @@ impl BinsOptions for LinearConfig {
 pub struct LinearHead {
     /// `[d_model, n_actions]`
     pub weight: Param<Tensor<2>>,
-}
-
-impl Matrices for LinearHead {
-    fn matrices(&self) -> Vec<ParamId> {
-        vec![self.weight.id]
-    }
 }
 
 impl OnBins for LinearHead {

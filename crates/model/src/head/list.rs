@@ -55,12 +55,6 @@ macro_rules! heads {
         #[allow(clippy::large_enum_variant)] // one head per model
         pub enum BinsHead { $($(#[doc = $bins_doc])* $bins($bins_file::$bins_head),)* }
 
-        impl Matrices for BinsHead {
-            fn matrices(&self) -> Vec<ParamId> {
-                match self { $(Self::$bins(head) => head.matrices(),)* }
-            }
-        }
-
         impl BinsHead {
             fn inner(&self) -> &dyn OnBins {
                 match self { $(Self::$bins(head) => head,)* }
@@ -150,15 +144,6 @@ macro_rules! heads {
         pub enum Head {
             $($(#[doc = $bins_doc])* $bins($bins_file::$bins_head),)*
             $($(#[doc = $doc])* $numbers($file::$head),)*
-        }
-
-        impl Matrices for Head {
-            fn matrices(&self) -> Vec<ParamId> {
-                match self {
-                    $(Self::$bins(head) => head.matrices(),)*
-                    $(Self::$numbers(head) => head.matrices(),)*
-                }
-            }
         }
 
         impl Head {

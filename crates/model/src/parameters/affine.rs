@@ -1,12 +1,12 @@
 //! One affine layer.
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, Param},
     tensor::Tensor,
 };
 use overtone_kernels::{ReluLayer, affine};
 
-use crate::{init::Init, matrices::Matrices};
+use crate::init::Init;
 
 /// `x W + b`.
 #[derive(Module, Debug)]
@@ -15,12 +15,6 @@ pub struct Affine {
     pub weight: Param<Tensor<2>>,
     /// `[out]`
     pub bias: Param<Tensor<1>>,
-}
-
-impl Matrices for Affine {
-    fn matrices(&self) -> Vec<ParamId> {
-        vec![self.weight.id]
-    }
 }
 
 impl Affine {
@@ -53,12 +47,6 @@ pub struct Squashed {
     /// Whether the result goes through tanh.
     #[module(skip)]
     pub tanh: bool,
-}
-
-impl Matrices for Squashed {
-    fn matrices(&self) -> Vec<ParamId> {
-        vec![self.weight.id]
-    }
 }
 
 impl Squashed {

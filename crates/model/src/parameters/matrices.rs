@@ -1,97 +1,65 @@
-//! The matrices among a module's parameters, to which weight decay applies.
+//! The matrices among a module's parameters, to which weight decay applies: the weights that multiply
+//! the data, of linear layers and convolutions.
 //!
-//! The module lists them itself. Neither a parameter's name nor its shape is sufficient: the table
-//! of an embedding and the `R` of Fourier attention also have two axes.
+//! A parameter is a matrix if its field's name ends with `weight`, it has two axes or more, and it is
+//! not the table of an [`Embedding`](burn::nn::Embedding). So biases, norms, standard deviations,
+//! embeddings, position tables and the `R` of Fourier attention are not matrices.
 
 use std::collections::BTreeSet;
 
 use burn::{
-    module::{Module, ModuleVisitor, Param, ParamId},
-    nn::{Embedding, LayerNorm, Linear, conv::Conv2d},
+    module::{Module, ModuleVisitor, Param},
     tensor::Tensor,
 };
 
-use crate::{follows_path, weights::FieldPath};
+use crate::weights::FieldPath;
 
-/// A module that lists the matrices among its parameters.
+/// The names of a module's matrices, as in its [weights](crate::weights).
 ///
 /// ```
-/// use overtone_model::{Matrices, burn};
-/// # use burn::{module::{Module, ParamId}, nn::{Embedding, Linear}};
+/// use overtone_model::{burn, matrices};
+/// # use burn::{module::Module, nn::{Embedding, EmbeddingConfig, Linear, LinearConfig}};
+/// # use burn::tensor::Device;
 ///
 /// #[derive(Module, Debug)]
 /// struct Network {
 ///     symbols: Embedding,
 ///     layers: Vec<Linear>,
 /// }
-///
-/// impl Matrices for Network {
-///     fn matrices(&self) -> Vec<ParamId> {
-///         [self.symbols.matrices(), self.layers.matrices()].concat()
-///     }
-/// }
+/// # let device = Device::flex();
+/// # let symbols = EmbeddingConfig::new(7, 3).init(&device);
+/// # let network = Network { symbols, layers: vec![LinearConfig::new(3, 5).init(&device)] };
+/// assert!(matrices::names(&network).iter().eq(["layers.0.weight"]));
 /// ```
-pub trait Matrices {
-    /// The weights that multiply the data in the module: weights of linear layers and convolutions.
-    /// Biases, norms, standard deviations, embeddings, position tables and the `R` of Fourier
-    /// attention are not matrices.
-    fn matrices(&self) -> Vec<ParamId>;
-}
-
-/// The names of a module's matrices, as in its [weights](crate::weights).
-pub fn names<M: Module + Matrices>(module: &M) -> BTreeSet<String> {
-    struct Names {
-        path: FieldPath,
-        ids: Vec<ParamId>,
-        found: BTreeSet<String>,
-    }
-    impl ModuleVisitor for Names {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            if self.ids.contains(&param.id) {
-                self.found.insert(self.path.name());
-            }
-        }
-        follows_path!();
-    }
-    let (path, ids, found) = (FieldPath::default(), module.matrices(), BTreeSet::new());
-    let mut visitor = Names { path, ids, found };
+pub fn names<M: Module>(module: &M) -> BTreeSet<String> {
+    let mut visitor = Names::default();
     module.visit(&mut visitor);
     visitor.found
 }
 
-impl<M: Matrices> Matrices for Option<M> {
-    fn matrices(&self) -> Vec<ParamId> {
-        self.iter().flat_map(M::matrices).collect()
-    }
+#[derive(Default)]
+struct Names {
+    path: FieldPath,
+    /// Whether the visited field is one of an embedding.
+    of_embedding: bool,
+    found: BTreeSet<String>,
 }
 
-impl<M: Matrices> Matrices for Vec<M> {
-    fn matrices(&self) -> Vec<ParamId> {
-        self.iter().flat_map(M::matrices).collect()
+impl ModuleVisitor for Names {
+    fn visit_float<const D: usize>(&mut self, _: &Param<Tensor<D>>) {
+        let name = self.path.name();
+        if D >= 2 && name.ends_with("weight") && !self.of_embedding {
+            self.found.insert(name);
+        }
     }
-}
 
-impl Matrices for Linear {
-    fn matrices(&self) -> Vec<ParamId> {
-        vec![self.weight.id]
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+        self.of_embedding = container == "Struct:Embedding";
     }
-}
 
-impl Matrices for Conv2d {
-    fn matrices(&self) -> Vec<ParamId> {
-        vec![self.weight.id]
-    }
-}
-
-impl Matrices for Embedding {
-    fn matrices(&self) -> Vec<ParamId> {
-        Vec::new()
-    }
-}
-
-impl Matrices for LayerNorm {
-    fn matrices(&self) -> Vec<ParamId> {
-        Vec::new()
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
     }
 }
 
@@ -99,7 +67,11 @@ impl Matrices for LayerNorm {
 mod tests {
     use super::*;
     use burn::{
-        nn::{EmbeddingConfig, LayerNormConfig, LinearConfig, PaddingConfig2d, conv::Conv2dConfig},
+        nn::{
+            Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig,
+            PaddingConfig2d,
+            conv::{Conv2d, Conv2dConfig},
+        },
         tensor::Device,
     };
 
@@ -112,17 +84,9 @@ mod tests {
         last: Option<Linear>,
     }
 
-    impl Matrices for Network {
-        fn matrices(&self) -> Vec<ParamId> {
-            let tables = [self.table.matrices(), self.norm.matrices()].concat();
-            let layers = [self.layers.matrices(), self.last.matrices()].concat();
-            [tables, self.convolution.matrices(), layers].concat()
-        }
-    }
-
     /// The table's parameter is called `weight` as well.
     #[test]
-    fn layers_of_burn_list_their_matrices() {
+    fn matrices_of_layers_of_burn() {
         let device = Device::flex();
         let linear = LinearConfig::new(3, 5);
         let convolution = Conv2dConfig::new([2, 3], [1, 1]).with_padding(PaddingConfig2d::Valid);

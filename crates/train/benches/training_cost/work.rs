@@ -10,7 +10,7 @@ use overtone_core::{
 };
 use overtone_model::{
     Acted, AttentionConfig, Contexts, DecisionTransformer, DecisionTransformerConfig,
-    FourierKernel, Frames, HeadConfig, Init, Matrices, Observed, RShape,
+    FourierKernel, Frames, HeadConfig, Init, Observed, RShape,
     contexts::{FRAME, STACK, timesteps_from},
     decision_transformer::{DropoutSeed, Form},
     head::{ActionOrder, FourierHeadConfig, FourierLikelihoodConfig, LinearConfig, TanhConfig},
@@ -160,7 +160,7 @@ impl Work {
     }
 }
 
-fn repeated<M: Module + Matrices>(
+fn repeated<M: Module>(
     mut model: M,
     weight_decay: f64,
     decayed: Decayed,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use burn::{
-    module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId},
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
     tensor::{Gradients, Tensor},
 };
 use overtone_model::{follows_path, weights::FieldPath};
@@ -12,7 +12,6 @@ use crate::gradient::Gradient;
 
 /// A parameter that has a gradient, flat.
 pub(super) struct Found {
-    pub(super) id: ParamId,
     pub(super) name: String,
     pub(super) parameter: Tensor<1>,
     pub(super) gradient: Tensor<1>,
@@ -62,7 +61,6 @@ impl ModuleVisitor for Collect<'_> {
         let Some(gradient) = value.grad_remove(self.gradients) else { return };
         let n = gradient.shape().num_elements();
         self.found.push(Found {
-            id: param.id,
             name: self.path.name(),
             parameter: value.inner().reshape([n]),
             gradient: gradient.reshape([n]),
@@ -109,7 +107,6 @@ impl ModuleVisitor for Slice {
         self.n_values += n;
         if is_present {
             self.found.push(Found {
-                id: param.id,
                 name: self.path.name(),
                 parameter: parameter.reshape([n]),
                 gradient: self.gradient.values.clone().slice([range]),

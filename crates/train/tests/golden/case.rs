@@ -6,7 +6,7 @@ use burn::{
     module::Module,
     tensor::{Tensor, TensorData},
 };
-use overtone_model::{Matrices, ModelError, weights::NamedTensors};
+use overtone_model::{ModelError, weights::NamedTensors};
 use overtone_testkit::{Golden, assert_close, golden::Array};
 use overtone_train::{AdamW, AdamWConfig, Decayed, Schedule, optimizer::scalar};
 use serde_json::Value;
@@ -70,7 +70,7 @@ pub struct Step {
 }
 
 /// Trains for `n_steps`; `loss` gives the loss of a step's batch and its action labels.
-pub fn train<M: Module + Matrices>(
+pub fn train<M: Module>(
     mut model: M,
     adam: AdamWConfig,
     schedule: Schedule,

@@ -8,7 +8,7 @@ mod matrix;
 use std::{collections::BTreeMap, fmt::Debug};
 
 use burn::{module::Module, tensor::Tensor};
-use overtone_model::{AttentionConfig, FourierKernel, Matrices, RShape, weights};
+use overtone_model::{AttentionConfig, FourierKernel, RShape, weights};
 use overtone_train::{AdamW, AdamWConfig, Decayed, optimizer::scalar};
 
 const BATCH: usize = 3;
@@ -29,7 +29,7 @@ fn attentions() -> Vec<AttentionConfig> {
 }
 
 /// The loss before each step and after the last, and the trained model.
-fn train<M: Module + Matrices>(
+fn train<M: Module>(
     mut model: M,
     decayed: Decayed,
     (n_steps, learning_rate): (usize, f64),
