@@ -25,6 +25,7 @@ use crate::{
     checks::NORMAL,
     fitted_q::{Critic, FittedQ, return_bounds, weighted_squares},
     forced::Forced,
+    judge::JudgeError,
     recorded_steps::Recorded,
 };
 
@@ -106,28 +107,6 @@ impl FitOptions {
     }
 }
 
-/// A fit that cannot be made.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum FitError {
-    /// Only vectors can be the input of a critic.
-    #[error("the recording has pixel observations; values can only be fitted to vectors")]
-    Pixels,
-    /// The caller stopped the fit.
-    #[error("the fit was stopped")]
-    Stopped,
-    /// Every episode has one step and was cut after it.
-    #[error("the recording has no step with a known next step or an end of the task")]
-    NoStep,
-    /// A critic has a value that is not a number.
-    #[error("the values of critic {critic} are not finite after {updates} updates")]
-    Diverged {
-        /// Its number, from 0.
-        critic: usize,
-        /// Updates that it made.
-        updates: usize,
-    },
-}
-
 /// A mean over critics and recorded starts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
@@ -180,7 +159,7 @@ const ROWS: usize = 1024;
 /// called after each [`FitOptions::estimate_every`] updates of a critic, and may stop the fit.
 ///
 /// # Errors
-/// See [`FitError`].
+/// See [`JudgeError`].
 ///
 /// # Panics
 /// When `policies` is empty, or belongs to another recording: a caller's bug.
@@ -188,13 +167,13 @@ pub fn fit(
     of: &Fit<'_>,
     options: &FitOptions,
     progress: &mut dyn FnMut() -> ControlFlow<()>,
-) -> Result<Fitted, FitError> {
+) -> Result<Fitted, JudgeError> {
     let Fit { data, policies, conditioning, action_scale, episodes, limit } = *of;
     assert!(!policies.is_empty() && options.critics > 0, "no policy to judge, or no critic");
     let recorded = Recorded::of(data, policies, conditioning, action_scale, episodes, limit);
-    let recorded = recorded.ok_or(FitError::Pixels)?;
+    let recorded = recorded.ok_or(JudgeError::Pixels)?;
     if recorded.steps().is_empty() {
-        return Err(FitError::NoStep);
+        return Err(JudgeError::NoStep);
     }
     let factor = reward_factor(&recorded, options.gamma);
     let scaled_ends = recorded.reward_ends().map(|reward| reward * f64::from(factor));
@@ -274,7 +253,7 @@ impl Fitted {
         n_episodes: usize,
         options: &FitOptions,
         progress: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<(), FitError> {
+    ) -> Result<(), JudgeError> {
         let FitOptions { gamma, batch_size, learning_rate, target_rate, .. } = *options;
         let own_seed = seed::derive_nth(seed::derive(options.seed, "critic"), number as u64);
         let generator = |role: &str| seed::generator(own_seed, role);
@@ -324,7 +303,7 @@ impl Fitted {
             if update.is_multiple_of(options.estimate_every) || update == updates {
                 self.note(number, update, &critic)?;
                 if progress().is_break() {
-                    return Err(FitError::Stopped);
+                    return Err(JudgeError::Stopped);
                 }
             }
         }
@@ -334,7 +313,7 @@ impl Fitted {
     }
 
     /// Adds the values of a critic to the estimates after `updates` updates.
-    fn note(&mut self, number: usize, updates: usize, critic: &Critic) -> Result<(), FitError> {
+    fn note(&mut self, number: usize, updates: usize, critic: &Critic) -> Result<(), JudgeError> {
         let values = self.values_at_starts(&critic.online.network.valid());
         let n_policies = self.fitted_q.n_policies;
         let n_starts = (values.len() / n_policies) as f64;
@@ -342,7 +321,7 @@ impl Fitted {
             |policy: usize| values.iter().skip(policy).step_by(n_policies).sum::<f64>() / n_starts;
         let means: Vec<f64> = (0..n_policies).map(mean).collect();
         if means.iter().any(|mean| !mean.is_finite()) {
-            return Err(FitError::Diverged { critic: number, updates });
+            return Err(JudgeError::Diverged { critic: number, updates });
         }
         match self.over_updates.iter_mut().find(|of| of.updates == updates) {
             Some(of) => of.values.push(means),

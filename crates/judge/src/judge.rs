@@ -18,7 +18,7 @@ use overtone_data::{ActionColumn, Dataset, StoredObservations};
 use crate::{
     behavior_clone::{BehaviorClone, FOLDS},
     checks::{Comparison, Evidence},
-    fit::{Fit, FitError, FitOptions, Fitted, fit, mean_and_error},
+    fit::{Fit, FitOptions, Fitted, fit, mean_and_error},
     forced::{Forced, ReplayError},
     recorded_steps::{Recorded, folds, time_limit},
     weighing::Weighing,
@@ -105,21 +105,20 @@ pub enum JudgeError {
     /// The replay failed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The critics failed.
-    #[error(transparent)]
-    Fit(FitError),
+    /// Every episode has one step and was cut after it.
+    #[error("the recording has no step with a known next step or an end of the task")]
+    NoStep,
+    /// A critic has a value that is not a number.
+    #[error("the values of critic {critic} are not finite after {updates} updates")]
+    Diverged {
+        /// Its number, from 0.
+        critic: usize,
+        /// Updates that it made.
+        updates: usize,
+    },
     /// The weights failed.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-}
-
-impl From<FitError> for JudgeError {
-    fn from(error: FitError) -> Self {
-        match error {
-            FitError::Stopped => Self::Stopped,
-            error => Self::Fit(error),
-        }
-    }
 }
 
 /// Receives the name of a step, the number of its parts that are done, and their number; may stop
@@ -331,7 +330,7 @@ struct Critics<'a> {
 
 impl Critics<'_> {
     /// Critics of all episodes.
-    fn all(&self, progress: &mut Progress<'_>) -> Result<Fitted, FitError> {
+    fn all(&self, progress: &mut Progress<'_>) -> Result<Fitted, JudgeError> {
         let of_one = self.options.updates.div_ceil(self.options.estimate_every);
         let (mut done, all) = (0, self.options.critics * of_one);
         fit(&self.fit, &self.options, &mut || {
@@ -342,7 +341,7 @@ impl Critics<'_> {
 
     /// `Q` and `V` at every row, `[rows · policies]`, from critics that did not learn from the
     /// row's fold.
-    fn by_folds(&self, progress: &mut Progress<'_>) -> Result<[Vec<f64>; 2], FitError> {
+    fn by_folds(&self, progress: &mut Progress<'_>) -> Result<[Vec<f64>; 2], JudgeError> {
         let (data, n_policies) = (self.fit.data, self.fit.policies.len());
         let episodes = data.episodes().as_slice();
         let n = data.n_transitions() * n_policies;
@@ -371,7 +370,7 @@ impl Critics<'_> {
         &mut self,
         policy: usize,
         progress: &mut Progress<'_>,
-    ) -> Result<Vec<f64>, FitError> {
+    ) -> Result<Vec<f64>, JudgeError> {
         if self.at_other_discounts.is_none() {
             let others = DISCOUNTS.map(|gamma| (gamma != self.options.gamma).then_some(gamma));
             let others: Vec<f64> = others.into_iter().flatten().collect();

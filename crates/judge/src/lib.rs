@@ -13,7 +13,7 @@ mod weighing;
 pub mod weights;
 
 pub use behavior_clone::BehaviorClone;
-pub use fit::{Estimate, Estimates, Fit, FitError, FitOptions, Fitted};
+pub use fit::{Estimate, Estimates, Fit, FitOptions, Fitted};
 pub use fitted_q::FittedQ;
 pub use forced::{Forced, ForcedActions, ReplayError};
 pub use judge::{Candidate, JudgeError, JudgeOptions, LEAST_EPISODES, Progress, Request, judge};

@@ -88,36 +88,9 @@ pub struct RecordedReturn {
     pub interval: Option<Interval>,
 }
 
-/// Invalid input of the estimates.
+/// A recording without estimates.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum WeightsError {
-    /// No episodes.
-    #[error("expected at least one finished episode")]
-    NoEpisode,
-    /// An episode has no steps.
-    #[error("episode {episode} has no steps")]
-    NoStep {
-        /// The episode.
-        episode: usize,
-    },
-    /// An array has another length than the rewards.
-    #[error("episode {episode}: `{field}` has {got} steps, expected {expected}")]
-    Length {
-        /// The episode.
-        episode: usize,
-        /// The array.
-        field: &'static str,
-        /// Its length.
-        got: usize,
-        /// Number of rewards.
-        expected: usize,
-    },
-    /// Some episodes have values and others do not.
-    #[error("episode {episode} has no values, but other episodes have them")]
-    NoValues {
-        /// The first episode without.
-        episode: usize,
-    },
     /// A number is not finite.
     #[error("episode {episode}, step {step}: `{field}` is {value}, not a finite number")]
     NotFinite {
@@ -130,19 +103,6 @@ pub enum WeightsError {
         /// The number.
         value: f64,
     },
-    /// A recorded action had probability 0.
-    #[error(
-        "episode {episode}, step {step}: the log-ratio is {value}, so the recorded action has \
-         probability 0 under the recorded policy. Check its log-probability"
-    )]
-    Impossible {
-        /// The episode.
-        episode: usize,
-        /// The step, from 0.
-        step: usize,
-        /// The log-ratio.
-        value: f64,
-    },
     /// No episode has a weight.
     #[error(
         "all weights are 0 from step {step} on: in every episode, the policy would not have taken \
@@ -152,32 +112,20 @@ pub enum WeightsError {
         /// The first step without a weight, from 0.
         step: usize,
     },
-    /// The discount is outside of (0, 1].
-    #[error("the discount is {0}. Use a number above 0 and at most 1")]
-    Discount(f64),
-    /// No bootstrap samples.
-    #[error("expected at least one bootstrap sample, got 0")]
-    NoSample,
-    /// The level is not between 0 and 1.
-    #[error("the level of the intervals is {0}. Use a number between 0 and 1, such as 0.95")]
-    Level(f64),
 }
 
 /// PDIS, WPDIS and WDR with intervals, and the effective sample size at each step.
 ///
 /// # Errors
 /// See [`WeightsError`].
+///
+/// # Panics
+/// Without episodes or bootstrap samples, when arrays of an episode differ in length, when only some
+/// episodes have values, or when the discount or the level is out of range: a caller's bug.
 pub fn estimate(episodes: &[Logged], settings: &Settings) -> Result<Weighted, WeightsError> {
     let &Settings { discount, replications, level, seed } = settings;
-    if !(discount > 0.0 && discount <= 1.0) {
-        return Err(WeightsError::Discount(discount));
-    }
-    if replications == 0 {
-        return Err(WeightsError::NoSample);
-    }
-    if !(level > 0.0 && level < 1.0) {
-        return Err(WeightsError::Level(level));
-    }
+    assert!(discount > 0.0 && discount <= 1.0, "the discount is {discount}");
+    assert!(replications > 0 && level > 0.0 && level < 1.0, "{settings:?}");
     check(episodes)?;
     let table = Table::new(episodes, discount)?;
     let n = episodes.len();
@@ -232,37 +180,24 @@ pub fn estimate(episodes: &[Logged], settings: &Settings) -> Result<Weighted, We
 /// of them.
 pub const LEAST_EFFECTIVE: f64 = 0.1;
 
+/// Every number must be finite, but a log-ratio may be −∞.
 fn check(episodes: &[Logged]) -> Result<(), WeightsError> {
-    if episodes.is_empty() {
-        return Err(WeightsError::NoEpisode);
-    }
-    let any_values = episodes.iter().any(|episode| episode.values.is_some());
+    assert!(!episodes.is_empty(), "no episode");
     for (episode, logged) in episodes.iter().enumerate() {
         let Logged { rewards, log_ratios, values } = logged;
-        if rewards.is_empty() {
-            return Err(WeightsError::NoStep { episode });
-        }
-        if any_values && values.is_none() {
-            return Err(WeightsError::NoValues { episode });
-        }
+        assert!(!rewards.is_empty(), "episode {episode} has no steps");
+        assert_eq!(values.is_some(), episodes[0].values.is_some(), "values of episode {episode}");
         let mut arrays = vec![("rewards", rewards), ("log_ratios", log_ratios)];
         if let Some(Values { of_actions, of_histories }) = values {
             arrays.extend([("of_actions", of_actions), ("of_histories", of_histories)]);
         }
         for (field, numbers) in arrays {
-            let (got, expected) = (numbers.len(), rewards.len());
-            if got != expected {
-                return Err(WeightsError::Length { episode, field, got, expected });
-            }
+            assert_eq!(numbers.len(), rewards.len(), "`{field}` of episode {episode}");
             let is_ratio = field == "log_ratios";
             let is_valid = |x: &f64| x.is_finite() || is_ratio && *x == f64::NEG_INFINITY;
             if let Some(step) = numbers.iter().position(|x| !is_valid(x)) {
                 let value = numbers[step];
-                return Err(if is_ratio && value == f64::INFINITY {
-                    WeightsError::Impossible { episode, step, value }
-                } else {
-                    WeightsError::NotFinite { episode, step, field, value }
-                });
+                return Err(WeightsError::NotFinite { episode, step, field, value });
             }
         }
     }

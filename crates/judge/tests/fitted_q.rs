@@ -16,7 +16,7 @@ use overtone_data::{
     ObservationColumn, Sampling, Stored, StoredObservations, WindowSampler,
 };
 use overtone_judge::{
-    Fit, FitError, FitOptions, Fitted, FittedQ, Forced, ForcedActions, Recorded, RecordedSteps,
+    Fit, FitOptions, Fitted, FittedQ, Forced, ForcedActions, JudgeError, Recorded, RecordedSteps,
     fit::fit,
     fitted_q::{Critic, return_bounds},
 };
@@ -471,7 +471,7 @@ fn steps_without_any_target_are_refused() {
     let policies = [always(&data, &[0.5, 0.5])];
     let error =
         fit(&of(&data, &policies), &small(1), &mut || ControlFlow::Continue(())).unwrap_err();
-    assert_eq!(error, FitError::NoStep);
+    assert!(matches!(error, JudgeError::NoStep), "{error}");
     sentences::check(&error.to_string());
 }
 
@@ -481,5 +481,6 @@ fn values_that_are_not_finite_are_refused() {
     let policies = [always(&data, &[f32::NAN, 0.5])];
     let error =
         fit(&of(&data, &policies), &small(1), &mut || ControlFlow::Continue(())).unwrap_err();
+    assert!(matches!(error, JudgeError::Diverged { .. }), "{error}");
     sentences::check(&error.to_string());
 }

@@ -3,7 +3,7 @@
 use overtone_core::Interval;
 use overtone_core::judgement::Method;
 use overtone_core::seed::{Generator, generator};
-use overtone_judge::weights::{Logged, Settings, Values, Weighted, WeightsError, estimate};
+use overtone_judge::weights::{Logged, Settings, Values, Weighted, estimate};
 use rand::RngExt;
 
 /// Largest difference seen: 1.8e-14.
@@ -251,40 +251,16 @@ fn intervals_depend_on_the_seed_alone() {
 }
 
 #[test]
-fn invalid_input_is_named() {
+fn recordings_without_estimates_are_named() {
     let good = || logged(&[1.0, 2.0], &[0.0, 0.1]);
     let sentence = |episodes: &[Logged]| estimate(episodes, &QUICK).unwrap_err().to_string();
-    assert_eq!(sentence(&[]), "expected at least one finished episode");
-    assert_eq!(sentence(&[good(), logged(&[], &[])]), "episode 1 has no steps");
-    assert_eq!(
-        sentence(&[good(), logged(&[1.0, 2.0], &[0.0])]),
-        "episode 1: `log_ratios` has 1 steps, expected 2"
-    );
-    let values = Values { of_actions: vec![0.0; 2], of_histories: vec![0.0; 3] };
-    let valued = Logged { values: Some(values), ..good() };
-    assert_eq!(
-        sentence(std::slice::from_ref(&valued)),
-        "episode 0: `of_histories` has 3 steps, expected 2"
-    );
-    assert_eq!(
-        sentence(&[valued, good()]),
-        "episode 0: `of_histories` has 3 steps, expected 2",
-        "the first fault"
-    );
-    let values = Values { of_actions: vec![0.0; 2], of_histories: vec![0.0; 2] };
-    let valued = Logged { values: Some(values), ..good() };
-    assert_eq!(
-        sentence(&[valued, good()]),
-        "episode 1 has no values, but other episodes have them"
-    );
     assert_eq!(
         sentence(&[logged(&[1.0, f64::NAN], &[0.0, 0.0])]),
         "episode 0, step 1: `rewards` is NaN, not a finite number"
     );
     assert_eq!(
         sentence(&[good(), logged(&[1.0, 1.0], &[0.0, f64::INFINITY])]),
-        "episode 1, step 1: the log-ratio is inf, so the recorded action has probability 0 under \
-         the recorded policy. Check its log-probability"
+        "episode 1, step 1: `log_ratios` is inf, not a finite number"
     );
     let never = [0.0, f64::NEG_INFINITY];
     assert_eq!(
@@ -292,9 +268,4 @@ fn invalid_input_is_named() {
         "all weights are 0 from step 1 on: in every episode, the policy would not have taken one of \
          the recorded actions up to this step"
     );
-    let error = |settings| estimate(&[good()], &settings).unwrap_err();
-    assert_eq!(error(Settings { discount: 0.0, ..QUICK }), WeightsError::Discount(0.0));
-    assert_eq!(error(Settings { discount: 1.5, ..QUICK }), WeightsError::Discount(1.5));
-    assert_eq!(error(Settings { replications: 0, ..QUICK }), WeightsError::NoSample);
-    assert_eq!(error(Settings { level: 1.0, ..QUICK }), WeightsError::Level(1.0));
 }
