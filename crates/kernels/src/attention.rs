@@ -6,7 +6,7 @@ mod fused;
 mod reference;
 
 use burn::backend::DispatchTensor;
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Int, Tensor};
 
 use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
@@ -66,53 +66,6 @@ pub trait TensorScore: std::fmt::Debug {
     fn scores(&self, q: Tensor<4>, k: Tensor<4>, parameter: Option<Tensor<2>>) -> Tensor<4>;
 }
 
-/// The index of the first real token of each sequence.
-#[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant)] // a few per step
-pub enum FirstToken<'a> {
-    /// On the host.
-    Host(&'a [usize]),
-    /// `[batch]`, on the device, for a step that is recorded.
-    Stored(Tensor<1, Int>),
-}
-
-impl<'a> From<&'a [usize]> for FirstToken<'a> {
-    fn from(tokens: &'a [usize]) -> Self {
-        Self::Host(tokens)
-    }
-}
-
-impl FirstToken<'_> {
-    /// Number of sequences.
-    fn batch(&self) -> usize {
-        match self {
-            Self::Host(tokens) => tokens.len(),
-            Self::Stored(tokens) => tokens.dims()[0],
-        }
-    }
-
-    /// On the host.
-    fn to_vec(&self) -> Vec<usize> {
-        match self {
-            Self::Host(tokens) => tokens.to_vec(),
-            Self::Stored(tokens) => {
-                tokens.to_data().iter::<i64>().map(|token| token as usize).collect()
-            }
-        }
-    }
-
-    /// On the device, `[batch]`.
-    pub(crate) fn on(&self, device: &Device) -> Tensor<1, Int> {
-        match self {
-            Self::Host(tokens) => {
-                let tokens: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
-                Tensor::from_data(&tokens[..], device)
-            }
-            Self::Stored(tokens) => tokens.clone(),
-        }
-    }
-}
-
 /// Options of an attention block, in addition to its parameters.
 #[derive(Clone, Debug)]
 pub struct AttentionOptions<'a> {
@@ -122,9 +75,9 @@ pub struct AttentionOptions<'a> {
     pub score: Score<'a>,
     /// The tokens at which the result is computed. Dropout's rows count only these.
     pub queries: Queries,
-    /// The index of the first real token of each sequence: earlier ones are padding, and real
-    /// tokens do not attend to them. `None`: no padding. A padding token attends only to itself.
-    pub first_token: Option<FirstToken<'a>>,
+    /// `[batch]`, the index of the first real token of each sequence: earlier ones are padding, and
+    /// real tokens do not attend to them. `None`: no padding. A padding token attends only to itself.
+    pub first_token: Option<Tensor<1, Int>>,
     /// Dropout on the attention probabilities and on the sum that is added to `x`.
     pub dropout: Option<Dropout>,
     /// The form of the computation.
@@ -170,7 +123,7 @@ pub fn attention_block(
     };
     options.queries.check(tokens);
     if let Some(first_token) = &options.first_token {
-        assert_eq!(first_token.batch(), batch, "first_token has one entry per sequence");
+        assert_eq!(first_token.dims(), [batch], "first_token has one entry per sequence");
     }
     if options.form == Form::Auto
         && let Some(score) = FusedScore::of(options.score)
@@ -184,22 +137,14 @@ pub fn attention_block(
             n_heads,
             score,
             queries: options.queries,
-            first_token: options.first_token.as_ref().map(FirstToken::to_vec),
+            first_token: options
+                .first_token
+                .map(|first| first.into_data().iter::<i64>().map(|token| token as usize).collect()),
             attention_mask: mask(Place::Attention),
             residual_mask: mask(Place::Residual),
         };
         let shape = [batch, options.queries.count(tokens), d];
-        let r = weights.score_parameter.take();
-        let inputs = weights.inputs(x);
-        return match r {
-            None => flex::apply(plan, inputs, shape),
-            Some(r) => {
-                let [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias] = inputs;
-                let r = r.into_dispatch();
-                let inputs = [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r];
-                flex::apply(WithR(plan), inputs, shape)
-            }
-        };
+        return flex::apply(plan, weights.inputs(x), shape);
     }
     #[cfg(feature = "cube")]
     if cube::is_possible(&x, &weights, &options) {
@@ -219,7 +164,10 @@ impl AttentionWeights {
                 .all(is_flex_f32)
     }
 
-    fn inputs(self, x: Tensor<3>) -> [DispatchTensor; 7] {
+    /// Dot products have no parameter: any tensor without a gradient stands in its place.
+    fn inputs(self, x: Tensor<3>) -> [DispatchTensor; 8] {
+        let r = self.score_parameter.map(Tensor::into_dispatch);
+        let r = r.unwrap_or_else(|| self.norm_bias.clone().detach().into_dispatch());
         [
             x.into_dispatch(),
             self.norm_weight.into_dispatch(),
@@ -228,15 +176,13 @@ impl AttentionWeights {
             self.qkv_bias.into_dispatch(),
             self.projection_weight.into_dispatch(),
             self.projection_bias.into_dispatch(),
+            r,
         ]
     }
 }
 
-fn parameters<'a>(
-    inputs: [&'a [f32]; 7],
-    fourier_r: &'a [f32],
-) -> (&'a [f32], fused::AttentionParameters<'a>) {
-    let [x, norm_weight, norm_bias, qkv_weight, qkv_bias, projection_weight, projection_bias] =
+fn parameters(inputs: [&[f32]; 8]) -> (&[f32], fused::AttentionParameters<'_>) {
+    let [x, norm_weight, norm_bias, qkv_weight, qkv_bias, projection_weight, projection_bias, r] =
         inputs;
     let parameters = fused::AttentionParameters {
         norm_weight,
@@ -245,42 +191,18 @@ fn parameters<'a>(
         qkv_bias,
         projection_weight,
         projection_bias,
-        fourier_r,
+        fourier_r: r,
     };
     (x, parameters)
 }
 
 /// The float inputs are `x`, then the parameters in the order of their declaration.
-impl Fused<7> for fused::AttentionPlan {
-    type Saved = fused::SavedAttention;
-
-    fn forward(&self, inputs: [&[f32]; 7], keep: bool) -> (Buffer, Option<fused::SavedAttention>) {
-        let (x, parameters) = parameters(inputs, &[]);
-        fused::forward(x, parameters, self, keep)
-    }
-
-    fn backward(
-        &self,
-        inputs: [&[f32]; 7],
-        _output: &[f32],
-        saved: &fused::SavedAttention,
-        gradient: &[f32],
-    ) -> [Buffer; 7] {
-        let (x, parameters) = parameters(inputs, &[]);
-        fused::backward(x, parameters, self, saved, gradient).0
-    }
-}
-
-/// A block with a score parameter, which is the last input.
-struct WithR(fused::AttentionPlan);
-
-impl Fused<8> for WithR {
+impl Fused<8> for fused::AttentionPlan {
     type Saved = fused::SavedAttention;
 
     fn forward(&self, inputs: [&[f32]; 8], keep: bool) -> (Buffer, Option<fused::SavedAttention>) {
-        let [inputs @ .., r] = inputs;
-        let (x, parameters) = parameters(inputs, r);
-        fused::forward(x, parameters, &self.0, keep)
+        let (x, parameters) = parameters(inputs);
+        fused::forward(x, parameters, self, keep)
     }
 
     fn backward(
@@ -290,10 +212,7 @@ impl Fused<8> for WithR {
         saved: &fused::SavedAttention,
         gradient: &[f32],
     ) -> [Buffer; 8] {
-        let [inputs @ .., r] = inputs;
-        let (x, parameters) = parameters(inputs, r);
-        let ([a, b, c, d, e, f, g], by_r) =
-            fused::backward(x, parameters, &self.0, saved, gradient);
-        [a, b, c, d, e, f, g, by_r]
+        let (x, parameters) = parameters(inputs);
+        fused::backward(x, parameters, self, saved, gradient)
     }
 }

@@ -67,9 +67,7 @@ pub mod stored;
 
 pub use adamw::{AdamW, AdamWState, Slot, TensorSlot, adamw_step, clip_factor, global_norm};
 pub use affine::affine;
-pub use attention::{
-    AttentionOptions, AttentionWeights, FirstToken, Score, TensorScore, attention_block,
-};
+pub use attention::{AttentionOptions, AttentionWeights, Score, TensorScore, attention_block};
 pub use dropout::{Dropout, Seed, dropout};
 pub use embedding::embedding;
 pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};

@@ -6,13 +6,13 @@ mod agreement;
 use agreement::{
     Input, Leaves, check_differences, check_empty, check_fused, check_fused_by, check_repeats,
     distance, infer,
-    operands::{self, attend, attention_inputs, fourier_inputs, mlp, mlp_weights},
+    operands::{self, attend, attention_inputs, first_tokens, fourier_inputs, mlp, mlp_weights},
     run,
 };
 use burn::tensor::{DType, Device, Tensor};
 use overtone_kernels::{
-    Activation, AttentionOptions, Dropout, FirstToken, Form, Queries, Score, Seed, TensorScore,
-    dropout, layer_norm, mlp_block,
+    Activation, AttentionOptions, Dropout, Form, Queries, Score, Seed, TensorScore, dropout,
+    layer_norm, mlp_block,
 };
 
 /// Largest relative error of the fused forms seen: 1e-6.
@@ -68,7 +68,7 @@ fn padded_attention_agrees_with_the_reference() {
     for (shape, first) in [([3, 7, 16], [0, 3, 6]), ([3, 40, 24], [17, 40, 1])] {
         for n_heads in [4, 8] {
             check_fused(&attention_inputs(shape), TOLERANCE, |leaves, form| {
-                let first_token = Some(FirstToken::Host(&first));
+                let first_token = Some(first_tokens(leaves, &first));
                 let dropout = Some(DROPOUT);
                 attend(leaves, AttentionOptions { first_token, dropout, ..options(n_heads, form) })
             });
@@ -101,7 +101,7 @@ fn fourier_attention_agrees_with_the_reference() {
 fn padded_fourier_attention_agrees_with_the_reference() {
     for (shape, first) in [([3, 7, 16], [0, 3, 6]), ([3, 40, 24], [17, 40, 1])] {
         check_fused_by(fourier_tolerance, &fourier_inputs(shape, [4, 1], 0.5), |leaves, form| {
-            let first_token = Some(FirstToken::Host(&first));
+            let first_token = Some(first_tokens(leaves, &first));
             let (score, dropout) = (fourier(4, 0.0), Some(DROPOUT));
             let options = options(4, form);
             attend(leaves, AttentionOptions { score, first_token, dropout, ..options })
@@ -160,7 +160,7 @@ fn mlp_agrees_with_the_reference() {
 fn gradients_of_the_reference_are_differences() {
     let first = [0, 2];
     check_differences(&attention_inputs([2, 5, 8]), 12, 1e-8, |leaves, form| {
-        let first_token = Some(FirstToken::Host(&first));
+        let first_token = Some(first_tokens(leaves, &first));
         let dropout = Some(DROPOUT);
         attend(leaves, AttentionOptions { first_token, dropout, ..options(4, form) })
     });
@@ -168,7 +168,7 @@ fn gradients_of_the_reference_are_differences() {
         check_differences(&fourier_inputs([2, 5, 8], r, 1.0), 12, 1e-8, |leaves, form| {
             let (score, dropout) = (fourier(4, epsilon), Some(DROPOUT));
             let options = options(4, form);
-            let first_token = Some(FirstToken::Host(&first));
+            let first_token = Some(first_tokens(leaves, &first));
             attend(leaves, AttentionOptions { score, first_token, dropout, ..options })
         });
     }
@@ -194,18 +194,19 @@ impl TensorScore for Tempered {
 fn a_users_own_score_runs_in_the_block() {
     let mut inputs = attention_inputs([2, 6, 16]);
     let first = [0, 2];
-    let options = |score, form| AttentionOptions {
+    let options = |leaves: &Leaves, score, form| AttentionOptions {
         score,
         queries: Queries { first: 1, step: 3 },
-        first_token: Some(FirstToken::Host(&first)),
+        first_token: Some(first_tokens(leaves, &first)),
         dropout: Some(DROPOUT),
         ..options(4, form)
     };
     let expected = run(&inputs, DType::F64, Form::Reference, |leaves, form| {
-        attend(leaves, options(Score::DotProduct, form))
+        attend(leaves, options(leaves, Score::DotProduct, form))
     });
     inputs.push(Input::new("fourier_r", &[1, 1], 0.5, 0.0));
-    let tempered = |leaves: &Leaves, form| attend(leaves, options(Score::Tensors(&Tempered), form));
+    let tempered =
+        |leaves: &Leaves, form| attend(leaves, options(leaves, Score::Tensors(&Tempered), form));
     let got = run(&inputs, DType::F64, Form::Auto, tempered);
     for (got, expected) in got.output.iter().zip(&expected.output) {
         assert!((got - expected).abs() < 1e-12, "{got} {expected}");
@@ -247,7 +248,7 @@ fn changed(token: usize, score: Score<'_>, form: Form) -> [Vec<f64>; 2] {
             leaves,
             AttentionOptions {
                 score,
-                first_token: Some(FirstToken::Host(&first)),
+                first_token: Some(first_tokens(leaves, &first)),
                 dropout: Some(DROPOUT),
                 ..options(4, form)
             },
@@ -333,21 +334,22 @@ fn some_queries(tokens: usize) -> [Queries; 3] {
 #[test]
 fn attention_at_some_tokens_agrees_with_the_reference() {
     for (shape, n_heads) in [([3, 9, 20], 4), ([19, 60, 16], 1)] {
-        let first: Vec<usize> = (0..shape[0]).map(|i| 5 * i % shape[1]).collect();
+        let first: Vec<i32> = (0..shape[0]).map(|i| (5 * i % shape[1]) as i32).collect();
         for queries in some_queries(shape[1]) {
-            for first_token in [None, Some(FirstToken::Host(&first))] {
-                let options = |form| AttentionOptions {
+            for is_padded in [false, true] {
+                let options = |leaves: &Leaves, form| AttentionOptions {
                     queries,
-                    first_token: first_token.clone(),
+                    first_token: is_padded.then(|| first_tokens(leaves, &first)),
                     dropout: Some(DROPOUT),
                     ..options(n_heads, form)
                 };
                 check_fused(&attention_inputs(shape), TOLERANCE, |leaves, form| {
-                    attend(leaves, options(form))
+                    attend(leaves, options(leaves, form))
                 });
                 let inputs = fourier_inputs(shape, [n_heads, 1], 0.5);
                 check_fused_by(fourier_tolerance, &inputs, |leaves, form| {
-                    attend(leaves, AttentionOptions { score: fourier(4, 0.0), ..options(form) })
+                    let options = options(leaves, form);
+                    attend(leaves, AttentionOptions { score: fourier(4, 0.0), ..options })
                 });
             }
         }
@@ -365,7 +367,7 @@ fn attention_at_some_tokens_is_part_of_the_whole() {
         let first = [0, 3, 11, 4, 0];
         let at = |queries| {
             run(&inputs, DType::F32, form, |leaves, form| {
-                let first_token = Some(FirstToken::Host(&first));
+                let first_token = Some(first_tokens(leaves, &first));
                 let options = AttentionOptions { score, queries, first_token, ..options(4, form) };
                 attend(leaves, options)
             })

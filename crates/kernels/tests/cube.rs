@@ -7,13 +7,13 @@ use std::f64::consts::PI;
 
 use agreement::{
     Input, Leaves, Outcome, distance, infer_on,
-    operands::{attend, attention_inputs, fourier_inputs, mlp, mlp_inputs},
+    operands::{attend, attention_inputs, first_tokens, fourier_inputs, mlp, mlp_inputs},
     run, run_on,
 };
 use burn::tensor::{DType, Device, DeviceKind, Int, Tensor, TensorData};
 use overtone_kernels::{
-    Activation, AdamW, AdamWState, AttentionOptions, Dropout, FirstToken, Form, Half, Queries,
-    Score, Seed, TensorSlot, affine, dropout, embedding, layer_norm,
+    Activation, AdamW, AdamWState, AttentionOptions, Dropout, Form, Half, Queries, Score, Seed,
+    TensorSlot, affine, dropout, embedding, layer_norm,
     stored::{self, Words},
 };
 
@@ -84,7 +84,7 @@ fn the_attention_block_agrees_with_the_reference() {
             _ => attention_inputs(shape),
         };
         let operation = |leaves: &Leaves, form| {
-            let first_token = first.as_ref().map(|first| FirstToken::Host(first));
+            let first_token = first.map(|first| first_tokens(leaves, &first));
             let dropout = Some(DROPOUT);
             attend(leaves, AttentionOptions { n_heads, score, queries, first_token, dropout, form })
         };

@@ -4,13 +4,11 @@ mod agreement;
 
 use agreement::{
     Input, Leaves, distance,
-    operands::{attend, attention_inputs, fourier_inputs, mlp, mlp_inputs},
+    operands::{attend, attention_inputs, first_tokens, fourier_inputs, mlp, mlp_inputs},
     run,
 };
 use burn::tensor::{DType, Tensor};
-use overtone_kernels::{
-    Activation, AttentionOptions, Dropout, FirstToken, Form, Half, Queries, Score, Seed,
-};
+use overtone_kernels::{Activation, AttentionOptions, Dropout, Form, Half, Queries, Score, Seed};
 
 /// Factors have 8 bits: 2⁻⁹ of each is lost. Largest seen: 1.2e-2 (by a bias), relative to the
 /// largest entry.
@@ -49,7 +47,7 @@ fn the_attention_block() {
                 n_heads,
                 score,
                 queries: Queries::ALL,
-                first_token: Some(FirstToken::Host(&[0, 3])),
+                first_token: Some(first_tokens(leaves, &[0, 3])),
                 dropout: Some(DROPOUT),
                 form,
             };

@@ -38,7 +38,7 @@ use burn::{
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 pub use overtone_kernels::{Activation, Form, Half};
-use overtone_kernels::{Dropout, FirstToken, Queries, Seed, layer_norm};
+use overtone_kernels::{Dropout, Queries, Seed, layer_norm};
 
 pub use self::config::DecisionTransformerConfig;
 use self::positions::Positions;
@@ -213,13 +213,13 @@ impl DecisionTransformer {
         let per_step = config.tokens_per_timestep();
         let [_, n_tokens, _] = tokens.dims();
         let observations = observation_tokens(steps, per_step, n_tokens);
-        let first_token: Vec<usize> = contexts.n_padding.iter().map(|pad| per_step * pad).collect();
-        let is_padded = first_token.iter().any(|&token| token > 0);
+        let is_padded = contexts.n_padding.iter().any(|&pad| pad > 0);
         let stored = contexts.stored.as_ref().and_then(|stored| stored.first_token.clone());
-        let first_token = match stored {
-            Some(stored) => Some(FirstToken::Stored(stored)),
-            None => is_padded.then_some(FirstToken::Host(&first_token)),
-        };
+        let first_token = stored.or_else(|| {
+            let first_token = contexts.n_padding.iter().map(|&pad| (per_step * pad) as i32);
+            let first_token: Vec<i32> = first_token.collect();
+            is_padded.then(|| Tensor::from_data(&first_token[..], &tokens.device()))
+        });
         let nth_dropout = |nth| dropout.as_ref()?.nth(nth, config.dropout);
         let mut x = match nth_dropout(0) {
             Some(dropout) => overtone_kernels::dropout(tokens, dropout, self.form),

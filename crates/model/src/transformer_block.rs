@@ -3,10 +3,10 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::Tensor,
+    tensor::{Int, Tensor},
 };
 use overtone_kernels::{
-    Activation, AttentionOptions, AttentionWeights, Dropout, FirstToken, Form, MlpWeights, Queries,
+    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Queries,
     attention_block, mlp_block,
 };
 
@@ -95,7 +95,7 @@ pub struct TransformerBlock {
 }
 
 /// Inputs of a block in addition to its weights and tokens.
-pub struct BlockOptions<'a> {
+pub struct BlockOptions {
     /// Attention heads.
     pub n_heads: usize,
     /// The attention score.
@@ -104,8 +104,8 @@ pub struct BlockOptions<'a> {
     pub activation: Activation,
     /// The tokens at which the result is computed.
     pub queries: Queries,
-    /// The first token of each row that is not padding.
-    pub first_token: Option<FirstToken<'a>>,
+    /// `[batch]`: the first token of each row that is not padding.
+    pub first_token: Option<Tensor<1, Int>>,
     /// Dropout of attention weights and residuals; `None` while acting. The two halves of the block
     /// derive their own seeds from it.
     pub dropout: Option<[Dropout; 2]>,
@@ -138,7 +138,7 @@ impl TransformerBlock {
 
     /// # Shapes
     /// - `tokens`: `[batch, tokens, d_model]`; result: `[batch, queries, d_model]`
-    pub fn forward(&self, tokens: Tensor<3>, options: &BlockOptions<'_>) -> Tensor<3> {
+    pub fn forward(&self, tokens: Tensor<3>, options: &BlockOptions) -> Tensor<3> {
         let [attention_dropout, mlp_dropout] = match options.dropout.clone() {
             Some(dropouts) => dropouts.map(Some),
             None => [None, None],

@@ -11,8 +11,7 @@ use burn::{
     tensor::{Bool, DType, Device, Tensor, TensorData},
 };
 use overtone_kernels::{
-    AttentionOptions, AttentionWeights, FirstToken, Form, Queries, Score, attention_block,
-    layer_norm,
+    AttentionOptions, AttentionWeights, Form, Queries, Score, attention_block, layer_norm,
 };
 use overtone_model::{FourierAttention, FourierAttentionConfig, RShape};
 use overtone_testkit::{Golden, assert_close, assert_gradient, golden};
@@ -173,7 +172,8 @@ fn the_transformers_block_is_the_module_with_norm_and_residual() {
                 n_heads,
                 score: Score::Fourier { power: 4, epsilon: 1e-6 },
                 queries: Queries::ALL,
-                first_token: first_token.as_ref().map(|first| FirstToken::Host(first)),
+                first_token: first_token
+                    .map(|first| Tensor::from_data(first.map(|t| t as i32), &device)),
                 dropout: None,
                 form,
             };

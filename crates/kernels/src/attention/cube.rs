@@ -83,12 +83,7 @@ pub(super) fn attention(
     let [_, tokens, d] = x.dims();
     let device = x.device();
     let (step_seed, mask) = Masked::of(options.dropout.as_ref(), Place::Residual, &device);
-    let first_token =
-        options.first_token.as_ref().map_or_else(|| step_seed.clone(), |first| first.on(&device));
-    // Dot products have no parameter: any tensor without a gradient stands in its place.
-    let r = weights.score_parameter.clone();
-    let r =
-        r.map_or_else(|| weights.norm_bias.clone().detach().into_dispatch(), Tensor::into_dispatch);
+    let first_token = options.first_token.clone().unwrap_or_else(|| step_seed.clone());
     let plan = Plan {
         sizes: sizes(d, &options),
         tokens,
@@ -104,7 +99,7 @@ pub(super) fn attention(
         mask,
         dtype: options.form.product_dtype(),
     };
-    let [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias] = weights.inputs(x);
+    let [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r] = weights.inputs(x);
     let parts = AttentionParts { x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r };
     let given =
         Given { step_seed: step_seed.into_dispatch(), first_token: first_token.into_dispatch() };

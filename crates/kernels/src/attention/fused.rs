@@ -106,7 +106,7 @@ pub(super) struct AttentionParameters<'a> {
     pub qkv_bias: &'a [f32],
     pub projection_weight: &'a [f32],
     pub projection_bias: &'a [f32],
-    /// `[n_heads, d_head]`; empty if the score has no parameter.
+    /// `[n_heads, d_head]`; any numbers if the score has no parameter.
     pub fourier_r: &'a [f32],
 }
 
@@ -205,10 +205,5 @@ impl HeadColumns {
     /// The head's values in `[tokens, 2 d]` keys and values.
     fn values(self, kv: &[f32]) -> Matrix<'_> {
         Matrix::strided(&kv[self.d + self.start()..], self.tokens, self.d_head, 2 * self.d)
-    }
-
-    /// The head's elements of `R`; empty without `R`.
-    fn own_r(self, r: &[f32]) -> std::ops::Range<usize> {
-        if r.is_empty() { 0..0 } else { self.start()..self.start() + self.d_head }
     }
 }

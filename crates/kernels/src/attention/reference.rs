@@ -2,7 +2,7 @@
 
 use burn::tensor::{Bool, Device, Int, Tensor};
 
-use super::{AttentionOptions, AttentionWeights, FirstToken, Score};
+use super::{AttentionOptions, AttentionWeights, Score};
 use crate::fourier_scores::{fourier_scores, probabilities};
 use crate::mask::Place;
 use crate::norm::layer_norm;
@@ -47,7 +47,7 @@ pub(super) fn attention(
             (score.scores(q, k, weights.score_parameter), 0.0)
         }
     };
-    let hidden = may_not_attend(tokens, queries, options.first_token.as_ref(), &x.device());
+    let hidden = may_not_attend(tokens, queries, options.first_token, &x.device());
     let scores =
         scores.mask_fill(hidden.expand([batch, n_heads, n_queries, tokens]), f32::NEG_INFINITY);
     let mut probs = probabilities(scores, epsilon);
@@ -65,11 +65,11 @@ pub(super) fn attention(
 }
 
 /// `[batch or 1, 1, queries, tokens]`, `true` if the key is invisible to the query (third axis). It
-/// is computed on the device; the host sends only the first tokens, if there is padding.
+/// is computed on the device.
 fn may_not_attend(
     tokens: usize,
     queries: Queries,
-    first_token: Option<&FirstToken<'_>>,
+    first_token: Option<Tensor<1, Int>>,
     device: &Device,
 ) -> Tensor<4, Bool> {
     let n_queries = queries.count(tokens);
@@ -80,9 +80,9 @@ fn may_not_attend(
     let key = key.reshape([1, 1, 1, tokens]).expand(one);
     let later = key.clone().greater(query.clone());
     let Some(first_token) = first_token else { return later };
-    let batch = first_token.batch();
+    let [batch] = first_token.dims();
     let all = [batch, 1, n_queries, tokens];
-    let first = first_token.on(device).reshape([batch, 1, 1, 1]);
+    let first = first_token.reshape([batch, 1, 1, 1]);
     let padding = key.clone().expand(all).lower(first.expand(all));
     let other = key.not_equal(query);
     padding.bool_and(other.expand(all)).bool_or(later.expand(all))

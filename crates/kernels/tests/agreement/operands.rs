@@ -33,6 +33,11 @@ pub fn fourier_inputs(shape: [usize; 3], r: [usize; 2], centre: f64) -> Vec<Inpu
     inputs
 }
 
+/// The first tokens of the sequences, on the device of the inputs.
+pub fn first_tokens(leaves: &Leaves, first: &[i32]) -> Tensor<1, Int> {
+    Tensor::from_data(first, &leaves.three("x").device())
+}
+
 pub fn attend(leaves: &Leaves, options: AttentionOptions<'_>) -> Tensor<3> {
     let weights = AttentionWeights {
         norm_weight: leaves.one("norm_weight"),

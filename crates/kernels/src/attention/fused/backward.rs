@@ -19,15 +19,14 @@ use crate::rows::{add_rows, apply_mask};
 use crate::scratch::with_scratch;
 use crate::simd::sum;
 
-/// Gradients of `x` and of the parameters in the order of [`AttentionParameters`]; the gradient of
-/// `R` is separate.
+/// Gradients of `x` and of the parameters in the order of [`AttentionParameters`].
 pub(in crate::attention) fn backward(
     x: &[f32],
     parameters: AttentionParameters<'_>,
     plan: &AttentionPlan,
     saved: &SavedAttention,
     gradient: &[f32],
-) -> ([Buffer; 7], Buffer) {
+) -> [Buffer; 8] {
     let d = parameters.width();
     let products = Products::backward(parameters);
     let [size, size_q] = [plan.tokens, plan.n_queries()].map(|rows| plan.group() * rows * d);
@@ -69,7 +68,7 @@ pub(in crate::attention) fn backward(
         into[d..].copy_from_slice(kv);
     }
     let qkv_bias = [&*total.q_bias, &*total.kv_bias].concat();
-    let by_parameters = [
+    [
         by_x,
         Buffer::from(&*total.norm_weight),
         Buffer::from(&*total.norm_bias),
@@ -77,8 +76,8 @@ pub(in crate::attention) fn backward(
         Buffer::from(&qkv_bias[..]),
         Buffer::from(&*total.projection_weight),
         Buffer::from(&*total.projection_bias),
-    ];
-    (by_parameters, Buffer::from(&*total.r))
+        Buffer::from(&*total.r),
+    ]
 }
 
 /// Gradients of the parameters over one partition of the sequences.
@@ -220,7 +219,7 @@ impl SequenceGroup<'_> {
             };
             let (by_q, by_kv) = (&mut by_q[of_queries], &mut by_kv[of_keys]);
             for head in (0..plan.n_heads).map(|head| plan.head(head, d)) {
-                let own = head.own_r(parameters.fourier_r);
+                let own = head.start()..head.start() + head.d_head;
                 let r = &parameters.fourier_r[own.clone()];
                 work.head(head, plan, r, [by_q, by_kv], &mut by_r[own]);
             }

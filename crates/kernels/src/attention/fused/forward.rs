@@ -140,7 +140,7 @@ fn sequence(
                 false => take(&mut kept, size),
             };
             let head = plan.head(head_idx, d);
-            let r = &parameters.fourier_r[head.own_r(parameters.fourier_r)];
+            let r = &parameters.fourier_r[head.start()..][..head.d_head];
             let compared = Compared { head, q, kv, first_token: visible.first_token, r };
             plan.score.forward(compared, scores, stride);
             probabilities::softmax(scores, stride, visible, plan.score_of_nothing());

@@ -18,7 +18,7 @@ pub(super) struct Compared<'a> {
     pub kv: &'a [f32],
     /// Earlier tokens are padding.
     pub first_token: usize,
-    /// The head's `R`; empty if the score has no parameter.
+    /// The head's `R`; any numbers if the score has no parameter.
     pub r: &'a [f32],
 }
 
