@@ -8,31 +8,26 @@
 
 use std::f64::consts::PI;
 
+use num_complex::Complex64;
+
 use super::fourier_options::Domain;
 
 /// Number of halvings of [-1, 1] in [`FourierDensity::inverse_cdf`]: the rest is 2⁻⁵³ wide (the
 /// reference stops after 25).
 const HALVINGS: usize = 54;
 
-/// A complex number: real and imaginary part.
-type Complex = (f64, f64);
-
-fn times(a: Complex, b: Complex) -> Complex {
-    (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
-}
-
 /// `e^{i angle}`.
-fn turn(angle: f64) -> Complex {
-    (angle.cos(), angle.sin())
+fn turn(angle: f64) -> Complex64 {
+    Complex64 { re: angle.cos(), im: angle.sin() }
 }
 
 /// A density on [-1, 1].
 #[derive(Clone, Debug)]
 pub struct FourierDensity {
     /// `a_0 ..= a_N`.
-    coefficients: Vec<Complex>,
+    coefficients: Vec<Complex64>,
     /// `2 c_k / (c_0 · ikπs)`, `k = 1 ..= N`: the factors of `e^{ikπsz}` in the integral.
-    antiderivative: Vec<Complex>,
+    antiderivative: Vec<Complex64>,
     stretch: f64,
     /// `c_0 = Σ |a_l|²`.
     power: f64,
@@ -51,21 +46,19 @@ impl FourierDensity {
     pub fn new(coefficients: &[f64], domain: Domain) -> Self {
         let n = coefficients.len() / 2;
         assert!(n > 0 && coefficients.len() == 2 * n, "real parts, then as many imaginary parts");
-        let mut a: Vec<Complex> = (0..n).map(|l| (coefficients[l], coefficients[n + l])).collect();
-        if a.iter().all(|&(u, v)| u == 0.0 && v == 0.0) {
-            a[0].0 = 1.0;
+        let mut a: Vec<Complex64> =
+            (0..n).map(|l| Complex64::new(coefficients[l], coefficients[n + l])).collect();
+        if a.iter().all(|&a| a == Complex64::ZERO) {
+            a[0].re = 1.0;
         }
         let stretch = domain.stretch();
-        let power: f64 = a.iter().map(|(u, v)| u * u + v * v).sum();
+        let power: f64 = a.iter().map(Complex64::norm_sqr).sum();
         let antiderivative = (1..n)
             .map(|k| {
-                let c = (0..n - k).fold((0.0, 0.0), |c, l| {
-                    let product = times(a[l + k], (a[l].0, -a[l].1));
-                    (c.0 + product.0, c.1 + product.1)
-                });
+                let c = (0..n - k).fold(Complex64::ZERO, |c, l| c + a[l + k] * a[l].conj());
                 // Divided by i: (x + iy)/i = y - ix.
                 let scale = 2.0 / (power * k as f64 * PI * stretch);
-                (c.1 * scale, -c.0 * scale)
+                Complex64::new(c.im * scale, -c.re * scale)
             })
             .collect();
         let mut density =
@@ -83,22 +76,15 @@ impl FourierDensity {
     /// `Re Σ_k (antiderivative of k) e^{ikπsz}`, by Horner's rule.
     fn oscillation(&self, z: f64) -> f64 {
         let w = turn(PI * self.stretch * z);
-        let sum = self
-            .antiderivative
-            .iter()
-            .rev()
-            .fold((0.0, 0.0), |sum, term| times((sum.0 + term.0, sum.1 + term.1), w));
-        sum.0
+        let terms = self.antiderivative.iter().rev();
+        terms.fold(Complex64::ZERO, |sum, term| (sum + term) * w).re
     }
 
     /// The density at `z` in [-1, 1].
     pub fn pdf(&self, z: f64) -> f64 {
         let w = turn(PI * self.stretch * z);
-        let a = self.coefficients.iter().rev().fold((0.0, 0.0), |sum, a| {
-            let shifted = times(sum, w);
-            (shifted.0 + a.0, shifted.1 + a.1)
-        });
-        (a.0 * a.0 + a.1 * a.1) / (self.power * self.total)
+        let a = self.coefficients.iter().rev().fold(Complex64::ZERO, |sum, a| sum * w + a);
+        a.norm_sqr() / (self.power * self.total)
     }
 
     /// Probability of a value of at most `z`: 0 at -1, 1 at 1.
