@@ -131,12 +131,8 @@ pub fn mixture(g: &mut Graph<'_>, mixture: &Mixture, dimensions: usize) -> Name 
     let least = g.op("Sub", &[&largest, &tie]);
     let is_top = g.op("GreaterOrEqual", &[&heights, &least]);
     let is_top = g.cast(&is_top, data_type::FLOAT);
-    let at = g.with(
-        "ArgMax",
-        &[&is_top],
-        &[("axis", Attribute::Int(1)), ("keepdims", Attribute::Int(1))],
-    );
-    let best = g.with("GatherElements", &[&z, &at], &[("axis", Attribute::Int(1))]);
+    let at = g.arg_max(&is_top);
+    let best = g.element(&z, &at);
     let best = g.cast(&best, data_type::FLOAT);
     g.reshape(&best, &[1, dimensions])
 }
@@ -144,12 +140,8 @@ pub fn mixture(g: &mut Graph<'_>, mixture: &Mixture, dimensions: usize) -> Name 
 /// The point of each dimension with the largest value, `[dimensions, 1, 1]`.
 fn best_of(g: &mut Graph<'_>, points: &str, value: &dyn Fn(&mut Graph<'_>, &str) -> Name) -> Name {
     let values = value(g, points);
-    let at = g.with(
-        "ArgMax",
-        &[&values],
-        &[("axis", Attribute::Int(1)), ("keepdims", Attribute::Int(1))],
-    );
-    g.with("GatherElements", &[points, &at], &[("axis", Attribute::Int(1))])
+    let at = g.arg_max(&values);
+    g.element(points, &at)
 }
 
 /// The maxima within `step` of `best`, `[dimensions, 1, 1]`. A periodic density goes on at the other

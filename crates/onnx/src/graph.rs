@@ -204,6 +204,16 @@ impl<'a> Graph<'a> {
         self.op("ReduceSum", &[x, &axes])
     }
 
+    /// The place of the first largest element along axis 1, which stays with size 1.
+    pub fn arg_max(&mut self, x: &str) -> Name {
+        self.with("ArgMax", &[x], &[("axis", Attribute::Int(1)), ("keepdims", Attribute::Int(1))])
+    }
+
+    /// The element at a place of axis 1, which stays with size 1.
+    pub fn element(&mut self, x: &str, place: &str) -> Name {
+        self.with("GatherElements", &[x, place], &[("axis", Attribute::Int(1))])
+    }
+
     /// Another element type.
     pub fn cast(&mut self, x: &str, to: i32) -> Name {
         self.with("Cast", &[x], &[("to", Attribute::Int(to.into()))])

@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use super::density;
 use overtone_core::ActionSpace;
-use overtone_model::head::{BinsHeadConfig, HeadConfig, MixtureStd, MixtureWeights};
+use overtone_model::head::{BinsHeadConfig, HeadConfig, MixtureLayout, MixtureStd, MixtureWeights};
 
 use crate::{
     ExportError,
@@ -39,25 +39,22 @@ pub fn head(
     let order = config.action_order(actions);
     let bin_of = order.as_ref().map(|order| order.bin_of().to_vec());
     let columns = bin_of.unwrap_or_else(|| (0..actions.size()).collect());
+    let logits = |g: &mut Graph<'_>, head: BinsHeadConfig| {
+        on_bins(g, hidden, &head, &columns, prefix).map(Output::Logits)
+    };
     Ok(match config {
-        HeadConfig::Linear(options) => {
-            let head = BinsHeadConfig::Linear(*options);
-            Output::Logits(on_bins(g, hidden, &head, &columns, prefix)?)
-        }
-        HeadConfig::Fourier(options) => {
-            let head = BinsHeadConfig::Fourier(options.clone());
-            Output::Logits(on_bins(g, hidden, &head, &columns, prefix)?)
-        }
-        HeadConfig::Gmm(options) => {
-            let head = BinsHeadConfig::Gmm(options.clone());
-            Output::Logits(on_bins(g, hidden, &head, &columns, prefix)?)
-        }
+        HeadConfig::Linear(options) => logits(g, BinsHeadConfig::Linear(*options))?,
+        HeadConfig::Fourier(options) => logits(g, BinsHeadConfig::Fourier(options.clone()))?,
+        HeadConfig::Gmm(options) => logits(g, BinsHeadConfig::Gmm(options.clone()))?,
         HeadConfig::Tanh(_) => {
             let numbers = g.affine(hidden, prefix)?;
             Output::Numbers(g.op("Tanh", &[&numbers]))
         }
         HeadConfig::Pointwise(_) => Output::Numbers(g.affine(hidden, prefix)?),
-        HeadConfig::Gaussian(_) => Output::Numbers(gaussian_mean(g, hidden, prefix)?),
+        HeadConfig::Gaussian(_) => {
+            let mean = g.affine(hidden, &format!("{prefix}.mean"))?;
+            Output::Numbers(g.op("Tanh", &[&mean]))
+        }
         HeadConfig::Binned(options) => {
             let columns: Vec<usize> = (0..options.bins).collect();
             let centres: Vec<f32> =
@@ -67,11 +64,7 @@ pub fn head(
             for dimension in 0..actions.size() {
                 let prefix = format!("{prefix}.heads.{dimension}");
                 let logits = on_bins(g, hidden, &options.head, &columns, &prefix)?;
-                let best = g.with(
-                    "ArgMax",
-                    &[&logits],
-                    &[("axis", Attribute::Int(1)), ("keepdims", Attribute::Int(1))],
-                );
+                let best = g.arg_max(&logits);
                 numbers.push(g.op("Gather", &[&centres, &best]));
             }
             Output::Numbers(g.concat(&numbers, 1))
@@ -84,27 +77,10 @@ pub fn head(
             Output::Numbers(density::fourier(g, &coefficients, actions.size(), n, options.domain))
         }
         HeadConfig::GmmLikelihood(options) => {
-            let outputs = g.affine(hidden, prefix)?;
-            let raw = format!("{prefix}.raw_std");
-            let std = match options.std {
-                MixtureStd::Shared => Std::Shared(g.weight(&raw)?),
-                MixtureStd::State => Std::State,
-                // The reference's.
-                MixtureStd::Fixed if options.init_std == 0.0 => Std::Fixed(2.0),
-                MixtureStd::Fixed => Std::Fixed(options.init_std),
-            };
-            let is_learned = options.weights == MixtureWeights::Learned;
-            let sizes = [actions.size(), options.components];
-            let mixture = mixture(g, &outputs, sizes, std, is_learned);
+            let mixture = mixture(g, hidden, options.layout(actions.size()), prefix)?;
             Output::Numbers(density::mixture(g, &mixture, actions.size()))
         }
     })
-}
-
-/// `tanh` of the Gaussian's mean, which is bounded like the head's own.
-fn gaussian_mean(g: &mut Graph<'_>, hidden: &str, prefix: &str) -> Result<Name, ExportError> {
-    let mean = g.affine(hidden, &format!("{prefix}.mean"))?;
-    Ok(g.op("Tanh", &[&mean]))
 }
 
 /// The centre of a bin, on [-1, 1].
@@ -151,16 +127,7 @@ pub fn on_bins(
             Ok(floored_log(g, &probs))
         }
         BinsHeadConfig::Gmm(options) => {
-            let outputs = g.affine(hidden, prefix)?;
-            let std = match options.std {
-                MixtureStd::Shared => Std::Shared(g.weight(&format!("{prefix}.raw_std"))?),
-                MixtureStd::State => Std::State,
-                MixtureStd::Fixed if options.init_std == 0.0 => Std::Fixed(2.0 / m as f64),
-                MixtureStd::Fixed => Std::Fixed(options.init_std),
-            };
-            let is_learned = options.weights == MixtureWeights::Learned;
-            let sizes = [1, options.components];
-            let Mixture { means, stds, weights } = mixture(g, &outputs, sizes, std, is_learned);
+            let Mixture { means, stds, weights } = mixture(g, hidden, options.layout(m), prefix)?;
             let centres: Vec<f32> = columns.iter().map(|&bin| centre(bin, m) as f32).collect();
             let centres = g.floats(&centres, &[1, m, 1]);
             let apart = g.op("Sub", &[&centres, &means]);
@@ -192,50 +159,42 @@ pub struct Mixture {
     pub weights: Option<Name>,
 }
 
-/// The source of a mixture's deviations.
-enum Std {
-    /// The weight of this name, before the softplus.
-    Shared(Name),
-    /// The outputs after the means, before the softplus.
-    State,
-    /// A constant.
-    Fixed(f64),
-}
-
-/// The mixtures of the affine layer's outputs: groups of means, deviations and weights.
+/// The mixtures of a head's affine layer: groups of means, deviations and weights.
 fn mixture(
     g: &mut Graph<'_>,
-    outputs: &str,
-    [dimensions, components]: [usize; 2],
-    std: Std,
-    is_learned: bool,
-) -> Mixture {
+    hidden: &str,
+    layout: MixtureLayout,
+    prefix: &str,
+) -> Result<Mixture, ExportError> {
+    let MixtureLayout { dimensions, components, .. } = layout;
     let gaussians = dimensions * components;
     let shape = [dimensions, 1, components];
+    let outputs = g.affine(hidden, prefix)?;
     let group = |g: &mut Graph<'_>, at: usize| {
-        let columns = g.slice(outputs, 1, at * gaussians, (at + 1) * gaussians);
+        let columns = g.slice(&outputs, 1, at * gaussians, (at + 1) * gaussians);
         g.reshape(&columns, &shape)
     };
     let means = group(g, 0);
     let means = g.op("Tanh", &[&means]);
     let mut next = 1;
-    let stds = match std {
-        Std::Shared(raw) => {
+    let stds = match layout.std {
+        MixtureStd::Shared => {
+            let raw = g.weight(&format!("{prefix}.raw_std"))?;
             let raw = g.reshape(&raw, &shape);
             deviations(g, &raw, 1e-6)
         }
-        Std::State => {
+        MixtureStd::State => {
             let raw = group(g, next);
             next += 1;
             deviations(g, &raw, 1e-3)
         }
-        Std::Fixed(std) => g.floats(&vec![std as f32; gaussians], &shape),
+        MixtureStd::Fixed => g.floats(&vec![layout.fixed_std as f32; gaussians], &shape),
     };
-    let weights = is_learned.then(|| {
+    let weights = (layout.weights == MixtureWeights::Learned).then(|| {
         let raw = group(g, next);
         g.with("Softmax", &[&raw], &[("axis", Attribute::Int(2))])
     });
-    Mixture { means, stds, weights }
+    Ok(Mixture { means, stds, weights })
 }
 
 /// `ln(p + κ)`
@@ -265,15 +224,8 @@ pub fn bins_quantile(g: &mut Graph<'_>, logits: &str, m: usize, q: f64) -> Name 
     let q = g.doubles(&[q], &[1, 1]);
     let beyond = g.op("Greater", &[&up_to, &q]);
     let beyond = g.cast(&beyond, data_type::FLOAT);
-    let at = g.with(
-        "ArgMax",
-        &[&beyond],
-        &[("axis", Attribute::Int(1)), ("keepdims", Attribute::Int(1))],
-    );
-    let element = |g: &mut Graph<'_>, of: &str| {
-        g.with("GatherElements", &[of, &at], &[("axis", Attribute::Int(1))])
-    };
-    let (p, below) = (element(g, &probs), element(g, &below));
+    let at = g.arg_max(&beyond);
+    let (p, below) = (g.element(&probs, &at), g.element(&below, &at));
     let left = g.op("Sub", &[&q, &below]);
     let place = g.op("Div", &[&left, &p]);
     let bin = g.cast(&at, data_type::DOUBLE);

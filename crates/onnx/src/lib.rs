@@ -312,8 +312,6 @@ fn perceptron(
     condition: Option<Name>,
 ) -> Result<Name, ExportError> {
     let k = inputs.k;
-    let mask = (k > 1).then(|| inputs.mask(g));
-    let newest = condition.map(|condition| g.slice(&condition, 0, k - 1, k));
     let width = match &agent.task.observations {
         ObservationSpace::Vectors { width } => *width,
         ObservationSpace::Pixels { .. } => {
@@ -323,7 +321,17 @@ fn perceptron(
             });
         }
     };
-    networks::perceptron(g, config, observations, mask.as_deref(), newest.as_deref(), width)
+    let mut real = observations.to_owned();
+    if k > 1 {
+        let mask = inputs.mask(g);
+        real = g.op("Mul", &[&real, &mask]);
+    }
+    let mut x = g.reshape(&real, &[1, k * width]);
+    if let Some(condition) = condition {
+        let newest = g.slice(&condition, 0, k - 1, k);
+        x = g.concat(&[x, newest], 1);
+    }
+    networks::layers(g, &x, "layers", config.n_layers, false)
 }
 
 /// Scale, shift, low and high of each dimension between [-1, 1] and the environment's units, and

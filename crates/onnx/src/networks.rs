@@ -1,7 +1,6 @@
 //! Encoders and perceptrons.
 
 use overtone_core::{Normalization, ObservationSpace};
-use overtone_model::PerceptronConfig;
 
 use crate::{
     ExportError,
@@ -126,31 +125,4 @@ pub fn body(
         ObservationSpace::Pixels { .. } => nature(g, observation, "body", 1),
         ObservationSpace::Vectors { .. } => layers(g, observation, "body", n_layers, false),
     }
-}
-
-/// The last hidden layer of a perceptron on the newest observations, `[1, width]`.
-///
-/// # Shapes
-/// - `observations`: `[context_length, width]`; `mask`: `[context_length, 1]`
-/// - `condition`: `[1, inputs]`, the newest condition
-///
-/// # Errors
-/// When a weight is missing.
-pub fn perceptron(
-    g: &mut Graph<'_>,
-    config: &PerceptronConfig,
-    observations: &str,
-    mask: Option<&str>,
-    condition: Option<&str>,
-    width: usize,
-) -> Result<Name, ExportError> {
-    let real = match mask {
-        Some(mask) => g.op("Mul", &[observations, mask]),
-        None => observations.to_owned(),
-    };
-    let mut x = g.reshape(&real, &[1, config.context_length * width]);
-    if let Some(condition) = condition {
-        x = g.concat(&[x, condition.to_owned()], 1);
-    }
-    layers(g, &x, "layers", config.n_layers, false)
 }

@@ -54,13 +54,9 @@ impl BinsOptions for GmmHeadConfig {
     }
 
     fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> GmmHead {
-        // One bin wide, as in the reference.
-        let std = if self.init_std == 0.0 { 2.0 / n as f64 } else { self.init_std };
-        let &Self { components, weights, std: kind, .. } = self;
-        let layout =
-            MixtureLayout { dimensions: 1, components, weights, std: kind, fixed_std: std };
+        let layout = self.layout(n);
         let MixtureParameters { weight, bias, raw_std } =
-            layout.init(d_model, mixture::raw_std(std), init);
+            layout.init(d_model, mixture::raw_std(layout.fixed_std), init);
         GmmHead {
             weight,
             bias,
@@ -73,6 +69,16 @@ impl BinsOptions for GmmHeadConfig {
 
     fn order(&mut self) -> Option<&mut OrderConfig> {
         Some(&mut self.action_order)
+    }
+}
+
+impl GmmHeadConfig {
+    /// The layout of a head on `n` bins.
+    pub fn layout(&self, n: usize) -> MixtureLayout {
+        let &Self { components, weights, std, init_std, .. } = self;
+        // One bin wide, as in the reference.
+        let fixed_std = if init_std == 0.0 { 2.0 / n as f64 } else { init_std };
+        MixtureLayout { dimensions: 1, components, weights, std, fixed_std }
     }
 }
 

@@ -43,17 +43,24 @@ impl NumbersOptions for GmmLikelihoodConfig {
         mixture::check(self.components, self.weights, self.init_std)
     }
 
-    /// By default, every standard deviation is the reference's: ln 3 ≈ 1.1, which is the softplus
-    /// of its ln 2, or the constant 2.
+    /// By default, every learned standard deviation is the reference's: ln 3 ≈ 1.1, which is the
+    /// softplus of its ln 2.
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> GmmLikelihoodHead {
-        let &Self { components, weights, std, init_std } = self;
-        let (raw, fixed_std) = match init_std == 0.0 {
-            true => (2.0f32.ln(), 2.0),
-            false => (mixture::raw_std(init_std), init_std),
-        };
-        let layout = MixtureLayout { dimensions: width, components, weights, std, fixed_std };
+        let init_std = self.init_std;
+        let raw = if init_std == 0.0 { 2.0f32.ln() } else { mixture::raw_std(init_std) };
+        let layout = self.layout(width);
         let MixtureParameters { weight, bias, raw_std } = layout.init(d_model, raw, init);
         GmmLikelihoodHead { weight, bias, raw_std, layout }
+    }
+}
+
+impl GmmLikelihoodConfig {
+    /// The layout of a head for actions of `width` dimensions.
+    pub fn layout(&self, width: usize) -> MixtureLayout {
+        let &Self { components, weights, std, init_std } = self;
+        // The reference's constant is 2.
+        let fixed_std = if init_std == 0.0 { 2.0 } else { init_std };
+        MixtureLayout { dimensions: width, components, weights, std, fixed_std }
     }
 }
 
