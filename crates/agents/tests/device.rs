@@ -10,7 +10,7 @@ use std::{fs, sync::atomic::AtomicBool};
 use burn::tensor::{Device, Int, Tensor};
 use overtone_data::{Batch, BatchObservations, BatchOptions, Sampling, WindowSampler};
 use overtone_model::{
-    Frames, Observed,
+    Observed,
     contexts::{FRAME, STACK},
 };
 use overtone_train::{
@@ -93,18 +93,12 @@ fn a_non_finite_loss_is_found_when_it_is_read() {
     assert_eq!(fails(100), at_once);
 }
 
-fn stacks(frames: Frames) -> Vec<u8> {
-    let stacks: Tensor<4, Int> = match frames {
-        Frames::Stacks(stacks) => stacks,
-        Frames::Windows(windows) => {
-            let [rows, length, ..] = windows.dims();
-            let steps = length + 1 - STACK;
-            let of =
-                |row: usize, step: usize| windows.clone().slice([row..row + 1, step..step + STACK]);
-            let all = (0..rows).flat_map(|row| (0..steps).map(move |step| (row, step)));
-            Tensor::cat(all.map(|(row, step)| of(row, step)).collect(), 0)
-        }
-    };
+fn stacks(windows: Tensor<4, Int>) -> Vec<u8> {
+    let [rows, length, ..] = windows.dims();
+    let steps = length + 1 - STACK;
+    let of = |row: usize, step: usize| windows.clone().slice([row..row + 1, step..step + STACK]);
+    let all = (0..rows).flat_map(|row| (0..steps).map(move |step| (row, step)));
+    let stacks = Tensor::cat(all.map(|(row, step)| of(row, step)).collect(), 0);
     assert_eq!(stacks.dims()[1..], [STACK, FRAME, FRAME]);
     stacks.into_data().iter::<u8>().collect()
 }

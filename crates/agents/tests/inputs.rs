@@ -13,9 +13,8 @@ use overtone_core::ActionSpace;
 use overtone_core::seed;
 use overtone_data::{Batch, BatchOptions, Dataset, Sampling, Subset};
 use overtone_model::{
-    Acted, AverageReturn, ConditionerConfig, Contexts, DecisionTransformerConfig, Frames,
-    HeadConfig, Init, Inputs, Model, ModelConfig, Observed, Places, PositionsConfig, Sections,
-    head::LinearConfig,
+    Acted, AverageReturn, ConditionerConfig, Contexts, DecisionTransformerConfig, HeadConfig, Init,
+    Inputs, Model, ModelConfig, Observed, Places, PositionsConfig, Sections, head::LinearConfig,
 };
 use overtone_train::TrainingData;
 
@@ -66,7 +65,7 @@ fn check(
     let config = ModelConfig::Transformer(model);
     let [received, sent] = both(&config, dataset, top_percent_idx);
     match (&received.observations, &sent.observations) {
-        (Observed::Frames(Frames::Stacks(got)), Observed::Frames(Frames::Stacks(expected))) => {
+        (Observed::Frames(got), Observed::Frames(expected)) => {
             assert_eq!(ints(got), ints(expected));
         }
         (Observed::Vectors(got), Observed::Vectors(expected)) => {

@@ -19,8 +19,8 @@ use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Play, 
 use overtone_env::VectorEnv;
 use overtone_eval::{Plan, Player, RolloutError, Timing, rollout_together};
 use overtone_model::{
-    Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames, Init, Model,
-    ModelPolicy, Observed,
+    Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, Init, Model, ModelPolicy,
+    Observed,
     burn::tensor::{DType, Device, Int, Tensor, TensorData},
     contexts::timesteps_from,
     decision_transformer::Form,
@@ -190,7 +190,7 @@ fn play_single(
             (device, DType::U8),
         );
         let contexts = Contexts {
-            observations: Observed::Frames(Frames::Stacks(frames)),
+            observations: Observed::Frames(frames),
             actions: Acted::Discrete(Tensor::from_data(TensorData::new(known, [1, time]), device)),
             returns_to_go: Tensor::from_data(TensorData::new(returns, [1, time]), device),
             timesteps: timesteps_from(&[(step + 1 - time) as i32], &[0], time),

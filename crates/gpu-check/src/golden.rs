@@ -5,8 +5,8 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result, ensure};
 use overtone_core::{ActionSpace, seed};
 use overtone_model::{
-    Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames, HeadConfig, Init,
-    Observed, PositionsConfig,
+    Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, HeadConfig, Init, Observed,
+    PositionsConfig,
     burn::tensor::{DType, Device, Int, Tensor, TensorData},
     contexts::timesteps_from,
     device::is_cpu,
@@ -144,7 +144,7 @@ impl Case<'_> {
         let actions = Tensor::from_data(TensorData::new(actions, [rows, time]), device);
         let n_padding = vec![0; rows];
         Ok(Contexts {
-            observations: Observed::Frames(Frames::Stacks(frames)),
+            observations: Observed::Frames(frames),
             actions: Acted::Discrete(actions),
             returns_to_go: Tensor::from_data(TensorData::new(returns, [rows, time]), device),
             timesteps: timesteps_from(&ints("timesteps")?, &n_padding, time),

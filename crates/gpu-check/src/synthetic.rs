@@ -3,7 +3,7 @@
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
     Acted, AttentionConfig, Contexts, DecisionTransformer, DecisionTransformerConfig,
-    FourierKernel, Frames, HeadConfig, Init, ModelError, Observed, RShape,
+    FourierKernel, HeadConfig, Init, ModelError, Observed, RShape,
     burn::tensor::{DType, Device, Int, Tensor, TensorData},
     contexts::{FRAME, STACK, timesteps_from},
     head::{ActionOrder, FourierHeadConfig, LinearConfig},
@@ -81,7 +81,7 @@ pub fn batch(nth: u64, batch: usize, time: usize, device: &Device) -> Contexts {
     let frames = Tensor::<4, Int>::from_data(TensorData::new(pixels, shape), (device, DType::U8));
     let actions = Tensor::from_data(TensorData::new(actions, [batch, time]), device);
     Contexts {
-        observations: Observed::Frames(Frames::Windows(frames)),
+        observations: Observed::Frames(frames),
         actions: Acted::Discrete(actions),
         returns_to_go: Tensor::from_data(TensorData::new(returns, [batch, time]), device),
         timesteps: timesteps_from(&starts, &n_padding, time),

@@ -10,8 +10,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use overtone_kernels::{
     Activation, AdamW, AdamWState, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights,
-    NatureWeights, Queries, Score, Seed, TensorSlot, attention_block, mlp_block,
-    nature_encoder_windows,
+    NatureWeights, Queries, Score, Seed, TensorSlot, attention_block, mlp_block, nature_encoder,
 };
 
 const BATCH: usize = 16;
@@ -117,7 +116,7 @@ fn seeded() {
 
 fn encoder(form: Form) -> Tensor<1> {
     seeded();
-    let out = nature_encoder_windows(frames(), nature_weights(), form);
+    let out = nature_encoder(frames(), nature_weights(), form);
     out.inner().flatten(0, 1)
 }
 
@@ -151,9 +150,9 @@ fn mlp(form: Form) -> (Tensor<1>, Vec<f32>) {
 #[divan::bench(args = FORMS, sample_count = 20)]
 fn encoder_forward_backward(bencher: Bencher<'_, '_>, form: Form) {
     let (frames, weights) = (frames(), nature_weights());
-    bencher.counter(ItemsCount::new(BATCH * STEPS)).bench_local(|| {
-        nature_encoder_windows(frames.clone(), weights.clone(), form).sum().backward()
-    });
+    bencher
+        .counter(ItemsCount::new(BATCH * STEPS))
+        .bench_local(|| nature_encoder(frames.clone(), weights.clone(), form).sum().backward());
 }
 
 #[divan::bench(args = FORMS, sample_count = 20)]
@@ -172,7 +171,7 @@ fn encoder_inference(bencher: Bencher<'_, '_>, form: Form) {
     };
     bencher
         .counter(ItemsCount::new(BATCH * STEPS))
-        .bench_local(|| nature_encoder_windows(frames.clone(), weights.clone(), form));
+        .bench_local(|| nature_encoder(frames.clone(), weights.clone(), form));
 }
 
 #[divan::bench(args = FORMS)]

@@ -84,10 +84,12 @@ impl NatureWeights {
     }
 }
 
-/// Embeds stacks of four frames: `[n, 4, 84, 84]` → `[n, d]`.
+/// Embeds every stack of four frames in windows of successive frames: `[batch, t + 3, 84, 84]` →
+/// `[batch * t, d]`, window by window. A window of four frames is one stack.
 ///
-/// Pixels are divided by 255. Channel 3 of a stack is its newest frame. No gradient flows
-/// to the frames. They are an integer tensor of type `U8`, made with
+/// The stack of step `k` is frames `k, k + 1, k + 2, k + 3`, so frame `k + 3` is the newest at step
+/// `k`. Pixels are divided by 255. No gradient flows to the frames. They are an integer tensor of
+/// type `U8`, made with
 ///
 /// ```
 /// use burn::tensor::{DType, Device, Int, Tensor, TensorData};
@@ -102,34 +104,9 @@ impl NatureWeights {
 /// # Panics
 /// When a shape differs from the documented one.
 pub fn nature_encoder(frames: Tensor<4, Int>, weights: NatureWeights, form: Form) -> Tensor<2> {
-    let [_, stack, height, width] = frames.dims();
-    assert_eq!([stack, height, width], [STACK, FRAME, FRAME], "frames are [n, 4, 84, 84]");
-    embed(frames, weights, form)
-}
-
-/// Embeds every stack of windows of successive frames: `[batch, t + 3, 84, 84]` →
-/// `[batch * t, d]`, window by window.
-///
-/// The stack of step `k` is frames `k, k + 1, k + 2, k + 3`, so frame `k + 3` is the newest at step
-/// `k`. Equal to [`nature_encoder`] on the stacks, without the fourfold copy.
-///
-/// # Panics
-/// When a shape differs from the documented one.
-pub fn nature_encoder_windows(
-    frames: Tensor<4, Int>,
-    weights: NatureWeights,
-    form: Form,
-) -> Tensor<2> {
-    let [_, length, height, width] = frames.dims();
+    let [sequences, length, height, width] = frames.dims();
     assert_eq!([height, width], [FRAME, FRAME], "frames are [batch, t + 3, 84, 84]");
     assert!(length >= STACK, "a window of {length} frames is shorter than a stack of {STACK}");
-    embed(frames, weights, form)
-}
-
-/// `[sequences, steps + 3, 84, 84]` → `[sequences * steps, d]`; separate stacks are sequences of
-/// one step.
-fn embed(frames: Tensor<4, Int>, weights: NatureWeights, form: Form) -> Tensor<2> {
-    let [sequences, length, _, _] = frames.dims();
     let steps = length + 1 - STACK;
     let d = weights.checked_width();
     if form == Form::Auto

@@ -22,7 +22,7 @@
 //!
 //! | function | computes |
 //! | --- | --- |
-//! | [`nature_encoder`], [`nature_encoder_windows`] | `u8` frames → one embedding per frame stack |
+//! | [`nature_encoder`] | `u8` frames → one embedding per frame stack |
 //! | [`attention_block`] | layer norm, masked self-attention, projection, dropout, residual |
 //! | [`fourier_scores()`] | the Fourier integral kernel's scores of queries and keys |
 //! | [`fourier_power()`] | the squared amplitude of Fourier series, the basis of densities |
@@ -70,7 +70,7 @@ pub use affine::affine;
 pub use attention::{AttentionOptions, AttentionWeights, Score, TensorScore, attention_block};
 pub use dropout::{Dropout, Seed, dropout};
 pub use embedding::embedding;
-pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};
+pub use encoder::{NatureWeights, nature_encoder};
 pub use form::{Form, Half};
 pub use fourier_power::fourier_power;
 pub use fourier_scores::fourier_scores;

@@ -10,7 +10,7 @@ use agreement::{
     run,
 };
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
-use overtone_kernels::{Form, nature_encoder, nature_encoder_windows};
+use overtone_kernels::{Form, nature_encoder};
 
 /// Largest relative error of the fused form seen: 1.2e-6.
 const TOLERANCE: f64 = 5e-6;
@@ -34,7 +34,7 @@ fn windows_agree_with_the_reference() {
     for steps in [5, 7] {
         let frames = frames(pixels(2 * (steps + 3)), 2);
         check_fused(&parameters(24), TOLERANCE, |leaves, form| {
-            nature_encoder_windows(frames.clone(), weights(leaves), form)
+            nature_encoder(frames.clone(), weights(leaves), form)
         });
     }
 }
@@ -54,7 +54,7 @@ fn windows_are_their_stacks() {
     let stacks_of = frames(stacks, windows * steps);
     for form in [Form::Auto, Form::Reference] {
         let by_window = infer(&parameters(24), DType::F32, form, |leaves, form| {
-            nature_encoder_windows(windows_of.clone(), weights(leaves), form)
+            nature_encoder(windows_of.clone(), weights(leaves), form)
         });
         let by_stack = infer(&parameters(24), DType::F32, form, |leaves, form| {
             nature_encoder(stacks_of.clone(), weights(leaves), form)
@@ -117,7 +117,7 @@ fn no_stacks_have_gradients_of_zero() {
 fn results_repeat_to_the_bit() {
     let frames = frames(pixels(5 * 10), 5);
     check_repeats(&parameters(24), |leaves, form| {
-        nature_encoder_windows(frames.clone(), weights(leaves), form)
+        nature_encoder(frames.clone(), weights(leaves), form)
     });
 }
 
@@ -125,7 +125,7 @@ fn results_repeat_to_the_bit() {
 fn gradients_of_the_reference_are_differences() {
     let frames = frames(pixels(5), 1);
     check_differences(&parameters(5), 6, 1e-6, |leaves, form| {
-        nature_encoder_windows(frames.clone(), weights(leaves), form)
+        nature_encoder(frames.clone(), weights(leaves), form)
     });
 }
 

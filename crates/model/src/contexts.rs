@@ -9,21 +9,13 @@ pub const FRAME: usize = 84;
 /// Frames in an observation.
 pub const STACK: usize = 4;
 
-/// Frames as they are stored: 8-bit grey pixels.
-#[derive(Clone, Debug)]
-pub enum Frames {
-    /// `[batch, time + 3, 84, 84]`: each frame once; the observation of step `t` is frames
-    /// `t .. t + 4`.
-    Windows(Tensor<4, Int>),
-    /// `[n, 4, 84, 84]`: separate observations, oldest frame first.
-    Stacks(Tensor<4, Int>),
-}
-
 /// The observations of a batch of contexts.
 #[derive(Clone, Debug)]
 pub enum Observed {
-    /// Stacks of frames.
-    Frames(Frames),
+    /// `[batch, time + 3, 84, 84]`: 8-bit grey pixels, each frame once; the observation of step `t`
+    /// is frames `t .. t + 4`. Or `[batch · time, 4, 84, 84]`: each observation for itself, oldest
+    /// frame first.
+    Frames(Tensor<4, Int>),
     /// `[batch, time, width]`: vectors, normalized with the training data's statistics.
     Vectors(Tensor<3>),
     /// `[batch, time, d_model]`: observations that the model's encoder has embedded already. A

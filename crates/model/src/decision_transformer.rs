@@ -42,7 +42,7 @@ use overtone_kernels::{Dropout, Queries, Seed, layer_norm};
 
 pub use self::config::DecisionTransformerConfig;
 use self::positions::Positions;
-pub use crate::contexts::{Acted, Contexts, FRAME, Frames, Observed, STACK};
+pub use crate::contexts::{Acted, Contexts, FRAME, Observed, STACK};
 use crate::{
     affine::Affine,
     encoder::{ActionEmbedding, Encoder},

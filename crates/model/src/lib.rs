@@ -32,7 +32,7 @@ pub use burn;
 pub use conditioning::{
     AverageReturn, Condition, Conditioner, ConditionerConfig, ReturnModel, ReturnModelConfig,
 };
-pub use contexts::{Acted, Contexts, Frames, Observed, Places, Stored};
+pub use contexts::{Acted, Contexts, Observed, Places, Stored};
 pub use decision_transformer::{
     DecisionTransformer, DecisionTransformerConfig, DropoutSeed, Steps, positions,
     positions::PositionsConfig,

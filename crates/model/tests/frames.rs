@@ -12,8 +12,8 @@ use overtone_core::{
 };
 use overtone_model::{
     Acted, AttentionConfig, AverageReturn, ConditionerConfig, Contexts, DecisionTransformer,
-    DecisionTransformerConfig, FourierKernel, Frames, HeadConfig, Init, Model, ModelPolicy,
-    Observed, RShape,
+    DecisionTransformerConfig, FourierKernel, HeadConfig, Init, Model, ModelPolicy, Observed,
+    RShape,
     contexts::timesteps_from,
     head::{ActionOrder, FourierHeadConfig, GmmHeadConfig, LinearConfig, TanhConfig},
     positions::Positions,
@@ -144,7 +144,7 @@ impl Episode {
             [vec![f32::from(noise); n_padding], self.returns_to_go[first..first + n].to_vec()];
         let actions = padded(self.actions[first..first + n].to_vec());
         Contexts {
-            observations: Observed::Frames(Frames::Stacks(frames)),
+            observations: Observed::Frames(frames),
             actions: Acted::Discrete(Tensor::from_data(actions, &device)),
             returns_to_go: Tensor::from_data(TensorData::new(returns.concat(), [1, time]), &device),
             timesteps: timesteps_from(&[first as i32], &[n_padding], time),
@@ -203,7 +203,7 @@ fn windows_and_stacks_of_the_same_frames_agree() {
     let windows = Tensor::<4, Int>::from_data(TensorData::new(pixels, shape), (&device, DType::U8));
     for model in models() {
         let stacks = episode.context(0, CONTEXT, 0, 0);
-        let observations = Observed::Frames(Frames::Windows(windows.clone()));
+        let observations = Observed::Frames(windows.clone());
         let of_windows = logits(&model, Contexts { observations, ..stacks.clone() }, CONTEXT);
         let of_stacks = logits(&model, stacks, CONTEXT);
         assert_close("windows", &of_windows, &of_stacks, 0.0, ROUNDING);

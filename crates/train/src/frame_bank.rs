@@ -4,7 +4,7 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_data::FrameStore;
-use overtone_model::decision_transformer::{FRAME, Frames, STACK};
+use overtone_model::decision_transformer::{FRAME, STACK};
 
 use crate::error::TrainError;
 
@@ -46,7 +46,7 @@ impl FrameBank {
 
     /// The observations of a batch of `[contexts, timesteps]`, gathered from these rows. The rows
     /// of each context are consecutive.
-    pub fn stacks(&self, frame_rows: &[i64], [_, time]: [usize; 2]) -> Frames {
+    pub fn stacks(&self, frame_rows: &[i64], [_, time]: [usize; 2]) -> Tensor<4, Int> {
         let places: Vec<i32> = Self::places(frame_rows, time).collect();
         self.gather(Tensor::from_data(&places[..], &self.frames.device()))
     }
@@ -62,9 +62,9 @@ impl FrameBank {
     }
 
     /// The observations at these [`places`](Self::places), `[4 n]`.
-    pub fn gather(&self, places: Tensor<1, Int>) -> Frames {
+    pub fn gather(&self, places: Tensor<1, Int>) -> Tensor<4, Int> {
         let [n] = places.dims();
         let stacks = self.frames.clone().select(0, places);
-        Frames::Stacks(stacks.reshape([n / STACK, STACK, FRAME, FRAME]))
+        stacks.reshape([n / STACK, STACK, FRAME, FRAME])
     }
 }

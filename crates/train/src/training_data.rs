@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_core::{ActionScale, ActionSpace};
 use overtone_data::{
     ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset,
@@ -10,7 +10,7 @@ use overtone_data::{
 };
 use overtone_model::{
     Inputs, Sections, Stored,
-    contexts::{Acted, Contexts, FRAME, Frames, Observed, STACK},
+    contexts::{Acted, Contexts, FRAME, Observed, STACK},
     device::is_cpu,
 };
 
@@ -241,8 +241,7 @@ impl TrainingData {
                     None => {
                         let shape = [rows, time + STACK - 1, FRAME, FRAME];
                         let pixels = TensorData::new(std::mem::take(pixels), shape);
-                        let pixels = Tensor::<4, Int>::from_data(pixels, (device, DType::U8));
-                        Frames::Windows(pixels)
+                        Tensor::from_data(pixels, (device, DType::U8))
                     }
                 })
             }

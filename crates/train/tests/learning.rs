@@ -10,8 +10,8 @@
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    Acted, ConditionerConfig, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames,
-    HeadConfig, Init, Observed,
+    Acted, ConditionerConfig, Contexts, DecisionTransformer, DecisionTransformerConfig, HeadConfig,
+    Init, Observed,
     decision_transformer::DropoutSeed,
     head::{FourierHeadConfig, InitialCoefficients, LinearConfig},
 };
@@ -42,7 +42,7 @@ fn batch(device: &Device, actions: Vec<i32>) -> Contexts {
     );
     let actions = TensorData::new(actions, [rows, 1]);
     Contexts {
-        observations: Observed::Frames(Frames::Stacks(frames)),
+        observations: Observed::Frames(frames),
         actions: Acted::Discrete(Tensor::from_data(actions, device)),
         returns_to_go: Tensor::from_data(TensorData::new(returns, [rows, 1]), device),
         timesteps: vec![0; rows],

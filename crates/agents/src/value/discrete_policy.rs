@@ -8,7 +8,7 @@ use overtone_core::{
 };
 use overtone_model::{
     acting::turns,
-    contexts::{FRAME, Frames, Observed, STACK},
+    contexts::{FRAME, Observed, STACK},
     head::LogitsDecisions,
 };
 use rand::RngExt;
@@ -72,7 +72,7 @@ impl<N> DiscretePolicy<N> {
             Observations::Pixels(pixels) => {
                 let pixels = TensorData::new(pixels.to_vec(), [n, STACK, FRAME, FRAME]);
                 let pixels = Tensor::<4, Int>::from_data(pixels, (&self.device, DType::U8));
-                Observed::Frames(Frames::Stacks(pixels))
+                Observed::Frames(pixels)
             }
             Observations::Vectors(_) => {
                 let numbers = TensorData::new(normalized, [n, 1, self.observations.size()]);

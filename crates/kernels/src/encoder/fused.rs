@@ -1,7 +1,7 @@
 //! The encoder on slices: convolutions as products of patch matrices, one strip of frames
 //! at a time in cache.
 //!
-//! Frames are sequences of `steps + 3`; separate stacks are sequences of one step.
+//! Frames are sequences of `steps + 3`; a stack is a sequence of one step.
 //!
 //! **Forward.** The patches of an image are the rows of a matrix `P`, so a convolution is
 //! `y = max(P Wᵀ + b, 0)`. After three of them, `e = tanh(y₃ W_l + b_l)`.

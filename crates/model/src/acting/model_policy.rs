@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     conditioning::{Condition, Conditioner, ReturnModel},
-    contexts::{Contexts, Frames, Observed},
+    contexts::{Contexts, Observed},
     error::ModelError,
     head::{ActionOrder, Decisions, Head, LogitsDecisions, NumbersDecisions},
     model::Model,
@@ -267,7 +267,7 @@ impl ModelPolicy {
             TensorData::new(pixels.to_vec(), shape),
             (&self.place.0, DType::U8),
         );
-        let new = self.model.embedded(&Observed::Frames(Frames::Stacks(frames)))?;
+        let new = self.model.embedded(&Observed::Frames(frames))?;
         Some(self.frames.contexts(turns, new))
     }
 

@@ -2,14 +2,11 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::Tensor,
+    tensor::{Int, Tensor},
 };
-use overtone_kernels::{Form, NatureWeights, nature_encoder, nature_encoder_windows};
+use overtone_kernels::{Form, NatureWeights, nature_encoder};
 
-use crate::{
-    contexts::Frames,
-    init::{Init, fan_in_bound},
-};
+use crate::init::{Init, fan_in_bound};
 
 /// Features after the three convolutions: 64 channels of 7 × 7.
 const CONVOLVED: usize = 64 * 7 * 7;
@@ -53,8 +50,9 @@ impl NatureEncoder {
     }
 
     /// # Shapes
-    /// - result: `[n, d_model]`, with `n = batch · time` for windows
-    pub fn forward(&self, frames: Frames, form: Form) -> Tensor<2> {
+    /// - `frames`: `[batch, time + 3, 84, 84]`
+    /// - result: `[batch · time, d_model]`
+    pub fn forward(&self, frames: Tensor<4, Int>, form: Form) -> Tensor<2> {
         let weights = NatureWeights {
             conv1_weight: self.conv_1_weight.val(),
             conv1_bias: self.conv_1_bias.val(),
@@ -65,9 +63,6 @@ impl NatureEncoder {
             linear_weight: self.linear_weight.val(),
             linear_bias: self.linear_bias.val(),
         };
-        match frames {
-            Frames::Windows(frames) => nature_encoder_windows(frames, weights, form),
-            Frames::Stacks(frames) => nature_encoder(frames, weights, form),
-        }
+        nature_encoder(frames, weights, form)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use burn::tensor::{DType, Device, Distribution, Int, Tensor, TensorData};
 use overtone_kernels::{
     Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, NatureWeights,
-    Queries, Score, Seed, attention_block, mlp_block, nature_encoder_windows,
+    Queries, Score, Seed, attention_block, mlp_block, nature_encoder,
 };
 
 use crate::{
@@ -176,7 +176,7 @@ fn encoder(batch: usize) -> Box<dyn FnMut()> {
         linear_bias: parameter([D]),
     };
     Box::new(move || {
-        let out = nature_encoder_windows(frames.clone(), weights.clone(), Form::Auto);
+        let out = nature_encoder(frames.clone(), weights.clone(), Form::Auto);
         drop(out.sum().backward());
     })
 }

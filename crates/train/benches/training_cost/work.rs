@@ -10,7 +10,7 @@ use overtone_core::{
 };
 use overtone_model::{
     Acted, AttentionConfig, Contexts, DecisionTransformer, DecisionTransformerConfig,
-    FourierKernel, Frames, HeadConfig, Init, Observed, RShape,
+    FourierKernel, HeadConfig, Init, Observed, RShape,
     contexts::{FRAME, STACK, timesteps_from},
     decision_transformer::{DropoutSeed, Form},
     head::{ActionOrder, FourierHeadConfig, FourierLikelihoodConfig, LinearConfig, TanhConfig},
@@ -136,9 +136,7 @@ impl Work {
         let global = TensorData::new(first, [self.batch]);
         let timesteps = TensorData::new(contexts.timesteps.clone(), contexts.dims());
         let observations = match contexts.observations {
-            Observed::Frames(Frames::Windows(frames) | Frames::Stacks(frames)) => {
-                ("frames", frames.into_data())
-            }
+            Observed::Frames(frames) => ("frames", frames.into_data()),
             Observed::Vectors(vectors) | Observed::Embedded(vectors) => {
                 ("observations", vectors.into_data())
             }
@@ -229,7 +227,7 @@ impl Atari {
         let actions = Tensor::from_data(TensorData::new(actions, [batch, time]), device);
         let n_padding = vec![0; batch];
         Contexts {
-            observations: Observed::Frames(Frames::Windows(frames)),
+            observations: Observed::Frames(frames),
             actions: Acted::Discrete(actions),
             returns_to_go: random([batch, time], &mut generator, device),
             timesteps: timesteps_from(&vec![9; batch], &n_padding, time),

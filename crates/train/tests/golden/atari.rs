@@ -5,8 +5,8 @@ use std::fs;
 use burn::tensor::{DType, Device, Gradients, Int, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames, HeadConfig, Init,
-    Observed, PositionsConfig,
+    Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, HeadConfig, Init, Observed,
+    PositionsConfig,
     contexts::timesteps_from,
     head::{ActionOrder, FourierHeadConfig, LinearConfig, OrderConfig},
     matrices, published, weights,
@@ -136,7 +136,7 @@ impl Atari {
         let actions = TensorData::new(ints(actions), [rows, time]);
         let n_padding = vec![0; rows];
         Contexts {
-            observations: Observed::Frames(Frames::Stacks(frames)),
+            observations: Observed::Frames(frames),
             actions: Acted::Discrete(Tensor::from_data(actions, &device)),
             returns_to_go: Tensor::from_data(
                 TensorData::new(returns.to_vec(), [rows, time]),

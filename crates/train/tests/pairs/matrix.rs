@@ -3,8 +3,8 @@
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    Acted, AttentionConfig, ConditionerConfig, Contexts, DecisionTransformerConfig, Frames,
-    HeadConfig, Init, Model, ModelConfig, Observed, PerceptronConfig,
+    Acted, AttentionConfig, ConditionerConfig, Contexts, DecisionTransformerConfig, HeadConfig,
+    Init, Model, ModelConfig, Observed, PerceptronConfig,
     contexts::timesteps_from,
     decision_transformer::Form,
     head::{
@@ -99,7 +99,7 @@ fn batch(observations: &ObservationSpace, actions: &ActionSpace) -> Contexts {
             ObservationSpace::Pixels { .. } => {
                 let pixels = TensorData::new(pixels, [BATCH, CONTEXT + 3, 84, 84]);
                 let frames = Tensor::<4, Int>::from_data(pixels, (&device, DType::U8));
-                Observed::Frames(Frames::Windows(frames))
+                Observed::Frames(frames)
             }
             ObservationSpace::Vectors { width } => Observed::Vectors(random(*width)),
         },
