@@ -48,9 +48,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let agent = Agent::new(task.clone(), algorithm.clone(), &data).to_value();
     let config = TrainConfig { updates: 300, ..TrainConfig::default() };
     let run = RunDir::create(Path::new(&runs), "corridor")?;
-    let job = Job { run, config, data, agent, seed: 1, device: Device::flex(), init: None };
+    let device = Device::flex();
+    let job = Job { run, config, data, agent, seed: 1, device, init: None, resume: None };
     let mut print = |report: &StepReport| println!("step {}: loss {:.3}", report.step, report.loss);
-    let trainer = algorithm.trainer(&task, job, None)?;
+    let trainer = algorithm.trainer(&task, job)?;
     let finished = trainer.train(&AtomicBool::new(false), &mut print)?;
     println!("checkpoint {}", finished.checkpoint.path.display());
     Ok(())

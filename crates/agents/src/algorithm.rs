@@ -2,7 +2,7 @@
 //! [`AlgorithmOptions`] for its options, and a line here.
 
 use overtone_core::Task;
-use overtone_train::{Checkpoint, Job, TrainError, Training};
+use overtone_train::{Job, TrainError, Training};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -59,15 +59,10 @@ macro_rules! algorithms {
             /// in [-1, 1], and [`Agent::policy`](crate::Agent::policy) scales the actions back.
             ///
             /// # Errors
-            /// When the options are not valid for the task, or `resume` belongs to another run.
-            pub fn trainer(
-                &self,
-                task: &Task,
-                job: Job,
-                resume: Option<&Checkpoint>,
-            ) -> Result<Box<dyn Training>, TrainError> {
+            /// When the options are not valid for the task, or the checkpoint belongs to another run.
+            pub fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
                 let job = Job { data: job.data.with_actions_of(&task.actions), ..job };
-                (**self).trainer(task, job, resume)
+                (**self).trainer(task, job)
             }
         }
 

@@ -36,8 +36,8 @@ use overtone_model::{
     weights::{self, NamedTensors},
 };
 use overtone_train::{
-    Algorithm, Checkpoint, Export, Exported, Job, Learner, StepAt, StepFigures, Stored,
-    TrainConfig, TrainError, Trainer, Training, TrainingData,
+    Algorithm, Export, Exported, Job, Learner, StepAt, StepFigures, Stored, TrainConfig,
+    TrainError, Trainer, Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -143,15 +143,10 @@ impl AlgorithmOptions for DiscreteCqlConfig {
         &["quantiles", "hidden"]
     }
 
-    fn trainer(
-        &self,
-        task: &Task,
-        job: Job,
-        resume: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Training>, TrainError> {
+    fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
         let (observations, actions) = (task.observations.clone(), task.actions.clone());
         let algorithm = DiscreteCql { config: self.clone(), observations, actions };
-        Ok(Box::new(Trainer::new(algorithm, job, resume)?))
+        Ok(Box::new(Trainer::new(algorithm, job)?))
     }
 
     fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {

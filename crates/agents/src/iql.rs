@@ -42,8 +42,8 @@ use overtone_model::{
     ModelError, error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
 };
 use overtone_train::{
-    Algorithm, Checkpoint, Export, Exported, Job, Learner, ScheduleKind, StepAt, StepFigures,
-    Stored, TrainConfig, TrainError, Trainer, Training, TrainingData, follow,
+    Algorithm, Export, Exported, Job, Learner, ScheduleKind, StepAt, StepFigures, Stored,
+    TrainConfig, TrainError, Trainer, Training, TrainingData, follow,
 };
 use serde::{Deserialize, Serialize};
 
@@ -183,21 +183,16 @@ impl AlgorithmOptions for IqlOptions {
         self.head.is_some()
     }
 
-    fn trainer(
-        &self,
-        task: &Task,
-        job: Job,
-        resume: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Training>, TrainError> {
+    fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
         let (config, Task { observations, actions, .. }) = (self.config.clone(), task);
         Ok(match self.head.clone() {
             None => {
                 let networks = Continuous::new(observations, actions);
-                Box::new(Trainer::new(Iql::new(config, networks), job, resume)?)
+                Box::new(Trainer::new(Iql::new(config, networks), job)?)
             }
             Some(head) => {
                 let networks = Discrete::new(observations, actions, head);
-                Box::new(Trainer::new(Iql::new(config, networks), job, resume)?)
+                Box::new(Trainer::new(Iql::new(config, networks), job)?)
             }
         })
     }

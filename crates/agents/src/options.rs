@@ -3,7 +3,7 @@
 use burn::tensor::Device;
 use overtone_core::{ActionSpace, Normalization, ObservationSpace, Play, Policy, Task};
 use overtone_model::{ModelConfig, ModelError, weights::NamedTensors};
-use overtone_train::{Checkpoint, Job, TrainError, Training};
+use overtone_train::{Job, TrainError, Training};
 
 /// Options of an algorithm, with everything that training and acting need from it.
 pub trait AlgorithmOptions {
@@ -50,13 +50,8 @@ pub trait AlgorithmOptions {
     /// Training of an agent for `task`.
     ///
     /// # Errors
-    /// When the options are not valid for the task, or `resume` belongs to another run.
-    fn trainer(
-        &self,
-        task: &Task,
-        job: Job,
-        resume: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Training>, TrainError>;
+    /// When the options are not valid for the task, or the checkpoint belongs to another run.
+    fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError>;
 
     /// The policy of an agent with [valid](Self::validate) options. Its actions are within [-1, 1],
     /// as [`Agent::policy`](crate::Agent::policy) expects.

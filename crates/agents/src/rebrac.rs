@@ -32,7 +32,7 @@ use burn::{module::Module, tensor::Tensor};
 use documented::DocumentedFields;
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task};
 use overtone_model::ModelError;
-use overtone_train::{Checkpoint, Job, TrainError, Training};
+use overtone_train::{Job, TrainError, Training};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -129,13 +129,8 @@ impl AlgorithmOptions for RebracConfig {
         &["n_layers", "hidden", "critic_norms", "normalize"]
     }
 
-    fn trainer(
-        &self,
-        task: &Task,
-        job: Job,
-        resume: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Training>, TrainError> {
-        Td3::trainer(self, task, job, resume)
+    fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
+        Td3::trainer(self, task, job)
     }
 
     fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {

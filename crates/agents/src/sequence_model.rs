@@ -21,8 +21,8 @@ use overtone_model::{
     weights::{self, NamedTensors},
 };
 use overtone_train::{
-    AdamW, Algorithm, BatchLoss, Checkpoint, Export, Exported, Gradient, Job, Learner, PartFigures,
-    Parts, Recorded, StepAt, StepFigures, Stored, TrainConfig, TrainError, Trainer, Training,
+    AdamW, Algorithm, BatchLoss, Export, Exported, Gradient, Job, Learner, PartFigures, Parts,
+    Recorded, StepAt, StepFigures, Stored, TrainConfig, TrainError, Trainer, Training,
     TrainingData,
 };
 use serde::{Deserialize, Serialize};
@@ -347,15 +347,10 @@ impl<O: LearnsActions> AlgorithmOptions for O {
         !matches!(self.learned().head(), HeadConfig::Tanh(_) | HeadConfig::Pointwise(_))
     }
 
-    fn trainer(
-        &self,
-        task: &Task,
-        job: Job,
-        resume: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Training>, TrainError> {
+    fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
         let (observations, actions) = (task.observations.clone(), task.actions.clone());
         let algorithm = SequenceModel { model: self.learned(), observations, actions };
-        Ok(Box::new(Trainer::new(algorithm, job, resume)?))
+        Ok(Box::new(Trainer::new(algorithm, job)?))
     }
 
     fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {

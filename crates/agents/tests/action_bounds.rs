@@ -50,8 +50,9 @@ fn trained(folder: &Path, bounds: [f32; 2]) -> Checkpoint {
     let agent = Agent::new(task.clone(), algorithm.clone(), &data).to_value();
     let config = TrainConfig { updates: 5, batch_size: 4, ..TrainConfig::default() };
     let run = RunDir::create(folder, &format!("between-{}-and-{}", bounds[0], bounds[1])).unwrap();
-    let job = Job { run, config, data, agent, seed: 1, device: Device::flex(), init: None };
-    let trainer = algorithm.trainer(&task, job, None).unwrap();
+    let device = Device::flex();
+    let job = Job { run, config, data, agent, seed: 1, device, init: None, resume: None };
+    let trainer = algorithm.trainer(&task, job).unwrap();
     trainer.train(&AtomicBool::new(false), &mut |_: &StepReport| {}).unwrap().checkpoint
 }
 

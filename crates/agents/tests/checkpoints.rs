@@ -11,7 +11,9 @@ use burn::tensor::Device;
 use overtone_agents::{Agent, AlgorithmConfig, BehaviorCloningConfig, policy};
 use overtone_model::{ModelConfig, weights};
 use overtone_testkit::sentences;
-use overtone_train::{Algorithm, Checkpoint, Initial, RunDir, TrainConfig, TrainError, Trainer};
+use overtone_train::{
+    Algorithm, Checkpoint, Initial, Job, RunDir, TrainConfig, TrainError, Trainer,
+};
 use pong::{BATCH, Bench, Witness, config, files};
 
 #[test]
@@ -275,7 +277,7 @@ fn another_model_or_other_data_is_refused() {
     let refused = |change: &dyn Fn(&mut Checkpoint)| {
         let mut other = checkpoint.clone();
         change(&mut other);
-        Trainer::new(bench.algorithm(), bench.job(config(1)), Some(&other))
+        Trainer::new(bench.algorithm(), Job { resume: Some(other), ..bench.job(config(1)) })
             .err()
             .unwrap()
             .to_string()

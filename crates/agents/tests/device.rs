@@ -45,7 +45,7 @@ fn record(config: TrainConfig, on_device: bool) -> (Bench, Recorder) {
     if on_device {
         job.data.keep_frames_on(&job.device).unwrap();
     }
-    let trainer = Box::new(Trainer::new(bench.algorithm(), job, None).unwrap());
+    let trainer = Box::new(Trainer::new(bench.algorithm(), job).unwrap());
     let mut recorder = Recorder::default();
     trainer.train(&AtomicBool::new(false), &mut recorder).unwrap();
     (bench, recorder)

@@ -14,7 +14,7 @@ use burn::tensor::Device;
 use overtone_data::{Split, Subset};
 use overtone_testkit::sentences;
 use overtone_train::{
-    Algorithm, Best, Checkpoint, Observer, StepReport, TrainConfig, TrainError, Trainer,
+    Algorithm, Best, Checkpoint, Job, Observer, StepReport, TrainConfig, TrainError, Trainer,
     TrainingData, held_out,
 };
 use pong::{Bench, Witness, config, files};
@@ -231,7 +231,8 @@ fn what_holds_nothing_out_is_as_it_was() {
     let held = Bench::new();
     let checkpoint = held.train(holding(2)).0.unwrap().checkpoint;
     let refused = |bench: &Bench, config, checkpoint: &Checkpoint| {
-        let trainer = Trainer::new(bench.algorithm(), bench.job(config), Some(checkpoint));
+        let resume = Some(checkpoint.clone());
+        let trainer = Trainer::new(bench.algorithm(), Job { resume, ..bench.job(config) });
         trainer.err().unwrap().to_string()
     };
     let error = refused(&held, config(4), &checkpoint);
@@ -242,8 +243,7 @@ fn what_holds_nothing_out_is_as_it_was() {
     sentences::check(&error);
     for (held_out, message) in [(0.01, "holds out none of 4"), (0.95, "leaves none of 4")] {
         let config = TrainConfig { held_out, ..config(2) };
-        let error =
-            Trainer::new(held.algorithm(), held.job(config), None).err().unwrap().to_string();
+        let error = Trainer::new(held.algorithm(), held.job(config)).err().unwrap().to_string();
         assert!(error.contains("train.held_out") && error.contains(message), "{error}");
     }
 }

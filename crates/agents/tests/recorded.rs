@@ -52,8 +52,9 @@ impl<A: Algorithm + Clone> Run<'_, A> {
             seed: 1,
             device: Device::wgpu(DeviceKind::DefaultDevice),
             init: None,
+            resume: resume.cloned(),
         };
-        let trainer = Trainer::new(self.algorithm.clone(), job, resume).unwrap();
+        let trainer = Trainer::new(self.algorithm.clone(), job).unwrap();
         let (stop, mut news) = (AtomicBool::new(false), News::default());
         let trainer = Box::new(trainer.recording(records));
         (trainer.train(&stop, &mut news).unwrap().checkpoint, news)

@@ -77,8 +77,9 @@ fn timed(
         seed: settings.seed,
         device: device::choose(device)?.device,
         init: None,
+        resume: None,
     };
-    let trainer = prepared.agent.algorithm.trainer(&prepared.agent.task, job, None)?;
+    let trainer = prepared.agent.algorithm.trainer(&prepared.agent.task, job)?;
     let memory = trainer.memory();
     let mut clock = Clock::default();
     let finished = trainer.train(&AtomicBool::new(false), &mut clock)?;

@@ -69,6 +69,8 @@ pub struct Job {
     pub device: Device,
     /// Initial weights; `None`: random.
     pub init: Option<Initial>,
+    /// The checkpoint that the run resumes from; `None`: a new run.
+    pub resume: Option<Checkpoint>,
 }
 
 /// An agent in training.
@@ -183,12 +185,12 @@ impl<A: Algorithm> Training for Trainer<A> {
 }
 
 impl<A: Algorithm> Trainer<A> {
-    /// A new agent, or the agent of `resume`, ready to train.
+    /// A new agent, or the agent of the checkpoint, ready to train.
     ///
     /// # Errors
     /// When a configuration is invalid, or the checkpoint belongs to another agent or dataset.
-    pub fn new(algorithm: A, job: Job, resume: Option<&Checkpoint>) -> Result<Self, TrainError> {
-        let Job { run, config, mut data, agent, seed: run_seed, device, init } = job;
+    pub fn new(algorithm: A, job: Job) -> Result<Self, TrainError> {
+        let Job { run, config, mut data, agent, seed: run_seed, device, init, resume } = job;
         config.validate()?;
         if config.micro_batches > 1 && algorithm.parts().is_none() {
             return Err(not_in_parts(config.micro_batches));
@@ -222,7 +224,7 @@ impl<A: Algorithm> Trainer<A> {
         };
         let mut generator = seed::generator(run_seed, "init");
         let learned = algorithm.init(&config, &device, &mut generator)?;
-        let (learned, state) = match resume {
+        let (learned, state) = match &resume {
             None => match &init {
                 None => (learned, fresh),
                 Some(init) => (init.checkpoint.begin(learned)?, fresh),
@@ -253,7 +255,7 @@ impl<A: Algorithm> Trainer<A> {
             shortened_warmup,
             n_updates,
             state,
-            saved: resume.cloned(),
+            saved: resume,
             read_every: read_every as usize,
         })
     }

@@ -152,13 +152,14 @@ fn job(run: &RunDir, held_out: f64) -> Job {
         seed: 1,
         device: Device::flex(),
         init: None,
+        resume: None,
     }
 }
 
 /// Trains in `run`, from its newest checkpoint if there is one.
 fn train(run: &RunDir, stops_at: Option<u64>) -> (Finished, Measures) {
-    let newest = Checkpoint::newest(&run.checkpoints()).ok().map(|(newest, _)| newest);
-    let trainer = Box::new(Trainer::new(Counts, job(run, 0.0), newest.as_ref()).unwrap());
+    let resume = Checkpoint::newest(&run.checkpoints()).ok().map(|(newest, _)| newest);
+    let trainer = Box::new(Trainer::new(Counts, Job { resume, ..job(run, 0.0) }).unwrap());
     let mut observer = Measures { stops_at, ..Measures::default() };
     let finished = trainer.train(&AtomicBool::new(false), &mut observer).unwrap();
     (finished, observer)
@@ -251,7 +252,7 @@ fn measuring_takes_no_seconds_of_training() {
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), "run").unwrap();
     let began = Instant::now();
-    let trainer = Box::new(Trainer::new(Counts, job(&run, 0.5), None).unwrap());
+    let trainer = Box::new(Trainer::new(Counts, job(&run, 0.5)).unwrap());
     let finished = trainer.train(&AtomicBool::new(false), &mut Measures::default()).unwrap();
     // After the steps 2, 4 and 6.
     let measured = 3.0 * held_out::BATCHES as f64 * A_WHILE.as_secs_f64();

@@ -9,8 +9,7 @@ use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator
 use overtone_data::Batch;
 use overtone_model::{ModelError, error::config_error, init::Init};
 use overtone_train::{
-    Algorithm, Checkpoint, Job, StepAt, StepFigures, TrainConfig, TrainError, Trainer, Training,
-    TrainingData,
+    Algorithm, Job, StepAt, StepFigures, TrainConfig, TrainError, Trainer, Training, TrainingData,
 };
 
 use crate::options::{AlgorithmOptions, Restored};
@@ -143,18 +142,13 @@ impl<O: Td3Options> Td3<O> {
     /// Training of `config` on `task`.
     ///
     /// # Errors
-    /// When the options are not valid for the task, or `resume` belongs to another run.
-    pub fn trainer(
-        config: &O,
-        task: &Task,
-        job: Job,
-        resume: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Training>, TrainError>
+    /// When the options are not valid for the task, or the checkpoint belongs to another run.
+    pub fn trainer(config: &O, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError>
     where
         O: 'static,
     {
         let algorithm = Self::new(config.clone(), &task.observations, &task.actions);
-        Ok(Box::new(Trainer::new(algorithm, job, resume)?))
+        Ok(Box::new(Trainer::new(algorithm, job)?))
     }
 
     /// The policy of an actor with these weights.

@@ -148,8 +148,9 @@ pub fn train<A: Algorithm>(
         seed: 1,
         device: Device::flex(),
         init: None,
+        resume: resume.cloned(),
     };
-    let trainer = Box::new(Trainer::new(algorithm, job, resume).unwrap());
+    let trainer = Box::new(Trainer::new(algorithm, job).unwrap());
     trainer.train(&AtomicBool::new(false), &mut Quiet).unwrap().checkpoint
 }
 

@@ -134,11 +134,15 @@ impl Bench {
             seed: 5,
             device: Device::flex(),
             init: None,
+            resume: None,
         }
     }
 
     pub fn trainer(&self, config: TrainConfig, resume: Option<&Checkpoint>) -> Box<dyn Training> {
-        Box::new(Trainer::new(self.algorithm(), self.job(config), resume).unwrap())
+        Box::new(
+            Trainer::new(self.algorithm(), Job { resume: resume.cloned(), ..self.job(config) })
+                .unwrap(),
+        )
     }
 
     pub fn train(&self, config: TrainConfig) -> (Result<Finished, TrainError>, Witness) {

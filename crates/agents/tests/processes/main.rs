@@ -112,8 +112,9 @@ impl Case {
             seed,
             device: Device::flex(),
             init: None,
+            resume: resume.cloned(),
         };
-        Box::new(Trainer::new(self.algorithm.clone(), job, resume).unwrap())
+        Box::new(Trainer::new(self.algorithm.clone(), job).unwrap())
     }
 
     /// Trains in `run` on `n` processes until step `until`, from its newest checkpoint if there is
@@ -392,8 +393,9 @@ fn unequal_parts_are_refused_with_the_key() {
         seed: 1,
         device: Device::flex(),
         init: None,
+        resume: None,
     };
-    let error = Trainer::new(iql, job, None).err().map(|error| error.to_string()).unwrap();
+    let error = Trainer::new(iql, job).err().map(|error| error.to_string()).unwrap();
     assert!(error.contains("train.micro_batches = 8: must be 1"), "{error}");
     assert_eq!((SingleProcess.rank(), SingleProcess.count()), (0, 1));
 }

@@ -313,8 +313,9 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
             seed: settings.seed,
             device: device.device.clone(),
             init,
+            resume: checkpoint,
         };
-        let trainer = agent.algorithm.trainer(&agent.task, job, checkpoint.as_ref())?;
+        let trainer = agent.algorithm.trainer(&agent.task, job)?;
         if leads {
             let (done, n_updates) = (trainer.state().step, trainer.n_updates());
             provenance::note(&run, done, n_updates, n)?;

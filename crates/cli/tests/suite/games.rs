@@ -81,8 +81,9 @@ fn learn_and_play(game: &'static Game, columns: Columns, folder: &Path) -> (u64,
         seed: 1,
         device: device.clone(),
         init: None,
+        resume: None,
     };
-    let trainer = algorithm.trainer(&game.task, job, None).unwrap();
+    let trainer = algorithm.trainer(&game.task, job).unwrap();
     let mut losses = Vec::new();
     let mut note = |report: &StepReport| losses.push(report.loss);
     let finished = trainer.train(&AtomicBool::new(false), &mut note).unwrap();
