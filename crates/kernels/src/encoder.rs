@@ -172,16 +172,6 @@ impl Fused<8> for Encoder {
     ) -> [Buffer; 8] {
         let frames = flex::bytes(&self.frames);
         let parameters = Self::parameters(inputs);
-        let by = fused::backward(frames, self.steps, parameters, saved, output, gradient);
-        [
-            by.conv1_weight,
-            by.conv1_bias,
-            by.conv2_weight,
-            by.conv2_bias,
-            by.conv3_weight,
-            by.conv3_bias,
-            by.linear_weight,
-            by.linear_bias,
-        ]
+        fused::backward(frames, self.steps, parameters, saved, output, gradient)
     }
 }

@@ -9,7 +9,7 @@ pub(crate) mod sums;
 pub(crate) mod tape;
 
 use burn::backend::DispatchTensorKind;
-use burn::backend::{DType, Shape};
+use burn::backend::{DType, Shape, TensorMetadata};
 use burn::tensor::{Int, Tensor};
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
@@ -38,6 +38,17 @@ fn is_cube(kind: &DispatchTensorKind) -> bool {
 pub(crate) fn empty_like(tensor: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
     let (client, device) = (tensor.client.clone(), tensor.device.clone());
     empty_device_contiguous_dtype(client, device, shape, dtype)
+}
+
+/// Elements of a flat tensor in the same memory, as elements of another type of the same size.
+pub(crate) fn view(flat: CubeTensor, start: usize, shape: Shape, dtype: DType) -> CubeTensor {
+    let ([n], length) = (flat.shape().dims(), shape.num_elements());
+    assert!(start + length <= n && flat.is_contiguous(), "a part of {n} elements");
+    assert_eq!([dtype.size(), flat.dtype.size()], [4; 2], "parts are aligned for 4 bytes");
+    let bytes = |elements: usize| (elements * dtype.size()) as u64;
+    let CubeTensor { client, handle, device, .. } = flat;
+    let handle = handle.offset_start(bytes(start)).offset_end(bytes(n - start - length));
+    CubeTensor::new_contiguous(client, device, shape, handle, dtype)
 }
 
 /// Type of addresses that reach every element of every tensor.

@@ -4,7 +4,7 @@ use gemm::Parallelism;
 use rayon::prelude::*;
 
 use crate::buffer::Buffer;
-use crate::simd::Vectors;
+use crate::simd::has_avx512;
 
 /// A strided matrix in a slice.
 #[derive(Clone, Copy)]
@@ -116,7 +116,7 @@ impl Panels {
     pub fn new(matrix: Matrix<'_>) -> Self {
         let Matrix { data: values, rows, columns, row_stride, column_stride } = matrix;
         // Whole tiles of the widest kernels of `gemm`.
-        let width = if Vectors::detect() == Vectors::Avx512 { 64 } else { 48 };
+        let width = if has_avx512() { 64 } else { 48 };
         let mut data = Buffer::new(rows * columns);
         data.par_chunks_mut(rows * width).enumerate().for_each(|(i, panel)| {
             let values = &values[i * width * column_stride..];

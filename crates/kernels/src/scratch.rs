@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 
+use crate::partitions::take;
+
 thread_local! {
     /// One buffer for each level of nested calls, the outermost last.
     static SPARE: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
@@ -21,12 +23,7 @@ pub(crate) fn with_scratch<const N: usize, R>(
         memory.resize(total, 0.0);
     }
     let mut rest = &mut memory[..];
-    let parts = sizes.map(|size| {
-        let (part, tail) = std::mem::take(&mut rest).split_at_mut(size);
-        rest = tail;
-        part
-    });
-    let result = f(parts);
+    let result = f(sizes.map(|size| take(&mut rest, size)));
     SPARE.with(|spare| spare.borrow_mut().push(memory));
     result
 }

@@ -6,42 +6,20 @@
 //! all versions give the same bits. (`mul_add` is slow on x86 processors without FMA, older than
 //! 2013.)
 
-/// Vector instructions that determine the block sizes of matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Vectors {
-    /// The instructions of every processor of the architecture.
-    Baseline,
-    /// 8 numbers in `f32`, with fused multiplication and addition.
-    Avx2,
-    /// 16 numbers in `f32`.
-    Avx512,
+/// Whether this processor has vectors of 16 numbers in `f32`.
+#[inline]
+pub(crate) fn has_avx512() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
-impl Vectors {
-    /// The widest vectors of this processor.
-    #[inline]
-    pub fn detect() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let avx2 = is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("bmi2")
-                && is_x86_feature_detected!("fma");
-            let avx512 = is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl");
-            match (avx2, avx512) {
-                (true, true) => return Self::Avx512,
-                (true, false) => return Self::Avx2,
-                _ => {}
-            }
-        }
-        Self::Baseline
-    }
-}
-
-/// Independent accumulators of a sum: one AVX-512 register's worth.
-const LANES: usize = 16;
+/// Independent accumulators of a sum: the numbers of one AVX-512 register.
+pub(crate) const LANES: usize = 16;
 
 /// `Σᵢ f(first[i], second[i], …)` over slices of equal length, in an order that vectorises and
 /// depends only on the length.
@@ -63,10 +41,16 @@ pub(crate) fn sum<const N: usize>(slices: [&[f32]; N], f: impl Fn([f32; N]) -> f
     for (i, total) in lanes[..n % LANES].iter_mut().enumerate() {
         *total += f(parts.map(|(_, rest)| rest[i]));
     }
+    fold(lanes, |a, b| a + b)
+}
+
+/// The result of combining all lanes.
+#[inline(always)]
+pub(crate) fn fold(mut lanes: [f32; LANES], combine: impl Fn(f32, f32) -> f32) -> f32 {
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width {
-            lanes[lane] += lanes[lane + width];
+            lanes[lane] = combine(lanes[lane], lanes[lane + width]);
         }
         width /= 2;
     }

@@ -12,7 +12,7 @@ use burn_cubecl::tensor::CubeTensor;
 use crate::Queries;
 use crate::gpu::epilogues::{self, Masked};
 use crate::gpu::products::{self, Epilogue, Residual, Slope};
-use crate::gpu::sums;
+use crate::gpu::{sums, view};
 use crate::mlp::Activation;
 
 /// Parts of a product over all rows: a single product would keep few of the device's cores busy.
@@ -106,19 +106,9 @@ pub(crate) fn by_parameters(layers: [[&CubeTensor; 2]; 2]) -> [[CubeTensor; 2]; 
     layers.map(|[x, gradient]| {
         let [[_, n_in], [_, n_out]] = [x, gradient].map(|matrix| matrix.shape().dims::<2>());
         let sums = sums.next().expect("a sum of each layer");
-        let weight = view(&sums, 0, Shape::new([n_in, n_out]));
-        [weight, view(&sums, n_in * n_out, Shape::new([n_out]))]
+        let weight = view(sums.clone(), 0, Shape::new([n_in, n_out]), DType::F32);
+        [weight, view(sums, n_in * n_out, Shape::new([n_out]), DType::F32)]
     })
-}
-
-/// Some of the elements of a flat tensor, in the same memory.
-fn view(flat: &CubeTensor, start: usize, shape: Shape) -> CubeTensor {
-    let [n] = flat.shape().dims();
-    let bytes = |elements: usize| (elements * flat.dtype.size()) as u64;
-    let end = start + shape.num_elements();
-    let handle = flat.handle.clone().offset_start(bytes(start)).offset_end(bytes(n - end));
-    let (client, device) = (flat.client.clone(), flat.device.clone());
-    CubeTensor::new_contiguous(client, device, shape, handle, flat.dtype)
 }
 
 /// The same of one layer.

@@ -12,10 +12,9 @@ use burn::backend::{Backend, Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::{DType, Int, Shape, Tensor};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
-use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-use crate::gpu::address_type;
+use crate::gpu::{address_type, view};
 use kernel::copy_kernel;
 
 /// Units of a cube in a copy.
@@ -66,16 +65,16 @@ trait CubeStored: Backend {
 impl CubeStored for CubeBackend {
     fn cube_part(flat: FloatTensor<Self>, start: usize, length: usize) -> FloatTensor<Self> {
         let dtype = flat.dtype;
-        view(flat, start, length, dtype)
+        view(flat, start, Shape::new([length]), dtype)
     }
 
     fn cube_ints(words: IntTensor<Self>, start: usize, length: usize) -> IntTensor<Self> {
         let dtype = words.dtype;
-        view(words, start, length, dtype)
+        view(words, start, Shape::new([length]), dtype)
     }
 
     fn cube_floats(words: IntTensor<Self>, start: usize, length: usize) -> FloatTensor<Self> {
-        view(words, start, length, DType::F32)
+        view(words, start, Shape::new([length]), DType::F32)
     }
 
     fn cube_write(words: IntTensor<Self>, new: Vec<i32>) -> IntTensor<Self> {
@@ -103,15 +102,4 @@ impl CubeStored for CubeBackend {
         }
         memory
     }
-}
-
-/// Elements of a flat tensor in the same memory, as elements of another type of the same size.
-fn view(flat: CubeTensor, start: usize, length: usize, dtype: DType) -> CubeTensor {
-    let [n] = flat.shape().dims();
-    assert!(start + length <= n && flat.is_contiguous(), "a part of {n} elements");
-    assert_eq!([dtype.size(), flat.dtype.size()], [4; 2], "parts are aligned for 4 bytes");
-    let bytes = |elements: usize| (elements * dtype.size()) as u64;
-    let CubeTensor { client, handle, device, .. } = flat;
-    let handle = handle.offset_start(bytes(start)).offset_end(bytes(n - start - length));
-    CubeTensor::new_contiguous(client, device, Shape::from([length]), handle, dtype)
 }

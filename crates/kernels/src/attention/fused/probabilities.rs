@@ -7,10 +7,11 @@ use std::ops::Range;
 use crate::Queries;
 use crate::mask::Mask;
 use crate::math::exp;
+use crate::simd::fold;
 
-/// Rows of scores are padded to a multiple of this: the numbers of one AVX-512 register. A row then
-/// consists of whole registers, and loops over it have no remainder.
-pub(super) const LANES: usize = 16;
+/// Rows of scores are padded to a multiple of this: a row then consists of whole registers, and
+/// loops over it have no remainder.
+pub(super) use crate::simd::LANES;
 
 type Lanes = [f32; LANES];
 
@@ -47,20 +48,6 @@ fn lanes(row: &[f32]) -> impl Iterator<Item = &Lanes> {
 #[inline(always)]
 fn lanes_mut(row: &mut [f32]) -> impl Iterator<Item = &mut Lanes> {
     row.as_chunks_mut().0.iter_mut()
-}
-
-/// The result of combining all lanes.
-#[inline(always)]
-fn fold(lanes: Lanes, combine: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut lanes = lanes;
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] = combine(lanes[lane], lanes[lane + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
 }
 
 /// In place, row by row: scores to probabilities, `exp(s − max) / Σ exp(s − max)`, and 0 for

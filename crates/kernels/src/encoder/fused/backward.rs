@@ -16,18 +16,6 @@ use crate::scratch::with_scratch;
 /// two for each of sixteen threads.
 const PARTITIONS: usize = 32;
 
-/// Gradients in the order and the layout of [`EncoderParameters`].
-pub(in crate::encoder) struct EncoderGradients {
-    pub conv1_weight: Buffer,
-    pub conv1_bias: Buffer,
-    pub conv2_weight: Buffer,
-    pub conv2_bias: Buffer,
-    pub conv3_weight: Buffer,
-    pub conv3_bias: Buffer,
-    pub linear_weight: Buffer,
-    pub linear_bias: Buffer,
-}
-
 /// Sizes of a partition's sums: the weights of each layer, then the biases.
 const SUMS: [usize; 6] = [
     CHANNELS1 * PATCH1,
@@ -68,7 +56,8 @@ struct BackwardFilters {
     conv3: Vec<f32>,
 }
 
-/// The gradients, from the embeddings `out` and the gradient of the loss with respect to them.
+/// The gradients in the order and the layout of [`EncoderParameters`], from the embeddings `out` and
+/// the gradient of the loss with respect to them.
 pub(in crate::encoder) fn backward(
     frames: &[u8],
     steps: usize,
@@ -76,7 +65,7 @@ pub(in crate::encoder) fn backward(
     saved: &SavedLayers,
     out: &[f32],
     gradient: &[f32],
-) -> EncoderGradients {
+) -> [Buffer; 8] {
     let d = parameters.width();
     let n = out.len() / d;
     let mut before_tanh = Buffer::new(n * d);
@@ -120,16 +109,16 @@ pub(in crate::encoder) fn backward(
     let total = FilterSums::new(add_partitions(&mut sums, ALL_SUMS));
 
     total.conv1.iter_mut().for_each(|weight| *weight *= PIXEL);
-    EncoderGradients {
-        conv1_weight: Buffer::from(&*total.conv1),
-        conv1_bias: Buffer::from(&*total.bias1),
-        conv2_weight: Buffer::from(&channels_first(total.conv2, 32)[..]),
-        conv2_bias: Buffer::from(&*total.bias2),
-        conv3_weight: Buffer::from(&channels_first(total.conv3, 64)[..]),
-        conv3_bias: Buffer::from(&*total.bias3),
+    [
+        Buffer::from(&*total.conv1),
+        Buffer::from(&*total.bias1),
+        Buffer::from(&channels_first(total.conv2, 32)[..]),
+        Buffer::from(&*total.bias2),
+        Buffer::from(&channels_first(total.conv3, 64)[..]),
+        Buffer::from(&*total.bias3),
         linear_weight,
         linear_bias,
-    }
+    ]
 }
 
 /// Adds the contribution of every step of a strip; `row` is the first step's row.
