@@ -6,7 +6,7 @@
 //! - `p ← p (1 − η λ) − η / (1 − β₁ᵗ) · m / (sqrt(v / (1 − β₂ᵗ)) + ε)`
 //!
 //! [`AdamWState`] contains parameters and moments and takes the step. On the CPU in `f32` it is one
-//! loop over [slices](adamw_step) on all threads. Elsewhere it is a few operations on tensors, with
+//! loop over slices on all threads. Elsewhere it is a few operations on tensors, with
 //! all parameters joined to one. That form runs on any device in any float type, and the tests
 //! compare the loop with it.
 
@@ -19,13 +19,11 @@ use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
 
-pub use slices::{Slot, adamw_step, clip_factor, global_norm};
-
 use crate::Form;
 use crate::buffer::Buffer;
 use crate::flex::{is_flex_f32, primitive};
 use crate::polyak::contiguous;
-use slices::adamw_step_from;
+use slices::{Slot, adamw_step, clip_factor, global_norm};
 use tensors::Joined;
 
 /// The optimizer's constants, with the same meaning as in PyTorch.
@@ -133,7 +131,8 @@ impl AdamWState {
     /// One step, the `step`-th (from 1), as defined in the [module](self). `gradients` contains one
     /// flat gradient for each parameter. Returns the norm of all of them before clipping, `[1]`.
     ///
-    /// With a `clip_norm`, gradients are first multiplied by [`clip_factor`]. It does not read from
+    /// With a `clip_norm`, gradients are first multiplied by `min(1, clip_norm / (norm + 1e-6))`, as in
+    /// PyTorch. It does not read from
     /// a GPU. On the CPU, moments without other references are written in place.
     ///
     /// # Panics
@@ -226,18 +225,16 @@ fn step_apart(
     let mut moved: Vec<Buffer> =
         parts.iter().map(|[parameter, ..]| Buffer::new(parameter.storage::<f32>().len())).collect();
     let flat = parts.iter_mut().zip(&mut moved).zip(&gradients).zip(&decays).map(
-        |((([parameter, first_moment, second_moment], moved), gradient), weight_decay)| {
-            let slot = Slot {
-                parameter: moved,
-                gradient: gradient.storage(),
-                first_moment: first_moment.storage_mut(),
-                second_moment: second_moment.storage_mut(),
-                weight_decay: *weight_decay,
-            };
-            (slot, Some(parameter.storage()))
+        |((([parameter, first_moment, second_moment], moved), gradient), weight_decay)| Slot {
+            old: parameter.storage(),
+            parameter: moved,
+            gradient: gradient.storage(),
+            first_moment: first_moment.storage_mut(),
+            second_moment: second_moment.storage_mut(),
+            weight_decay: *weight_decay,
         },
     );
-    adamw_step_from(optimizer, step, scale, flat.collect());
+    adamw_step(optimizer, step, scale, flat.collect());
 
     *slots = parts
         .into_iter()

@@ -34,7 +34,7 @@
 //! | [`layer_norm`], [`dropout`](dropout()) | each alone |
 //! | [`polyak`](polyak()) | targets that follow parameters slowly |
 //! | [`stored`] | memory that keeps its place, for steps that a GPU records and replays |
-//! | [`AdamWState`], [`adamw_step`] | the optimizer's step with clipping: on tensors, on slices |
+//! | [`AdamWState`] | the optimizer's step with clipping |
 
 pub mod adamw;
 mod affine;
@@ -65,7 +65,7 @@ mod scratch;
 mod simd;
 pub mod stored;
 
-pub use adamw::{AdamW, AdamWState, Slot, TensorSlot, adamw_step, clip_factor, global_norm};
+pub use adamw::{AdamW, AdamWState, TensorSlot};
 pub use affine::affine;
 pub use attention::{AttentionOptions, AttentionWeights, Score, TensorScore, attention_block};
 pub use dropout::{Dropout, Seed, dropout};

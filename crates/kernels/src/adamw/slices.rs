@@ -11,11 +11,12 @@ use crate::simd::sum;
 const CHUNK: usize = 16 * 1024;
 
 /// One parameter with its gradient and moments; all slices have the same length.
-#[derive(Debug)]
-pub struct Slot<'a> {
-    /// The values to optimize.
+pub(super) struct Slot<'a> {
+    /// The values before the step.
+    pub old: &'a [f32],
+    /// The values after it.
     pub parameter: &'a mut [f32],
-    /// The gradient of the loss with respect to these values.
+    /// The gradient of the loss with respect to the old values.
     pub gradient: &'a [f32],
     /// Average of the gradient; zero before the first step.
     pub first_moment: &'a mut [f32],
@@ -26,7 +27,7 @@ pub struct Slot<'a> {
 }
 
 /// The Euclidean norm of all gradients together.
-pub fn global_norm<'a>(gradients: impl IntoIterator<Item = &'a [f32]>) -> f64 {
+pub(super) fn global_norm<'a>(gradients: impl IntoIterator<Item = &'a [f32]>) -> f64 {
     let chunks: Vec<&[f32]> =
         gradients.into_iter().flat_map(|gradient| gradient.chunks(CHUNK)).collect();
     let squares: Vec<f32> = chunks.into_par_iter().map(square_sum).collect();
@@ -35,7 +36,7 @@ pub fn global_norm<'a>(gradients: impl IntoIterator<Item = &'a [f32]>) -> f64 {
 
 /// The factor that scales gradients of this norm to at most `max_norm`, as in PyTorch:
 /// `min(1, max_norm / (norm + 1e-6))`, NaN if the norm is NaN.
-pub fn clip_factor(norm: f64, max_norm: f64) -> f64 {
+pub(super) fn clip_factor(norm: f64, max_norm: f64) -> f64 {
     let factor = max_norm / (norm + 1e-6);
     if factor > 1.0 { 1.0 } else { factor }
 }
@@ -45,33 +46,17 @@ pub fn clip_factor(norm: f64, max_norm: f64) -> f64 {
 ///
 /// # Panics
 /// When the slices of a slot differ in length, or `step` is zero.
-pub fn adamw_step(optimizer: AdamW, step: u64, gradient_scale: f64, slots: Vec<Slot<'_>>) {
-    let slots = slots.into_iter().map(|slot| (slot, None));
-    adamw_step_from(optimizer, step, gradient_scale, slots.collect());
-}
-
-/// A slot, and its parameter's old values if they are stored elsewhere.
-pub(super) type SlotFrom<'a> = (Slot<'a>, Option<&'a [f32]>);
-
-/// [`adamw_step`] from the old values outside of a slot, if there are any; these do not change.
-pub(super) fn adamw_step_from(
-    optimizer: AdamW,
-    step: u64,
-    gradient_scale: f64,
-    slots: Vec<SlotFrom<'_>>,
-) {
+pub(super) fn adamw_step(optimizer: AdamW, step: u64, gradient_scale: f64, slots: Vec<Slot<'_>>) {
     assert!(step > 0, "steps count from 1");
-    for (slot, _) in &slots {
-        let n = slot.parameter.len();
-        let lengths = [slot.gradient.len(), slot.first_moment.len(), slot.second_moment.len()];
-        assert_eq!(lengths, [n; 3], "a parameter of {n} elements and its slices");
+    for Slot { old, parameter, gradient, first_moment, second_moment, .. } in &slots {
+        let n = parameter.len();
+        let lengths = [old.len(), gradient.len(), first_moment.len(), second_moment.len()];
+        assert_eq!(lengths, [n; 4], "a parameter of {n} elements and its slices");
     }
-    let chunks: Vec<SlotFrom<'_>> = slots.into_iter().flat_map(chunks).collect();
-    chunks.into_par_iter().for_each(|(chunk, from)| {
-        if let Some(from) = from {
-            chunk.parameter.copy_from_slice(from);
-        }
+    let chunks: Vec<Slot<'_>> = slots.into_iter().flat_map(chunks).collect();
+    chunks.into_par_iter().for_each(|chunk| {
         let factors = Factors::new(optimizer, step, gradient_scale, chunk.weight_decay);
+        chunk.parameter.copy_from_slice(chunk.old);
         update(factors, chunk.parameter, chunk.gradient, chunk.first_moment, chunk.second_moment);
     });
 }
@@ -108,18 +93,13 @@ impl Factors {
     }
 }
 
-fn chunks((slot, from): SlotFrom<'_>) -> impl Iterator<Item = SlotFrom<'_>> {
-    let Slot { parameter, gradient, first_moment, second_moment, weight_decay } = slot;
-    parameter
-        .chunks_mut(CHUNK)
-        .zip(gradient.chunks(CHUNK))
-        .zip(first_moment.chunks_mut(CHUNK))
-        .zip(second_moment.chunks_mut(CHUNK))
-        .enumerate()
-        .map(move |(i, (((parameter, gradient), first_moment), second_moment))| {
-            let from = from.map(|from| &from[i * CHUNK..][..parameter.len()]);
-            (Slot { parameter, gradient, first_moment, second_moment, weight_decay }, from)
-        })
+fn chunks(slot: Slot<'_>) -> impl Iterator<Item = Slot<'_>> {
+    let Slot { old, parameter, gradient, first_moment, second_moment, weight_decay } = slot;
+    let values = old.chunks(CHUNK).zip(parameter.chunks_mut(CHUNK)).zip(gradient.chunks(CHUNK));
+    let moments = first_moment.chunks_mut(CHUNK).zip(second_moment.chunks_mut(CHUNK));
+    values.zip(moments).map(move |(((old, parameter), gradient), (first_moment, second_moment))| {
+        Slot { old, parameter, gradient, first_moment, second_moment, weight_decay }
+    })
 }
 
 #[multiversion(targets = "simd")]
@@ -154,8 +134,9 @@ mod tests {
     fn one_step_by_hand() {
         // η = 0.1, λ = 0.5, g = 2: m = 0.2, v = 0.004; m / (1 - 0.9) = 2, v / (1 - 0.999) = 4,
         // so p = 3 · 0.95 - 0.1 · 2 / (2 + 1e-8) = 2.75.
-        let (mut parameter, mut first, mut second) = ([3.0f32], [0.0], [0.0]);
+        let (mut parameter, mut first, mut second) = ([0.0f32], [0.0], [0.0]);
         let slot = Slot {
+            old: &[3.0],
             parameter: &mut parameter,
             gradient: &[4.0],
             first_moment: &mut first,
@@ -183,6 +164,7 @@ mod tests {
     #[should_panic(expected = "a parameter of 2 elements")]
     fn slices_of_other_lengths_are_refused() {
         let slot = Slot {
+            old: &[0.0; 2],
             parameter: &mut [0.0; 2],
             gradient: &[0.0; 3],
             first_moment: &mut [0.0; 2],

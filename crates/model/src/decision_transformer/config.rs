@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::positions::{PositionsConfig, REFERENCE_STD};
 use crate::{
-    attention::{AttentionConfig, FourierKernel},
+    attention::AttentionConfig,
     conditioning::ConditionerConfig,
     encoder,
     error::{ModelError, check_counts, config_error},
@@ -88,21 +88,6 @@ impl DecisionTransformerConfig {
         }
     }
 
-    /// The same with Fourier attention, as in Nguyen et al. (2022, appendix A.4) on Gym's
-    /// locomotion tasks: the sizes of Wu et al. (2022, "Flowformer"), the fourth power of the sinc,
-    /// and one learned `R` per layer, initially 1.
-    ///
-    /// That paper does not state an epsilon. Its formula has none, and this configuration uses
-    /// none.
-    pub fn fourierformer(horizon: usize) -> Self {
-        Self {
-            n_heads: 4,
-            d_model: 256,
-            attention: AttentionConfig::Fourier(FourierKernel::default()),
-            ..Self::gym(horizon)
-        }
-    }
-
     /// Checks the values that the types do not.
     ///
     /// # Errors
@@ -147,6 +132,7 @@ impl DecisionTransformerConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attention::FourierKernel;
     use crate::{
         conditioning::{AverageReturn, ReturnModelConfig},
         head::GmmLikelihoodConfig,
@@ -162,9 +148,6 @@ mod tests {
         let gym = DecisionTransformerConfig::gym(1000);
         assert!(gym.validate(&observations, &actions).is_ok());
         assert_eq!(gym.transformer().d_head(), 128);
-        let fourierformer = DecisionTransformerConfig::fourierformer(1000);
-        assert!(fourierformer.validate(&observations, &actions).is_ok());
-        assert_eq!(fourierformer.transformer().d_head(), 64);
         let frames = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
         let atari = DecisionTransformerConfig::atari(99);
         assert!(atari.validate(&frames, &ActionSpace::numbered(18)).is_ok());
@@ -184,8 +167,9 @@ mod tests {
     fn configurations_round_trip() {
         let head =
             HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 3, ..Default::default() });
-        let config =
-            DecisionTransformerConfig { head, ..DecisionTransformerConfig::fourierformer(1000) };
+        let attention = AttentionConfig::Fourier(FourierKernel::default());
+        let gym = DecisionTransformerConfig::gym(1000);
+        let config = DecisionTransformerConfig { head, attention, ..gym };
         let stored = serde_json::to_string(&config).unwrap();
         assert!(stored.contains(r#""horizon":1000"#), "{stored}");
         assert!(stored.contains(r#""activation":"relu""#), "{stored}");
@@ -198,7 +182,7 @@ mod tests {
     #[test]
     fn errors_name_the_invalid_key() {
         let refused = |change: fn(&mut DecisionTransformerConfig)| {
-            let mut config = DecisionTransformerConfig::fourierformer(1000);
+            let mut config = DecisionTransformerConfig::gym(1000);
             change(&mut config);
             let (observations, actions) = spaces();
             config.validate(&observations, &actions).unwrap_err().to_string()

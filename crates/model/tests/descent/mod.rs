@@ -1,13 +1,16 @@
 //! Adam, for modules that are not trained by the trainer.
 
-use std::collections::BTreeMap;
-
 use burn::{
     module::Module,
-    tensor::{Tensor, TensorData},
+    tensor::{Device, Tensor, TensorData},
 };
-use overtone_kernels::{AdamW, Slot, adamw_step};
-use overtone_model::weights::{self, NamedTensors};
+use overtone_kernels::{AdamW, AdamWState, Form, TensorSlot};
+use overtone_model::weights;
+
+fn flat(data: &TensorData) -> Tensor<1> {
+    let numbers: Vec<f32> = data.iter().collect();
+    Tensor::from_data(&numbers[..], &Device::flex())
+}
 
 /// `steps` steps of Adam on the loss of each step's own batch.
 pub fn learn<M: Module>(
@@ -17,27 +20,21 @@ pub fn learn<M: Module>(
     loss: impl Fn(&M, u64) -> Tensor<1>,
 ) -> M {
     let optimizer = AdamW { learning_rate, ..AdamW::default() };
-    let mut moments: BTreeMap<String, [Vec<f32>; 2]> = BTreeMap::new();
+    let parameters = weights::export(&model);
+    let slot = |data| {
+        let parameter = flat(data);
+        let (first_moment, second_moment) = (parameter.zeros_like(), parameter.zeros_like());
+        TensorSlot { parameter, first_moment, second_moment, weight_decay: 0.0 }
+    };
+    let mut state = AdamWState::new(parameters.values().map(slot).collect(), Form::Auto);
     for step in 1..=steps {
         let gradients = weights::export_gradients(&model, &loss(&model, step).backward());
-        let mut moved = NamedTensors::new();
-        for (name, parameter) in weights::export(&model) {
-            let gradient: Vec<f32> = gradients[&name].iter().collect();
-            let zeros = || vec![0.0; gradient.len()];
-            let [first_moment, second_moment] =
-                moments.entry(name.clone()).or_insert_with(|| [zeros(), zeros()]);
-            let mut values: Vec<f32> = parameter.iter().collect();
-            let slot = Slot {
-                parameter: &mut values,
-                gradient: &gradient,
-                first_moment,
-                second_moment,
-                weight_decay: 0.0,
-            };
-            adamw_step(optimizer, step, 1.0, vec![slot]);
-            moved.insert(name, TensorData::new(values, parameter.shape().clone()));
-        }
-        model = weights::import(model, &moved).unwrap();
+        state.step(optimizer, step, None, gradients.values().map(flat).collect());
+        let moved = parameters.iter().zip(state.parameters()).map(|((name, data), moved)| {
+            let numbers: Vec<f32> = moved.into_data().iter().collect();
+            (name.clone(), TensorData::new(numbers, data.shape().clone()))
+        });
+        model = weights::import(model, &moved.collect()).unwrap();
     }
     model
 }

@@ -260,7 +260,12 @@ pub fn fourier_attention() -> AttentionConfig {
 /// Sizes of HalfCheetah's observations and actions.
 fn continuous_model(preset: Preset, variant: Variant, device: &Device) -> DecisionTransformer {
     let base = match preset {
-        Preset::FourierFormer => DecisionTransformerConfig::fourierformer(1000),
+        // The sizes of Nguyen et al. (2022, appendix A.4) on Gym's locomotion tasks.
+        Preset::FourierFormer => DecisionTransformerConfig {
+            n_heads: 4,
+            d_model: 256,
+            ..DecisionTransformerConfig::gym(1000)
+        },
         Preset::Atari | Preset::Gym => DecisionTransformerConfig::gym(1000),
     };
     let head = match variant {
