@@ -109,14 +109,27 @@ fn mixtures(components: usize, weights: MixtureWeights, std: MixtureStd) -> [Hea
 /// Rows of each of two tokens, their actions at equal steps of its distribution.
 const OF_EACH: usize = 200;
 
+/// The quantiles of a distribution at equal steps, from its density at close points.
+fn spread(distribution: &GaussianMixture) -> Vec<f32> {
+    let (mut below, mut quantiles) = (0.0, Vec::new());
+    for z in (0..400_000).map(|i| f64::from(i) * 1e-5 - 2.0) {
+        below += distribution.pdf(z) * 1e-5;
+        while quantiles.len() < OF_EACH && below > (quantiles.len() as f64 + 0.5) / OF_EACH as f64 {
+            quantiles.push(z as f32);
+        }
+    }
+    assert_eq!(quantiles.len(), OF_EACH);
+    quantiles
+}
+
 /// A head that has learned two distributions, and its mean loss on them.
 fn learned(config: &HeadConfig, distributions: [GaussianMixture; 2]) -> (f64, Head) {
     let device = Device::flex().autodiff();
     let (mut tokens, mut actions) = (Vec::new(), Vec::new());
     for (token, distribution) in distributions.iter().enumerate() {
-        for i in 0..OF_EACH {
+        for action in spread(distribution) {
             tokens.extend([token == 0, token == 1].map(f32::from));
-            actions.push(distribution.quantile((i as f64 + 0.5) / OF_EACH as f64) as f32);
+            actions.push(action);
         }
     }
     let rows = 2 * OF_EACH;

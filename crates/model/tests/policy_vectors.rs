@@ -438,7 +438,7 @@ fn transformer(
     (config, model)
 }
 
-/// Every parameter of every head, and of every model of returns.
+/// Every parameter of every head, and of the model of returns.
 #[test]
 fn broken_weights_are_reported() {
     let play = protocol(ActionChoice::Mode, false);
@@ -459,35 +459,25 @@ fn broken_weights_are_reported() {
     assert_eq!(n_heads, 3 + 5 + 3);
 
     let asking = Play { acting: ActingMode { return_quantile: 0.9, ..play.acting }, ..play };
-    for returns in [
-        ReturnModelConfig::hl_gauss(),
-        ReturnModelConfig::new(HeadConfig::FourierLikelihood(FourierLikelihoodConfig::new(4))),
-        ReturnModelConfig::new(HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
-            components: 2,
-            ..Default::default()
-        })),
-        ReturnModelConfig::new(HeadConfig::Gaussian(GaussianConfig {})),
-    ] {
-        let returns = ReturnModelConfig { width: 8, ..returns };
-        let conditioning = ConditionerConfig {
-            return_range: Some([0.0, 2.0]),
-            return_model: Some(returns.clone()),
-            ..ConditionerConfig::default()
-        };
-        let gym = DecisionTransformerConfig {
-            conditioning: Some(conditioning),
-            ..DecisionTransformerConfig::gym(6)
-        };
-        let (_, model) = transformer(gym, &numbers);
-        let mut generator = seed::generator(2, "init");
-        let init = &mut Init::drawn(&Device::flex(), &mut generator);
-        let observations = ObservationSpace::Vectors { width: OBSERVATION_WIDTH };
-        let return_model = ReturnModel::init(&returns, &observations, init).unwrap();
-        for name in weights::export(&return_model).keys() {
-            let broken = broken(return_model.clone(), name);
-            let what = format!("{name} of returns by {}", returns.head.name());
-            check_reported(model.clone(), Some(&broken), &asking, &what);
-        }
+    let returns = ReturnModelConfig { width: 8, ..ReturnModelConfig::hl_gauss() };
+    let conditioning = ConditionerConfig {
+        return_range: Some([0.0, 2.0]),
+        return_model: Some(returns.clone()),
+        ..ConditionerConfig::default()
+    };
+    let gym = DecisionTransformerConfig {
+        conditioning: Some(conditioning),
+        ..DecisionTransformerConfig::gym(6)
+    };
+    let (_, model) = transformer(gym, &numbers);
+    let mut generator = seed::generator(2, "init");
+    let init = &mut Init::drawn(&Device::flex(), &mut generator);
+    let observations = ObservationSpace::Vectors { width: OBSERVATION_WIDTH };
+    let return_model = ReturnModel::init(&returns, &observations, init).unwrap();
+    for name in weights::export(&return_model).keys() {
+        let broken = broken(return_model.clone(), name);
+        let what = format!("{name} of returns");
+        check_reported(model.clone(), Some(&broken), &asking, &what);
     }
 }
 

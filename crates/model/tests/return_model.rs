@@ -8,9 +8,8 @@ use burn::{
 };
 use overtone_core::{ActingMode, ActionSpace, ObservationSpace, Play, Simulation, seed};
 use overtone_model::{
-    Acted, Condition, Conditioner, ConditionerConfig, Contexts, DecisionTransformerConfig,
-    HeadConfig, Init, Model, ModelConfig, ModelPolicy, Observed, ReturnModel, ReturnModelConfig,
-    head::{BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig, FourierLikelihoodConfig},
+    Acted, Condition, Conditioner, ConditionerConfig, Contexts, DecisionTransformerConfig, Init,
+    Model, ModelConfig, ModelPolicy, Observed, ReturnModel, ReturnModelConfig,
     init::standard_normal,
 };
 use overtone_testkit::sentences;
@@ -18,12 +17,6 @@ use overtone_testkit::sentences;
 mod descent;
 
 const OBSERVATIONS: ObservationSpace = ObservationSpace::Vectors { width: 2 };
-
-fn fourier() -> ReturnModelConfig {
-    let head =
-        FourierLikelihoodConfig { domain: Domain::HalfRange, ..FourierLikelihoodConfig::new(12) };
-    ReturnModelConfig::new(HeadConfig::FourierLikelihood(head))
-}
 
 /// Two arms, one-hot: mean and standard deviation of their normal returns.
 const ARMS: [[f64; 2]; 2] = [[-0.4, 0.15], [0.5, 0.1]];
@@ -42,16 +35,11 @@ fn pulled(step: u64, device: &Device) -> (Tensor<3>, Tensor<2>) {
 
 #[test]
 fn quantiles_of_two_arms_are_learned() {
-    for config in [fourier(), ReturnModelConfig::hl_gauss()] {
-        check_quantiles(&ReturnModelConfig { width: 32, ..config });
-    }
-}
-
-fn check_quantiles(config: &ReturnModelConfig) {
+    let config = ReturnModelConfig { width: 32, ..ReturnModelConfig::hl_gauss() };
     let device = Device::flex().autodiff();
     let generator = &mut seed::generator(3, "init");
     let model =
-        ReturnModel::init(config, &OBSERVATIONS, &mut Init::drawn(&device, generator)).unwrap();
+        ReturnModel::init(&config, &OBSERVATIONS, &mut Init::drawn(&device, generator)).unwrap();
     let model = descent::learn(model, 2000, 1e-3, |model, step| {
         let (seen, paid) = pulled(step, &device);
         model.loss(seen, paid).mean()
@@ -67,41 +55,15 @@ fn check_quantiles(config: &ReturnModelConfig) {
             let [mean, std] = ARMS[arm];
             let expected = mean + std * deviations;
             let error = (got[arm] - expected).abs();
-            let head = config.head.name();
-            assert!(error < 0.02, "{head}, {q} of arm {arm}: {} for {expected}", got[arm]);
+            assert!(error < 0.02, "{q} of arm {arm}: {} for {expected}", got[arm]);
             assert!(got[arm] > before[arm], "quantiles rise with q");
             before[arm] = got[arm];
         }
     }
 }
 
-#[test]
-fn a_head_s_regulariser_is_part_of_the_loss() {
-    let likelihood = |gamma| {
-        let head = FourierLikelihoodConfig { gamma, ..FourierLikelihoodConfig::new(3) };
-        HeadConfig::FourierLikelihood(head)
-    };
-    let binned = |gamma| {
-        let head = FourierHeadConfig { gamma, ..FourierHeadConfig::new(3) };
-        HeadConfig::Binned(BinnedConfig { bins: 8, head: BinsHeadConfig::Fourier(head) })
-    };
-    let device = Device::flex();
-    let loss = |head, smoothing| {
-        let config = ReturnModelConfig { width: 8, smoothing, ..ReturnModelConfig::new(head) };
-        let generator = &mut seed::generator(3, "init");
-        let init = &mut Init::drawn(&device, generator);
-        let model = ReturnModel::init(&config, &OBSERVATIONS, init).unwrap();
-        let (seen, paid) = pulled(1, &device);
-        model.loss(seen, paid).mean().into_scalar::<f64>()
-    };
-    for smoothing in [0.0, 0.75] {
-        assert!(loss(binned(1e6), smoothing) > loss(binned(0.0), smoothing), "{smoothing}");
-    }
-    assert!(loss(likelihood(1e6), 0.0) > loss(likelihood(0.0), 0.0));
-}
-
 fn conditioning() -> ConditionerConfig {
-    let (return_range, return_model) = (Some([0.0, 10.0]), Some(fourier()));
+    let (return_range, return_model) = (Some([0.0, 10.0]), Some(ReturnModelConfig::hl_gauss()));
     ConditionerConfig { return_range, return_model, ..ConditionerConfig::default() }
 }
 
@@ -132,7 +94,7 @@ fn models(config: &ModelConfig, device: &Device) -> (Model, ReturnModel) {
     let generator = &mut seed::generator(5, "init");
     let init = &mut Init::drawn(device, generator);
     let model = Model::init(config, &OBSERVATIONS, &ActionSpace::unit(1), init).unwrap();
-    (model, ReturnModel::init(&fourier(), &OBSERVATIONS, init).unwrap())
+    (model, ReturnModel::init(&ReturnModelConfig::hl_gauss(), &OBSERVATIONS, init).unwrap())
 }
 
 fn play(return_quantile: f32) -> Play {

@@ -53,9 +53,9 @@ pub enum ExportError {
         /// The reason, and what to do.
         instead: String,
     },
-    /// The acting mode does not fit the agent.
+    /// The agent is not valid, or the acting mode does not fit it.
     #[error(transparent)]
-    Mode(#[from] overtone_model::ModelError),
+    Agent(#[from] overtone_model::ModelError),
 }
 
 /// The graph of `agent` with these weights and the acting mode of `play`, as a file.
@@ -68,6 +68,7 @@ pub fn export(
     play: &Play,
     version: &str,
 ) -> Result<Vec<u8>, ExportError> {
+    agent.algorithm.validate(&agent.task.observations, &agent.task.actions)?;
     let mut g = Graph::new(&agent.task.title, weights);
     let output = match &agent.algorithm {
         AlgorithmConfig::DecisionTransformer(options) => {
@@ -255,15 +256,8 @@ fn condition(
     }
     if play.acting.return_quantile != 1.0
         && let Some(returns) = &config.return_model
+        && let HeadConfig::Binned(head) = &returns.head
     {
-        let HeadConfig::Binned(head) = &returns.head else {
-            return Err(ExportError::Unsupported {
-                what: format!("the return model's head `{}`", returns.head.name()),
-                instead: "its quantiles are searched for. Use top_percent= or return_quantile=1, \
-                          or train with model.return_head=hl_gauss"
-                    .into(),
-            });
-        };
         let prefix = "return_model.perceptron.layers";
         let hidden = networks::layers(g, observations, prefix, returns.n_layers, false)?;
         let columns: Vec<usize> = (0..head.bins).collect();

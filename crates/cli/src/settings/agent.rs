@@ -84,8 +84,7 @@ pub struct DecisionTransformerModel {
     pub return_unit: ReturnUnit,
     /// Model that predicts the return distribution from an observation (decision_transformer on
     /// vectors only). evaluation.return_quantile limits the target with it (docs/results/conditioning.md).
-    /// none; hl_gauss: a softmax over 120 bins; fourier, gmm or gaussian: a density by that head
-    /// for a continuous value. Requires return_unit=range or rate.
+    /// none; hl_gauss: a softmax over 120 bins. Requires return_unit=range or rate.
     pub return_head: ReturnHead,
     /// Top percentages of the dataset by return to condition on (decision_transformer and rvs
     /// only). Half of the contexts are drawn from the episodes of highest return that make up 10,
@@ -160,12 +159,6 @@ pub enum ReturnHead {
     None,
     /// A softmax over bins, trained on Gaussians around the achieved return.
     HlGauss,
-    /// A density by a Fourier series.
-    Fourier,
-    /// A mixture of Gaussians.
-    Gmm,
-    /// A Gaussian.
-    Gaussian,
 }
 
 /// Help by key.

@@ -4,9 +4,7 @@ use overtone_agents::AlgorithmConfig;
 use overtone_core::{ObservationSpace, Task};
 use overtone_model::{
     AttentionConfig, AverageReturn, ConditionerConfig, DecisionTransformerConfig, ModelConfig,
-    PerceptronConfig, ReturnModelConfig,
-    head::{Domain, FourierLikelihoodConfig, GaussianConfig, GmmLikelihoodConfig, HeadConfig},
-    positions::PositionsConfig,
+    PerceptronConfig, ReturnModelConfig, head::HeadConfig, positions::PositionsConfig,
 };
 
 use super::{
@@ -86,22 +84,8 @@ impl DecisionTransformerModel {
 
     /// The model of the return distribution; `None` in a unit without bounds.
     fn return_model(&self) -> Option<ReturnModelConfig> {
-        let head = match self.return_head {
-            _ if self.return_unit == ReturnUnit::Scale => return None,
-            ReturnHead::None => return None,
-            ReturnHead::HlGauss => return Some(ReturnModelConfig::hl_gauss()),
-            // The highest and the lowest return are not neighbours.
-            ReturnHead::Fourier => HeadConfig::FourierLikelihood(FourierLikelihoodConfig {
-                domain: Domain::HalfRange,
-                ..FourierLikelihoodConfig::new(12)
-            }),
-            ReturnHead::Gmm => HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
-                components: 5,
-                ..Default::default()
-            }),
-            ReturnHead::Gaussian => HeadConfig::Gaussian(GaussianConfig::default()),
-        };
-        Some(ReturnModelConfig::new(head))
+        let has_bounds = self.return_unit != ReturnUnit::Scale;
+        (has_bounds && self.return_head == ReturnHead::HlGauss).then(ReturnModelConfig::hl_gauss)
     }
 }
 

@@ -194,8 +194,7 @@ impl RunConfig {
             "evaluation.return_quantile" => match &self.agent {
                 AgentConfig::DecisionTransformer { model, .. } => {
                     let is_met = model.return_head != ReturnHead::None;
-                    let of = "model.return_head=hl_gauss or fourier or gmm or gaussian";
-                    unless(is_met, of, "model.return_head=none".into())
+                    unless(is_met, "model.return_head=hl_gauss", "model.return_head=none".into())
                 }
                 _ => among(|agent| matches!(agent, AgentConfig::DecisionTransformer { .. })),
             },

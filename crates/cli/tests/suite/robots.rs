@@ -161,7 +161,7 @@ fn the_target_is_clamped_to_the_predicted_return() {
     desk.refuses("evaluate rollouts return_quantile=1.5");
     let desk = Desk::new();
     desk.refuses(&tiny("model.return_head=none evaluation.return_quantile=0.5"));
-    desk.refuses(&tiny("model.return_head=fourier model.return_unit=scale"));
+    desk.refuses(&tiny("model.return_head=hl_gauss model.return_unit=scale"));
     desk.succeeds(&tiny("model.return_head=none"));
     desk.refuses("evaluate rollouts return_quantile=0.5");
 }

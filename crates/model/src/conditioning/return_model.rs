@@ -2,8 +2,8 @@
 //!
 //! A Decision Transformer with a target that no episode achieved from its state must extrapolate.
 //! Here a perceptron predicts the distribution `p(ẑ | o)` of the transformer's return input `ẑ`
-//! from an observation. Its head is any head for a continuous action, or
-//! [HL-Gauss](ReturnModelConfig::hl_gauss). While acting, the agent is conditioned on
+//! from an observation, by [HL-Gauss](ReturnModelConfig::hl_gauss). While acting, the agent is
+//! conditioned on
 //!
 //! ```text
 //! min(ẑ of the rest of the target, F⁻¹(q | o))
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     contexts::{Contexts, Observed},
     error::{ModelError, config_error},
-    head::{ActedRows, BinnedConfig, BinsHeadConfig, Head, HeadConfig, HeadOutput, LinearConfig},
+    head::{BinnedConfig, BinnedHead, BinsHeadConfig, Head, HeadConfig, LinearConfig},
     init::Init,
     perceptron::{Perceptron, PerceptronConfig},
     weights::{self, NamedTensors},
@@ -45,21 +45,16 @@ pub struct ReturnModelConfig {
     pub n_layers: usize,
     /// Width of a hidden layer.
     pub width: usize,
-    /// Conversion of the last layer to a distribution over [-1, 1].
+    /// Conversion of the last layer to a distribution over [-1, 1]: a linear head on bins.
     pub head: HeadConfig,
-    /// Standard deviation, in bins, of the Gaussian that spreads a return over bins (heads on bins
-    /// only). 0: the whole return is assigned to its bin.
+    /// Standard deviation, in bins, of the Gaussian that spreads a return over bins.
     pub smoothing: f64,
 }
 
 impl ReturnModelConfig {
-    /// Two hidden layers of 256: 1 % of the cost of the transformers that it is used with.
-    pub fn new(head: HeadConfig) -> Self {
-        Self { n_layers: 2, width: 256, head, smoothing: 0.0 }
-    }
-
-    /// The same by HL-Gauss (Imani and White 2018; a deviation of 0.75 bins as in Farebrother et al.
-    /// 2024, "Stop regressing"): a softmax over 120 bins that learns
+    /// Two hidden layers of 256, 1 % of the cost of the transformers that it is used with, and
+    /// HL-Gauss (Imani and White 2018; a deviation of 0.75 bins as in Farebrother et al. 2024, "Stop
+    /// regressing"): a softmax over 120 bins that learns
     ///
     /// ```text
     /// p_j = Φ((e_{j+1} - z) / σ) - Φ((e_j - z) / σ), divided by their sum over [-1, 1]
@@ -69,7 +64,7 @@ impl ReturnModelConfig {
     pub fn hl_gauss() -> Self {
         let linear = BinsHeadConfig::Linear(LinearConfig {});
         let head = HeadConfig::Binned(BinnedConfig { bins: 120, head: linear });
-        Self { smoothing: 0.75, ..Self::new(head) }
+        Self { n_layers: 2, width: 256, head, smoothing: 0.75 }
     }
 
     fn perceptron(&self) -> PerceptronConfig {
@@ -92,16 +87,13 @@ impl ReturnModelConfig {
             let expected = "must be none: a return model reads vectors, not pixels";
             return Err(config_error("model.return_head", "set", expected));
         }
-        if matches!(self.head, HeadConfig::Tanh(_) | HeadConfig::Pointwise(_)) {
-            let expected = "must be a head with a distribution, which has quantiles";
+        let is_linear = |head: &BinnedConfig| matches!(head.head, BinsHeadConfig::Linear(_));
+        if !matches!(&self.head, HeadConfig::Binned(head) if is_linear(head)) {
+            let expected = "must be hl_gauss";
             return Err(config_error("model.return_head", self.head.name(), expected));
         }
-        if !(self.smoothing >= 0.0 && self.smoothing.is_finite()) {
-            let expected = "must be a number of bins, 0 or more";
-            return Err(config_error("return_model.smoothing", self.smoothing, expected));
-        }
-        if self.smoothing > 0.0 && !matches!(self.head, HeadConfig::Binned(_)) {
-            let expected = "must be 0: only bins are smoothed";
+        if !(self.smoothing > 0.0 && self.smoothing.is_finite()) {
+            let expected = "must be a number of bins above 0";
             return Err(config_error("return_model.smoothing", self.smoothing, expected));
         }
         self.perceptron().validate(observations, &ActionSpace::unit(1))
@@ -152,9 +144,8 @@ impl ReturnModel {
         weights::restore(described, tensors)
     }
 
-    /// Mean loss over the real timesteps of contexts with conditioned returns, `[1]`, in nats, plus
-    /// the head's regulariser. Contexts of a top percent do not count, because the distribution is
-    /// over the whole dataset.
+    /// Mean loss over the real timesteps of contexts with conditioned returns, `[1]`, in nats.
+    /// Contexts of a top percent do not count, because the distribution is over the whole dataset.
     ///
     /// # Panics
     /// When the observations are not vectors: a caller's bug.
@@ -167,7 +158,7 @@ impl ReturnModel {
         (rows * weights).sum()
     }
 
-    /// Loss of each row, in nats, plus the head's regulariser.
+    /// Loss of each row, in nats.
     ///
     /// # Shapes
     /// - `observations`: `[batch, time, width]`
@@ -176,23 +167,16 @@ impl ReturnModel {
     pub fn loss(&self, observations: Tensor<3>, returns: Tensor<2>) -> Tensor<1> {
         let [batch, time] = returns.dims();
         let returns = returns.clamp(-1.0, 1.0).reshape([batch * time, 1]);
-        let hidden = self.hidden(observations);
-        let (rows, regularization) = match &self.perceptron.head {
-            Head::Binned(head) if self.smoothing > 0.0 => {
-                let HeadOutput { logits, regularization } = head.forward(hidden);
-                let probabilities = bin_probabilities(returns, head.bins, self.smoothing);
-                let nats =
-                    (probabilities * log_softmax(logits, 1)).sum_dim(1).squeeze_dim::<1>(1).neg();
-                (nats, regularization)
-            }
-            head => {
-                let loss = head.loss(hidden, ActedRows::Continuous(returns));
-                (loss.rows, loss.regularization)
-            }
-        };
-        match regularization {
-            Some(regularization) => rows + regularization,
-            None => rows,
+        let head = self.head();
+        let log_probs = log_softmax(head.forward(self.hidden(observations)).logits, 1);
+        let probabilities = bin_probabilities(returns, head.bins, self.smoothing);
+        (probabilities * log_probs).sum_dim(1).squeeze_dim::<1>(1).neg()
+    }
+
+    fn head(&self) -> &BinnedHead {
+        match &self.perceptron.head {
+            Head::Binned(head) => head,
+            _ => panic!("a head on bins: the configuration was checked"),
         }
     }
 
@@ -204,12 +188,9 @@ impl ReturnModel {
     pub fn quantiles(&self, observations: Tensor<3>, q: f64) -> Tensor<2> {
         let [batch, time, _] = observations.dims();
         let (device, dtype) = (observations.device(), observations.dtype());
-        let decisions = self.perceptron.head.decide(self.hidden(observations)).numbers();
-        let quantiles: Vec<f32> = decisions
-            .iter()
-            .flat_map(|returns| (0..batch * time).flat_map(move |row| returns.quantile(row, q)))
-            .map(|number| number as f32)
-            .collect();
+        let returns = self.head().distributions(self.hidden(observations));
+        let quantiles: Vec<f32> =
+            (0..batch * time).map(|row| returns.quantile(row, q) as f32).collect();
         Tensor::from_data(TensorData::new(quantiles, [batch, time]), (&device, dtype))
     }
 

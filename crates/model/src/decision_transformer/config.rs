@@ -195,16 +195,18 @@ mod tests {
             config.validate(&observations, &actions).unwrap_err().to_string()
         };
         let average = |horizon| Some(AverageReturn { horizon });
-        let gmm = GmmLikelihoodConfig { components: 3, ..Default::default() };
-        let gmm = Some(ReturnModelConfig::new(HeadConfig::GmmLikelihood(gmm)));
-        let tanh = Some(ReturnModelConfig::new(HeadConfig::Tanh(TanhConfig {})));
+        let returns = ReturnModelConfig::hl_gauss();
+        let tanh = Some(ReturnModelConfig {
+            head: HeadConfig::Tanh(TanhConfig {}),
+            ..ReturnModelConfig::hl_gauss()
+        });
         let plain = ConditionerConfig::default();
         let range = |range| ConditionerConfig { return_range: Some(range), ..plain.clone() };
         for (key, conditioning) in [
             ("return_range", range([1.0, 1.0])),
             ("return_range", range([0.0, f32::NAN])),
             ("return_range", ConditionerConfig { average_return: average(10), ..plain.clone() }),
-            ("return_range", ConditionerConfig { return_model: gmm, ..plain.clone() }),
+            ("return_range", ConditionerConfig { return_model: Some(returns), ..plain.clone() }),
             ("model.return_head", ConditionerConfig { return_model: tanh, ..range([0.0, 8.0]) }),
             (
                 "average_return.horizon",

@@ -143,6 +143,27 @@ impl BinDistributions {
         let weights = categorical::weights(self.logits(place), temperature);
         self.centres[categorical::sample(&weights, draw)]
     }
+
+    /// The `q`-quantile, `q` in (0, 1): values within a bin are assumed to be equally likely. NaN if
+    /// the logits are not finite.
+    ///
+    /// # Panics
+    /// When `place` is out of range.
+    pub fn quantile(&self, place: usize, q: f64) -> f64 {
+        if !self.is_finite(place) {
+            return f64::NAN;
+        }
+        let weights = categorical::weights(self.logits(place), 1.0);
+        let mut left = q * weights.iter().sum::<f64>();
+        let width = 2.0 / weights.len() as f64;
+        for (weight, centre) in weights.iter().zip(&self.centres) {
+            if left < *weight {
+                return centre + (left / weight - 0.5) * width;
+            }
+            left -= weight;
+        }
+        1.0
+    }
 }
 
 impl Marginals for BinDistributions {
@@ -157,20 +178,6 @@ impl Marginals for BinDistributions {
 
     fn draw(&self, place: usize, temperature: f32, generator: &mut Generator) -> f64 {
         self.sample(place, temperature, generator.random())
-    }
-
-    /// Values within a bin are assumed to be equally likely.
-    fn quantile(&self, place: usize, q: f64) -> f64 {
-        let weights = categorical::weights(self.logits(place), 1.0);
-        let mut left = q * weights.iter().sum::<f64>();
-        let width = 2.0 / weights.len() as f64;
-        for (weight, centre) in weights.iter().zip(&self.centres) {
-            if left < *weight {
-                return centre + (left / weight - 0.5) * width;
-            }
-            left -= weight;
-        }
-        1.0
     }
 }
 

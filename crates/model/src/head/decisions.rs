@@ -82,10 +82,6 @@ pub trait Marginals {
     /// A sample, or the prediction of a head without distribution, which draws no random number.
     /// Bins are sampled at the temperature; densities ignore it.
     fn draw(&self, place: usize, temperature: f32, generator: &mut Generator) -> f64;
-
-    /// The `q`-quantile of the distribution, `q` in (0, 1), or the prediction of a head without
-    /// distribution.
-    fn quantile(&self, place: usize, q: f64) -> f64;
 }
 
 /// Continuous actions, row by row. An entry is NaN if the head's outputs are not finite: the
@@ -117,11 +113,6 @@ impl NumbersDecisions {
         self.numbers(row, |place| self.marginals.draw(place, temperature, generator))
     }
 
-    /// The `q`-quantile of each dimension, in [-1, 1].
-    pub fn quantile(&self, row: usize, q: f64) -> Vec<f64> {
-        self.numbers(row, |place| self.marginals.quantile(place, q))
-    }
-
     /// `number` at each place of a row, with NaN for invalid distributions.
     fn numbers(&self, row: usize, mut number: impl FnMut(usize) -> f64) -> Vec<f64> {
         let places = row * self.width..(row + 1) * self.width;
@@ -146,10 +137,6 @@ impl Marginals for Points {
     }
 
     fn draw(&self, place: usize, _temperature: f32, _generator: &mut Generator) -> f64 {
-        self.mode(place)
-    }
-
-    fn quantile(&self, place: usize, _q: f64) -> f64 {
         self.mode(place)
     }
 }

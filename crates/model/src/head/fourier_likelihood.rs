@@ -164,10 +164,6 @@ impl Marginals for Vec<FourierDensity> {
     fn draw(&self, place: usize, _temperature: f32, generator: &mut Generator) -> f64 {
         self[place].inverse_cdf(generator.random())
     }
-
-    fn quantile(&self, place: usize, q: f64) -> f64 {
-        self[place].inverse_cdf(q)
-    }
 }
 
 /// `p(z)` of each row, differentiable in the coefficients and in `z`.

@@ -7,10 +7,7 @@ use burn::{
 };
 use overtone_core::seed::Generator;
 
-use super::{
-    GaussianMixture, HeadLoss, Marginals, NumbersOptions, OnNumbers, PointwiseHead, TanhConfig,
-    read,
-};
+use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, PointwiseHead, TanhConfig, read};
 use crate::init::{Init, standard_normal};
 
 options! {
@@ -106,11 +103,6 @@ impl Marginals for Gaussians {
 
     fn draw(&self, place: usize, _temperature: f32, generator: &mut Generator) -> f64 {
         self.means[place] + self.std(place) * standard_normal(generator)
-    }
-
-    fn quantile(&self, place: usize, q: f64) -> f64 {
-        let (means, stds) = (vec![self.means[place]], vec![self.std(place)]);
-        GaussianMixture { means, stds, weights: None }.quantile(q)
     }
 }
 

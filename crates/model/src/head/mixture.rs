@@ -273,10 +273,6 @@ impl Marginals for Vec<GaussianMixture> {
     fn draw(&self, place: usize, _temperature: f32, generator: &mut Generator) -> f64 {
         self[place].sample(generator)
     }
-
-    fn quantile(&self, place: usize, q: f64) -> f64 {
-        self[place].quantile(q)
-    }
 }
 
 /// Relative difference of two densities that is rounding: the first one is the mode.
@@ -315,34 +311,6 @@ impl GaussianMixture {
     /// The density at `z`.
     pub fn pdf(&self, z: f64) -> f64 {
         self.parts(z).sum::<f64>() / self.total()
-    }
-
-    /// The probability of values below `z`.
-    pub fn cdf(&self, z: f64) -> f64 {
-        let parts =
-            self.means.iter().zip(&self.stds).enumerate().map(|(component, (mean, std))| {
-                let below = 0.5 * libm::erfc((mean - z) / (std * std::f64::consts::SQRT_2));
-                self.weight(component) * below
-            });
-        parts.sum::<f64>() / self.total()
-    }
-
-    /// The `q`-quantile, `q` in (0, 1). It lies between the lowest and the highest quantile of the
-    /// components, so the bisection starts ten deviations around them and ends at double precision.
-    pub fn quantile(&self, q: f64) -> f64 {
-        let around = |sign: f64| {
-            self.means.iter().zip(&self.stds).map(move |(mean, std)| mean + sign * 10.0 * std)
-        };
-        let mut low = around(-1.0).fold(f64::INFINITY, f64::min);
-        let mut high = around(1.0).fold(f64::NEG_INFINITY, f64::max);
-        loop {
-            let middle = 0.5 * (low + high);
-            // Also if the ends are NaN.
-            if !(low < middle && middle < high) {
-                return middle;
-            }
-            if self.cdf(middle) < q { low = middle } else { high = middle }
-        }
     }
 
     /// A sample: a component by its weight, and a sample from it.
@@ -439,24 +407,6 @@ mod tests {
             weights: Some(vec![0.0, 1.0]),
         };
         assert!((none.mode() - 0.6).abs() < 1e-12, "{}", none.mode());
-    }
-
-    #[test]
-    fn quantiles_invert_the_distribution() {
-        let one = GaussianMixture { means: vec![0.3], stds: vec![0.5], weights: None };
-        assert!((one.quantile(0.5) - 0.3).abs() < 1e-15);
-        // Φ⁻¹(0.975) = 1.959963984540054.
-        assert!((one.quantile(0.975) - (0.3 + 0.5 * 1.959_963_984_540_054)).abs() < 1e-14);
-        let broken =
-            GaussianMixture { means: vec![f64::NAN; 2], stds: vec![0.1, 0.2], weights: None };
-        assert!(broken.quantile(0.5).is_nan());
-        for mixture in [equal(), weighted()] {
-            for q in [0.001, 0.3, 0.5, 0.95, 0.999] {
-                assert!((mixture.cdf(mixture.quantile(q)) - q).abs() < 1e-14, "{q}");
-            }
-        }
-        // A tenth lies below the gap.
-        assert!((weighted().cdf(-0.1) - 0.1).abs() < 1e-3);
     }
 
     #[test]
