@@ -20,77 +20,64 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Agent, AlgorithmConfig, DecisionTransformerOptions};
 
-/// `n_positions` in transformers' own configuration. Its forward pass reads only the first row, but
-/// accepts at most as many tokens as there are rows.
-const N_POSITIONS: usize = 1024;
-/// Its default `max_ep_len`.
-const MAX_EP_LEN: usize = 4096;
-
-/// `config.json`, as far as it affects the computation.
+/// `config.json`, as far as it affects the computation. transformers leaves out keys that have their
+/// default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Config {
-    #[serde(default = "model_type")]
     model_type: String,
-    #[serde(default = "architectures")]
     architectures: Vec<String>,
     state_dim: usize,
     act_dim: usize,
     hidden_size: usize,
     max_ep_len: usize,
-    #[serde(default = "yes")]
     action_tanh: bool,
-    #[serde(default = "one")]
     vocab_size: usize,
-    #[serde(default = "n_positions")]
     n_positions: usize,
     n_layer: usize,
     n_head: usize,
-    #[serde(default)]
     n_inner: Option<usize>,
-    #[serde(default = "relu")]
     activation_function: String,
-    #[serde(default = "tenth")]
     resid_pdrop: f64,
-    #[serde(default = "tenth")]
     embd_pdrop: f64,
-    #[serde(default = "tenth")]
     attn_pdrop: f64,
-    #[serde(default = "epsilon")]
     layer_norm_epsilon: f64,
-    #[serde(default = "yes")]
     scale_attn_weights: bool,
-    #[serde(default)]
     scale_attn_by_inverse_layer_idx: bool,
     /// The model has no words; transformers warns about its own default.
-    #[serde(default)]
     bos_token_id: Option<u32>,
-    #[serde(default)]
     eos_token_id: Option<u32>,
 }
 
-fn model_type() -> String {
-    "decision_transformer".into()
-}
-fn architectures() -> Vec<String> {
-    vec!["DecisionTransformerModel".into()]
-}
-fn yes() -> bool {
-    true
-}
-fn one() -> usize {
-    1
-}
-fn n_positions() -> usize {
-    N_POSITIONS
-}
-fn relu() -> String {
-    "relu".into()
-}
-fn tenth() -> f64 {
-    0.1
-}
-fn epsilon() -> f64 {
-    1e-5
+impl Default for Config {
+    /// transformers' own, without words.
+    fn default() -> Self {
+        Self {
+            model_type: "decision_transformer".into(),
+            architectures: vec!["DecisionTransformerModel".into()],
+            state_dim: 17,
+            act_dim: 4,
+            hidden_size: 128,
+            max_ep_len: 4096,
+            action_tanh: true,
+            vocab_size: 1,
+            // The forward pass reads only the first row, but accepts at most as many tokens as
+            // there are rows.
+            n_positions: 1024,
+            n_layer: 3,
+            n_head: 1,
+            n_inner: None,
+            activation_function: "relu".into(),
+            resid_pdrop: 0.1,
+            embd_pdrop: 0.1,
+            attn_pdrop: 0.1,
+            layer_norm_epsilon: 1e-5,
+            scale_attn_weights: true,
+            scale_attn_by_inverse_layer_idx: false,
+            bos_token_id: None,
+            eos_token_id: None,
+        }
+    }
 }
 
 /// The table of timesteps: all zeros there for a model without one.
@@ -113,9 +100,10 @@ pub fn export(
         Some(ModelConfig::Perceptron(_)) => return wrong("model.kind", "perceptron".into()),
         None => return wrong("algorithm", agent.algorithm.describe()),
     };
+    let usual = Config::default();
     let horizon = match model.positions {
         PositionsConfig::Timestep { horizon, .. } => horizon,
-        PositionsConfig::Order => agent.task.horizon.unwrap_or(MAX_EP_LEN),
+        PositionsConfig::Order => agent.task.horizon.unwrap_or(usual.max_ep_len),
         PositionsConfig::Local | PositionsConfig::LocalAndGlobal { .. } => {
             return wrong("positions", "local".into());
         }
@@ -152,7 +140,7 @@ pub fn export(
     condition(place, conditioning.return_range, &mut theirs)?;
     let d = model.d_model;
     // A timestep is three tokens.
-    let n_positions = N_POSITIONS.max(3 * model.context_length);
+    let n_positions = usual.n_positions.max(3 * model.context_length);
     for (name, shape) in [
         (TIMESTEPS, vec![horizon, d]),
         (POSITIONS, vec![n_positions, d]),
@@ -166,27 +154,17 @@ pub fn export(
         theirs.entry(name.into()).or_insert(TensorData::new(zeros, shape));
     }
     let config = Config {
-        model_type: model_type(),
-        architectures: architectures(),
         state_dim: width,
         act_dim,
         hidden_size: d,
         max_ep_len: horizon,
-        action_tanh: true,
-        vocab_size: 1,
         n_positions,
         n_layer: model.n_layers,
         n_head: model.n_heads,
-        n_inner: None,
-        activation_function: relu(),
         resid_pdrop: model.dropout,
         embd_pdrop: model.dropout,
         attn_pdrop: model.dropout,
-        layer_norm_epsilon: epsilon(),
-        scale_attn_weights: true,
-        scale_attn_by_inverse_layer_idx: false,
-        bos_token_id: None,
-        eos_token_id: None,
+        ..usual
     };
     Ok((config, theirs))
 }
@@ -245,9 +223,9 @@ pub fn import(
     let check = |key, got: String, expected: String| {
         if got == expected { Ok(()) } else { Err(config_error(key, got, expected)) }
     };
-    check("activation_function", config.activation_function.clone(), relu())?;
+    check("activation_function", config.activation_function.clone(), "relu".into())?;
     check("action_tanh", config.action_tanh.to_string(), "true".into())?;
-    check("layer_norm_epsilon", config.layer_norm_epsilon.to_string(), epsilon().to_string())?;
+    check("layer_norm_epsilon", config.layer_norm_epsilon.to_string(), 1e-5.to_string())?;
     check("scale_attn_weights", config.scale_attn_weights.to_string(), "true".into())?;
     check(
         "scale_attn_by_inverse_layer_idx",
@@ -294,6 +272,7 @@ pub fn import(
 fn tensor<'a>(tensors: &'a NamedTensors, name: &str) -> Result<&'a TensorData, ModelError> {
     tensors.get(name).ok_or_else(|| ModelError::MissingTensor { name: name.to_owned() })
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -340,6 +319,24 @@ mod tests {
             assert_eq!(config.n_positions, expected);
             assert_eq!(theirs[POSITIONS].shape()[..], [expected, 4]);
         }
+    }
+
+    /// transformers writes only the keys that differ from its defaults.
+    #[test]
+    fn a_config_without_default_values_is_read() {
+        let config: Config = serde_json::from_str(r#"{"state_dim": 3, "act_dim": 2}"#).unwrap();
+        assert_eq!(config, Config { state_dim: 3, act_dim: 2, ..Config::default() });
+        let gym =
+            DecisionTransformerConfig { context_length: 7, ..DecisionTransformerConfig::gym(4096) };
+        let generator = &mut seed::generator(1, "init");
+        let init = &mut Init::drawn(&Device::flex(), generator);
+        let options = ModelConfig::Transformer(gym.clone());
+        let model = Model::init(&options, &OBSERVATIONS, &task().actions, init).unwrap();
+        let weights = weights::export(&model);
+        let theirs = published::to_hugging_face(&gym, &weights).unwrap();
+        let (imported, ours) = import(&config, &theirs, &task(), 7).unwrap();
+        let expected = AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(gym));
+        assert_eq!((imported, ours), (expected, weights));
     }
 
     /// transformers adds the first row of its positions after the norm, so it is merged into the
