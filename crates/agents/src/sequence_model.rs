@@ -371,7 +371,7 @@ pub(crate) fn policy_of(
         tensors.retain(|name, _| !name.starts_with(&format!("{}.", return_model::PART)));
     }
     let model = Model::from_weights(model, observations, actions, &tensors, of.device)?;
-    let policy = ModelPolicy::with_returns(&model, returns.as_ref(), of.normalization, of.play)?;
+    let policy = ModelPolicy::new(&model, returns.as_ref(), of.normalization, of.play)?;
     Ok(Box::new(policy))
 }
 

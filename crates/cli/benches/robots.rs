@@ -85,7 +85,7 @@ fn spread(mut values: Vec<f64>) -> String {
 fn play_batch(agent: &Model, env: &mut MujocoVectorEnv) -> Result<f64, Any> {
     let protocol = Play { return_scale: SCALE, ..cheetah().task.matched(None) };
     let normalization = Normalization::identity(env.observation_space().size());
-    let mut policy = ModelPolicy::new(agent, Some(&normalization), &protocol)?;
+    let mut policy = ModelPolicy::new(agent, None, Some(&normalization), &protocol)?;
     let plan = Plan::new(1000 * EPISODES, vec![TARGET], 1, ReturnUnits::Raw);
     let mut began = None;
     let mut rate = 0.0;

@@ -118,7 +118,7 @@ fn plan(episodes: usize, targets: &[f32], protocol: &Play) -> Plan {
 /// Steps per second, emulators included, of episodes without an end in these groups.
 fn play_batch(model: &DecisionTransformer, groups: &mut [&mut dyn VectorEnv]) -> Result<f64, Any> {
     let protocol = seaquest().task.matched(None);
-    let mut policy = ModelPolicy::new(&Model::Transformer(model.clone()), None, &protocol)?;
+    let mut policy = ModelPolicy::new(&Model::Transformer(model.clone()), None, None, &protocol)?;
     let plan = plan(100 * EPISODES, &[32.0], &protocol);
     let mut began = None;
     let mut rate = 0.0;
@@ -149,7 +149,7 @@ fn play_whole(model: &DecisionTransformer, targets: &[f32]) -> Result<(f64, Timi
     let protocol = seaquest().task.matched(Some(&emulation.to_simulation()));
     let plan = plan(WHOLE, targets, &protocol);
     let began = Instant::now();
-    let mut policy = ModelPolicy::new(&Model::Transformer(model.clone()), None, &protocol)?;
+    let mut policy = ModelPolicy::new(&Model::Transformer(model.clone()), None, None, &protocol)?;
     let mut env = overtone_ale::open(seaquest(), &emulation, plan.n_episodes())?;
     let mut players = [Player { policy: &mut policy, plan: &plan }];
     let mut go_on = |_: &_| ControlFlow::Continue(());

@@ -8,14 +8,14 @@
 //! 3. while acting, no more than a quantile of the [predicted return](return_model);
 //! 4. an indicator of the [top percent](top_percent) of episodes, in place of the return.
 //!
-//! Training applies steps 1, 2 and 4, acting all of them. [`Condition`] sets the quantile and the
-//! top percent of an acting agent.
+//! Training applies steps 1, 2 and 4, acting all of them. The protocol of play sets the quantile and
+//! the top percent of an acting agent.
 
 pub mod average_return;
 pub mod return_model;
 pub mod top_percent;
 
-use burn::tensor::Tensor;
+use burn::{module::Module, tensor::Tensor};
 use overtone_core::{ObservationSpace, Play};
 use serde::{Deserialize, Serialize};
 
@@ -118,24 +118,29 @@ impl ConditionerConfig {
     }
 }
 
-/// Condition of an agent in addition to its target.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Condition {
+/// Conversion of an agent's history to the inputs that condition its model.
+#[derive(Clone, Debug)]
+pub struct Conditioner {
+    config: ConditionerConfig,
+    /// The quantile of predicted returns that bounds the target, and their model.
+    bound: Option<(f64, ReturnModel)>,
     /// The index of a top percent in the configuration; it replaces the target.
     top_percent: Option<u8>,
-    /// The quantile of predicted returns that bounds the target.
-    return_quantile: Option<f64>,
 }
 
-impl Condition {
-    /// The condition of `play`, for a model with this configuration (`None` for one without
-    /// returns).
+impl Conditioner {
+    /// A conditioner for acting as in `play`; `None` if the model, with this configuration, is not
+    /// conditioned on returns.
     ///
     /// # Errors
-    /// When the model was not trained with that top percent, or has no return model for a quantile
-    /// below 1.
-    pub fn of_play(play: &Play, config: Option<&ConditionerConfig>) -> Result<Self, ModelError> {
-        let mut condition = Self::default();
+    /// When the model was not trained with that top percent, or there is no return model for a
+    /// quantile below 1.
+    pub fn new(
+        config: Option<&ConditionerConfig>,
+        return_model: Option<&ReturnModel>,
+        play: &Play,
+    ) -> Result<Option<Self>, ModelError> {
+        let mut bound = None;
         if play.acting.return_quantile != 1.0 {
             let quantile = f64::from(play.acting.return_quantile);
             let wrong = |expected| Err(config_error("return_quantile", quantile, expected));
@@ -145,39 +150,17 @@ impl Condition {
             if config.is_none_or(|config| config.return_model.is_none()) {
                 return wrong("must be none: the agent has no return model (model.return_head)");
             }
-            condition.return_quantile = Some(quantile);
+            let Some(returns) = return_model else {
+                return wrong("must be none: the weights of the return model are missing");
+            };
+            bound = Some((quantile, returns.valid()));
         }
+        let mut top_percent = None;
         if play.acting.top_percent != 0.0 {
             let known = config.map_or(&[][..], |config| &config.top_percents[..]);
-            condition.top_percent = Some(top_percent::index(play.acting.top_percent, known)?);
+            top_percent = Some(top_percent::index(play.acting.top_percent, known)?);
         }
-        Ok(condition)
-    }
-}
-
-/// Conversion of an agent's history to the inputs that condition its model.
-#[derive(Clone, Debug)]
-pub struct Conditioner {
-    config: ConditionerConfig,
-    return_model: Option<ReturnModel>,
-    condition: Condition,
-}
-
-impl Conditioner {
-    /// A conditioner for acting.
-    ///
-    /// # Errors
-    /// When the condition needs a return model and `return_model` is `None`.
-    pub fn new(
-        config: &ConditionerConfig,
-        return_model: Option<ReturnModel>,
-        condition: Condition,
-    ) -> Result<Self, ModelError> {
-        if let (Some(quantile), None) = (condition.return_quantile, &return_model) {
-            let expected = "must be none: the weights of the return model are missing";
-            return Err(config_error("return_quantile", quantile, expected));
-        }
-        Ok(Self { config: config.clone(), return_model, condition })
+        Ok(config.map(|config| Self { config: config.clone(), bound, top_percent }))
     }
 
     /// Contexts with the inputs that condition the model during acting.
@@ -185,14 +168,14 @@ impl Conditioner {
     pub fn condition(&self, contexts: Contexts) -> Contexts {
         let [batch, _] = contexts.dims();
         let mut contexts = self.config.condition(contexts);
-        if let (Some(returns), Some(q)) = (&self.return_model, self.condition.return_quantile)
+        if let Some((q, returns)) = &self.bound
             && let Observed::Vectors(observations) = &contexts.observations
         {
             // In this order, NaN quantiles (of broken weights) remain NaN.
-            let quantiles = returns.quantiles(observations.clone(), q);
+            let quantiles = returns.quantiles(observations.clone(), *q);
             contexts.returns_to_go = quantiles.min_pair(contexts.returns_to_go);
         }
-        if let Some(place) = self.condition.top_percent {
+        if let Some(place) = self.top_percent {
             contexts.top_percent_idx = vec![Some(place); batch];
         }
         contexts

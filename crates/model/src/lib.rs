@@ -30,7 +30,7 @@ pub use attention::{
 };
 pub use burn;
 pub use conditioning::{
-    AverageReturn, Condition, Conditioner, ConditionerConfig, ReturnModel, ReturnModelConfig,
+    AverageReturn, Conditioner, ConditionerConfig, ReturnModel, ReturnModelConfig,
 };
 pub use contexts::{Acted, Contexts, Observed, Places, Stored};
 pub use decision_transformer::{

@@ -211,7 +211,7 @@ fn windows_and_stacks_of_the_same_frames_agree() {
 }
 
 fn policy_of(model: &DecisionTransformer, protocol: &Play) -> ModelPolicy {
-    ModelPolicy::new(&Model::Transformer(model.clone()), None, protocol).unwrap()
+    ModelPolicy::new(&Model::Transformer(model.clone()), None, None, protocol).unwrap()
 }
 
 /// Acting step by step with cached embeddings, among other agents, the policy takes the most
@@ -364,7 +364,7 @@ fn continuous_actions_are_taken_from_frames() {
         let model = Model::Transformer(model);
         let play =
             Play { action_choice: ActionChoice::Mode, ..Play::matched(Simulation::default()) };
-        let mut policy = ModelPolicy::new(&model, None, &play).unwrap();
+        let mut policy = ModelPolicy::new(&model, None, None, &play).unwrap();
         let start = EpisodeStart { seed: 5, target_return: episode.returns_to_go[0] };
         let mut played: Vec<f32> = Vec::new();
         for t in 0..length {
@@ -395,7 +395,7 @@ fn what_cannot_be_played_is_named() {
     let protocol = Play::matched(Simulation::default());
     let normalization = Normalization::identity(4 * 84 * 84);
     let agent = Model::Transformer(model.clone());
-    let error = ModelPolicy::new(&agent, Some(&normalization), &protocol).err().unwrap();
+    let error = ModelPolicy::new(&agent, None, Some(&normalization), &protocol).err().unwrap();
     sentences::check(&error.to_string());
     let start = EpisodeStart { seed: 5, target_return: 3.0 };
     let turn = Turn { agent: 0, reward: 0.0, start: Some(start) };

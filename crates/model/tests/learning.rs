@@ -253,7 +253,7 @@ fn action_error(model: &Model) -> f64 {
         return_scale: 100.0,
         ..Play::matched(Simulation::default())
     };
-    let mut policy = ModelPolicy::new(model, Some(&normalization), &protocol).unwrap();
+    let mut policy = ModelPolicy::new(model, None, Some(&normalization), &protocol).unwrap();
     let mut generator = seed::generator(7, "episode");
     let n = 16;
     let mut left: Vec<f32> = (0..n).map(|_| generator.random_range(150.0..200.0)).collect();

@@ -151,7 +151,7 @@ fn decide(model: &Model, history: History<'_>) -> Decisions {
     let (observations, actions) = model.spaces();
     let shape = ContextShape { context_length: CONTEXT, observations, actions };
     let place = (&Device::flex(), DType::F32);
-    let contexts = Contexts::of_histories(&[history], shape, None, place).unwrap();
+    let contexts = Contexts::of_histories(&[history], shape, None, place);
     model.decide(&match model.config().conditioning() {
         Some(conditioning) => conditioning.condition(contexts),
         None => contexts,
@@ -185,7 +185,7 @@ fn actions_are_the_model_s_for_histories_written_by_hand() {
             for model in models() {
                 let protocol = protocol(choice, delayed);
                 let mut policy =
-                    ModelPolicy::new(&model, Some(&normalization()), &protocol).unwrap();
+                    ModelPolicy::new(&model, None, Some(&normalization()), &protocol).unwrap();
                 let width = width(&model);
                 let played = play_alone(&mut policy, &episode);
                 let mut generator = seed::generator(episode.start.seed, "policy");
@@ -230,7 +230,7 @@ fn actions_that_were_taken_are_in_the_history() {
     let (episode, mode) = (Episode::random(1, 8), protocol(ActionChoice::Mode, true));
     for model in models() {
         let width = width(&model);
-        let new = || ModelPolicy::new(&model, None, &mode).unwrap();
+        let new = || ModelPolicy::new(&model, None, None, &mode).unwrap();
         let actions = |values: &[f32]| match model.spaces().1 {
             ActionSpace::Discrete { .. } => Actions::Discrete(vec![values[0] as usize]),
             ActionSpace::Continuous { .. } => {
@@ -285,7 +285,8 @@ fn an_agent_acts_the_same_in_any_batch() {
     for choice in [ActionChoice::Mode, ActionChoice::Sample] {
         for model in models() {
             let new = || {
-                ModelPolicy::new(&model, Some(&normalization()), &protocol(choice, false)).unwrap()
+                ModelPolicy::new(&model, None, Some(&normalization()), &protocol(choice, false))
+                    .unwrap()
             };
             let mut together = new();
             let mut played = vec![Vec::new(); episodes.len()];
@@ -330,7 +331,8 @@ fn the_future_changes_no_past_action() {
     for model in models() {
         let protocol = protocol(ActionChoice::Mode, false);
         let [one, other] = [&episode, &other].map(|episode| {
-            let mut policy = ModelPolicy::new(&model, Some(&normalization()), &protocol).unwrap();
+            let mut policy =
+                ModelPolicy::new(&model, None, Some(&normalization()), &protocol).unwrap();
             play_alone(&mut policy, episode)
         });
         let past = changed * width(&model);
@@ -347,7 +349,7 @@ fn what_cannot_be_played_is_named() {
     let model = &models()[0];
     let mode = protocol(ActionChoice::Mode, false);
     let refused = |normalization: &Normalization, protocol: &Play| {
-        let error = ModelPolicy::new(model, Some(normalization), protocol).err().unwrap();
+        let error = ModelPolicy::new(model, None, Some(normalization), protocol).err().unwrap();
         error.to_string()
     };
     let narrow = Normalization::identity(3);
@@ -359,13 +361,13 @@ fn what_cannot_be_played_is_named() {
         sentences::check(&refused(&normalization(), &protocol));
         let acting = ActingMode { temperature: return_scale, ..mode.acting };
         let play = Play { acting, ..mode.clone() };
-        let error = ModelPolicy::new(model, None, &play).err().unwrap().to_string();
+        let error = ModelPolicy::new(model, None, None, &play).err().unwrap().to_string();
         assert!(error.contains("temperature"), "{error}");
     }
 
     let episode = Episode::random(1, 2);
     let (first, second) = (episode.turn(0, 0), episode.turn(0, 1));
-    let fresh = || ModelPolicy::new(model, Some(&normalization()), &mode).unwrap();
+    let fresh = || ModelPolicy::new(model, None, Some(&normalization()), &mode).unwrap();
     let fails = |turns: &[Turn], observations: Observations<'_>| {
         let mut policy = fresh();
         let error = policy.act(turns, observations).unwrap_err().to_string();
@@ -414,8 +416,7 @@ fn check_reported(
     for action_choice in [ActionChoice::Mode, ActionChoice::Sample] {
         let play = Play { action_choice, ..play.clone() };
         let normalization = normalization();
-        let mut policy =
-            ModelPolicy::with_returns(&model, returns, Some(&normalization), &play).unwrap();
+        let mut policy = ModelPolicy::new(&model, returns, Some(&normalization), &play).unwrap();
         let turn = Episode::random(1, 1).turn(0, 0);
         let acted = policy.act(&[turn], Observations::Vectors(&[0.0; OBSERVATION_WIDTH]));
         let error = acted.err().map(|error| error.to_string()).unwrap_or_default();
@@ -493,7 +494,7 @@ fn returns_are_cut_to_integers_before_they_are_scaled() {
         let mode = protocol(ActionChoice::Mode, false);
         let play = Play { return_scale, integer_returns: true, ..mode };
         for model in models() {
-            let mut policy = ModelPolicy::new(&model, None, &play).unwrap();
+            let mut policy = ModelPolicy::new(&model, None, None, &play).unwrap();
             let (played, width) = (play_alone(&mut policy, &episode), width(&model));
             let ids: Vec<i32> = played.iter().map(|&id| id as i32).collect();
             for t in 0..episode.length() {

@@ -8,9 +8,8 @@ use burn::{
 };
 use overtone_core::{ActingMode, ActionSpace, ObservationSpace, Play, Simulation, seed};
 use overtone_model::{
-    Acted, Condition, Conditioner, ConditionerConfig, Contexts, DecisionTransformerConfig, Init,
-    Model, ModelConfig, ModelPolicy, Observed, ReturnModel, ReturnModelConfig,
-    init::standard_normal,
+    Acted, Conditioner, ConditionerConfig, Contexts, DecisionTransformerConfig, Init, Model,
+    ModelConfig, ModelPolicy, Observed, ReturnModel, ReturnModelConfig, init::standard_normal,
 };
 use overtone_testkit::sentences;
 
@@ -105,8 +104,9 @@ fn play(return_quantile: f32) -> Play {
 /// The model's input at the newest step of an agent with this quantile.
 fn newest(target: f32, return_quantile: f32) -> Vec<f32> {
     let (model, returns) = models(&transformer(), &Device::flex());
-    let condition = Condition::of_play(&play(return_quantile), Some(&conditioning())).unwrap();
-    let conditioner = Conditioner::new(&conditioning(), Some(returns), condition).unwrap();
+    let play = play(return_quantile);
+    let conditioner = Conditioner::new(Some(&conditioning()), Some(&returns), &play).unwrap();
+    let conditioner = conditioner.unwrap();
     let contexts = conditioner.condition(contexts(target, &Device::flex()));
     model.newest(&contexts).into_data().iter().collect()
 }
@@ -150,16 +150,16 @@ fn the_mean_loss_covers_real_timesteps_of_all_episodes() {
 fn quantiles_are_for_agents_with_a_return_model() {
     let (model, returns) = models(&transformer(), &Device::flex());
     let refused = |model: &Model, returns: Option<&ReturnModel>, quantile| {
-        let policy = ModelPolicy::with_returns(model, returns, None, &play(quantile));
+        let policy = ModelPolicy::new(model, returns, None, &play(quantile));
         policy.err().unwrap().to_string()
     };
     for wrong in [0.0, 1.5, -0.5, f32::NAN] {
         let error = refused(&model, Some(&returns), wrong);
         sentences::check(&error);
     }
-    assert!(ModelPolicy::with_returns(&model, Some(&returns), None, &play(0.9)).is_ok());
+    assert!(ModelPolicy::new(&model, Some(&returns), None, &play(0.9)).is_ok());
     // A target without quantile does not need one.
-    assert!(ModelPolicy::new(&model, None, &play(1.0)).is_ok());
+    assert!(ModelPolicy::new(&model, None, None, &play(1.0)).is_ok());
     let error = refused(&model, None, 0.9);
     sentences::check(&error);
     let ModelConfig::Transformer(config) = transformer() else { unreachable!() };

@@ -8,8 +8,8 @@ use burn::{
 };
 use overtone_core::{ActingMode, ActionSpace, ObservationSpace, Play, Simulation, seed};
 use overtone_model::{
-    Acted, Condition, Conditioner, ConditionerConfig, Contexts, DecisionTransformerConfig, Init,
-    Model, ModelConfig, ModelPolicy, Observed, PerceptronConfig,
+    Acted, Conditioner, ConditionerConfig, Contexts, DecisionTransformerConfig, Init, Model,
+    ModelConfig, ModelPolicy, Observed, PerceptronConfig,
 };
 use overtone_testkit::sentences;
 
@@ -83,8 +83,8 @@ fn play(top_percent: f32) -> Play {
 fn conditioned(model: &Model, percent: f32, contexts: Contexts) -> Contexts {
     let config = model.config();
     let config = config.conditioning().unwrap();
-    let condition = Condition::of_play(&play(percent), Some(config)).unwrap();
-    Conditioner::new(config, None, condition).unwrap().condition(contexts)
+    let conditioner = Conditioner::new(Some(config), None, &play(percent)).unwrap().unwrap();
+    conditioner.condition(contexts)
 }
 
 fn newest(model: &Model, percent: f32, target: f32, best: &[Option<u8>]) -> Vec<Vec<f32>> {
@@ -150,10 +150,12 @@ fn check_cloned(config: &ModelConfig) {
 fn a_top_percent_that_was_not_trained_with_is_refused() {
     let refused = |config: &ModelConfig, percent| {
         let model = model(config, &Device::flex());
-        ModelPolicy::new(&model, None, &play(percent)).err().unwrap().to_string()
+        ModelPolicy::new(&model, None, None, &play(percent)).err().unwrap().to_string()
     };
     for config in both() {
-        assert!(ModelPolicy::new(&model(&config, &Device::flex()), None, &play(10.0)).is_ok());
+        assert!(
+            ModelPolicy::new(&model(&config, &Device::flex()), None, None, &play(10.0)).is_ok()
+        );
         let error = refused(&config, 20.0);
         sentences::check(&error);
     }

@@ -221,7 +221,7 @@ fn current(model: &Model, histories: &[History<'_>]) -> Vec<f64> {
     let (observations, actions) = model.spaces();
     let shape = ContextShape { context_length: CONTEXT, observations, actions };
     let place = (&Device::flex(), DType::F32);
-    let contexts = Contexts::of_histories(histories, shape, None, place).unwrap();
+    let contexts = Contexts::of_histories(histories, shape, None, place);
     numbers(model.newest(&contexts))
 }
 

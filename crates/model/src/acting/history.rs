@@ -3,10 +3,7 @@
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, Window};
 
-use crate::{
-    contexts::{Acted, Contexts, Observed},
-    error::ModelError,
-};
+use crate::contexts::{Acted, Contexts, Observed};
 
 /// Form of a model's contexts.
 #[derive(Clone, Copy, Debug)]
@@ -43,15 +40,6 @@ pub enum Past<'a> {
     Continuous(&'a [f32]),
 }
 
-impl Past<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::Discrete(ids) => ids.len(),
-            Self::Continuous(numbers) => numbers.len(),
-        }
-    }
-}
-
 impl Contexts {
     /// One context for each agent, as long as the longest history; shorter ones are padded in
     /// front. `embedded` are observations that the model's encoder has embedded already,
@@ -59,22 +47,19 @@ impl Contexts {
     ///
     /// The unknown newest action is zero, as in the references; no prediction reads it.
     ///
-    /// # Errors
-    /// When there is no history, or a history is empty, inconsistent, or does not fit the model.
+    /// # Panics
+    /// When there is no history, or a history is empty, inconsistent, or does not fit the model: a
+    /// caller's bug.
     pub fn of_histories(
         histories: &[History<'_>],
         shape: ContextShape<'_>,
         embedded: Option<Tensor<3>>,
         (device, dtype): (&Device, DType),
-    ) -> Result<Self, ModelError> {
+    ) -> Self {
         let wide = if embedded.is_some() { 0 } else { shape.observations.size() };
-        histories.iter().try_for_each(|history| history.check(wide, shape.actions))?;
+        histories.iter().for_each(|history| history.check(wide, shape.actions));
         let longest = histories.iter().map(|history| history.returns_to_go.len()).max();
-        let longest = longest.ok_or_else(|| ModelError::Input {
-            what: "histories",
-            got: "none".into(),
-            expected: "at least one".into(),
-        })?;
+        let longest = longest.expect("at least one history");
         let (batch, time) = (histories.len(), longest.min(shape.context_length));
         let windows: Vec<Window> = histories
             .iter()
@@ -116,7 +101,7 @@ impl Contexts {
             let timesteps = first..=history.timestep;
             timesteps.map(|timestep| i32::try_from(timestep).unwrap_or(i32::MAX)).collect()
         });
-        Ok(Self {
+        Self {
             observations,
             actions,
             returns_to_go: returns_to_go.squeeze_dim::<2>(2),
@@ -124,7 +109,7 @@ impl Contexts {
             n_padding: windows.iter().map(Window::n_padding).collect(),
             top_percent_idx: Vec::new(),
             stored: None,
-        })
+        }
     }
 }
 
@@ -144,48 +129,26 @@ fn rows_of_windows<T: Copy>(
 }
 
 impl History<'_> {
-    fn check(&self, observation_width: usize, actions: &ActionSpace) -> Result<(), ModelError> {
+    fn check(&self, observation_width: usize, actions: &ActionSpace) {
         let n = self.returns_to_go.len();
-        let wrong = |what, got: usize, expected: String| ModelError::Input {
-            what,
-            got: got.to_string(),
-            expected,
-        };
-        if n == 0 {
-            return Err(wrong("timesteps in a history", n, "at least 1".into()));
-        }
-        let width = match (&self.actions, actions) {
-            (Past::Discrete(_), ActionSpace::Discrete { .. }) => 1,
-            (Past::Continuous(_), ActionSpace::Continuous { .. }) => actions.size(),
-            (got, _) => {
-                return Err(ModelError::Input {
-                    what: "actions of a history",
-                    got: format!("{got:?}"),
-                    expected: actions.describe(),
-                });
+        assert!(n > 0 && self.timestep >= n - 1, "{n} timesteps up to {}", self.timestep);
+        assert_eq!(self.observations.len(), n * observation_width, "numbers of observations");
+        let (got, width) = match (self.actions, actions) {
+            (Past::Discrete(ids), ActionSpace::Discrete { .. }) => (ids.len(), 1),
+            (Past::Continuous(numbers), ActionSpace::Continuous { .. }) => {
+                (numbers.len(), actions.size())
             }
+            (got, expected) => panic!("actions {got:?} of {}", expected.describe()),
         };
-        for (what, got, expected) in [
-            ("numbers of observations", self.observations.len(), n * observation_width),
-            ("numbers of actions", self.actions.len(), (n - 1) * width),
-        ] {
-            if got != expected {
-                return Err(wrong(what, got, format!("{expected} for {n} timesteps")));
-            }
-        }
-        if self.timestep < n - 1 {
-            return Err(wrong("last timestep", self.timestep, format!("at least {}", n - 1)));
-        }
-        Ok(())
+        assert_eq!(got, (n - 1) * width, "numbers of actions");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use overtone_testkit::sentences;
 
-    fn inputs(histories: &[History<'_>]) -> Result<Contexts, ModelError> {
+    fn inputs(histories: &[History<'_>]) -> Contexts {
         let (observations, actions) =
             (&ObservationSpace::Vectors { width: 2 }, &ActionSpace::unit(1));
         let shape = ContextShape { context_length: 3, observations, actions };
@@ -216,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_last_timesteps_are_on_the_right() {
-        let both = inputs(&[FOUR_STEPS, ONE_STEP]).unwrap();
+        let both = inputs(&[FOUR_STEPS, ONE_STEP]);
         let observations = [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 0.0, 0.0, 0.0, 0.0, 9.0, 9.5];
         assert_eq!(vectors(&both), observations);
         let Acted::Continuous(actions) = both.actions else { panic!("numbers") };
@@ -228,32 +191,15 @@ mod tests {
 
     #[test]
     fn contexts_are_no_longer_than_they_must_be() {
-        let one = inputs(&[ONE_STEP]).unwrap();
+        let one = inputs(&[ONE_STEP]);
         assert_eq!((one.dims(), vectors(&one)), ([1, 1], vec![9.0, 9.5]));
         assert_eq!(one.n_padding, [0]);
     }
 
     #[test]
+    #[should_panic(expected = "numbers of actions")]
     fn histories_that_do_not_fit_are_refused() {
-        let refused = |history| inputs(&[ONE_STEP, history]).unwrap_err().to_string();
-        for (history, expected) in [
-            (
-                History { observations: &[1.0; 7], ..FOUR_STEPS },
-                "numbers of observations: got 7, expected 8 for 4 timesteps",
-            ),
-            (
-                History { actions: Past::Continuous(&[0.0; 4]), ..FOUR_STEPS },
-                "numbers of actions: got 4, expected 3 for 4 timesteps",
-            ),
-            (
-                History { returns_to_go: &[], ..FOUR_STEPS },
-                "timesteps in a history: got 0, expected at least 1",
-            ),
-            (History { timestep: 2, ..FOUR_STEPS }, "last timestep: got 2, expected at least 3"),
-        ] {
-            assert_eq!(refused(history), expected);
-        }
-        assert!(inputs(&[]).is_err());
+        inputs(&[ONE_STEP, History { actions: Past::Continuous(&[0.0; 4]), ..FOUR_STEPS }]);
     }
 
     /// Pixels are passed embedded, and discrete actions as ids.
@@ -271,13 +217,10 @@ mod tests {
         let both = [history(&[7, 8], &[3.0, 2.0, 1.0], 2), history(&[], &[5.0], 0)];
         let embedded = Tensor::zeros([2, 2, 6], &Device::flex());
         let options = (&Device::flex(), DType::F32);
-        let contexts = Contexts::of_histories(&both, shape, Some(embedded), options).unwrap();
+        let contexts = Contexts::of_histories(&both, shape, Some(embedded), options);
         assert!(matches!(contexts.observations, Observed::Embedded(_)));
         let Acted::Discrete(ids) = contexts.actions else { panic!("ids") };
         assert_eq!(ids.into_data().iter::<i32>().collect::<Vec<_>>(), [8, 0, 0, 0]);
         assert_eq!((contexts.timesteps, contexts.n_padding), (vec![1, 2, 0, 0], vec![0, 1]));
-        let numbers = History { actions: Past::Continuous(&[]), ..both[1] };
-        let error = Contexts::of_histories(&[numbers], shape, None, options).unwrap_err();
-        sentences::check(&error.to_string());
     }
 }

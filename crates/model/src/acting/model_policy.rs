@@ -30,7 +30,7 @@ use super::{
     turns::{self, wrong},
 };
 use crate::{
-    conditioning::{Condition, Conditioner, ReturnModel},
+    conditioning::{Conditioner, ReturnModel},
     contexts::{Contexts, Observed},
     error::ModelError,
     head::{ActionOrder, Decisions, Head, LogitsDecisions, NumbersDecisions},
@@ -128,23 +128,13 @@ pub struct ModelPolicy {
 impl ModelPolicy {
     /// Acts with `model` (dropout off) under the protocol `play`. `normalization`: statistics of
     /// its training data; `None` if observations are not normalized, such as pixels.
+    /// `return_model`: the agent's, which a return quantile needs.
     ///
     /// # Errors
     /// When the normalization does not fit the model's observations, the return scale or the
-    /// temperature is not positive, or the model was not trained for this [`Condition`].
+    /// temperature is not positive, or the model was not trained for the [condition](Conditioner)
+    /// of `play`.
     pub fn new(
-        model: &Model,
-        normalization: Option<&Normalization>,
-        play: &Play,
-    ) -> Result<Self, ModelError> {
-        Self::with_returns(model, None, normalization, play)
-    }
-
-    /// The same with the agent's return model, which a return quantile needs.
-    ///
-    /// # Errors
-    /// As [`ModelPolicy::new`].
-    pub fn with_returns(
         model: &Model,
         return_model: Option<&ReturnModel>,
         normalization: Option<&Normalization>,
@@ -176,12 +166,7 @@ impl ModelPolicy {
             }
         }
         let (model, config) = (model.valid(), model.config());
-        let condition = Condition::of_play(play, config.conditioning())?;
-        let return_model = return_model.map(Module::valid);
-        let conditioner = config
-            .conditioning()
-            .map(|conditioning| Conditioner::new(conditioning, return_model, condition))
-            .transpose()?;
+        let conditioner = Conditioner::new(config.conditioning(), return_model, play)?;
         let bin_of = match play.fed_back_actions {
             FedBackActions::Environment => None,
             FedBackActions::HeadBins => {
@@ -236,16 +221,12 @@ impl ModelPolicy {
     }
 
     /// The model's decisions for these agents' contexts.
-    fn decide(
-        &mut self,
-        turns: &[Turn],
-        observations: Observations<'_>,
-    ) -> Result<Decisions, ModelError> {
+    fn decide(&mut self, turns: &[Turn], observations: Observations<'_>) -> Decisions {
         let embedded = self.embedded(turns, observations);
         let agents = turns.iter().filter_map(|turn| self.agents[turn.agent].as_ref());
         let histories: Vec<History<'_>> = agents.map(Agent::history).collect();
         let place = (&self.place.0, self.place.1);
-        let mut contexts = Contexts::of_histories(&histories, self.shape(), embedded, place)?;
+        let mut contexts = Contexts::of_histories(&histories, self.shape(), embedded, place);
         if let Some(conditioner) = &self.conditioner {
             contexts = conditioner.condition(contexts);
         }
@@ -255,7 +236,7 @@ impl ModelPolicy {
                 context.fill(context[time - 1]);
             }
         }
-        Ok(self.model.decide(&contexts))
+        self.model.decide(&contexts)
     }
 
     /// The observations of these contexts in embedded form (frames only). New frames are embedded.
@@ -343,7 +324,7 @@ impl Policy for ModelPolicy {
             });
         }
         self.remember(turns, &normalized);
-        Ok(match self.decide(turns, observations)? {
+        Ok(match self.decide(turns, observations) {
             Decisions::Actions(decisions) => self.choose_actions(turns, &decisions)?,
             Decisions::Numbers(decisions) => self.choose_numbers(turns, &decisions)?,
         })

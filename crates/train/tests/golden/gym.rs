@@ -201,7 +201,7 @@ impl Gym {
             let shape = ContextShape { context_length, observations, actions };
             let (device, dtype) = model.device();
             let contexts = Contexts::of_histories(histories, shape, None, (&device, dtype));
-            model.decide(&contexts.unwrap()).numbers().unwrap().modes()
+            model.decide(&contexts).numbers().unwrap().modes()
         };
         let both = modes(&histories);
         assert_close("actions of both", &both, &expected, 0.0, absolute);
