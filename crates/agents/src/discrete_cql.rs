@@ -31,7 +31,7 @@ use overtone_model::{
     ModelError,
     contexts::Observed,
     error::config_error,
-    head::LogitsDecisions,
+    head::{Decisions, LogitsDecisions},
     init::Init,
     weights::{self, NamedTensors},
 };
@@ -44,11 +44,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     options::{AlgorithmOptions, Restored},
     value::{
-        DiscretePolicy, DiscreteSteps, QNetwork, Rescaling,
-        discrete_policy::{DiscreteActor, Draw},
+        DiscreteSteps, QNetwork, Rescaling,
         keys::{check_fractions, check_positive},
         network::{Hidden, constant_like},
         parts::{self, Parts},
+        policy::{Actor, Draw, StepPolicy},
         q_network::{log_sum_exp, of_actions},
         steps::nothing_learned,
     },
@@ -155,7 +155,7 @@ impl AlgorithmOptions for DiscreteCqlConfig {
         let network: QNetwork = weights::restore(described, of.weights)?.valid();
         let same = Rescaling::new(None, true);
         let draw = Draw::Greedy { epsilon: self.epsilon };
-        Ok(Box::new(DiscretePolicy::new(network, of, same, draw)))
+        Ok(Box::new(StepPolicy::new(network, of, same, Some(draw))))
     }
 }
 
@@ -224,9 +224,9 @@ pub struct CqlLoss {
     pub value: Tensor<1>,
 }
 
-impl DiscreteActor for QNetwork {
-    fn decide(&self, observed: &Observed) -> LogitsDecisions {
-        LogitsDecisions::of(self.values(observed))
+impl Actor for QNetwork {
+    fn decide(&self, observed: &Observed) -> Decisions {
+        Decisions::Actions(LogitsDecisions::of(self.values(observed)))
     }
 }
 

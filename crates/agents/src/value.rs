@@ -1,7 +1,6 @@
 //! Common parts of the algorithms that learn values.
 
 pub mod actor_critic;
-pub mod discrete_policy;
 pub mod discrete_steps;
 pub mod keys;
 pub mod network;
@@ -13,10 +12,9 @@ pub mod td3;
 pub mod twin;
 
 pub use actor_critic::ActorCritic;
-pub use discrete_policy::DiscretePolicy;
 pub use discrete_steps::DiscreteSteps;
 pub use network::Mlp;
-pub use policy::ActorPolicy;
+pub use policy::StepPolicy;
 pub use q_network::{Body, QNetwork};
 pub use steps::{Rescaling, Steps};
 pub use td3::Td3;

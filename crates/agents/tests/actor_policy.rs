@@ -5,7 +5,7 @@
 use burn::tensor::{Device, TensorData};
 use overtone_agents::{
     Restored,
-    value::{ActorPolicy, Mlp, network::Hidden, policy::ActorOf},
+    value::{Mlp, StepPolicy, network::Hidden},
 };
 use overtone_core::{
     ActionSpace, Actions, Normalization, ObservationSpace, Observations, Policy, Task, Turn,
@@ -27,11 +27,10 @@ fn weights() -> NamedTensors {
     weights::export(&Mlp::init([WIDTH, ACTION], HIDDEN, &mut init))
 }
 
-fn policy(weights: &NamedTensors) -> Result<ActorPolicy, String> {
+fn policy(weights: &NamedTensors) -> Result<StepPolicy<Mlp>, String> {
     let normalization = Normalization { mean: vec![0.5; WIDTH], std: vec![2.0; WIDTH] };
     let task =
         Task::own("actor", ObservationSpace::Vectors { width: WIDTH }, ActionSpace::unit(ACTION));
-    let actor = ActorOf { algorithm: "td3_bc", hidden: HIDDEN, is_normalized: true };
     let of = Restored {
         task: &task,
         weights,
@@ -39,7 +38,7 @@ fn policy(weights: &NamedTensors) -> Result<ActorPolicy, String> {
         play: &task.matched(None),
         device: &Device::flex(),
     };
-    ActorPolicy::restore(actor, &of).map_err(|error| error.to_string())
+    StepPolicy::restore("td3_bc", HIDDEN, true, &of).map_err(|error| error.to_string())
 }
 
 fn turn(agent: usize, is_first: bool) -> Turn {

@@ -12,7 +12,7 @@ use chain::{
 use overtone_agents::{
     AlgorithmOptions, Iql, IqlConfig, IqlOptions,
     iql::{Continuous, Discrete, StateOf},
-    value::{Rescaling, discrete_policy::DiscreteActor},
+    value::{Rescaling, policy::Actor},
 };
 use overtone_core::{ActionSpace, seed};
 use overtone_data::Dataset;
@@ -90,7 +90,7 @@ fn probabilities(state: &StateOf<Discrete>, data: &Dataset) -> [Vec<f64>; 2] {
     let rescaling = Rescaling::new(data.normalization(), true);
     let states = chain::states(data, |states| rescaling.apply(states));
     let states = Observed::Vectors(states.reshape([STATES, 1, STATES]));
-    let decisions = state.actor.network.valid().decide(&states);
+    let decisions = state.actor.network.valid().decide(&states).actions().unwrap();
     let values = state.critics.network.value.valid().values(&states);
     let right = (0..STATES).map(|s| decisions.probs(s, 1.0)[usize::from(RIGHT)]).collect();
     [right, values.into_data().iter::<f64>().collect()]

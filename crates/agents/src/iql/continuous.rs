@@ -16,9 +16,8 @@ use super::{Critics, IqlConfig, NAME, Networks, Outputs, StateOf};
 use crate::{
     options::Restored,
     value::{
-        ActorPolicy, Mlp, Rescaling, Steps, Twin,
+        Mlp, Rescaling, StepPolicy, Steps, Twin,
         network::{self, constant_like},
-        policy::ActorOf,
         twin::concat,
     },
 };
@@ -127,7 +126,5 @@ pub(super) fn policy(config: &IqlConfig, of: &Restored<'_>) -> Result<Box<dyn Po
     // Acting does not use the deviation, only the weights of the mean.
     let mean = weights::of_part("mean", of.weights);
     let of = Restored { weights: &mean, ..*of };
-    let actor =
-        ActorOf { algorithm: NAME, hidden: config.layers(), is_normalized: config.normalize };
-    Ok(Box::new(ActorPolicy::restore(actor, &of)?))
+    Ok(Box::new(StepPolicy::restore(NAME, config.layers(), config.normalize, &of)?))
 }

@@ -11,7 +11,7 @@ use overtone_kernels::Form;
 use overtone_model::{
     ModelError,
     contexts::Observed,
-    head::{ActedRows, Head, HeadConfig, LogitsDecisions},
+    head::{ActedRows, Decisions, Head, HeadConfig},
     init::Init,
     weights,
 };
@@ -22,8 +22,8 @@ use crate::{
     options::Restored,
     value::{
         Body, QNetwork, Rescaling,
-        discrete_policy::{DiscreteActor, DiscretePolicy, Draw},
         discrete_steps::DiscreteSteps,
+        policy::{Actor, Draw, StepPolicy},
         q_network::of_actions,
     },
 };
@@ -55,10 +55,9 @@ pub struct CategoricalActor {
     pub form: Form,
 }
 
-impl DiscreteActor for CategoricalActor {
-    fn decide(&self, observed: &Observed) -> LogitsDecisions {
-        let decisions = self.head.decide(self.body.features(observed, self.form));
-        decisions.actions().unwrap_or_else(|| panic!("a head for discrete actions: checked before"))
+impl Actor for CategoricalActor {
+    fn decide(&self, observed: &Observed) -> Decisions {
+        self.head.decide(self.body.features(observed, self.form))
     }
 }
 
@@ -157,5 +156,5 @@ pub(super) fn policy(
     let actor: CategoricalActor = weights::restore(described, of.weights)?.valid();
     let rescaling = Rescaling::new(of.normalization, config.normalize);
     let draw = Draw::Softmax { temperature: of.play.acting.temperature };
-    Ok(Box::new(DiscretePolicy::new(actor, of, rescaling, draw)))
+    Ok(Box::new(StepPolicy::new(actor, of, rescaling, Some(draw))))
 }

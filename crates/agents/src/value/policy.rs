@@ -1,110 +1,209 @@
-//! [`ActorPolicy`]: acts with an actor network.
+//! [`StepPolicy`]: acts with a network that reads one observation.
 
 use burn::{
     module::Module,
-    tensor::{Device, Tensor, TensorData},
+    tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use overtone_core::{
-    Actions, Normalization, ObservationSpace, Observations, Policy, PolicyError, Task, Turn,
+    ActionSpace, Actions, Normalization, ObservationSpace, Observations, Policy, PolicyError, Task,
+    Turn,
     protocol::ActionChoice,
+    seed::{self, Generator},
 };
-use overtone_model::{ModelError, acting::turns, init::Init, weights};
-
-use crate::options::Restored;
+use overtone_model::{
+    ModelError,
+    acting::turns,
+    contexts::{FRAME, Observed, STACK},
+    head::{Decisions, LogitsDecisions, NumbersDecisions},
+    init::Init,
+    weights,
+};
+use rand::RngExt;
 
 use super::{
     network::{self, Hidden, Mlp},
     steps::Rescaling,
 };
+use crate::options::Restored;
 
-/// A batch of agents that take the actor's one action for each observation. They draw no random
-/// numbers and have no memory of their episodes.
-pub struct ActorPolicy {
-    actor: Mlp,
+/// A network that decides by one observation.
+pub trait Actor: Send {
+    /// The decision for every observation.
+    fn decide(&self, observed: &Observed) -> Decisions;
+}
+
+/// How a discrete action is sampled.
+#[derive(Clone, Copy, Debug)]
+pub enum Draw {
+    /// The best action, except for a fraction of random ones.
+    Greedy {
+        /// The fraction of random actions.
+        epsilon: f64,
+    },
+    /// From the softmax of the scores.
+    Softmax {
+        /// Divisor of the scores.
+        temperature: f32,
+    },
+}
+
+/// A batch of agents that act by a network. They have no memory of their episodes.
+pub struct StepPolicy<N> {
+    network: N,
     device: Device,
     observations: ObservationSpace,
-    n_actions: usize,
+    actions: ActionSpace,
     normalization: Option<Normalization>,
     rescaling: Rescaling,
-    /// Agents with an active episode.
-    plays: Vec<bool>,
+    draw: Option<Draw>,
+    choice: ActionChoice,
+    /// By agent; `None` before its first episode.
+    generators: Vec<Option<Generator>>,
 }
 
-/// Description of an actor and its observations.
-#[derive(Clone, Copy, Debug)]
-pub struct ActorOf {
-    /// The algorithm's name, for messages.
-    pub algorithm: &'static str,
-    /// Its hidden layers.
-    pub hidden: Hidden,
-    /// Whether its observations are normalized.
-    pub is_normalized: bool,
-}
-
-impl ActorPolicy {
-    /// The actor with these weights.
-    ///
-    /// # Errors
-    /// When the weights do not fit the actor.
-    pub fn restore(actor: ActorOf, of: &Restored<'_>) -> Result<Self, ModelError> {
-        let Task { observations, actions, .. } = of.task;
-        let widths = network::widths(actor.algorithm, observations, actions)?;
-        let described = Mlp::init(widths, actor.hidden, &mut Init::shapes(of.device));
-        Ok(Self {
-            actor: weights::restore(described, of.weights)?.valid(),
+impl<N> StepPolicy<N> {
+    /// Acts with `network`, which has no gradients and lies on the device of `of`. If the protocol
+    /// samples actions, it samples them by `draw`; `None`: the network has one action for each
+    /// observation.
+    pub fn new(network: N, of: &Restored<'_>, rescaling: Rescaling, draw: Option<Draw>) -> Self {
+        Self {
+            network,
             device: of.device.clone(),
-            observations: observations.clone(),
-            n_actions: widths[1],
+            observations: of.task.observations.clone(),
+            actions: of.task.actions.clone(),
             normalization: of.normalization.cloned(),
-            rescaling: Rescaling::new(of.normalization, actor.is_normalized),
-            plays: Vec::new(),
-        })
+            rescaling,
+            draw,
+            choice: of.play.action_choice,
+            generators: Vec::new(),
+        }
+    }
+
+    /// Observations on the device; for vectors, these are `normalized`.
+    fn observed(&self, n: usize, observations: Observations<'_>, normalized: Vec<f32>) -> Observed {
+        match observations {
+            Observations::Pixels(pixels) => {
+                let pixels = TensorData::new(pixels.to_vec(), [n, STACK, FRAME, FRAME]);
+                let pixels = Tensor::<4, Int>::from_data(pixels, (&self.device, DType::U8));
+                Observed::Frames(pixels)
+            }
+            Observations::Vectors(_) => {
+                let numbers = TensorData::new(normalized, [n, 1, self.observations.size()]);
+                Observed::Vectors(Tensor::from_data(numbers, &self.device))
+            }
+        }
+    }
+
+    /// A discrete action for each turn.
+    fn choose_actions(
+        &mut self,
+        turns: &[Turn],
+        decisions: &LogitsDecisions,
+    ) -> Result<Actions, PolicyError> {
+        let mut chosen = Vec::with_capacity(turns.len());
+        for (row, turn) in turns.iter().enumerate() {
+            let scores = decisions.logits(row);
+            if scores.iter().any(|score| !score.is_finite()) {
+                let agent = turn.agent;
+                return Err(format!(
+                    "the scores for agent {agent} are not finite. Check the weights"
+                )
+                .into());
+            }
+            let Some(generator) = &mut self.generators[turn.agent] else { continue };
+            chosen.push(match (self.choice, self.draw) {
+                (ActionChoice::Mode, _) | (_, None) => decisions.mode(row),
+                (ActionChoice::Sample, Some(Draw::Softmax { temperature })) => {
+                    decisions.draw(row, temperature, generator)
+                }
+                (ActionChoice::Sample, Some(Draw::Greedy { epsilon })) => {
+                    // Both numbers are drawn at every step, so that epsilon does not change later
+                    // draws.
+                    let explores = generator.random::<f64>() < epsilon;
+                    let random = generator.random_range(0..scores.len());
+                    if explores { random } else { decisions.mode(row) }
+                }
+            });
+        }
+        Ok(Actions::Discrete(chosen))
     }
 }
 
-impl Policy for ActorPolicy {
+impl StepPolicy<Mlp> {
+    /// The policy of an actor with these hidden layers and the weights of `of`.
+    ///
+    /// # Errors
+    /// When the weights do not fit the actor, or the task does not fit `algorithm`.
+    pub fn restore(
+        algorithm: &str,
+        hidden: Hidden,
+        is_normalized: bool,
+        of: &Restored<'_>,
+    ) -> Result<Self, ModelError> {
+        let Task { observations, actions, .. } = of.task;
+        let widths = network::widths(algorithm, observations, actions)?;
+        let described = Mlp::init(widths, hidden, &mut Init::shapes(of.device));
+        let actor = weights::restore(described, of.weights)?.valid();
+        Ok(Self::new(actor, of, Rescaling::new(of.normalization, is_normalized), None))
+    }
+}
+
+impl Actor for Mlp {
+    fn decide(&self, observed: &Observed) -> Decisions {
+        let Observed::Vectors(vectors) = observed else { panic!("an actor reads vectors") };
+        Decisions::Numbers(NumbersDecisions::of(self.act(vectors.clone().flatten(0, 1))))
+    }
+}
+
+impl<N: Actor> Policy for StepPolicy<N> {
     fn act(
         &mut self,
         turns: &[Turn],
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError> {
-        let plays = |agent: usize| self.plays.get(agent).is_some_and(|plays| *plays);
+        let plays = |agent: usize| self.generators.get(agent).is_some_and(Option::is_some);
         turns::check(turns, observations, &self.observations, plays)?;
-        let mut seen = turns::normalized(turns, observations, self.normalization.as_ref())?;
-        self.rescaling.apply(&mut seen);
-        let width = self.n_actions;
+        let mut normalized = turns::normalized(turns, observations, self.normalization.as_ref())?;
         if turns.is_empty() {
-            return Ok(Actions::Continuous { width, values: Vec::new() });
+            return Ok(turns::no_actions(&self.actions));
         }
         for turn in turns {
-            if self.plays.len() <= turn.agent {
-                self.plays.resize(turn.agent + 1, false);
+            if self.generators.len() <= turn.agent {
+                self.generators.resize_with(turn.agent + 1, || None);
             }
-            self.plays[turn.agent] = true;
-        }
-        let seen = TensorData::new(seen, [turns.len(), self.observations.size()]);
-        let actions = self.actor.act(Tensor::from_data(seen, &self.device));
-        let values: Vec<f32> = actions.into_data().iter::<f32>().collect();
-        for (turn, action) in turns.iter().zip(values.chunks_exact(width)) {
-            if action.iter().any(|number| !number.is_finite()) {
-                let agent = turn.agent;
-                return Err(format!(
-                    "the action of agent {agent} is not finite. Check the weights"
-                )
-                .into());
+            if let Some(start) = turn.start {
+                self.generators[turn.agent] = Some(seed::generator(start.seed, "policy"));
             }
         }
-        Ok(Actions::Continuous { width, values })
+        self.rescaling.apply(&mut normalized);
+        let observed = self.observed(turns.len(), observations, normalized);
+        match self.network.decide(&observed) {
+            Decisions::Actions(decisions) => self.choose_actions(turns, &decisions),
+            Decisions::Numbers(decisions) => {
+                let rows = (0..turns.len()).flat_map(|row| decisions.mode(row));
+                let values: Vec<f32> = rows.map(|number| number as f32).collect();
+                let width = self.actions.size();
+                for (turn, action) in turns.iter().zip(values.chunks_exact(width)) {
+                    if action.iter().any(|number| !number.is_finite()) {
+                        let agent = turn.agent;
+                        return Err(format!(
+                            "the action of agent {agent} is not finite. Check the weights"
+                        )
+                        .into());
+                    }
+                }
+                Ok(Actions::Continuous { width, values })
+            }
+        }
     }
 
     fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {
-        match choice {
-            ActionChoice::Mode => Ok(()),
-            ActionChoice::Sample => {
-                Err("this agent has one action for each observation and cannot sample. \
-                                         Set deterministic to True"
-                    .into())
-            }
+        if choice == ActionChoice::Sample && self.draw.is_none() {
+            return Err("this agent has one action for each observation and cannot sample. Set \
+                        deterministic to True"
+                .into());
         }
+        self.choice = choice;
+        Ok(())
     }
 }

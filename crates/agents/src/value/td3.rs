@@ -18,7 +18,7 @@ use super::{
     actor_critic::{ActorCritic, noise},
     keys::{check_fractions, check_positive},
     network::{self, Hidden},
-    policy::{ActorOf, ActorPolicy},
+    policy::StepPolicy,
     steps::{Rescaling, Steps, nothing_learned, where_finite},
     twin::{concat, squared_errors},
 };
@@ -157,8 +157,7 @@ impl<O: Td3Options> Td3<O> {
     /// When the weights do not fit the options.
     pub fn policy(config: &O, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
         let Td3Keys { actor: hidden, is_normalized, .. } = config.keys();
-        let actor = ActorOf { algorithm: O::NAME, hidden, is_normalized };
-        Ok(Box::new(ActorPolicy::restore(actor, of)?))
+        Ok(Box::new(StepPolicy::restore(O::NAME, hidden, is_normalized, of)?))
     }
 
     fn steps(&self, batch: &Batch, data: &TrainingData, device: &Device) -> Option<Steps> {

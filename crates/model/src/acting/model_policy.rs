@@ -316,12 +316,7 @@ impl Policy for ModelPolicy {
         let normalized = turns::normalized(turns, observations, self.normalization.as_ref())?;
         self.played.clear();
         if turns.is_empty() {
-            return Ok(match self.shape().actions {
-                ActionSpace::Discrete { .. } => Actions::Discrete(Vec::new()),
-                space @ ActionSpace::Continuous { .. } => {
-                    Actions::Continuous { width: space.size(), values: Vec::new() }
-                }
-            });
+            return Ok(turns::no_actions(self.shape().actions));
         }
         self.remember(turns, &normalized);
         Ok(match self.decide(turns, observations) {

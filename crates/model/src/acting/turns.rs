@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use overtone_core::{Normalization, ObservationSpace, Observations, Turn};
+use overtone_core::{ActionSpace, Actions, Normalization, ObservationSpace, Observations, Turn};
 
 use crate::error::ModelError;
 
@@ -45,6 +45,16 @@ pub fn check(
         return Err(wrong("turn", got, "an episode start first".into()));
     }
     Ok(())
+}
+
+/// The actions of no turns.
+pub fn no_actions(space: &ActionSpace) -> Actions {
+    match space {
+        ActionSpace::Discrete { .. } => Actions::Discrete(Vec::new()),
+        ActionSpace::Continuous { .. } => {
+            Actions::Continuous { width: space.size(), values: Vec::new() }
+        }
+    }
 }
 
 /// Normalized vectors, one per turn; empty for pixels.

@@ -97,6 +97,11 @@ impl NumbersDecisions {
         Self { rows, width, marginals }
     }
 
+    /// Actions `[rows, width]` without a distribution.
+    pub fn of(actions: Tensor<2>) -> Self {
+        Self::new(actions.dims(), Box::new(Points(read(actions))))
+    }
+
     /// The most probable action of every row, `rows · width` numbers in [-1, 1].
     pub fn modes(&self) -> Vec<f64> {
         (0..self.rows).flat_map(|row| self.mode(row)).collect()
