@@ -10,7 +10,7 @@
 use burn::tensor::{Device, Tensor};
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
 use overtone_data::Batch;
-use overtone_kernels::Seed;
+use overtone_kernels::Dropout;
 use overtone_model::{
     Contexts, DecisionTransformerConfig, DropoutSeed, Inputs, Model, ModelConfig, ModelError,
     ModelPolicy, Places, ReturnModel, Sections,
@@ -100,7 +100,7 @@ impl Algorithm for SequenceModel {
         at: &StepAt<'_>,
     ) -> StepFigures {
         let contexts = self.contexts(batch, data, at.device);
-        let loss = loss_of(&state.model, &contexts, DropoutSeed::Number(at.seed));
+        let loss = loss_of(&state.model, &contexts, DropoutSeed::new(at.seed, at.device));
         let figures = state.model.descend(loss, at.learning_rate);
         let Some(returns) = &mut state.returns else { return figures };
         let loss = returns.network.mean_loss(&contexts);
@@ -152,7 +152,7 @@ impl Parts<SequenceLearner> for SequenceModel {
         at: &StepAt<'_>,
     ) -> PartFigures {
         let contexts = self.contexts(batch, data, at.device);
-        let seed = DropoutSeed::Number(at.seed);
+        let seed = DropoutSeed::new(at.seed, at.device);
         let figures = state.model.part(loss_of(&state.model, &contexts, seed));
         let Some(returns) = &state.returns else { return figures };
         let loss = returns.network.mean_loss(&contexts);
@@ -188,7 +188,7 @@ impl Recorded<SequenceLearner> for SequenceModel {
         let time = batch.context_length;
         let n_padding: Vec<usize> = batch.n_real.iter().map(|&n| time - n as usize).collect();
         let (timesteps, top_percent_idx) = (&batch.timesteps[..], &batch.top_percent_idx[..]);
-        to.ints("seed", &[2], Seed::words(at.seed));
+        to.ints("seed", &[2], Dropout::words(at.seed));
         let mut send_factors = |name, optimizer: &AdamW| {
             let factors = optimizer.factors(at.learning_rate);
             to.floats(name, &[3], factors.map(|factor| factor as f32));
@@ -212,7 +212,7 @@ impl Recorded<SequenceLearner> for SequenceModel {
             panic!("the seed and the factors of a step were sent")
         };
         let contexts = self.conditioned(data.received(inputs));
-        let loss = loss_of(&state.model, &contexts, DropoutSeed::Stored(seed));
+        let loss = loss_of(&state.model, &contexts, DropoutSeed(seed));
         let figures = state.model.descend_in_place(loss, factors);
         let (Some(returns), Some(factors)) =
             (&mut state.returns, inputs.plain_floats("factors_of_returns"))

@@ -99,7 +99,7 @@ fn train(fourier: bool, device: &Device, form: Form, n_steps: usize) -> Result<T
     for step in 0..n_steps as u64 {
         // A few batches are repeated, so that the model can learn something.
         let contexts = batch(step % 4, BATCH, CONTEXT, device);
-        let loss = model.loss(&contexts, Some(DropoutSeed::Number(step))).total;
+        let loss = model.loss(&contexts, Some(DropoutSeed::new(step, device))).total;
         losses.push(loss.clone().inner());
         model = adam.step(model.clone(), loss.backward(), LEARNING_RATE).0;
     }

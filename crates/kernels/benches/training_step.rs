@@ -10,7 +10,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use overtone_kernels::{
     Activation, AdamW, AdamWState, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights,
-    NatureWeights, Queries, Score, Seed, TensorSlot, attention_block, mlp_block, nature_encoder,
+    NatureWeights, Queries, Score, TensorSlot, attention_block, mlp_block, nature_encoder,
 };
 
 const BATCH: usize = 16;
@@ -99,7 +99,8 @@ thread_local! {
 }
 
 fn options(form: Form) -> AttentionOptions<'static> {
-    let dropout = Some(Dropout { probability: 0.1, seed: Seed::Number(SEED.get()) });
+    let step_seed = Tensor::from_data(Dropout::words(SEED.get()), &Device::flex().autodiff());
+    let dropout = Some(Dropout { probability: 0.1, step_seed, nth: 0 });
     AttentionOptions {
         n_heads: 8,
         score: Score::DotProduct,

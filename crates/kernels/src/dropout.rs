@@ -18,73 +18,35 @@ use crate::gpu::epilogues::Masked;
 use crate::mask::{Mask, Place, nth_seed};
 use crate::rows::apply_mask;
 
-/// Dropout with this probability; its mask is a pure function of `seed`.
-///
-/// Give every call in a training step its own seed, and every step new ones.
+/// One of the dropouts of a training step. Each has its own `nth`, and each step its own seed.
 #[derive(Clone, Debug)]
 pub struct Dropout {
     /// Probability that an element becomes zero, in `[0, 1)`. The others are scaled by
     /// `1 / (1 - probability)`.
     pub probability: f32,
-    /// Seed of the mask.
-    pub seed: Seed,
+    /// `[2]`: the [words](Self::words) of the step's seed, on the device of the computation, where a
+    /// recorded step reads them anew.
+    pub step_seed: Tensor<1, Int>,
+    /// Index of this dropout in the step. The seed of its mask is `mix(mix(step's seed) ^ mix(nth))`
+    /// with the finaliser of splitmix64.
+    pub nth: u32,
 }
 
-/// Seed of one dropout.
-#[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant)] // a few per step
-pub enum Seed {
-    /// A number on the host.
-    Number(u64),
-    /// The seed of a whole step in device memory, where a recorded step reads it anew.
-    Stored {
-        /// `[2]`: the low and the high 32 bits of the step's seed.
-        step_seed: Tensor<1, Int>,
-        /// Index of this dropout in the step. The seed is `mix(mix(step_seed) ^ mix(nth))` with the
-        /// finaliser of splitmix64.
-        nth: u32,
-    },
-}
-
-impl Seed {
-    /// The two words of a seed, for [`Seed::Stored`].
+impl Dropout {
+    /// The low and the high 32 bits of a step's seed.
     pub fn words(seed: u64) -> [i32; 2] {
         [seed as i32, (seed >> 32) as i32]
     }
 
-    /// The seed on the host. A stored one is read from its device.
-    fn number(&self) -> u64 {
-        match self {
-            Self::Number(seed) => *seed,
-            Self::Stored { step_seed, nth } => {
-                let words: Vec<i64> = step_seed.to_data().iter().collect();
-                let [low, high] = [words[0] as u32, words[1] as u32].map(u64::from);
-                nth_seed(low | (high << 32), u64::from(*nth))
-            }
-        }
-    }
-
-    /// A step's seed in the memory of a device, and the index of this dropout in that step.
-    #[cfg(feature = "cube")]
-    pub(crate) fn stored(&self, device: &burn::tensor::Device) -> (Tensor<1, Int>, u32) {
-        match self {
-            Self::Number(seed) => {
-                let words = Self::words(crate::mask::step_of(*seed));
-                (Tensor::from_data(words, device), 0)
-            }
-            Self::Stored { step_seed, nth } => (step_seed.clone(), *nth),
-        }
-    }
-}
-
-impl Dropout {
     /// The mask for one place on the host, or `None` if nothing is dropped.
     ///
     /// # Panics
     /// When the probability lies outside `[0, 1)`.
     pub(crate) fn mask(&self, place: Place) -> Option<Mask> {
         Mask::new(self.probability, 0, place)?;
-        Mask::new(self.probability, self.seed.number(), place)
+        let words: Vec<i64> = self.step_seed.to_data().iter().collect();
+        let [low, high] = [words[0] as u32, words[1] as u32].map(u64::from);
+        Mask::new(self.probability, nth_seed(low | (high << 32), self.nth.into()), place)
     }
 
     /// Drops elements of a tensor whose last axis is the columns. If `x` is on a GPU, the mask is

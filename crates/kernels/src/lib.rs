@@ -68,7 +68,7 @@ pub mod stored;
 pub use adamw::{AdamW, AdamWState, TensorSlot};
 pub use affine::affine;
 pub use attention::{AttentionOptions, AttentionWeights, Score, TensorScore, attention_block};
-pub use dropout::{Dropout, Seed, dropout};
+pub use dropout::{Dropout, dropout};
 pub use embedding::embedding;
 pub use encoder::{NatureWeights, nature_encoder};
 pub use form::{Form, Half};

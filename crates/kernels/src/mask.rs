@@ -77,12 +77,6 @@ pub(crate) fn nth_seed(step_seed: u64, nth: u64) -> u64 {
     mix64(mix64(step_seed) ^ mix64(nth))
 }
 
-/// The step's seed of which `seed` is the [`nth_seed`] for `nth = 0`.
-#[cfg(feature = "cube")]
-pub(crate) fn step_of(seed: u64) -> u64 {
-    unmix64(unmix64(seed) ^ mix64(0))
-}
-
 /// Added to a place before it is mixed with a seed.
 const PLACES: u64 = 0x5bf0_3635;
 /// 2⁶⁴ divided by the golden ratio, odd.
@@ -99,25 +93,6 @@ fn mix64(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(MIX[0]);
     x = (x ^ (x >> 27)).wrapping_mul(MIX[1]);
     x ^ (x >> 31)
-}
-
-/// The inverse of [`mix64`].
-#[cfg(feature = "cube")]
-fn unmix64(mut x: u64) -> u64 {
-    // `y = x ^ (x >> n)` gives `x = y ^ (y >> n) ^ (y >> 2n)`, because `3n` is at least 64.
-    x ^= (x >> 31) ^ (x >> 62);
-    x = x.wrapping_mul(inverse(MIX[1]));
-    x ^= (x >> 27) ^ (x >> 54);
-    x = x.wrapping_mul(inverse(MIX[0]));
-    x ^= (x >> 30) ^ (x >> 60);
-    x.wrapping_sub(GOLDEN)
-}
-
-/// The inverse of an odd number modulo 2⁶⁴. `odd` itself is right in 3 bits, and each round of
-/// Newton's method doubles them.
-#[cfg(feature = "cube")]
-fn inverse(odd: u64) -> u64 {
-    (0..5).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
 /// A 32-bit hash of the column under two keys: two multiply-xorshift rounds, which compilers
@@ -182,14 +157,6 @@ mod tests {
         for pairs in [column, row, place, seed] {
             let fraction = pairs as f64 / (128 * rows) as f64;
             assert!((fraction - 0.01).abs() < 0.0006, "{fraction}");
-        }
-    }
-
-    #[test]
-    #[cfg(feature = "cube")]
-    fn a_step_s_seed_gives_any_seed() {
-        for seed in [0, 1, u64::MAX, 0x1234_5678_9abc_def1] {
-            assert_eq!(nth_seed(step_of(seed), 0), seed);
         }
     }
 

@@ -101,8 +101,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_mask_continue() {
-        let mask = crate::Dropout { probability: 0.5, seed: crate::Seed::Number(5) };
-        let mask = mask.mask(crate::mask::Place::Residual);
+        let mask = Mask::new(0.5, 5, crate::mask::Place::Residual);
         let (values, mut whole, mut second) = ([1.0; 66], [0.0; 66], [0.0; 33]);
         apply_mask(&values, 33, mask, 0, &mut whole);
         apply_mask(&values[33..], 33, mask, 1, &mut second);

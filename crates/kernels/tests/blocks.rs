@@ -11,8 +11,8 @@ use agreement::{
 };
 use burn::tensor::{DType, Device, Tensor};
 use overtone_kernels::{
-    Activation, AttentionOptions, Dropout, Form, Queries, Score, Seed, TensorScore, dropout,
-    layer_norm, mlp_block,
+    Activation, AttentionOptions, Dropout, Form, Queries, Score, TensorScore, dropout, layer_norm,
+    mlp_block,
 };
 
 /// Largest relative error of the fused forms seen: 1e-6.
@@ -20,7 +20,10 @@ const TOLERANCE: f64 = 5e-6;
 /// For `R` so large that arguments of the sine lose digits. Largest seen: 3e-4, in plain tensors as
 /// in the fused form.
 const LARGE_R_TOLERANCE: f64 = 1e-3;
-const DROPOUT: Dropout = Dropout { probability: 0.1, seed: Seed::Number(20) };
+fn some_dropout() -> Dropout {
+    let step_seed = Tensor::from_data(Dropout::words(20), &Device::flex());
+    Dropout { probability: 0.1, step_seed, nth: 1 }
+}
 
 /// Largest seen: 3e-6, and 7e-5 by a single `R`, whose gradient is a sum of cancelling terms.
 fn fourier_tolerance(of: &str) -> f64 {
@@ -52,7 +55,7 @@ fn attention_agrees_with_the_reference() {
     for (shape, n_heads) in
         [([3, 7, 20], 4), ([2, 90, 128], 8), ([2, 17, 32], 1), ([19, 100, 16], 4), ([1, 1, 8], 2)]
     {
-        for dropout in [None, Some(DROPOUT)] {
+        for dropout in [None, Some(some_dropout())] {
             check_fused(&attention_inputs(shape), TOLERANCE, |leaves, form| {
                 attend(
                     leaves,
@@ -69,7 +72,7 @@ fn padded_attention_agrees_with_the_reference() {
         for n_heads in [4, 8] {
             check_fused(&attention_inputs(shape), TOLERANCE, |leaves, form| {
                 let first_token = Some(first_tokens(leaves, &first));
-                let dropout = Some(DROPOUT);
+                let dropout = Some(some_dropout());
                 attend(leaves, AttentionOptions { first_token, dropout, ..options(n_heads, form) })
             });
         }
@@ -86,9 +89,12 @@ fn fourier_attention_agrees_with_the_reference() {
         ([2, 33, 128], 2, [2, 64]),
         ([1, 2, 8], 2, [2, 4]),
     ] {
-        for (power, epsilon, dropout) in
-            [(2, 0.0, None), (4, 0.0, Some(DROPOUT)), (6, 0.0, None), (4, 1e-6, Some(DROPOUT))]
-        {
+        for (power, epsilon, dropout) in [
+            (2, 0.0, None),
+            (4, 0.0, Some(some_dropout())),
+            (6, 0.0, None),
+            (4, 1e-6, Some(some_dropout())),
+        ] {
             check_fused_by(fourier_tolerance, &fourier_inputs(shape, r, 0.5), |leaves, form| {
                 let (score, dropout) = (fourier(power, epsilon), dropout.clone());
                 attend(leaves, AttentionOptions { score, dropout, ..options(n_heads, form) })
@@ -102,7 +108,7 @@ fn padded_fourier_attention_agrees_with_the_reference() {
     for (shape, first) in [([3, 7, 16], [0, 3, 6]), ([3, 40, 24], [17, 40, 1])] {
         check_fused_by(fourier_tolerance, &fourier_inputs(shape, [4, 1], 0.5), |leaves, form| {
             let first_token = Some(first_tokens(leaves, &first));
-            let (score, dropout) = (fourier(4, 0.0), Some(DROPOUT));
+            let (score, dropout) = (fourier(4, 0.0), Some(some_dropout()));
             let options = options(4, form);
             attend(leaves, AttentionOptions { score, first_token, dropout, ..options })
         });
@@ -143,13 +149,13 @@ fn fourier_attention_does_not_vanish() {
 #[test]
 fn mlp_agrees_with_the_reference() {
     for (shape, h) in [([3, 7, 20], 33), ([2, 90, 128], 512), ([17, 99, 16], 24), ([1, 1, 8], 16)] {
-        for dropout in [None, Some(DROPOUT)] {
+        for dropout in [None, Some(some_dropout())] {
             check_fused(&mlp_inputs(shape, h), TOLERANCE, |leaves, form| {
                 mlp(leaves, Activation::Gelu, dropout.clone(), form)
             });
         }
     }
-    for dropout in [None, Some(DROPOUT)] {
+    for dropout in [None, Some(some_dropout())] {
         check_fused(&mlp_inputs([3, 7, 20], 33), TOLERANCE, |leaves, form| {
             mlp(leaves, Activation::Relu, dropout.clone(), form)
         });
@@ -161,12 +167,12 @@ fn gradients_of_the_reference_are_differences() {
     let first = [0, 2];
     check_differences(&attention_inputs([2, 5, 8]), 12, 1e-8, |leaves, form| {
         let first_token = Some(first_tokens(leaves, &first));
-        let dropout = Some(DROPOUT);
+        let dropout = Some(some_dropout());
         attend(leaves, AttentionOptions { first_token, dropout, ..options(4, form) })
     });
     for (r, epsilon) in [([1, 1], 0.0), ([4, 1], 1e-6), ([1, 2], 0.0), ([4, 2], 1e-6)] {
         check_differences(&fourier_inputs([2, 5, 8], r, 1.0), 12, 1e-8, |leaves, form| {
-            let (score, dropout) = (fourier(4, epsilon), Some(DROPOUT));
+            let (score, dropout) = (fourier(4, epsilon), Some(some_dropout()));
             let options = options(4, form);
             let first_token = Some(first_tokens(leaves, &first));
             attend(leaves, AttentionOptions { score, first_token, dropout, ..options })
@@ -174,7 +180,7 @@ fn gradients_of_the_reference_are_differences() {
     }
     for activation in [Activation::Gelu, Activation::Relu] {
         check_differences(&mlp_inputs([2, 5, 8], 11), 12, 1e-8, |leaves, form| {
-            mlp(leaves, activation, Some(DROPOUT), form)
+            mlp(leaves, activation, Some(some_dropout()), form)
         });
     }
 }
@@ -198,7 +204,7 @@ fn a_users_own_score_runs_in_the_block() {
         score,
         queries: Queries { first: 1, step: 3 },
         first_token: Some(first_tokens(leaves, &first)),
-        dropout: Some(DROPOUT),
+        dropout: Some(some_dropout()),
         ..options(4, form)
     };
     let expected = run(&inputs, DType::F64, Form::Reference, |leaves, form| {
@@ -222,14 +228,14 @@ fn a_users_own_score_runs_in_the_block() {
 #[test]
 fn results_repeat_to_the_bit() {
     check_repeats(&attention_inputs([19, 30, 32]), |leaves, form| {
-        attend(leaves, AttentionOptions { dropout: Some(DROPOUT), ..options(4, form) })
+        attend(leaves, AttentionOptions { dropout: Some(some_dropout()), ..options(4, form) })
     });
     check_repeats(&fourier_inputs([19, 30, 32], [1, 1], 2.0), |leaves, form| {
-        let (score, dropout) = (fourier(4, 0.0), Some(DROPOUT));
+        let (score, dropout) = (fourier(4, 0.0), Some(some_dropout()));
         attend(leaves, AttentionOptions { score, dropout, ..options(4, form) })
     });
     check_repeats(&mlp_inputs([19, 30, 32], 48), |leaves, form| {
-        mlp(leaves, Activation::Gelu, Some(DROPOUT), form)
+        mlp(leaves, Activation::Gelu, Some(some_dropout()), form)
     });
 }
 
@@ -249,7 +255,7 @@ fn changed(token: usize, score: Score<'_>, form: Form) -> [Vec<f64>; 2] {
             AttentionOptions {
                 score,
                 first_token: Some(first_tokens(leaves, &first)),
-                dropout: Some(DROPOUT),
+                dropout: Some(some_dropout()),
                 ..options(4, form)
             },
         )
@@ -290,11 +296,11 @@ fn empty_results_have_gradients_of_zero() {
     for shape in [[0, 7, 16], [2, 0, 16]] {
         check_empty(&attention_inputs(shape), |leaves, form| attend(leaves, options(4, form)));
         check_empty(&mlp_inputs(shape, 24), |leaves, form| {
-            mlp(leaves, Activation::Gelu, Some(DROPOUT), form)
+            mlp(leaves, Activation::Gelu, Some(some_dropout()), form)
         });
     }
     let x = Input::new("x", &[2, 7, 0], 0.0, 1.0);
-    check_empty(&[x], |leaves, form| dropout(leaves.three("x"), DROPOUT, form));
+    check_empty(&[x], |leaves, form| dropout(leaves.three("x"), some_dropout(), form));
 }
 
 /// As in burn, so that training detects it.
@@ -316,7 +322,9 @@ fn dropout_drops_the_same_in_both_forms() {
     for shape in [[3, 7, 20], [5, 60, 128]] {
         let inputs: Vec<Input> = attention_inputs(shape).into_iter().take(1).collect();
         let [fused, reference] = [Form::Auto, Form::Reference].map(|form| {
-            run(&inputs, DType::F32, form, |leaves, form| dropout(leaves.three("x"), DROPOUT, form))
+            run(&inputs, DType::F32, form, |leaves, form| {
+                dropout(leaves.three("x"), some_dropout(), form)
+            })
         });
         assert_eq!(fused.output, reference.output);
         assert_eq!(fused.gradients, reference.gradients);
@@ -340,7 +348,7 @@ fn attention_at_some_tokens_agrees_with_the_reference() {
                 let options = |leaves: &Leaves, form| AttentionOptions {
                     queries,
                     first_token: is_padded.then(|| first_tokens(leaves, &first)),
-                    dropout: Some(DROPOUT),
+                    dropout: Some(some_dropout()),
                     ..options(n_heads, form)
                 };
                 check_fused(&attention_inputs(shape), TOLERANCE, |leaves, form| {
@@ -423,13 +431,13 @@ fn a_row_does_not_depend_on_its_neighbours() {
     };
     let attend = |inputs: &[Input]| {
         infer(inputs, DType::F32, Form::Auto, |leaves, form| {
-            attend(leaves, AttentionOptions { dropout: Some(DROPOUT), ..options(4, form) })
+            attend(leaves, AttentionOptions { dropout: Some(some_dropout()), ..options(4, form) })
         })
     };
     assert_eq!(attend(&first(&attention)), attend(&attention)[..2 * 30 * 32]);
     let mlp = |inputs: &[Input]| {
         infer(inputs, DType::F32, Form::Auto, |leaves, form| {
-            mlp(leaves, Activation::Gelu, Some(DROPOUT), form)
+            mlp(leaves, Activation::Gelu, Some(some_dropout()), form)
         })
     };
     let apart = distance(&mlp(&first(&mlp_inputs)), &mlp(&mlp_inputs)[..2 * 30 * 32]);

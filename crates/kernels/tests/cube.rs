@@ -12,7 +12,7 @@ use agreement::{
 };
 use burn::tensor::{DType, Device, DeviceKind, Int, Tensor, TensorData};
 use overtone_kernels::{
-    Activation, AdamW, AdamWState, AttentionOptions, Dropout, Form, Half, Queries, Score, Seed,
+    Activation, AdamW, AdamWState, AttentionOptions, Dropout, Form, Half, Queries, Score,
     TensorSlot, affine, dropout, embedding, layer_norm,
     stored::{self, Words},
 };
@@ -21,7 +21,10 @@ use overtone_kernels::{
 const TOLERANCE: f64 = 5e-6;
 /// Products of factors of 11 bits. Largest seen: 1.3e-3.
 const MIXED_TOLERANCE: f64 = 4e-3;
-const DROPOUT: Dropout = Dropout { probability: 0.1, seed: Seed::Number(3) };
+fn some_dropout() -> Dropout {
+    let step_seed = Tensor::from_data(Dropout::words(3), &device());
+    Dropout { probability: 0.1, step_seed, nth: 1 }
+}
 
 fn device() -> Device {
     Device::wgpu(DeviceKind::DefaultDevice)
@@ -85,7 +88,7 @@ fn the_attention_block_agrees_with_the_reference() {
         };
         let operation = |leaves: &Leaves, form| {
             let first_token = first.map(|first| first_tokens(leaves, &first));
-            let dropout = Some(DROPOUT);
+            let dropout = Some(some_dropout());
             attend(leaves, AttentionOptions { n_heads, score, queries, first_token, dropout, form })
         };
         let got = on_device(&inputs, Form::Auto, operation);
@@ -156,15 +159,12 @@ fn dropout_drops_the_same_elements_as_the_cpu() {
     let seeds = [0, 1, 7, u64::MAX, 0x8000_0000_0000_0000, 0x1234_5678_9abc_def1];
     for shape in [[1, 1, 1], [2, 3, 90], [3, 70, 128], [2, 301, 33], [1, 40_000, 9]] {
         for (i, seed) in seeds.into_iter().enumerate() {
-            let how = |seed| Dropout { probability: [0.1, 0.5, 0.25][i % 3], seed };
-            let expected = dropped(shape, &how(Seed::Number(seed)), &Device::flex());
-            assert!(dropped(shape, &how(Seed::Number(seed)), &device()) == expected, "{shape:?}");
-            // Of a step's seed in memory, with the same result on both devices.
             let [got, expected] = [device(), Device::flex()].map(|device| {
-                let step_seed = Tensor::from_data(Seed::words(seed), &device);
-                dropped(shape, &how(Seed::Stored { step_seed, nth: 5 }), &device)
+                let step_seed = Tensor::from_data(Dropout::words(seed), &device);
+                let probability = [0.1, 0.5, 0.25][i % 3];
+                dropped(shape, &Dropout { probability, step_seed, nth: 5 * i as u32 }, &device)
             });
-            assert!(got == expected, "{shape:?}, in memory");
+            assert!(got == expected, "{shape:?}");
         }
     }
 }
@@ -172,7 +172,7 @@ fn dropout_drops_the_same_elements_as_the_cpu() {
 /// A view whose elements are not contiguous in their logical order.
 #[test]
 fn dropout_of_a_view() {
-    let how = Dropout { probability: 0.5, seed: Seed::Number(3) };
+    let how = some_dropout();
     let run = |device: &Device| -> Vec<f32> {
         let values: Vec<f32> = agreement::noise(2 * 5 * 7, 5).iter().map(|&x| x as f32).collect();
         let x = Tensor::<3>::from_data(TensorData::new(values, [2, 5, 7]), device);
@@ -229,7 +229,7 @@ fn lookups_agree_with_the_reference() {
 }
 
 fn perceptron(leaves: &Leaves, form: Form) -> Tensor<3> {
-    mlp(leaves, Activation::Gelu, Some(DROPOUT), form)
+    mlp(leaves, Activation::Gelu, Some(some_dropout()), form)
 }
 
 fn perceptron_inputs() -> Vec<Input> {
@@ -240,7 +240,9 @@ fn perceptron_inputs() -> Vec<Input> {
 fn the_perceptron_block_agrees_with_the_reference() {
     for (shape, h) in [([2, 7, 32], 128), ([3, 70, 33], 50), ([1, 1, 8], 8)] {
         let inputs = mlp_inputs(shape, h, [0.2, 0.1]);
-        for (activation, dropout) in [(Activation::Gelu, Some(DROPOUT)), (Activation::Relu, None)] {
+        for (activation, dropout) in
+            [(Activation::Gelu, Some(some_dropout())), (Activation::Relu, None)]
+        {
             let operation = |leaves: &Leaves, form| mlp(leaves, activation, dropout.clone(), form);
             let got = on_device(&inputs, Form::Auto, operation);
             check_outcome(&got, &exact(&inputs, operation), TOLERANCE);

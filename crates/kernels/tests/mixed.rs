@@ -7,15 +7,18 @@ use agreement::{
     operands::{attend, attention_inputs, first_tokens, fourier_inputs, mlp, mlp_inputs},
     run,
 };
-use burn::tensor::{DType, Tensor};
-use overtone_kernels::{Activation, AttentionOptions, Dropout, Form, Half, Queries, Score, Seed};
+use burn::tensor::{DType, Device, Tensor};
+use overtone_kernels::{Activation, AttentionOptions, Dropout, Form, Half, Queries, Score};
 
 /// Factors have 8 bits: 2⁻⁹ of each is lost. Largest seen: 1.2e-2 (by a bias), relative to the
 /// largest entry.
 const BF16: f64 = 3e-2;
 /// 11 bits. Largest seen: 1.3e-3.
 const F16: f64 = 4e-3;
-const DROPOUT: Dropout = Dropout { probability: 0.1, seed: Seed::Number(3) };
+fn some_dropout() -> Dropout {
+    let step_seed = Tensor::from_data(Dropout::words(3), &Device::flex());
+    Dropout { probability: 0.1, step_seed, nth: 1 }
+}
 
 #[track_caller]
 fn check<const D: usize>(inputs: &[Input], operation: impl Fn(&Leaves, Form) -> Tensor<D>) {
@@ -48,7 +51,7 @@ fn the_attention_block() {
                 score,
                 queries: Queries::ALL,
                 first_token: Some(first_tokens(leaves, &[0, 3])),
-                dropout: Some(DROPOUT),
+                dropout: Some(some_dropout()),
                 form,
             };
             attend(leaves, options)
@@ -59,6 +62,6 @@ fn the_attention_block() {
 #[test]
 fn the_perceptron_block() {
     check(&mlp_inputs([2, 7, 32], 128, [0.2, 0.1]), |leaves, form| {
-        mlp(leaves, Activation::Gelu, Some(DROPOUT), form)
+        mlp(leaves, Activation::Gelu, Some(some_dropout()), form)
     });
 }

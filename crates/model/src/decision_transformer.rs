@@ -34,11 +34,11 @@ mod tests;
 
 use burn::{
     module::{Module, Param},
-    tensor::{Int, Tensor},
+    tensor::{Device, Int, Tensor},
 };
-use overtone_core::{ActionSpace, ObservationSpace, seed};
+use overtone_core::{ActionSpace, ObservationSpace};
 pub use overtone_kernels::{Activation, Form, Half};
-use overtone_kernels::{Dropout, Queries, Seed, layer_norm};
+use overtone_kernels::{Dropout, Queries, layer_norm};
 
 pub use self::config::DecisionTransformerConfig;
 use self::positions::Positions;
@@ -53,24 +53,21 @@ use crate::{
     transformer_block::{BlockOptions, TransformerBlock},
 };
 
-/// Seed of the dropout masks of one training step; `None` while acting.
+/// Seed of the dropout masks of one training step: its two [words](Dropout::words) on the model's
+/// device, `[2]`.
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant)] // one per step
-pub enum DropoutSeed {
-    /// A number on the host.
-    Number(u64),
-    /// `[2]`: its two [words](overtone_kernels::Seed::words) on the device, for a recorded step.
-    Stored(Tensor<1, Int>),
-}
+pub struct DropoutSeed(pub Tensor<1, Int>);
 
 impl DropoutSeed {
+    /// This seed, for a model on this device.
+    pub fn new(seed: u64, device: &Device) -> Self {
+        Self(Tensor::from_data(Dropout::words(seed), device))
+    }
+
     /// The `nth` dropout of the step; `None` if nothing is dropped.
-    pub(crate) fn nth(&self, nth: u64, probability: f64) -> Option<Dropout> {
-        let seed = match self {
-            Self::Number(seed) => Seed::Number(seed::derive_nth(*seed, nth)),
-            Self::Stored(words) => Seed::Stored { step_seed: words.clone(), nth: nth as u32 },
-        };
-        (probability > 0.0).then_some(Dropout { probability: probability as f32, seed })
+    pub(crate) fn nth(&self, nth: u32, probability: f64) -> Option<Dropout> {
+        let (step_seed, probability) = (self.0.clone(), probability as f32);
+        (probability > 0.0).then_some(Dropout { probability, step_seed, nth })
     }
 }
 
@@ -226,7 +223,7 @@ impl DecisionTransformer {
             None => tokens,
         };
         for (layer, block) in (0..).zip(&self.blocks) {
-            let is_last = layer + 1 == self.blocks.len() as u64;
+            let is_last = layer + 1 == self.blocks.len() as u32;
             let options = BlockOptions {
                 n_heads: config.n_heads,
                 attention: config.attention,

@@ -197,7 +197,7 @@ impl Perceptron {
             let layers = self.layers.iter().map(|layer| layer.relu_layer(None)).collect();
             return relu(relu_layers(hidden, layers, self.form));
         }
-        for (layer_idx, layer) in (0u64..).zip(&self.layers) {
+        for (layer_idx, layer) in (0u32..).zip(&self.layers) {
             hidden = relu(relu_layers(hidden, vec![layer.relu_layer(None)], self.form));
             if let Some(dropout) = nth_dropout(layer_idx) {
                 let rows = hidden.unsqueeze::<3>();
@@ -328,7 +328,11 @@ mod tests {
         let model = model(&PerceptronConfig { width: 64, ..config() });
         let hidden = |form| -> Vec<f32> {
             let model = Perceptron { form, ..model.clone() };
-            model.hidden(&inputs(), Some(DropoutSeed::Number(3))).into_data().iter().collect()
+            model
+                .hidden(&inputs(), Some(DropoutSeed::new(3, &Device::flex())))
+                .into_data()
+                .iter()
+                .collect()
         };
         let (exact, rounded) = (hidden(Form::Auto), hidden(Form::Mixed(Half::Bf16)));
         assert_ne!(rounded, exact);

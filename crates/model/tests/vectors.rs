@@ -343,20 +343,23 @@ fn acting_together_equals_one_pass_each() {
     }
 }
 
+fn dropout(seed: u64) -> DropoutSeed {
+    DropoutSeed::new(seed, &Device::flex())
+}
+
 /// Dropout drops units in training, depending only on its seed.
 #[test]
 fn dropout_follows_its_seed() {
     let episode = Episode::random(CONTEXT);
     for model in models() {
         let inputs = episode.context(&model.config.head, 0, CONTEXT, 0, 0.0);
-        let with = |seed: Option<u64>| {
-            numbers(model.hidden(&inputs, Steps::All, seed.map(DropoutSeed::Number)))
-        };
+        let with =
+            |seed: Option<u64>| numbers(model.hidden(&inputs, Steps::All, seed.map(dropout)));
         assert_eq!(with(Some(1)), with(Some(1)));
         assert_ne!(with(Some(1)), with(Some(2)));
         assert_ne!(with(Some(1)), with(None));
         let plain = DecisionTransformer { form: Form::Reference, ..model.clone() };
-        let plain = numbers(plain.hidden(&inputs, Steps::All, Some(DropoutSeed::Number(1))));
+        let plain = numbers(plain.hidden(&inputs, Steps::All, Some(dropout(1))));
         assert_close("plain form", &with(Some(1)), &plain, 0.0, FORMS);
     }
 }
@@ -514,7 +517,7 @@ fn a_perceptron_reads_only_observations() {
     assert_close("current", &together, &alone, 0.0, ROUNDING);
 
     let inputs = episode.context(head, 0, CONTEXT, 0, 0.0);
-    let with = |seed: Option<u64>| numbers(model.hidden(&inputs, seed.map(DropoutSeed::Number)));
+    let with = |seed: Option<u64>| numbers(model.hidden(&inputs, seed.map(dropout)));
     assert_eq!(with(Some(1)), with(Some(1)));
     assert_ne!(with(Some(1)), with(Some(2)));
     assert_ne!(with(Some(1)), with(None));

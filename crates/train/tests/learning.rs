@@ -80,7 +80,7 @@ fn learn(head: HeadConfig, conditioning: Option<ConditionerConfig>) -> (f64, Vec
     let contexts = batch(&device, actions);
     let mut order = seed::generator(2, "rate");
     for step in 0..150 {
-        let loss = model.loss(&contexts, Some(DropoutSeed::Number(order.random()))).total;
+        let loss = model.loss(&contexts, Some(DropoutSeed::new(order.random(), &device))).total;
         let rate = 5e-3 * (1.0 - f64::from(step) / 150.0);
         let (moved, _) = adam.step(model.clone(), loss.backward(), rate);
         model = moved;

@@ -41,9 +41,9 @@ impl Masked {
         let Some((dropout, mask)) = dropout.zip(mask) else {
             return (burn::tensor::Tensor::empty([2], device), None);
         };
-        let (step_seed, nth) = dropout.seed.stored(device);
         let (place, threshold) = (place as u32, mask.threshold as u32);
-        (step_seed, Some(Self { nth, place, threshold, scale: mask.scale }))
+        let mask = Self { nth: dropout.nth, place, threshold, scale: mask.scale };
+        (dropout.step_seed.clone(), Some(mask))
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Wide {
     pub high: u32,
 }
 
-/// The seed of the mask of one place: `Mask::new` for `Seed::Stored`.
+/// The seed of the mask of one place: `Dropout::mask`.
 ///
 /// # Shapes
 /// - `step_seed`: `[2]`, the low and the high half

@@ -6,7 +6,7 @@ use std::time::Instant;
 use burn::tensor::{DType, Device, Distribution, Int, Tensor, TensorData};
 use overtone_kernels::{
     Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, NatureWeights,
-    Queries, Score, Seed, attention_block, mlp_block, nature_encoder,
+    Queries, Score, attention_block, mlp_block, nature_encoder,
 };
 
 use crate::{
@@ -183,7 +183,8 @@ fn encoder(batch: usize) -> Box<dyn FnMut()> {
 
 fn dropout(seed: &mut u64) -> Option<Dropout> {
     *seed += 1;
-    Some(Dropout { probability: 0.1, seed: Seed::Number(*seed) })
+    let step_seed = Tensor::from_data(Dropout::words(*seed), &Device::flex().autodiff());
+    Some(Dropout { probability: 0.1, step_seed, nth: 0 })
 }
 
 fn attention(batch: usize, queries: Queries) -> Box<dyn FnMut()> {

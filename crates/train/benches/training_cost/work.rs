@@ -101,7 +101,8 @@ impl Work {
     /// The loss of a first step; without `dropout`, the loss of the whole model. No gradient is
     /// computed, because the plain form would need gigabytes.
     pub fn loss(self, variant: Variant, form: Form, dropout: Option<u64>) -> f64 {
-        let (device, dropout) = (Device::flex(), dropout.map(DropoutSeed::Number));
+        let device = Device::flex();
+        let dropout = dropout.map(|seed| DropoutSeed::new(seed, &device));
         scalar(match self.preset {
             Preset::Atari => {
                 let atari = Atari::of(variant, self.batch);
@@ -166,8 +167,9 @@ fn repeated<M: Module>(
 ) -> impl FnMut() {
     let mut adam =
         AdamW::new(AdamWConfig { beta_2: 0.95, weight_decay, decayed, ..AdamWConfig::default() });
+    let device = Device::flex().autodiff();
     move || {
-        let loss = loss(&model, DropoutSeed::Number(adam.n_steps()));
+        let loss = loss(&model, DropoutSeed::new(adam.n_steps(), &device));
         let value = scalar(loss.clone().inner());
         let (moved, norm) = adam.step(model.clone(), loss.backward(), 1e-4);
         assert!(value.is_finite() && scalar(norm).is_finite());
