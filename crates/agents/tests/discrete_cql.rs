@@ -9,15 +9,19 @@
 
 mod chain;
 
+use burn::tensor::Device;
 use chain::{GAMMA, STATES, check_resuming, config, learned, listed};
 use overtone_agents::{
-    AlgorithmOptions, DiscreteCql, DiscreteCqlConfig, discrete_cql::DiscreteCqlState,
+    AlgorithmOptions, DiscreteCql, DiscreteCqlConfig, Restored, discrete_cql::DiscreteCqlState,
     value::QNetwork,
 };
-use overtone_core::ActionSpace;
+use overtone_core::{
+    ActionSpace, Actions, Observations, Play, Task, Turn, policy::EpisodeStart,
+    protocol::ActionChoice,
+};
 use overtone_data::Dataset;
 use overtone_model::contexts::Observed;
-use overtone_train::{Precision, TrainConfig};
+use overtone_train::{Export, Precision, TrainConfig};
 
 fn algorithm(config: DiscreteCqlConfig) -> DiscreteCql {
     DiscreteCql {
@@ -66,6 +70,40 @@ fn with_a_large_alpha_the_agent_takes_the_recorded_actions() {
 fn resuming_is_never_having_stopped() {
     let algorithm = algorithm(DiscreteCqlConfig { target_every: 5, ..small(1.0) });
     check_resuming(&algorithm, &listed(0.5, 0.0));
+}
+
+/// For importance weights and for recordings.
+#[test]
+fn the_probabilities_of_its_draws_are_known() {
+    let data = listed(0.5, 0.0);
+    let config = DiscreteCqlConfig { epsilon: 0.3, ..small(1.0) };
+    let state = learned(&algorithm(config.clone()), &data, chain::config(50));
+    let task = Task::own("chain", chain::observations(), ActionSpace::numbered(2));
+    let weights = state.export_model();
+    let of = Restored {
+        task: &task,
+        weights: &weights,
+        normalization: data.normalization(),
+        play: &Play { action_choice: ActionChoice::Sample, ..task.matched(None) },
+        device: &Device::flex(),
+    };
+    let mut policy = config.policy(&of).unwrap();
+    let n = 4000;
+    let start = |agent| Some(EpisodeStart { seed: agent as u64, target_return: 0.0 });
+    let turns: Vec<Turn> =
+        (0..n).map(|agent| Turn { agent, reward: 0.0, start: start(agent) }).collect();
+    let seen = [1.0, 0.0, 0.0, 0.0, 0.0].repeat(n);
+    let Actions::Discrete(drawn) = policy.act(&turns, Observations::Vectors(&seen)).unwrap() else {
+        panic!("discrete actions")
+    };
+    let played = policy.played().unwrap();
+    assert_eq!((played.probs.len(), played.actions), (2 * n, &[0, 1][..]));
+    let mut probs = played.probs[..2].to_vec();
+    let share = drawn.iter().filter(|&&action| action == 1).count() as f64 / n as f64;
+    // Four standard deviations.
+    assert!((share - probs[1]).abs() < 0.023, "{share} {probs:?}");
+    probs.sort_by(f64::total_cmp);
+    assert!((probs[0] - 0.15).abs() < 1e-12 && (probs[1] - 0.85).abs() < 1e-12, "{probs:?}");
 }
 
 /// The target is the network at the time of the last copy, and changes with each copy.

@@ -5,8 +5,8 @@ use burn::{
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use overtone_core::{
-    ActionSpace, Actions, Normalization, ObservationSpace, Observations, Policy, PolicyError, Task,
-    Turn,
+    ActionSpace, Actions, BinOrder, Normalization, ObservationSpace, Observations, Played, Policy,
+    PolicyError, Task, Turn,
     protocol::ActionChoice,
     seed::{self, Generator},
 };
@@ -59,6 +59,10 @@ pub struct StepPolicy<N> {
     choice: ActionChoice,
     /// By agent; `None` before its first episode.
     generators: Vec<Option<Generator>>,
+    /// `[turns, n_actions]`: the probabilities that the last discrete actions were drawn from.
+    probs: Vec<f64>,
+    /// `0, 1, … n_actions - 1`; empty for continuous actions.
+    indices: Vec<usize>,
 }
 
 impl<N> StepPolicy<N> {
@@ -66,6 +70,10 @@ impl<N> StepPolicy<N> {
     /// samples actions, it samples them by `draw`; `None`: the network has one action for each
     /// observation.
     pub fn new(network: N, of: &Restored<'_>, rescaling: Rescaling, draw: Option<Draw>) -> Self {
+        let n_actions = match &of.task.actions {
+            ActionSpace::Discrete { names } => names.len(),
+            ActionSpace::Continuous { .. } => 0,
+        };
         Self {
             network,
             device: of.device.clone(),
@@ -76,6 +84,8 @@ impl<N> StepPolicy<N> {
             draw,
             choice: of.play.action_choice,
             generators: Vec::new(),
+            probs: Vec::new(),
+            indices: (0..n_actions).collect(),
         }
     }
 
@@ -101,6 +111,7 @@ impl<N> StepPolicy<N> {
         decisions: &LogitsDecisions,
     ) -> Result<Actions, PolicyError> {
         let mut chosen = Vec::with_capacity(turns.len());
+        self.probs.clear();
         for (row, turn) in turns.iter().enumerate() {
             let scores = decisions.logits(row);
             if scores.iter().any(|score| !score.is_finite()) {
@@ -109,6 +120,17 @@ impl<N> StepPolicy<N> {
                     "the scores for agent {agent} are not finite. Check the weights"
                 )
                 .into());
+            }
+            match self.draw {
+                Some(Draw::Softmax { temperature }) => {
+                    self.probs.extend(decisions.probs(row, temperature));
+                }
+                Some(Draw::Greedy { epsilon }) => {
+                    let from = self.probs.len();
+                    self.probs.resize(from + scores.len(), epsilon / scores.len() as f64);
+                    self.probs[from + decisions.mode(row)] += 1.0 - epsilon;
+                }
+                None => {}
             }
             let Some(generator) = &mut self.generators[turn.agent] else { continue };
             chosen.push(match (self.choice, self.draw) {
@@ -205,5 +227,11 @@ impl<N: Actor> Policy for StepPolicy<N> {
         }
         self.choice = choice;
         Ok(())
+    }
+
+    fn played(&self) -> Option<Played<'_>> {
+        let Self { probs, indices, .. } = self;
+        let order = BinOrder::Environment;
+        (!probs.is_empty()).then_some(Played { probs, actions: indices, order })
     }
 }
