@@ -185,9 +185,11 @@ impl Export for DiscreteCqlState {
     }
 
     fn export_training(&self) -> NamedTensors {
-        let mut tensors = Parts::default().with(TARGET, &self.target).into_tensors();
-        tensors.extend(self.online.export_training());
-        tensors
+        // Its own step count: a batch without targets is a step of the run alone.
+        Parts::default()
+            .with(TARGET, &self.target)
+            .with_training(OPTIMIZER, &self.online)
+            .into_tensors()
     }
 }
 
@@ -199,9 +201,12 @@ impl Stored for DiscreteCqlState {
         })
     }
 
-    fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
-        let target = parts::module(self.target, TARGET, &exported.training)?;
-        Ok(Self { online: self.online.import(exported, n_steps)?, target })
+    fn import(self, exported: &Exported, _: u64) -> Result<Self, ModelError> {
+        let Exported { model, training } = exported;
+        Ok(Self {
+            online: parts::learner(self.online, model.clone(), OPTIMIZER, training)?,
+            target: parts::module(self.target, TARGET, training)?,
+        })
     }
 
     fn n_parameters(&self) -> usize {
@@ -209,8 +214,9 @@ impl Stored for DiscreteCqlState {
     }
 }
 
-/// Prefix of the target network's tensors in a checkpoint.
+/// Prefixes of the tensors of the target network and of the optimizer in a checkpoint.
 const TARGET: &str = "target";
+const OPTIMIZER: &str = "optimizer";
 
 /// Losses of one batch; each `[1]`.
 pub struct CqlLoss {

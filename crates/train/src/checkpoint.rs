@@ -150,7 +150,7 @@ impl TrainState {
 }
 
 /// The layout version that this program writes.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// The part of a state that every layout version has.
 #[derive(Deserialize)]
