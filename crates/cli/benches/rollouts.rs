@@ -15,7 +15,7 @@
 use std::{collections::VecDeque, ops::ControlFlow, time::Instant};
 
 use overtone_ale::{Emulation, Game};
-use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Play, seed};
+use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Play, Simulation, seed};
 use overtone_env::VectorEnv;
 use overtone_eval::{Plan, Player, RolloutError, Timing, rollout_together};
 use overtone_model::{
@@ -146,7 +146,7 @@ fn play_batch(model: &DecisionTransformer, groups: &mut [&mut dyn VectorEnv]) ->
 /// Seconds of a whole evaluation, from starting the emulators to the last step.
 fn play_whole(model: &DecisionTransformer, targets: &[f32]) -> Result<(f64, Timing), Any> {
     let emulation = Emulation { max_frames: WHOLE_FRAMES, ..Emulation::dqn_replay() };
-    let protocol = seaquest().task.matched(Some(&emulation.to_simulation()));
+    let protocol = seaquest().task.matched(Some(&Simulation::of(&emulation)));
     let plan = plan(WHOLE, targets, &protocol);
     let began = Instant::now();
     let mut policy = ModelPolicy::new(&Model::Transformer(model.clone()), None, None, &protocol)?;

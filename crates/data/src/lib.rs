@@ -34,7 +34,7 @@ pub use read::columns::{self};
 pub use read::recording::{self};
 pub use sample::{batch, dataset, episode_index, held_out, loader, options, sampler};
 pub(crate) use sample::{
-    best_shares, combinations, episode_returns, from_columns, shares, shuffle,
+    best_shares, combinations, copies, episode_returns, from_columns, shares, shuffle,
 };
 
 pub use batch::{Batch, BatchActions, BatchObservations, BatchOptions, Transitions};

@@ -3,6 +3,7 @@
 pub mod batch;
 pub(crate) mod best_shares;
 pub(crate) mod combinations;
+pub(crate) mod copies;
 pub mod dataset;
 pub mod episode_index;
 pub(crate) mod episode_returns;

@@ -197,6 +197,9 @@ impl<A: Algorithm> Trainer<A> {
         }
         let device = device.autodiff();
         let context_length = algorithm.context_length();
+        if algorithm.reads_transitions() {
+            data.dataset().check_targets()?;
+        }
         let sampler = data.sampler(Subset::Training, context_length, &config, run_seed)?;
         let n_updates = config.n_updates(sampler.epoch_len());
         if config.held_out > 0.0 {

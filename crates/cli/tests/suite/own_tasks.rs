@@ -162,8 +162,9 @@ fn a_doubt_about_actions_is_reported_before_training() {
     let warning = format!("warning: {doubt}. Save them as integers, one a row");
     assert!(said.stderr.starts_with(&warning), "{}", said.stderr);
     assert_eq!(said.stderr.lines().count(), 1, "{}", said.stderr);
-    let inspected = run(&desk, "data inspect valves.hdf5");
-    assert!(inspected.stdout.contains(doubt), "{}", inspected.stdout);
+    let linted = run(&desk, "data lint valves.hdf5");
+    let found = "whole numbers, 2 different ones from 0 to 1";
+    assert!(linted.stdout.contains(found), "{}", linted.stdout);
     // Integers are discrete actions without a doubt.
     let ids: Vec<i64> = (0..40).map(|row| row % 2).collect();
     Hdf5File::edit(desk.path("valves.hdf5")).put("actions", &ids, 0);

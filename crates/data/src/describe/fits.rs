@@ -74,6 +74,18 @@ fn check(
         {
             "they are whole numbers: save them as integers, one a row, if they are discrete"
         }
+        (ActionColumn::Discrete { values, .. }, ..) if wants_list && seen == observations => {
+            let largest = values.iter().max().map_or(0, |&action| usize::from(action));
+            match (largest < actions.size(), values.contains(&0)) {
+                (true, _) => "its n_actions is too large: correct it, or leave it out",
+                (false, false) if largest == actions.size() => {
+                    "its actions count from 1: subtract 1"
+                }
+                (false, _) => {
+                    "number the actions from 0, as the task counts them, or correct the task"
+                }
+            }
+        }
         (ActionColumn::Discrete { .. }, ..) if !wants_list => {
             "save them as real numbers, [rows, width], if they are continuous"
         }

@@ -58,6 +58,29 @@ impl RecordedSpaces {
         })
     }
 
+    /// Spaces that also hold `other`'s actions: the longer list, or the wider bounds. Nothing
+    /// changes if they do not fit; mixing the recordings then reports it.
+    pub fn extend(&mut self, other: &Self) {
+        match (&mut self.actions, &other.actions) {
+            (ActionSpace::Discrete { names }, ActionSpace::Discrete { names: others })
+                if others.len() > names.len() =>
+            {
+                names.clone_from(others);
+            }
+            (
+                ActionSpace::Continuous { low, high },
+                ActionSpace::Continuous { low: lows, high: highs },
+            ) if low.len() == lows.len() => {
+                low.iter_mut().zip(lows).for_each(|(low, other)| *low = low.min(*other));
+                high.iter_mut().zip(highs).for_each(|(high, other)| *high = high.max(*other));
+                for ([low, high], [lows, highs]) in self.ranges.iter_mut().zip(&other.ranges) {
+                    (*low, *high) = (low.min(*lows), high.max(*highs));
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// The actions, whose numbers end where the recording's do if nothing else is known.
     pub fn bounded_actions(&self) -> ActionSpace {
         self.actions.bounded(&self.ranges)
@@ -153,6 +176,18 @@ mod tests {
         assert_eq!(told.bounded_actions(), continuous([-1.0, 0.0, -2.0], [1.0, 5.0, 4.0]));
         assert_eq!(spaces(None).bounded_actions(), continuous([0.0, 5.0, -2.0], [0.5, 5.0, 3.0]));
         assert_eq!(ranges(&ActionColumn::Continuous { width: 1, values: vec![] }), [[-1.0, 1.0]]);
+        // Two recordings have the bounds of both, in either order.
+        let other = RecordedSpaces {
+            actions: continuous([-3.0, 1.0, -1.0], [0.5, 2.0, 5.0]),
+            ranges: vec![[-2.0, 0.0], [1.0, 6.0], [-1.0, 1.0]],
+            ..spaces(None)
+        };
+        for (mut one, other) in [(told.clone(), &other), (other.clone(), &told)] {
+            one.extend(other);
+            let infinite = [-3.0, 0.0, f32::NEG_INFINITY];
+            assert_eq!(one.actions, continuous(infinite, [1.0, f32::INFINITY, 5.0]));
+            assert_eq!(one.bounded_actions(), continuous([-3.0, 0.0, -2.0], [1.0, 6.0, 5.0]));
+        }
     }
 
     #[test]

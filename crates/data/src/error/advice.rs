@@ -46,10 +46,18 @@ pub(crate) fn of_shape(dataset: &str, got: &[usize], expected: &str) -> String {
         [1, _] if expected.starts_with(ONE_A_ROW) => {
             format!("save one number a row, `{name}.ravel()`")
         }
-        [_, _] if expected.starts_with(ONE_A_ROW) && name.starts_with("rew") => {
-            format!("save the number that counts, `{name}[:, 0]`, or the sum, `{name}.sum(axis=1)`")
+        [episodes, steps, ..] if expected.starts_with(ONE_A_ROW) => {
+            let one = match name.starts_with("rew") {
+                true => format!(
+                    "the number that counts, `{name}[:, 0]`, or the sum, `{name}.sum(axis=1)`"
+                ),
+                false => format!("one number a row, `{name}[:, 0]`"),
+            };
+            format!(
+                "save {one}; if these are {episodes} episodes of {steps} steps, put one after the \
+                 other in every array, `numpy.concatenate({name})`, and flag each episode's last step"
+            )
         }
-        _ if expected.starts_with(ONE_A_ROW) => format!("save one number a row, `{name}[:, 0]`"),
         [_, channels, height, width]
             if expected.starts_with("rows of") && *channels < *height.min(width) =>
         {
@@ -100,7 +108,11 @@ pub(crate) fn of_type(dataset: &str, got: &str, expected: &str) -> String {
 }
 
 fn words(name: &str) -> String {
-    format!("save numbers for words, `numpy.unique({name}, return_inverse=True)[1]`")
+    let numbers = format!("save numbers, `{name}.astype(float)`");
+    match name.starts_with("rew") {
+        true => numbers,
+        false => format!("{numbers}, or for names `numpy.unique({name}, return_inverse=True)[1]`"),
+    }
 }
 
 /// Advice for a value in array `dataset`, in the words of its error.

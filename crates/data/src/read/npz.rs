@@ -28,8 +28,8 @@ use crate::read::log_probs::{self, LOG_PROBS};
 use crate::read::npy::Header;
 use crate::read::observed::{Shown, observed};
 use crate::read::source::{
-    Claims, EachStream, Kind, Source, column, differ, flags, missing, same, singles, unread,
-    wrong_shape, wrong_type, wrong_value,
+    Claims, EachStream, Kind, Source, column, flags, leads_elsewhere, missing, same, singles,
+    unread, wrong_shape, wrong_type, wrong_value,
 };
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};
@@ -42,7 +42,7 @@ pub(crate) struct Npz {
     pub numbers: bool,
 }
 
-/// Names that mean the same; the first existing one is read.
+/// Names that mean the same; a file has one of them.
 const OBSERVATIONS: &[&str] = &["observations", "obs"];
 const ACTIONS: &[&str] = &["actions", "acts", "act"];
 const REWARDS: &[&str] = &["rewards", "rews", "rew"];
@@ -80,6 +80,15 @@ impl Reader for Npz {
         {
             return Err(error);
         }
+        for names in is_read {
+            let mut found = names.iter().filter(|name| file.has(name));
+            if let (Some(one), Some(other)) = (found.next(), found.next()) {
+                return Err(Fault::Npz(format!(
+                    "`{one}` and `{other}` mean the same: save one of them"
+                ))
+                .at(path));
+            }
+        }
         let Ends { name: end, terminals, timeouts, taken } = file.ends()?;
         let steps = terminals.len();
         let rewards = file.named(REWARDS)?;
@@ -108,18 +117,12 @@ impl Reader for Npz {
             ..Columns::new(observations, actions, rewards, episodes)
         };
         columns.check()?;
-        for (count, what) in [
-            (both, "steps flagged as the task's end and as a limit's, taken as the task's"),
-            (
-                file.leads_elsewhere(&columns)?,
-                "steps whose next_observations are not the next row's observations (rows must be \
-                 in the order in which they happened, and what a step led to is read from the row \
-                 after it)",
-            ),
-        ] {
-            if count > 0 {
-                columns.odd.push(format!("{what}: {count}"));
-            }
+        if both > 0 {
+            let what = "steps flagged as the task's end and as a limit's, taken as the task's";
+            columns.odd.push(format!("{what}: {both}"));
+        }
+        if let Some(next) = file.first(NEXT) {
+            columns.odd.extend(leads_elsewhere(&file, next, &columns)?);
         }
         columns.odd.extend(file.claims.rounding.sentences());
         Ok(Recording::Columns(columns))
@@ -346,22 +349,6 @@ impl NpzFile {
                 Err(wrong_shape(self, name, &self.shape(name)?, &expected))
             }
         }
-    }
-
-    /// Steps whose next observation is not the next row, although their episode continues.
-    fn leads_elsewhere(&self, columns: &Columns) -> Result<usize, DataError> {
-        let ObservationColumn::Vectors { width, values } = &columns.observations else {
-            return Ok(0);
-        };
-        let Some(next) = self.first(NEXT) else { return Ok(0) };
-        if self.shape(next)? != [columns.n_transitions(), *width] {
-            return Ok(0);
-        }
-        let next = self.reals(next)?;
-        let goes_on = columns.episodes.iter().flat_map(|episode| episode.start..episode.end() - 1);
-        Ok(goes_on
-            .filter(|&at| differ(row(&next, *width, at), row(values, *width, at + 1)))
-            .count())
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
+use crate::columns::{Columns, ObservationColumn};
 use crate::error::advice::{BEYOND, ONE_A_ROW};
 use crate::error::{DataError, Fault};
 use crate::read::rounding::Rounding;
@@ -141,6 +142,32 @@ pub(crate) fn differ(led: &[f32], after: &[f32]) -> bool {
     let far =
         |(a, b): (&f32, &f32)| (a - b).abs() > ROUNDING * (1.0 + a.abs()) && (a - b).is_finite();
     led.iter().zip(after).any(far)
+}
+
+/// A sentence about the steps whose next observation, in array `next`, is not the observation of the
+/// next row although their episode continues, if there are any.
+///
+/// # Errors
+/// When the array cannot be read.
+pub(crate) fn leads_elsewhere(
+    source: &dyn Source,
+    next: &str,
+    columns: &Columns,
+) -> Result<Option<String>, DataError> {
+    let ObservationColumn::Vectors { width, values } = &columns.observations else {
+        return Ok(None);
+    };
+    if source.shape(next)? != [columns.n_transitions(), *width] {
+        return Ok(None);
+    }
+    let led = source.reals(next)?;
+    let row = |at: usize| at * width..(at + 1) * width;
+    let goes_on = columns.episodes.iter().flat_map(|episode| episode.start..episode.end() - 1);
+    let count = goes_on.filter(|&at| differ(&led[row(at)], &values[row(at + 1)])).count();
+    let what = "steps whose next_observations are not the next row's observations (rows must be in \
+                the order in which they happened, and what a step led to is read from the row after \
+                it)";
+    Ok((count > 0).then(|| format!("{what}: {count}")))
 }
 
 /// Array `name` of flags: booleans, or numbers that are all 0 or 1; `[rows]` or `[rows, 1]`.

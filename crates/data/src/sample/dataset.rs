@@ -6,13 +6,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use overtone_core::{Episodes, Normalization, returns_to_go};
+use overtone_core::{Episode, Episodes, Normalization, Outcome, returns_to_go};
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{ActionColumn, Mixture};
 use crate::episode_index::EpisodeIndex;
 use crate::episode_returns::EpisodeReturns;
-use crate::error::DataError;
+use crate::error::{DataError, Fault};
 use crate::held_out::{Split, Subset};
 use crate::options::best_first;
 use crate::origin::Origin;
@@ -65,6 +65,8 @@ pub struct Dataset {
     pub(crate) behavior_log_probs: Option<Vec<f32>>,
     pub(crate) returns_to_go: Vec<f32>,
     pub(crate) split: Split,
+    /// `[episodes]`, the first episode that equals each; empty if none was held out.
+    pub(crate) firsts: Vec<usize>,
     pub(crate) origin: Origin,
     pub(crate) counts: Counts,
     pub(crate) content_hash: String,
@@ -167,15 +169,35 @@ impl Dataset {
     /// The episodes to train on and those held out in the run with seed `run_seed`.
     ///
     /// # Errors
-    /// As [`Split::draw`], and [`DataError::Sampling`] if the statistics of observations were
-    /// computed for another split.
+    /// As [`Split::draw`], and [`DataError::Sampling`] if copies leave no episode to train on, or if
+    /// the statistics of observations were computed for another split.
     pub fn split_for(&self, held_out: f64, run_seed: u64) -> Result<Split, DataError> {
         let split = Split::draw(self.episodes().as_slice().len(), held_out, run_seed)?;
+        let split = if self.firsts.is_empty() { split } else { split.with_copies(&self.firsts)? };
         if self.normalization().is_some() && split != self.split {
             let reason = "the data was read for another train.held_out or seed".into();
             return Err(DataError::Sampling(reason));
         }
         Ok(split)
+    }
+
+    /// Checks that a value method can learn from it: a step that a limit ended has no target.
+    ///
+    /// # Errors
+    /// When every episode is one such step.
+    pub fn check_targets(&self) -> Result<(), DataError> {
+        let episodes = self.episodes().as_slice();
+        let has_target =
+            |episode: &Episode| episode.length > 1 || episode.outcome == Outcome::Terminated;
+        match episodes.iter().any(has_target) {
+            true => Ok(()),
+            false => Err(Fault::Inconsistent(
+                "each of its episodes is one step that a limit ended, so no value can be learned: \
+                 flag these steps as the task's end, or use algorithm=behavior_cloning"
+                    .into(),
+            )
+            .at(self.path())),
+        }
     }
 
     /// The sampler of the windows of `subset`, in the run with seed `run_seed`.

@@ -8,6 +8,7 @@ use overtone_core::{Episodes, Normalization};
 use sha2::{Digest, Sha256};
 
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
+use crate::copies::firsts;
 use crate::dataset::{Counts, Dataset, StoredObservations};
 use crate::episode_index::EpisodeIndex;
 use crate::error::{DataError, Fault};
@@ -63,7 +64,20 @@ impl Dataset {
         let returns: Vec<f64> = log.episodes.iter().map(|e| log.episode_return(e)).collect();
         let order = best_first(&returns, &log.finished);
         let best = best_episodes(&lengths, order, options.top_percent);
-        let split = Split::draw(best.len(), options.held_out, options.seed)?;
+        let drawn = Split::draw(best.len(), options.held_out, options.seed)?;
+        let firsts = match drawn.held_out.is_empty() {
+            true => Vec::new(),
+            false => {
+                let hashes = log.episode_hashes();
+                firsts(&best.iter().map(|&episode| hashes[episode]).collect::<Vec<_>>())
+            }
+        };
+        let n_drawn = drawn.held_out.len();
+        let split = if firsts.is_empty() { drawn } else { drawn.with_copies(&firsts)? };
+        let n_copies = split.held_out.len() - n_drawn;
+        if n_copies > 0 {
+            log.odd.push(format!("copies of held-out episodes, held out too: {n_copies}"));
+        }
         // Before the worse episodes go, as in the reference: what a number means does not
         // depend on which episodes are imitated.
         let all = statistics(&log);
@@ -107,6 +121,7 @@ impl Dataset {
             rewards: log.rewards,
             behavior_log_probs: log.behavior_log_probs,
             split,
+            firsts,
             origin: options.origin.clone(),
             content_hash,
         })

@@ -1,5 +1,7 @@
 //! [`Split`]: which episodes are kept out of training, so that a model can be measured on them.
 
+use std::collections::HashSet;
+
 use overtone_core::seed;
 
 use crate::error::DataError;
@@ -58,6 +60,27 @@ impl Split {
         order.sort_unstable();
         training.sort_unstable();
         Ok(Self { training, held_out: order })
+    }
+
+    /// Holds out the copies of held-out episodes too. `firsts[i]` is the first episode that equals
+    /// episode `i`.
+    ///
+    /// # Errors
+    /// [`DataError::Sampling`] when no episode is left to train on.
+    pub(crate) fn with_copies(mut self, firsts: &[usize]) -> Result<Self, DataError> {
+        let seen: HashSet<usize> = self.held_out.iter().map(|&episode| firsts[episode]).collect();
+        let (copies, training) =
+            self.training.into_iter().partition::<Vec<_>, _>(|&i| seen.contains(&firsts[i]));
+        if training.is_empty() {
+            return Err(DataError::Sampling(
+                "train.held_out leaves no episode to train on, because copies of an episode stay \
+                 together: use a smaller share"
+                    .into(),
+            ));
+        }
+        self.held_out.extend(copies);
+        self.held_out.sort_unstable();
+        Ok(Self { training, ..self })
     }
 
     /// The episodes of a subset.

@@ -1,6 +1,6 @@
 //! Options: the episodes for training, and their rewards.
 
-use overtone_core::{Episode, seed};
+use overtone_core::{Episode, Outcome, seed};
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
@@ -162,9 +162,15 @@ fn keep_rows<T: Copy>(column: &mut Vec<T>, width: usize, spans: &[Episode]) {
     column.truncate(to);
 }
 
-/// Moves each episode's return to its last step.
+/// Moves each episode's return to its last step. The task then ends there, also where a step limit
+/// ended the episode: its last step has no next observation, so a value method would leave out the
+/// only reward.
 pub(super) fn delay_rewards(log: &mut Columns) {
-    for episode in &log.episodes {
+    for at in 0..log.episodes.len() {
+        if log.finished[at] {
+            log.episodes[at].outcome = Outcome::Terminated;
+        }
+        let episode = &log.episodes[at];
         let total = log.episode_return(episode);
         let rewards = &mut log.rewards[episode.range()];
         rewards.fill(0.0);

@@ -170,6 +170,25 @@ fn whole_actions_may_be_discrete() {
 }
 
 #[test]
+fn a_list_of_another_length_says_why() {
+    let chosen = |numbers: [u8; 2]| {
+        let done: Vec<u8> = (0..STEPS).map(|row| numbers[row % 2]).collect();
+        Log::sound().with("actions", npy("|u1", &[STEPS], &done))
+    };
+    let claimed = chosen([0, 1]).with("n_actions", npy("<i8", &[1], &5i64.to_le_bytes()));
+    for (log, words) in [
+        (chosen([1, 2]), "its actions count from 1: subtract 1"),
+        (chosen([0, 7]), "number the actions from 0"),
+        (claimed, "its n_actions is too large"),
+    ] {
+        let (_dir, path) = log.save();
+        let task = list(&["left", "right"]);
+        let refusal = columns(&path).unwrap().check_spaces(&task).unwrap_err().to_string();
+        assert!(refusal.contains(words), "{refusal}");
+    }
+}
+
+#[test]
 fn integers_may_be_a_quantity() {
     let numbers = task(ActionSpace::unit(2));
     let expected = [(Error, "list-for-numbers", "one of 3 actions", "as real numbers")];

@@ -1,6 +1,9 @@
 //! Which episodes are held out.
 
-use overtone_data::Split;
+use overtone_core::{Episode, Outcome};
+use overtone_data::{
+    ActionColumn, Columns, DataError, Dataset, DatasetOptions, ObservationColumn, Split,
+};
 
 #[test]
 fn every_episode_is_on_one_side_and_the_seed_says_on_which() {
@@ -32,4 +35,39 @@ fn a_side_without_an_episode_is_refused() {
         let error = Split::draw(n, share, 5).unwrap_err().to_string();
         assert!(error.contains(said) && error.contains("train.held_out"), "{error}");
     }
+}
+
+/// A recording with an episode of two steps for each of these numbers.
+fn recording(numbers: &[f32]) -> Columns {
+    let values: Vec<f32> = numbers.iter().flat_map(|&number| [number, -number]).collect();
+    let episode = |at: usize| Episode { start: 2 * at, length: 2, outcome: Outcome::Terminated };
+    Columns::new(
+        ObservationColumn::Vectors { width: 1, values: values.clone() },
+        ActionColumn::Discrete { n_actions: 2, values: vec![1; values.len()] },
+        values,
+        (0..numbers.len()).map(episode).collect(),
+    )
+}
+
+#[test]
+fn copies_are_on_one_side() {
+    let numbers = [1.0, 2.0, 3.0, 1.0, 4.0, 2.0, 3.0, 4.0];
+    for seed in 0..20 {
+        let options = DatasetOptions { held_out: 0.25, seed, ..DatasetOptions::default() };
+        let data = Dataset::of(recording(&numbers), &options).unwrap();
+        let split = data.split();
+        let of = |side: &[usize]| side.iter().map(|&at| numbers[at]).collect::<Vec<_>>();
+        let (held_out, training) = (of(&split.held_out), of(&split.training));
+        assert_eq!(held_out.len() + training.len(), 8);
+        assert!(held_out.iter().all(|number| !training.contains(number)), "{split:?}");
+        assert_eq!(data.split_for(0.25, seed).unwrap(), *split);
+        let drawn = Split::draw(8, 0.25, seed).unwrap();
+        assert!(drawn.held_out.iter().all(|episode| split.held_out.contains(episode)));
+        let n_copies = split.held_out.len() - 2;
+        let told = format!("copies of held-out episodes, held out too: {n_copies}");
+        assert_eq!(data.odd().contains(&told), n_copies > 0, "{:?}", data.odd());
+    }
+    let options = DatasetOptions { held_out: 0.5, ..DatasetOptions::default() };
+    let refused = Dataset::of(recording(&[1.0, 1.0]), &options);
+    assert!(matches!(refused, Err(DataError::Sampling(_))), "{refused:?}");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use overtone_core::Task;
+use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_data::card::CardCounts;
 use overtone_data::{
     Dataset, DatasetCard, DatasetOptions, Expected, LintReport, ReadFrames, Severity,
@@ -291,8 +291,22 @@ fn numbers_of_a_file() {
     ];
     check_file("..t..l", all, &found);
     let outside = |path: &Path| replace(path, "actions", &[0.0f32, 0.0, 0.5, 1.5, -2.0, 0.0], 2);
+    // Without a task the bounds are not known.
+    check_file("..t", outside, &[]);
+    let (_dir, path) = d4rl("..t");
+    outside(&path);
+    let task = Task::own("robot", ObservationSpace::Vectors { width: 3 }, ActionSpace::unit(2));
+    let known = Expected { task: Some(&task), ..Expected::default() };
+    let report = overtone_data::check(&path, &known).unwrap().report;
     let found = [(Warning, "actions-outside", "2 steps outside, the first in row 1: 1.5")];
-    check_file("..t", outside, &found);
+    check(&report, &found);
+    let listed = |path: &Path| replace(path, "actions", &[1i64, 2, 2], 0);
+    listed(&path);
+    let actions = ActionSpace::numbered(2);
+    let task = Task::own("list", ObservationSpace::Vectors { width: 3 }, actions);
+    let known = Expected { task: Some(&task), ..Expected::default() };
+    let report = overtone_data::check(&path, &known).unwrap().report;
+    check(&report, &[(Error, "action-beyond-set", "actions: actions 0 to 2")]);
     let constant = |path: &Path| {
         let fixed: Vec<f32> = (0..3).flat_map(|row| [row as f32, 7.0, -1.0]).collect();
         replace(path, "observations", &fixed, 3);

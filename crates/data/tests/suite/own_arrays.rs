@@ -232,6 +232,7 @@ fn arrays_that_are_wrong() {
     refused(&zip(&none));
     refused_with("rewards", f4(&[3], &[0.0; 3]));
     refused_with("rewards", f4(&[2, 2], &[0.0; 4]));
+    refused_with("rewards", npy("<U3", &[2], &[0; 24]));
     refused_with("rewards", f4(&[2], &[0.0, f32::NAN]));
     refused_with("rewards", npy("|O", &[2], b"\x80\x04"));
     refused_with("rewards", npy("<c8", &[2], &[0; 16]));
@@ -240,6 +241,9 @@ fn arrays_that_are_wrong() {
     refused_with("rewards", b"no array".to_vec());
     refused_with("terminals", npy("|u1", &[2], &[0, 2]));
     refused_with("terminals", f4(&[2], &[0.5, 1.0]));
+    let mut twice = sound();
+    twice.push(("terminations", npy("|b1", &[2], &[0, 1])));
+    refused(&zip(&twice));
     refused_with("actions", npy("<i8", &[2], &[255; 16]));
     refused_with("actions", f4(&[2], &[0.0; 2]));
     refused_with("observations", f4(&[2], &[0.0; 2]));
@@ -278,9 +282,7 @@ fn additional_arrays_describe_actions() {
         check.report.findings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(shown(&files).bounded_actions(), bounded([0.5, -3.0], [1.5, 4.0]));
-    let told = "actions: expected actions within [-1, 1], found 2 steps outside, the first in row \
-                0: -3";
-    assert_eq!(odd(&path), [told]);
+    assert_eq!(odd(&path), [""; 0]);
     files.push(("action_low", f4(&[2], &[0.0, -5.0])));
     files.push(("action_high", f4(&[2], &[2.0, 5.0])));
     assert_eq!(shown(&files).actions, bounded([0.0, -5.0], [2.0, 5.0]));

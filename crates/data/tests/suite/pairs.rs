@@ -182,20 +182,20 @@ fn transitions_say_where_each_step_led() {
     let next = &batch.transitions.as_ref().unwrap().next_observations;
     let BatchObservations::Frames { pixels, rows } = next else { panic!("{next:?}") };
     for (window, &last) in batch.last_indices.iter().enumerate() {
-        let shown = &rows[window * 3..][..3];
+        let shown = &rows[window * 5..][..5];
         let expected = match last {
-            0 => [-1, 0, 1],
-            1 => [0, 1, 2],
+            0 => [-1, -1, -1, 0, 1],
+            1 => [-1, -1, 0, 1, 2],
             // Nothing is known after an episode's last step.
-            2 => [1, 2, -1],
-            3 => [-1, 3, 4],
-            4 => [3, 4, -1],
-            5 => [-1, 5, 6],
-            _ => [5, 6, -1],
+            2 => [-1, 0, 1, 2, -1],
+            3 => [-1, -1, -1, 3, 4],
+            4 => [-1, -1, 3, 4, -1],
+            5 => [-1, -1, -1, 5, 6],
+            _ => [-1, -1, 5, 6, -1],
         };
         assert_eq!(shown, expected, "{last}");
         for (frame, &row) in shown.iter().enumerate() {
-            let pixels = &pixels[(window * 3 + frame) * 6..][..6];
+            let pixels = &pixels[(window * 5 + frame) * FRAME..][..FRAME];
             assert!(pixels.iter().all(|&pixel| i64::from(pixel) == row + 1), "{last} {frame}");
         }
     }
@@ -232,15 +232,15 @@ fn a_dataset_fits_its_tasks_spaces() {
     fits(vectors(), discrete(), &numbers(2), &listed(300)).unwrap();
     // The recording may lack some actions.
     fits(vectors(), discrete(), &numbers(2), &listed(301)).unwrap();
-    fits(frames(), continuous(), &pixels(&[2, 2, 3]), &ActionSpace::unit(1)).unwrap();
+    fits(frames(), continuous(), &pixels(&[4, 84, 84]), &ActionSpace::unit(1)).unwrap();
     let error = fits(vectors(), discrete(), &numbers(2), &listed(299)).unwrap_err();
     let said = "have 2 numbers and its actions are one of 300, but in this they have 2 numbers and \
                 are one of 299";
     assert!(error.contains(said), "{error}");
-    let error = fits(frames(), discrete(), &pixels(&[4, 2, 3]), &listed(300)).unwrap_err();
-    assert!(error.contains("are frames of [2, 2, 3] and its actions are one of 300"), "{error}");
+    let error = fits(frames(), discrete(), &pixels(&[4, 96, 96]), &listed(300)).unwrap_err();
+    assert!(error.contains("are frames of [4, 84, 84] and its actions are one of 300"), "{error}");
     for (observations, actions) in
-        [(pixels(&[2, 2, 3]), listed(300)), (numbers(2), ActionSpace::unit(1))]
+        [(pixels(&[4, 84, 84]), listed(300)), (numbers(2), ActionSpace::unit(1))]
     {
         fits(vectors(), discrete(), &observations, &actions).unwrap_err();
     }

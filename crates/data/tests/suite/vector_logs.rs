@@ -10,6 +10,7 @@ use overtone_data::{
     ActionColumn, Columns, DataError, Dataset, DatasetOptions, ObservationColumn, Origin,
     check_named, locate,
 };
+use overtone_testkit::hdf5_file::reals;
 use overtone_testkit::{Hdf5File, sentences};
 
 use crate::robots::{WIDTHS, action, d4rl, minari, observation, replace, reward, write_d4rl};
@@ -363,7 +364,8 @@ fn inspections_count() {
     assert_eq!((found.terminated, found.truncated), (1, 1));
     assert_eq!((found.fragments, found.fragment_transitions), (1, 3));
     assert_eq!((found.observation_width, found.action_width), WIDTHS);
-    assert_eq!(found.actions_outside, 2);
+    // Their bounds are not known.
+    assert_eq!(found.actions_outside, 0);
     // In the five steps of finished episodes; the last row's -2 does not count.
     assert_eq!((found.actions[1].min, found.actions[1].max), (0.0, 1.5));
     // Rewards are -1, -0.75, -0.5 | -0.25, 0: returns -2.25 and -0.25.
@@ -374,10 +376,7 @@ fn inspections_count() {
     assert!((found.observations[0].std - 2.0f64.sqrt()).abs() < 1e-12);
     assert_eq!((found.observations[2].min, found.observations[2].max), (-4.0, 0.0));
     assert_eq!((found.rewards.min, found.rewards.max), (-1.0, 0.0));
-    let told = [
-        "actions: expected actions within [-1, 1], found 2 steps outside, the first in row 0: 1.5",
-        "expected finished episodes alone, found 1 without an end, 3 steps, from row 5",
-    ];
+    let told = ["expected finished episodes alone, found 1 without an end, 3 steps, from row 5"];
     assert_eq!(oddities(&path), told);
     let text = found.to_string();
     assert!(text.contains("2 finished: 1 by the task's end, 1 by a step limit"), "{text}");
@@ -394,6 +393,24 @@ fn inspections_count() {
     assert!(odd.contains(&told.into()), "{odd:?}");
     let (_dir, path) = d4rl("...");
     assert_eq!(oddities(&path)[0], "expected at least one finished episode, found none");
+}
+
+/// A value method would learn from pairs of unrelated observations.
+#[test]
+fn rows_in_another_order_are_told() {
+    let (_dir, path) = d4rl("..t.l");
+    let (_, observations) = reals(&path, "observations");
+    let mut next = observations.clone();
+    next.rotate_left(3);
+    let file = Hdf5File::edit(&path);
+    file.put("next_observations", &next, 3);
+    assert_eq!(columns(&path).unwrap().odd, [""; 0]);
+    replace(&path, "next_observations", &observations, 3);
+    let odd = columns(&path).unwrap().odd;
+    assert!(odd[0].starts_with("steps whose next_observations are not") && odd[0].ends_with(": 3"));
+    // Training does not need the array.
+    replace(&path, "next_observations", &[0.0f32; 2], 1);
+    assert_eq!(columns(&path).unwrap().odd, [""; 0]);
 }
 
 #[test]

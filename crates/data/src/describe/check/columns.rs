@@ -44,7 +44,7 @@ pub struct ColumnsInspection {
     pub actions: Vec<Range>,
     /// Steps with a number of their action outside of its bounds.
     pub actions_outside: u64,
-    /// The bounds, in words.
+    /// The bounds, in words; empty if they are unknown.
     pub action_bounds: String,
     /// The rewards.
     pub rewards: Range,
@@ -142,9 +142,10 @@ impl fmt::Display for ColumnsInspection {
             format!("mean {mean:.1} ± {sd:.1} (sd), min {min:.1}, median {median:.1}, max {max:.1}")
         };
         let Self { episodes, terminated, truncated, fragments, fragment_transitions, .. } = self;
-        let acted = match self.actions.is_empty() {
-            true => format!("actions one of {}", self.action_width),
-            false => format!(
+        let acted = match (self.actions.is_empty(), self.action_bounds.is_empty()) {
+            (true, _) => format!("actions one of {}", self.action_width),
+            (false, true) => format!("actions of {}", self.action_width),
+            (false, false) => format!(
                 "actions of {}, {} actions outside {}",
                 self.action_width, self.actions_outside, self.action_bounds
             ),

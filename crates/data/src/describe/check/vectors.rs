@@ -4,17 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use overtone_core::{ActionSpace, Episode, Outcome};
-use sha2::{Digest, Sha256};
 
 use super::columns::{ColumnsInspection, Sums};
 use super::doubts::Doubts;
 use super::outliers;
 use super::spread::{Returns, Spread};
-use crate::columns::{ACTION_RANGE, ActionColumn, ObservationColumn};
+use crate::columns::{ActionColumn, ObservationColumn};
 use crate::combinations;
+use crate::copies::episode_hash;
 use crate::expected::Expected;
 use crate::findings::{Findings, Tally};
-use crate::hex::hash_reals;
 use crate::read::hdf5_arrays::{Arrays, Strange, place};
 use crate::read::hdf5_file::Matrix;
 use crate::read::hdf5_layout::Hdf5Layout;
@@ -207,11 +206,8 @@ impl<'a> Look<'a> {
                 }
                 let bounds = &self.bounds;
                 let outside = |&(at, number): &(usize, &f32)| {
-                    let within = match bounds.get(at) {
-                        Some([low, high]) => (low..=high).contains(&number),
-                        None => ACTION_RANGE.contains(number),
-                    };
-                    number.is_finite() && !within
+                    let is_outside = |[low, high]: &[f32; 2]| !(low..=high).contains(&number);
+                    number.is_finite() && bounds.get(at).is_some_and(is_outside)
                 };
                 for (row, action) in values.chunks_exact((*width).max(1)).enumerate() {
                     if let Some((_, number)) = action.iter().enumerate().find(outside) {
@@ -246,7 +242,12 @@ impl<'a> Look<'a> {
                 self.repeated_rows.add(|| place(part.prefix, at));
             }
         }
-        let Some(hash) = hash(part, episode) else { return };
+        let (Some(observations), Some(actions), Some(rewards)) =
+            (part.observations, part.actions, part.rewards)
+        else {
+            return;
+        };
+        let Some(hash) = episode_hash(observations, actions, rewards, episode) else { return };
         match self.episodes.get(&hash) {
             Some(first) => {
                 self.repeated_episodes.add(|| format!("{}, as the one in {first}", here()));
@@ -296,6 +297,13 @@ impl<'a> Look<'a> {
             };
             findings.tally(rule, array, tally, "that are not");
         }
+        if let (Some(n), Some(ActionSpace::Discrete { names })) =
+            (self.n_actions, self.expected.task.map(|task| &task.actions))
+            && n > names.len()
+        {
+            let found = format!("actions 0 to {}", n - 1);
+            findings.tell_of("action-beyond-set", "actions", names.len() - 1, found);
+        }
         if let Some(found) = self.outside.counted("steps outside") {
             findings.tell_of("actions-outside", "actions", self.told_bounds(), found);
         }
@@ -321,10 +329,10 @@ impl<'a> Look<'a> {
         );
     }
 
-    /// The bounds of actions, in words.
+    /// The bounds of actions, in words; empty if they are unknown.
     fn told_bounds(&self) -> String {
         match &self.bounds[..] {
-            [] => "[-1, 1]".into(),
+            [] => String::new(),
             [[low, high], others @ ..] if others.iter().all(|other| other == &[*low, *high]) => {
                 format!("[{low}, {high}]")
             }
@@ -443,31 +451,4 @@ impl Numbers {
             false => &self.others,
         }
     }
-}
-
-/// A hash of an episode's steps; `None` where an array could not be read.
-fn hash(part: &Steps<'_>, episode: &Episode) -> Option<[u8; 32]> {
-    let mut hash = Sha256::new();
-    let observations = part.observations?;
-    let width = observations.width();
-    match observations {
-        ObservationColumn::Vectors { values, .. } => {
-            hash_reals(&mut hash, Rows { values, width }.of(episode)?);
-        }
-        ObservationColumn::Frames { pixels, .. } => {
-            hash.update(pixels.get(episode.start * width..episode.end() * width)?);
-        }
-    }
-    hash_reals(&mut hash, part.rewards?.get(episode.range())?);
-    match part.actions? {
-        ActionColumn::Continuous { width, values } => {
-            hash_reals(&mut hash, Rows { values, width: *width }.of(episode)?);
-        }
-        ActionColumn::Discrete { values, .. } => {
-            for action in values.get(episode.range())? {
-                hash.update(action.to_le_bytes());
-            }
-        }
-    }
-    Some(hash.finalize().into())
 }
