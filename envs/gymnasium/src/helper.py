@@ -132,7 +132,7 @@ def describe(name, options):
         described = {
             "observations": {"kind": "vectors", "width": width},
             "actions": convert_actions(env.action_space)[0],
-            "max_steps": spec.max_episode_steps if spec else None,
+            "max_steps": step_limit(env),
             "render_modes": list(env.metadata.get("render_modes") or []),
             "fps": float(env.metadata.get("render_fps") or 30),
             "spec": spec_json(spec),
