@@ -54,7 +54,7 @@ def concat(
 
     Args:
         datasets: Datasets, or what :meth:`overtone.Dataset.open` takes. Their order has no effect,
-            except that the first one defines the spaces of a task ``own/NAME``.
+            and together they define the spaces of a task ``own/NAME``.
         shares: The proportion of each dataset among the contexts; by default in proportion to
             their steps.
 

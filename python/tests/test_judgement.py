@@ -53,6 +53,48 @@ class Judging(Desk):
         both = ov.judge([run, run], data, progress="none", updates=0, modes="own")
         self.assertEqual([row["method"] for row in both.table], ["wpdis", "wpdis"])
 
+    def test_episodes_of_the_training_are_left_out(self) -> None:
+        with np.load(shifts(100).path) as file:
+            arrays = {
+                "observations": file["observations"], "actions": file["actions"],
+                "rewards": file["rewards"], "terminations": file["terminals"],
+                "behavior_log_probs": file["behavior_log_probs"],
+            }
+
+        def log(episodes: range, path: str) -> ov.Dataset:
+            rows = slice(6 * episodes.start, 6 * episodes.stop)
+            kept = {name: array[rows] for name, array in arrays.items()}
+            return ov.from_arrays(**kept, n_actions=ACTIONS, path=path, task="own/shifts")
+
+        def recorded(**settings: object) -> tuple[int, bool]:
+            judgement = ov.judge(run, progress="none", updates=0, modes="own", **settings)
+            found = judgement.runs[0]["recording"]
+            return found["episodes"], found["is_trained_on"]
+
+        data = log(range(60), "log.npz")
+        run = self.run_of(data, **{"train.held_out": 0.5})
+        # 30 of these episodes were held out.
+        grown = log(range(100), "grown.npz")
+        self.assertEqual(recorded(dataset=grown), (70, False))
+        self.assertEqual(recorded(dataset=log(range(60, 100), "other.npz")), (40, False))
+        # Other contents at the same place.
+        log(range(40, 100), "log.npz")
+        with self.assertRaisesRegex(ov.OvertoneError, "has changed since the run trained on it"):
+            ov.judge(run, progress="none", updates=0)
+        self.assertEqual(recorded(dataset="log.npz"), (60, False))
+
+    def test_several_logs_define_their_actions_together(self) -> None:
+        def log(largest: int, path: str) -> ov.Dataset:
+            actions = np.arange(40) % (largest + 1)
+            return ov.from_arrays(
+                np.random.default_rng(largest).normal(size=(40, 2)), actions, np.ones(40),
+                np.arange(40) % 10 == 9, path=path, task="own/mix",
+            )
+
+        several = [log(1, "few.npz"), log(3, "many.npz")]
+        for order in (several, several[::-1]):
+            self.assertEqual(self.run_of(ov.concat(order)).policy().n_actions, 4)
+
     def test_a_replay_is_what_the_agent_does_at_the_recorded_steps(self) -> None:
         data = shifts(5)
         policy = self.run_of(data).policy(n_agents=5)

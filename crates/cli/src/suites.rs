@@ -140,7 +140,7 @@ fn elsewhere(name: &str, unknown: &UnknownTask, suite: &dyn Suite) -> Option<Str
 /// # Errors
 /// When the dataset does not exist, does not name an environment, or no suite has it.
 pub fn of_minari(id: &MinariId) -> Result<&'static Task> {
-    let data = Data { path: id.find()?, layout: String::new() };
+    let data = Data::at(id.find()?, "");
     let task = of_data(&data).with_context(|| format!("reading the environment of {id}"))?;
     task.with_context(|| {
         format!(

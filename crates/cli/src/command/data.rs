@@ -26,7 +26,7 @@ overtone_model::options! {
 /// `overtone data inspect PATH [--json] [layout=ogbench]`.
 pub fn inspect(path: &Path, json: bool, words: &[String]) -> Result<()> {
     let InspectOptions { layout } = options::read(words)?;
-    let data = Data { path: path.to_path_buf(), layout };
+    let data = Data::at(path, &layout);
     let inspection = check(&data, None, None, ReadFrames::IfSmall)?.inspection?;
     let returns = inspection.returns();
     // Scores are in raw units.
@@ -61,7 +61,7 @@ pub fn lint(
     all_frames: bool,
 ) -> Result<u8> {
     let frames = if all_frames { ReadFrames::Always } else { ReadFrames::IfSmall };
-    let data = Data { path: path.to_path_buf(), layout: layout.into() };
+    let data = Data::at(path, layout);
     let report = check(&data, card, task, frames)?.report;
     if json {
         say!("{}", serde_json::to_string_pretty(&report)?);

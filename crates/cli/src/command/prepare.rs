@@ -3,6 +3,7 @@
 mod recorded_returns;
 
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
 };
@@ -338,27 +339,73 @@ impl RunConfig {
         Ok(dataset)
     }
 
-    /// Finished episodes of a recording, with rewards as recorded. If the run trained on it and
-    /// held out enough episodes, these only. Also whether the run trained on the episodes.
+    /// Finished episodes of a recording, with rewards as recorded: without those that the run trained
+    /// on, if enough are left. Also whether the run trained on some of the episodes.
     ///
     /// # Errors
     /// When the data is missing, damaged, of another task, a log of frames, or without finished
-    /// episodes.
+    /// episodes; or when the run's own data has changed since.
     pub fn recording_of(&self, task: &Task, part: &RecordingPart<'_>) -> Result<(Dataset, bool)> {
         let names = datasets_of(&self.dataset);
         let own = || names.iter().map(|name| self.find_one(task, name));
-        let (several, is_own) = match part.dataset {
-            "" => (own().collect::<Result<Vec<_>>>()?, true),
-            name => {
+        let is_own = part.dataset.is_empty();
+        let judged = match is_own {
+            true => own().collect::<Result<Vec<_>>>()?,
+            false => {
                 let mut other = self.clone();
                 other.data.path = PathBuf::new();
-                let located = other.find_one(task, name)?;
+                let located = other.find_one(task, part.dataset)?;
                 let same = own().flatten().find(|own| real(&own.path) == real(&located.path));
-                let is_part = names.len() > 1 && same.is_some();
-                (vec![same.unwrap_or(located)], is_part)
+                vec![same.unwrap_or(located)]
             }
         };
-        let origin = common_origin(&several);
+        let origin = common_origin(&judged);
+        let mut columns = self.vectors_of(task, &judged)?;
+        let path = columns.path.display().to_string();
+        ensure!(
+            columns.finished_episodes().next().is_some(),
+            "{path}: no episode has an end flag, so no return is known. Check the flags with data \
+             lint"
+        );
+        let of_own = |columns: Columns, own: &[Located]| {
+            self.trained_on(task, columns, &common_origin(own), part.trained_hash)
+        };
+        let trained = match is_own {
+            true => of_own(columns.clone(), &judged),
+            false => own()
+                .collect::<Result<Vec<_>>>()
+                .ok()
+                .and_then(|own| of_own(self.vectors_of(task, &own).ok()?, &own)),
+        };
+        let mut is_trained_on = false;
+        match trained {
+            Some(trained) => {
+                let finished = hashes_of_finished(&columns);
+                let is_new = |&episode: &usize| !trained.contains(&finished[episode]);
+                let new: Vec<usize> = (0..finished.len()).filter(is_new).collect();
+                is_trained_on = new.len() < finished.len() && new.len() < part.least;
+                if !is_trained_on && new.len() < finished.len() {
+                    let left_out = finished.len() - new.len();
+                    say!("left out: {left_out} episodes that the agent trained on");
+                    columns.keep_finished(&new);
+                }
+            }
+            None if is_own => bail!(
+                "{path} has changed since the run trained on it. To judge by it as it is now, set \
+                 dataset={path}"
+            ),
+            None => say!(
+                "note: the run's training data is missing or has changed, so it is not known whether \
+                 the agent trained on these episodes"
+            ),
+        }
+        columns.draw_episodes(part.steps, part.least, part.seed);
+        let options = DatasetOptions { origin, ..DatasetOptions::default() };
+        Ok((Dataset::of(columns, &options)?, is_trained_on))
+    }
+
+    /// Recordings of vectors as one, in the task's form.
+    fn vectors_of(&self, task: &Task, several: &[Located]) -> Result<Columns> {
         let read = |located: &Located| -> Result<Columns> {
             match read::open_as(&located.path, &self.data.layout)? {
                 Recording::Columns(columns) => Ok(columns.fitted_to(task)?),
@@ -373,28 +420,35 @@ impl RunConfig {
             1 => all.swap_remove(0),
             _ => Columns::concat(all, &self.data.shares.0)?,
         };
-        let path = columns.path.display().to_string();
-        ensure!(
-            columns.finished_episodes().next().is_some(),
-            "{path}: no episode has an end flag, so no return is known. Check the flags with data \
-             lint"
-        );
-        // The run's own dataset has the same contents, and its split.
-        let options = self.dataset_options(origin.clone());
-        let trained = Dataset::of(columns.clone(), &options).ok();
-        let trained = trained.filter(|data| data.content_hash() == part.trained_hash);
-        let (mut columns, mut is_trained_on) = (columns, is_own);
-        if let Some(data) = trained {
-            let held_out = &data.split().held_out;
-            let is_of_finished = data.counts().episodes == columns.finished_episodes().count();
-            is_trained_on = !is_of_finished || held_out.len() < part.least;
-            if !is_trained_on {
-                columns.keep_finished(held_out);
+        columns.check()?;
+        Ok(columns)
+    }
+
+    /// The hashes of the episodes that a run trained on, if `columns` are its data: those of its
+    /// finished episodes that were not held out. `None` if the contents differ from the run's.
+    fn trained_on(
+        &self,
+        task: &Task,
+        mut columns: Columns,
+        origin: &Origin,
+        trained_hash: &str,
+    ) -> Option<HashSet<[u8; 32]>> {
+        let finished = hashes_of_finished(&columns);
+        if task.return_units == ReturnUnits::Clipped {
+            columns.clip_rewards();
+        }
+        let data = Dataset::of(columns, &self.dataset_options(origin.clone())).ok()?;
+        if data.content_hash() != trained_hash {
+            return None;
+        }
+        let mut trained: HashSet<_> = finished.iter().copied().collect();
+        // Held-out episodes are known by their position if training used all that are finished.
+        if data.counts().episodes == finished.len() {
+            for &episode in &data.split().held_out {
+                trained.remove(&finished[episode]);
             }
         }
-        columns.draw_episodes(part.steps, part.least, part.seed);
-        let options = DatasetOptions { origin, ..DatasetOptions::default() };
-        Ok((Dataset::of(columns, &options)?, is_trained_on))
+        Some(trained)
     }
 
     /// The training data of several datasets, and their names.
@@ -458,6 +512,12 @@ impl RunConfig {
         say_held_out(dataset.split(), dataset.episodes());
         Ok(dataset)
     }
+}
+
+/// The hashes of the finished episodes, in order.
+fn hashes_of_finished(columns: &Columns) -> Vec<[u8; 32]> {
+    let hashes = columns.episode_hashes().into_iter().zip(&columns.finished);
+    hashes.filter_map(|(hash, finished)| finished.then_some(hash)).collect()
 }
 
 /// What is known of all datasets alike.

@@ -188,7 +188,7 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
         "the output is empty. Use a directory, a file (NAME.hdf5) or minari:NAME/DATASET-v0"
     );
     let recorded = RecordedTask::of(from)?;
-    let data = Data { path: from.to_path_buf(), layout: layout.into() };
+    let data = Data::at(from, layout);
     let named = || reader_of(from).ok().and_then(|reader| reader.task(from));
     let task: &'static Task = match task {
         Some(name) => suites::with_data(name, Some(&data))?,

@@ -72,14 +72,14 @@ pub(super) fn of_words(words: &[String]) -> Option<Data> {
 }
 
 fn at_path(dataset: &str, path: &Path, layout: &str) -> Option<Data> {
-    // All of several datasets are of one task.
-    let dataset = datasets_of(dataset).first().copied().unwrap_or_default();
-    let path = match MinariId::of(dataset) {
-        _ if !path.as_os_str().is_empty() => path.to_path_buf(),
+    let of = |dataset: &str| match MinariId::of(dataset) {
+        _ if !path.as_os_str().is_empty() => Some(path.to_path_buf()),
         // A missing dataset is reported when it is read.
-        Ok(Some(id)) => id.find().ok()?,
-        Ok(None) if is_path(dataset) => dataset.into(),
-        Ok(None) | Err(_) => return None,
+        Ok(Some(id)) => id.find().ok(),
+        Ok(None) if is_path(dataset) => Some(dataset.into()),
+        Ok(None) | Err(_) => None,
     };
-    Some(Data { path, layout: layout.into() })
+    let mut all = datasets_of(dataset).into_iter().map(of);
+    let path = all.next()??;
+    Some(Data { path, others: all.flatten().collect(), layout: layout.into() })
 }

@@ -60,7 +60,11 @@ pub(super) fn choices(words: &[Word], profile: Profile) -> Result<Choices<'_>, C
         }
         Some(name) => AlgorithmKind::named(name).ok_or_else(|| {
             let known: Vec<&str> = AlgorithmKind::ALL.iter().map(|kind| kind.name()).collect();
-            ConfigError::value("algorithm", name, format!("expected one of {}", known.join(", ")))
+            ConfigError::value(
+                "algorithm",
+                name,
+                format!("expected one of {}, or in train best", known.join(", ")),
+            )
         })?,
     };
     let bins = last(words, "head.bins").unwrap_or("0");

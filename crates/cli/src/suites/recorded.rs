@@ -19,8 +19,17 @@ use super::{all, by_id, own::Own};
 pub struct Data {
     /// A file or directory.
     pub path: PathBuf,
+    /// The other recordings of a mixture.
+    pub others: Vec<PathBuf>,
     /// Its format, if its files do not contain it; else empty.
     pub layout: String,
+}
+
+impl Data {
+    /// One recording.
+    pub fn at(path: impl Into<PathBuf>, layout: &str) -> Self {
+        Self { path: path.into(), others: Vec::new(), layout: layout.into() }
+    }
 }
 
 /// Every task that a dataset defined in this process.
@@ -82,13 +91,17 @@ fn as_layout(id: &str, suite: &str, name: &str, layout: &str) -> Result<&'static
     by_id(id)
 }
 
-/// The user's own task that `data` defines.
+/// The user's own task that `data` defines; several recordings define it together.
 fn own(name: &str, data: &Data) -> Result<Task> {
     if name.is_empty() {
         bail!("task=own/: the name is empty. Use a name, such as own/plant");
     }
-    let spaces =
-        RecordedSpaces::of(&data.path, &data.layout).with_context(|| format!("task=own/{name}"))?;
+    let of =
+        |path| RecordedSpaces::of(path, &data.layout).with_context(|| format!("task=own/{name}"));
+    let mut spaces = of(&data.path)?;
+    for other in &data.others {
+        spaces.extend(&of(other)?);
+    }
     Ok(Task::own(name, spaces.observations.clone(), spaces.bounded_actions()))
 }
 

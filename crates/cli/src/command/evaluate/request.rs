@@ -1,6 +1,6 @@
 //! Evaluation requests: protocol, acting mode and target returns.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use overtone_agents::Agent;
 use overtone_core::{
     ActingMode, ActionSpace, Play, Task,
@@ -78,6 +78,9 @@ fn suffix(trained: &Trained, own: &Play, played: &Play) -> String {
     suffix
 }
 
+/// Maximum number of episodes for each target.
+const MOST_EPISODES: usize = 10_000_000;
+
 /// The requests of `options`, one for each protocol. `returns` are the episode returns of the
 /// agent's data, `chosen` the choice of its acting mode.
 ///
@@ -89,6 +92,9 @@ pub fn requests(
     returns: &EpisodeReturns,
     chosen: &OwnChoice,
 ) -> Result<Vec<EvaluationRequest>> {
+    for episodes in [options.episodes, options.every_episodes] {
+        ensure!(episodes <= MOST_EPISODES, "episodes={episodes}: expected at most {MOST_EPISODES}");
+    }
     let trained = trained(agent, returns)?;
     let own = chosen.own(&trained.play);
     let suite = suites::of(&trained.task)?;
@@ -102,7 +108,11 @@ pub fn requests(
             bail!("protocol={names}: {name} is repeated. Use each protocol once");
         }
         let text = protocol_targets(&options.target, &trained.task, suite, &protocol)?;
-        let targets = settings::targets(&text, returns)?;
+        let mut targets = settings::targets(&text, returns)?;
+        if !agent.algorithm.reads_returns() {
+            // The agent acts the same for each of the reference's targets.
+            targets.truncate(1);
+        }
         let mut request = EvaluationRequest::new(&trained, &own, protocol, text, targets);
         // A choice from a single mode does not count as one.
         let top_percent = options.top_percent();

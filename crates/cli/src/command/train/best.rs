@@ -17,6 +17,18 @@ use crate::{
 /// The value of `algorithm=`.
 const BEST: &str = "best";
 
+/// Every algorithm that it may train.
+const ALL: [AlgorithmKind; 4] = [
+    AlgorithmKind::DecisionTransformer,
+    AlgorithmKind::Rvs,
+    AlgorithmKind::Rebrac,
+    AlgorithmKind::DiscreteCql,
+];
+
+/// Context of an error about a setting that one of them does not have.
+const SEVERAL: &str =
+    "algorithm=best trains several algorithms, and each setting must apply to all";
+
 /// Whether `words` choose the best of several algorithms.
 pub fn is_best(words: &[String]) -> bool {
     let algorithm = words.iter().rev().find_map(|word| word.strip_prefix("algorithm="));
@@ -60,9 +72,16 @@ pub fn train(words: &[String]) -> Result<u8> {
         let words: Vec<String> = words.iter().cloned().chain([own]).collect();
         RunConfig::resolve(&words, auto_profile)
     };
-    let settings = resolve(AlgorithmKind::DecisionTransformer, &others)?;
+    let settings = resolve(AlgorithmKind::DecisionTransformer, &others).map_err(|error| {
+        let fits = |algorithm: &AlgorithmKind| resolve(*algorithm, &others).is_ok();
+        match ALL.iter().any(fits) {
+            true => error.context(SEVERAL),
+            false => error,
+        }
+    })?;
     let (task, evaluation) = (settings.task()?, &settings.evaluation);
-    suites::check_environment(task)?;
+    suites::check_environment(task)
+        .with_context(|| format!("algorithm={BEST} chooses by episodes"))?;
     ensure!(
         evaluation.episodes > 0,
         "evaluation.episodes=0: algorithm={BEST} chooses by episodes. Leave the word out"
@@ -80,7 +99,7 @@ pub fn train(words: &[String]) -> Result<u8> {
     let of_training: Vec<String> = of_training.cloned().chain(without).collect();
     let (mut all, mut n_modes) = (Vec::new(), 0);
     for member in members(task)? {
-        let whole = resolve(*member, &others)?;
+        let whole = resolve(*member, &others).context(SEVERAL)?;
         let prepared = whole.prepare(whole.initial(None)?)?;
         check_evaluation(&whole, &prepared)?;
         let no_choice = OwnChoice::default();
