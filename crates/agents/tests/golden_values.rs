@@ -271,7 +271,7 @@ fn discrete_cql() {
         let training: NamedTensors =
             model.iter().map(|(name, data)| (format!("target.{name}"), data.clone())).collect();
         let state = case.fresh(&algorithm);
-        let mut state: DiscreteCqlState = state.import(&Exported { model, training }, 0).unwrap();
+        let mut state: DiscreteCqlState = state.begin(&Exported { model, training }).unwrap();
         let CqlLoss { total, .. } =
             algorithm.loss(&state, &state.online.network, &listed(&case, 0));
         let gradients = weights::export_gradients(&state.online.network, &total.backward());

@@ -74,9 +74,6 @@ fn a_dataset_holds_finished_episodes() {
     assert_eq!(data.rewards(), [-1.0, -0.75, -0.5, -0.25, 0.0]);
     assert_eq!(data.returns_to_go(), [-2.25, -1.25, -0.5, -0.25, 0.0]);
     assert_eq!(data.episode_returns().iter().collect::<Vec<_>>(), [-2.25, -0.25]);
-    // Nothing comes after the only reward, so its step is not left out.
-    let ends = data.episodes().as_slice().iter().map(|episode| episode.outcome);
-    assert!(ends.eq([Outcome::Terminated; 2]));
     let counts = data.counts();
     assert_eq!((counts.rows, counts.episodes), (5, 2));
     assert_eq!((counts.fragment_rows, counts.filtered_rows), (2, 0));
@@ -177,6 +174,9 @@ fn delayed_rewards_come_last() {
     assert_eq!(data.rewards(), [0.0, 0.0, -2.25, 0.0, -0.25]);
     assert_eq!(data.returns_to_go(), [-2.25, -2.25, -2.25, -0.25, -0.25]);
     assert_eq!(data.episode_returns().iter().collect::<Vec<_>>(), [-2.25, -0.25]);
+    // Nothing comes after the only reward, so its step is not left out.
+    let ends = data.episodes().as_slice().iter().map(|episode| episode.outcome);
+    assert!(ends.eq([Outcome::Terminated; 2]));
 }
 
 #[test]
