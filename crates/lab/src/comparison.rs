@@ -38,7 +38,7 @@ impl Mean {
     }
 }
 
-/// What is measured of a trained network.
+/// A measured figure of a trained network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
     /// At the head of a column.
@@ -50,13 +50,13 @@ pub struct Metric {
 /// One training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Of weights and batches.
+    /// The seed of weights and batches.
     pub seed: u64,
     /// In the order of the metrics.
     pub scores: Vec<f64>,
     /// After how many updates what was seen.
     pub curve: Vec<[f64; 2]>,
-    /// What the experiment shows beside the scores; empty where there is nothing.
+    /// Other results of the experiment; empty without any.
     pub detail: Vec<f64>,
 }
 
@@ -69,7 +69,7 @@ pub struct Variant {
     pub against: Option<String>,
     /// By seed.
     pub runs: Vec<Run>,
-    /// Of a step.
+    /// The cost of a step.
     pub cost: Cost,
 }
 
@@ -164,7 +164,7 @@ impl Comparison {
         table
     }
 
-    /// What a step of each way costs.
+    /// The cost of a step of each way.
     pub fn cost_table(&self) -> Table {
         let mut table = table(
             "way | parameters | training, ms a sequence | training, MB | inference, ms a \

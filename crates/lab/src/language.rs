@@ -43,7 +43,7 @@ pub struct CharacterModel {
 }
 
 impl CharacterModel {
-    /// Of so many characters and places.
+    /// A model of so many characters and positions.
     pub fn new(kind: Kind, size: Size, n: usize, context: usize, init: &mut Init<'_>) -> Self {
         let d = size.d_model;
         let characters = Embeddings::new(n, context, d, init);
@@ -86,7 +86,7 @@ pub struct Language {
     /// Optimizer steps: about one pass over the text.
     #[arg(long, default_value = "1000", value_parser = whole(1..=1_000_000))]
     pub updates: usize,
-    /// What is compared.
+    /// The compared settings.
     #[command(flatten)]
     pub grid: Grid,
 }
@@ -116,7 +116,7 @@ struct Reading<'a> {
     text: &'a Text,
     context: usize,
     size: Size,
-    /// Of the windows of the validation text.
+    /// Windows of the validation text.
     starts: Vec<usize>,
 }
 
@@ -195,7 +195,7 @@ impl Study for Language {
     }
 }
 
-/// Of each layer: the distance between its heads, and the `R` that was learned.
+/// The distance between the heads of each layer, and the learned `R`.
 fn layers(found: &Comparison, n_layers: usize) -> Table {
     let layer = |what: &str| (1..=n_layers).map(|i| format!("{what}, layer {i}")).collect();
     let [distances, radii]: [Vec<String>; 2] = ["distance", "mean learned R"].map(layer);

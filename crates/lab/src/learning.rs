@@ -102,7 +102,7 @@ impl Training {
 
 /// A network, its batches, and how it is measured.
 pub trait Task: Sync {
-    /// What differs between the networks that are compared.
+    /// The setting that differs between the compared networks.
     type Variant: Copy + Sync;
     /// The network.
     type Network: Module;
@@ -134,7 +134,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Of so many rows.
+    /// A batch of so many rows.
     pub fn new(n: usize, seed: u64) -> Self {
         Self { rows: (0..n).collect(), at: n, generator: seed::generator(seed, "batches") }
     }
@@ -155,8 +155,8 @@ impl Order {
 }
 
 /// Descends a loss for so many updates, each at the `rate` of the number of updates before it.
-/// `loss` is that of the next batch on the given device, twice `[1]`: the loss that is
-/// differentiated, and the one that is recorded. `after` receives the number of updates done and
+/// `loss` computes the next batch's losses on the given device, each `[1]`: the differentiated
+/// one and the recorded one. `after` receives the number of updates done and
 /// the network. Returns the network without gradients, and the recorded losses.
 pub fn descend<M: Module>(
     mut network: M,
@@ -200,8 +200,8 @@ pub fn train<T: Task>(task: &T, variant: T::Variant, training: Training, seed: u
     Run { seed, scores, curve, detail }
 }
 
-/// What a step of one thread costs: the quickest of several, and the memory beside weights and the
-/// optimizer's.
+/// The cost of a step on one thread: the quickest of several, and the memory in addition to weights
+/// and the optimizer's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// Numbers that are learned.
@@ -217,7 +217,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Of two measurements of one network the shorter times, and the larger memory.
+    /// The shorter times and the larger memory of two measurements of one network.
     pub fn better(self, other: Self) -> Self {
         Self {
             parameters: self.parameters,
@@ -229,7 +229,7 @@ impl Cost {
     }
 }
 
-/// Updates and losses of which the quickest counts.
+/// Number of measured updates and losses; the quickest counts.
 const TIMED: usize = 7;
 
 /// Measures a new network. Nothing else may run in this process meanwhile.
@@ -240,7 +240,7 @@ pub fn cost<T: Task>(task: &T, variant: T::Variant, training: Training) -> Cost 
     let mut optimizer = training.optimizer();
     let parameters = network.num_params();
     let mut train = [f64::INFINITY, 0.0];
-    // Of the first update the optimizer's memory stays.
+    // The optimizer's memory of the first update stays.
     for update in 0..=TIMED {
         let (held, start) = (memory::restart(), Instant::now());
         let loss = loss(&network, &device);
@@ -284,7 +284,7 @@ mod tests {
             weight_decay: 0.0,
             evaluate_every: 1,
         };
-        // Over 2 of 20 updates it rises; 18 more are left, of which each takes a half.
+        // Over 2 of 20 updates it rises; each of the other 18 takes a half.
         let rates = [0, 1, 2, 10, 19].map(|done| training.rate(done));
         assert_eq!(rates, [4.5, 9.0, 9.0, 5.0, 0.5]);
     }

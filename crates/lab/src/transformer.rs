@@ -1,8 +1,8 @@
 //! The transformer of the experiments away from reinforcement learning: plain modules of burn, and
 //! a choice between burn's softmax attention and Overtone's Fourier attention.
 //!
-//! Pre-norm blocks, GELU, no dropout. Encoders see everything that is no padding; decoders see
-//! what came before, and an encoder's tokens if they have cross-attention. Both attentions have
+//! Pre-norm blocks, GELU, no dropout. Encoders see every token except padding; decoders see
+//! the earlier tokens, and an encoder's tokens if they have cross-attention. Both attentions have
 //! the same linear layers, drawn alike (uniform within ±1/√inputs), and so begin from the same
 //! weights with the same seed.
 
@@ -43,11 +43,11 @@ pub enum Attention {
     Fourier(FourierAttention),
 }
 
-/// Standard deviation of embeddings: about that of what a linear layer makes of standardized
-/// numbers. With GPT's 0.02 between layers as large as these, places hardly count at first.
+/// Standard deviation of embeddings: about that of a linear layer's output for standardized
+/// numbers. With GPT's 0.02 between layers as large as these, positions hardly count at first.
 pub const EMBEDDING: f64 = 0.5;
 
-/// Embeddings of tokens and places.
+/// Embeddings of tokens and positions.
 #[derive(Module, Debug)]
 pub struct Embeddings {
     tokens: Param<Tensor<2>>,
@@ -55,7 +55,7 @@ pub struct Embeddings {
 }
 
 impl Embeddings {
-    /// Of `n` tokens, and of so many places.
+    /// Embeddings of `n` tokens and so many positions.
     pub fn new(n: usize, places: usize, d_model: usize, init: &mut Init<'_>) -> Self {
         let [tokens, positions] = [n, places].map(|n| init.normal([n, d_model], EMBEDDING));
         Self { tokens, positions }
@@ -156,7 +156,7 @@ fn masked(x: Tensor<3>, causal: bool, valid: Option<Tensor<2, Bool>>) -> MhaInpu
     input
 }
 
-/// What cross-attention looks at.
+/// The input of cross-attention.
 #[derive(Clone, Debug)]
 pub struct Memory {
     /// `[batch, keys, d_model]`
@@ -183,14 +183,14 @@ struct Block {
     mlp_2: Linear,
 }
 
-/// What a transformer sees.
+/// The tokens that a transformer sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sight {
     /// Everything: an encoder.
     All,
-    /// What came before: a decoder.
+    /// The earlier tokens: a decoder.
     Past,
-    /// What came before, and an encoder's tokens.
+    /// The earlier tokens and an encoder's tokens.
     PastAndMemory,
 }
 
@@ -203,7 +203,7 @@ pub struct Transformer {
 }
 
 impl Transformer {
-    /// Of weights from `init`.
+    /// A transformer with weights from `init`.
     pub fn new(kind: Kind, size: Size, sight: Sight, init: &mut Init<'_>) -> Self {
         let d = size.d_model;
         let causal = sight != Sight::All;
@@ -228,7 +228,7 @@ impl Transformer {
         self.run(x, valid, None, &mut |_, _| ())
     }
 
-    /// The same beside an encoder's tokens.
+    /// The same with an encoder's tokens.
     pub fn forward_with(&self, x: Tensor<3>, memory: &Memory) -> Tensor<3> {
         self.run(x, None, Some(memory), &mut |_, _| ())
     }
@@ -248,17 +248,17 @@ impl Transformer {
         self.blocks.iter().filter_map(|block| block.attention.radius()).collect()
     }
 
-    /// `look` sees each block and its attention's input.
+    /// Calls `inspect` with each block and its attention's input.
     fn run(
         &self,
         mut x: Tensor<3>,
         valid: Option<Tensor<2, Bool>>,
         memory: Option<&Memory>,
-        look: &mut dyn FnMut(&Block, Tensor<3>),
+        inspect: &mut dyn FnMut(&Block, Tensor<3>),
     ) -> Tensor<3> {
         for block in &self.blocks {
             let normal = block.norm.forward(x.clone());
-            look(block, normal.clone());
+            inspect(block, normal.clone());
             x = x + block.attention.forward(normal, self.causal, valid.clone());
             if let (Some(cross), Some(memory)) = (&block.cross, memory) {
                 x = x.clone() + cross.attention.cross(cross.norm.forward(x), memory);

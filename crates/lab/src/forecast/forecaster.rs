@@ -30,7 +30,7 @@ use overtone_model::{
 use super::binning::Binning;
 use super::tokens::Window;
 
-/// What a forecaster is made of.
+/// The parts of a forecaster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForecasterConfig {
     /// Bins, which are the tokens.
@@ -66,12 +66,12 @@ pub struct Forecaster {
     pub final_norm_bias: Param<Tensor<1>>,
     /// From a token to the next one's distribution.
     pub head: BinsHead,
-    /// What it was built from.
+    /// Its configuration.
     #[module(skip)]
     pub config: ForecasterConfig,
 }
 
-/// What a forecaster reads: bins of values in the order of time, each `[batch, time]`.
+/// The input of a forecaster: bins of values in the order of time, each `[batch, time]`.
 #[derive(Clone, Debug)]
 pub struct Tokens {
     /// The values.
@@ -108,7 +108,7 @@ impl Tokens {
     }
 }
 
-/// Of the value after place `at`, the one a cycle before; the one at `at` where there is none.
+/// The token one cycle before the one after place `at`; the token at `at` without one.
 fn cycle_before_next(row: &[i32], at: usize, season: usize) -> i32 {
     row[(at + 1).checked_sub(season.max(1)).unwrap_or(at)]
 }

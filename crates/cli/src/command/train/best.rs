@@ -17,14 +17,6 @@ use crate::{
 /// The value of `algorithm=`.
 const BEST: &str = "best";
 
-/// Every algorithm that it may train.
-const ALL: [AlgorithmKind; 4] = [
-    AlgorithmKind::DecisionTransformer,
-    AlgorithmKind::Rvs,
-    AlgorithmKind::Rebrac,
-    AlgorithmKind::DiscreteCql,
-];
-
 /// Context of an error about a setting that one of them does not have.
 const SEVERAL: &str =
     "algorithm=best trains several algorithms, and each setting must apply to all";
@@ -72,13 +64,7 @@ pub fn train(words: &[String]) -> Result<u8> {
         let words: Vec<String> = words.iter().cloned().chain([own]).collect();
         RunConfig::resolve(&words, auto_profile)
     };
-    let settings = resolve(AlgorithmKind::DecisionTransformer, &others).map_err(|error| {
-        let fits = |algorithm: &AlgorithmKind| resolve(*algorithm, &others).is_ok();
-        match ALL.iter().any(fits) {
-            true => error.context(SEVERAL),
-            false => error,
-        }
-    })?;
+    let settings = resolve(AlgorithmKind::DecisionTransformer, &others).context(SEVERAL)?;
     let (task, evaluation) = (settings.task()?, &settings.evaluation);
     suites::check_environment(task)
         .with_context(|| format!("algorithm={BEST} chooses by episodes"))?;
