@@ -17,9 +17,8 @@ use crate::{
 /// The value of `algorithm=`.
 const BEST: &str = "best";
 
-/// Context of an error about a setting that one of them does not have.
-const SEVERAL: &str =
-    "algorithm=best trains several algorithms, and each setting must apply to all";
+/// Context of an error in the settings.
+const SEVERAL: &str = "algorithm=best trains several algorithms with the same settings";
 
 /// Whether `words` choose the best of several algorithms.
 pub fn is_best(words: &[String]) -> bool {
