@@ -306,7 +306,7 @@ fn count(bytes: usize) -> Result<c_int, LostProcess> {
     count.map_err(|_| LostProcess(format!("MPI cannot transfer {bytes} bytes at once")))
 }
 
-fn failed(code: c_int) -> Lost {
+fn failed(code: c_int) -> LostProcess {
     LostProcess(format!("MPI cannot reach the other processes (its error {code})"))
 }
 

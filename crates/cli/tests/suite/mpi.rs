@@ -9,17 +9,19 @@ const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
 #[test]
 fn copies_are_refused() {
     let desk = Desk::new();
+    let refuses = |size: &str, line: &str, n: &str| {
+        said(desk.command(line).env(size, n).output().unwrap()).refused();
+    };
     for size in SIZES {
-        let refuses = |line: &str, n: &str| {
-            said(desk.command(line).env(size, n).output().unwrap()).refused();
-        };
-        refuses("evaluate rollouts", "4");
-        if cfg!(not(feature = "mpi")) {
-            refuses(&desk.tiny(""), "4");
-            refuses("resume", "4");
-        }
+        refuses(size, "evaluate rollouts", "4");
         // One process under `mpirun` is an ordinary run.
-        refuses("resume", "1");
+        refuses(size, "resume", "1");
+    }
+    if cfg!(not(feature = "mpi")) {
+        for size in SIZES {
+            refuses(size, &desk.tiny(""), "4");
+            refuses(size, "resume", "4");
+        }
     }
     assert!(names(&desk.path("runs")).is_empty());
 }
@@ -108,7 +110,7 @@ mod started_together {
         assert!(newest() < 120, "it was done before it was killed");
         let errors = fs::read_to_string(errors).unwrap();
         assert_eq!(errors.matches("error: process").count(), 1, "{errors}");
-        for part in ["ended; the checkpoint of update", "whole. Resume with: overtone resume run="]
+        for part in ["ended; the checkpoint of update", "intact. Resume with: overtone resume run="]
         {
             assert!(errors.contains(part), "{errors}");
         }
@@ -134,9 +136,12 @@ mod started_together {
     fn an_error_is_printed_once() {
         let desk = Desk::new();
         for (line, part) in [
-            (&*desk.tiny(""), "train.micro_batches=1: 4 processes share a batch"),
-            (&*desk.tiny("train.micro_batches=2"), "in a multiple of 4 parts"),
-            ("resume", "no run in runs"),
+            (&*desk.tiny(""), "train.micro_batches=1: 4 processes need a multiple of 4 parts"),
+            (
+                &*desk.tiny("train.micro_batches=2"),
+                "train.micro_batches=2: 4 processes need a multiple of 4 parts",
+            ),
+            ("resume", "runs does not contain a run"),
             ("train env=hoper", "hoper"),
         ] {
             let mut command = mpirun(&desk, 4, line);
