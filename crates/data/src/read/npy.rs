@@ -213,7 +213,13 @@ impl NpyStream {
             }
         };
         let wrong = |reason| Fault::NpyHeader(reason).at(&path);
-        Header::read(&mut take, &wrong, (&path, "it"))
+        let header = Header::read(&mut take, &wrong, (&path, "it"))?;
+        if header.fortran_order && header.shape.len() > 1 {
+            let what = "it, which is stored in Fortran order,".into();
+            let way_out = "save what numpy.ascontiguousarray makes of it".into();
+            return Err(Fault::Unread { what, way_out }.at(&path));
+        }
+        Ok(header)
     }
 }
 
@@ -291,7 +297,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Reads the header of a plain array in C order, from what `take` gives of its beginning.
+    /// Reads the header of a plain array, from what `take` gives of its beginning.
     /// `file` is where it is and `array` its name in messages.
     ///
     /// # Errors
@@ -312,10 +318,6 @@ impl Header {
         if header.descr.contains('O') {
             let (path, array, dtype) = (file.to_path_buf(), array.into(), header.descr);
             return Err(Fault::Pickled { array, dtype }.at(path));
-        }
-        if header.fortran_order && header.shape.len() > 1 {
-            let way_out = "save what numpy.ascontiguousarray makes of it";
-            return Err(unread("which is stored in Fortran order", way_out));
         }
         Ok(header)
     }

@@ -12,12 +12,14 @@
 //! [`Ogbench`] reads OGBench's files, of the same format.
 
 mod element;
+mod fortran;
 mod ogbench;
 
 use std::fs;
 use std::path::Path;
 
 use self::element::Element;
+use self::fortran::Positions;
 pub(crate) use self::ogbench::Ogbench;
 use crate::columns::{ActionColumn, Columns, Mixture, ObservationColumn};
 use crate::error::{DataError, Fault};
@@ -167,6 +169,10 @@ const LOW_AND_HIGH: [&str; 2] = ["action_low", "action_high"];
 
 /// Maximum number of bytes of elements per read.
 const PIECE: usize = 1 << 16;
+
+/// Bytes of the rows of a picture array in Fortran order that are held at a time: each such part
+/// takes another pass over the array.
+const ROWS_AT_ONCE: usize = 256 << 20;
 
 impl NpzFile {
     fn open(path: &Path) -> Result<Self, DataError> {
@@ -369,7 +375,7 @@ impl NpzFile {
             header_size += n as u64;
             Ok(bytes)
         };
-        let Header { descr, shape, .. } =
+        let Header { descr, shape, fortran_order } =
             Header::read(&mut take, &wrong, (self.path(), &format!("`{name}`")))?;
         let Some(element) = Element::of(&descr) else {
             return Err(wrong_type(self, name, &descr, "numbers or booleans"));
@@ -384,33 +390,39 @@ impl NpzFile {
             }
             .at(self.path()));
         }
-        Ok(Array { file, element, shape, count })
+        let in_fortran_order = fortran_order && shape.len() > 1;
+        Ok(Array { file, element, shape, count, in_fortran_order })
     }
 
     /// Reads all elements, each made by `make` of its bytes, the lowest first.
-    fn read<T>(
+    fn read<T: Copy + Default>(
         &self,
         name: &str,
         make: impl Fn(Element, [u8; 8]) -> T,
     ) -> Result<Vec<T>, DataError> {
-        let Array { mut file, element, count, .. } = self.array(name)?;
+        let array = self.array(name)?;
+        let (element, count) = (array.element, array.count);
         self.claim(name, (count as u64).saturating_mul(size_of::<T>() as u64))?;
-        let mut all = Vec::with_capacity(count);
-        let at_once = PIECE / element.size;
-        let mut piece = vec![0; at_once * element.size];
-        while all.len() < count {
-            let bytes = &mut piece[..(count - all.len()).min(at_once) * element.size];
-            file.read_exact(bytes)?;
-            all.extend(bytes.chunks_exact(element.size).map(|number| {
-                let mut low_first = [0; 8];
-                low_first[..element.size].copy_from_slice(number);
-                if element.big_endian {
-                    low_first[..element.size].reverse();
-                }
-                make(element, low_first)
-            }));
+        let number = |bytes: &[u8]| {
+            let mut low_first = [0; 8];
+            low_first[..element.size].copy_from_slice(bytes);
+            if element.big_endian {
+                low_first[..element.size].reverse();
+            }
+            make(element, low_first)
+        };
+        let mut all = Vec::new();
+        if array.in_fortran_order {
+            all.resize(count, T::default());
+            let mut positions = Positions::of(&array.shape);
+            array.pieces(&mut |bytes| {
+                let numbers = bytes.chunks_exact(element.size).map(number);
+                numbers.zip(&mut positions).for_each(|(number, at)| all[at] = number);
+            })?;
+        } else {
+            all.reserve_exact(count);
+            array.pieces(&mut |bytes| all.extend(bytes.chunks_exact(element.size).map(number)))?;
         }
-        file.finish()?;
         Ok(all)
     }
 }
@@ -466,10 +478,14 @@ impl Source for NpzFile {
         self.read(name, |_, bytes| bytes[0])
     }
 
-    /// Only one row is held at a time.
+    /// Only one row is held at a time; of an array in Fortran order, some megabytes of rows.
     fn rows(&self, name: &str, size: usize, each: &mut EachStream<'_>) -> Result<(), DataError> {
-        let Array { mut file, count, .. } = self.array(name)?;
+        let Array { mut file, shape, count, in_fortran_order, .. } = self.array(name)?;
         self.claim(name, count as u64)?;
+        if in_fortran_order {
+            let pass = |each_piece: &mut dyn FnMut(&[u8])| self.array(name)?.pieces(each_piece);
+            return fortran::rows(&pass, &shape, ROWS_AT_ONCE, each);
+        }
         let mut bytes = vec![0; size.min(count)];
         for row in 0..count.checked_div(size).unwrap_or(0) {
             file.read_exact(&mut bytes)?;
@@ -493,4 +509,23 @@ struct Array {
     element: Element,
     shape: Vec<usize>,
     count: usize,
+    /// Whether the first of several axes changes fastest.
+    in_fortran_order: bool,
+}
+
+impl Array {
+    /// Gives all bytes of its elements to `each`, some elements at a time.
+    fn pieces(mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), DataError> {
+        let at_once = PIECE / self.element.size;
+        let mut piece = vec![0; at_once * self.element.size];
+        let mut left = self.count;
+        while left > 0 {
+            let n = left.min(at_once);
+            let bytes = &mut piece[..n * self.element.size];
+            self.file.read_exact(bytes)?;
+            each(bytes);
+            left -= n;
+        }
+        self.file.finish()
+    }
 }

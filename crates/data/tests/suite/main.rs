@@ -6,6 +6,7 @@ mod conversion;
 mod doubts;
 mod download;
 mod foreign;
+mod fortran_order;
 mod held_out;
 mod lint;
 mod log_probs;
