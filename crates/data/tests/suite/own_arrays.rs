@@ -109,6 +109,55 @@ fn the_last_row_of_ogbench_has_no_action() {
     assert!(error.contains("unknown layout `ogbensch`") && error.contains("OGBench"), "{error}");
 }
 
+/// Three rows of a trajectory that the file ends, two of one before it; OGBench's layout.
+#[test]
+fn other_arrays_of_ogbench_say_whether_a_last_row_is_a_step() {
+    let flags = |set: [u8; 5]| npy("|b1", &[5], &set);
+    let lengths = |more: &[(&'static str, Vec<u8>)]| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("maze.npz");
+        let mut files = vec![
+            ("observations", f4(&[5, 1], &[1.0, 2.0, 5.0, 6.0, 7.0])),
+            ("actions", f4(&[5, 1], &[0.1, 0.2, 0.3, 0.4, 0.5])),
+            ("rewards", f4(&[5], &[0.0, 1.0, 0.0, 0.0, 1.0])),
+            ("terminals", flags([0, 1, 0, 0, 1])),
+        ];
+        files.extend_from_slice(more);
+        fs::write(&path, zip(&files)).unwrap();
+        let (recording, last) = read::open_with_last(&path, "ogbench")?;
+        let Recording::Columns(log) = recording else { panic!() };
+        let episodes = log.episodes.iter().map(|e| (e.length, e.outcome, log.episode_return(e)));
+        Ok::<_, DataError>((episodes.collect::<Vec<_>>(), last))
+    };
+    use Outcome::{Terminated, Truncated};
+    let rows =
+        |values: &[f32]| Some(ObservationColumn::Vectors { width: 1, values: values.to_vec() });
+    let next = || ("next_observations", f4(&[5, 1], &[2.0, 3.0, 6.0, 7.0, 8.0]));
+    let without_last = [(1, Truncated, 0.0), (2, Truncated, 0.0)];
+    let whole = [(2, Truncated, 1.0), (3, Truncated, 1.0)];
+    assert_eq!(lengths(&[]).unwrap(), (without_last.to_vec(), rows(&[2.0, 7.0])));
+    assert_eq!(lengths(&[next()]).unwrap(), (whole.to_vec(), rows(&[3.0, 8.0])));
+    let valids = ("valids", f4(&[5], &[1.0, 0.0, 1.0, 1.0, 0.0]));
+    assert_eq!(lengths(&[valids]).unwrap(), (without_last.to_vec(), rows(&[2.0, 7.0])));
+    // `valids` decides for each trajectory, also next to `next_observations`.
+    let valids = ("valids", flags([1, 1, 1, 1, 0]));
+    let mixed = [(2, Truncated, 1.0), (2, Truncated, 0.0)];
+    assert_eq!(lengths(&[valids, next()]).unwrap(), (mixed.to_vec(), rows(&[3.0, 7.0])));
+    let limited = [(2, Terminated, 1.0), (1, Truncated, 0.0), (2, Terminated, 1.0)];
+    let limits = ("timeouts", flags([0, 0, 1, 0, 0]));
+    assert_eq!(lengths(&[limits]).unwrap(), (limited.to_vec(), None));
+    let error = lengths(&[("valids", flags([1, 1, 0, 1, 0]))]).unwrap_err();
+    assert!(
+        matches!(&error, DataError::At { fault: Fault::DatasetValue { dataset, row: 2, .. }, .. } if dataset == "valids"),
+        "{error}"
+    );
+    let error = lengths(&[("next_observations", f4(&[5, 2], &[0.0; 10]))]).unwrap_err();
+    assert!(
+        matches!(&error, DataError::At { fault: Fault::DatasetShape { dataset, .. }, .. } if dataset == "next_observations"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_file_of_d3rlpy_reads_as_it_was_written() {
     // `fixtures/write_d3rlpy.py`, with d3rlpy's own `dump`.

@@ -1,18 +1,23 @@
-//! OGBench's files: the last row of a trajectory is the observation after its last action, and has
-//! no action of its own.
+//! OGBench's files. The last row of a trajectory is the observation after its last action, and has
+//! no action of its own, unless another array says so: `valids` marks the rows that are steps, and
+//! with `next_observations` or `timeouts` all rows are.
 
 use std::path::Path;
 
 use overtone_core::{Episode, Outcome};
 
-use super::NpzFile;
+use super::{LIMITS, NEXT, NpzFile};
 use crate::columns::{Columns, ObservationColumn};
 use crate::error::DataError;
 use crate::options::keep;
 use crate::read::hdf5_layout::cut;
 use crate::read::log_probs::LOG_PROBS;
-use crate::read::source::{Source, column, flags, same};
+use crate::read::observed::observed;
+use crate::read::source::{Source, column, flags, same, wrong_shape, wrong_value};
 use crate::recording::{Reader, Recording};
+
+/// Flags of the rows that are steps.
+const VALIDS: &str = "valids";
 
 /// Arrays in OGBench's form.
 pub(crate) struct Ogbench;
@@ -41,6 +46,14 @@ impl Reader for Ogbench {
         let file = NpzFile::open(path)?;
         let ends = flags(&file, "terminals")?;
         let rows = ends.len();
+        let flags_of = |name: &'static str| {
+            let flags = flags(&file, name)?;
+            same(&file, name, flags.len(), rows, "terminals")?;
+            Ok::<_, DataError>(flags)
+        };
+        let limits = file.first(LIMITS).map(flags_of).transpose()?;
+        let valids = file.has(VALIDS).then(|| flags_of(VALIDS)).transpose()?;
+        let next = file.first(NEXT);
         let (observations, actions, mut stored) = file.steps(rows, "terminals")?;
         stored.without_rewards = !file.has("rewards");
         let mut odd = Vec::new();
@@ -58,8 +71,6 @@ impl Reader for Ogbench {
         if let Some(log_probs) = &behavior_log_probs {
             same(&file, LOG_PROBS, log_probs.len(), rows, "terminals")?;
         }
-        // As trajectories of all rows; then each without its last.
-        let (whole, finished) = cut(&ends, &vec![false; rows]);
         let mut columns = Columns {
             path: path.to_path_buf(),
             format: self.name(),
@@ -69,17 +80,50 @@ impl Reader for Ogbench {
             ..Columns::new(observations, actions, rewards, Vec::new())
         };
         let mut last_rows = Vec::new();
-        for (episode, finished) in whole.into_iter().zip(finished) {
-            let length = if finished { episode.length - 1 } else { episode.length };
+        let (trajectories, finished) = cut(&ends, limits.as_deref().unwrap_or(&vec![false; rows]));
+        for (trajectory, finished) in trajectories.into_iter().zip(finished) {
+            let last_row = trajectory.end() - 1;
+            let last_is_step = match &valids {
+                Some(valids) => {
+                    let earlier = &valids[trajectory.start..last_row];
+                    if let Some(at) = earlier.iter().position(|is_step| !is_step) {
+                        let what = "0, expected 1 except in an episode's last row".into();
+                        return Err(wrong_value(&file, VALIDS, trajectory.start + at, what));
+                    }
+                    valids[last_row]
+                }
+                None => !finished || next.is_some() || limits.is_some(),
+            };
+            let length = trajectory.length - usize::from(!last_is_step);
             if length > 0 {
-                // OGBench marks the end of a trajectory, but never the end of a task.
-                let outcome = Outcome::Truncated;
-                columns.episodes.push(Episode { start: episode.start, length, outcome });
+                // Without `timeouts` the flags mark the ends of trajectories, not of the task.
+                let outcome = match limits {
+                    Some(_) => trajectory.outcome,
+                    None => Outcome::Truncated,
+                };
+                columns.episodes.push(Episode { start: trajectory.start, length, outcome });
                 columns.finished.push(finished);
-                last_rows.push(episode.end() - 1);
+                last_rows.push((last_row, last_is_step));
             }
         }
-        let last = columns.observations.rows_at(last_rows.into_iter());
+        let last = match next {
+            Some(next) => {
+                let led = observed(&file, next, None)?;
+                same(&file, next, led.rows(), rows, "terminals")?;
+                let led = led.seen();
+                let mut last = columns.observations.rows_at(0..0);
+                for &(row, is_step) in &last_rows {
+                    let from = if is_step { &led } else { &columns.observations };
+                    if !last.extend(from.rows_at(row..row + 1)) {
+                        let expected = "rows of the form of `observations`";
+                        return Err(wrong_shape(&file, next, &file.shape(next)?, expected));
+                    }
+                }
+                Some(last)
+            }
+            None if limits.is_some() && valids.is_none() => None,
+            None => Some(columns.observations.rows_at(last_rows.iter().map(|&(row, _)| row))),
+        };
         let all: Vec<usize> = (0..columns.episodes.len()).collect();
         // One more row, so that the kept rows are never all of it.
         let end = Episode { start: rows, length: 0, outcome: Outcome::Truncated };
@@ -88,6 +132,6 @@ impl Reader for Ogbench {
         keep(&mut columns, &all);
         columns.check()?;
         columns.odd.extend(file.claims.rounding.sentences());
-        Ok((Recording::Columns(columns), Some(last)))
+        Ok((Recording::Columns(columns), last))
     }
 }
