@@ -114,6 +114,8 @@ test: setup
     cargo test --release {{ cargo_args }} {{ ignored }}
     cargo build --release {{ cargo_args }} --lib --bin overtone
     scripts/python_tests.sh "{{ programs }}"
+    # Compile what is behind features too. This needs neither CUDA nor MPI.
+    cargo check --release --locked --package overtone --package overtone-gpu-check --features overtone-gpu-check/cuda,overtone/mpi --lib --bins --test suite --test launches
 
 # Run the quick unit tests of the crates, in under a minute
 test-fast: setup

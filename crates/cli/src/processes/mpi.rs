@@ -7,7 +7,7 @@
 use std::{
     cell::Cell,
     ffi::{c_int, c_void},
-    fs, mem, ptr,
+    fs, mem,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -17,16 +17,20 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use mpi_sys::{
-    MPI_Comm_rank, MPI_Comm_set_errhandler, MPI_Comm_size, MPI_Finalize, MPI_Iallgather,
-    MPI_Ialltoall, MPI_Init_thread, MPI_Request, MPI_Test, RSMPI_COMM_WORLD, RSMPI_ERRORS_RETURN,
-    RSMPI_REQUEST_NULL, RSMPI_STATUS_IGNORE, RSMPI_THREAD_FUNNELED, RSMPI_UINT8_T,
-};
 use overtone_console::{errors, host::silence};
 use overtone_train::{LostProcess, Processes, SingleProcess, TrainError};
 
 use super::launched;
 use crate::{command::provenance, interrupt};
+
+// Of `mpi.c`, which says what they do. They return MPI's error code; 0 is success.
+unsafe extern "C" {
+    fn overtone_mpi_start(rank: *mut c_int, count: *mut c_int) -> c_int;
+    fn overtone_mpi_all_gather(sent: *const c_void, received: *mut c_void, n: c_int) -> c_int;
+    fn overtone_mpi_all_to_all(sent: *const c_void, received: *mut c_void, n: c_int) -> c_int;
+    fn overtone_mpi_test(is_done: *mut c_int) -> c_int;
+    fn overtone_mpi_end() -> c_int;
+}
 
 /// Time of a wait that only yields the core; a longer wait sleeps.
 const AWAKE: Duration = Duration::from_millis(20);
@@ -70,7 +74,7 @@ pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
         }
     };
     // SAFETY: the last call of MPI, on the thread that began it; nothing is under way.
-    unsafe { MPI_Finalize() };
+    unsafe { overtone_mpi_end() };
     if mpi.rank == 0 {
         return ended;
     }
@@ -108,22 +112,10 @@ impl Mpi {
     /// Connects the processes, and divides the cores of each machine among its processes.
     fn start() -> Result<Self> {
         let stop = interrupt::listen()?;
-        let (mut provided, mut rank, mut n) = (0, 0, 0);
-        // SAFETY: the first calls of MPI in this process; the pointers are to the outputs.
-        let codes = unsafe {
-            [
-                MPI_Init_thread(
-                    ptr::null_mut(),
-                    ptr::null_mut(),
-                    RSMPI_THREAD_FUNNELED,
-                    &raw mut provided,
-                ),
-                MPI_Comm_set_errhandler(RSMPI_COMM_WORLD, RSMPI_ERRORS_RETURN),
-                MPI_Comm_rank(RSMPI_COMM_WORLD, &raw mut rank),
-                MPI_Comm_size(RSMPI_COMM_WORLD, &raw mut n),
-            ]
-        };
-        if codes != [0; 4] || n < 1 {
+        let (mut rank, mut n) = (0, 0);
+        // SAFETY: the first call of MPI in this process; the pointers are to the outputs.
+        let code = unsafe { overtone_mpi_start(&raw mut rank, &raw mut n) };
+        if code != 0 || n < 1 {
             bail!("MPI does not start. Use the MPI library that this program was built with");
         }
         let (rank, n) = (rank as usize, n as usize);
@@ -204,7 +196,7 @@ impl Mpi {
         &self,
         own: &[u8],
         n: usize,
-        begin: impl FnOnce(*const c_void, *mut c_void, *mut MPI_Request) -> c_int,
+        begin: impl FnOnce(*const c_void, *mut c_void) -> c_int,
     ) -> Result<Vec<u8>, LostProcess> {
         if n == 0 {
             // MPI rejects the address of an empty slice.
@@ -212,10 +204,8 @@ impl Mpi {
         }
         // MPI uses both until the exchange has ended.
         let (own, mut received) = (own.to_vec(), vec![0; n]);
-        // SAFETY: a constant of the library.
-        let mut request = unsafe { RSMPI_REQUEST_NULL };
-        let code = begin(own.as_ptr().cast(), received.as_mut_ptr().cast(), &raw mut request);
-        let waited = if code == 0 { self.wait(&mut request) } else { Err(failed(code)) };
+        let code = begin(own.as_ptr().cast(), received.as_mut_ptr().cast());
+        let waited = if code == 0 { self.wait() } else { Err(failed(code)) };
         match waited {
             Ok(()) => Ok(received),
             Err(lost) => {
@@ -226,13 +216,13 @@ impl Mpi {
         }
     }
 
-    fn wait(&self, request: &mut MPI_Request) -> Result<(), LostProcess> {
+    fn wait(&self) -> Result<(), LostProcess> {
         let began = Instant::now();
         let (mut looked, mut interrupted_at) = (began, None);
         loop {
             let mut is_done = 0;
-            // SAFETY: the request belongs to a running exchange, whose memory is kept.
-            let code = unsafe { MPI_Test(request, &raw mut is_done, RSMPI_STATUS_IGNORE) };
+            // SAFETY: an exchange is under way, and its memory is kept.
+            let code = unsafe { overtone_mpi_test(&raw mut is_done) };
             if code != 0 {
                 return Err(failed(code));
             }
@@ -279,23 +269,17 @@ impl Processes for Mpi {
 
     fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, LostProcess> {
         let n = count(own.len())?;
-        self.exchange(own, own.len() * self.n, |own, received, request| {
+        self.exchange(own, own.len() * self.n, |own, received| {
             // SAFETY: `own` has n bytes, `received` n for each process, and both are kept.
-            unsafe {
-                let (byte, all) = (RSMPI_UINT8_T, RSMPI_COMM_WORLD);
-                MPI_Iallgather(own, n, byte, received, n, byte, all, request)
-            }
+            unsafe { overtone_mpi_all_gather(own, received, n) }
         })
     }
 
     fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, LostProcess> {
         let n = count(parts.len() / self.n)?;
-        self.exchange(parts, parts.len(), |parts, received, request| {
+        self.exchange(parts, parts.len(), |parts, received| {
             // SAFETY: both have n bytes for each process, and both are kept.
-            unsafe {
-                let (byte, all) = (RSMPI_UINT8_T, RSMPI_COMM_WORLD);
-                MPI_Ialltoall(parts, n, byte, received, n, byte, all, request)
-            }
+            unsafe { overtone_mpi_all_to_all(parts, received, n) }
         })
     }
 }
