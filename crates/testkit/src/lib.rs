@@ -12,6 +12,7 @@ pub mod hdf5_file;
 mod left_out;
 pub mod long_log;
 pub mod minari_hub;
+pub mod npz;
 pub mod sentences;
 pub mod tls;
 pub mod web_server;

@@ -29,6 +29,7 @@ mod mpi;
 mod output;
 mod own_tasks;
 mod pages;
+mod pairs;
 mod played;
 #[cfg(feature = "python")]
 mod playing;
