@@ -88,6 +88,7 @@ fn the_probabilities_of_its_draws_are_known() {
         device: &Device::flex(),
     };
     let mut policy = config.policy(&of).unwrap();
+    assert!(policy.played().is_some(), "a recording asks before the first action");
     let n = 4000;
     let start = |agent| Some(EpisodeStart { seed: agent as u64, target_return: 0.0 });
     let turns: Vec<Turn> =

@@ -230,8 +230,8 @@ impl<N: Actor> Policy for StepPolicy<N> {
     }
 
     fn played(&self) -> Option<Played<'_>> {
-        let Self { probs, indices, .. } = self;
+        let Self { probs, indices, draw, .. } = self;
         let order = BinOrder::Environment;
-        (!probs.is_empty()).then_some(Played { probs, actions: indices, order })
+        draw.is_some().then_some(Played { probs, actions: indices, order })
     }
 }
