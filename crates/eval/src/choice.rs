@@ -211,7 +211,12 @@ impl Choice {
         let how = match (self.curve.len(), self.own_episodes()) {
             (1, _) => "the only mode".to_owned(),
             (n, 0) => format!("the first of {n}, without episodes"),
-            (n, episodes) => format!("best of {n} by {episodes} episodes"),
+            (n, episodes) => match self.curve.iter().filter(|p| p.raw_return.is_some()).count() {
+                played if played < n => {
+                    format!("best of {n} by {episodes} episodes, {played} of {n} modes played")
+                }
+                _ => format!("best of {n} by {episodes} episodes"),
+            },
         };
         let portfolio = self.portfolio.as_ref().map(Portfolio::describe);
         let how = [Some(how), portfolio].into_iter().flatten().collect::<Vec<_>>().join("; ");
@@ -312,6 +317,8 @@ mod tests {
         assert_eq!(of_quantiles, "return quantile 0.5 (best of 2 by 2 episodes)");
         let of_both = described(&[([1.0, 0.9], &[3.0]), ([0.5, 0.5], &[2.0])]);
         assert_eq!(of_both, "temperature 1, return quantile 0.9 (best of 2 by 2 episodes)");
+        let of_few = described(&[([1.0, 1.0], &[3.0]), ([0.5, 1.0], &[]), ([0.25, 1.0], &[])]);
+        assert_eq!(of_few, "temperature 1 (best of 3 by 1 episodes, 1 of 3 modes played)");
         let of_one = described(&[([0.25, 1.0], &[3.0])]);
         assert_eq!(of_one, "temperature 0.25 (the only mode)");
         assert_eq!(described(&[([1.0, 1.0], &[3.0])]), "as trained (the only mode)");
