@@ -46,6 +46,9 @@ overtone_model::options! {
         /// model.top_percents only); it then ignores returns. 0: it is conditioned on returns.
         /// Empty: the run's chosen mode.
         pub top_percent: String = String::new(),
+        /// Take the most probable action, in place of a draw (format=onnx with discrete actions
+        /// only).
+        pub deterministic: bool = false,
         /// The directory to write, or the second word without =. Required.
         pub to: PathBuf = PathBuf::new(),
     }
@@ -84,12 +87,18 @@ pub fn export(words: &[String]) -> Result<()> {
             word.parse().ok().with_context(|| format!("top_percent={word}: expected a number"))?
         }
     };
+    ensure!(
+        !options.deterministic || options.format == Format::Onnx,
+        "deterministic=true applies only to format=onnx. Leave it out: the other formats hold \
+         weights, and their user chooses the action"
+    );
     let state = &checkpoint.state;
     let (theirs, card) = match options.format {
         Format::Onnx => {
             check_top_percent(top_percent, &agent.top_percents())?;
             let fixed = (!options.top_percent.is_empty()).then_some(top_percent);
-            return onnx::write(&run, &checkpoint, &agent, (&chosen, fixed), to);
+            let mode = (&chosen, fixed);
+            return onnx::write(&run, &checkpoint, &agent, mode, options.deterministic, to);
         }
         Format::Safetensors => {
             let percent = &options.top_percent;

@@ -50,7 +50,8 @@ struct About<'a> {
     updates: u64,
 }
 
-/// Writes the directory `to`, with the acting mode of `chosen` or this top percentage.
+/// Writes the directory `to`, with the acting mode of `chosen` or this top percentage;
+/// `deterministic`: with the most probable action.
 ///
 /// # Errors
 /// When the agent cannot be a graph, or a file cannot be written.
@@ -59,11 +60,15 @@ pub(super) fn write(
     checkpoint: &Checkpoint,
     agent: &Agent,
     (chosen, top_percent): (&OwnChoice, Option<f32>),
+    deterministic: bool,
     to: &Path,
 ) -> Result<()> {
     let state = &checkpoint.state;
     let returns = &state.episode_returns;
-    let (play, target_return) = play_of(agent, returns, chosen, "", [None, None, top_percent])?;
+    let (mut play, target_return) = play_of(agent, returns, chosen, "", [None, None, top_percent])?;
+    if deterministic {
+        play.action_choice = ActionChoice::Mode;
+    }
     let weights = checkpoint.weights()?;
     let version = env!("CARGO_PKG_VERSION");
     let graph = overtone_onnx::export(agent, &weights, &play, version)
