@@ -22,7 +22,7 @@ from overtone._estimator import (
 )
 from overtone._judgement import Judgement, judge
 from overtone._mixture import Mixture, concat
-from overtone._overtone import OvertoneError, __version__
+from overtone._overtone import OvertoneError, OvertoneWarning, __version__
 from overtone._policy import D3rlpyActor, Policy
 from overtone._program import Report, words
 from overtone._run import (
@@ -56,6 +56,7 @@ __all__ = [
     "Judgement",
     "Mixture",
     "OvertoneError",
+    "OvertoneWarning",
     "Policy",
     "ReBRAC",
     "Report",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from overtone import _host, _overtone, _program
-from overtone._program import CommandOutput
+from overtone._arrays import RowName, array_of, column_of, flags_of, numbers_of, whole_number
+from overtone._program import CommandOutput, check_task
+from overtone._spaces import action_arguments, action_rows, observation_rows
 
 
 #: The task of arrays without a known environment.
@@ -130,45 +131,42 @@ class Dataset:
             ValueError: Names the array, and the row if there is one.
 
         Warns:
-            UserWarning: When numbers may mean something else than their type and shape say (see
-                :meth:`lint`).
+            OvertoneWarning: What the program says of a file with these arrays before training: when
+                numbers may mean something else than their type and shape say (see :meth:`lint`).
         """
+        check_task(task)
         ends = _one_of("terminations", terminations, "terminals", terminals)
         if ends is None:
             raise ValueError(
                 "terminations: expected a flag for each step that is true where the task ended"
             )
         limits = _one_of("truncations", truncations, "timeouts", timeouts)
-        seen = np.asarray(observations)
+        seen = array_of("observations", observations)
         n = len(seen) if seen.ndim else 0
         if n == 0:
             raise ValueError("observations: expected at least one row")
-        if seen.dtype == np.uint8 and seen.ndim > 2 and pictures:
-            # The reader expects C order; the caller's array may have another.
-            seen = np.ascontiguousarray(seen)
-        else:
-            seen = _numbers("observations", seen)
         if seen.ndim == 1:
-            if np.asarray(observations).dtype.kind in "biu":
+            if seen.dtype.kind in "biu":
                 raise ValueError(
                     "observations: one whole number for each step. If it names a state, pass "
                     "numpy.eye(n_states)[observations]; if it is a quantity, observations[:, None]"
                 )
             seen = seen[:, None]
+        seen = numbers_of("observations", seen)
         if not pictures:
             seen = seen.reshape(n, -1)
         arrays: dict[str, NDArray[Any]] = {
             "observations": seen,
             "actions": _actions(actions),
-            "rewards": _numbers("rewards", _column_of("rewards", np.asarray(rewards))),
-            "terminals": _flags("terminations", ends),
-            "timeouts": _flags("truncations", np.zeros(n, bool) if limits is None else limits),
+            "rewards": numbers_of("rewards", column_of("rewards", array_of("rewards", rewards))),
+            "terminals": flags_of("terminations", ends),
+            "timeouts": flags_of("truncations", np.zeros(n, bool) if limits is None else limits),
         }
         if behavior_log_probs is not None:
-            arrays["behavior_log_probs"] = _log_probs("behavior_log_probs", behavior_log_probs)
-        for name, array in arrays.items():
-            if len(array) != n:
-                raise ValueError(f"{name}: {len(array)} rows, expected {n} as in observations")
+            # The program refuses impossible ones.
+            log_probs = array_of("behavior_log_probs", behavior_log_probs)
+            arrays["behavior_log_probs"] = column_of("behavior_log_probs", log_probs)
+        _check_lengths(arrays)
         if limits is None and not arrays["terminals"].any():
             raise ValueError(
                 "truncations: no step terminates. Set a flag where a limit cut an episode (one "
@@ -183,9 +181,10 @@ class Dataset:
         if limits is None and not arrays["terminals"][-1]:
             arrays["timeouts"][-1] = True
         arrays |= _spaces(arrays["actions"], n_actions, action_low, action_high)
-        data = Dataset(_written(arrays, path), task=task)
-        data._warn()
-        return data
+        place, warnings = _written(arrays, path, task)
+        for warning in warnings:
+            _host.warn(warning)
+        return Dataset(place, task=task)
 
     @staticmethod
     def from_episodes(
@@ -201,8 +200,9 @@ class Dataset:
         ``rewards`` and ``terminations`` or ``terminated``; or with imitation's names ``obs``,
         ``acts``, ``rews`` and ``terminal``.
 
-        A final observation after the last action is left out. ``behavior_log_probs`` is optional;
-        if an episode lacks it, the dataset does not have it. Other arguments are those of
+        ``truncations`` or ``truncated`` are optional: an episode that does not terminate counts as
+        cut. A final observation after the last action is left out. ``behavior_log_probs`` is
+        optional; if an episode lacks it, the dataset does not have it. Other arguments are those of
         :meth:`from_arrays`.
 
         Raises:
@@ -212,42 +212,36 @@ class Dataset:
             name: [] for name in ("observations", "actions", "rewards", "ends", "limits")
         }
         log_probs: list[NDArray[Any] | None] = []
+        if isinstance(episodes, Mapping):
+            raise ValueError("episodes: expected a list of episodes, got one. Use [episode]")
         for number, episode in enumerate(episodes):
-            given_rewards = np.atleast_1d(np.asarray(_field(episode, number, "rewards", "rews")))
-            rewards = _column_of(f"episode {number}: rewards", given_rewards)
+            rewards = _of_steps(episode, number, "rewards", "rews")
+            rewards = numbers_of(f"episode {number}: rewards", rewards)
             n = len(rewards)
             if n == 0:
                 continue
-            observations = np.asarray(_field(episode, number, "observations", "obs"))
-            if len(observations) not in (n, n + 1):
-                raise ValueError(
-                    f"episode {number}: {len(observations)} observations and {n} rewards"
-                )
-            actions = np.atleast_1d(np.asarray(_field(episode, number, "actions", "acts")))
+            name = f"episode {number}: observations"
+            observations = array_of(name, _field(episode, number, "observations", "obs"))
+            rows = len(observations) if observations.ndim else 1
+            if observations.ndim == 0 or rows not in (n, n + 1):
+                raise ValueError(f"episode {number}: {rows} observations and {n} rewards")
+            actions = _episode_actions(episode, number)
             if len(actions) != n:
                 raise ValueError(f"episode {number}: {len(actions)} actions and {n} rewards")
-            flags_given = np.asarray(
-                _field(episode, number, "terminations", "terminated", "terminals", "terminal")
-            )
-            ended = _flags(f"episode {number}: terminations", flags_given.reshape(-1))
-            # One flag, or one for each step, or one more with a final observation.
-            if len(ended) not in (1, n, n + 1):
-                raise ValueError(f"episode {number}: {len(ended)} terminations and {n} rewards")
-            if len(ended) > 1 and ended[: n - 1].any():
-                raise ValueError(
-                    f"episode {number}: terminations: step {int(np.argmax(ended))} ends the "
-                    f"episode, which has {n} steps. Cut it there"
-                )
-            flags = np.zeros(n, bool)
-            # The action ends the episode, whether its own flag or the final observation's says so.
-            flags[-1] = ended[-2:].any() if len(ended) == n + 1 else ended[-1]
-            parts["observations"].append(observations[:n])
-            parts["actions"].append(actions)
-            parts["rewards"].append(rewards)
-            parts["ends"].append(flags)
-            limit = np.zeros(n, bool)
-            limit[-1] = not flags[-1]
-            parts["limits"].append(limit)
+            ended = _episode_flags(episode, number, n, ENDS)
+            cut = _episode_flags(episode, number, n, LIMITS)
+            if ended is None:
+                raise _missing(number, ENDS)
+            flags, limit = np.zeros(n, bool), np.zeros(n, bool)
+            flags[-1] = ended
+            limit[-1] = not ended or bool(cut)
+            part = {"observations": observations[:n], "actions": actions, "rewards": rewards,
+                    "ends": flags, "limits": limit}
+            for name, array in part.items():
+                if name in ("observations", "actions"):
+                    numbers_of(f"episode {number}: {name}", array)
+                    _check_same_rows(f"episode {number}: {name}", array, parts[name])
+                parts[name].append(array)
             log_probs.append(_episode_log_probs(episode, number, n))
         if not parts["rewards"]:
             raise ValueError("episodes: expected at least one episode with a step")
@@ -270,26 +264,10 @@ class Dataset:
 
     def lint(self) -> list[dict[str, Any]]:
         """Findings of a check: what was expected and found, and what to do."""
-        return self._lint([])
-
-    def _lint(self, words: list[str]) -> list[dict[str, Any]]:
         output = CommandOutput("none", None)
-        words = ["data", "lint", str(self.path), "--json", *words]
+        words = ["data", "lint", str(self.path), "--json"]
         _program.call(words, output, codes=(0, 1, 2))
         return list(json.loads("\n".join(output.lines))["findings"])
-
-    def _warn(self) -> None:
-        """Warns, at the caller's line, if the meaning of the numbers is doubtful."""
-        of_task = self.task is not None and not self.task.startswith("own/")
-        try:
-            findings = self._lint(["--task", str(self.task)] if of_task else [])
-        except _overtone.OvertoneError:
-            # Training reports that the task's spaces are not available.
-            findings = self._lint([])
-        for found in findings:
-            if found["doubt"] and found["severity"] != "note":
-                text = f"{found['dataset'] or 'flags'}: expected {found['expected']}, found "
-                _host.warn(f"{text}{found['found']}. {found['advice']}")
 
     @property
     def hash(self) -> str:
@@ -332,7 +310,7 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
     spaces: dict[str, Any] = {}
     acted = getattr(dataset, "action_space", None)
     if acted is not None:
-        spaces = _action_space(acted)
+        spaces = action_arguments(acted)
     seen = getattr(dataset, "observation_space", None)
     odd = {"early": 0, "open": 0}
 
@@ -350,8 +328,14 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
                     odd["open"] += 1
                     continue
             yield {
-                "observations": observations if seen is None else _observed(seen, observations),
-                "actions": actions if acted is None else _acted(acted, actions),
+                "observations": (
+                    observations if seen is None
+                    else observation_rows(seen, observations, f"episode {number}: observations")
+                ),
+                "actions": (
+                    actions if acted is None
+                    else action_rows(acted, actions, f"episode {number}: actions")
+                ),
                 "rewards": _field(episode, number, "rewards"),
                 "behavior_log_probs": _minari_log_probs(episode, len(ends)),
                 # Like the program's reader of Minari's files: an episode has one end.
@@ -459,12 +443,26 @@ def from_pandas(
     Raises:
         ValueError: Names the missing column, or the array and the row.
     """
+    columns = getattr(frame, "columns", None)
+    if columns is None or not hasattr(frame, "iloc"):
+        way_out = "frame.to_pandas()" if hasattr(frame, "to_pandas") else "pandas.DataFrame(frame)"
+        kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+        raise ValueError(f"frame: expected a pandas.DataFrame, got a {kind}. Use {way_out}")
     observation = [observation] if isinstance(observation, str) else list(observation)
-    names = [episode, *observation, reward, *([action] if isinstance(action, str) else action)]
+    acted = [action] if isinstance(action, str) else list(action)
+    names = [episode, *observation, reward, *acted]
     names += [name for name in (termination, behavior_log_probs) if name is not None]
-    missing = [name for name in names if name not in frame.columns]
+    missing = [name for name in names if name not in columns]
     if missing:
-        raise ValueError(f"frame: no column {', '.join(map(repr, missing))}")
+        in_index = set(missing) & set(frame.index.names)
+        others = f". It has {', '.join(map(repr, list(columns)[:10]))}"
+        raise ValueError(
+            f"frame: no column {', '.join(map(repr, missing))}"
+            f"{'. Use frame.reset_index()' if in_index else others}"
+        )
+    for name in names:
+        if list(columns).count(name) > 1:
+            raise ValueError(f"frame: {list(columns).count(name)} columns are named {name!r}. Rename one")
     if len(frame) == 0:
         raise ValueError("frame: expected at least one row")
     ids = frame[episode].factorize()[0]
@@ -472,6 +470,10 @@ def from_pandas(
         raise ValueError(
             f"{episode}: row {int(np.argmax(ids < 0))} has no value. Name the episode of each row"
         )
+
+    def row_name(row: int) -> str:
+        return f"row {row} (episode {frame[episode].iloc[row]})"
+
     last = np.ones(len(ids), bool)
     last[:-1] = ids[1:] != ids[:-1]
     if int(last.sum()) != len(np.unique(ids)):
@@ -480,34 +482,35 @@ def from_pandas(
         )
     ended = np.zeros(len(ids), bool)
     if termination is not None:
-        ended = _flags("termination", _column(frame[termination]))
+        ended = flags_of(_column_name(termination), frame[termination], row_name)
         if (ended & ~last).any():
-            row = int(np.argmax(ended & ~last))
             raise ValueError(
-                f"termination: row {row} ends its episode, but more rows of {episode!r} "
-                f"{frame[episode].iloc[row]!r} follow. Cut it there"
+                f"{_column_name(termination)}: {row_name(int(np.argmax(ended & ~last)))} ends its "
+                "episode, but more of its rows follow. Cut it there"
             )
-    seen = np.column_stack([_column(frame[name]) for name in observation])
-    acted = (
-        _column(frame[action]) if isinstance(action, str)
-        else np.column_stack([_column(frame[name]) for name in action])
-    )
-    log_probs = None if behavior_log_probs is None else _column(frame[behavior_log_probs])
+    # One column of whole numbers is discrete.
+    actions = _columns(frame, acted, row_name)
+    log_probs = None
+    if behavior_log_probs is not None:
+        log_probs = array_of(
+            _column_name(behavior_log_probs), frame[behavior_log_probs], row_name=row_name
+        )
     return Dataset.from_arrays(
-        seen, acted, _column(frame[reward]), ended, last & ~ended, behavior_log_probs=log_probs,
+        _columns(frame, observation, row_name),
+        actions[:, 0] if len(acted) == 1 and actions.shape[1] == 1 else actions,
+        _columns(frame, [reward], row_name), ended, last & ~ended, behavior_log_probs=log_probs,
         n_actions=n_actions, action_low=action_low, action_high=action_high, path=path, task=task,
     )
 
 
-def _column(values: Any) -> NDArray[Any]:
-    """A column of a table. pandas' own number types become NumPy's, with NaN for missing values."""
-    # Nullable types would become objects; their NumPy type is known.
-    kind = getattr(values.dtype, "numpy_dtype", None)
-    if kind is None or kind.kind not in "biuf":
-        return np.asarray(values.to_numpy())
-    if values.isna().any():
-        return np.asarray(values.to_numpy(np.float64, na_value=np.nan))
-    return np.asarray(values.to_numpy(kind))
+def _column_name(name: str) -> str:
+    return f"frame[{name!r}]"
+
+
+def _columns(frame: Any, names: Sequence[str], row_name: RowName) -> NDArray[Any]:
+    """``[rows, width]``, columns of numbers or of equally long lists of numbers, side by side."""
+    parts = [numbers_of(_column_name(name), frame[name], row_name) for name in names]
+    return parts[0] if len(parts) == 1 and parts[0].ndim > 1 else np.column_stack(parts)
 
 
 def _bytes_of(path: Path) -> int:
@@ -537,59 +540,91 @@ def _lines(words: list[str]) -> str:
     return "\n".join(output.lines)
 
 
+def _check_lengths(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuses the array whose number of rows most others do not have."""
+    lengths = [len(array) for array in arrays.values()]
+    expected = max(lengths, key=lambda length: (lengths.count(length), length == lengths[0]))
+    other = list(arrays)[lengths.index(expected)]
+    for name, array in arrays.items():
+        if len(array) != expected:
+            way_out = ""
+            if len(array) == expected + 1 and name == "observations":
+                way_out = ". Leave out the row that the last action led to, observations[:-1]"
+            raise ValueError(
+                f"{name}: {len(array)} rows, expected {expected} as in {other}{way_out}"
+            )
+
+
 def _one_of(name: str, value: Any, other: str, same: Any) -> Any:
     if value is not None and same is not None:
         raise ValueError(f"{name} and {other} mean the same. Use one of them")
     return same if value is None else value
 
 
-def _column_of(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """One value for each step, ``[steps]`` or ``[steps, 1]``."""
-    if array.ndim == 2 and array.shape[1] == 1:
-        return array[:, 0]
-    if array.ndim != 1:
-        raise ValueError(f"{name}: expected one for each step, got shape {array.shape}")
-    return array
+#: Names of an episode's flags that mean the same.
+ENDS = ("terminations", "terminated", "terminals", "terminal")
+LIMITS = ("truncations", "truncated", "timeouts")
 
 
-def _numbers(name: str, values: ArrayLike) -> NDArray[np.float32]:
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: expected numbers, got {array.dtype}")
-    if array.ndim == 0 or 0 in array.shape[1:]:
-        raise ValueError(
-            f"{name}: expected at least one number for each step, got shape {array.shape}"
-        )
-    with np.errstate(over="ignore"):
-        rounded = np.ascontiguousarray(array, dtype=np.float32)
-    wrong = ~np.isfinite(rounded.reshape(len(rounded), -1)).all(axis=1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        if np.isfinite(array[row]).all():
-            raise ValueError(f"{name}: row {row} exceeds float32 ({np.abs(array[row]).max():g})")
-        raise ValueError(f"{name}: row {row} is not finite")
-    return rounded
+def _of_steps(episode: Any, number: int, *names: str) -> NDArray[Any]:
+    """An episode's array with one value for each step; one value is an episode of one step."""
+    name = f"episode {number}: {names[0]}"
+    array = array_of(name, _field(episode, number, *names))
+    return column_of(name, np.atleast_1d(array))
 
 
-def _log_probs(name: str, values: ArrayLike) -> NDArray[np.float32]:
-    """Log-probabilities, one for each step. The program's reader refuses impossible numbers."""
-    array = _column_of(name, np.asarray(values))
-    if array.dtype.kind not in "iuf":
-        raise ValueError(f"{name}: expected numbers, got {array.dtype}")
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(array, dtype=np.float32)
+def _episode_actions(episode: Any, number: int) -> NDArray[Any]:
+    name = f"episode {number}: actions"
+    actions = np.atleast_1d(array_of(name, _field(episode, number, "actions", "acts")))
+    return actions[:, 0] if _is_column_of_wholes(actions) else actions
 
 
-def _episode_log_probs(episode: Any, number: int, steps: int) -> NDArray[np.float32] | None:
-    """The log-probabilities of an episode's actions, if it has them."""
-    name = "behavior_log_probs"
-    fields = cast("Mapping[str, Any]", episode) if isinstance(episode, Mapping) else None
-    values = getattr(episode, name, None) if fields is None else fields.get(name)
+def _is_column_of_wholes(actions: NDArray[Any]) -> bool:
+    return actions.ndim == 2 and actions.shape[1] == 1 and actions.dtype.kind in "iub"
+
+
+def _episode_flags(episode: Any, number: int, n: int, names: tuple[str, ...]) -> bool | None:
+    """Whether the last step of an episode of ``n`` has the flag with one of these names; None
+    without it.
+
+    Raises:
+        ValueError: When an earlier step has it.
+    """
+    values = _optional_field(episode, *names)
     if values is None:
         return None
-    array = _log_probs(f"episode {number}: {name}", np.atleast_1d(np.asarray(values)))
+    flags = flags_of(f"episode {number}: {names[0]}", values)
+    # One flag, or one for each step, or one more with a final observation.
+    if len(flags) not in (1, n, n + 1):
+        raise ValueError(f"episode {number}: {len(flags)} {names[0]} and {n} rewards")
+    if len(flags) > 1 and flags[: n - 1].any():
+        raise ValueError(
+            f"episode {number}: {names[0]}: step {int(np.argmax(flags))} ends the episode, which "
+            f"has {n} steps. Cut it there"
+        )
+    # The action ends the episode, whether its own flag or the final observation's says so.
+    return bool(flags[-2:].any() if len(flags) == n + 1 else flags[-1])
+
+
+def _check_same_rows(name: str, array: NDArray[Any], before: Sequence[NDArray[Any]]) -> None:
+    """Refuses rows of another form than in the first episode."""
+    first = before[0] if before else array
+    if array.shape[1:] != first.shape[1:]:
+        raise ValueError(
+            f"{name}: rows of shape {array.shape[1:]}, expected {first.shape[1:]} as before"
+        )
+    if array.ndim > 2 and (array.dtype == np.uint8) != (first.dtype == np.uint8):
+        raise ValueError(f"{name}: {array.dtype}, expected {first.dtype} as before")
+
+
+def _episode_log_probs(episode: Any, number: int, steps: int) -> NDArray[Any] | None:
+    """The log-probabilities of an episode's actions, if it has them."""
+    values = _optional_field(episode, "behavior_log_probs")
+    if values is None:
+        return None
+    array = _of_steps(episode, number, "behavior_log_probs")
     if len(array) != steps:
-        raise ValueError(f"episode {number}: {len(array)} {name} and {steps} rewards")
+        raise ValueError(f"episode {number}: {len(array)} behavior_log_probs and {steps} rewards")
     return array
 
 
@@ -600,8 +635,8 @@ def _joined(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
 
 
 def _actions(values: ArrayLike) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind in "iub":
+    array = array_of("actions", values)
+    if _is_column_of_wholes(array):
         array = array[:, 0]
     if array.ndim == 1 and array.dtype.kind in "iub":
         if array.size and int(array.min()) < 0:
@@ -614,7 +649,7 @@ def _actions(values: ArrayLike) -> NDArray[Any]:
         return np.ascontiguousarray(array, dtype=np.int64)
     if array.ndim == 1:
         array = array[:, None]
-    array = _numbers("actions", array)
+    array = numbers_of("actions", array)
     return array.reshape(len(array), -1)
 
 
@@ -634,6 +669,7 @@ def _spaces(
             )
         if n_actions is None:
             return {}
+        n_actions = whole_number("n_actions", n_actions)
         if n_actions > MAX_ACTIONS:
             raise ValueError(
                 f"n_actions={n_actions}: at most {MAX_ACTIONS} discrete actions are supported"
@@ -651,10 +687,12 @@ def _spaces(
     width = actions.shape[1]
     bounds: dict[str, NDArray[Any]] = {}
     for name, bound in (("action_low", low), ("action_high", high)):
-        values = np.asarray(bound, np.float32).reshape(-1)
+        values = array_of(name, bound).astype(np.float32).reshape(-1)
         if len(values) not in (1, width):
             raise ValueError(f"{name}: {len(values)} numbers, expected {width} as in actions")
         bounds[name] = np.broadcast_to(values, (width,)).copy()
+        if np.isnan(bounds[name]).any():
+            raise ValueError(f"{name}: expected numbers, got NaN. Use -inf or inf without a bound")
     if not (bounds["action_low"] <= bounds["action_high"]).all():
         raise ValueError("action_low: one of them is above action_high")
     return bounds
@@ -668,95 +706,41 @@ def _task_of(spec: Any) -> str:
     return f"gymnasium/{spec.id}{''.join(given)}"
 
 
-def _kind(space: Any) -> str:
-    """The type name of a Gymnasium space, which does not need an import of Gymnasium."""
-    return str(type(space).__name__)
-
-
-def _starts(space: Any) -> NDArray[np.int64]:
-    sizes = _sizes(space)
-    return np.zeros_like(sizes) + np.asarray(getattr(space, "start", 0)).reshape(-1)
-
-
-def _sizes(space: Any) -> NDArray[np.int64]:
-    """The number of values of each part of a space of whole numbers."""
-    if _kind(space) == "MultiBinary":
-        shape: tuple[int, ...] = space.shape
-        return np.full(math.prod(shape), 2, np.int64)
-    return np.asarray(space.n if _kind(space) == "Discrete" else space.nvec, np.int64).reshape(-1)
-
-
-def _observed(space: Any, values: Any) -> NDArray[Any]:
-    """Observations of a space as rows of numbers, or as images if the space is one image."""
-    kind = _kind(space)
-    if kind in ("Dict", "Tuple"):
-        named = kind == "Dict"
-        keys = sorted(space.spaces) if named else range(len(space.spaces))
-        parts = [_observed(space.spaces[key], values[key]) for key in keys]
-        if len(parts) == 1:
-            return parts[0]
-        if any(part.ndim > 2 for part in parts):
-            raise ValueError("observations: an image next to other parts is not supported")
-        return np.concatenate(parts, axis=1)
-    array = np.asarray(values)
-    if kind in ("Discrete", "MultiDiscrete"):
-        sizes = _sizes(space)
-        index = array.reshape(len(array), -1) - _starts(space)
-        ones = [np.eye(size, dtype=np.float32)[column] for size, column in zip(sizes, index.T)]
-        return np.concatenate(ones, axis=1)
-    if kind not in ("Box", "MultiBinary"):
-        raise ValueError(f"observations: a {kind} space is not supported")
-    is_picture = array.dtype == np.uint8 and array.ndim > 2 and kind == "Box"
-    return array if is_picture else array.reshape(len(array), -1).astype(np.float32)
-
-
-def _acted(space: Any, values: Any) -> NDArray[Any]:
-    """Actions of a space: the index of each among all, or its numbers."""
-    array = np.asarray(values)
-    kind = _kind(space)
-    if kind in ("Discrete", "MultiDiscrete", "MultiBinary"):
-        index = array.reshape(len(array), -1) - _starts(space)
-        return np.asarray(np.ravel_multi_index(tuple(index.astype(np.int64).T), tuple(_sizes(space))))
-    if kind != "Box":
-        raise ValueError(f"actions: a {kind} space is not supported")
-    return array.reshape(len(array), -1).astype(np.float32)
-
-
-def _action_space(space: Any) -> dict[str, Any]:
-    """The arguments that describe a space beyond the recorded actions."""
-    if _kind(space) == "Box":
-        low, high = (np.asarray(bound, np.float32).reshape(-1) for bound in (space.low, space.high))
-        return {"action_low": low, "action_high": high}
-    if _kind(space) in ("Discrete", "MultiDiscrete", "MultiBinary"):
-        return {"n_actions": int(np.prod(_sizes(space)))}
-    return {}
-
-
-def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
-    array = _column_of(name, np.asarray(values))
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: expected true or false, 1 or 0, got {array.dtype}")
-    # NaN is neither.
-    wrong = (array != 0) & (array != 1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"{name}: row {row} is {array[row]}, not 0 or 1")
-    return array.astype(bool)
-
-
 def _field(episode: Any, number: int, *names: str) -> Any:
+    value = _optional_field(episode, *names)
+    if value is None:
+        raise _missing(number, names)
+    return value
+
+
+def _missing(number: int, names: Sequence[str]) -> ValueError:
+    way_out = ", true where the task ended (set truncations where a limit cut the episode)"
+    return ValueError(
+        f"episode {number}: {' or '.join(names)} is missing{way_out if names is ENDS else ''}"
+    )
+
+
+def _optional_field(episode: Any, *names: str) -> Any:
+    """The episode's value with the first of these names that it has."""
     for name in names:
         if isinstance(episode, Mapping):
-            fields = cast("Mapping[str, Any]", episode)
-            if name in fields:
-                return fields[name]
-        elif hasattr(episode, name):
-            return getattr(episode, name)
-    raise ValueError(f"episode {number}: {' or '.join(names)} is missing")
+            value = cast("Mapping[str, Any]", episode).get(name)
+        else:
+            value = getattr(episode, name, None)
+        if value is not None:
+            return value
+    return None
 
 
-def _written(arrays: Mapping[str, NDArray[Any]], path: str | Path | None) -> Path:
-    """The file of these arrays, which is written unless it exists."""
+def _written(
+    arrays: Mapping[str, NDArray[Any]], path: str | Path | None, task: str
+) -> tuple[Path, list[str]]:
+    """The file of these arrays, which is written unless it exists, and the program's warnings.
+
+    Raises:
+        ValueError: When the program cannot read the arrays.
+    """
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     if path is not None:
         place = Path(path)
         if place.suffix != ".npz":
@@ -768,7 +752,7 @@ def _written(arrays: Mapping[str, NDArray[Any]], path: str | Path | None) -> Pat
             digest.update(array.tobytes())
         place = _host.cache() / "arrays" / f"{digest.hexdigest()[:32]}.npz"
         if place.is_file():
-            return place
+            return place, _warnings(place, task)
     place.parent.mkdir(parents=True, exist_ok=True)
     # Written atomically, with the permissions of the umask: `tempfile` creates files for their
     # owner only.
@@ -776,21 +760,21 @@ def _written(arrays: Mapping[str, NDArray[Any]], path: str | Path | None) -> Pat
     try:
         with begun.open("xb") as file:
             np.savez(file, **cast("dict[str, Any]", arrays))
-        _check_written(begun)
+        warnings = _warnings(begun, task)
         begun.replace(place)
     except BaseException:
         begun.unlink(missing_ok=True)
         raise
-    return place
+    return place, warnings
 
 
-def _check_written(path: Path) -> None:
-    """Checks the file with the program's reader.
+def _warnings(path: Path, task: str) -> list[str]:
+    """The program's warnings about the file.
 
     Raises:
-        ValueError: When the reader refuses it.
+        ValueError: When the program refuses it.
     """
     try:
-        _overtone.content_hash(str(path))
+        return _overtone.warnings(str(path), None if task.startswith("own/") else task)
     except _overtone.OvertoneError as error:
         raise ValueError(str(error).replace(f"{path}: ", "").replace(str(path), "data")) from None

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from overtone import _host, _overtone
+from overtone._arrays import array_of, whole_number
 from overtone._mixture import Mixture
 from overtone._overtone import OvertoneError
 from overtone._policy import Policy
@@ -161,7 +162,7 @@ class Estimator:
                 settings["evaluation.episodes"] = 0
         if n_steps is not None:
             settings.pop("train.updates", None)
-            settings["train.updates"] = n_steps
+            settings["train.updates"] = whole_number("n_steps", n_steps)
         self.run_ = begin(data, task, settings, output)
         self._policy = None
         return self
@@ -223,13 +224,14 @@ class Estimator:
         _host.refuse_in_child()
         if self._policy is None:
             self._policy = self.policy(n_agents=BATCH, deterministic=True)
-        policy, rows = self._policy, np.asarray(observations)
+        policy = self._policy
+        rows = policy.rows_of(observations)
         n = len(rows) if rows.ndim else 0
         if n == 0:
             raise ValueError("observations: expected at least one row")
         targets = None
         if target_returns is not None:
-            targets = np.asarray(target_returns, np.float32)
+            targets = array_of("target_returns", target_returns).astype(np.float32)
             if targets.shape not in ((), (1,), (n,)):
                 raise ValueError(
                     f"target_returns: shape {targets.shape}, expected one for each of {n} rows, or "

@@ -52,7 +52,7 @@ def warn(text: str) -> None:
     level, frame = 1, sys._getframe()
     while frame is not None and frame.f_globals.get("__package__") == __package__:
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level)
+    warnings.warn(text, _overtone.OvertoneWarning, stacklevel=level)
 
 
 def refuse_in_child() -> None:

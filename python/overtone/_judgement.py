@@ -16,7 +16,7 @@ from overtone._run import run_folders
 METHODS = ("wdr", "wpdis", "fitted_q")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Judgement:
     """Estimates for the acting modes of one or several runs. An estimate is not a score."""
 
@@ -26,6 +26,25 @@ class Judgement:
     table: list[dict[str, Any]]
     #: The contents of each run's ``judgement.json``.
     runs: list[dict[str, Any]]
+
+    def __str__(self) -> str:
+        """The table of the answers, and a sentence."""
+        head = ("run", "mode", "estimate", "interval", "answer")
+        lines = [head, *(_line(row, self.table) for row in self.table)]
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        text = "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+            for line in lines
+        )
+        if not self.can_tell:
+            sentence = "For some modes, the recording cannot tell how good they are."
+        elif self.best is None:
+            sentence = "No mode is better than the recorded policy."
+        else:
+            sentence = f"The best mode: {_mode(self.best, self.table)}. An estimate is not a score."
+        return f"{text}\n{sentence}"
+
+    __repr__ = __str__
 
     @property
     def best(self) -> dict[str, Any] | None:
@@ -105,3 +124,20 @@ def _rows(judgement: dict[str, Any]) -> list[dict[str, Any]]:
             "reasons": [reason.replace("_", " ") for reason in reasons],
         })
     return rows
+
+
+def _line(row: dict[str, Any], rows: list[dict[str, Any]]) -> tuple[str, ...]:
+    """A row as text: run, mode, estimate with its interval, answer."""
+    numbers = (row["estimate"], row["low"], row["high"])
+    estimate, low, high = ("" if number is None else f"{number:.4g}" for number in numbers)
+    interval = f"[{low}, {high}]" if low or high else ""
+    reasons = f": {', '.join(row['reasons'])}" if row["reasons"] else ""
+    return str(row["run"]), _mode(row, rows), estimate, interval, row["answer"] + reasons
+
+
+def _mode(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """The settings of a mode in which modes differ."""
+    names = ("temperature", "return_quantile", "top_percent")
+    differing = [name for name in names if len({each.get(name) for each in rows}) > 1]
+    parts = [f"{name.replace('_', ' ')} {row[name]:g}" for name in differing if row.get(name)]
+    return ", ".join(parts) or "the only mode"

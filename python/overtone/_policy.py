@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from overtone import _host, _overtone
+from overtone._arrays import array_of, flags_of, whole_number
+from overtone._spaces import environment_spaces, is_one, observation_rows, with_axis
 from overtone._taken import ActionConverter
 
 
@@ -54,9 +56,10 @@ class Policy:
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
+        n_agents, seed = whole_number("n_agents", n_agents), whole_number("seed", seed)
         if n_agents < 1:
             raise ValueError(f"n_agents={n_agents}: expected at least 1")
-        if not 0 <= int(seed) < 1 << 64:
+        if not 0 <= seed < 1 << 64:
             raise ValueError(f"seed={seed}: expected 0 to 2**64 - 1")
         _host.announce()
         self.n_agents = n_agents
@@ -65,12 +68,16 @@ class Policy:
             n_agents, deterministic,
             None if temperature is None else float(temperature),
             None if return_quantile is None else float(return_quantile),
-            None if top_percent is None else float(top_percent), int(seed), device,
+            None if top_percent is None else float(top_percent), seed, device,
         )
         shape = tuple(self._agents.observation_shape)
         self._shape = shape
         self._dtype = np.float32 if len(shape) == 1 else np.uint8
         self._converter: ActionConverter | None = None
+        self._spaces: tuple[Any, Any] | None = None
+        self._is_environment_made = False
+        #: The frames that each agent saw last, if it was shown pictures of its environment.
+        self._frames: dict[int, NDArray[np.uint8]] = {}
         #: Agents that have started an episode.
         self._begun: set[int] = set()
         self._is_warned = False
@@ -108,6 +115,7 @@ class Policy:
         """Forgets every episode, and restarts the sequence of seeds."""
         self._agents.reset()
         self._begun.clear()
+        self._frames.clear()
 
     def act(
         self,
@@ -123,7 +131,8 @@ class Policy:
 
         Args:
             observations: ``[n, …]``, in the environment's own units: vectors, or pixels as integers
-                from 0 to 255.
+                from 0 to 255. A Gymnasium environment's pictures, Dict, Tuple and Discrete
+                observations are converted as in training.
             rewards: ``[n]``, the environment's reward of each agent's previous action; 0 at the
                 first step of an episode. For games, the policy clips rewards to ±1, because target
                 returns are sums of clipped rewards.
@@ -153,7 +162,12 @@ class Policy:
         _host.refuse_in_child()
         who = None if agents is None else _indices(agents)
         n = self.n_agents if who is None else len(who)
-        shown = _flat(np.asarray(observations), (n, *self._shape))
+        begins = None if starts is None else _one_each("starts", flags_of("starts", starts), n)
+        shown = _flat(self.rows_of(observations), (n, *self._shape))
+        acting = range(n) if who is None else who.tolist()
+        is_picture = self._is_picture(shown)
+        if is_picture and len(shown) == n:
+            shown = self._seen(shown, acting, begins)
         if shown.shape == self._shape:
             raise ValueError(
                 "observations: expected rows. Pass one observation as observation[None]"
@@ -166,17 +180,17 @@ class Policy:
         if self._dtype is np.uint8:
             _check_pixels(shown)
         array = np.ascontiguousarray(shown, dtype=self._dtype)
-        begins = _row("starts", starts, n, np.bool_)
         with _host.noticing_threads():
             actions = self._agents.act(
                 array,
                 who,
-                _row("rewards", rewards, n, np.float32),
+                _reals("rewards", rewards, n),
                 begins,
-                _row("target_returns", target_returns, n, np.float32),
+                _reals("target_returns", target_returns, n),
                 deterministic,
             )
-        acting = range(n) if who is None else who.tolist()
+        if is_picture:
+            self._frames.update(zip(acting, array))
         if rewards is None:
             self._warn_of_rewards(acting, begins)
         self._begun.update(acting)
@@ -200,7 +214,7 @@ class Policy:
         _host.refuse_in_child()
         who = None if agents is None else _indices(agents)
         n = self.n_agents if who is None else len(who)
-        taken = np.asarray(actions)
+        taken = array_of("actions", actions)
         expected = (n,) if self.n_actions is not None else (n, self._agents.action_width)
         if taken.shape != expected:
             raise ValueError(f"actions: shape {taken.shape}, expected {expected}, as act returns")
@@ -259,18 +273,85 @@ class Policy:
             UserWarning: As :meth:`act`, without ``reward``.
         """
         del state
-        array = np.asarray(observation)
-        # A row for each agent is not a single observation with rows and columns.
-        if array.shape[1:] != self._shape:
-            array = _flat(array, self._shape)
-        single = array.shape == self._shape
-        batch = array[None] if single else array
+        single = self._is_single(observation)
+        batch = self.rows_of(self._as_batch(observation) if single else observation)
         n = len(batch) if batch.ndim else 0
-        starts = None if episode_start is None else np.atleast_1d(np.asarray(episode_start))
-        rewards = None if reward is None else np.atleast_1d(np.asarray(reward))
+        starts = None if episode_start is None else np.atleast_1d(episode_start)
+        rewards = None if reward is None else np.atleast_1d(array_of("reward", reward))
         action = self.act(batch, rewards, starts, list(range(n)), deterministic=deterministic)
         taken = self.as_taken(action)
         return (taken[0] if single else taken), None
+
+    def rows_of(self, observations: Any) -> NDArray[Any]:
+        """Observations as rows for :meth:`act`: those of the environment's space are converted, and
+        other arrays stay as they are."""
+        space = None
+        is_plain = not isinstance(observations, (Mapping, tuple))
+        array = array_of("observations", observations) if is_plain else None
+        if array is None or not self._has_rows(array):
+            space = self._observation_space()
+        if array is None and type(space).__name__ not in ("Dict", "Tuple"):
+            array = array_of("observations", observations)
+        is_other = array is not None and (self._is_picture(array) or array.shape == self._shape)
+        if space is None or is_other:
+            assert array is not None
+            return array
+        rows = observation_rows(space, observations)
+        return rows.reshape(len(rows), -1) if len(self._shape) == 1 else rows
+
+    def _has_rows(self, array: NDArray[Any]) -> bool:
+        return array.shape[1:] == self._shape
+
+    def _is_single(self, observation: Any) -> bool:
+        """Whether this is one observation, and not a row for each agent."""
+        if not isinstance(observation, (Mapping, tuple)):
+            array = array_of("observations", observation)
+            if self._has_rows(array):
+                return False
+            # One observation with rows and columns.
+            if _flat(array, self._shape).shape == self._shape:
+                return True
+        space = self._observation_space()
+        if space is not None:
+            return is_one(space, observation)
+        # Pictures have two axes, or three with colours.
+        return self._dtype is np.uint8 and np.ndim(observation) < 4
+
+    def _as_batch(self, observation: Any) -> Any:
+        if isinstance(observation, (Mapping, tuple)):
+            space = self._observation_space()
+            if type(space).__name__ in ("Dict", "Tuple"):
+                return with_axis(space, observation)
+        array = array_of("observations", observation)
+        return _flat(array, self._shape)[None]
+
+    def _observation_space(self) -> Any:
+        spaces = self._environment()
+        return None if spaces is None else spaces[0]
+
+    def _environment(self) -> tuple[Any, Any] | None:
+        """The spaces of the task's environment, which is made once."""
+        if not self._is_environment_made:
+            self._spaces, self._is_environment_made = environment_spaces(self.task), True
+        return self._spaces
+
+    def _is_picture(self, array: NDArray[Any]) -> bool:
+        """Whether these are pictures of an environment, and not yet the agent's frames. Pictures of
+        Atari need its own preprocessing."""
+        is_frames = self._dtype is np.float32 or self._has_rows(array) or array.ndim < 3
+        return not is_frames and array.dtype == np.uint8 and not self.task.startswith("ale/")
+
+    def _seen(
+        self, pictures: NDArray[Any], acting: Sequence[int], begins: NDArray[Any] | None
+    ) -> NDArray[np.uint8]:
+        """The agents' frames after these pictures of their environments."""
+        first = np.array([agent not in self._frames for agent in acting], bool)
+        first |= np.array([agent not in self._begun for agent in acting], bool)
+        if begins is not None:
+            first |= begins
+        black = np.zeros(self._shape, np.uint8)
+        stacks = np.stack([self._frames.get(agent, black) for agent in acting])
+        return _overtone.frames(np.ascontiguousarray(pictures), stacks, first)
 
     def _warn_of_rewards(self, agents: Sequence[int], begins: NDArray[Any] | None) -> None:
         """Warns when return-conditioned agents continue an episode without rewards."""
@@ -287,7 +368,9 @@ class Policy:
     def as_taken(self, actions: NDArray[Any]) -> NDArray[Any]:
         """Actions of :meth:`act` in the form for ``env.step``."""
         if self._converter is None:
-            self._converter = ActionConverter(self.task, self._agents.action_names)
+            spaces = self._environment()
+            space = None if spaces is None else spaces[1]
+            self._converter = ActionConverter(space, self._agents.action_names)
         return self._converter(actions)
 
     def as_d3rlpy(self) -> D3rlpyActor:
@@ -308,10 +391,10 @@ class D3rlpyActor:
         (0 in the first step)."""
         reward_before = 0.0 if self._starts else float(reward)
         action, _ = self._policy.predict(
-            np.asarray(x)[None], episode_start=[self._starts], reward=[reward_before]
+            x, episode_start=[self._starts], reward=[reward_before]
         )
         self._starts = False
-        return int(action[0]) if np.ndim(action[0]) == 0 and action.dtype.kind in "iu" else action[0]
+        return int(action) if np.ndim(action) == 0 and action.dtype.kind in "iu" else action
 
     def reset(self) -> None:
         """Starts an episode at the next call."""
@@ -345,15 +428,17 @@ def _check_pixels(shown: NDArray[Any]) -> None:
         )
 
 
-def _row(
-    name: str, values: ArrayLike | float | None, n: int, kind: type[np.generic]
-) -> NDArray[Any] | None:
-    """A contiguous array of one type, with a number for each of ``n`` agents."""
+def _reals(name: str, values: ArrayLike | float | None, n: int) -> NDArray[np.float32] | None:
     if values is None:
         return None
-    row = np.ascontiguousarray(values, dtype=kind)
+    return _one_each(name, array_of(name, values).astype(np.float32), n)
+
+
+def _one_each(name: str, array: NDArray[Any], n: int) -> NDArray[Any]:
+    """A contiguous array with a value for each of ``n`` agents."""
+    row = np.ascontiguousarray(array)
     if row.shape != (n,):
         raise ValueError(
-            f"{name}: shape {np.shape(values)}, expected one number for each of {n} agents"
+            f"{name}: shape {np.shape(array)}, expected one number for each of {n} agents"
         )
     return row

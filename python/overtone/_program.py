@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -69,6 +72,22 @@ def words(settings: Mapping[str, object]) -> list[str]:
     return all_words
 
 
+def check_task(task: object) -> None:
+    """Refuses a task that is not text.
+
+    Raises:
+        TypeError: With an example.
+    """
+    if task is None or isinstance(task, str):
+        return
+    spec = getattr(task, "spec", None)
+    example = f"gymnasium/{spec.id}" if hasattr(spec, "id") else "gymnasium/CartPole-v1"
+    raise TypeError(
+        f"task: expected text, suite/name, got a {type(task).__name__}. Use task={example!r}, or "
+        "'own/NAME' without an environment"
+    )
+
+
 def _is_nested(value: object) -> bool:
     if isinstance(value, np.ndarray):
         return value.ndim > 1
@@ -92,6 +111,8 @@ class CommandOutput:
         self.callback = callback
         self.run: Path | None = None
         self.lines: list[str] = []
+        #: What a stopped command left.
+        self.stopped = ""
         self._bar: Any = None
 
     def __call__(self, kind: str, value: Any) -> None:
@@ -100,6 +121,8 @@ class CommandOutput:
             # The bar shows the same information.
             if self.progress == "lines" or (self.progress == "bar" and self._bar is None):
                 print(value, flush=True)
+        elif kind == "stopped":
+            self.stopped = value
         elif kind == "run":
             self.run = Path(value)
         elif kind == "logged":
@@ -142,6 +165,7 @@ def call(command_words: list[str], output: CommandOutput, codes: tuple[int, ...]
         OvertoneError: When the command fails; the message contains the reason.
         KeyboardInterrupt: After Ctrl-C, once the command can be resumed; after a second Ctrl-C at
             once.
+        SystemExit: After SIGTERM, likewise, unless the caller handles this signal.
     """
     command = command_words[0] if command_words else ""
     named = {command, " ".join(command_words[:2])}
@@ -149,8 +173,14 @@ def call(command_words: list[str], output: CommandOutput, codes: tuple[int, ...]
         _host.refuse_in_child()
     _host.announce(command_words)
     try:
-        with _host.noticing_threads(command in COMPUTING):
+        with _host.noticing_threads(command in COMPUTING), _terminable():
             code = _overtone.run(command_words, output)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(output.stopped) from None
+    except SystemExit:
+        if output.stopped:
+            print(output.stopped, file=sys.stderr, flush=True)
+        raise
     finally:
         output.close()
     if code == STOPPED:
@@ -158,3 +188,22 @@ def call(command_words: list[str], output: CommandOutput, codes: tuple[int, ...]
     if code not in codes:
         line = " ".join(command_words)
         raise _overtone.OvertoneError(f"`overtone {line}` ended with exit code {code}")
+
+
+@contextlib.contextmanager
+def _terminable() -> Generator[None, None, None]:
+    """Context in which SIGTERM raises ``SystemExit``, so that a command ends as after Ctrl-C."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def terminate(number: int, frame: object) -> None:
+        del frame
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

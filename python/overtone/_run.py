@@ -13,7 +13,7 @@ from overtone import _program
 from overtone._dataset import Dataset
 from overtone._mixture import Mixture
 from overtone._overtone import OvertoneError
-from overtone._program import Callback, Progress, CommandOutput
+from overtone._program import Callback, CommandOutput, Progress, check_task
 
 if TYPE_CHECKING:
     from overtone._policy import Policy
@@ -198,7 +198,9 @@ def begin(
     output: CommandOutput,
 ) -> Run:
     """Trains as :func:`train` does, with settings as a mapping."""
+    check_task(task)
     settings = dict(settings)
+    check_task(settings.get("task"))
     named = settings.get("dataset")
     # The program finds other names.
     is_found_here = isinstance(named, (os.PathLike, Mixture)) or str(named).startswith("starter:")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from overtone import _overtone
+from overtone._arrays import array_of
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,16 @@ def budget_curve(
         ValueError: When a policy has no returns or one that is not finite, or an argument is 0.
         OverflowError: When a number of episodes, policies or trials is negative.
     """
-    rows = [[float(value) for value in np.ravel(np.asarray(row))] for row in returns]
-    own = None if estimates is None else [float(value) for value in np.ravel(np.asarray(estimates))]
+    rows: list[list[float]] = []
+    for number, row in enumerate(returns):
+        array = array_of(f"returns: policy {number}", row)
+        if array.ndim == 0:
+            raise ValueError(
+                "returns: expected the returns of each policy, got one number for each. Use "
+                "[returns] for the episodes of one policy"
+            )
+        rows.append(array.astype(np.float64).ravel().tolist())
+    own = None if estimates is None else array_of("estimates", estimates).ravel().tolist()
     points = _overtone.budget_curve(
         rows, own, rule, None if budgets is None else [int(n) for n in budgets], subsample,
         batch, trials, seed,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Any
 
 import numpy as np
@@ -14,14 +12,13 @@ class ActionConverter:
     """Converter of a task's actions, indices or rows of numbers, to the form that ``env.step``
     expects.
 
-    The action space is the environment's, if it can be created here. Otherwise it follows from the
-    agent's names of the actions: ``1``, or ``0|2`` for a MultiDiscrete. Without either, actions
+    ``space`` is the environment's, if it can be created here. Otherwise it follows from the agent's
+    names of the actions: ``1``, or ``0|2`` for a MultiDiscrete. Without either, actions
     stay as they are.
     """
 
-    def __init__(self, task: str, names: list[str] | None) -> None:
-        suite, _, name = task.partition("/")
-        self._space = _space(name) if suite == "gymnasium" else None
+    def __init__(self, space: Any, names: list[str] | None) -> None:
+        self._space = space
         self._list: NDArray[Any] | None = None
         try:
             numbers = [[int(part) for part in name.split("|")] for name in names or []]
@@ -48,30 +45,3 @@ class ActionConverter:
         # A 64-bit bound may lie inside of its 32-bit rounding, and actions have 32 bits.
         clipped = np.clip(actions.reshape(len(actions), *space.shape), space.low, space.high)
         return clipped.astype(space.dtype)
-
-
-def _space(name: str) -> Any:
-    """The action space of ``module:Name-v0,key=value``; None if it cannot be created here."""
-    try:
-        import gymnasium
-
-        # A comma within a value is not followed by `key=`.
-        environment, *settings = re.split(r",(?=\w+=)", name)
-        options = {key: _value(text) for key, text in (each.split("=", 1) for each in settings)}
-        made = gymnasium.make(environment, **options)
-    except Exception:
-        # A missing environment may raise any exception; the names of actions are used instead.
-        return None
-    space = made.action_space
-    made.close()
-    return space
-
-
-def _value(text: str) -> Any:
-    words = {"True": True, "False": False, "None": None}
-    if text in words:
-        return words[text]
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -103,7 +103,7 @@ class Datasets(Desk):
         listed, real = taken(several, "listed"), taken(bounds, "real")
         a, b = (np.concatenate([e["observations"][key][:-1] for e in episodes]) for key in "ab")
         seen = np.concatenate([np.eye(3)[a - 1], b], axis=1)
-        np.testing.assert_array_equal(listed["observations"], seen.astype(np.float32))
+        np.testing.assert_array_equal(listed["observations"], seen)
         pairs = np.concatenate([each["listed"] for each in episodes]) - [1, 0]
         np.testing.assert_array_equal(listed["actions"], pairs[:, 0] * 3 + pairs[:, 1])
         self.assertEqual(int(listed["n_actions"][0]), 6)
@@ -139,12 +139,12 @@ class Datasets(Desk):
         lacking[3] = np.nan
         for words, changed in [
             ("no column 'end'", frame.drop(columns="end")),
-            ("termination: row 3 is nan, not 0 or 1", frame.assign(end=lacking)),
+            (r"frame\['end'\]: row 3 \(episode 0\) has no value", frame.assign(end=lacking)),
             (
-                f"termination: row {np.argmax(~frame['end'])} ends its episode",
+                rf"frame\['end'\]: row {np.argmax(~frame['end'])} \(episode 0\) ends its episode",
                 frame.assign(end=True),
             ),
-            ("termination: expected true or false, 1 or 0", frame.assign(end=frame["end"].astype(str))),
+            ("is text, 'False'. Use true or false, 1 or 0", frame.assign(end=frame["end"].astype(str))),
             ("id: row 2 has no value", frame.assign(id=frame["id"].where(frame.index != 2))),
             ("sort by 'id' and time", frame.sort_values(["step", "id"])),
             ("frame: expected at least one row", frame[:0]),
@@ -203,7 +203,7 @@ class Datasets(Desk):
         stays = carts()["terminations"]
         stays[:-1] |= stays[1:]
         [words] = warned_of(terminations=stays)
-        self.assertIn("flags: expected one flag where an episode ends", words)
+        self.assertIn("expected one flag where an episode ends", words)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             ov.from_episodes(
@@ -293,7 +293,7 @@ class Datasets(Desk):
         refused("action_low: 3 numbers", action_low=[0, 1, 2], action_high=9, **real)
         refused("one whole number for each step.*numpy.eye", observations=np.arange(len(nan)))
         ends = carts()["terminations"]
-        refused("terminations: expected true or false, .* got <U", terminations=ends.astype(str))
+        refused("terminations: expected true or false, .* got text", terminations=ends.astype(str))
         refused("truncations: row 2 is 0.5, not 0 or 1", truncations=[0, 1, 0.5, *ends[3:]])
         with self.assertRaisesRegex(ValueError, "episode 0: actions or acts is missing"):
             ov.Dataset.from_episodes([{"observations": np.zeros((2, 1)), "rewards": [1, 1], "terminations": [0, 1]}])

@@ -50,6 +50,10 @@ class Judging(Desk):
         best = judgement.best
         assert best is not None
         self.assertEqual(best["answer"], "better than recorded")
+        text = str(judgement).splitlines()
+        self.assertEqual(len(text), len(judgement.table) + 2)
+        self.assertRegex(text[0], "^run +mode +estimate +interval +answer$")
+        self.assertLess(len(str(judgement)), 3000)
         both = ov.judge([run, run], data, progress="none", updates=0, modes="own")
         self.assertEqual([row["method"] for row in both.table], ["wpdis", "wpdis"])
 

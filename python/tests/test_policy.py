@@ -16,17 +16,28 @@ import numpy as np
 from gymnasium import spaces
 
 import overtone as ov
+from overtone import _overtone
 
 from .common import HOPPER, ROOT, TINY, Desk, carts
 
 
+#: Few updates of an agent that reads single observations.
+VALUES: dict[str, object] = {
+    "train.updates": 3, "train.batch_size": 4, "evaluation.episodes": 0,
+}
+
+
 class Shown(gymnasium.Env[np.ndarray, object]):
-    """Three numbers, and actions of any space."""
+    """Actions of any space, and three numbers or observations of another space."""
 
     observation_space = spaces.Box(-9, 9, (3,), np.float64)
 
-    def __init__(self, actions: spaces.Space[object], render_mode: str | None = None) -> None:
+    def __init__(
+        self, actions: spaces.Space[object], observations: spaces.Space[object] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
         self.action_space = actions
+        self.observation_space = observations or self.observation_space
 
 
 class Policies(Desk):
@@ -212,6 +223,87 @@ class Policies(Desk):
                 elif isinstance(space, spaces.MultiDiscrete):
                     flat = np.stack(np.unravel_index(positions, (2, 3, 2, 1)), axis=1)
                     np.testing.assert_array_equal(taken, flat.reshape(-1, 2, 2) + space.start)
+
+    def test_observations_are_taken_as_the_environment_gives_them(self) -> None:
+        """For each kind of space, as in training and evaluation."""
+        box = spaces.Box(-1, 1, (2,), np.float32)
+        n = 24
+        for name, space in [
+            ("dict", spaces.Dict({"z": box, "a": spaces.Discrete(3), "m": spaces.MultiBinary(2)})),
+            ("tuple", spaces.Tuple((box, spaces.Discrete(4, start=2)))),
+            ("pair", spaces.Tuple((box, box))),
+            ("state", spaces.Discrete(7)),
+            ("stack", spaces.Box(-1, 1, (4, 3), np.float32)),
+        ]:
+            with self.subTest(name):
+                space.seed(1)
+                seen = [space.sample() for _ in range(n)]
+                batch = gymnasium.vector.utils.concatenate(
+                    space, seen, gymnasium.vector.utils.create_empty_array(space, n)
+                )
+                rows = np.array([gymnasium.spaces.flatten(space, each) for each in seen])
+                gymnasium.register(
+                    f"seen_{name}-v0", functools.partial(Shown, spaces.Discrete(3), space)
+                )
+                data = ov.from_arrays(
+                    rows.astype(np.float32), np.arange(n) % 3, np.ones(n), np.arange(n) % 6 == 5,
+                    task=f"gymnasium/seen_{name}-v0",
+                )
+                run = ov.train(data, algorithm="discrete_cql", progress="none", **VALUES)
+                expected = run.policy(n_agents=n).act(rows, deterministic=True)
+                policy = run.policy(n_agents=n, deterministic=True)
+                np.testing.assert_array_equal(policy.act(batch), expected)
+                start = np.ones(n, bool)
+                np.testing.assert_array_equal(
+                    policy.predict(batch, episode_start=start)[0], expected
+                )
+                estimator = ov.DiscreteCQL(progress="none", **VALUES)
+                estimator.run_ = run
+                np.testing.assert_array_equal(estimator.predict(batch), expected)
+                one = run.policy(deterministic=True)
+                self.assertEqual([one.predict(each)[0] for each in seen], expected.tolist())
+                if isinstance(space, spaces.Discrete):
+                    with self.assertRaisesRegex(ValueError, "observations: row 1 is 7, which is not"):
+                        run.policy(n_agents=2).act([0, 7])
+
+    def test_pictures_of_the_environment_become_frames(self) -> None:
+        random = np.random.default_rng(2)
+        n = 12
+        pictures = random.integers(0, 255, (n, 32, 30, 3), dtype=np.uint8)
+        data = ov.from_arrays(
+            pictures, np.arange(n) % 2, np.ones(n), np.arange(n) % 6 == 5, task="own/pictures"
+        )
+        run = ov.train(data, algorithm="discrete_cql", progress="none", **VALUES)
+        policy, frames = run.policy(), run.policy()
+        stack = np.zeros((1, 4, 84, 84), np.uint8)
+        for step, picture in enumerate(pictures):
+            begins = np.array([step % 6 == 0])
+            stack = _overtone.frames(picture[None], stack, begins)
+            acted = policy.act(picture[None], starts=begins)
+            np.testing.assert_array_equal(acted, frames.act(stack, starts=begins))
+            np.testing.assert_array_equal(policy.probabilities, frames.probabilities)
+        # Black before an episode's first frame.
+        self.assertTrue((_overtone.frames(pictures[:1], stack, np.ones(1, bool))[0, :3] == 0).all())
+        self.assertEqual(np.ndim(run.policy().predict(pictures[0])[0]), 0)
+        self.assertEqual(run.policy(n_agents=2).predict(pictures[:2])[0].shape, (2,))
+        with self.assertRaisesRegex(ValueError, "pictures of shape .*expected"):
+            run.policy().act(np.zeros((1, 9, 9, 7), np.uint8))
+
+    def test_masked_numbers_are_not_acted_on(self) -> None:
+        policy = self.train().policy()
+        masked = np.ma.masked_array(np.zeros((1, 11)), mask=np.arange(11) == 3)
+        seen = np.zeros((1, 11))
+        for words, call in [
+            ("observations: row 0 is masked", lambda: policy.act(masked)),
+            ("observations: row 3 is masked", lambda: policy.predict(masked[0])),
+            ("rewards: row 0 is masked", lambda: policy.act(seen, np.ma.masked_array([1.0], [True]))),
+            ("actions: row 0 is masked", lambda: policy.took(masked[:, 2:5])),
+            ("starts: row 0 is 0.5", lambda: policy.act(seen, starts=[0.5])),
+            ("n_agents='2': expected a whole number", lambda: ov.Policy("runs", n_agents="2")),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                call()
+        self.assertEqual(policy.act(np.ma.masked_array(seen)).shape, (1, 3))
 
     def test_missing_rewards_are_warned_of_once(self) -> None:
         run = self.train()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import unittest
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
+
 import overtone as ov
 from overtone import _program
 
-from .common import Desk
+from .common import Desk, ROOT
 
 
 class Runs(Desk):
@@ -25,6 +29,23 @@ class Runs(Desk):
             written = ov.evaluate(called, episodes=1, target=3000, progress="none")
             self.assertEqual(list(written), [str(run.path / "evaluation.json")], called)
         self.assertIn(f"report: {run.path}/report.html", ov.report(name, video=False)[-1])
+
+    def test_a_recording_of_a_value_agent_has_log_probs(self) -> None:
+        settings = {"train.updates": 5, "discrete_cql.epsilon": 0.1, "evaluation.episodes": 0}
+        with mock.patch.dict(os.environ, {"OVERTONE_DATASETS": str(ROOT / "datasets")}):
+            run = ov.train(
+                task="gymnasium/CartPole-v1", algorithm="discrete_cql",
+                progress="none", **settings,
+            )
+        ov.record(policy=run, to="own.hdf5", transitions=200, epsilon=0.2, progress="none")
+        probs = np.exp(ov.Dataset.open("own.hdf5").behavior_log_probs)
+        # 0.2 / 2 + 0.8 · 0.1 / 2, and the rest.
+        wrong = np.minimum(np.abs(probs - 0.14), np.abs(probs - 0.86))
+        self.assertLess(wrong.max(), 1e-5)
+        ov.export(run, "graph", format="onnx", deterministic=True, progress="none")
+        self.assertEqual(json.loads(Path("graph/agent.json").read_text())["choice"], "mode")
+        with self.assertRaisesRegex(ov.OvertoneError, "deterministic=true applies only to format"):
+            ov.export(run, "weights", deterministic=True, progress="none")
 
     def test_names_are_searched_in_run_dir(self) -> None:
         run = self.train(run_dir="others")

@@ -121,12 +121,23 @@ class Training(Desk):
         for _ in range(2):
             timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
             timer.start()
-            with self.assertRaises(KeyboardInterrupt):
+            with self.assertRaisesRegex(KeyboardInterrupt, "has a checkpoint, and the same call"):
                 self.train(**long)
             timer.cancel()
             (folder,) = Path("runs").iterdir()
             steps.append(ov.load(folder).checkpoints[-1])
         self.assertEqual(steps, sorted(set(steps)))
+
+    def test_sigterm_leaves_a_checkpoint(self) -> None:
+        long = {**TINY, "train": {**TINY["train"], "updates": 100_000, "checkpoint_every": 50_000}}
+        timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGTERM])
+        timer.start()
+        with self.assertRaises(SystemExit) as stopped:
+            self.train(**long)
+        self.assertEqual(stopped.exception.code, 143)
+        (folder,) = Path("runs").iterdir()
+        self.assertGreater(ov.load(folder).checkpoints[-1], 0)
+        self.assertIs(signal.getsignal(signal.SIGTERM), signal.SIG_DFL)
 
     def test_a_second_ctrl_c_is_raised_at_once(self) -> None:
         pressed: list[float] = []

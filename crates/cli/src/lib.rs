@@ -21,6 +21,7 @@ use clap::{Args, Parser, Subcommand};
 use overtone_console::{errors, flags, keys, progress};
 
 pub use command::{
+    data::warnings,
     evaluate::{OwnChoice, play_of},
     prepare::Prepared,
 };

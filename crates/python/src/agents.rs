@@ -19,12 +19,9 @@ use overtone_data::{Dataset, DatasetOptions, read};
 use overtone_judge::Forced;
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir};
-use pyo3::{
-    exceptions::{PyUserWarning, PyValueError},
-    prelude::*,
-};
+use pyo3::{exceptions::PyValueError, prelude::*};
 
-use crate::program::OvertoneError;
+use crate::program::{OvertoneError, OvertoneWarning};
 
 /// A checkpoint's agent that acts in several independent episodes. Calls from other threads wait,
 /// while other Python code runs.
@@ -451,7 +448,7 @@ fn open(py: Python<'_>, run: &str, name: &str) -> PyResult<(Checkpoint, OwnChoic
     let (checkpoint, skipped) = checkpoint.map_err(failed)?;
     for error in skipped {
         let warning = CString::new(format!("skipped a checkpoint: {error}"))?;
-        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &warning, 3)?;
+        PyErr::warn(py, &py.get_type::<OvertoneWarning>(), &warning, 3)?;
     }
     let own = chosen_for(&run, &checkpoint)?;
     Ok((checkpoint, own))

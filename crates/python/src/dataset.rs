@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1};
+use overtone_console::errors;
 use overtone_data::{
     DataError, Dataset, DatasetOptions, Fragment, MinariId, Recording, datasets_folder, read,
     starter,
@@ -29,6 +30,15 @@ pub fn content_hash(py: Python<'_>, path: PathBuf) -> PyResult<String> {
             "{path}: a log of frames does not have a hash before it is converted"
         ))
     })
+}
+
+/// Warnings about the dataset at `path`, with its task, as `suite/name`: what the program says before
+/// training on it.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+pub fn warnings(py: Python<'_>, path: PathBuf, task: Option<&str>) -> PyResult<Vec<String>> {
+    let found = py.detach(|| overtone::warnings(&path, task));
+    found.map_err(|error| OvertoneError::new_err(errors::message(&error)))
 }
 
 /// Log-probabilities of a dataset's recorded actions, `[steps]`; `None` if it does not have them.

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 mod agents;
 mod dataset;
+mod pictures;
 mod program;
 mod selection;
 
@@ -20,7 +21,10 @@ fn _overtone(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dataset::content_hash, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::behavior_log_probs, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::find, module)?)?;
+    module.add_function(wrap_pyfunction!(dataset::warnings, module)?)?;
+    module.add_function(wrap_pyfunction!(pictures::frames, module)?)?;
     module.add_function(wrap_pyfunction!(selection::budget_curve, module)?)?;
     module.add_class::<agents::Agents>()?;
+    module.add("OvertoneWarning", module.py().get_type::<program::OvertoneWarning>())?;
     module.add("OvertoneError", module.py().get_type::<program::OvertoneError>())
 }

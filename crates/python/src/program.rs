@@ -14,13 +14,25 @@ use std::{
 
 use overtone::host::{self, Event};
 use overtone_console::errors;
-use pyo3::{create_exception, exceptions::PyException, prelude::*, types::PyDict};
+use pyo3::{
+    create_exception,
+    exceptions::{PyException, PyUserWarning},
+    prelude::*,
+    types::PyDict,
+};
 
 create_exception!(
     overtone,
     OvertoneError,
     PyException,
     "An error of Overtone, with its reason and what to do."
+);
+
+create_exception!(
+    overtone,
+    OvertoneWarning,
+    PyUserWarning,
+    "A warning of Overtone, about data that may mean something else than it says, or about a call."
 );
 
 /// Stack size of a command's thread, as in a process.
@@ -40,8 +52,9 @@ pub fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
 ///
 /// `on_event(kind, value)` is called on the calling thread for each line (`"line"`, text), for a
 /// run's directory (`"run"`, path) and for training progress (`"logged"`, a dict). An exception
-/// of `on_event` ends the command as Ctrl-C does, and is raised again afterwards. A second Ctrl-C
-/// is raised at once, and the command continues unobserved.
+/// of `on_event` ends the command as Ctrl-C does, and is raised again afterwards; before that,
+/// `"stopped"` says what the command left. A second Ctrl-C is raised at once, and the command
+/// continues unobserved.
 #[pyfunction]
 pub fn run(py: Python<'_>, words: Vec<String>, on_event: Bound<'_, PyAny>) -> PyResult<u8> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -56,11 +69,16 @@ pub fn run(py: Python<'_>, words: Vec<String>, on_event: Bound<'_, PyAny>) -> Py
     };
     let worker = thread::Builder::new().name("overtone".into()).stack_size(STACK).spawn(work)?;
     let mut raised: Option<PyErr> = None;
+    let mut last_line = String::new();
     loop {
         let event;
         (event, received) = py.detach(move || (received.recv_timeout(WAIT), received));
         let answer = match event {
             Ok(event) if raised.is_none() => pass_on(&on_event, event),
+            Ok(Event::Line(line)) => {
+                last_line = line;
+                Ok(())
+            }
             Ok(_) | Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => break,
         };
@@ -76,6 +94,13 @@ pub fn run(py: Python<'_>, words: Vec<String>, on_event: Bound<'_, PyAny>) -> Py
     }
     let ended = py.detach(|| worker.join());
     if let Some(error) = raised {
+        let left = match ended {
+            Ok(Ok(_)) => last_line,
+            Ok(Err(stopped)) => errors::message(&stopped),
+            Err(_) => String::new(),
+        };
+        // Its exception must not replace the first one.
+        let _ = on_event.call1(("stopped", left));
         return Err(error);
     }
     match ended {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use overtone_core::{Task, names::plain};
 use overtone_data::{
-    Check, DatasetCard, Expected, ReadFrames, RecordedTask, check_as, datasets_folder,
+    Check, DatasetCard, Expected, Finding, ReadFrames, RecordedTask, check_as, datasets_folder,
     description_of, read::reader_of,
 };
 
@@ -73,6 +73,20 @@ pub fn lint(
     }
     say!("{report}");
     Ok(report.exit_code())
+}
+
+/// The warnings about the recording at `path`, a sentence each. `task` is its task, as
+/// `suite/name`; a task that is not available here is not compared.
+///
+/// # Errors
+/// When an agent cannot be trained on the recording.
+pub fn warnings(path: &Path, task: Option<&str>) -> Result<Vec<String>> {
+    let data = Data::at(path, "");
+    let task = task.and_then(|id| suites::with_data(id, Some(&data)).ok());
+    let expected = Expected { task, ..Expected::default() };
+    let Check { inspection, report } = check_as(path, &data.layout, &expected)?;
+    inspection?;
+    Ok(report.findings.iter().filter_map(Finding::warning).collect())
 }
 
 /// Checks a dataset against the dataset card in `card`, or else the one in the datasets directory.

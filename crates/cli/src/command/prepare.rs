@@ -13,7 +13,7 @@ use overtone_agents::Agent;
 use overtone_core::{Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits};
 use overtone_data::{
     Columns, DataError, Dataset, DatasetOptions, Expected, Kind, Located, MinariId, Origin,
-    Preparation, RecordedTask, Recording, ReplayLog, Severity, Split, cache_folder, check_named,
+    Preparation, RecordedTask, Recording, ReplayLog, Split, cache_folder, check_named,
     datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
@@ -565,9 +565,9 @@ fn say_doubts(columns: &Columns, task: &Task) {
     let is_known = suites::of(task).is_ok_and(|suite| suite.has_environments());
     let expected = Expected { task: is_known.then_some(task), ..Expected::default() };
     for finding in columns.doubts(&expected) {
-        match finding.severity {
-            Severity::Note => say!("note: {finding}. {}", finding.advice),
-            severity => warn!("{severity}: {finding}. {}", finding.advice),
+        match finding.warning() {
+            Some(text) => warn!("{}: {text}", finding.severity),
+            None => say!("note: {finding}. {}", finding.advice),
         }
     }
 }

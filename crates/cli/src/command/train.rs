@@ -377,7 +377,13 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         say!("{line}");
     }
     let stopped = || {
-        say!("Interrupted. Resume with: overtone resume run={}", quoted(run.path()));
+        match host::stop() {
+            Some(_) => say!(
+                "Interrupted. {} has a checkpoint, and the same call resumes it",
+                run.path().display()
+            ),
+            None => say!("Interrupted. Resume with: overtone resume run={}", quoted(run.path())),
+        }
         Ok(interrupt::EXIT_CODE)
     };
     if finished.interrupted {

@@ -77,6 +77,14 @@ pub struct Finding {
     pub doubt: bool,
 }
 
+impl Finding {
+    /// What the program says without being asked, before training and when Python makes a dataset:
+    /// a doubt that is more than a note, with its advice.
+    pub fn warning(&self) -> Option<String> {
+        (self.doubt && self.severity > Severity::Note).then(|| format!("{self}. {}", self.advice))
+    }
+}
+
 impl fmt::Display for Finding {
     /// One sentence, without the advice.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -53,7 +53,7 @@ impl Rounding {
             let Distinct { before, after, example } = of;
             format!(
                 "{array}, place {place}: float32 leaves {after} of {before} different values, such \
-                 as {example}; subtract the smallest value before you save them, or leave the \
+                 as {example:?}; subtract the smallest value before you save them, or leave the \
                  number out"
             )
         };
