@@ -5,13 +5,20 @@
 use burn::tensor::{Device, TensorData};
 use overtone_agents::{
     Restored,
-    value::{Mlp, StepPolicy, network::Hidden},
+    value::{
+        Mlp, StepPolicy,
+        network::Hidden,
+        policy::{Actor, Draw},
+        steps::Rescaling,
+    },
 };
 use overtone_core::{
     ActionSpace, Actions, Normalization, ObservationSpace, Observations, Policy, Task, Turn,
     policy::EpisodeStart, seed,
 };
 use overtone_model::{
+    contexts::Observed,
+    head::{Decisions, LogitsDecisions},
     init::Init,
     weights::{self, NamedTensors},
 };
@@ -92,6 +99,43 @@ fn what_cannot_be_played_is_refused() {
     assert!(act(&[turn(0, true)], &seen[1..]).is_err());
     assert_eq!(act(&[], &[]).unwrap(), Vec::<f32>::new());
     assert_eq!(act(&[turn(0, true)], &seen), act(&[turn(0, false)], &seen));
+}
+
+/// Scores each action by a number of the observation; large ones overflow.
+struct Echo;
+
+impl Actor for Echo {
+    fn decide(&self, observed: &Observed) -> Decisions {
+        let Observed::Vectors(vectors) = observed else { panic!("vectors") };
+        Decisions::Actions(LogitsDecisions::of(vectors.clone().flatten(0, 1) * 4.0))
+    }
+}
+
+/// The second of two agents fails in every second call. Neither draw changes, and no episode starts.
+#[test]
+fn a_failed_call_draws_nothing() {
+    let task = Task::own("echo", ObservationSpace::Vectors { width: 3 }, ActionSpace::numbered(3));
+    let weights = NamedTensors::new();
+    let of = Restored {
+        task: &task,
+        weights: &weights,
+        normalization: None,
+        play: &task.matched(None),
+        device: &Device::flex(),
+    };
+    for draw in [Draw::Greedy { epsilon: 0.7 }, Draw::Softmax { temperature: 1.0 }] {
+        let new = || StepPolicy::new(Echo, &of, Rescaling::new(None, true), Some(draw));
+        let (mut plain, mut disturbed) = (new(), new());
+        let seen = Observations::Vectors(&[0.0, 0.5, 0.2, 0.1, 0.0, 0.4]);
+        let huge = Observations::Vectors(&[0.0, 0.5, 0.2, 0.1, f32::MAX, 0.4]);
+        for step in 0..40 {
+            let turns = [0, 1].map(|agent| turn(agent, step % 10 == 0));
+            let error = disturbed.act(&turns, huge).unwrap_err().to_string();
+            assert!(error.contains("the scores for agent 1"), "{error}");
+            assert_eq!(disturbed.act(&turns, seen).unwrap(), plain.act(&turns, seen).unwrap());
+            assert_eq!(disturbed.played(), plain.played());
+        }
+    }
 }
 
 #[test]

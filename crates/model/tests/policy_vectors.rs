@@ -13,7 +13,7 @@ use overtone_core::{
 };
 use overtone_model::{
     ConditionerConfig, ContextShape, Contexts, DecisionTransformer, DecisionTransformerConfig,
-    HeadConfig, History, Init, Model, ModelConfig, ModelPolicy, Past, PerceptronConfig,
+    HeadConfig, History, Init, Model, ModelConfig, ModelError, ModelPolicy, Past, PerceptronConfig,
     ReturnModel, ReturnModelConfig,
     head::{
         BinnedConfig, BinsHeadConfig, Decisions, FourierHeadConfig, FourierLikelihoodConfig,
@@ -319,6 +319,86 @@ fn an_agent_acts_the_same_in_any_batch() {
     }
 }
 
+/// `model` with larger weights for observations: the largest overflow inside it.
+fn sensitive(model: Model) -> Model {
+    let mut tensors = weights::export(&model);
+    let of_observations = |name: &str| name.contains("encoder.") || name.contains("layers.0.");
+    let mut n_scaled = 0;
+    for (_, data) in tensors.iter_mut().filter(|(name, _)| of_observations(name)) {
+        let scaled: Vec<f32> = data.iter::<f32>().map(|weight| 50.0 * weight).collect();
+        *data = TensorData::new(scaled, data.shape().to_vec());
+        n_scaled += 1;
+    }
+    assert!(n_scaled > 0);
+    weights::import(model, &tensors).unwrap()
+}
+
+/// The actions of two agents and, for discrete actions, their distributions. Before each step,
+/// `interfere` may make calls that fail.
+fn played_by_two(
+    policy: &mut ModelPolicy,
+    episodes: &[Episode; 2],
+    mut interfere: impl FnMut(&mut ModelPolicy, [Turn; 2], &[f32]),
+) -> Vec<f64> {
+    let mut played = Vec::new();
+    for t in 0..episodes[0].length() {
+        let turns = [episodes[0].turn(0, t), episodes[1].turn(1, t)];
+        let observations = [episodes[0].observation(t), episodes[1].observation(t)].concat();
+        interfere(policy, turns, &observations);
+        played.extend(act(policy, &turns, &observations).iter().map(|&x| f64::from(x)));
+        played.extend(policy.played().iter().flat_map(|played| played.probs));
+    }
+    played
+}
+
+/// After calls that fail, two agents act to the bit as agents without these calls: while the window
+/// fills, when it is full, at a start, and if one of two rows fails.
+#[test]
+fn a_failed_call_changes_nothing() {
+    let episodes = [1, 2].map(|seed| Episode::random(seed, 8));
+    for choice in [ActionChoice::Mode, ActionChoice::Sample] {
+        for model in models().into_iter().map(sensitive) {
+            let protocol = protocol(choice, false);
+            let new = || ModelPolicy::new(&model, None, Some(&normalization()), &protocol).unwrap();
+            let expected = played_by_two(&mut new(), &episodes, |_, _, _| {});
+            let (wrong, width) = (f32::NAN, width(&model));
+            let played = played_by_two(&mut new(), &episodes, |policy, turns, observations| {
+                // The second row overflows inside the model.
+                let mut huge = observations.to_vec();
+                huge[OBSERVATION_WIDTH..].copy_from_slice(&[3e38, -1e38, -3e38, 2e38]);
+                let restart = EpisodeStart { seed: 9, target_return: 1.0 };
+                let restarted = turns.map(|turn| Turn { start: Some(restart), ..turn });
+                for turns in [turns, restarted] {
+                    let error = policy.act(&turns, Observations::Vectors(&huge)).unwrap_err();
+                    assert!(matches!(error.downcast_ref(), Some(ModelError::Input { .. })));
+                }
+                let nan = match model.spaces().1 {
+                    ActionSpace::Discrete { .. } => Actions::Discrete(vec![1, 99]),
+                    ActionSpace::Continuous { .. } => {
+                        Actions::Continuous { width, values: vec![wrong; 2 * width] }
+                    }
+                };
+                assert!(policy.took(&turns, &nan).is_err());
+            });
+            assert_eq!(played, expected, "{choice:?}: {model:?}");
+        }
+    }
+}
+
+#[test]
+fn a_return_to_go_that_overflows_is_refused() {
+    let model = &models()[0];
+    let play = Play { return_scale: 0.1, ..protocol(ActionChoice::Mode, false) };
+    let mut policy = ModelPolicy::new(model, None, None, &play).unwrap();
+    let episode = Episode::random(1, 2);
+    act(&mut policy, &[episode.turn(0, 0)], episode.observation(0));
+    let paid = Turn { reward: 3e38, ..episode.turn(0, 1) };
+    let error = policy.act(&[paid], Observations::Vectors(episode.observation(1))).unwrap_err();
+    let Some(ModelError::Input { what, .. }) = error.downcast_ref() else { panic!("{error}") };
+    assert_eq!(*what, "return-to-go");
+    act(&mut policy, &[episode.turn(0, 1)], episode.observation(1));
+}
+
 #[test]
 fn the_future_changes_no_past_action() {
     let episode = Episode::random(4, 7);
@@ -420,8 +500,9 @@ fn check_reported(
         let turn = Episode::random(1, 1).turn(0, 0);
         let acted = policy.act(&[turn], Observations::Vectors(&[0.0; OBSERVATION_WIDTH]));
         let error = acted.err().map(|error| error.to_string()).unwrap_or_default();
-        let is_reported =
-            error.contains("got NaN, expected finite numbers. Check the model's weights");
+        let is_reported = error.contains(
+            "got NaN, expected finite numbers. Check the observations, and the model's weights",
+        );
         assert!(is_reported, "{what}, {action_choice:?}: {error:?}");
     }
 }

@@ -26,6 +26,9 @@ use super::{
 };
 use crate::options::Restored;
 
+/// The advice for an output that is not finite.
+const CHECK: &str = "Check the observation, and the weights";
+
 /// A network that decides by one observation.
 pub trait Actor: Send {
     /// The decision for every observation.
@@ -104,35 +107,31 @@ impl<N> StepPolicy<N> {
         }
     }
 
-    /// A discrete action for each turn.
+    /// A discrete action for each turn, and the probabilities that it was drawn from.
     fn choose_actions(
-        &mut self,
+        &self,
         turns: &[Turn],
+        generators: &mut [Generator],
         decisions: &LogitsDecisions,
-    ) -> Result<Actions, PolicyError> {
-        let mut chosen = Vec::with_capacity(turns.len());
-        self.probs.clear();
-        for (row, turn) in turns.iter().enumerate() {
+    ) -> Result<(Actions, Vec<f64>), PolicyError> {
+        let (mut chosen, mut probs) = (Vec::with_capacity(turns.len()), Vec::new());
+        for (row, (turn, generator)) in turns.iter().zip(generators).enumerate() {
             let scores = decisions.logits(row);
             if scores.iter().any(|score| !score.is_finite()) {
                 let agent = turn.agent;
-                return Err(format!(
-                    "the scores for agent {agent} are not finite. Check the weights"
-                )
-                .into());
+                return Err(format!("the scores for agent {agent} are not finite. {CHECK}").into());
             }
             match self.draw {
                 Some(Draw::Softmax { temperature }) => {
-                    self.probs.extend(decisions.probs(row, temperature));
+                    probs.extend(decisions.probs(row, temperature));
                 }
                 Some(Draw::Greedy { epsilon }) => {
-                    let from = self.probs.len();
-                    self.probs.resize(from + scores.len(), epsilon / scores.len() as f64);
-                    self.probs[from + decisions.mode(row)] += 1.0 - epsilon;
+                    let from = probs.len();
+                    probs.resize(from + scores.len(), epsilon / scores.len() as f64);
+                    probs[from + decisions.mode(row)] += 1.0 - epsilon;
                 }
                 None => {}
             }
-            let Some(generator) = &mut self.generators[turn.agent] else { continue };
             chosen.push(match (self.choice, self.draw) {
                 (ActionChoice::Mode, _) | (_, None) => decisions.mode(row),
                 (ActionChoice::Sample, Some(Draw::Softmax { temperature })) => {
@@ -147,7 +146,25 @@ impl<N> StepPolicy<N> {
                 }
             });
         }
-        Ok(Actions::Discrete(chosen))
+        Ok((Actions::Discrete(chosen), probs))
+    }
+
+    /// A continuous action for each turn.
+    fn choose_numbers(
+        &self,
+        turns: &[Turn],
+        decisions: &NumbersDecisions,
+    ) -> Result<Actions, PolicyError> {
+        let rows = (0..turns.len()).flat_map(|row| decisions.mode(row));
+        let values: Vec<f32> = rows.map(|number| number as f32).collect();
+        let width = self.actions.size();
+        for (turn, action) in turns.iter().zip(values.chunks_exact(width)) {
+            if action.iter().any(|number| !number.is_finite()) {
+                let agent = turn.agent;
+                return Err(format!("the action of agent {agent} is not finite. {CHECK}").into());
+            }
+        }
+        Ok(Actions::Continuous { width, values })
     }
 }
 
@@ -189,34 +206,23 @@ impl<N: Actor> Policy for StepPolicy<N> {
         if turns.is_empty() {
             return Ok(turns::no_actions(&self.actions));
         }
-        for turn in turns {
-            if self.generators.len() <= turn.agent {
-                self.generators.resize_with(turn.agent + 1, || None);
-            }
-            if let Some(start) = turn.start {
-                self.generators[turn.agent] = Some(seed::generator(start.seed, "policy"));
-            }
-        }
+        // A failed step changes nothing: copies of the generators draw, and replace them at the end.
+        let after = |turn: &Turn| match turn.start {
+            Some(start) => seed::generator(start.seed, "policy"),
+            None => seed::copy(self.generators[turn.agent].as_ref().expect("turns were checked")),
+        };
+        let mut generators: Vec<Generator> = turns.iter().map(after).collect();
         self.rescaling.apply(&mut normalized);
         let observed = self.observed(turns.len(), observations, normalized);
-        match self.network.decide(&observed) {
-            Decisions::Actions(decisions) => self.choose_actions(turns, &decisions),
-            Decisions::Numbers(decisions) => {
-                let rows = (0..turns.len()).flat_map(|row| decisions.mode(row));
-                let values: Vec<f32> = rows.map(|number| number as f32).collect();
-                let width = self.actions.size();
-                for (turn, action) in turns.iter().zip(values.chunks_exact(width)) {
-                    if action.iter().any(|number| !number.is_finite()) {
-                        let agent = turn.agent;
-                        return Err(format!(
-                            "the action of agent {agent} is not finite. Check the weights"
-                        )
-                        .into());
-                    }
-                }
-                Ok(Actions::Continuous { width, values })
+        let (actions, probs) = match self.network.decide(&observed) {
+            Decisions::Actions(decisions) => {
+                self.choose_actions(turns, &mut generators, &decisions)?
             }
-        }
+            Decisions::Numbers(decisions) => (self.choose_numbers(turns, &decisions)?, Vec::new()),
+        };
+        self.probs = probs;
+        turns::replace(&mut self.generators, turns, generators);
+        Ok(actions)
     }
 
     fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {

@@ -6,7 +6,8 @@ use burn::tensor::{Int, Tensor};
 use overtone_core::{Turn, Window};
 
 /// Embedded observations of all agents' contexts. Each is embedded once; they stay on the device,
-/// and contexts are made by selecting rows.
+/// and contexts are made by selecting rows. A copy shares them.
+#[derive(Clone)]
 pub(crate) struct FrameMemory {
     context_length: usize,
     /// `[rows, d_model]`; `None` before the first observation.

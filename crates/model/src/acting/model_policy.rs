@@ -7,6 +7,9 @@
 //! once, to read the head's decisions. With `return_quantile` below 1, it waits once more before
 //! that, to read predicted returns.
 //!
+//! Acting is a transaction: copies of the agents act, and replace them once every action is
+//! checked. A failed step therefore changes nothing, random numbers included.
+//!
 //! As in the references, the return-to-go starts at the target and falls by each reward, or stays
 //! the same if the data pays the whole return at the end. The newest action is zero, and no
 //! prediction reads it.
@@ -41,7 +44,7 @@ use crate::{
 struct Agent {
     /// Normalized vectors; frames are in the policy's [`FrameMemory`].
     observations: Recent<f32>,
-    /// The actions as taken; one shorter than the rest while an action is due.
+    /// The actions as taken; one fewer than observations while an action is due.
     actions: Taken,
     /// Divided by the return scale.
     returns_to_go: Recent<f32>,
@@ -53,6 +56,7 @@ struct Agent {
 }
 
 /// Previous actions, or the ids that are fed back in place of them.
+#[derive(Clone)]
 enum Taken {
     Ids(Recent<i32>),
     Numbers(Recent<f32>),
@@ -77,6 +81,18 @@ impl Agent {
             return_to_go: 0.0,
             n_seen: 0,
             generator: seed::generator(start.seed, "policy"),
+        }
+    }
+
+    /// The same agent, which then remembers and draws on its own.
+    fn copy(&self) -> Self {
+        Self {
+            observations: self.observations.clone(),
+            actions: self.actions.clone(),
+            returns_to_go: self.returns_to_go.clone(),
+            return_to_go: self.return_to_go,
+            n_seen: self.n_seen,
+            generator: seed::copy(&self.generator),
         }
     }
 
@@ -194,37 +210,41 @@ impl ModelPolicy {
         ContextShape { context_length: self.model.context_length(), observations, actions }
     }
 
-    /// Adds each agent's new observation and return-to-go to its history.
-    fn remember(&mut self, turns: &[Turn], normalized: &[f32]) {
-        let width = normalized.len() / turns.len();
+    /// The agents of `turns` after their new observation and return-to-go.
+    ///
+    /// # Errors
+    /// When a return-to-go is not finite.
+    fn after(&self, turns: &[Turn], normalized: &[f32]) -> Result<Vec<Agent>, ModelError> {
+        let (width, unit) = (normalized.len() / turns.len(), unit(&self.play));
+        let mut agents = Vec::with_capacity(turns.len());
         for (row, turn) in turns.iter().enumerate() {
-            let observation = &normalized[row * width..(row + 1) * width];
-            if self.agents.len() <= turn.agent {
-                self.agents.resize_with(turn.agent + 1, || None);
-            }
-            if let Some(start) = turn.start {
-                self.agents[turn.agent] = Some(Agent::new(start, self.shape()));
-            }
-            let play = &self.play;
-            let Some(agent) = &mut self.agents[turn.agent] else { continue };
-            let unit = unit(play);
-            let return_to_go = match turn.start {
-                Some(start) => start.target_return / unit,
-                None if play.delayed_reward => agent.return_to_go,
-                None => {
-                    let left = agent.return_to_go - turn.reward / unit;
-                    if play.integer_returns { left.trunc() } else { left }
+            let before = self.agents.get(turn.agent).and_then(Option::as_ref);
+            let (mut agent, return_to_go) = match (turn.start, before) {
+                (Some(start), _) => (Agent::new(start, self.shape()), start.target_return / unit),
+                (None, Some(agent)) if self.play.delayed_reward => {
+                    (agent.copy(), agent.return_to_go)
                 }
+                (None, Some(agent)) => {
+                    let left = agent.return_to_go - turn.reward / unit;
+                    (agent.copy(), if self.play.integer_returns { left.trunc() } else { left })
+                }
+                (None, None) => unreachable!("turns were checked"),
             };
-            agent.see(observation, return_to_go, return_to_go / (play.return_scale / unit));
+            let scaled = return_to_go / (self.play.return_scale / unit);
+            if !scaled.is_finite() {
+                let got = format!("{scaled} for agent {}", turn.agent);
+                return Err(wrong("return-to-go", got, "a finite number".into()));
+            }
+            let observation = &normalized[row * width..(row + 1) * width];
+            agent.see(observation, return_to_go, scaled);
+            agents.push(agent);
         }
+        Ok(agents)
     }
 
     /// The model's decisions for these agents' contexts.
-    fn decide(&mut self, turns: &[Turn], observations: Observations<'_>) -> Decisions {
-        let embedded = self.embedded(turns, observations);
-        let agents = turns.iter().filter_map(|turn| self.agents[turn.agent].as_ref());
-        let histories: Vec<History<'_>> = agents.map(Agent::history).collect();
+    fn decide(&self, agents: &[Agent], embedded: Option<Tensor<3>>) -> Decisions {
+        let histories: Vec<History<'_>> = agents.iter().map(Agent::history).collect();
         let place = (&self.place.0, self.place.1);
         let mut contexts = Contexts::of_histories(&histories, self.shape(), embedded, place);
         if let Some(conditioner) = &self.conditioner {
@@ -239,57 +259,54 @@ impl ModelPolicy {
         self.model.decide(&contexts)
     }
 
-    /// The observations of these contexts in embedded form (frames only). New frames are embedded.
-    fn embedded(&mut self, turns: &[Turn], observations: Observations<'_>) -> Option<Tensor<3>> {
+    /// The new frames in embedded form, `[turns, d_model]`; `None` for vectors.
+    fn embedded(&self, n_turns: usize, observations: Observations<'_>) -> Option<Tensor<2>> {
         let Observations::Pixels(pixels) = observations else { return None };
         let ObservationSpace::Pixels { shape } = self.model.spaces().0 else { return None };
-        let shape = [turns.len(), shape[0], shape[1], shape[2]];
+        let shape = [n_turns, shape[0], shape[1], shape[2]];
         let frames = Tensor::<4, Int>::from_data(
             TensorData::new(pixels.to_vec(), shape),
             (&self.place.0, DType::U8),
         );
-        let new = self.model.embedded(&Observed::Frames(frames))?;
-        Some(self.frames.contexts(turns, new))
+        self.model.embedded(&Observed::Frames(frames))
     }
 
-    /// A discrete action for each turn.
+    /// A discrete action for each agent, and the distributions that they were chosen from.
     fn choose_actions(
-        &mut self,
-        turns: &[Turn],
+        &self,
+        agents: &mut [Agent],
         decisions: &LogitsDecisions,
-    ) -> Result<Actions, ModelError> {
+    ) -> Result<(Actions, Vec<f64>), ModelError> {
         let Play { action_choice, acting: ActingMode { temperature, .. }, .. } = self.play;
-        let mut chosen = Vec::with_capacity(turns.len());
-        for (row, turn) in turns.iter().enumerate() {
+        let (mut chosen, mut played) = (Vec::with_capacity(agents.len()), Vec::new());
+        for (row, agent) in agents.iter_mut().enumerate() {
             check_finite(decisions.logits(row))?;
-            let Some(agent) = &mut self.agents[turn.agent] else { continue };
             let action = match action_choice {
                 ActionChoice::Mode => decisions.mode(row),
                 ActionChoice::Sample => decisions.draw(row, temperature, &mut agent.generator),
             };
             let probs = decisions.probs(row, temperature);
             let actions = self.played_order.iter().flat_map(|(_, actions)| actions);
-            self.played.extend(actions.map(|&action| probs[action]));
+            played.extend(actions.map(|&action| probs[action]));
             let fed_back = self.bin_of.as_ref().map_or(action, |bins| bins[action]);
             if let Taken::Ids(ids) = &mut agent.actions {
                 ids.push(&[fed_back as i32]);
             }
             chosen.push(action);
         }
-        Ok(Actions::Discrete(chosen))
+        Ok((Actions::Discrete(chosen), played))
     }
 
-    /// A continuous action for each turn.
+    /// A continuous action for each agent.
     fn choose_numbers(
-        &mut self,
-        turns: &[Turn],
+        &self,
+        agents: &mut [Agent],
         decisions: &NumbersDecisions,
     ) -> Result<Actions, ModelError> {
         let width = self.shape().actions.size();
         let Play { action_choice, acting: ActingMode { temperature, .. }, .. } = self.play;
-        let mut values = Vec::with_capacity(turns.len() * width);
-        for (row, turn) in turns.iter().enumerate() {
-            let Some(agent) = &mut self.agents[turn.agent] else { continue };
+        let mut values = Vec::with_capacity(agents.len() * width);
+        for (row, agent) in agents.iter_mut().enumerate() {
             let action = match action_choice {
                 ActionChoice::Mode => decisions.mode(row),
                 ActionChoice::Sample => decisions.draw(row, temperature, &mut agent.generator),
@@ -314,15 +331,23 @@ impl Policy for ModelPolicy {
         let plays = |agent: usize| self.agents.get(agent).is_some_and(Option::is_some);
         turns::check(turns, observations, self.shape().observations, plays)?;
         let normalized = turns::normalized(turns, observations, self.normalization.as_ref())?;
-        self.played.clear();
         if turns.is_empty() {
+            self.played.clear();
             return Ok(turns::no_actions(self.shape().actions));
         }
-        self.remember(turns, &normalized);
-        Ok(match self.decide(turns, observations) {
-            Decisions::Actions(decisions) => self.choose_actions(turns, &decisions)?,
-            Decisions::Numbers(decisions) => self.choose_numbers(turns, &decisions)?,
-        })
+        let mut agents = self.after(turns, &normalized)?;
+        let mut frames = self.frames.clone();
+        let new = self.embedded(turns.len(), observations);
+        let embedded = new.map(|new| frames.contexts(turns, new));
+        let (actions, played) = match self.decide(&agents, embedded) {
+            Decisions::Actions(decisions) => self.choose_actions(&mut agents, &decisions)?,
+            Decisions::Numbers(decisions) => {
+                (self.choose_numbers(&mut agents, &decisions)?, Vec::new())
+            }
+        };
+        (self.frames, self.played) = (frames, played);
+        turns::replace(&mut self.agents, turns, agents);
+        Ok(actions)
     }
 
     fn took(&mut self, turns: &[Turn], actions: &Actions) -> Result<(), PolicyError> {
@@ -337,7 +362,9 @@ impl Policy for ModelPolicy {
                 taken.len() == turns.len() && taken.iter().all(|action| *action < names.len())
             }
             (ActionSpace::Continuous { low, .. }, Actions::Continuous { width, values }) => {
-                check_finite(values)?;
+                if let Some(number) = values.iter().find(|number| !number.is_finite()) {
+                    return Err(wrong("action taken", number, "finite numbers".into()).into());
+                }
                 *width == low.len() && values.len() == turns.len() * width
             }
             _ => false,
@@ -404,7 +431,7 @@ fn check_finite(outputs: &[f32]) -> Result<(), ModelError> {
     match outputs.iter().find(|number| !number.is_finite()) {
         None => Ok(()),
         Some(number) => {
-            let expected = "finite numbers. Check the model's weights";
+            let expected = "finite numbers. Check the observations, and the model's weights";
             Err(wrong("actions of the model", number, expected.into()))
         }
     }

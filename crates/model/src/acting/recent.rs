@@ -1,8 +1,7 @@
 //! [`Recent`]: the last rows of a table that grows at its end.
 
-/// The last rows of a table, always in one slice.
-///
-/// Stores up to twice as many as necessary, so that most new rows do not move old ones.
+/// The last rows of a table, oldest first.
+#[derive(Clone)]
 pub(crate) struct Recent<T> {
     width: usize,
     kept: usize,
@@ -12,17 +11,15 @@ pub(crate) struct Recent<T> {
 impl<T: Copy> Recent<T> {
     /// Keeps the last `kept` rows of `width` values.
     pub fn new(width: usize, kept: usize) -> Self {
-        Self { width, kept, values: Vec::with_capacity(width * (2 * kept).max(1)) }
+        Self { width, kept, values: Vec::new() }
     }
 
     /// Adds a row.
     pub fn push(&mut self, row: &[T]) {
         debug_assert_eq!(row.len(), self.width, "numbers of a row");
-        let kept = self.kept * self.width;
-        if self.values.len() >= 2 * kept {
-            self.values.drain(..self.values.len() - kept);
-        }
         self.values.extend_from_slice(row);
+        let surplus = self.values.len().saturating_sub(self.kept * self.width);
+        self.values.drain(..surplus);
     }
 
     /// Replaces the newest row, if rows are kept.
@@ -35,7 +32,7 @@ impl<T: Copy> Recent<T> {
 
     /// The kept rows, oldest first; fewer at the start.
     pub fn rows(&self) -> &[T] {
-        &self.values[self.values.len().saturating_sub(self.kept * self.width)..]
+        &self.values
     }
 }
 
@@ -47,7 +44,6 @@ mod tests {
     fn the_last_rows_are_kept_in_order() {
         for kept in 0..4 {
             let mut recent = Recent::new(2, kept);
-            let capacity = recent.values.capacity();
             let mut all = Vec::new();
             for row in 0..20u8 {
                 let row = [f32::from(row), f32::from(row) + 0.5];
@@ -60,7 +56,6 @@ mod tests {
             }
             recent.replace_newest(&[-1.0, -2.0]);
             assert_eq!(recent.rows(), &all[all.len().saturating_sub(2 * kept)..]);
-            assert_eq!(recent.values.capacity(), capacity, "grew");
         }
     }
 }

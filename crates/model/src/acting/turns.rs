@@ -1,4 +1,4 @@
-//! Checks of a policy's turns before its agents change their histories.
+//! Checks of a policy's turns before its agents change their histories, and this change.
 
 use std::collections::BTreeSet;
 
@@ -45,6 +45,16 @@ pub fn check(
         return Err(wrong("turn", got, "an episode start first".into()));
     }
     Ok(())
+}
+
+/// Replaces the states of the agents of `turns`; `None` is an agent before its first episode.
+pub fn replace<T>(agents: &mut Vec<Option<T>>, turns: &[Turn], states: Vec<T>) {
+    for (turn, state) in turns.iter().zip(states) {
+        if agents.len() <= turn.agent {
+            agents.resize_with(turn.agent + 1, || None);
+        }
+        agents[turn.agent] = Some(state);
+    }
 }
 
 /// The actions of no turns.
