@@ -6,8 +6,8 @@
  *     overtone_act(agent, observation, 11, reward, action, 3);        // reward 0 at the first step
  *
  * Functions that return int return 0, or a code: 1 damaged file, 2 wrong call, 3 output not finite,
- * 4 bug in the library. After an error the agent can still be used. Agents may be used on different
- * threads, each on one thread at a time. */
+ * 4 bug in the library. After an error the agent acts as if there had been no call. Agents may be
+ * used on different threads, each on one thread at a time. */
 #ifndef OVERTONE_SERVE_H
 #define OVERTONE_SERVE_H
 

@@ -84,8 +84,7 @@ impl Agent {
             )));
         }
         let graph = Graph::read(graph)?;
-        let window = graph.inputs.iter().map(|input| ops::zeros(&input.dims, input.elem_type));
-        let window: Vec<Tensor> = window.collect::<Result<_, _>>()?;
+        let window = empty(&graph)?;
         let is_known = |name: &str| {
             ["observations", "actions", "returns_to_go", "timesteps", "mask"].contains(&name)
         };
@@ -158,21 +157,18 @@ impl Agent {
         if !return_to_go.is_finite() {
             return Err(Error::Call(format!("target_return={return_to_go}: expected a number")));
         }
-        for (tensor, input) in self.window.iter_mut().zip(&self.graph.inputs) {
-            *tensor = ops::zeros(&input.dims, input.elem_type)?;
-        }
+        self.window = empty(&self.graph)?;
         let generator = Generator::of_policy(seed);
         self.episode = Some(Episode { generator, return_to_go, n_seen: 0 });
         Ok(())
     }
 
     /// The action for an observation in the environment's units; pixels are whole numbers from 0 to
-    /// 255. `reward` is the reward of the last action; the first step
-    /// ignores it.
+    /// 255. `reward` is the reward of the last action; the first step ignores it.
     ///
     /// # Errors
     /// When the episode was not [begun](Self::begin), the observation has another size, or a number
-    /// is not finite.
+    /// is not finite. The agent then acts as if there had been no call.
     pub fn act(&mut self, observation: &[f32], reward: f32) -> Result<Action, Error> {
         let size = self.observation_size();
         if observation.len() != size {
@@ -186,14 +182,18 @@ impl Agent {
         if self.sees_bytes() && !observation.iter().all(is_byte) {
             return Err(Error::Call("a pixel is not a whole number from 0 to 255".into()));
         }
-        let Some(episode) = &mut self.episode else {
+        let Some(episode) = &self.episode else {
             return Err(Error::Call("begin() starts an episode; call it first".into()));
         };
+        let mut return_to_go = episode.return_to_go;
         if episode.n_seen > 0 && !self.delayed_reward {
-            episode.return_to_go -=
-                if self.clip_rewards { reward.clamp(-1.0, 1.0) } else { reward };
+            return_to_go -= if self.clip_rewards { reward.clamp(-1.0, 1.0) } else { reward };
         }
-        for (tensor, input) in self.window.iter_mut().zip(&self.graph.inputs) {
+        if !return_to_go.is_finite() {
+            return Err(Error::Call("the return-to-go is not finite after this reward".into()));
+        }
+        let mut window = self.window.clone();
+        for (tensor, input) in window.iter_mut().zip(&self.graph.inputs) {
             let row = |data: Data| {
                 let n = data.len();
                 Tensor::new(vec![n], data)
@@ -203,7 +203,7 @@ impl Agent {
                     row(Data::U8(observation.iter().map(|&x| x as u8).collect()))
                 }
                 ("observations", _) => row(Data::F32(observation.to_vec())),
-                ("returns_to_go", _) => row(Data::F32(vec![episode.return_to_go])),
+                ("returns_to_go", _) => row(Data::F32(vec![return_to_go])),
                 ("timesteps", _) => row(Data::I64(vec![episode.n_seen])),
                 ("mask", _) => row(Data::F32(vec![1.0])),
                 (_, 7) => row(Data::I64(vec![0])),
@@ -211,26 +211,30 @@ impl Agent {
             };
             ops::push(tensor, &row?)?;
         }
-        episode.n_seen += 1;
-        let output = self.graph.run(self.window.clone())?;
+        let output = self.graph.run(window.clone())?;
         let numbers = output.f32s()?;
         if numbers.len() != self.n_actions || numbers.iter().any(|x| !x.is_finite()) {
-            let reason = "the agent's output is not finite. Check the weights";
-            return Err(Error::NotFinite(reason.into()));
+            return Err(Error::not_finite());
         }
+        let mut generator = episode.generator.clone();
         let action = match self.is_discrete {
             false => Action::Numbers(numbers.to_vec()),
-            true => Action::Index(self.draw.index(numbers, &mut episode.generator)),
+            true => Action::Index(self.draw.index(numbers, &mut generator)),
         };
-        self.took(&action)?;
+        replace_newest(&mut window, &self.graph, &action)?;
+        let episode = Episode { generator, return_to_go, n_seen: episode.n_seen + 1 };
+        (self.window, self.episode) = (window, Some(episode));
         Ok(action)
     }
 
     /// Replaces the last action by the one that was taken.
     ///
     /// # Errors
-    /// When it does not fit the agent.
+    /// When the agent has not acted in this episode, or the action does not fit it.
     pub fn took(&mut self, action: &Action) -> Result<(), Error> {
+        if self.episode.as_ref().is_none_or(|episode| episode.n_seen == 0) {
+            return Err(Error::Call("act() chooses an action; call it before took()".into()));
+        }
         let fits = match action {
             Action::Index(index) => self.is_discrete && *index < self.n_actions,
             Action::Numbers(numbers) => {
@@ -242,23 +246,33 @@ impl Agent {
         if !fits {
             return Err(Error::Call("an action that does not fit the agent".into()));
         }
-        let inputs = self.window.iter_mut().zip(&self.graph.inputs);
-        for (tensor, _) in inputs.filter(|(_, input)| input.name == "actions") {
-            match (&mut tensor.data, action) {
-                (Data::I64(ids), Action::Index(index)) => {
-                    if let Some(last) = ids.last_mut() {
-                        *last = *index as i64;
-                    }
-                }
-                (Data::F32(values), Action::Numbers(numbers)) if values.len() >= numbers.len() => {
-                    let start = values.len() - numbers.len();
-                    values[start..].copy_from_slice(numbers);
-                }
-                _ => return Err(Error::Call("an action that does not fit the agent".into())),
-            }
-        }
-        Ok(())
+        replace_newest(&mut self.window, &self.graph, action)
     }
+}
+
+/// The window before an episode's first step.
+fn empty(graph: &Graph) -> Result<Vec<Tensor>, Error> {
+    graph.inputs.iter().map(|input| ops::zeros(&input.dims, input.elem_type)).collect()
+}
+
+/// Replaces the newest action of a window, if the graph reads actions.
+fn replace_newest(window: &mut [Tensor], graph: &Graph, action: &Action) -> Result<(), Error> {
+    let inputs = window.iter_mut().zip(&graph.inputs);
+    for (tensor, _) in inputs.filter(|(_, input)| input.name == "actions") {
+        match (&mut tensor.data, action) {
+            (Data::I64(ids), Action::Index(index)) => {
+                if let Some(last) = ids.last_mut() {
+                    *last = *index as i64;
+                }
+            }
+            (Data::F32(values), Action::Numbers(numbers)) if values.len() >= numbers.len() => {
+                let start = values.len() - numbers.len();
+                values[start..].copy_from_slice(numbers);
+            }
+            _ => return Err(Error::Call("an action that does not fit the agent".into())),
+        }
+    }
+    Ok(())
 }
 
 impl Draw {

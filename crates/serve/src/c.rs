@@ -248,20 +248,40 @@ pub extern "C" fn overtone_last_error() -> *const c_char {
     LAST.with_borrow(|last| last.as_ptr())
 }
 
-/// Memory for `size` bytes, in which JavaScript writes files and observations.
-#[cfg(target_arch = "wasm32")]
-#[unsafe(no_mangle)]
+/// Memory for `size` bytes, in which JavaScript writes files, observations and handles.
+#[cfg(any(target_arch = "wasm32", test))]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn overtone_allocate(size: usize) -> *mut u8 {
-    Box::into_raw(vec![0u8; size].into_boxed_slice()).cast()
+    // Aligned for a handle and for numbers.
+    Box::into_raw(vec![0u64; size.div_ceil(8)].into_boxed_slice()).cast()
 }
 
 /// Frees memory of [`overtone_allocate`].
 ///
 /// # Safety
 /// `start` and `size` are of one call of it, and were not freed.
-#[cfg(target_arch = "wasm32")]
-#[unsafe(no_mangle)]
+#[cfg(any(target_arch = "wasm32", test))]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn overtone_release(start: *mut u8, size: usize) {
+    let words = ptr::slice_from_raw_parts_mut(start.cast::<u64>(), size.div_ceil(8));
     // SAFETY: as the caller promises.
-    drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(start, size)) });
+    drop(unsafe { Box::from_raw(words) });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// JavaScript keeps a handle, bytes and numbers in this memory.
+    #[test]
+    fn memory_is_aligned_for_handles_and_numbers() {
+        for size in [0, 1, 3, 4, 5, 11, 64] {
+            let places: Vec<*mut u8> = (0..32).map(|_| overtone_allocate(size)).collect();
+            for place in places {
+                assert_eq!(place as usize % align_of::<*mut Agent>(), 0, "{size}");
+                // SAFETY: it is from `overtone_allocate` with this size.
+                unsafe { overtone_release(place, size) };
+            }
+        }
+    }
 }

@@ -13,6 +13,14 @@ pub enum Error {
     NotFinite(String),
 }
 
+impl Error {
+    /// The error of an output that is not finite.
+    pub(crate) fn not_finite() -> Self {
+        let reason = "the agent's output is not finite. Check the observation, and the weights";
+        Self::NotFinite(reason.into())
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

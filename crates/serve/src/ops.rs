@@ -372,7 +372,7 @@ fn largest(x: &Tensor, attributes: &Attributes) -> Result<Tensor, Error> {
     }
     let Tensor { data: Data::F64(values), .. } = cast(x, 11)? else { unreachable!("cast") };
     if values.iter().any(|value| value.is_nan()) {
-        return Err(Error::NotFinite("the agent's output is not finite. Check the weights".into()));
+        return Err(Error::not_finite());
     }
     let mut best = Vec::with_capacity(before * after);
     for row in 0..before {

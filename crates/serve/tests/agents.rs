@@ -15,7 +15,7 @@ use overtone_core::{
 use overtone_model::{
     AttentionConfig, ConditionerConfig, DecisionTransformerConfig, FourierKernel, Init, Model,
     ModelConfig, PerceptronConfig,
-    burn::tensor::Device,
+    burn::tensor::{Device, TensorData},
     decision_transformer::Form,
     head::{FourierHeadConfig, HeadConfig, LinearConfig, TanhConfig},
     weights::{self, NamedTensors},
@@ -124,6 +124,11 @@ fn check(actions: &ActionSpace, algorithm: AlgorithmConfig, play: impl FnOnce(Pl
             let start = EpisodeStart { seed: episode, target_return: 20.0 };
             let turn = Turn { agent: 0, reward, start: (step == 0).then_some(start) };
             let ours = policy.act(&[turn], Observations::Vectors(&observation)).unwrap();
+            // Calls that fail leave nothing behind.
+            served.act(&observation, f32::NAN).unwrap_err();
+            served.act(&[f32::NAN; WIDTH], reward).unwrap_err();
+            served.begin(7, Some(f32::NAN)).unwrap_err();
+            served.took(&Action::Index(99)).unwrap_err();
             let theirs = served.act(&observation, reward).unwrap();
             let other = match (&ours, &theirs) {
                 (Actions::Discrete(ours), Action::Index(theirs)) => {
@@ -244,6 +249,30 @@ fn files() -> (Vec<u8>, String) {
     (graph, about(&play, true, 0.0))
 }
 
+/// A model that overflows: nothing of the failed step is left, and no number is drawn.
+#[test]
+fn a_failed_step_changes_nothing() {
+    let actions = ActionSpace::numbered(4);
+    let algorithm = transformer(HeadConfig::Linear(LinearConfig {}), AttentionConfig::SOFTMAX);
+    let (agent, mut weights) = described(&actions, algorithm);
+    for (_, data) in weights.iter_mut().filter(|(name, _)| name.contains("encoder.")) {
+        let scaled: Vec<f32> = data.iter::<f32>().map(|weight| 100.0 * weight).collect();
+        *data = TensorData::new(scaled, data.shape().to_vec());
+    }
+    let play = Play { return_scale: agent.return_scale, ..agent.task.matched(None) };
+    let graph = overtone_onnx::export(&agent, &weights, &play, "test").unwrap();
+    let [mut plain, mut disturbed] =
+        [0, 1].map(|_| Agent::load(&graph, &about(&play, true, 0.0)).unwrap());
+    plain.begin(1, None).unwrap();
+    disturbed.begin(1, None).unwrap();
+    for step in 0..12 {
+        let error = disturbed.act(&[f32::MAX; WIDTH], 1.0).unwrap_err();
+        assert!(matches!(error, Error::NotFinite(_)), "{error}");
+        let seen: [f32; WIDTH] = std::array::from_fn(|i| ((step * WIDTH + i) as f32).sin());
+        assert_eq!(disturbed.act(&seen, 1.0).unwrap(), plain.act(&seen, 1.0).unwrap(), "{step}");
+    }
+}
+
 /// Wrong calls are refused with a sentence, and the agent stays usable.
 #[test]
 fn wrong_calls_are_refused() {
@@ -260,6 +289,8 @@ fn wrong_calls_are_refused() {
     let not_finite = "the observation or the reward is not a finite number";
     refused(agent.act(&[f32::NAN; WIDTH], 0.0), not_finite);
     refused(agent.act(&seen, f32::INFINITY), not_finite);
+    let error = agent.took(&Action::Index(0)).unwrap_err();
+    assert_eq!(error.to_string(), "act() chooses an action; call it before took()");
     assert!(agent.took(&Action::Index(3)).is_err());
     assert!(agent.took(&Action::Numbers(vec![0.0])).is_err());
     let action = agent.act(&seen, 0.0).unwrap();

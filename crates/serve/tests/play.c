@@ -28,6 +28,7 @@ int main(int argc, char **argv) {
     CHECK(overtone_open(argv[1], &agent), 0);
     size_t n = overtone_observation_size(agent), width = overtone_action_size(agent);
     if (n > 64 || width > 64 || overtone_is_discrete(agent)) return 3;
+    CHECK(overtone_took(agent, action, width), 2);
     CHECK(overtone_act(agent, observation, n, 0, action, width), 2);
     if (!strstr(overtone_last_error(), "begin")) return 4;
     CHECK(overtone_begin(agent, 1, INFINITY), 2);
@@ -38,6 +39,7 @@ int main(int argc, char **argv) {
     CHECK(overtone_act(agent, observation, n, NAN, action, width), 2);
     for (int step = 0; step < 20; step++) {
         for (size_t i = 0; i < n; i++) observation[i] = (float)((step + 3 * (int)i) % 7) / 7;
+        CHECK(overtone_act(agent, observation, n, INFINITY, action, width), 2);
         CHECK(overtone_act(agent, observation, n, 0.5f, action, width), 0);
         for (size_t i = 0; i < width; i++) printf("%.9g\n", action[i]);
         CHECK(overtone_took(agent, action, width + 1), 2);

@@ -35,8 +35,10 @@ export class Agent {
   }
 
   /** Starts an episode; without a target return, the agent's own. */
-  begin(seed = 0, targetReturn = NaN) {
-    this.check(this.call.overtone_begin(this.handle, BigInt(seed), targetReturn));
+  begin(seed = 0, targetReturn = undefined) {
+    if (targetReturn !== undefined && !Number.isFinite(targetReturn))
+      throw new Error(`targetReturn is ${targetReturn}: expected a number`);
+    this.check(this.call.overtone_begin(this.handle, BigInt(seed), targetReturn ?? NaN));
   }
 
   /** The action for an observation; `reward` is the reward of the last action. */
