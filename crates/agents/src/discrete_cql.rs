@@ -36,7 +36,7 @@ use overtone_model::{
     weights::{self, NamedTensors},
 };
 use overtone_train::{
-    Algorithm, Export, Exported, Job, Learner, StepAt, StepFigures, Stored, TrainConfig,
+    Algorithm, Export, Exported, Job, Learner, Shortened, StepAt, StepFigures, Stored, TrainConfig,
     TrainError, Trainer, Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
@@ -73,8 +73,9 @@ pub struct DiscreteCqlConfig {
     pub quantiles: usize,
     /// Width of the hidden layers: two for vectors, one after the convolutions for frames.
     pub hidden: usize,
-    /// Steps between updates of the target network. On frames the paper's 2000, or 130 in the quick
-    /// profile, which updates it 20 times in 2,600 steps. On vectors 500.
+    /// Steps between updates of the target network, at most a tenth of the run. On frames the
+    /// paper's 2000, or 130 in the quick profile, which updates it 20 times in 2,600 steps. On
+    /// vectors 500.
     pub target_every: u64,
     /// Probability of a random action when the agent acts.
     pub epsilon: f64,
@@ -249,6 +250,11 @@ impl Algorithm for DiscreteCql {
         true
     }
 
+    fn shorten(&mut self, n_updates: u64) -> Vec<Shortened> {
+        let key = format!("{NAME}.target_every");
+        Shortened::limit(key, &mut self.config.target_every, n_updates).into_iter().collect()
+    }
+
     fn init(
         &self,
         config: &TrainConfig,
@@ -270,10 +276,12 @@ impl Algorithm for DiscreteCql {
         data: &TrainingData,
         at: &StepAt<'_>,
     ) -> StepFigures {
-        let Some(steps) = DiscreteSteps::of(batch, data, at.device) else {
-            return nothing_learned(&at.device.clone().inner(), self.figures().len());
+        let figures = match DiscreteSteps::of(batch, data, at.device) {
+            Some(steps) => self.learn(state, &steps, at.learning_rate),
+            None => nothing_learned(&at.device.clone().inner(), self.figures().len()),
         };
-        self.learn(state, &steps, (at.step, at.learning_rate))
+        self.copy_if_due(state, at.step);
+        figures
     }
 
     /// The quantile loss.
@@ -290,23 +298,27 @@ impl Algorithm for DiscreteCql {
 }
 
 impl DiscreteCql {
-    /// Training step number `step`, counted from 0.
+    /// Learning of the network from one batch.
     pub fn learn(
         &self,
         state: &mut DiscreteCqlState,
         steps: &DiscreteSteps,
-        (step, learning_rate): (u64, f64),
+        learning_rate: f64,
     ) -> StepFigures {
         let CqlLoss { total, temporal_difference, conservative, value } =
             self.loss(state, &state.online.network, steps);
         let grad_norm = state.online.step(total.backward(), learning_rate);
-        if (step + 1).is_multiple_of(self.config.target_every) {
-            state.target = state.online.network.valid();
-        }
         StepFigures {
             loss: total.inner(),
             grad_norm,
             others: [temporal_difference, conservative, value].map(Tensor::inner).to_vec(),
+        }
+    }
+
+    /// Updates the target network after step number `step`, counted from 0, if an update is due.
+    pub fn copy_if_due(&self, state: &mut DiscreteCqlState, step: u64) {
+        if (step + 1).is_multiple_of(self.config.target_every) {
+            state.target = state.online.network.valid();
         }
     }
 

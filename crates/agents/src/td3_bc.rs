@@ -58,7 +58,7 @@ pub struct Td3BcConfig {
     pub target_noise: f64,
     /// c: the largest noise.
     pub noise_clip: f64,
-    /// Steps of the critics per step of the actor and the targets.
+    /// Steps of the critics per step of the actor and the targets, at most a tenth of the run.
     pub actor_every: u64,
     /// Hidden layers of the actor and of each critic.
     pub n_layers: usize,

@@ -115,7 +115,8 @@ fn the_target_moves_every_n_steps() {
     let weights = |network: &QNetwork| overtone_model::weights::export(network);
     let after = |n, target_every| learned(&algorithm(every(target_every)), &data, config(n));
     let mut seen = Vec::new();
-    for n in 1..=8 {
+    // So long that 3 steps are no more than a tenth.
+    for n in 27..=35 {
         let target = weights(&after(n, 3).target);
         let copied = n - n % 3;
         if copied > 0 {
@@ -125,8 +126,27 @@ fn the_target_moves_every_n_steps() {
             seen.push(target);
         }
     }
-    // The initial weights, and the copies after 3 and 6 steps.
+    // The copies after 27, 30 and 33 steps.
     assert_eq!(seen.len(), 3);
+    // A tenth of 9 updates is one.
+    let short = after(9, 500);
+    assert_eq!(weights(&short.target), weights(&short.online.network));
+}
+
+/// A copy is also due at a step whose batch has no target.
+#[test]
+fn the_target_moves_at_steps_that_learn_nothing() {
+    let data = chain::cut_short(&listed(0.5, 0.0));
+    let algorithm = algorithm(DiscreteCqlConfig { target_every: 3, ..small(1.0) });
+    let weights = |network: &QNetwork| overtone_model::weights::export(network);
+    let after = |n| learned(&algorithm, &data, TrainConfig { batch_size: 1, ..config(n) });
+    let mut n_idle = 0;
+    for n in (27..60).step_by(3) {
+        let state = after(n);
+        assert_eq!(weights(&state.target), weights(&state.online.network), "{n}");
+        n_idle += usize::from(weights(&after(n - 1).online.network) == weights(&state.target));
+    }
+    assert!(n_idle > 0, "every copy was due at a step with a target");
 }
 
 #[test]

@@ -277,7 +277,8 @@ fn discrete_cql() {
         let gradients = weights::export_gradients(&state.online.network, &total.backward());
         case.check("gradient", "online", &gradients);
         for step in 0..N_STEPS {
-            let figures = algorithm.learn(&mut state, &listed(&case, step), (step, LEARNING_RATE));
+            let figures = algorithm.learn(&mut state, &listed(&case, step), LEARNING_RATE);
+            algorithm.copy_if_due(&mut state, step);
             case.check_loss("td", step, figures.others[0].clone());
             case.check_loss("conservative", step, figures.others[1].clone());
         }

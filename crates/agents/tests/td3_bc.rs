@@ -142,7 +142,7 @@ fn the_actor_loss_in_a_row_is_a_mean_over_steps_that_have_one() {
     let (data, algorithm) = (real_valued(0.0), algorithm(small(2.5)));
     let folder = tempfile::tempdir().unwrap();
     let run = |name: &str, log_every, resume: Option<&Checkpoint>| {
-        let config = TrainConfig { log_every, ..config(9) };
+        let config = TrainConfig { log_every, ..config(12) };
         let folder = folder.path().join(name);
         let last = chain::train(&folder, &data, (algorithm.clone(), config), resume);
         (chain::metrics(&last, "actor_loss"), last)
@@ -151,12 +151,13 @@ fn the_actor_loss_in_a_row_is_a_mean_over_steps_that_have_one() {
     for (i, loss) in each.iter().enumerate() {
         assert_eq!(loss.is_nan(), i % 2 == 0, "update {}: {loss}", i + 1);
     }
-    // Of the updates 1 to 3, 4 to 6 and 7 to 9.
-    let (thirds, whole) = run("thirds", 3, None);
-    assert_eq!(thirds, [each[1], (each[3] + each[5]) / 2.0, each[7]]);
+    // Of the updates 1 to 3, 4 to 6, 7 to 9 and 10 to 12.
+    let (quarters, whole) = run("quarters", 3, None);
+    let last = (each[9] + each[11]) / 2.0;
+    assert_eq!(quarters, [each[1], (each[3] + each[5]) / 2.0, each[7], last]);
     // A checkpoint exists after update 7.
     let stopped = Checkpoint::at_step(whole.path.parent().unwrap(), 7).unwrap();
-    assert_eq!(run("rest", 3, Some(&stopped)).0, [each[7]]);
+    assert_eq!(run("rest", 3, Some(&stopped)).0, [each[7], last]);
 }
 
 #[test]

@@ -12,6 +12,27 @@ use crate::{
     training_data::TrainingData,
 };
 
+/// A count of updates in the settings that is longer than a tenth of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shortened {
+    /// The count's key, such as `discrete_cql.target_every`.
+    pub key: String,
+    /// The count of the settings.
+    pub requested: f64,
+    /// The count in this run.
+    pub taken: f64,
+}
+
+impl Shortened {
+    /// Limits `count` to a tenth of a run of `n_updates`, rounded up.
+    pub fn limit(key: String, count: &mut u64, n_updates: u64) -> Option<Self> {
+        let requested = *count;
+        *count = requested.min(n_updates.div_ceil(10).max(1));
+        let [requested, taken] = [requested, *count].map(|count| count as f64);
+        (taken < requested).then_some(Self { key, requested, taken })
+    }
+}
+
 /// A learning algorithm.
 ///
 /// An algorithm owns its step: its networks, its optimizers and its backward passes. The loop, its
@@ -40,6 +61,12 @@ pub trait Algorithm {
     /// the loss on held-out episodes selects no checkpoint.
     fn reads_transitions(&self) -> bool {
         false
+    }
+
+    /// Limits the counts of updates in its options to a tenth of a run of `n_updates`
+    /// ([`Shortened::limit`]), so that a short run reaches them. Returns those that change.
+    fn shorten(&mut self, _n_updates: u64) -> Vec<Shortened> {
+        Vec::new()
     }
 
     /// The state before the first step.

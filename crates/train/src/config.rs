@@ -4,7 +4,7 @@ use documented::DocumentedFields;
 use overtone_model::decision_transformer::{Form, Half};
 use serde::{Deserialize, Serialize};
 
-use crate::{error::TrainError, optimizer::AdamWConfig, schedule::Schedule};
+use crate::{algorithm::Shortened, error::TrainError, optimizer::AdamWConfig, schedule::Schedule};
 pub use overtone_data::Sampling;
 
 /// Length and settings of training. The docs of the fields are the program's help.
@@ -249,10 +249,14 @@ impl TrainConfig {
         }
     }
 
-    /// Steps of warm-up according to the keys and in this run, if a tenth of the run limits them.
-    pub(crate) fn shortened_warmup(&self, n_updates: u64, labels: usize) -> Option<[f64; 2]> {
-        let [configured, actual] = [self.configured_warmup(labels), self.warmup(n_updates, labels)];
-        (actual < configured).then_some([configured, actual])
+    /// The warm-up, if a tenth of the run limits it.
+    pub(crate) fn shortened_warmup(&self, n_updates: u64, labels: usize) -> Option<Shortened> {
+        let [requested, taken] = [self.configured_warmup(labels), self.warmup(n_updates, labels)];
+        let key = match self.schedule {
+            ScheduleKind::Cosine => "train.warmup_tokens",
+            ScheduleKind::Constant => "train.warmup_updates",
+        };
+        (taken < requested).then(|| Shortened { key: key.into(), requested, taken })
     }
 
     /// Optimizer steps over `n_positions` drawable contexts.
@@ -302,7 +306,9 @@ mod tests {
         let short = rates(&config, 50);
         assert!((short[0] - 0.2).abs() < 1e-12 && (short[4] - 1.0).abs() < 1e-12, "{short:?}");
         assert!((short[49] - 0.1).abs() < 1e-12, "{short:?}");
-        assert_eq!(config.shortened_warmup(50, 640), Some([78.125, 5.0]));
+        let key = "train.warmup_tokens".into();
+        let shortened = Shortened { key, requested: 78.125, taken: 5.0 };
+        assert_eq!(config.shortened_warmup(50, 640), Some(shortened));
         assert_eq!(config.shortened_warmup(2000, 640), None);
         // One update, as in fine-tuning, has the rate at the end of a run.
         assert!((rates(&config, 1)[0] - 0.1).abs() < 1e-12);

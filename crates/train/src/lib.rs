@@ -25,7 +25,8 @@ pub mod trainer;
 pub mod training_data;
 
 pub use algorithm::{
-    Algorithm, Export, Exported, PartFigures, Parts, Recorded, StepAt, StepFigures, Stored,
+    Algorithm, Export, Exported, PartFigures, Parts, Recorded, Shortened, StepAt, StepFigures,
+    Stored,
 };
 pub use checkpoint::{Best, Checkpoint, InitSource, TrainState, Unreported};
 pub use config::{Precision, ScheduleKind, TrainConfig};

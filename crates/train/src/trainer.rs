@@ -22,7 +22,7 @@ use self::{
     team::Team,
 };
 use crate::{
-    algorithm::{Algorithm, Export, StepAt, Stored, n_labels},
+    algorithm::{Algorithm, Export, Shortened, StepAt, Stored, n_labels},
     checkpoint::{Checkpoint, FORMAT, TrainState},
     config::TrainConfig,
     error::TrainError,
@@ -83,7 +83,7 @@ pub struct Trainer<A: Algorithm> {
     /// The state of the algorithm.
     learned: A::State,
     schedule: Schedule,
-    shortened_warmup: Option<[f64; 2]>,
+    shortened: Vec<Shortened>,
     n_updates: u64,
     state: TrainState,
     /// The newest checkpoint on disk.
@@ -98,9 +98,8 @@ pub trait Training {
     /// Total number of optimizer steps.
     fn n_updates(&self) -> u64;
 
-    /// Optimizer steps of warm-up, configured and actual, if a tenth of the run is less than
-    /// configured.
-    fn shortened_warmup(&self) -> Option<[f64; 2]>;
+    /// The counts of updates that are longer in the settings than a tenth of the run.
+    fn shortened(&self) -> &[Shortened];
 
     /// Position of training in its run.
     fn state(&self) -> &TrainState;
@@ -149,8 +148,8 @@ impl<A: Algorithm> Training for Trainer<A> {
         self.n_updates
     }
 
-    fn shortened_warmup(&self) -> Option<[f64; 2]> {
-        self.shortened_warmup
+    fn shortened(&self) -> &[Shortened] {
+        &self.shortened
     }
 
     fn state(&self) -> &TrainState {
@@ -189,7 +188,7 @@ impl<A: Algorithm> Trainer<A> {
     ///
     /// # Errors
     /// When a configuration is invalid, or the checkpoint belongs to another agent or dataset.
-    pub fn new(algorithm: A, job: Job) -> Result<Self, TrainError> {
+    pub fn new(mut algorithm: A, job: Job) -> Result<Self, TrainError> {
         let Job { run, config, mut data, agent, seed: run_seed, device, init, resume } = job;
         config.validate()?;
         if config.micro_batches > 1 && algorithm.parts().is_none() {
@@ -208,7 +207,8 @@ impl<A: Algorithm> Trainer<A> {
         }
         let labels = config.batch_size * algorithm.labels_per_context();
         let schedule = config.schedule(n_updates, labels);
-        let shortened_warmup = config.shortened_warmup(n_updates, labels);
+        let mut shortened = algorithm.shorten(n_updates);
+        shortened.extend(config.shortened_warmup(n_updates, labels));
         let fresh = TrainState {
             format: FORMAT,
             step: 0,
@@ -255,7 +255,7 @@ impl<A: Algorithm> Trainer<A> {
             device,
             learned,
             schedule,
-            shortened_warmup,
+            shortened,
             n_updates,
             state,
             saved: resume,

@@ -9,7 +9,8 @@ use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator
 use overtone_data::Batch;
 use overtone_model::{ModelError, error::config_error, init::Init};
 use overtone_train::{
-    Algorithm, Job, StepAt, StepFigures, TrainConfig, TrainError, Trainer, Training, TrainingData,
+    Algorithm, Job, Shortened, StepAt, StepFigures, TrainConfig, TrainError, Trainer, Training,
+    TrainingData,
 };
 
 use crate::options::{AlgorithmOptions, Restored};
@@ -105,13 +106,16 @@ pub struct Td3<O> {
     pub observations: ObservationSpace,
     /// The form of the actions.
     pub actions: ActionSpace,
+    /// [`Td3Keys::actor_every`], at most a tenth of the run.
+    actor_every: u64,
 }
 
 impl<O: Td3Options> Td3<O> {
     /// The algorithm for tasks with these spaces.
     pub fn new(config: O, observations: &ObservationSpace, actions: &ActionSpace) -> Self {
         let (observations, actions) = (observations.clone(), actions.clone());
-        Self { config, observations, actions }
+        let actor_every = config.keys().actor_every;
+        Self { config, observations, actions, actor_every }
     }
 
     /// Training step number `step`, counted from 0.
@@ -122,11 +126,11 @@ impl<O: Td3Options> Td3<O> {
         noise: Tensor<2>,
         (step, learning_rate): (u64, f64),
     ) -> StepFigures {
-        let Td3Keys { actor_every, target_rate, .. } = self.config.keys();
+        let Td3Keys { target_rate, .. } = self.config.keys();
         let [critic_loss, value] = self.config.critic_loss(state, steps, noise);
         let mut grad_norm = state.critics.step(critic_loss.backward(), learning_rate);
         let critic_loss = critic_loss.inner();
-        let actor_loss = if (step + 1).is_multiple_of(actor_every) {
+        let actor_loss = if (step + 1).is_multiple_of(self.actor_every) {
             let loss = self.config.actor_loss(state, steps);
             let norm = state.actor.step(loss.backward(), learning_rate);
             state.follow(target_rate);
@@ -178,6 +182,11 @@ impl<O: Td3Options> Algorithm for Td3<O> {
 
     fn reads_transitions(&self) -> bool {
         true
+    }
+
+    fn shorten(&mut self, n_updates: u64) -> Vec<Shortened> {
+        let key = format!("{}.actor_every", O::NAME);
+        Shortened::limit(key, &mut self.actor_every, n_updates).into_iter().collect()
     }
 
     fn init(

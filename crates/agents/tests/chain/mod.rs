@@ -115,7 +115,7 @@ fn dataset(columns: Columns, held_out: f64) -> Arc<Dataset> {
 
 /// The same steps in episodes of at most two. A limit ends most of them, so half of the steps have
 /// no target.
-fn cut_short(data: &Dataset) -> Arc<Dataset> {
+pub fn cut_short(data: &Dataset) -> Arc<Dataset> {
     let StoredObservations::Vectors { width, values, .. } = data.observations() else {
         panic!("vectors")
     };

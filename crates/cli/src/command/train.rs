@@ -12,7 +12,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use overtone_console::quoted;
 use overtone_model::device;
 use overtone_train::{
-    Checkpoint, InitSource, Job, Processes, RunDir, RunLock, SingleProcess, TrainError, metrics,
+    Checkpoint, InitSource, Job, Processes, RunDir, RunLock, Shortened, SingleProcess, TrainError,
+    metrics,
     processes::{broadcast, on_all},
     run_dir::CONFIG,
 };
@@ -339,10 +340,14 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         trainer.n_updates(),
         train.batch_size
     );
-    if let Some([requested, taken]) = trainer.shortened_warmup() {
+    for Shortened { key, requested, taken } in trainer.shortened() {
+        let all = match key.starts_with("train.warmup") {
+            true => " (train.reference_schedule=true uses all)",
+            false => "",
+        };
         say!(
-            "warm-up: {taken:.1} updates, a tenth of the run, instead of the {requested:.0} of the \
-             settings (train.reference_schedule=true uses all)"
+            "{key}: {taken:.1} updates, a tenth of the run, instead of the {requested:.0} of the \
+             settings{all}"
         );
     }
     if let Some(began) = &trainer.state().init_source {
