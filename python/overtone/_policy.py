@@ -278,8 +278,8 @@ class Policy:
         n = len(batch) if batch.ndim else 0
         starts = None if episode_start is None else np.atleast_1d(episode_start)
         rewards = None if reward is None else np.atleast_1d(array_of("reward", reward))
-        action = self.act(batch, rewards, starts, list(range(n)), deterministic=deterministic)
-        taken = self.as_taken(action)
+        convert = self._for_step()
+        taken = convert(self.act(batch, rewards, starts, list(range(n)), deterministic=deterministic))
         return (taken[0] if single else taken), None
 
     def rows_of(self, observations: Any) -> NDArray[Any]:
@@ -367,11 +367,15 @@ class Policy:
 
     def as_taken(self, actions: NDArray[Any]) -> NDArray[Any]:
         """Actions of :meth:`act` in the form for ``env.step``."""
+        return self._for_step()(actions)
+
+    def _for_step(self) -> ActionConverter:
+        """The conversion of actions for ``env.step``. It may fail, so it is made before a step."""
         if self._converter is None:
             spaces = self._environment()
             space = None if spaces is None else spaces[1]
             self._converter = ActionConverter(space, self._agents.action_names)
-        return self._converter(actions)
+        return self._converter
 
     def as_d3rlpy(self) -> D3rlpyActor:
         """The first agent with the interface of d3rlpy's stateful wrapper: ``predict(x, reward)``

@@ -117,6 +117,24 @@ class Policies(Desk):
         with self.assertRaisesRegex(ov.OvertoneError, "has not acted"):
             self.train().policy("p50").took(own[:1])
 
+    def test_a_failed_call_changes_nothing(self) -> None:
+        run = ov.train(ov.from_arrays(**carts()), "own/cart", progress="none", **TINY)
+        plain, disturbed = (run.policy(n_agents=2, seed=1) for _ in range(2))
+        seen = np.random.default_rng(0).normal(size=(12, 2, 4)).astype(np.float32)
+        huge = np.array([[0, 0, 0, 0], [np.inf] * 4], np.float32)
+        for step, rows in enumerate(seen):
+            for starts in (None, [True, True]):
+                with self.assertRaises(ov.OvertoneError):
+                    disturbed.act(huge, rewards=[1, 1], starts=starts)
+            if step > 0:
+                with self.assertRaises(ov.OvertoneError):
+                    disturbed.act(rows, rewards=[1, np.nan])
+            with self.assertRaises(ov.OvertoneError):
+                disturbed.took([0, 7])
+            ours, theirs = (policy.act(rows, rewards=[1, 1]) for policy in (plain, disturbed))
+            np.testing.assert_array_equal(ours, theirs)
+            np.testing.assert_array_equal(plain.probabilities, disturbed.probabilities)
+
     def test_discrete_actions_are_drawn_with_a_seed(self) -> None:
         data = ov.Dataset.from_arrays(**carts())
         run = ov.train(data, "gymnasium/CartPole-v1", progress="none", **TINY)

@@ -24,5 +24,5 @@ pub use overtone_core::{ActionSpace, ObservationSpace};
 pub use slots::Slots;
 pub use suite::{Simulator, Suite, TaskError, UnknownTask, find_in_table};
 pub use table::{Scores, TaskTable};
-pub use vector_env::{Step, VectorEnv};
+pub use vector_env::{Step, VectorEnv, cut_seed};
 pub use virtual_env::virtual_envs;

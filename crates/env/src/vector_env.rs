@@ -14,6 +14,11 @@ pub struct Step {
     pub outcome: Option<Outcome>,
 }
 
+/// The lowest `bits` of a seed, 1 to 64.
+pub fn cut_seed(seed: u64, bits: u32) -> u64 {
+    seed & (u64::MAX >> (64 - bits))
+}
+
 /// `n_envs` environments of one kind, each with its own episode.
 ///
 /// Nothing resets automatically: an environment whose episode ended waits for
@@ -41,6 +46,12 @@ pub trait VectorEnv: Send {
     /// For an unknown or repeated environment, unequal lengths, or a failing simulator. The
     /// simulator also fails if the environment failed before and cannot be recreated.
     fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError>;
+
+    /// Bits of the seeds that every such environment takes. The seeds of evaluated and recorded
+    /// episodes are [cut](cut_seed) to them.
+    fn seed_bits(&self) -> u32 {
+        64
+    }
 
     /// Takes one action in each of `envs`. Row `i` of `actions` and of the result belongs to
     /// `envs[i]`. The other environments do not change.

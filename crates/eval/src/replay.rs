@@ -44,8 +44,8 @@ pub fn replay(
     play: &Play,
     look: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
 ) -> Result<PlayedEpisode, RolloutError> {
-    let (env_seed, agent_seed) = role_seeds(episode.seed);
-    env.reset(&[0], &[env_seed])?;
+    let (_, agent_seed) = role_seeds(episode.seed);
+    env.reset(&[0], &[episode.environment_seed])?;
     let target_return = episode.target_return;
     let mut start = Some(EpisodeStart { seed: agent_seed, target_return });
     let mut again =

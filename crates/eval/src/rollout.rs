@@ -88,6 +88,9 @@ pub struct PlayedEpisode {
     pub seed: u64,
     /// Seed of the environment, derived from `seed`.
     pub environment_seed: u64,
+    /// Seed of the agent's draws, derived from `seed`; absent in reports of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_seed: Option<u64>,
     /// Actions taken.
     pub length: u64,
     /// Sum of raw rewards: the score.

@@ -161,6 +161,11 @@ impl VectorEnv for GymnasiumVectorEnv {
         &self.action_space
     }
 
+    /// Many environments store a seed in 32 bits, some with a sign.
+    fn seed_bits(&self) -> u32 {
+        31
+    }
+
     fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
         self.slots.check_reset(envs, seeds)?;
         if envs.is_empty() {

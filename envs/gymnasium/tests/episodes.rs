@@ -263,6 +263,7 @@ fn python_repeats_an_evaluated_episode_from_its_seed_and_actions() {
         assert_eq!(played[0].episodes.len(), 3);
         for (episode, actions) in played[0].episodes.iter().zip(&policy.actions) {
             let seed = episode.environment_seed;
+            assert!(seed < 1 << 31, "many environments take no larger seed: {seed}");
             let (_, rewards, endings) = by_gymnasium(task, seed, actions);
             assert_eq!(rewards.len() as u64, episode.length, "{name}");
             let sum: f64 = rewards.iter().map(|&reward| f64::from(reward as f32)).sum();

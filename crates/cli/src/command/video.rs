@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use overtone_console::quoted;
 use overtone_core::{ActionScale, Play, Task};
 use overtone_env::ActionSpace;
-use overtone_eval::{Evaluation, PlayedEpisode, TargetResult, replay, rollout::role_seeds};
+use overtone_eval::{Evaluation, PlayedEpisode, TargetResult, replay};
 use overtone_model::device;
 use overtone_report::{Filmed, Reel};
 use overtone_train::{Checkpoint, RunDir};
@@ -110,7 +110,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let mut policy = overtone_agents::policy(&checkpoint, &setting.protocol, &chosen.device)?;
     let mut env = playing::open(&setting.task, &setting.protocol, 1)?;
     let mut camera = Camera::open(&setting.task, &setting.protocol)?;
-    camera.reset(role_seeds(episode.seed).0)?;
+    camera.reset(episode.environment_seed)?;
     say!(
         "filming episode {} of {} (raw return {:.1}, {} steps{}) under the {} protocol",
         episode.episode,

@@ -5,10 +5,10 @@ use std::thread::Scope;
 use std::time::Instant;
 
 use overtone_core::{Actions, Observations, Turn};
-use overtone_env::{EnvError, Failure, Step, VectorEnv};
+use overtone_env::{EnvError, Failure, Step, VectorEnv, cut_seed};
 
+use super::RolloutError;
 use super::slot::Slot;
-use super::{RolloutError, role_seeds};
 
 /// Actions for some environments of a group.
 pub(super) struct Work {
@@ -56,6 +56,8 @@ pub(super) struct Group {
     answers: Receiver<Result<Seen, EnvError>>,
     /// Whether an order is in progress.
     busy: bool,
+    /// Bits of the environments' seeds.
+    seed_bits: u32,
 }
 
 impl Group {
@@ -68,6 +70,7 @@ impl Group {
         let (orders, received) = channel::<Order>();
         let (answer, answers) = channel();
         let slots = (0..env.n_envs()).map(|_| None).collect();
+        let seed_bits = env.seed_bits();
         scope.spawn(move || {
             for order in received {
                 if answer.send(carry_out(env, order)).is_err() {
@@ -75,7 +78,7 @@ impl Group {
                 }
             }
         });
-        Self { slots, first_agent, to_reset: Vec::new(), orders, answers, busy: false }
+        Self { slots, first_agent, to_reset: Vec::new(), orders, answers, busy: false, seed_bits }
     }
 
     /// Number of environments.
@@ -84,8 +87,9 @@ impl Group {
     }
 
     /// Assigns the next episode to `env`; `None` if the queue is empty.
-    pub fn begin(&mut self, env: usize, slot: Option<Slot>) {
-        if slot.is_some() {
+    pub fn begin(&mut self, env: usize, mut slot: Option<Slot>) {
+        if let Some(Slot { episode, .. }) = &mut slot {
+            episode.environment_seed = cut_seed(episode.environment_seed, self.seed_bits);
             self.to_reset.push(env);
         }
         self.slots[env] = slot;
@@ -116,8 +120,9 @@ impl Group {
     /// When the thread has ended.
     pub fn send(&mut self, work: Vec<Work>) -> Result<(), RolloutError> {
         let reset = std::mem::take(&mut self.to_reset);
-        let of_slot = |&env: &usize| self.slots[env].as_ref().map(|slot| slot.episode.seed);
-        let seeds = reset.iter().filter_map(of_slot).map(|seed| role_seeds(seed).0).collect();
+        let seed =
+            |&env: &usize| self.slots[env].as_ref().map(|slot| slot.episode.environment_seed);
+        let seeds = reset.iter().filter_map(seed).collect();
         self.busy = !reset.is_empty() || !work.is_empty();
         if self.busy {
             self.orders.send(Order { reset, seeds, work }).map_err(|_| RolloutError::Thread)?;

@@ -48,14 +48,17 @@ pub(super) struct Slot {
 impl Slot {
     fn new(plan: &Plan, player: usize, number: usize) -> Self {
         let episode = plan.first + number % plan.episodes;
+        let seed = plan.episode_seed(episode);
+        let (environment_seed, agent_seed) = role_seeds(seed);
         Self {
             player,
             number,
             episode: PlayedEpisode {
                 target_return: plan.targets[number / plan.episodes],
                 episode,
-                seed: plan.episode_seed(episode),
-                environment_seed: role_seeds(plan.episode_seed(episode)).0,
+                seed,
+                environment_seed,
+                agent_seed: Some(agent_seed),
                 length: 0,
                 raw_return: 0.0,
                 clipped_return: 0.0,

@@ -14,7 +14,7 @@ use overtone_core::policy::EpisodeStart;
 use overtone_core::seed::{Generator, derive, derive_nth};
 use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Outcome, Played, Turn};
 use overtone_data::{ActionColumn, ObservationColumn, WrittenEpisode};
-use overtone_env::{EnvError, Step, VectorEnv};
+use overtone_env::{EnvError, Step, VectorEnv, cut_seed};
 use overtone_eval::rollout::{Rows, role_seeds};
 use rand::{RngExt, SeedableRng};
 
@@ -68,6 +68,7 @@ pub struct Rollouts<'a> {
 struct Live {
     number: u64,
     seed: u64,
+    environment_seed: u64,
     random: Generator,
     /// The acting policy, its remaining steps, and whether the next step is its first.
     member: usize,
@@ -186,10 +187,11 @@ impl<'a> Rollouts<'a> {
                 continue;
             }
             let seed = episode_seed(self.rules.seed, self.next);
-            let mut live = Live::new(self.next, seed, self.cast, self.rules.switch);
+            let bits = self.env.seed_bits();
+            let mut live = Live::new(self.next, (seed, bits), self.cast, self.rules.switch);
             live.log_probs = self.has_log_probs.then(Vec::new);
             envs.push(env);
-            seeds.push(role_seeds(seed).0);
+            seeds.push(live.environment_seed);
             self.slots[env] = Some(live);
             self.next += 1;
             room -= 1;
@@ -390,10 +392,17 @@ impl<'a> Rollouts<'a> {
 }
 
 impl Live {
-    fn new(number: u64, seed: u64, cast: &Cast, switch: Option<[u64; 2]>) -> Self {
+    /// `seed` of the episode; the environments take `seed_bits`.
+    fn new(
+        number: u64,
+        (seed, seed_bits): (u64, u32),
+        cast: &Cast,
+        switch: Option<[u64; 2]>,
+    ) -> Self {
         let mut live = Self {
             number,
             seed,
+            environment_seed: cut_seed(role_seeds(seed).0, seed_bits),
             random: Generator::seed_from_u64(derive(seed, "record")),
             member: 0,
             left: 0,
@@ -440,7 +449,7 @@ impl Live {
             rewards: self.rewards,
             behavior_log_probs: self.log_probs,
             outcome: None,
-            seed: Some(role_seeds(self.seed).0),
+            seed: Some(self.environment_seed),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::protocol::{ActionChoice, ReturnUnits};
-use overtone_core::{ActionSpace, ObservationSpace};
+use overtone_core::{ActionSpace, ObservationSpace, Play};
+use overtone_eval::{Evaluation, PlayedEpisode};
 use overtone_train::{Checkpoint, RunDir};
 use serde::Serialize;
 
@@ -48,6 +49,24 @@ struct About<'a> {
     /// Hash of the training data's content.
     data_sha256: &'a str,
     updates: u64,
+    /// An episode that Overtone played with this agent, to repeat its draws: `overtone-serve` makes
+    /// them with `begin(agent_seed)`. Absent without an evaluation in this acting mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    episode: Option<PlayedEpisode>,
+}
+
+/// The first episode with the target return in an evaluation of the checkpoint by this protocol.
+fn evaluated(run: &RunDir, step: u64, play: &Play, target_return: f32) -> Option<PlayedEpisode> {
+    let files = Evaluation::files(run.path()).unwrap_or_default();
+    let evaluations = files.iter().filter_map(|path| Evaluation::read(path).ok());
+    let mut evaluations = evaluations.filter(|evaluation| {
+        let setting = &evaluation.setting;
+        setting.protocol == *play && setting.checkpoint.as_ref().is_some_and(|of| of.step == step)
+    });
+    evaluations.find_map(|evaluation| {
+        let mut episodes = evaluation.episodes.into_iter();
+        episodes.find(|episode| episode.target_return == target_return)
+    })
 }
 
 /// Writes the directory `to`, with the acting mode of `chosen` or this top percentage;
@@ -99,6 +118,7 @@ pub(super) fn write(
         temperature,
         data_sha256: &state.dataset_hash,
         updates: state.step,
+        episode: evaluated(run, state.step, &play, target_return),
     };
     write_folder(to, |folder| {
         fs::write(folder.join(GRAPH), &graph)?;

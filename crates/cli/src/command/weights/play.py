@@ -16,29 +16,43 @@ class Agent:
         self.inputs = {each.name: each for each in self.session.get_inputs()}
 
     def begin(self, seed=0, target=None):
-        self.random, self.n = np.random.default_rng(seed), 0
-        self.left = np.float32(self.about["target_return"] if target is None else target)
+        left = np.float32(self.about["target_return"] if target is None else target)
+        self.check("target", left)
+        self.random, self.n, self.left = np.random.default_rng(seed), 0, left
         self.window = {k: np.zeros(each.shape, TYPES[each.type]) for k, each in self.inputs.items()}
 
-    def act(self, observation, reward=0.0):
-        observation = np.reshape(observation, self.inputs["observations"].shape[1:])
-        if not np.isfinite(observation).all():
-            raise ValueError("observation: expected finite numbers")
+    def act(self, observation, reward=0.0):  # a call that fails changes nothing
+        seen = self.inputs["observations"]
+        with np.errstate(over="ignore", invalid="ignore"):
+            row = np.reshape(observation, seen.shape[1:]).astype(TYPES[seen.type])
+        self.check("observation", row, row.dtype != np.uint8 or np.array_equal(row, observation))
+        self.check("reward", reward)
+        left = self.left
         if self.n > 0 and not self.about["delayed_reward"]:
-            clips = self.about["clip_rewards"]
-            self.left -= np.float32(np.clip(reward, -1, 1) if clips else reward)
-        new = dict(observations=observation, returns_to_go=self.left, timesteps=self.n, mask=1)
-        for name, rows in self.window.items():
-            rows[:-1], rows[-1] = rows[1:], new.get(name, 0)
-        output = self.session.run(None, self.window)[0]
+            left = left - np.float32(np.clip(reward, -1, 1) if self.about["clip_rewards"] else reward)
+        self.check("return-to-go", left)
+        new = dict(observations=row, returns_to_go=left, timesteps=self.n, mask=1)
+        window = {k: np.roll(rows, -1, axis=0) for k, rows in self.window.items()}
+        for name, rows in window.items():
+            rows[-1] = new.get(name, 0)
+        output = self.session.run(None, window)[0]
+        self.check("output of the agent", output)
         action = output if "logits" not in self.about["outputs"] else self.choose(output)
+        self.window, self.left, self.n = window, left, self.n + 1
         self.took(action)
-        self.n += 1
         return action
 
     def took(self, action):  # for an action that differs from the agent's
+        space = self.about["actions"]
+        fits = self.n > 0 and np.shape(action) == np.shape(space.get("low", 0))
+        is_known = "low" in space or action in range(len(space["names"]))
+        self.check("action", action, fits and is_known)
         if "actions" in self.window:
             self.window["actions"][-1] = action
+
+    def check(self, name, numbers, fits=True):
+        if not (fits and np.isfinite(numbers).all()):
+            raise ValueError(f"{name}: {numbers} is not finite, or does not fit the agent")
 
     def choose(self, logits):
         if self.about["choice"] == "mode" or self.random.random() < self.about["greedy"]:
