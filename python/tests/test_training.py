@@ -52,6 +52,40 @@ class Codes(gymnasium.Env):
 gymnasium.register("Codes-v0", Codes)
 '''
 
+#: Actions without bounds, and with one bound; the reward is 0 for an action 20 times the observation.
+#: A seed is stored in 32 bits.
+FREE = '''
+import struct
+
+import gymnasium, numpy
+from gymnasium import spaces
+
+class Free(gymnasium.Env):
+    observation_space = spaces.Box(-1, 1, (2,), numpy.float32)
+    action_space = spaces.Box(-numpy.inf, numpy.inf, (1,), numpy.float32)
+
+    def see(self):
+        self.seen = self.np_random.uniform(-1, 1, 2).astype(numpy.float32)
+        return self.seen
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        struct.pack("i", seed)
+        self.time = 0
+        return self.see(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        paid, self.time = -abs(float(action[0] - 20 * self.seen[0])), self.time + 1
+        return self.see(), paid, self.time == 10, False, {}
+
+class Above(Free):
+    action_space = spaces.Box(3, numpy.inf, (1,), numpy.float32)
+
+gymnasium.register("Free-v0", Free)
+gymnasium.register("Above-v0", Above)
+'''
+
 
 class Training(Desk):
     def test_a_run_equals_the_programs_byte_for_byte(self) -> None:
@@ -69,6 +103,50 @@ class Training(Desk):
                 place = f"checkpoints/step-{step:08}/{name}"
                 mine, its = (folder / place for folder in (run.path, other))
                 self.assertEqual(mine.read_bytes(), its.read_bytes(), place)
+
+    def test_returns_at_another_step_limit_are_not_normalized(self) -> None:
+        ov.record(task="mujoco/hopper", to="short", transitions=200, episode_steps=7, progress="none")
+        run = ov.train("short", progress="none", **{**TINY, "evaluation.episodes": 1})
+        report = run.evaluations()["evaluation"]
+        self.assertIsNone(report["targets"][0].get("normalized"))
+        (line,) = [each for each in report["differences"] if each["setting"] == "step_limit"]
+        self.assertEqual((line["trained"], line["played"]), ("7", "7"))
+
+    def test_actions_without_bounds_are_scaled_by_the_recorded_range(self) -> None:
+        Path("free.py").write_text(FREE)
+        sys.path.insert(0, os.getcwd())
+        self.addCleanup(sys.path.remove, os.getcwd())
+        random = np.random.default_rng(0)
+        seen = random.uniform(-1, 1, (1000, 2)).astype(np.float32)
+        ends = np.arange(1000) % 10 == 9
+        words: dict[str, Any] = {"algorithm": "behavior_cloning", "model__kind": "perceptron",
+                                 "train__updates": 200, "progress": "none"}
+
+        def recorded(task: str, actions: np.ndarray) -> ov.Dataset:
+            rewards, ongoing = np.zeros(1000, np.float32), np.zeros(1000, bool)
+            return ov.from_arrays(seen, actions, rewards, ends, ongoing, task=task)
+
+        def played(run: ov.Run) -> np.ndarray:
+            shown = np.array([[0.5, 0], [-0.9, 0], [0.02, 0]], np.float32)
+            return run.policy(n_agents=3).act(shown).ravel()
+
+        task = "gymnasium/free:Free-v0"
+        run = ov.train(recorded(task, 20 * seen[:, :1]), evaluation__episodes=2, **words)
+        np.testing.assert_allclose(played(run), [10, -18, 0.4], atol=2)
+        half = recorded(task, 10 * seen[:, :1])
+        tuned = ov.train(half, init=run.path, evaluation__episodes=2, train__updates=1,
+                         progress="none")
+        np.testing.assert_allclose(played(tuned), [10, -18, 0.4], atol=3)
+        runs = f"{run.path},{ov.train(half, evaluation__episodes=0, **words).path}"
+        ov.command(["evaluate", "rollouts", f"run={runs}", "episodes=2"], progress="none")
+
+        ov.record(task=task, to="recorded", transitions=50, progress="none")
+
+        above = "gymnasium/free:Above-v0"
+        run = ov.train(recorded(above, 13 + 10 * seen[:, :1]), evaluation__episodes=2, **words)
+        np.testing.assert_allclose(played(run), [18, 4, 13.2], atol=2)
+        with self.assertRaisesRegex(ov.OvertoneError, "beyond the task's bound of 3"):
+            ov.train(recorded(above, seen[:, :1]), evaluation__episodes=0, **words)
 
     def test_help_is_returned_and_unknown_words_are_errors(self) -> None:
         (output,) = ov.command(["data", "convert", "--help"], progress="none")

@@ -6,8 +6,9 @@ use crate::ActionSpace;
 /// Linear map between the bounds of each action dimension and [-1, 1].
 ///
 /// A dimension with the bounds -1 and 1 keeps its value, to the bit. A dimension without two finite
-/// bounds cannot be scaled. An agent then acts within [-1, 1], and within the one bound that there
-/// may be ([`ActionSpace::unbounded`] lists these dimensions).
+/// bounds cannot be scaled ([`ActionSpace::unbounded`] lists these dimensions). Training therefore
+/// sets missing bounds by the recorded actions ([`ActionSpace::bounded`]). An agent without them
+/// acts within [-1, 1], and within the one bound that there may be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionScale {
     /// Low and high of each dimension, one of them possibly infinite. `None`: not scaled.
@@ -123,6 +124,19 @@ impl ActionSpace {
         Self::Continuous { low, high }
     }
 
+    /// Whether an agent with the actions `learned` can act in a task with these actions: they are
+    /// the same, or the agent's data set missing bounds.
+    pub fn allows(&self, learned: &Self) -> bool {
+        match learned {
+            Self::Discrete { .. } => self == learned,
+            Self::Continuous { low, high } => {
+                let ranges: Vec<[f32; 2]> =
+                    low.iter().zip(high).map(|(&low, &high)| [low, high]).collect();
+                self.bounded(&ranges) == *learned
+            }
+        }
+    }
+
     /// The range from which each dimension of a random action is drawn; empty for discrete actions.
     ///
     /// This range is the bounds. If one is missing, it is [-1, 1], as for acting agents, as far as
@@ -198,6 +212,15 @@ mod tests {
         let recorded = [[0.2, 5.0], [-9.0, -8.0], [0.5, 1.5], [0.0, 0.0]];
         let expected = space(&[[0.0, 5.0], [-9.0, -7.0], [0.5, 1.5], [-1.0, 1.0]]);
         assert_eq!(known.bounded(&recorded), expected);
+        assert!(known.allows(&expected) && known.allows(&known));
+        // Two bounds are the task's own, and so is the one of two.
+        for other in [
+            [[0.0, 5.0], [-9.0, -7.0], [0.5, 1.5], [-1.0, 2.0]],
+            [[0.5, 5.0], [-9.0, -7.0], [0.5, 1.5], [-1.0, 1.0]],
+        ] {
+            assert!(!known.allows(&space(&other)));
+        }
+        assert!(!known.allows(&ActionSpace::numbered(4)) && !known.allows(&space(&[[0.0, 1.0]])));
         // Next to a dimension with two bounds, the others stay the same to the bit.
         let scale = ActionScale::of(&space(&[[f32::NEG_INFINITY, 1.0], [-1.0, 1.0], [0.0, 4.0]]));
         let scale = scale.unwrap();

@@ -13,7 +13,8 @@
 //! - Dict and Tuple are concatenations of their parts. The parts of a Dict are sorted by key.
 //! - Discrete actions are discrete. MultiDiscrete and MultiBinary actions become discrete actions for
 //!   all combinations.
-//! - A Box of actions keeps the bounds of each number.
+//! - A Box of actions keeps the bounds of each number. Training sets a missing bound by the recorded
+//!   actions.
 //!
 //! All other spaces are errors.
 

@@ -10,7 +10,9 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::Agent;
-use overtone_core::{Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits};
+use overtone_core::{
+    ActionSpace, Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits,
+};
 use overtone_data::{
     Columns, DataError, Dataset, DatasetOptions, Expected, Kind, Located, MinariId, Origin,
     Preparation, RecordedTask, Recording, ReplayLog, Split, cache_folder, check_named,
@@ -108,14 +110,6 @@ impl RunConfig {
         if !suites::of(task)?.has_environments() {
             say!("task: {}", suites::describe(task));
         }
-        if let unbounded @ [_, ..] = &task.actions.unbounded()[..] {
-            say!(
-                "actions: {} of {} dimensions lack a bound and are not scaled; the agent clamps \
-                 them to [-1, 1] and their other bound",
-                unbounded.len(),
-                task.actions.size()
-            );
-        }
         let (dataset, name) = match &located[..] {
             [located] => match read::open_as(&located.path, &self.data.layout)? {
                 Recording::ReplayLog(log) => {
@@ -132,6 +126,10 @@ impl RunConfig {
             several => self.mixed(several, &stop)?,
         };
         interrupt::check(&stop, NOTHING_KEPT)?;
+        let actions = match &before {
+            Some(agent) => agent.task.actions.clone(),
+            None => with_bounds(&task.actions, &dataset)?,
+        };
         let dataset = match before.as_ref().and_then(|agent| agent.normalization.as_ref()) {
             Some(normalization) => dataset.with_normalization(normalization),
             None => dataset,
@@ -167,7 +165,7 @@ impl RunConfig {
             say!("head: {limit}");
         }
         let agent = Agent {
-            task: task.clone(),
+            task: Task { actions, ..task.clone() },
             dataset: name,
             algorithm,
             normalization: dataset.normalization().cloned(),
@@ -557,6 +555,36 @@ fn as_long_as(
          the flags with data lint"
     );
     Ok(longer.or(recording))
+}
+
+/// The actions with each missing bound set by the recorded ones, so that they can be scaled.
+///
+/// # Errors
+/// When all recorded values of a number are beyond the bound that it has.
+fn with_bounds(actions: &ActionSpace, dataset: &Dataset) -> Result<ActionSpace> {
+    let unbounded = actions.unbounded();
+    if unbounded.is_empty() {
+        return Ok(actions.clone());
+    }
+    let recorded = dataset.actions().ranges();
+    let bounded = actions.bounded(&recorded);
+    let mut ranges = Vec::with_capacity(unbounded.len());
+    if let ActionSpace::Continuous { low, high } = &bounded {
+        for place in unbounded {
+            let ([low, high], [least, most]) = ([low[place], high[place]], recorded[place]);
+            ensure!(
+                low < high || [least, most] == [low, high],
+                "actions: number {place} is recorded from {least} to {most}, beyond the task's bound of \
+                 {low}. Check the units and the order of the recorded actions"
+            );
+            ranges.push(format!("number {place} from {low} to {high}"));
+        }
+    }
+    say!(
+        "actions: without bounds in the task, scaled by the recorded range: {}",
+        ranges.join(", ")
+    );
+    Ok(bounded)
 }
 
 /// Prints doubts about the meaning of a dataset's numbers.

@@ -106,9 +106,8 @@ impl Source {
     pub fn check(&self, settings: &RunConfig, algorithm: &AlgorithmConfig) -> Result<()> {
         let name = &self.name;
         let task = settings.task()?;
-        if (&task.observations, &task.actions)
-            != (&self.agent.task.observations, &self.agent.task.actions)
-        {
+        let initial = &self.agent.task;
+        if task.observations != initial.observations || !task.actions.allows(&initial.actions) {
             let (own, its) = (describe(task), describe(&self.agent.task));
             let which = match own == its {
                 true => format!("{its}, but with other names or bounds"),
@@ -119,6 +118,13 @@ impl Source {
                  task",
                 task.id(),
                 self.agent.task.id()
+            );
+        }
+        let (current, initial) = (settings.data.return_scale, self.agent.return_scale);
+        if current != initial {
+            bail!(
+                "{RETURN_SCALE}={current}: init={name} has {RETURN_SCALE}={initial}, and its weights \
+                 fit returns in this scale. Leave {RETURN_SCALE} out"
             );
         }
         let (own, its) = (settings.agent_keys()?, self.config.agent_keys()?);

@@ -185,6 +185,8 @@ fn the_best_of_several_algorithms_is_kept() {
         "env=hopper evaluation.budget=11",
         "env=hopper evaluation.top_percent=10",
         "task=gymnasium/CartPole-v1 evaluation.temperature=0.5",
+        // A fixed temperature is one candidate.
+        "task=gymnasium/CartPole-v1 evaluation.temperature=1 evaluation.budget=1",
         "game=seaquest",
         "task=own/any",
     ] {

@@ -166,6 +166,9 @@ fn other_agents_are_refused_with_both_values() {
     refuses(run, "model.d_model=32");
     refuses(run, "model.n_heads=2");
     refuses(run, "head=gaussian");
+    refuses(run, "data.return_scale=50");
+    refuses(run, "data.return_scale=0");
+    refuses(&td3, "data.return_scale=50");
     refuses(run, "attention=fourier");
     refuses(run, "algorithm=behavior_cloning");
     refuses(&td3, "td3_bc.hidden=16");

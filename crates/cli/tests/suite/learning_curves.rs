@@ -2,8 +2,11 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use crate::{
     desk::{Desk, same_run, steps},
+    evaluating::report,
     runs::events,
 };
 
@@ -61,7 +64,8 @@ fn the_last_checkpoint_ends_the_curve() {
     assert_eq!(steps, ["4", "4", "6", "6"], "{rows}");
 }
 
-/// The acting mode is chosen after training; its returns still end the same curve.
+/// The acting mode is chosen after training. The curve has one mode to its end; the scores of another
+/// chosen mode have names of their own.
 #[test]
 fn a_choice_after_training_ends_the_curve() {
     let desk = Desk::new();
@@ -73,8 +77,25 @@ fn a_choice_after_training_ends_the_curve() {
     let rows = fs::read_to_string(run.join("checkpoints.csv")).unwrap();
     let steps: Vec<&str> = rows.lines().skip(1).map(|row| row.split(',').next().unwrap()).collect();
     assert_eq!(steps, ["3", "3"], "{rows}");
-    let steps: Vec<u64> = events(&run)["eval/return"].iter().map(|(step, _)| *step).collect();
+    let curves = events(&run);
+    let steps: Vec<u64> = curves["eval/return"].iter().map(|(step, _)| *step).collect();
     assert_eq!(steps, [3, 6]);
+    let read = |file: &str| report(&run.join(file));
+    let choice = read("checkpoints/step-00000006/acting.json");
+    // During training, the agent is conditioned on a target, with the default limit.
+    let is_of_curve = |mode: &Value| mode["top_percent"] == 0.0 && mode["return_quantile"] != 1.0;
+    let points: Vec<&Value> = choice["curve"].as_array().unwrap().iter().collect();
+    let mut points = points.into_iter().filter(|point| is_of_curve(&point["mode"]));
+    let point = points.next().unwrap();
+    let played = read("evaluation.json")["targets"][0]["raw_return"]["mean"].as_f64().unwrap();
+    let is_same = choice["chosen"] == point["mode"];
+    let expected = if is_same { played } else { point["raw_return"]["mean"].as_f64().unwrap() };
+    assert!((curves["eval/return"][1].1 - expected).abs() < 1e-3 * expected.abs().max(1.0));
+    let chosen = curves.get("eval/return/chosen_mode");
+    assert_eq!(chosen.is_none(), is_same);
+    for (step, mean) in chosen.into_iter().flatten() {
+        assert!(*step == 6 && (mean - played).abs() < 1e-3 * played.abs().max(1.0));
+    }
 }
 
 /// A long enough run is evaluated during training, for at most a tenth of its time, and its weights

@@ -54,7 +54,7 @@ impl RecordedSpaces {
         Ok(Self {
             observations: columns.observations.space(),
             actions: actions(&columns.actions, described.as_ref()),
-            ranges: ranges(&columns.actions),
+            ranges: columns.actions.ranges(),
         })
     }
 
@@ -129,22 +129,6 @@ fn names(space: &Space) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// The smallest and largest value of each number; -1 and 1 without rows.
-fn ranges(done: &ActionColumn) -> Vec<[f32; 2]> {
-    let ActionColumn::Continuous { width, values } = done else { return Vec::new() };
-    let mut rows = values.chunks_exact((*width).max(1));
-    let Some(first) = rows.next() else { return vec![[-1.0, 1.0]; *width] };
-    let mut ranges: Vec<[f32; 2]> = first.iter().map(|&number| [number, number]).collect();
-    for row in rows {
-        for ([low, high], &number) in ranges.iter_mut().zip(row) {
-            (*low, *high) = (low.min(number), high.max(number));
-        }
-    }
-    // Zero has no sign for a reader.
-    ranges.iter_mut().flatten().for_each(|bound| *bound += 0.0);
-    ranges
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,7 +138,7 @@ mod tests {
         // Two rows of three numbers.
         let values = vec![0.0, 5.0, -2.0, 0.5, 5.0, 3.0];
         let done = ActionColumn::Continuous { width: 3, values };
-        assert_eq!(ranges(&done), [[0.0, 0.5], [5.0, 5.0], [-2.0, 3.0]]);
+        assert_eq!(done.ranges(), [[0.0, 0.5], [5.0, 5.0], [-2.0, 3.0]]);
         let described = Space::Box {
             dtype: "float32".into(),
             shape: vec![3],
@@ -164,7 +148,7 @@ mod tests {
         let spaces = |described: Option<&Space>| RecordedSpaces {
             observations: ObservationSpace::Vectors { width: 1 },
             actions: actions(&done, described),
-            ranges: ranges(&done),
+            ranges: done.ranges(),
         };
         let continuous = |low: [f32; 3], high: [f32; 3]| ActionSpace::Continuous {
             low: low.to_vec(),
@@ -175,7 +159,8 @@ mod tests {
         assert_eq!(told.actions, as_told);
         assert_eq!(told.bounded_actions(), continuous([-1.0, 0.0, -2.0], [1.0, 5.0, 4.0]));
         assert_eq!(spaces(None).bounded_actions(), continuous([0.0, 5.0, -2.0], [0.5, 5.0, 3.0]));
-        assert_eq!(ranges(&ActionColumn::Continuous { width: 1, values: vec![] }), [[-1.0, 1.0]]);
+        let none = ActionColumn::Continuous { width: 1, values: vec![] };
+        assert_eq!(none.ranges(), [[-1.0, 1.0]]);
         // Two recordings have the bounds of both, in either order.
         let other = RecordedSpaces {
             actions: continuous([-3.0, 1.0, -1.0], [0.5, 2.0, 5.0]),

@@ -128,6 +128,22 @@ impl ActionColumn {
         }
     }
 
+    /// The smallest and largest value of each number of a continuous action; -1 and 1 without rows.
+    pub fn ranges(&self) -> Vec<[f32; 2]> {
+        let Self::Continuous { width, values } = self else { return Vec::new() };
+        let mut rows = values.chunks_exact((*width).max(1));
+        let Some(first) = rows.next() else { return vec![[-1.0, 1.0]; *width] };
+        let mut ranges: Vec<[f32; 2]> = first.iter().map(|&number| [number, number]).collect();
+        for row in rows {
+            for ([low, high], &number) in ranges.iter_mut().zip(row) {
+                (*low, *high) = (low.min(number), high.max(number));
+            }
+        }
+        // Zero has no sign for a reader.
+        ranges.iter_mut().flatten().for_each(|bound| *bound += 0.0);
+        ranges
+    }
+
     /// Adds `more` rows; whether they are of the same form.
     pub(crate) fn extend(&mut self, more: Self) -> bool {
         match (self, more) {
