@@ -10,25 +10,27 @@ use crate::Evaluation;
 use crate::statistics::{Bootstrap, ScoreMatrix, StatisticsError, mean};
 
 /// The mean over episodes of the raw return in `now` minus the raw return of the same episode in
-/// `before`, with its interval: `+10.0 [+9.0, +11.0]`. Both with their target number `place`.
-/// `None` if no episode finished in both.
+/// `before`, with its interval: `+10.0 [+9.0, +11.0]`. `target_return` is one of `now`; `before` has
+/// the same one in its own units, at the same place of its list. `None` if no episode finished in
+/// both.
 ///
 /// # Errors
 /// When a return is not finite, or `bootstrap` is invalid.
 pub fn paired_difference(
     before: &Evaluation,
     now: &Evaluation,
-    place: usize,
+    target_return: f32,
     bootstrap: &Bootstrap,
 ) -> Result<Option<String>, StatisticsError> {
-    let of = |evaluation: &Evaluation| -> BTreeMap<usize, (u64, f64)> {
-        let target = evaluation.targets.get(place).map(|target| target.target_return);
+    let place = now.target_returns.iter().position(|&target| target == target_return);
+    let target_before = place.and_then(|place| before.target_returns.get(place));
+    let episodes = |evaluation: &Evaluation, target| -> BTreeMap<usize, (u64, f64)> {
         let episodes = evaluation.episodes.iter();
-        let episodes = episodes.filter(|episode| Some(episode.target_return) == target);
+        let episodes = episodes.filter(|episode| Some(&episode.target_return) == target);
         episodes.map(|e| (e.episode, (e.length, e.raw_return))).collect()
     };
-    let before = of(before);
-    let now = of(now).into_iter();
+    let before = episodes(before, target_before);
+    let now = episodes(now, Some(&target_return)).into_iter();
     let pairs: Vec<_> =
         now.filter_map(|(episode, now)| Some((*before.get(&episode)?, now))).collect();
     if pairs.is_empty() {

@@ -19,9 +19,11 @@ fn game(name: &str) -> Task {
 
 const QUICK: Bootstrap = Bootstrap { replications: 2000, level: 0.95, seed: 1 };
 
+const TARGET: f32 = 32.0;
+
 /// An evaluation of random actions in a corridor, with its returns replaced by `returns`.
 fn evaluation(returns: &[f64]) -> Evaluation {
-    let plan = Plan::new(returns.len(), vec![32.0], 1, ReturnUnits::Clipped);
+    let plan = Plan::new(returns.len(), vec![TARGET], 1, ReturnUnits::Clipped);
     let mut env = Corridor::new(4, 6, 12, 0.2);
     let mut policy = RandomPolicy::new(env.action_space().clone(), 4);
     let mut played =
@@ -46,7 +48,25 @@ fn evaluation(returns: &[f64]) -> Evaluation {
 }
 
 fn difference(before: &Evaluation, now: &Evaluation) -> Option<String> {
-    paired_difference(before, now, 0, &QUICK).unwrap()
+    paired_difference(before, now, TARGET, &QUICK).unwrap()
+}
+
+/// A target whose episodes all failed is not in the statistics.
+#[test]
+fn targets_are_paired_by_their_place_in_the_plan() {
+    let mut before = evaluation(&[1.0, 2.0]);
+    let mut now = evaluation(&[11.0, 12.0]);
+    for evaluation in [&mut before, &mut now] {
+        evaluation.target_returns = vec![8.0, TARGET];
+    }
+    assert!(difference(&before, &now).unwrap().starts_with("+10.0 ["));
+    // Of `before`, only another target finished.
+    before.episodes.iter_mut().for_each(|episode| episode.target_return = 8.0);
+    before.targets[0].target_return = 8.0;
+    assert_eq!(difference(&before, &now), None);
+    // In another protocol's units.
+    before.target_returns = vec![4.0, 8.0];
+    assert!(difference(&before, &now).unwrap().starts_with("+10.0 ["));
 }
 
 #[test]

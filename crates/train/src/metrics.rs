@@ -211,20 +211,19 @@ impl Metrics {
     }
 }
 
-/// Writes an evaluation's scores at `step`, next to the training curves, by the names of their
-/// curves. `words` describe the acting mode.
+/// Writes an evaluation's scores at `step`, next to the training curves: the name of each curve, the
+/// score, and a description of the acting mode.
 ///
 /// # Errors
 /// When the file cannot be written.
 pub fn write_scores(
     run_dir: &Path,
     step: u64,
-    scores: &[(String, f64)],
-    words: &str,
+    scores: &[(String, f64, String)],
 ) -> Result<(), TrainError> {
     let mut events = Events::create(run_dir)?;
-    for (name, score) in scores {
-        events.described(name, *score as f32, step, words);
+    for (name, score, description) in scores {
+        events.described(name, *score as f32, step, description);
     }
     events.ended();
     events.flush()

@@ -19,7 +19,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use overtone_agents::Agent;
-use overtone_core::protocol::ActionChoice;
+use overtone_core::{Task, protocol::ActionChoice};
 use overtone_eval::{
     Evaluation, Summary, paired_difference,
     statistics::Bootstrap,
@@ -362,10 +362,12 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
     for batch in batches {
         let played = play_batch(batch, settings)?;
         for (at, (planned, evaluation)) in played.iter().enumerate() {
-            for (place, target) in evaluation.targets.iter().enumerate() {
+            for target in &evaluation.targets {
                 let normalized = target.normalized.as_ref().map(Summary::with_spread);
                 let difference = match first.get(at) {
-                    Some(first) => paired_difference(first, evaluation, place, &bootstrap)?,
+                    Some(first) => {
+                        paired_difference(first, evaluation, target.target_return, &bootstrap)?
+                    }
                     None => None,
                 };
                 table.row(vec![
@@ -394,12 +396,20 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
     Ok(())
 }
 
+/// A task with its environment's actions: an agent's data may have set missing bounds.
+fn in_environment(task: &Task) -> Task {
+    let known = crate::suites::as_trained(task).ok();
+    let known = known.filter(|known| known.actions.allows(&task.actions));
+    let actions = known.map_or(&task.actions, |known| &known.actions).clone();
+    Task { actions, ..task.clone() }
+}
+
 /// # Errors
 /// When the entries need different environments.
 fn check_same_simulation<'a>(mut entries: impl Iterator<Item = &'a Entry>) -> Result<()> {
     let Some(first) = entries.next() else { return Ok(()) };
     let same_simulation = |other: &&Entry| {
-        first.task() == other.task()
+        in_environment(first.task()) == in_environment(other.task())
             && first.request.protocol.simulation == other.request.protocol.simulation
     };
     match entries.find(|entry| !same_simulation(entry)) {
@@ -446,13 +456,15 @@ fn play_batch<'a>(
         if let Some(warning) = evaluation.warning() {
             warn!("warning: {warning}");
         }
-        let scores = curve::scores(evaluation);
         // Curves show only the run's own weights by the run's own protocol, once.
         if !(entry.request.is_own && entry.is_own()) || *has_other_name {
             continue;
         }
-        let (step, words) = (entry.checkpoint.state.step, curve::words(evaluation));
-        let written = metrics::write_scores(entry.run.path(), step, &scores, &words);
+        let step = entry.checkpoint.state.step;
+        let mode = OwnChoice::of(&entry.run, &entry.checkpoint)?;
+        let mode = mode.from_settings(&entry.agent.matched());
+        let scores = curve::last_scores(evaluation, mode);
+        let written = metrics::write_scores(entry.run.path(), step, &scores);
         if let Err(error) = written {
             warn!("warning: cannot add the scores to the run's curves: {error}");
         }

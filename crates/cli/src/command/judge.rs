@@ -15,7 +15,7 @@ use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    evaluate::{OwnChoice, candidate_modes, play_of},
+    evaluate::{ChooseOptions, OwnChoice, candidate_modes, play_of},
     prepare::RecordingPart,
 };
 use crate::{
@@ -138,7 +138,10 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
     let returns = &checkpoint.state.episode_returns;
     let (play, target) = play_of(&agent, returns, &own, &options.target, [None; 3])?;
     let modes = match options.modes {
-        Modes::All => candidate_modes(&agent, &own, &options.target),
+        Modes::All => {
+            let target = options.target.clone();
+            candidate_modes(&agent, &own, &ChooseOptions { target, ..Default::default() })?.0
+        }
         Modes::Own => vec![play.acting],
     };
     let device = device::choose("cpu")?.device;

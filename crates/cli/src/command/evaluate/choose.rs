@@ -202,10 +202,19 @@ pub fn choose_after_training(
     Ok(())
 }
 
-/// Every mode that [`run`] would play with its defaults.
-pub fn candidate_modes(agent: &Agent, own: &OwnChoice, target: &str) -> Vec<ActingMode> {
-    let top_percent = Choosable::Chosen.unless_target(target, Choosable::Chosen);
-    candidates(agent, own, &TEMPERATURES, &RETURN_QUANTILES, top_percent).0
+/// The modes of an agent that [`choose_among`] plays by `options`, and whether these differ.
+///
+/// # Errors
+/// When `options` are invalid.
+pub fn candidate_modes(
+    agent: &Agent,
+    own: &OwnChoice,
+    options: &ChooseOptions,
+) -> Result<(Vec<ActingMode>, bool)> {
+    let temperatures = numbers("temperatures", &options.temperatures, f32::INFINITY)?;
+    let return_quantiles = numbers("return_quantiles", &options.return_quantiles, 1.0)?;
+    let top_percent = Choosable::Chosen.unless_target(&options.target, Choosable::Chosen);
+    Ok(candidates(agent, own, &temperatures, &return_quantiles, top_percent))
 }
 
 /// The best candidate, and a choice for each of them. Only the choice of the best one is a result;
@@ -351,9 +360,6 @@ pub fn run(words: &[String]) -> Result<()> {
 /// When `options` are invalid for the runs, or the evaluation fails or is stopped.
 pub fn choose_among(runs: Vec<RunDir>, options: &ChooseOptions) -> Result<RunDir> {
     let (names, target) = (&options.run, &options.target);
-    let temperatures = numbers("temperatures", &options.temperatures, f32::INFINITY)?;
-    let return_quantiles = numbers("return_quantiles", &options.return_quantiles, 1.0)?;
-    let top_percent = Choosable::Chosen.unless_target(target, Choosable::Chosen);
     let mut compared: Vec<Candidate> = Vec::new();
     for run in runs {
         let is_it = |other: &Candidate| real(other.run.path()) == real(run.path());
@@ -366,8 +372,7 @@ pub fn choose_among(runs: Vec<RunDir>, options: &ChooseOptions) -> Result<RunDir
         let agent = Agent::of(&checkpoint)?;
         suites::check_environment(&agent.task)?;
         let own = OwnChoice::of(&run, &checkpoint)?;
-        let (modes, is_choice) =
-            candidates(&agent, &own, &temperatures, &return_quantiles, top_percent);
+        let (modes, is_choice) = candidate_modes(&agent, &own, options)?;
         compared.push(Candidate { run, checkpoint, agent, modes, is_choice });
     }
     if let [only] = &compared[..]

@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use overtone_core::ActingMode;
 use overtone_eval::{Evaluation, TargetResult};
 use overtone_model::device::Chosen;
 use overtone_train::{Checkpoint, RunDir};
@@ -265,8 +266,37 @@ pub fn scores(evaluation: &Evaluation) -> Vec<(String, f64)> {
     curves.collect()
 }
 
+/// The scores of an evaluation after training, each with a description. The curve of returns has one
+/// acting mode, `mode`. If another one was chosen, its scores have names of their own, and the curve
+/// ends with the episodes in `mode` that chose it.
+pub fn last_scores(evaluation: &Evaluation, mode: ActingMode) -> Vec<(String, f64, String)> {
+    let described = |(name, score)| (name, score, words(evaluation));
+    let mut all: Vec<_> = scores(evaluation).into_iter().map(described).collect();
+    let setting = &evaluation.setting;
+    let Some(choice) = setting.choice.as_ref().filter(|choice| choice.chosen != mode) else {
+        return all;
+    };
+    all.iter_mut().for_each(|(name, ..)| *name += "/chosen_mode");
+    let mut points = choice.curve.iter().filter(|point| point.mode == mode);
+    if let Some(returns) = points.next().and_then(|point| point.raw_return.as_ref()) {
+        let words = format!(
+            "{} protocol, target {}, {}; the episodes that chose the acting mode",
+            setting.protocol.name,
+            choice.target,
+            choice.mode_text(&mode)
+        );
+        let normalized = setting.task.reference.as_ref();
+        let normalized = normalized.map(|reference| reference.normalize(returns.mean));
+        let raw = ("eval/return", Some(returns.mean));
+        for (name, score) in [raw, ("eval/normalized_return", normalized)] {
+            all.extend(score.map(|score| (name.to_owned(), score, words.clone())));
+        }
+    }
+    all
+}
+
 /// The protocol, target and acting mode of an evaluation, for its curves.
-pub fn words(evaluation: &Evaluation) -> String {
+fn words(evaluation: &Evaluation) -> String {
     let setting = &evaluation.setting;
     let condition = |target: &TargetResult| setting.condition(target.target_return);
     let condition = evaluation.first_target().and_then(condition);

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use overtone_agents::Agent;
 use overtone_console::quoted;
-use overtone_core::{ActionSpace, Task};
+use overtone_core::{ActionSpace, ObservationSpace, Task, protocol::Difference};
 use overtone_env::Simulator;
 use overtone_eval::{Plan, UsedSettings, evaluation};
 use overtone_train::{Checkpoint, RunDir};
@@ -64,7 +64,7 @@ impl Entry {
         if let Some(choice) = &self.request.choice {
             say!("Mode: {}", choice.describe());
         }
-        let differences = evaluation::describe_differences(&self.request.differences);
+        let differences = evaluation::describe_differences(&self.differences());
         say!("{}", differences.trim_end());
     }
 
@@ -80,6 +80,35 @@ impl Entry {
             0.0 => ", not conditioned on a return".to_owned(),
             percent => format!(", conditioned on the top {percent} % of its dataset"),
         }
+    }
+
+    /// A step limit other than the one of the reference scores: returns of such episodes are not
+    /// normalized. `None` for games, which end in other ways.
+    fn step_limit(&self) -> Option<Difference> {
+        let task = self.task();
+        let suite = suites::of(task).ok()?;
+        let limit = |simulation| suite.horizon(task, simulation);
+        let [usual, played] = [&task.simulation, &self.request.protocol.simulation].map(limit);
+        let is_other = matches!(task.observations, ObservationSpace::Vectors { .. })
+            && task.reference.is_some()
+            && usual != played;
+        let words = |limit: Option<usize>| limit.map_or("none".into(), |steps| steps.to_string());
+        let recorded = limit(self.agent.recording.as_ref().unwrap_or(&task.simulation));
+        is_other.then(|| Difference {
+            setting: "step_limit".into(),
+            trained: words(recorded),
+            played: words(played),
+            consequence: format!(
+                "the reference scores are of episodes of up to {} steps, so there is no normalized \
+                 score",
+                words(usual)
+            ),
+        })
+    }
+
+    /// The settings that differ from training, and from the reference scores.
+    fn differences(&self) -> Vec<Difference> {
+        self.request.differences.iter().cloned().chain(self.step_limit()).collect()
     }
 
     /// The settings of the protocol that the agent uses.
@@ -118,12 +147,15 @@ impl Entry {
             }
         }
         Ok(evaluation::Setting {
-            task: task.clone(),
+            task: Task {
+                reference: task.reference.clone().filter(|_| self.step_limit().is_none()),
+                ..task.clone()
+            },
             simulator: simulator.name,
             rom_md5: simulator.rom_md5,
             policy: format!("{}, {} data", self.agent.algorithm.describe(), state.dataset_kind),
             protocol: self.request.protocol.clone(),
-            differences: self.request.differences.clone(),
+            differences: self.differences(),
             used_settings: self.used_settings(),
             choice: self.request.choice.clone(),
             checkpoint: Some(evaluation::CheckpointRef {

@@ -78,6 +78,25 @@ pub fn train(words: &[String]) -> Result<u8> {
     let target = &evaluation.target;
     ensure!(!target.contains(','), "evaluation.target={target}: algorithm={BEST} needs one target");
 
+    let usual = ChooseOptions::default();
+    let candidates = |setting: Choosable, usual: String| match setting {
+        Choosable::Chosen => usual,
+        Choosable::Fixed(number) => number.to_string(),
+    };
+    let options = ChooseOptions {
+        budget: evaluation.budget,
+        // Returns of different algorithms spread differently, so one unlucky episode can hide the
+        // best run (docs/how-to/which-algorithm.md).
+        rule: "even".into(),
+        temperatures: candidates(evaluation.temperature, usual.temperatures),
+        return_quantiles: candidates(evaluation.return_quantile, usual.return_quantiles),
+        target: target.clone(),
+        seed: evaluate::choice_seed(evaluation),
+        parallel: evaluation.parallel,
+        device: settings.device.clone(),
+        ..ChooseOptions::default()
+    };
+
     // Only the best run is evaluated. Other settings of the evaluation find the same runs.
     let without = ["evaluation.episodes=0", "evaluation.every=0"].map(str::to_owned);
     let of_training = others.iter().filter(|word| !word.starts_with("evaluation."));
@@ -88,7 +107,7 @@ pub fn train(words: &[String]) -> Result<u8> {
         let prepared = whole.prepare(whole.initial(None)?)?;
         check_evaluation(&whole, &prepared)?;
         let no_choice = OwnChoice::default();
-        n_modes += evaluate::candidate_modes(&prepared.agent, &no_choice, target).len();
+        n_modes += evaluate::candidate_modes(&prepared.agent, &no_choice, &options)?.0.len();
         all.push((*member, resolve(*member, &of_training)?));
     }
     if let AutoOr::Number(budget) = evaluation.budget {
@@ -126,24 +145,6 @@ pub fn train(words: &[String]) -> Result<u8> {
     }
 
     say!("\nchoosing the best of {} runs", runs.len());
-    let usual = ChooseOptions::default();
-    let candidates = |setting: Choosable, usual: String| match setting {
-        Choosable::Chosen => usual,
-        Choosable::Fixed(number) => number.to_string(),
-    };
-    let options = ChooseOptions {
-        budget: evaluation.budget,
-        // Returns of different algorithms spread differently, so one unlucky episode can hide the
-        // best run (docs/how-to/which-algorithm.md).
-        rule: "even".into(),
-        temperatures: candidates(evaluation.temperature, usual.temperatures),
-        return_quantiles: candidates(evaluation.return_quantile, usual.return_quantiles),
-        target: target.clone(),
-        seed: evaluate::choice_seed(evaluation),
-        parallel: evaluation.parallel,
-        device: settings.device.clone(),
-        ..ChooseOptions::default()
-    };
     let stop = interrupt::listen()?;
     let played = evaluate::choose_among(runs, &options).and_then(|run| {
         let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
