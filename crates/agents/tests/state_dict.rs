@@ -8,9 +8,8 @@ use overtone_agents::{
     state_dict::{self, MissingSettings},
 };
 use overtone_core::{ActionSpace, ObservationSpace, Task};
-use overtone_model::{DecisionTransformerConfig, PositionsConfig, published};
-use overtone_testkit::sentences;
-use overtone_testkit::{Golden, golden};
+use overtone_model::{DecisionTransformerConfig, ModelError, PositionsConfig, published};
+use overtone_testkit::{Golden, check_error, golden};
 
 const PUBLISHED: MissingSettings = MissingSettings { n_heads: None, context_length: 4 };
 
@@ -139,14 +138,13 @@ fn what_does_not_belong_together_is_refused() {
     }
     let mut lost = gym.clone();
     lost.remove("transformer.h.0.mlp.c_fc.bias");
-    let error = state_dict::import(&lost, &vectors(5, 3), PUBLISHED).unwrap_err().to_string();
-    sentences::check(&error);
+    let error = state_dict::import(&lost, &vectors(5, 3), PUBLISHED).unwrap_err();
+    check_error!(error, ModelError::MissingTensor { name } if name.ends_with("c_fc.bias"));
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("half.pt");
     for bytes in [&b"no pickle"[..], &std::fs::read(file("gym.pt")).unwrap()[..20_000]] {
         std::fs::write(&path, bytes).unwrap();
-        let error = state_dict::read(&path).unwrap_err().to_string();
-        sentences::check(&error);
+        check_error!(state_dict::read(&path).unwrap_err(), ModelError::StateDict { .. });
     }
 }

@@ -139,7 +139,7 @@ fn floats(values: Vec<f64>, shape: Vec<usize>, dtype: DType) -> TensorData {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use overtone_testkit::sentences;
+    use overtone_testkit::check_error;
 
     fn tensor(values: &[f32], shape: &[usize]) -> TensorData {
         TensorData::new(values.to_vec(), shape.to_vec())
@@ -172,10 +172,11 @@ mod tests {
         assert_eq!(*both, tensor(&[1.0, 3.0, 5.0, 2.0, 4.0, 6.0], &[2, 3]));
         for shape in [&[4][..], &[1, 4], &[4, 1]] {
             theirs.insert("b".into(), tensor(&[3.0, 4.0, 5.0, 6.0], shape));
-            let error = import(source(), &theirs).unwrap_err().to_string();
-            sentences::check(&error);
+            let error = import(source(), &theirs).unwrap_err();
+            check_error!(error, ModelError::Shape { name, .. } if name == "b");
         }
         theirs.remove("b");
-        sentences::check(&import(source(), &theirs).unwrap_err().to_string());
+        let error = import(source(), &theirs).unwrap_err();
+        check_error!(error, ModelError::MissingTensor { name } if name == "b");
     }
 }

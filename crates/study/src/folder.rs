@@ -210,7 +210,7 @@ fn locked(path: &Path) -> Result<Option<fs::File>, StudyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use overtone_testkit::sentences;
+    use overtone_testkit::check_error;
 
     #[test]
     fn a_study_is_found_by_name_by_directory_and_as_the_newest() {
@@ -227,10 +227,10 @@ mod tests {
             let found = StudyFolder::find(runs.path(), name).unwrap();
             assert_eq!((found.study().unwrap(), found.path()), (study.clone(), folder.path()));
         }
-        let error = StudyFolder::find(runs.path(), "b").unwrap_err().to_string();
-        sentences::check(&error);
-        let error = StudyFolder::find(runs.path(), "b.toml").unwrap_err().to_string();
-        sentences::check(&error);
+        for name in ["b", "b.toml"] {
+            let error = StudyFolder::find(runs.path(), name).unwrap_err();
+            check_error!(error, StudyError::NoStudy { .. });
+        }
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(folder.failure(first).as_deref(), Some("no data"));
         assert_eq!(folder.failure(second), None);
         let held = folder.lock(first).unwrap();
-        sentences::check(&folder.lock(first).unwrap_err().to_string());
+        check_error!(folder.lock(first).unwrap_err(), StudyError::Locked { cell } if cell == first);
         assert!(folder.is_in_use(first));
         assert!(!folder.is_in_use(second));
         // A lock waits for a short shared lock, which a status check takes.

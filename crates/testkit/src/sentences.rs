@@ -3,11 +3,12 @@
 //!
 //! A test checks that something is refused; the file says in which words. `UPDATE_SENTENCES=1
 //! cargo test …` rewrites the files, so that a sentence changes in one place, and a diff shows
-//! it.
+//! it. It changes the words of an error and never its cause: a sentence of another error fails also
+//! then. Where an error has a type, [`check_error!`](crate::check_error) checks its kind first.
 
 use std::{
     cell::Cell,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
     sync::{LazyLock, Mutex},
@@ -19,8 +20,17 @@ use crate::desk::project;
 /// The sentences of a module's tests, by the name of the test.
 type Module = BTreeMap<String, Vec<String>>;
 
-/// The contents of the files, by module; in an update the text that was printed so far.
-static MODULES: LazyLock<Mutex<BTreeMap<String, Module>>> = LazyLock::new(Mutex::default);
+/// A file.
+#[derive(Clone)]
+struct Sentences {
+    /// Its contents before this run of the tests.
+    recorded: Module,
+    /// Its contents with the updates so far.
+    current: Module,
+}
+
+/// The files, by module.
+static MODULES: LazyLock<Mutex<BTreeMap<String, Sentences>>> = LazyLock::new(Mutex::default);
 
 thread_local! {
     /// Sentences of this thread's test so far.
@@ -31,6 +41,12 @@ thread_local! {
 /// there in an update. The first sentence of a test is compared with its first line, and so on.
 #[track_caller]
 pub fn check(sentence: &str) {
+    compare(sentence, has_same_cause);
+}
+
+/// As [`check`]; an update writes the sentence if it `may_replace` the recorded one.
+#[track_caller]
+fn compare(sentence: &str, may_replace: fn(&str, &str) -> bool) {
     let name = thread::current().name().unwrap_or("main").to_owned();
     let (module, test) = match name.rsplit_once("::") {
         Some((module, test)) => (module.replace("::", "-"), test),
@@ -40,15 +56,28 @@ pub fn check(sentence: &str) {
     let sentence = anywhere(sentence.trim_end());
     let path = path_of(&module);
     let mut modules = MODULES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let tests = modules.entry(module).or_insert_with(|| read(&path));
+    let Sentences { recorded, current } = modules.entry(module).or_insert_with(|| {
+        let recorded = read(&path);
+        Sentences { current: recorded.clone(), recorded }
+    });
+    let expected = recorded.get(test).and_then(|lines| lines.get(n)).cloned();
     if env::var_os("UPDATE_SENTENCES").is_some() {
-        let lines = tests.entry(test.to_owned()).or_default();
-        lines.truncate(n);
-        lines.push(sentence);
-        write(&path, tests);
-        return;
+        if expected.as_deref().is_none_or(|expected| may_replace(expected, &sentence)) {
+            let lines = current.entry(test.to_owned()).or_default();
+            lines.truncate(n);
+            lines.push(sentence);
+            write(&path, current);
+            return;
+        }
+        drop(modules);
+        panic!(
+            "sentence {} of {test} is of another error\nexpected: {}\n     got: {sentence}\n(if it is \
+             right, remove the expected line from {} first)",
+            n + 1,
+            expected.unwrap_or_default(),
+            path.display()
+        );
     }
-    let expected = tests.get(test).and_then(|lines| lines.get(n)).cloned();
     drop(modules);
     assert!(
         expected.as_deref() == Some(&sentence),
@@ -59,13 +88,49 @@ pub fn check(sentence: &str) {
     );
 }
 
+/// Checks the kind of an error, then its sentence as [`check`](crate::sentences::check) does:
+/// `check_error!(error, TrainError::Locked { .. })`.
+#[macro_export]
+macro_rules! check_error {
+    ($error:expr, $kind:pat $(if $condition:expr)? $(,)?) => {{
+        let error = &$error;
+        assert!(matches!(error, $kind $(if $condition)?), "an error of another kind: {error:?}");
+        $crate::sentences::check(&error.to_string());
+    }};
+}
+
+/// Whether a sentence in other words can be of the same error: it has half of the recorded names
+/// (in backquotes, or with `_`, `.` or `=`; no paths), or without names a quarter of the words.
+fn has_same_cause(recorded: &str, current: &str) -> bool {
+    let words = |sentence: &str| -> BTreeSet<String> {
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '=');
+        let is_path = |word: &&str| word.contains("DESK/") || word.contains("PROJECT/");
+        let words = sentence.split_whitespace().filter(|word| !is_path(word));
+        let words = words.flat_map(|word| word.split(|c| !is_part(c)));
+        let words = words.map(|word| word.trim_matches(['.', '-']));
+        words.filter(|word| word.chars().count() > 3).map(str::to_lowercase).collect()
+    };
+    let is_name = |word: &&String| word.contains(['_', '.', '=']);
+    let quoted: Vec<&str> = recorded.split('`').skip(1).step_by(2).collect();
+    let words_of_recorded = words(recorded);
+    let mut names: BTreeSet<String> = words_of_recorded.iter().filter(is_name).cloned().collect();
+    names.extend(quoted.iter().flat_map(|name| words(name)));
+    let current = words(current);
+    let n_shared = |expected: &BTreeSet<String>| expected.intersection(&current).count();
+    if names.is_empty() {
+        4 * n_shared(&words_of_recorded) >= words_of_recorded.len()
+    } else {
+        2 * n_shared(&names) >= names.len()
+    }
+}
+
 /// Compares the sentences of a Markdown page that contain `part`, at least one, as [`check`] does.
 #[track_caller]
 pub fn check_prose(page: &str, part: &str) {
     let is_prose = |line: &&str| !line.starts_with(['|', '!', '#', '`']) && line.contains(part);
     let mut lines = page.lines().filter(is_prose).peekable();
     assert!(lines.peek().is_some(), "no sentence with {part:?} in\n{page}");
-    lines.for_each(check);
+    lines.for_each(|line| compare(line, |_, _| true));
 }
 
 /// Compares a text with the file that holds it, or writes the file in an update.
@@ -166,6 +231,19 @@ fn without_process(part: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_words_are_of_the_same_error_and_other_names_are_not() {
+        let recorded = "DESK/a.npz: `rewards` has 3 rows, expected 2 because of `terminals`";
+        assert!(has_same_cause(recorded, "a.npz: `rewards`: 3 rows for the 2 of `terminals`"));
+        assert!(!has_same_cause(recorded, "DESK/a.npz: has no `actions`: it has observations"));
+        let recorded = "the action of agent 0 is not finite. Check the weights";
+        assert!(has_same_cause(recorded, "an action is not finite; use other weights"));
+        assert!(!has_same_cause(recorded, "no space left on the device"));
+        let recorded = "train.held_out=0.01: holds out none of 4 episodes";
+        assert!(has_same_cause(recorded, "train.held_out=0.01 is too small for 4 episodes"));
+        assert!(!has_same_cause(recorded, "unknown option `held`"));
+    }
 
     #[test]
     fn folders_and_days_are_the_same_everywhere() {

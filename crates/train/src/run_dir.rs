@@ -159,7 +159,7 @@ pub(crate) fn write_synced(path: &Path, contents: &[u8]) -> Result<(), TrainErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use overtone_testkit::sentences;
+    use overtone_testkit::check_error;
 
     #[test]
     fn one_process_trains_in_a_run() {
@@ -168,8 +168,7 @@ mod tests {
         assert!(!run.is_in_use(), "there is no lock yet");
         let held = run.lock().unwrap();
         assert!(run.is_in_use());
-        let error = run.lock().unwrap_err().to_string();
-        sentences::check(&error);
+        check_error!(run.lock().unwrap_err(), TrainError::Locked { .. });
         drop(held);
         assert!(!run.is_in_use());
         run.lock().unwrap();
@@ -188,7 +187,6 @@ mod tests {
         second.write(CONFIG, b"x = 1\n").unwrap();
         assert_eq!(RunDir::newest(root.path()).unwrap().path(), second.path());
         assert_eq!(RunDir::open(root.path(), "a-2").unwrap().path(), second.path());
-        let error = RunDir::open(root.path(), "b").unwrap_err().to_string();
-        sentences::check(&error);
+        check_error!(RunDir::open(root.path(), "b").unwrap_err(), TrainError::NoRun { .. });
     }
 }

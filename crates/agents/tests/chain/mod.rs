@@ -19,10 +19,10 @@ use overtone_data::{
     ObservationColumn, Sampling, Stored, StoredObservations, Subset,
 };
 use overtone_model::weights::{self, NamedTensors};
-use overtone_testkit::sentences;
+use overtone_testkit::check_error;
 use overtone_train::{
-    AdamWConfig, Algorithm, Checkpoint, Job, Observer, RunDir, StepReport, TrainConfig, Trainer,
-    Training, TrainingData,
+    AdamWConfig, Algorithm, Checkpoint, Job, Observer, RunDir, StepReport, TrainConfig, TrainError,
+    Trainer, Training, TrainingData,
 };
 use rand::RngExt;
 
@@ -249,8 +249,7 @@ pub fn check_held_out<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) 
     assert!(checkpoint.state.held_out.is_some_and(f64::is_finite));
     assert_eq!(checkpoint.state.best, None);
     let checkpoints = checkpoint.path.parent().unwrap();
-    let error = Checkpoint::best(checkpoints).unwrap_err().to_string();
-    sentences::check(&error);
+    check_error!(Checkpoint::best(checkpoints).unwrap_err(), TrainError::NoBest { .. });
 
     let device = Device::flex();
     let generator = &mut seed::generator(9, "any");

@@ -13,7 +13,7 @@ use overtone_data::{
     ActionColumn, Columns, Dataset, DatasetOptions, ObservationColumn, StoredObservations,
 };
 use overtone_judge::{Candidate, JudgeError, JudgeOptions, Request, judge};
-use overtone_testkit::sentences;
+use overtone_testkit::check_error;
 
 use crate::clinic::{Doctor, Patient, TREATMENTS, WIDTH, record};
 
@@ -175,7 +175,7 @@ fn the_same_seed_gives_the_same_judgement() {
 #[test]
 fn recordings_that_no_method_can_judge() {
     let few = judged(&dataset(19, 1, true), &[Doctor::Recorded], 0, 1).unwrap_err();
-    sentences::check(&few.to_string());
+    check_error!(few, JudgeError::FewEpisodes(19));
     let rows = 40;
     let of = |actions: ActionColumn, rewards: Vec<f32>| {
         let observations =
@@ -185,12 +185,13 @@ fn recordings_that_no_method_can_judge() {
             (0..rows / 2).map(|i| Episode { start: 2 * i, length: 2, outcome }).collect();
         let columns = Columns::new(observations, actions, rewards, episodes);
         let data = Dataset::of(columns, &DatasetOptions::default()).unwrap();
-        judged(&data, &[Doctor::Recorded], 0, 1).unwrap_err().to_string()
+        judged(&data, &[Doctor::Recorded], 0, 1).unwrap_err()
     };
     let discrete = ActionColumn::Discrete { n_actions: 4, values: vec![1; rows] };
-    sentences::check(&of(discrete, vec![0.25; rows]));
+    check_error!(of(discrete, vec![0.25; rows]), JudgeError::SameReturns(20));
     let continuous = ActionColumn::Continuous { width: 1, values: vec![0.5; rows] };
-    sentences::check(&of(continuous, (0..rows).map(|i| i as f32).collect()));
+    let error = of(continuous, (0..rows).map(|i| i as f32).collect());
+    check_error!(error, JudgeError::NoMethod);
 }
 
 /// Doctors and methods with the number of intervals that contain the truth, and the answers.
