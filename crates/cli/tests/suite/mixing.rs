@@ -4,7 +4,10 @@ use std::fs;
 
 use overtone_core::judgement::Judgement;
 
-use crate::desk::{Desk, Running, names, project, same_run, steps, wait_until};
+use crate::{
+    desk::{Desk, Running, names, project, same_run, steps, wait_until},
+    pairs::File,
+};
 
 const TINY: &str = "env=hopper train.batch_size=3 model.d_model=16 model.n_layers=1 \
                     evaluation.episodes=0";
@@ -55,15 +58,15 @@ fn judgement(desk: &Desk) -> Judgement {
 #[test]
 fn a_run_on_several_datasets_is_judged() {
     let desk = Desk::new();
-    let file = project().join("datasets/starter/own/clinic_doctor.npz");
-    let copy = desk.path("again.npz");
-    fs::copy(&file, &copy).unwrap();
-    let files = format!("{},{}", file.display(), copy.display());
-    let said = desk.succeeds(&format!(
-        "train own=clinic dataset={files} algorithm=rvs train.held_out=0.2 train.updates=3 \
-         train.batch_size=8 model.d_model=16 model.n_layers=1"
-    ));
-    assert!(said.contains("recorded: ") && said.contains(" episodes of "), "{said}");
+    for (name, reward) in [("log.npz", 1.0), ("later.npz", 3.0)] {
+        let file = File { reward, is_ogbench: false, is_discrete: true };
+        file.write(&desk.path(name));
+    }
+    let said = desk.succeeds(
+        "train own=shop dataset=./log.npz,./later.npz algorithm=rvs train.held_out=0.5 \
+         train.updates=3 train.batch_size=8 model.d_model=16 model.n_layers=1",
+    );
+    assert!(said.contains("recorded: 40 episodes of "), "{said}");
     assert!(!judgement(&desk).recording.is_trained_on);
 }
 

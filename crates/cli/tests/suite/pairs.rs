@@ -48,14 +48,14 @@ fn lengths() -> impl Iterator<Item = usize> {
 /// and `reward` + 4.
 ///
 /// With `layout=ogbench`, each episode has one step less: 140 steps in all.
-struct File {
-    reward: f32,
-    is_ogbench: bool,
-    is_discrete: bool,
+pub struct File {
+    pub reward: f32,
+    pub is_ogbench: bool,
+    pub is_discrete: bool,
 }
 
 impl File {
-    fn write(&self, path: &Path) {
+    pub fn write(&self, path: &Path) {
         let n = lengths().sum::<usize>();
         let wave = |width: usize| -> Vec<f32> {
             (0..n * width).map(|i| (i as f32 * 0.37 + self.reward).sin()).collect()

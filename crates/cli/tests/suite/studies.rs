@@ -1,6 +1,11 @@
 //! Studies: a grid of tiny runs on this machine.
 
-use std::{fs, path::PathBuf, process::Stdio};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::Stdio,
+};
 
 use serde_json::Value;
 
@@ -357,13 +362,14 @@ fn playing_that_no_job_has_time_for_fails() {
     assert_eq!(stopped.code, Some(130), "{stopped:?}");
     for (restarts, code) in [("0", 130), ("1", 1)] {
         let mut command = desk.command("study cell runs/studies/p all_s1");
-        let child = command.env("SLURM_RESTART_COUNT", restarts).spawn().unwrap();
-        wait_until("the cell", || status(&desk, "p")["cells"][0]["state"] == "running");
-        // A finished run is evaluated at once.
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        let mut child = command.env("SLURM_RESTART_COUNT", restarts).spawn().unwrap();
+        // The finished run is evaluated at once, after its acting mode is chosen.
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.starts_with("evaluating ")), "no evaluation began");
+        assert_eq!(status(&desk, "p")["cells"][0]["state"], "running");
         interrupt(child.id());
-        let ended = said(child.wait_with_output().unwrap());
-        assert_eq!(ended.code, Some(code), "{ended:?}");
+        let rest: Vec<String> = lines.collect();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{rest:?}");
     }
     let current = status(&desk, "p");
     assert_eq!(current["counts"], serde_json::json!({ "failed": 1 }));
