@@ -318,9 +318,10 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
         for number, episode in enumerate(dataset.iterate_episodes()):
             observations = _field(episode, number, "observations")
             actions = _field(episode, number, "actions")
-            ends = np.asarray(_field(episode, number, "terminations")).reshape(-1)
-            limits = _field(episode, number, "truncations")
-            cuts = np.asarray(limits).reshape(-1)
+            ends, cuts = (
+                flags_of(f"episode {number}: {name}", _field(episode, number, name))
+                for name in ("terminations", "truncations")
+            )
             if len(ends):
                 odd["early"] += bool(ends[:-1].any() or cuts[:-1].any())
                 if not (ends[-1] or (len(cuts) and cuts[-1])):
@@ -358,7 +359,10 @@ def _minari_log_probs(episode: Any, steps: int) -> Any:
     infos = episode.get("infos") if isinstance(episode, Mapping) else getattr(episode, "infos", None)
     if not isinstance(infos, Mapping):
         return None
-    values = np.asarray(infos.get("action_log_probs", infos.get("behavior_log_probs")))
+    values = infos.get("action_log_probs", infos.get("behavior_log_probs"))
+    if np.ma.is_masked(values):
+        return values  # Refused like any other masked array.
+    values = np.asarray(values)
     is_read = values.dtype.kind == "f" and values.shape in ((steps,), (steps, 1))
     return values if is_read else None
 
@@ -398,7 +402,7 @@ def from_d3rlpy(buffer: Any, *, path: str | Path | None = None, task: str = OWN_
 
 def _whole(number: int, actions: ArrayLike) -> NDArray[Any]:
     """d3rlpy's discrete actions, as whole numbers."""
-    array = np.asarray(actions)
+    array = array_of(f"episode {number}: actions", actions)
     if array.dtype.kind != "f":
         return array
     wrong = ~(np.trunc(array) == array).reshape(len(array), -1).all(axis=1)

@@ -90,7 +90,7 @@ def judge(
     paths = run_folders(runs, run_dir)
     words = ["judge", f"run={_program.text(paths)}", f"discount={discount}"]
     if dataset is not None:
-        words.append(f"dataset={os.fspath(dataset)}")
+        words.append(f"dataset={_program.path_of('dataset', dataset)}")
     # With strict=True, 1 says that the recording cannot tell: `can_tell` says it too.
     _program.call([*words, *_program.words(options)], CommandOutput(progress, None), codes=(0, 1))
     texts = [(path / "judgement.json").read_text(encoding="utf-8") for path in paths]

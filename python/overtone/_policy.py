@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from overtone import _host, _overtone
 from overtone._arrays import array_of, flags_of, whole_number
+from overtone._program import path_of
 from overtone._spaces import environment_spaces, is_one, observation_rows, with_axis
 from overtone._taken import ActionConverter
 
@@ -244,7 +245,7 @@ class Policy:
         """
         _host.refuse_in_child()
         with _host.noticing_threads():
-            return self._agents.replay(os.fspath(dataset))
+            return self._agents.replay(path_of("dataset", dataset))
 
     def predict(
         self,

@@ -72,6 +72,21 @@ def words(settings: Mapping[str, object]) -> list[str]:
     return all_words
 
 
+def path_of(name: str, data: object) -> str:
+    """The path of a dataset.
+
+    Raises:
+        TypeError: For anything else than a dataset or a path.
+    """
+    try:
+        return os.fspath(cast("str", data))
+    except TypeError:
+        raise TypeError(
+            f"{name}: expected a Dataset or a path, got {type(data).__name__}. Use "
+            "overtone.from_arrays to make a Dataset from arrays"
+        ) from None
+
+
 def check_task(task: object) -> None:
     """Refuses a task that is not text.
 

@@ -13,7 +13,7 @@ from overtone import _program
 from overtone._dataset import Dataset
 from overtone._mixture import Mixture
 from overtone._overtone import OvertoneError
-from overtone._program import Callback, CommandOutput, Progress, check_task
+from overtone._program import Callback, CommandOutput, Progress, check_task, path_of
 
 if TYPE_CHECKING:
     from overtone._policy import Policy
@@ -218,13 +218,7 @@ def begin(
     if isinstance(data, Mixture):
         command_words += data.words()
     elif data is not None:
-        try:
-            command_words.append(f"dataset={Path(data).absolute()}")
-        except TypeError:
-            raise TypeError(
-                f"data: expected a Dataset or a path, got {type(data).__name__}. Use "
-                "overtone.from_arrays to make a Dataset from arrays"
-            ) from None
+        command_words.append(f"dataset={Path(path_of('data', data)).absolute()}")
     command_words += _program.words(settings)
     _program.call(command_words, output)
     if output.run is None:

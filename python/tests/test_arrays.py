@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 import overtone as ov
+from overtone import _program
 
 from .common import Desk, carts
 
@@ -165,6 +166,10 @@ class Arrays(Desk):
              {"observations": np.array([1, 0, 2, 3])}),
             ("episode 0: observations: row 3 is 4", {"observations": np.array([1, 1, 2, 4])}),
             ("episode 0: actions: row 2 is 0", {"actions": np.array([1, 2, 0])}),
+            ("episode 0: terminations: row 0 is masked",
+             {"terminations": np.ma.masked_array([0, 0, 1], [True, False, False])}),
+            ("episode 0: behavior_log_probs: row 1 is masked",
+             {"infos": {"action_log_probs": np.ma.masked_array([0.0] * 3, [False, True, False])}}),
         ]:
             self.refused(words, lambda changed=changed: ov.from_minari(minari(**changed)))
 
@@ -208,6 +213,8 @@ class Arrays(Desk):
             with self.assertRaisesRegex(TypeError, "got a TimeLimit"):
                 ov.train(progress="none", **settings)  # type: ignore[arg-type]
         agent = ov.BehaviorCloning(progress="none")
+        with self.assertRaisesRegex(TypeError, "dataset: expected a Dataset or a path, got ndarray"):
+            _program.path_of("dataset", np.ones(3))
         self.refused("n_steps='5': expected a whole number",
                      lambda: agent.fit(ov.from_arrays(**carts()), n_steps="5"))
         self.refused("returns: expected the returns of each policy",
