@@ -7,6 +7,7 @@
 mod columns;
 mod doubted_number;
 mod doubts;
+mod ends;
 pub(crate) mod hdf5;
 pub(crate) mod inspection;
 pub(crate) mod log;

@@ -1,6 +1,6 @@
 //! [`Stored`]: how a recording's arrays are stored, beyond their numbers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// How the arrays of a recording are stored: what a doubt about their meaning is about.
@@ -14,6 +14,13 @@ pub struct Stored {
     pub actions_described: bool,
     /// Whether flags in its rows say where episodes end.
     pub flagged: bool,
+    /// `[rows]`, whether the next observation of a row, which the file holds, is not the next row's
+    /// observation; empty if unknown.
+    pub breaks: Vec<bool>,
+    /// Rows with the flags of both ends, which are taken as the task's.
+    pub doubled: Vec<usize>,
+    /// Names of the arrays that are not read.
+    pub unread: BTreeSet<String>,
     /// Whether it has no rewards, and all were taken as 0.
     pub without_rewards: bool,
     /// The original form of pictures before they became frames.
@@ -31,6 +38,17 @@ pub struct Pictures {
     pub distinct: usize,
     /// Different frames that became of these.
     pub distinct_frames: usize,
+}
+
+impl Stored {
+    /// The same of a recording whose first part is `self` and whose last part is `last`.
+    #[must_use]
+    pub fn and(mut self, last: Self) -> Self {
+        self.unread.extend(last.unread);
+        self.doubled.extend(last.doubled);
+        let pictures = self.pictures.and(last.pictures);
+        Self { pictures, unread: self.unread, doubled: self.doubled, ..last }
+    }
 }
 
 impl Pictures {

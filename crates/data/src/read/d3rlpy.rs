@@ -14,14 +14,18 @@ use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{check_total, cut};
 use crate::read::hdf5_paths::find_file;
 use crate::read::observed::observed;
-use crate::read::source::{Source, column, flags, same, unread, wrong_shape, wrong_type};
+use crate::read::source::{
+    Source, column, flags, same, unread, unread_arrays, wrong_shape, wrong_type,
+};
 use crate::recording::{Reader, Recording};
-use crate::stored::Stored;
 
 /// Flags of a file of a version before 2.1, where an episode ends for whichever reason.
 const EPISODE_ENDS: &str = "episode_terminals";
 /// Whether actions are discrete, in such a file.
 const IS_LIST: &str = "discrete_action";
+
+/// Arrays about the file itself.
+const ABOUT: [&str; 4] = ["columns", "version", "num_episodes", "create_mask"];
 
 /// d3rlpy's format.
 pub(crate) struct D3rlpy {
@@ -48,6 +52,7 @@ impl Reader for D3rlpy {
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
         let file = Hdf5File::open(&self.place(path)?)?.showing_numbers(self.numbers);
+        ABOUT.iter().for_each(|name| file.claims().note_read(name));
         if is_first_form(&file) {
             return self.first_form(&file).map(Recording::Columns);
         }
@@ -75,6 +80,7 @@ impl Reader for D3rlpy {
         }
         columns.check()?;
         columns.odd = file.claims().rounding.sentences();
+        columns.stored.unread = unread_arrays(&file, "");
         Ok(Recording::Columns(columns))
     }
 }
@@ -119,6 +125,7 @@ impl D3rlpy {
         };
         columns.check()?;
         columns.odd = file.claims().rounding.sentences();
+        columns.stored.unread = unread_arrays(file, "");
         Ok(columns)
     }
 }
@@ -132,8 +139,7 @@ fn add(file: &Hdf5File, number: usize, columns: &mut Columns) -> Result<(), Data
     let seen = observed(file, &observations, None)?;
     same(file, &observations, seen.rows(), steps, &named("rewards"))?;
     let stored = seen.stored(file, &observations, None, false);
-    let pictures = columns.stored.pictures.and(stored.pictures);
-    columns.stored = Stored { pictures, ..stored };
+    columns.stored = std::mem::take(&mut columns.stored).and(stored);
     let done = acted(file, &actions, None)?;
     same(file, &actions, done.rows(), steps, &named("rewards"))?;
     let ended = file.wholes(&named("terminated"))?;

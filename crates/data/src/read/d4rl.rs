@@ -3,7 +3,8 @@
 //!
 //! Discrete actions are one whole number a row. `infos/action_log_probs` may have the
 //! log-probability of each. `next_observations` may exist: where it differs from the next row, a warning
-//! says so. Other `infos` and `metadata` may exist: an inspection reads them, but training does not.
+//! says so. Other `infos` and `metadata` may exist: an inspection looks for numbers there that are not
+//! finite, but training does not read them.
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +17,7 @@ use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, check_d4rl};
 use crate::read::hdf5_paths::{find_file, hdf5_files};
 use crate::read::minari_spaces::MinariSpaces;
-use crate::read::source::{Source, leads_elsewhere};
 use crate::recording::{Reader, Recording};
-
-/// The array of the observations that the steps led to.
-const NEXT: &str = "next_observations";
 
 /// D4RL's format.
 pub(crate) struct D4rl {
@@ -51,11 +48,7 @@ impl Reader for D4rl {
         check_d4rl(&file)?;
         let spaces = MinariSpaces::default();
         let parts = std::iter::once_with(|| Arrays::read(&file, Hdf5Layout::D4rl, None, &spaces));
-        let (mut columns, _) = columns(&file, Hdf5Layout::D4rl, parts)?;
-        if file.has(NEXT) {
-            // Training does not use it, so it need not be readable.
-            columns.odd.extend(leads_elsewhere(&file, NEXT, &columns).unwrap_or_default());
-        }
+        let (columns, _) = columns(&file, Hdf5Layout::D4rl, parts)?;
         Ok(Recording::Columns(columns))
     }
 

@@ -9,12 +9,15 @@ use crate::error::{DataError, Fault};
 use crate::findings::Tally;
 use crate::read::acted::acted;
 use crate::read::hdf5_file::Hdf5File;
-use crate::read::hdf5_layout::{Hdf5Layout, cut, outcome};
+use crate::read::hdf5_layout::{Hdf5Layout, cut, doubled, outcome};
 use crate::read::log_probs;
 use crate::read::minari_spaces::MinariSpaces;
 use crate::read::observed::{self, Shown};
 use crate::read::source::{self, Source};
 use crate::stored::Stored;
+
+/// The array of the observations that the steps led to.
+pub(crate) const NEXT_OBSERVATIONS: &str = "next_observations";
 
 /// Arrays that belong together; `None` is one that cannot be read or does not fit the others.
 pub(crate) struct Arrays {
@@ -100,6 +103,15 @@ impl Arrays {
         };
         arrays.fit(file);
         arrays.read_log_probs(file);
+        if let (Hdf5Layout::D4rl, Some(observations)) = (layout, &arrays.observations) {
+            // Training does not use them, so they need not be readable.
+            arrays.stored.breaks =
+                source::breaks(file, NEXT_OBSERVATIONS, observations).unwrap_or_default();
+        }
+        if let (Some(terminals), Some(timeouts)) = (&arrays.terminals, &arrays.timeouts) {
+            arrays.stored.doubled = doubled(terminals, timeouts);
+        }
+        arrays.stored.unread = source::unread_arrays(file, &arrays.prefix);
         arrays
     }
 
@@ -229,8 +241,9 @@ pub(super) fn columns(
     let mut stored = Stored::default();
     for mut part in parts {
         part.check(file, &mut first)?;
-        let pictures = stored.pictures.and(part.stored.pictures);
-        stored = Stored { pictures, ..std::mem::take(&mut part.stored) };
+        let mut here = std::mem::take(&mut part.stored);
+        here.doubled.iter_mut().for_each(|row| *row += rewards.len());
+        stored = stored.and(here);
         strange.look(&part);
         let steps = part.steps().unwrap_or(0);
         let (mut here, ends) = part.episodes();
@@ -293,8 +306,6 @@ fn add(all: &mut Option<ObservationColumn>, more: ObservationColumn) {
 /// Flags that are not as the formats have them.
 #[derive(Default)]
 pub(crate) struct Strange {
-    /// Steps with both flags.
-    pub both: Tally,
     /// Episodes flagged as ended before their last step.
     pub early: Tally,
     /// Episodes without a step.
@@ -316,9 +327,6 @@ impl Strange {
         }
         let (Some(terminals), Some(timeouts)) = (&part.terminals, &part.timeouts) else { return };
         let flags = || terminals.iter().zip(timeouts).enumerate();
-        for (row, _) in flags().filter(|(_, (ended, cut))| **ended && **cut) {
-            self.both.add(|| place(&part.prefix, row));
-        }
         if part.layout == Hdf5Layout::D4rl {
             return;
         }
@@ -349,10 +357,6 @@ impl Strange {
         let counted = [
             (self.empty.count, "episodes without a step, left out"),
             (self.early.count, "episodes flagged as ended before their last step, taken as whole"),
-            (
-                self.both.count,
-                "steps flagged as the task's end and as a limit's, taken as the task's",
-            ),
         ];
         let some = counted.into_iter().filter(|(count, _)| *count > 0);
         some.map(|(count, what)| format!("{what}: {count}")).collect()

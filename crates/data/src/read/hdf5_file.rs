@@ -214,7 +214,10 @@ impl Hdf5File {
 
     fn dataset(&self, name: &str) -> Result<Dataset, DataError> {
         match self.find(name)? {
-            Some(Member::Array(dataset)) => Ok(dataset),
+            Some(Member::Array(dataset)) => {
+                self.claims.note_read(name);
+                Ok(dataset)
+            }
             Some(Member::Group(_)) => Err(wrong_type(self, name, "a group of arrays", "one array")),
             None => Err(missing(self, name, "")),
         }

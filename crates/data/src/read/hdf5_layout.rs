@@ -52,6 +52,8 @@ pub(crate) fn check_d4rl(file: &Hdf5File) -> Result<(), DataError> {
     if let Some(error) = foreign::by_names(file) {
         return Err(error);
     }
+    // D4RL describes the recording in it.
+    file.claims().note_read("metadata");
     match file.has("observations") {
         true => Ok(()),
         false => Err(missing(
@@ -98,6 +100,12 @@ pub(crate) fn check_total(
         None => Ok(()),
         Some(total) => Err(Fault::MissingEpisodes { total, found }.at(file.path())),
     }
+}
+
+/// The rows with both flags.
+pub(crate) fn doubled(terminals: &[bool], timeouts: &[bool]) -> Vec<usize> {
+    let rows = terminals.iter().zip(timeouts).enumerate();
+    rows.filter(|&(_, (&terminal, &timeout))| terminal && timeout).map(|(row, _)| row).collect()
 }
 
 /// The episodes that end where a flag is set, and which of them are finished: what follows

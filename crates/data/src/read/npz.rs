@@ -25,13 +25,13 @@ use crate::columns::{ActionColumn, Columns, Mixture, ObservationColumn};
 use crate::error::{DataError, Fault};
 use crate::read::acted::acted;
 use crate::read::foreign;
-use crate::read::hdf5_layout::cut;
+use crate::read::hdf5_layout::{cut, doubled};
 use crate::read::log_probs::{self, LOG_PROBS};
 use crate::read::npy::Header;
 use crate::read::observed::{Shown, observed};
 use crate::read::source::{
-    Claims, EachStream, Kind, Source, column, flags, leads_elsewhere, missing, same, singles,
-    unread, wrong_shape, wrong_type, wrong_value,
+    Claims, EachStream, Kind, Source, breaks, column, flags, missing, same, singles, unread,
+    unread_arrays, wrong_shape, wrong_type, wrong_value,
 };
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};
@@ -107,7 +107,7 @@ impl Reader for Npz {
         }
         let behavior_log_probs = log_probs::read(&file, &[LOG_PROBS], &actions)?;
         let (episodes, finished) = cut(&terminals, &timeouts);
-        let both = terminals.iter().zip(&timeouts).filter(|&(&end, &cut)| end && cut).count();
+        stored.doubled = doubled(&terminals, &timeouts);
         let mut columns = Columns {
             path: path.to_path_buf(),
             format: self.name(),
@@ -119,13 +119,10 @@ impl Reader for Npz {
             ..Columns::new(observations, actions, rewards, episodes)
         };
         columns.check()?;
-        if both > 0 {
-            let what = "steps flagged as the task's end and as a limit's, taken as the task's";
-            columns.odd.push(format!("{what}: {both}"));
-        }
         if let Some(next) = file.first(NEXT) {
-            columns.odd.extend(leads_elsewhere(&file, next, &columns)?);
+            columns.stored.breaks = breaks(&file, next, &columns.observations)?;
         }
+        columns.stored.unread = unread_arrays(&file, "");
         columns.odd.extend(file.claims.rounding.sentences());
         Ok(Recording::Columns(columns))
     }
@@ -366,6 +363,7 @@ impl NpzFile {
         let Some(entry) = self.entry(name) else {
             return Err(missing(self, name, ""));
         };
+        self.claims.note_read(name);
         let wrong = |reason: String| Fault::Npz(format!("`{name}`: {reason}")).at(self.path());
         let mut file = self.archive.read(entry)?;
         let mut header_size = 0;

@@ -1,11 +1,13 @@
 //! [`Source`]: arrays by name, in any kind of file.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::columns::{Columns, ObservationColumn};
+use crate::columns::ObservationColumn;
 use crate::error::advice::{BEYOND, ONE_A_ROW};
 use crate::error::{DataError, Fault};
+use crate::read::observed::observed;
 use crate::read::rounding::Rounding;
 
 /// The element type of an array.
@@ -110,6 +112,8 @@ pub(crate) struct Claims {
     /// The file's size.
     pub bytes: u64,
     claimed: Cell<u64>,
+    /// Names of the arrays that were read.
+    read: RefCell<BTreeSet<String>>,
     /// Values that `f32` cannot distinguish.
     pub rounding: Rounding,
 }
@@ -117,7 +121,20 @@ pub(crate) struct Claims {
 impl Claims {
     /// None yet, of a file of `bytes`.
     pub fn new(bytes: u64) -> Self {
-        Self { bytes, claimed: Cell::new(0), rounding: Rounding::default() }
+        Self {
+            bytes,
+            claimed: Cell::new(0),
+            read: RefCell::default(),
+            rounding: Rounding::default(),
+        }
+    }
+
+    /// Notes that array `name` is read.
+    pub fn note_read(&self, name: &str) {
+        let mut read = self.read.borrow_mut();
+        if !read.contains(name) {
+            read.insert(name.to_owned());
+        }
     }
 }
 
@@ -138,36 +155,67 @@ const ROUNDING: f32 = 1e-5;
 
 /// Whether the observation after a step differs from the observation of the next row. Non-finite
 /// values are reported elsewhere.
-pub(crate) fn differ(led: &[f32], after: &[f32]) -> bool {
+fn differ(led: &[f32], after: &[f32]) -> bool {
     let far =
         |(a, b): (&f32, &f32)| (a - b).abs() > ROUNDING * (1.0 + a.abs()) && (a - b).is_finite();
     led.iter().zip(after).any(far)
 }
 
-/// A sentence about the steps whose next observation, in array `next`, is not the observation of the
-/// next row although their episode continues, if there are any.
+/// `[rows]`, whether the next observation of each row, in array `next`, is not the observation of
+/// the next row; empty if there is no such array of their form.
 ///
 /// # Errors
 /// When the array cannot be read.
-pub(crate) fn leads_elsewhere(
+pub(crate) fn breaks(
     source: &dyn Source,
     next: &str,
-    columns: &Columns,
-) -> Result<Option<String>, DataError> {
-    let ObservationColumn::Vectors { width, values } = &columns.observations else {
-        return Ok(None);
-    };
-    if source.shape(next)? != [columns.n_transitions(), *width] {
-        return Ok(None);
+    observations: &ObservationColumn,
+) -> Result<Vec<bool>, DataError> {
+    let rows = observations.rows();
+    let has_rows = source.has(next) && source.shape(next)?.first() == Some(&rows);
+    if !has_rows || rows == 0 {
+        return Ok(Vec::new());
     }
-    let led = source.reals(next)?;
+    let led = observed(source, next, None)?.seen();
+    let width = observations.width();
     let row = |at: usize| at * width..(at + 1) * width;
-    let goes_on = columns.episodes.iter().flat_map(|episode| episode.start..episode.end() - 1);
-    let count = goes_on.filter(|&at| differ(&led[row(at)], &values[row(at + 1)])).count();
-    let what = "steps whose next_observations are not the next row's observations (rows must be in \
-                the order in which they happened, and what a step led to is read from the row after \
-                it)";
-    Ok((count > 0).then(|| format!("{what}: {count}")))
+    let is_break = |at: usize| match (&led, observations) {
+        (
+            ObservationColumn::Vectors { values: led, .. },
+            ObservationColumn::Vectors { values, .. },
+        ) => differ(&led[row(at)], &values[row(at + 1)]),
+        (ObservationColumn::Frames { pixels: led }, ObservationColumn::Frames { pixels }) => {
+            led[row(at)] != pixels[row(at + 1)]
+        }
+        _ => false,
+    };
+    if led.width() != width {
+        return Ok(Vec::new());
+    }
+    Ok((0..rows - 1).map(is_break).chain([false]).collect())
+}
+
+/// Names of the arrays in a file, or in an episode whose names have a prefix, that were not read;
+/// the arrays in `infos` one by one.
+pub(crate) fn unread_arrays(source: &dyn Source, prefix: &str) -> BTreeSet<String> {
+    let read = source.claims().read.borrow();
+    let is_read = |name: &str| {
+        let group = format!("{name}/");
+        let next = read.range(group.clone()..).next();
+        read.contains(name) || next.is_some_and(|next| next.starts_with(&group))
+    };
+    let names = match prefix.trim_end_matches('/') {
+        "" => source.listed(),
+        group => source.parts(group).unwrap_or_default(),
+    };
+    let each = |name: String| match source.parts(&format!("{prefix}{name}")) {
+        Some(parts) if name == "infos" => {
+            parts.into_iter().map(|part| format!("{name}/{part}")).collect()
+        }
+        _ => vec![name],
+    };
+    let names = names.into_iter().flat_map(each);
+    names.filter(|name| !is_read(&format!("{prefix}{name}"))).collect()
 }
 
 /// Array `name` of flags: booleans, or numbers that are all 0 or 1; `[rows]` or `[rows, 1]`.
@@ -175,7 +223,51 @@ pub(crate) fn leads_elsewhere(
 /// # Errors
 /// If it is missing, has another shape or type, or holds another number.
 pub(crate) fn flags(source: &dyn Source, name: &str) -> Result<Vec<bool>, DataError> {
+    if let [rows, columns] = source.shape(name)?[..]
+        && columns > 1
+        && rows > 1
+        && let Some(way_out) = two_axes(source, rows, columns)?
+    {
+        let what = format!("`{name}`, flags of shape [{rows}, {columns}],");
+        return Err(unread(source, what, way_out));
+    }
     check_column(source, name)?;
+    all_flags(source, name)
+}
+
+/// The way out of flags in `rows` and `columns` that are not whole episodes in rows: padded
+/// episodes, or steps of several environments.
+fn two_axes(source: &dyn Source, rows: usize, columns: usize) -> Result<Option<String>, DataError> {
+    let mut ends = vec![false; rows * columns];
+    for name in END_FLAGS.into_iter().filter(|name| source.has(name)) {
+        if source.shape(name)? == [rows, columns] {
+            let flags = all_flags(source, name)?;
+            ends.iter_mut().zip(flags).for_each(|(end, flag)| *end |= flag);
+        }
+    }
+    let each = || ends.chunks_exact(columns);
+    if each().all(|row| !row[..columns - 1].contains(&true)) {
+        return Ok(None);
+    }
+    // Of a padded episode all flags from its end on may be set.
+    let ends_once = |row: &[bool]| {
+        let n_set = row.iter().filter(|&&flag| flag).count();
+        n_set == 1 || (n_set > 0 && row.is_sorted())
+    };
+    Ok(Some(if each().all(ends_once) {
+        format!(
+            "if rows are episodes that are padded to {columns} steps, save the real steps of every \
+             array, `observations[mask]`"
+        )
+    } else {
+        "put the environments first in every array, `observations.swapaxes(0, 1)` if the axes are \
+         [time, environment]; then save them one after the other, `numpy.concatenate(observations)`, \
+         and set a timeout in each environment's last row"
+            .into()
+    }))
+}
+
+fn all_flags(source: &dyn Source, name: &str) -> Result<Vec<bool>, DataError> {
     let numbers: Vec<f64> = match source.kind(name)? {
         Kind::Real => source.reals(name)?.into_iter().map(f64::from).collect(),
         _ => source.wholes(name)?.into_iter().map(|whole| whole as f64).collect(),
@@ -244,6 +336,9 @@ const OTHER_NAMES: [(&str, &[&str]); 7] = [
     ("terminations", &["terminated", "terminals", "terminal"]),
     ("truncations", &["truncated", "timeouts", "timeout"]),
 ];
+/// Names of flags that mark an episode's end and its reason.
+const END_FLAGS: [&str; 6] =
+    ["terminals", "timeouts", "terminations", "truncations", "terminated", "truncated"];
 /// Names of flags that mark an episode's end but not its reason.
 const DONE: [&str; 2] = ["dones", "done"];
 

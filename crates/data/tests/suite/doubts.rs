@@ -10,7 +10,6 @@ use overtone_data::{
     ActionColumn, Expected, Finding, Inspection, ObservationColumn, Recording, Severity, check,
     check_as, read,
 };
-use overtone_testkit::Hdf5File;
 use overtone_testkit::dopamine::npy;
 use tempfile::TempDir;
 
@@ -313,45 +312,20 @@ fn observations_may_be_names_angles_or_counters() {
 #[test]
 fn flags_may_mean_something_else() {
     let flagged = |is_set: fn(usize) -> bool| Log::sound().with("terminals", flags(is_set));
-    // The last four of twelve steps, as of a robot that stays at its goal.
-    let words = "15 rows flagged right after a flagged row, the first in row 9";
-    let stays = flagged(|row| row % 12 >= 8);
-    finds(&stays, &[(Warning, "adjacent-flags", words, "Keep the first flag of each run")]);
     let masks = flagged(|row| row % 12 != 11);
     finds(&masks, &[(Warning, "inverted-flags", "flags in 55 of 60 rows", "1 - mask")]);
     let all = flagged(|_| true);
     finds(&all, &[(Note, "flags-everywhere", "flags in 60 of 60 rows", "Invert the flags")]);
     let firsts = flagged(|row| row.is_multiple_of(12));
     let words = "a flag in row 0, none in the last 11 rows";
-    finds(&firsts, &[(Warning, "flags-at-beginning", words, "one row up")]);
-    // Real flags are as good as any, and none at all leave nothing to train on.
-    let reals: Vec<f32> = (0..STEPS).map(|row| f32::from(u8::from(row % 12 >= 8))).collect();
-    let stays = Log::sound().with("terminals", f4(&[STEPS], &reals));
-    finds(&stays, &[(Warning, "adjacent-flags", "15 rows", "")]);
+    finds(&firsts, &[(Warning, "ends-and-jumps", words, "one row up")]);
+    // None at all leave nothing to train on.
     let (_dir, path) = flagged(|_| false).save();
     let report = check(&path, &Expected::default()).unwrap().report;
     let none = report.findings.iter().find(|finding| finding.code == "no-episode").unwrap();
     assert!(none.advice.contains("data.fragment=keep"), "{}", none.advice);
     let error = overtone_data::Dataset::open(&path, &Default::default()).unwrap_err().to_string();
     assert!(error.contains("data.fragment=keep"), "{error}");
-}
-
-#[test]
-fn flags_of_a_d4rl_file_are_inspected_alike() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("goal.hdf5");
-    let file = Hdf5File::create(&path);
-    let real = |row: usize| (row as f32 * 0.7).sin();
-    let numbers: Vec<f32> = (0..STEPS).map(real).collect();
-    file.put("observations", &numbers, 1);
-    file.put("actions", &numbers, 1);
-    file.put("rewards", &numbers, 0);
-    let ends: Vec<bool> = (0..STEPS).map(|row| row % 12 >= 8).collect();
-    file.put("terminals", &ends, 0);
-    file.put("timeouts", &[false; STEPS], 0);
-    drop(file);
-    let found = doubts(&path, None);
-    assert_eq!(found.iter().map(|f| f.code).collect::<Vec<_>>(), ["adjacent-flags"]);
 }
 
 #[test]

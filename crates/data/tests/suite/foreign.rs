@@ -282,8 +282,6 @@ fn with(name: &'static str, array: Vec<u8>) -> Vec<u8> {
 
 #[test]
 fn advice_is_of_the_array_s_own_case() {
-    let fortran =
-        replaced(&f4(&[2, 2], &[0.0; 4]), b"'fortran_order': False", b"'fortran_order': True ");
     for (name, array, code, advice) in [
         ("observations", f4(&[2], &[0.0; 2]), "wrong-shape", "`observations[:, None]`"),
         ("actions", f4(&[2], &[0.0; 2]), "wrong-shape", "`actions.astype(int)`"),
@@ -314,7 +312,6 @@ fn advice_is_of_the_array_s_own_case() {
         ("observations", npy("<c8", &[2, 1], &[0; 16]), "wrong-type", "observations.imag"),
         ("observations", npy("<M8[ns]", &[2, 1], &[0; 16]), "wrong-type", "numpy.timedelta64"),
         ("rewards", npy("|O", &[2], b"\x80\x04"), "wrong-type", "numpy.stack"),
-        ("observations", fortran, "unread-form", "numpy.ascontiguousarray"),
         ("terminals", npy("|u1", &[2], &[0, 2]), "impossible-value", "0 elsewhere"),
         ("actions", npy("<i8", &[2], &[255; 16]), "impossible-value", "from 0 on"),
         ("rewards", f4(&[2], &[0.0, f32::NAN]), "non-finite", "take these steps out"),

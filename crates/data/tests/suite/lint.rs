@@ -252,8 +252,9 @@ fn next_observations_that_differ_from_the_next_row() {
     };
     check_file("..t....l", next(&[2, 7]), &[]);
     check_file("..t....l", next(&[]), &[]);
-    let words = "next_observations: 1 steps that lead elsewhere without a flag, the first in row 4";
-    check_file("..t....l", next(&[2, 4, 7]), &[(Error, "unflagged-jump", words)]);
+    let words = "1 rows without a flag whose next_observations are not the next row's \
+                 observations, the first in row 4";
+    check_file("..t....l", next(&[2, 4, 7]), &[(Warning, "ends-and-jumps", words)]);
     // A missing flag is found in a file without timeouts as well.
     let spoil = |path: &Path| {
         next(&[2, 4, 7])(path);
@@ -261,7 +262,7 @@ fn next_observations_that_differ_from_the_next_row() {
     };
     let found = [
         (Error, "no-timeouts", "timeouts"),
-        (Error, "unflagged-jump", "first in row 4"),
+        (Warning, "ends-and-jumps", "first in row 4"),
         (Note, "trailing-fragment", "1 without an end, 5 steps"),
     ];
     check_file("..t....l", spoil, &found);
@@ -288,6 +289,7 @@ fn numbers_of_a_file() {
         (Error, "non-finite", "actions: 1 that are not, the first in row 3: -inf"),
         (Warning, "non-finite", "infos/qpos: 1 that are not, the first in row 1: NaN"),
         (Warning, "constant-dimension", "actions: the same in every step at place 0"),
+        (Note, "not-read", "not read: `infos/name`, `infos/qpos`"),
     ];
     check_file("..t..l", all, &found);
     let outside = |path: &Path| replace(path, "actions", &[0.0f32, 0.0, 0.5, 1.5, -2.0, 0.0], 2);
@@ -409,9 +411,9 @@ fn episodes_of_minari() {
     check(&look(&path), &[]);
     let (_dir, path) = minari("t..t .b ..");
     let found = [
-        (Warning, "doubled-flag", "episode_1, row 1"),
         (Warning, "early-flag", "episode_0, row 0"),
         (Warning, "trailing-fragment", "1 without an end, 2 steps, from episode_2, row 0"),
+        (Warning, "doubled-flag", "episode_1, row 1"),
     ];
     check(&look(&path), &found);
     // One episode's array is broken, another is not there: the others are looked at.

@@ -5,6 +5,7 @@
 mod conversion;
 mod doubts;
 mod download;
+mod ends_and_jumps;
 mod foreign;
 mod fortran_order;
 mod held_out;

@@ -7,7 +7,7 @@ use overtone_core::{Episode, Outcome};
 use overtone_data::error::Fault;
 use overtone_data::read::{self, columns};
 use overtone_data::{
-    ActionColumn, Columns, DataError, Dataset, DatasetOptions, ObservationColumn, Origin,
+    ActionColumn, Columns, DataError, Dataset, DatasetOptions, Expected, ObservationColumn, Origin,
     check_named, locate,
 };
 use overtone_testkit::hdf5_file::reals;
@@ -54,7 +54,9 @@ fn files_of_h5py_read_alike() {
     ] {
         let log = columns(&fixture(name)).unwrap();
         check_log(&log, &episodes);
-        assert_eq!((log.format, log.odd.len()), (format, odd), "{name}");
+        assert_eq!((log.format, log.odd.len()), (format, 0), "{name}");
+        let n_broken = usize::from(log.stored.breaks.contains(&true));
+        assert_eq!(n_broken, odd, "{name}");
         assert_eq!(log.finished_episodes().count(), 3);
     }
 }
@@ -67,8 +69,7 @@ fn episodes_of_a_file() {
     let ends =
         [(3, Terminated, true), (1, Truncated, true), (1, Terminated, true), (1, Truncated, false)];
     check_log(&log, &ends);
-    assert_eq!(log.odd.len(), 1);
-    assert!(log.odd[0].ends_with("taken as the task's: 1"), "{:?}", log.odd);
+    assert_eq!((log.odd.len(), &log.stored.doubled[..]), (0, &[4][..]));
     // An empty file is read, and is nothing to train on.
     let (_dir, path) = d4rl("");
     let log = columns(&path).unwrap();
@@ -86,7 +87,7 @@ fn episodes_of_minari_come_in_the_order_of_their_numbers() {
     ends.extend([(1, Terminated, true); 8]);
     ends.push((2, Terminated, true));
     check_log(&log, &ends);
-    assert_eq!(log.odd.len(), 1, "{:?}", log.odd);
+    assert_eq!((log.odd.len(), &log.stored.doubled[..]), (0, &[16][..]));
     // Found from its folder, and from the one above.
     assert_eq!(columns(dir.path()).unwrap(), log);
     let above = tempfile::tempdir().unwrap();
@@ -234,7 +235,7 @@ fn check_refused(name: &str) {
     let path = fixture("refused").join(format!("{name}.hdf5"));
     check_error(&path);
     // A check reports the same, and continues with the sound arrays.
-    let report = overtone_data::check(&path, &overtone_data::Expected::default()).unwrap().report;
+    let report = overtone_data::check(&path, &Expected::default()).unwrap().report;
     assert_eq!(report.worst(), Some(overtone_data::Severity::Error), "{report}");
 }
 
@@ -331,7 +332,7 @@ fn episodes_of_minari_that_do_not_fit() {
     columns(&path).unwrap();
     fs::write(dir.path().join("metadata.json"), r#"{"total_episodes": 10}"#).unwrap();
     check_error(&path);
-    let check = overtone_data::check(&path, &overtone_data::Expected::default()).unwrap();
+    let check = overtone_data::check(&path, &Expected::default()).unwrap();
     assert!(check.report.findings.iter().any(|found| found.code == "missing-episodes"));
     spoiled(&|file| file.delete("episode_1/truncations"));
     let wider = |file: &Hdf5File| {
@@ -404,13 +405,19 @@ fn rows_in_another_order_are_told() {
     let mut next = observations.clone();
     next.rotate_left(3);
     replace(&path, "next_observations", &next, 3);
-    assert_eq!(columns(&path).unwrap().odd, [""; 0]);
+    let told = |path: &Path| {
+        let doubts = columns(path).unwrap().doubts(&Expected::default()).into_iter();
+        let found = doubts.filter(|finding| finding.code == "ends-and-jumps");
+        found.map(|finding| finding.found + &finding.advice).collect::<String>()
+    };
+    assert_eq!(told(&path), "");
     replace(&path, "next_observations", &observations, 3);
-    let odd = columns(&path).unwrap().odd;
-    assert!(odd[0].starts_with("steps whose next_observations are not") && odd[0].ends_with(": 3"));
+    let found = told(&path);
+    assert!(found.starts_with("3 rows without a flag whose next_observations"), "{found}");
+    assert!(found.contains("in the order in which they happened"), "{found}");
     // Training does not need the array.
     replace(&path, "next_observations", &[0.0f32; 2], 1);
-    assert_eq!(columns(&path).unwrap().odd, [""; 0]);
+    assert_eq!(told(&path), "");
 }
 
 #[test]
@@ -419,7 +426,7 @@ fn discrete_actions_are_whole_numbers() {
     replace(&path, "actions", &[3i64, 0, 1, 2, 0], 0);
     let read = columns(&path).unwrap();
     assert_eq!(read.actions, ActionColumn::Discrete { n_actions: 4, values: vec![3, 0, 1, 2, 0] });
-    let report = overtone_data::check(&path, &overtone_data::Expected::default()).unwrap().report;
+    let report = overtone_data::check(&path, &Expected::default()).unwrap().report;
     assert_eq!(report.worst(), None, "{report}");
     assert_eq!(inspect_columns(&path).unwrap().actions_outside, 0);
     // The task may have more than were recorded.

@@ -3,6 +3,7 @@
 use overtone_core::{ActionSpace, Episode, Task};
 
 use super::doubted_number::DoubtedNumber;
+use super::ends::Ends;
 use super::outliers;
 use super::vectors::{Rows, Steps};
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
@@ -10,6 +11,7 @@ use crate::combinations::{counted_from, other_start};
 use crate::expected::Expected;
 use crate::findings::{Finding, Findings, Tally};
 use crate::read::hdf5_arrays::place;
+use crate::read::source::NAMES_SHOWN;
 use crate::stored::Stored;
 
 /// Minimum number of steps: a few values may all be whole, or all small.
@@ -42,6 +44,9 @@ pub(super) struct Doubts {
     /// Steps whose reward is above the previous step's, below it, and all.
     rewards: [usize; 3],
     flags: Flags,
+    ends: Ends,
+    /// Steps with the flags of both ends.
+    doubled: Tally,
 }
 
 /// The episodes of a recording, as flags in rows cut it.
@@ -50,12 +55,6 @@ struct Flags {
     /// Episodes that a flag ends.
     ended: usize,
     longest: usize,
-    /// Episodes of one step right after another flag.
-    adjacent: Tally,
-    /// Whether the first row alone is the first episode.
-    first_row: bool,
-    /// Rows after the last flag.
-    unfinished: usize,
 }
 
 impl Doubts {
@@ -67,8 +66,7 @@ impl Doubts {
         finished: &[bool],
         task: Option<&Task>,
     ) {
-        let pictures = self.stored.pictures.and(part.stored.pictures);
-        self.stored = Stored { pictures, ..part.stored.clone() };
+        self.stored = std::mem::take(&mut self.stored).and(part.stored.clone());
         if let Some(ObservationColumn::Vectors { width, values }) = part.observations {
             let rows = Rows { values, width: *width };
             numbers(&mut self.observed, rows, episodes, part.prefix);
@@ -108,19 +106,46 @@ impl Doubts {
             }
         }
         if part.stored.flagged {
-            self.flags.look(episodes, finished, part.prefix);
+            self.flags.look(episodes, finished);
         }
+        self.ends.add(part, episodes, finished);
+        for &row in &part.stored.doubled {
+            self.doubled.add(|| place(part.prefix, row));
+        }
+    }
+
+    /// Whether rows of padding stand next to the ends of episodes.
+    pub fn has_padding(&self) -> bool {
+        self.ends.has_padding()
     }
 
     /// Adds the doubts.
     pub fn tell(&self, task: Option<&Task>, findings: &mut Findings<'_>) {
-        self.flags.tell(self.rows, findings);
+        if !self.flags.tell(self.rows, findings) {
+            self.ends.tell(findings);
+        }
+        findings.tally("doubled-flag", "", &self.doubled, "steps with both");
+        self.tell_unread(findings);
         self.tell_actions(task, findings);
         if self.rows < FEW {
             return;
         }
         self.tell_observations(findings);
         self.tell_rewards(findings);
+    }
+
+    fn tell_unread(&self, findings: &mut Findings<'_>) {
+        let unread = &self.stored.unread;
+        if unread.is_empty() {
+            return;
+        }
+        let shown: Vec<String> =
+            unread.iter().take(NAMES_SHOWN).map(|name| format!("`{name}`")).collect();
+        let more = match unread.len().saturating_sub(NAMES_SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        findings.tell("not-read", "", format!("not read: {}{more}", shown.join(", ")));
     }
 
     fn tell_rewards(&self, findings: &mut Findings<'_>) {
@@ -281,39 +306,25 @@ impl Doubts {
 }
 
 impl Flags {
-    fn look(&mut self, episodes: &[Episode], finished: &[bool], prefix: &str) {
-        let mut before = false;
-        for (at, (episode, &finished)) in episodes.iter().zip(finished).enumerate() {
-            self.longest = self.longest.max(episode.length);
-            if finished {
-                self.ended += 1;
-                if episode.length == 1 {
-                    self.first_row |= at == 0;
-                    if before {
-                        self.adjacent.add(|| place(prefix, episode.start));
-                    }
-                }
-            } else {
-                self.unfinished += episode.length;
-            }
-            before = finished;
-        }
+    fn look(&mut self, episodes: &[Episode], finished: &[bool]) {
+        self.ended += finished.iter().filter(|&&finished| finished).count();
+        let longest = episodes.iter().map(|episode| episode.length).max();
+        self.longest = self.longest.max(longest.unwrap_or(0));
     }
 
-    fn tell(&self, rows: usize, findings: &mut Findings<'_>) {
+    /// Adds the doubt about flags in most rows; whether there is one.
+    fn tell(&self, rows: usize, findings: &mut Findings<'_>) -> bool {
         let flagged = format!("flags in {} of {rows} rows", self.ended);
         if self.ended == rows {
             if rows >= FEW {
                 findings.tell("flags-everywhere", "", flagged);
             }
+            true
         } else if self.longest <= 2 && 2 * self.ended > rows {
             findings.tell("inverted-flags", "", flagged);
-        } else if 10 * self.adjacent.count as usize >= self.ended.max(1) {
-            let found = self.adjacent.counted("rows flagged right after a flagged row");
-            findings.tell("adjacent-flags", "", found.unwrap_or_default());
-        } else if self.first_row && self.unfinished > 1 {
-            let found = format!("a flag in row 0, none in the last {} rows", self.unfinished);
-            findings.tell("flags-at-beginning", "", found);
+            true
+        } else {
+            false
         }
     }
 }

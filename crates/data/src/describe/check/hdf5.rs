@@ -7,7 +7,7 @@ use super::vectors::{Look, Steps};
 use crate::columns::{Columns, ObservationColumn};
 use crate::error::DataError;
 use crate::findings::Findings;
-use crate::read::hdf5_arrays::{Arrays, Form};
+use crate::read::hdf5_arrays::{Arrays, Form, NEXT_OBSERVATIONS};
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names};
 use crate::read::log_probs::LOG_PROBS_IN_INFOS;
@@ -27,14 +27,14 @@ pub(crate) fn check_d4rl(
     let mut arrays = Arrays::read(file, Hdf5Layout::D4rl, None, &MinariSpaces::default());
     forms(file, "", Hdf5Layout::D4rl, shows_pictures(&arrays), findings);
     let refused = look_at_part(file, &mut arrays, &mut None, &mut look, findings);
-    if !shows_pictures(&arrays) && file.has("next_observations") {
-        match file.matrix("next_observations") {
+    if !shows_pictures(&arrays) && file.has(NEXT_OBSERVATIONS) {
+        match file.matrix(NEXT_OBSERVATIONS) {
             Ok(next) => {
-                look.finite("next_observations", "", &next.values, next.width);
+                look.finite(NEXT_OBSERVATIONS, "", &next.values, next.width);
                 let steps = arrays.steps().unwrap_or(next.rows);
-                match same(file, "next_observations", next.rows, steps, "observations") {
-                    Ok(()) => look.jumps(&arrays, &next),
-                    Err(error) => findings.refused(&error),
+                if let Err(error) = same(file, NEXT_OBSERVATIONS, next.rows, steps, "observations")
+                {
+                    findings.refused(&error);
                 }
             }
             Err(error) => findings.refused(&error),

@@ -1,6 +1,7 @@
 //! The contents of a recording, inspected part by part and reported at the end.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use overtone_core::{ActionSpace, Episode, Outcome};
@@ -14,10 +15,8 @@ use crate::combinations;
 use crate::copies::episode_hash;
 use crate::expected::Expected;
 use crate::findings::{Findings, Tally};
-use crate::read::hdf5_arrays::{Arrays, Strange, place};
-use crate::read::hdf5_file::Matrix;
+use crate::read::hdf5_arrays::{Strange, place};
 use crate::read::hdf5_layout::Hdf5Layout;
-use crate::read::source::differ;
 use crate::spaces::Space;
 use crate::stored::Stored;
 
@@ -72,7 +71,6 @@ pub(super) struct Look<'a> {
     /// The smallest and the largest value of each number of an action; empty if unknown.
     bounds: Vec<[f32; 2]>,
     outside: Tally,
-    jumps: Tally,
     repeated_rows: Tally,
     repeated_episodes: Tally,
     too_long: Tally,
@@ -88,8 +86,10 @@ pub(super) struct Look<'a> {
     /// Discrete actions: as many as the file describes, at least one more than the largest.
     n_actions: Option<usize>,
     n_described: usize,
-    /// The first place of each episode, by the hash of its arrays.
-    episodes: HashMap<[u8; 32], String>,
+    /// By its first observation, the hash of each episode and its place.
+    episodes: HashMap<u64, ([u8; 32], String)>,
+    /// Whether different episodes begin with the same observation: then equal ones are no copies.
+    begins_alike: bool,
 }
 
 impl<'a> Look<'a> {
@@ -248,36 +248,14 @@ impl<'a> Look<'a> {
             return;
         };
         let Some(hash) = episode_hash(observations, actions, rewards, episode) else { return };
-        match self.episodes.get(&hash) {
-            Some(first) => {
+        let first_observation = row_hash(observations, episode.start);
+        match self.episodes.get(&first_observation) {
+            Some((copied, first)) if *copied == hash && episode.length > 1 => {
                 self.repeated_episodes.add(|| format!("{}, as the one in {first}", here()));
             }
+            Some(_) => self.begins_alike = true,
             None => {
-                self.episodes.insert(hash, here());
-            }
-        }
-    }
-
-    /// Looks for rows whose next observation is not the observation of the row after, and that
-    /// no flag ends.
-    pub fn jumps(&mut self, part: &Arrays, next: &Matrix) {
-        let (Some(ObservationColumn::Vectors { width, values }), Some(terminals)) =
-            (&part.observations, &part.terminals)
-        else {
-            return;
-        };
-        let width = *width;
-        if next.width != width {
-            return;
-        }
-        let flagged = |row: usize| {
-            let timeout = |timeouts: &Vec<bool>| timeouts[row];
-            terminals[row] || part.timeouts.as_ref().is_some_and(timeout)
-        };
-        let after = values.chunks_exact(width).skip(1);
-        for (row, (led, after)) in next.values.chunks_exact(width).zip(after).enumerate() {
-            if !flagged(row) && differ(led, after) {
-                self.jumps.add(|| place(&part.prefix, row));
+                self.episodes.insert(first_observation, (hash, here()));
             }
         }
     }
@@ -321,12 +299,14 @@ impl<'a> Look<'a> {
         let actions = if self.n_actions.is_some() { &[] } else { self.actions.sums() };
         let all = [self.observations.sums(), actions, self.rewards.sums()];
         outliers::tell(all, findings);
-        findings.tally(
-            "repeated-observations",
-            "observations",
-            &self.repeated_rows,
-            "rows equal to the row before",
-        );
+        if !self.doubts.has_padding() {
+            findings.tally(
+                "repeated-observations",
+                "observations",
+                &self.repeated_rows,
+                "rows equal to the row before",
+            );
+        }
     }
 
     /// The bounds of actions, in words; empty if they are unknown.
@@ -341,18 +321,14 @@ impl<'a> Look<'a> {
     }
 
     fn tell_episodes(&self, layout: Hdf5Layout, findings: &mut Findings<'_>) {
-        findings.tally("doubled-flag", "", &self.strange.both, "steps with both");
-        findings.tally(
-            "unflagged-jump",
-            "next_observations",
-            &self.jumps,
-            "steps that lead elsewhere without a flag",
-        );
         if let Some(limit) = self.expected.horizon {
             let found = (&self.too_long, "longer episodes");
             findings.tally_of("episode-too-long", limit, found);
         }
-        findings.tally("repeated-episodes", "", &self.repeated_episodes, "episodes there already");
+        if !self.begins_alike {
+            let repeated = &self.repeated_episodes;
+            findings.tally("repeated-episodes", "", repeated, "episodes there already");
+        }
         findings.tally("early-flag", "", &self.strange.early, "episodes flagged earlier");
         findings.tally("empty-episode", "", &self.strange.empty, "episodes without a step");
         if self.unfinished.count > 0 {
@@ -398,6 +374,22 @@ impl<'a> Look<'a> {
             rewards: self.rewards.sums().first().map(Sums::range).unwrap_or_default(),
         }
     }
+}
+
+/// A hash of the observation in a row, which exists.
+fn row_hash(observations: &ObservationColumn, row: usize) -> u64 {
+    let width = observations.width();
+    let mut hasher = DefaultHasher::new();
+    match observations {
+        ObservationColumn::Vectors { values, .. } => {
+            let numbers = &values[row * width..(row + 1) * width];
+            numbers.iter().for_each(|number| number.to_bits().hash(&mut hasher));
+        }
+        ObservationColumn::Frames { pixels } => {
+            pixels[row * width..(row + 1) * width].hash(&mut hasher);
+        }
+    }
+    hasher.finish()
 }
 
 /// Both bounds of each number, where there are as many of both.

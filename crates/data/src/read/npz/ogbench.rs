@@ -13,7 +13,7 @@ use crate::options::keep;
 use crate::read::hdf5_layout::cut;
 use crate::read::log_probs::LOG_PROBS;
 use crate::read::observed::observed;
-use crate::read::source::{Source, column, flags, same, wrong_shape, wrong_value};
+use crate::read::source::{Source, column, flags, same, unread_arrays, wrong_shape, wrong_value};
 use crate::recording::{Reader, Recording};
 
 /// Flags of the rows that are steps.
@@ -131,6 +131,7 @@ impl Reader for Ogbench {
         columns.finished.push(false);
         keep(&mut columns, &all);
         columns.check()?;
+        columns.stored.unread = unread_arrays(&file, "");
         columns.odd.extend(file.claims.rounding.sentences());
         Ok((Recording::Columns(columns), last))
     }
