@@ -182,7 +182,7 @@ fn flags_one_row_off() {
     raises(&shifted(&[0, 1], -1), words, "one row down");
     raises(
         &shifted(&[1], 1),
-        "not after it: 3 flags of a step limit, the first in row 33",
+        "not after it: 3 flags of a step limit, the first in row 30",
         "one row up",
     );
 }
