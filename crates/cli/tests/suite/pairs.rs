@@ -314,7 +314,7 @@ fn judgements() {
     check(&desk(&CARTPOLE), &JUDGING);
 }
 
-const TRAINING: [(&str, Right); 20] = [
+const TRAINING: [(&str, Right); 21] = [
     // Another layout.
     ("train env=hopper dataset=./maze.npz", Refused(1, &["maze.npz", "timeouts"])),
     // `timeouts` say that each row is a step, in any layout.
@@ -340,6 +340,7 @@ const TRAINING: [(&str, Right); 20] = [
         "train init=runs/maze dataset=./plain.npz evaluation.episodes=0",
         Has(&[("/transitions", Number(180.0)), ("/episodes", Number(40.0))]),
     ),
+    ("train init=runs/plain data.return_scale=7", Refused(1, &["data.return_scale"])),
     ("resume run=tuned", As("weights tuned")),
     // Mixtures.
     (
