@@ -9,7 +9,7 @@ Settings are the program's (``overtone train --help-all``): ``ov.train(env="hopp
 **{"train.updates": 500})``, or with two underscores for the dot, ``train__updates=500``.
 """
 
-from overtone._dataset import Dataset, from_d3rlpy, from_minari, from_pandas
+from overtone._dataset import Dataset, from_d3rlpy, from_minari
 from overtone._estimator import (
     IQL,
     TD3BC,
@@ -40,6 +40,7 @@ from overtone._run import (
     video,
 )
 from overtone._selection import BudgetPoint, budget_curve
+from overtone._table import from_pandas
 
 from_arrays = Dataset.from_arrays
 from_episodes = Dataset.from_episodes
