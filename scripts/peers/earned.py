@@ -18,6 +18,8 @@ from recorded import returns_of
 
 STUDY, SEEDS = "studies/robots.toml", [1, 2, 3, 4]
 FILES = Path("datasets/starter/mujoco")
+# The acting mode of a Decision Transformer that no episode chose.
+WITHOUT_SELECTION = "top_percent=10"
 ROBOTS = ["hopper", "walker2d", "halfcheetah"]
 NAMES = {"decision_transformer": "Decision Transformer", "td3_bc": "TD3+BC", "iql": "IQL"}
 # Settings that differ from the default, so that both programs learn the same.
@@ -47,6 +49,15 @@ def overtone(program: str, root: Path, folder: Path, jobs: int, log) -> dict:
             "target": played["targets"][0]["target_return"],
             "reference": [played["task"]["reference"][end] for end in ("low", "high")],
             "updates": int(rows[-1].split(",")[0])}
+        if config["algorithm"] == "decision_transformer":
+            episodes = len(played["episodes"])
+            subprocess.run([program, "evaluate", "rollouts", f"run={path}", WITHOUT_SELECTION,
+                            f"episodes={episodes}"], check=True, stdout=log, stderr=log, env=alone)
+            # evaluation.json if this mode was chosen, otherwise a new file.
+            newest = max(path.glob("evaluation*.json"), key=lambda file: file.stat().st_mtime)
+            unselected = json.loads(newest.read_text(encoding="utf-8"))
+            found[config["algorithm"], played["task"]["name"], config["seed"]]["top_10"] = (
+                unselected["targets"][0]["raw_return"]["mean"])
     return found
 
 
@@ -130,8 +141,8 @@ def measure(program: str, python: str, here: Path, root: Path, log, runs: Path, 
         own = ours[algorithm, robot, seed]
         rows.append({"algorithm": algorithm, "robot": robot, "seed": seed,
                      "reference": own["reference"],
-                     "overtone": {"mean": own["mean"], "updates": own["updates"],
-                                  "seconds": costs[algorithm]},
+                     "overtone": {key: own[key] for key in ("mean", "updates", "top_10")
+                                  if key in own} | {"seconds": costs[algorithm]},
                      "d3rlpy": {"mean": statistics.mean(reply["copies"][-1]["returns"]),
                                 "updates": reply["updates"],
                                 "seconds": reply["processor_seconds"]}})
@@ -148,9 +159,19 @@ def spread(values: list[float], digits: int) -> str:
     return f"{statistics.mean(values):.{digits}f} [{ends[0]}, {ends[1]}]"
 
 
-def normalized(row: dict, side: str) -> float:
+def normalized(row: dict, mean: float) -> float:
     low, high = row["reference"]
-    return 100 * (row[side]["mean"] - low) / (high - low)
+    return 100 * (mean - low) / (high - low)
+
+
+def cells_of(means: list[float], rows: list[dict]) -> list[str]:
+    """The returns of the robots, and the normalized score of all, from a mean for each row."""
+    returns = [[mean for mean, row in zip(means, rows) if row["robot"] == robot]
+               for robot in ROBOTS]
+    averages = [statistics.mean(normalized(row, mean) for mean, row in zip(means, rows)
+                                if row["seed"] == seed)
+                for seed in sorted({row["seed"] for row in rows})]
+    return [*(spread(each, 0) for each in returns), spread(averages, 1)]
 
 
 def markdown(section: dict) -> str:
@@ -160,17 +181,28 @@ def markdown(section: dict) -> str:
     for side, who in (("overtone", "Overtone"), ("d3rlpy", "d3rlpy")):
         for algorithm, name in NAMES.items():
             own = [row for row in rows if row["algorithm"] == algorithm]
-            cells = [spread([row[side]["mean"] for row in own if row["robot"] == robot], 0)
-                     for robot in ROBOTS]
-            seeds = {row["seed"] for row in own}
-            averages = [statistics.mean(normalized(row, side) for row in own if row["seed"] == seed)
-                        for seed in seeds]
             updates = statistics.median(row[side]["updates"] for row in own)
             seconds = statistics.median(row[side]["seconds"] for row in own)
-            lines.append([who, name, f"{updates:.0f}", f"{seconds:.0f}", *cells,
-                          spread(averages, 1)])
-    return (table(["", "", "updates", "core seconds", *(f"{robot} switching" for robot in ROBOTS),
+            means = [row[side]["mean"] for row in own]
+            lines.append([who, name, f"{updates:.0f}", f"{seconds:.0f}", *cells_of(means, own)])
+            if all("top_10" in row[side] for row in own):
+                means = [row[side]["top_10"] for row in own]
+                lines.append([who, "the same, top 10 %", "", "", *cells_of(means, own)])
+    first = [row for row in rows if row["algorithm"] == "iql"]
+    best = [max(row["d3rlpy"]["mean"] for row in rows
+                if (row["robot"], row["seed"]) == (one["robot"], one["seed"])) for one in first]
+    lines.append(["d3rlpy", "best of the three for each seed", "", "", *cells_of(best, first)])
+    text = (table(["", "", "updates", "core seconds", *(f"{robot} switching" for robot in ROBOTS),
                    "normalized, all three"], lines)
             + f"\n{section['minutes']:g} minutes of one core to train each d3rlpy agent; Overtone "
             f"trains by its defaults. {len(SEEDS)} seeds, {section['episodes']} episodes each from "
             "the same starts.\n")
+    if "decision_transformer" in section:
+        # Measured again, after the other rows.
+        later = section["decision_transformer"]
+        machine = later["machine"]
+        text += (f"\n*Overtone's Decision Transformer: {later['date']}, `{later['command']}`; "
+                 f"{machine['processor']} (family/model {machine['family_model']}), "
+                 f"{machine['cores']} cores, {machine['memory_gib']} GiB; Overtone "
+                 f"{later['versions']['overtone']}. All other rows are of an earlier run:*\n")
+    return text

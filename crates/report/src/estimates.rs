@@ -1,7 +1,7 @@
 //! Estimates of returns from a recording as text: one table for the program and for report pages.
 
 use overtone_core::Interval;
-use overtone_core::judgement::{Judged, Judgement, ReturnEstimate};
+use overtone_core::judgement::{Check, Judged, Judgement, ReturnEstimate, Verdict};
 use overtone_eval::summary::fixed;
 use overtone_eval::table::{Table, or_dash};
 
@@ -28,6 +28,36 @@ pub fn table(judgement: &Judgement) -> Table {
             ("answer", &|judged| judged.verdict.to_string()),
         ],
     )
+}
+
+/// The answer in one sentence: of the mode with the highest estimate among those that are better
+/// than the recording, otherwise of the first mode. `None` without modes.
+pub fn answer(judgement: &Judgement) -> Option<String> {
+    let value = |judged: &Judged| judged.deciding().map_or(f64::NEG_INFINITY, |of| of.value);
+    let is_better = |judged: &&Judged| judged.verdict == Verdict::BetterThanRecorded;
+    let better = judgement.policies.iter().filter(is_better);
+    let picked = better.max_by(|a, b| value(a).total_cmp(&value(b)));
+    let picked = picked.or_else(|| judgement.policies.first())?;
+    let mode = judgement.label(&picked.mode);
+    let estimate = picked.deciding().map(|of| with_interval(of.value, of.interval));
+    let recorded = with_interval(judgement.recording.mean_return, judgement.recording.interval);
+    let compared = match &picked.verdict {
+        Verdict::BetterThanRecorded => "better",
+        Verdict::WorseThanRecorded => "worse",
+        Verdict::CannotTell { reasons } => {
+            let reasons: Vec<String> = reasons.iter().map(Check::to_string).collect();
+            return Some(format!(
+                "Cannot tell whether this agent is better than the recording, {recorded} (mode \
+                 {mode}; failed checks: {}). Nothing was played.",
+                reasons.join(", ")
+            ));
+        }
+    };
+    Some(format!(
+        "Estimated {compared} than the recording: {} against {recorded} (mode {mode}). An estimate, \
+         not a score.",
+        or_dash(estimate)
+    ))
 }
 
 /// The methods of the deciding estimates, each once.

@@ -6,5 +6,5 @@ pub mod page;
 pub mod reel;
 
 pub use filmed::Filmed;
-pub use page::{Page, PageError, RunFiles, StudyCell};
+pub use page::{FailedRun, Page, PageError, RunFiles, StudyCell};
 pub use reel::Reel;

@@ -47,7 +47,7 @@ use protocols::Protocols;
 pub use run_files::{Estimates, EvaluationFile, Metrics, PageError, RunFiles, VideoFile};
 use scores::{Role, Row};
 use seeds::Groups;
-pub use study::StudyCell;
+pub use study::{FailedRun, StudyCell};
 
 /// A page and its tables.
 #[derive(Clone, Debug)]
@@ -126,13 +126,29 @@ impl Page {
         played.extend(choices::section(runs));
         if cells.is_empty() {
             match runs {
-                [run] => blocks.extend(first::of_run(run, &rows, bootstrap)?),
-                runs => blocks.extend(first::of_runs(runs, &rows)),
+                [run] => blocks.extend(first::of_run(
+                    run,
+                    &rows,
+                    pictures::of_play(runs, &rows),
+                    bootstrap,
+                )?),
+                runs => {
+                    blocks.extend(first::of_runs(runs, &rows));
+                    playing_section(runs, &rows, &mut blocks);
+                }
             }
             blocks.extend(warnings(runs));
-            playing_section(runs, &rows, &mut blocks);
+            // Without scores, the estimates are the result.
+            let (result, estimates) = match rows.is_empty() {
+                true => (estimates, Vec::new()),
+                false => (Vec::new(), estimates),
+            };
+            let is_judged = !result.is_empty();
+            blocks.extend(result);
             curves_section(runs, &rows, &mut blocks);
-            scores_section(runs, &rows, bootstrap, &mut blocks, &mut notes);
+            if !is_judged {
+                scores_section(runs, &rows, bootstrap, &mut blocks, &mut notes);
+            }
             seeds_section(&groups, bootstrap, &mut blocks, &mut notes);
             blocks.extend(agents);
             checkpoints_section(&rows, &mut blocks);
@@ -144,7 +160,7 @@ impl Page {
         } else {
             // The comparison of cells comes first, and details of single runs come last.
             blocks.extend(agents);
-            study_curves_section(cells, &mut blocks);
+            study_curves_section(cells, runs, &rows, &mut blocks);
             fold("Protocol and modes", played, &mut blocks);
             fold("How the numbers are made", notes, &mut blocks);
             fold("Gradient norm", study::curves(cells, &study::SLOW), &mut blocks);
@@ -418,22 +434,11 @@ fn protocol_section(protocols: &Protocols, runs: &[RunFiles], blocks: &mut Vec<B
 }
 
 fn playing_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) {
-    let (videos, actions) = (pictures::videos(runs), pictures::actions(rows));
-    if !videos.is_empty() {
-        blocks.push(heading("Video"));
-        blocks.extend(videos);
-        blocks.push(text(
-            "One episode. Next to the screen: the probability of each action, with the sampled \
-             action in orange. For a robot: its action.",
-        ));
-    }
-    if !actions.is_empty() {
-        blocks.push(heading("Actions"));
-        blocks.extend(actions);
-        blocks.push(text(
-            "The mean probability of each action, over all steps of all episodes of a target, in \
-             the order of the Fourier head's bins.",
-        ));
+    let [played, words] = pictures::of_play(runs, rows);
+    if !played.is_empty() {
+        blocks.push(heading("Actions and videos"));
+        blocks.extend(played);
+        blocks.extend(words);
     }
 }
 
@@ -460,6 +465,9 @@ fn diagnostic_curves(runs: &[RunFiles]) -> Vec<Block> {
 fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) {
     let mut plots = curve(runs, "loss", "loss", "training loss");
     for column in run_files::algorithm_figures(runs) {
+        if is_the_loss(runs, &column) {
+            continue;
+        }
         let name = format!("figure-{}", column.replace('_', "-"));
         let title = column.replace('_', " ");
         // Some steps do not have this figure, so missing values are not reported.
@@ -478,14 +486,28 @@ fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) 
     }
 }
 
+/// Whether a column of the metrics is the loss of each run that has it, as with a single loss.
+fn is_the_loss(runs: &[RunFiles], column: &str) -> bool {
+    let bits = |values: &Vec<f64>| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+    runs.iter().filter_map(|run| run.metrics.as_ref()).all(|metrics| {
+        let [loss, figure] = ["loss", column].map(|name| metrics.columns.get(name).map(bits));
+        figure.is_none() || figure == loss
+    })
+}
+
 /// Curves of the mean return, for runs with several evaluated checkpoints.
 fn returns_plot(rows: &[Row<'_>]) -> Vec<Block> {
     let title = "mean raw return of the evaluated checkpoints";
     pictures::curves("return", title, "updates", best::curves(rows))
 }
 
-fn study_curves_section(cells: &[StudyCell], blocks: &mut Vec<Block>) {
-    let mut plots = study::returns(cells);
+fn study_curves_section(
+    cells: &[StudyCell],
+    runs: &[RunFiles],
+    rows: &[Row<'_>],
+    blocks: &mut Vec<Block>,
+) {
+    let mut plots = study::returns(cells, runs, rows);
     plots.extend(study::curves(cells, &study::OWN));
     if !plots.is_empty() {
         blocks.push(heading("Curves"));

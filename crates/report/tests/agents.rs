@@ -111,14 +111,14 @@ fn agents_with_different_data_are_different_agents() {
     let mut runs = Runs::new();
     for (name, percent, score) in [("all", "100.0", 500.0), ("best", "10.0", 900.0)] {
         let data = format!("path = \"/data/{name}\"\ntop_percent = {percent}");
-        for seed in [1, 2] {
+        for seed in 1..=4 {
             let name = format!("{name}-{seed}");
             runs.add(&name, &config(seed, &data), &evaluation(&[16.0], score));
         }
     }
     let markdown = runs.markdown();
     let expected = ["transformer (data.top_percent 100.0)", "transformer (data.top_percent 10.0)"];
-    assert_eq!(agents(&markdown), expected.map(|name| [name, "Seaquest", "2"].map(String::from)));
+    assert_eq!(agents(&markdown), expected.map(|name| [name, "Seaquest", "4"].map(String::from)));
     // The second agent scores higher, so its score was not dropped.
     let compared = "(data.top\\_percent 10.0) | 1 | 0.00 \\[0.00, 0.00\\] |";
     assert!(markdown.contains(compared), "{markdown}");
@@ -292,12 +292,12 @@ fn options_of_the_algorithm_identify_the_agent() {
     assert_eq!(agents(&runs.markdown()).len(), 2, "{}", runs.markdown());
 }
 
-/// Adds two seeds of this game, with return `score` in each episode and the top `percent` % of the
+/// Adds four seeds of this game, with return `score` in each episode and the top `percent` % of the
 /// data.
 fn add(runs: &mut Runs, percent: u64, name: &str, score: f64) {
     let mut played = evaluation(&[16.0], score);
     played.setting.task = game(name);
-    for seed in [1, 2] {
+    for seed in 1..=4 {
         let config = config(seed, &format!("top_percent = {percent}"));
         let config = config.replace("\"seaquest\"", &format!("\"{name}\""));
         runs.add(&format!("{percent}-{name}-{seed}"), &config, &played);
@@ -314,7 +314,7 @@ fn aggregates_include_the_tasks_that_all_agents_have() {
     }
     let markdown = runs.markdown();
     let names = [10, 50].map(|percent| format!("transformer (data.top_percent {percent})"));
-    let expected = names.map(|name| [name, "Seaquest".into(), "2".into()]);
+    let expected = names.map(|name| [name, "Seaquest".into(), "4".into()]);
     assert_eq!(agents(&markdown), expected);
     sentences::check_prose(&markdown, "BankHeist, Gravitar");
     // The third agent does not share a task with one of the others.
@@ -331,7 +331,7 @@ fn a_task_without_reference_scores_is_compared_by_raw_scores() {
     for (percent, score) in [(10, 500.0), (50, 900.0)] {
         let mut played = evaluation(&[16.0], score);
         played.setting.task.reference = None;
-        for seed in [1, 2] {
+        for seed in 1..=4 {
             let config = config(seed, &format!("top_percent = {percent}"));
             runs.add(&format!("{percent}-{seed}"), &config, &played);
         }
@@ -356,4 +356,44 @@ fn a_task_without_a_dataset_is_named_by_its_title() {
     }
     let shown = agents(&runs.markdown());
     assert!(shown.len() == 2 && shown.iter().all(|agent| agent[1..] == ["Seaquest", "2"]));
+}
+
+/// An agent with fewer seeds is named, and the others are compared.
+#[test]
+fn only_agents_with_four_seeds_are_compared() {
+    let mut runs = Runs::new();
+    let add = |runs: &mut Runs, percent: u64, seeds: std::ops::RangeInclusive<u64>| {
+        for seed in seeds {
+            let config = config(seed, &format!("top_percent = {percent}"));
+            runs.add(&format!("{percent}-{seed}"), &config, &evaluation(&[16.0], 500.0));
+        }
+    };
+    let heading = |markdown: &str| {
+        let line = markdown.lines().find(|line| line.starts_with("### Evaluated with"));
+        line.unwrap_or_default().to_owned()
+    };
+    let is_compared =
+        |markdown: &str| ["P(X &gt; Y)", "performance profile"].map(|part| markdown.contains(part));
+    add(&mut runs, 10, 1..=4);
+    add(&mut runs, 50, 1..=3);
+    let markdown = runs.markdown();
+    assert_eq!(
+        heading(&markdown),
+        "### Evaluated with the matched protocol: 3 seeds, no comparison"
+    );
+    assert_eq!(is_compared(&markdown), [false, false], "{markdown}");
+    add(&mut runs, 60, 1..=4);
+    let markdown = runs.markdown();
+    assert_eq!(
+        heading(&markdown),
+        "### Evaluated with the matched protocol: not all agents have 4 seeds"
+    );
+    let names = markdown.replace('\\', "");
+    assert_eq!(names.matches("60) | 1 | 0.50 [0.50, 0.50] |").count(), 1, "{markdown}");
+    assert!(names.contains("performance profile"), "{markdown}");
+    sentences::check_prose(&names, "Not compared");
+    add(&mut runs, 50, 4..=4);
+    let markdown = runs.markdown();
+    assert_eq!(heading(&markdown), "### Evaluated with the matched protocol");
+    assert_eq!(markdown.replace('\\', "").matches(" | 1 | 0.50 [0.50, 0.50] |").count(), 3);
 }

@@ -20,14 +20,15 @@ overtone_model::options! {
         /// Directory that contains the runs and the studies.
         pub runs: PathBuf = "runs".into(),
         /// Output directory; empty: the directory of the run or study, or runs/reports for several
-        /// runs, where the next report of the same name replaces it.
+        /// runs.
         pub out: String = String::new(),
         /// Whether to film the median episode of each evaluated run without a current video, as
         /// video.gif in that run's own directory (a minute or less each). auto: if the report is
         /// about one run.
         pub video: String = "auto".into(),
-        /// Name of the files, without their endings: letters, digits, -, _ and dots.
-        pub name: String = "report".into(),
+        /// Name of the files, without their endings: letters, digits, -, _ and dots. Empty: report,
+        /// or for several runs a name of their own.
+        pub name: String = String::new(),
         /// Bootstrap replications of the intervals (Agarwal et al. 2021 use 50,000).
         pub replications: usize = 50000,
         /// Confidence of the intervals.
@@ -52,8 +53,7 @@ impl ReportOptions {
     /// When a value is invalid, also the name of the files.
     pub fn bootstrap(&self) -> Result<Bootstrap> {
         let Self { name, replications, level, seed, .. } = self;
-        let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if name.is_empty() || name.starts_with('.') || !name.chars().all(is_allowed) {
+        if name.starts_with('.') || !name.chars().all(is_allowed) {
             bail!(
                 "name={name}: expected letters, digits, `-`, `_` and `.`, without a dot at the \
                  start"
@@ -68,6 +68,38 @@ impl ReportOptions {
         }
         Ok(bootstrap)
     }
+
+    /// The name of the files of a page about one run or one study.
+    pub fn name_of_one(&self) -> &str {
+        if self.name.is_empty() { "report" } else { &self.name }
+    }
+}
+
+/// Whether the names of a page's files can contain a character.
+fn is_allowed(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '-' | '_' | '.')
+}
+
+/// Most characters of a run's name in the name of a file.
+const MOST_CHARACTERS: usize = 80;
+
+/// The name of the files of a page about several runs: the same for the same runs, and another one
+/// for others.
+fn name_of_several(runs: &[RunDir]) -> String {
+    let mut paths: Vec<PathBuf> = runs.iter().map(|run| absolute(run.path())).collect();
+    paths.sort();
+    let fnv1a = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let bytes = paths.iter().flat_map(|path| [path.as_os_str().as_encoded_bytes(), b"\n"].concat());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325, fnv1a);
+    let first = paths.first().and_then(|path| path.file_name()).unwrap_or_default();
+    let first: String = first.to_string_lossy().chars().take(MOST_CHARACTERS).collect();
+    let first = first.trim_start_matches('.').replace(|character| !is_allowed(character), "-");
+    format!("{first}-and-{}-more-{:08x}", runs.len() - 1, hash >> 32)
+}
+
+/// The path of a directory without links.
+fn absolute(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
 /// `overtone report RUN… key=value…`: words that are not options are runs, by directory or name.
@@ -75,17 +107,21 @@ pub fn run(words: &[String]) -> Result<()> {
     let (words, names) = options::and_names::<ReportOptions>(words);
     let options: ReportOptions = options::read(&words)?;
     let bootstrap = options.bootstrap()?;
-    let ReportOptions { runs: root, out, video, name, .. } = options;
+    let ReportOptions { runs: root, out, video, .. } = &options;
     let runs = match &names[..] {
-        [] => vec![RunDir::newest(&root)?],
+        [] => vec![RunDir::newest(root)?],
         names => {
-            names.iter().map(|name| RunDir::open(&root, name)).collect::<Result<Vec<_>, _>>()?
+            names.iter().map(|name| RunDir::open(root, name)).collect::<Result<Vec<_>, _>>()?
         }
     };
     let out = match (out, &runs[..]) {
         (empty, [run]) if empty.is_empty() => run.path().to_owned(),
         (empty, _) if empty.is_empty() => root.join("reports"),
         (out, _) => PathBuf::from(out),
+    };
+    let name = match &runs[..] {
+        several @ [_, _, ..] if options.name.is_empty() => name_of_several(several),
+        _ => options.name_of_one().to_owned(),
     };
     let is_filmed = match video.as_str() {
         "auto" => runs.len() == 1,

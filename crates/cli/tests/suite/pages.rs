@@ -66,7 +66,7 @@ fn a_robots_page_has_its_video() {
     desk.refuses("report level=1.5");
     desk.refuses("report replications=9000000000000000000");
     desk.refuses("report video=maybe");
-    for name in ["", "../escaped", ".hidden"] {
+    for name in ["../escaped", ".hidden"] {
         desk.refuses(&format!("report name={name}"));
     }
 }
@@ -92,15 +92,29 @@ fn runs_that_differ_in_their_seed_share_a_page() {
         desk.succeeds(&desk.tiny(&words));
     }
     let runs = names(&desk.path("runs"));
+    let page_of = |stdout: &str| {
+        let (_, after) = stdout.rsplit_once("report: ").unwrap();
+        after.split(" (").next().unwrap().to_owned()
+    };
     let words = format!("report {} replications=200", runs.join(" "));
     // Videos of many runs take minutes: only on request.
     assert!(!desk.succeeds(&words).contains("filming"));
     let stdout = desk.succeeds(&format!("{words} video=true"));
-    assert!(stdout.contains("report: runs/reports/report.html"), "{stdout}");
-    let html = fs::read_to_string(desk.path("runs/reports/report.html")).unwrap();
+    let page = page_of(&stdout);
+    assert!(page.starts_with(&format!("runs/reports/{}-and-1-more-", runs[0])), "{page}");
+    let html = fs::read_to_string(desk.path(&page)).unwrap();
     assert!(html.contains("Over training seeds") && html.contains("2 runs"), "{stdout}");
     // Every action has a bar, in the video and next to the scores.
     assert!(html.contains(">UPLEFTFIRE</text>"));
+    // The same runs replace their report, other runs do not.
+    let reversed = format!("report {} {} replications=200", runs[1], runs[0]);
+    assert_eq!(page_of(&desk.succeeds(&reversed)), page);
+    desk.succeeds(&desk.tiny("seed=3 evaluation.episodes=0"));
+    let all = names(&desk.path("runs")).into_iter().filter(|name| name != "reports");
+    let all = all.collect::<Vec<_>>().join(" ");
+    let other = page_of(&desk.succeeds(&format!("report {all} replications=200")));
+    assert!(other != page && other.contains("-and-2-more-"), "{other}");
+    assert!(desk.path(&page).is_file() && desk.path(&other).is_file());
     assert_eq!(html.matches("data:image/gif;base64,").count(), 2);
     let (width, height, frames) = gif(&desk.path("runs").join(&runs[0]).join("video.gif"));
     // A screen of 160 × 210 twice as large, and a column of 320.

@@ -2,7 +2,10 @@
 //!
 //! `UPDATE_SENTENCES=1 cargo test … reference_pages` writes them again.
 
+use std::fs;
+
 use overtone_testkit::sentences;
+use serde_json::Value;
 
 use crate::desk::{Desk, project};
 
@@ -71,6 +74,66 @@ fn the_page_of_settings_is_current() {
         page += &format!("| `{}` | {} |\n", choice.trim_end_matches(':'), words.join(" "));
     }
     sentences::check_file(&page, &project().join("docs/settings.md"));
+}
+
+/// README's results are rows of their page, which are made of its raw file.
+#[test]
+fn the_results_in_readme_are_on_their_page() {
+    let read = |path: &str| fs::read_to_string(project().join(path)).unwrap();
+    let [readme, page, raw] =
+        ["README.md", "docs/results/d3rlpy.md", "docs/results/raw/earned.json"].map(read);
+    let raw: Value = serde_json::from_str(&raw).unwrap();
+    let rows = raw["rows"].as_array().unwrap();
+    let robots = ["hopper", "walker2d", "halfcheetah"];
+    // The returns of all seeds of a robot.
+    let means = |robot: &str, algorithm: &str, side: &str, mode: &str| -> Vec<f64> {
+        let is_of = |row: &&Value| row["robot"] == robot && row["algorithm"] == algorithm;
+        rows.iter().filter(is_of).map(|row| row[side][mode].as_f64().unwrap()).collect()
+    };
+    let cells = |of: &dyn Fn(&str) -> Vec<f64>| {
+        robots.map(|robot| {
+            let all = of(robot);
+            assert_eq!(all.len(), 4, "four seeds");
+            let mean = all.iter().sum::<f64>() / 4.0;
+            let [low, high] =
+                [f64::min, f64::max].map(|end| all.iter().copied().reduce(end).unwrap());
+            format!("{mean:.0} [{low:.0}, {high:.0}]")
+        })
+    };
+    let agents = [
+        ("Overtone, Decision Transformer (default)", "decision_transformer", "overtone", "mean"),
+        ("the same, top 10 %", "decision_transformer", "overtone", "top_10"),
+        ("Overtone, IQL", "iql", "overtone", "mean"),
+        ("d3rlpy, IQL", "iql", "d3rlpy", "mean"),
+        ("Overtone, TD3+BC", "td3_bc", "overtone", "mean"),
+        ("d3rlpy, TD3+BC", "td3_bc", "d3rlpy", "mean"),
+        ("d3rlpy, Decision Transformer", "decision_transformer", "d3rlpy", "mean"),
+    ];
+    let mut expected = vec![(
+        "dataset, mean / best",
+        robots.map(|robot| {
+            let ends = &raw["recorded"][robot];
+            format!("{:.0} / {:.0}", ends[0].as_f64().unwrap(), ends[1].as_f64().unwrap())
+        }),
+    )];
+    for (name, algorithm, side, mode) in agents {
+        expected.push((name, cells(&|robot| means(robot, algorithm, side, mode))));
+    }
+    let best = |robot: &str| {
+        let all = ["decision_transformer", "td3_bc", "iql"]
+            .map(|algorithm| means(robot, algorithm, "d3rlpy", "mean"));
+        (0..4).map(|seed| all.iter().map(|means| means[seed]).fold(0.0, f64::max)).collect()
+    };
+    expected.push(("d3rlpy, best of the three for each seed", cells(&best)));
+    let (_, results) = readme.split_once("\n## Results\n").unwrap();
+    let table = results.lines().skip_while(|line| !line.starts_with('|'));
+    let table: Vec<&str> = table.take_while(|line| line.starts_with('|')).skip(2).collect();
+    assert_eq!(table.len(), expected.len(), "{table:?}");
+    for (row, (name, cells)) in table.iter().zip(&expected) {
+        let cells = format!("| {} |", cells.join(" | "));
+        assert!(row.starts_with(&format!("| {name} |")) && row.ends_with(&cells), "{row}: {cells}");
+        assert!(page.contains(&cells), "{name}: {cells}");
+    }
 }
 
 /// The lines that begin with two spaces, each with the lines that are indented below it.

@@ -210,6 +210,7 @@ fn an_evaluation_that_fails_is_no_played_one() {
         assert!(said.stderr.contains("relased"), "{said:?}");
         assert!(said.stdout.contains("1 cell: 1 failed"), "{said:?}");
     }
+    desk.refuses("study report again");
 }
 
 #[test]
@@ -272,7 +273,9 @@ fn a_failing_cell_does_not_stop_the_others() {
     assert_eq!((&states[0]["state"], &states[1]["state"]), (&"failed".into(), &"played".into()));
     assert!(states[0]["error"].as_str().unwrap().contains("p900"), "{current}");
     let page = fs::read_to_string(desk.path("runs/studies/two/report.md")).unwrap();
-    assert!(page.contains("1 runs of this study have not been evaluated yet"), "{page}");
+    assert!(page.starts_with("# Study two: one seed, no comparison; 1 run failed\n"), "{page}");
+    assert!(page.contains("Failed: evaluation.target=p900\\_s1 ("), "{page}");
+    assert!(!page.contains("not been evaluated yet"), "{page}");
 }
 
 #[test]

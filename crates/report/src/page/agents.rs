@@ -113,15 +113,25 @@ impl Compared {
         let mut blocks = Vec::new();
         if agents.len() > 1 || agents.iter().any(|agent| agent.scores.len() > 1) {
             let tasks = common_tasks(&agents, &mut notes);
-            if tasks.len() > 1 || (agents.len() > 1 && !tasks.is_empty()) {
+            let are_aggregated =
+                |agents: usize| tasks.len() > 1 || (agents > 1 && !tasks.is_empty());
+            if are_aggregated(agents.len()) {
                 blocks.push(self.aggregates(protocol, &agents, &tasks, bootstrap)?);
             }
-            // With one run each, neither a probability nor a distribution can be estimated.
-            if agents.iter().any(|agent| agent.n_runs() > 1) {
-                if tasks.len() > 1 || (agents.len() > 1 && !tasks.is_empty()) {
-                    blocks.extend(profiles(protocol, &agents, &tasks, bootstrap)?);
-                }
-                blocks.extend(self.improvements(protocol, &agents, bootstrap)?);
+            // Fewer seeds show neither a distribution nor which agent is better.
+            let (enough, few): (Vec<&Agent>, Vec<&Agent>) =
+                agents.iter().partition(|agent| agent.n_runs() >= study::ENOUGH);
+            if !enough.is_empty() && are_aggregated(enough.len()) {
+                blocks.extend(profiles(protocol, &enough, &tasks, bootstrap)?);
+            }
+            blocks.extend(self.improvements(protocol, &enough, bootstrap)?);
+            if !enough.is_empty() && !few.is_empty() {
+                let few = few.iter().map(|agent| format!("{} ({})", agent.name, agent.n_runs()));
+                notes.push(format!(
+                    "Not compared, because of fewer than {} seeds: {}.",
+                    study::ENOUGH,
+                    few.collect::<Vec<_>>().join(", ")
+                ));
             }
             if !blocks.is_empty() {
                 blocks.push(Block::Text(choosing_episodes(&agents)));
@@ -129,10 +139,11 @@ impl Compared {
             notes.extend(different_targets);
             notes.extend(different_lengths);
         }
-        let fewest = agents.iter().map(Agent::n_runs).min().filter(|_| !blocks.is_empty());
         blocks.extend(notes.into_iter().map(Block::Text));
         if !blocks.is_empty() {
-            let caveat = fewest.map_or_else(String::new, study::caveat);
+            let seeds: Vec<usize> = agents.iter().map(Agent::n_runs).collect();
+            let caveat = study::caveat("agents", &seeds);
+            let caveat = caveat.map_or_else(String::new, |few| format!(": {few}"));
             let words = format!("Evaluated with the {protocol} protocol{caveat}");
             self.blocks.push(Block::Subheading(words));
             self.blocks.extend(blocks);
@@ -166,7 +177,7 @@ impl Compared {
     fn improvements(
         &mut self,
         protocol: &str,
-        agents: &[Agent],
+        agents: &[&Agent],
         bootstrap: &Bootstrap,
     ) -> Result<Option<Block>, PageError> {
         let mut table = Table::new(["X", "Y", "tasks in common", "P(X > Y)"]);
@@ -435,7 +446,7 @@ fn common_tasks<'a>(agents: &'a [Agent], notes: &mut Vec<String>) -> Vec<&'a str
 /// Performance profiles: the fraction of runs above each score.
 fn profiles(
     protocol: &str,
-    agents: &[Agent],
+    agents: &[&Agent],
     tasks: &[&str],
     bootstrap: &Bootstrap,
 ) -> Result<Vec<Block>, PageError> {

@@ -2,7 +2,7 @@
 //! the episodes and of the returns during training.
 
 use overtone_core::protocol::ReturnUnits;
-use overtone_eval::statistics::{Bootstrap, ScoreMatrix, mean};
+use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, mean};
 use overtone_eval::summary::{digits, fixed};
 use overtone_plot::{Line, LinePlot, Strip, Strips, Stroke};
 
@@ -11,6 +11,7 @@ use super::run_files::{DataReturns, PageError, RunFiles};
 use super::scores::{Role, Row, conditions, estimate};
 use super::study::short;
 use super::{pictures, unique};
+use crate::estimates::answer;
 
 /// Maximum number of rows in a plot of episodes.
 const MOST_ROWS: usize = 24;
@@ -72,46 +73,32 @@ fn marks(data: Option<DataReturns>) -> Vec<(String, f64)> {
     data.map(mean_and_best).into_iter().flatten().collect()
 }
 
-/// The first screen of a page about one run.
+/// The first screen of a page about one run. `play` are the pictures of its play, and the words
+/// about them.
 pub(super) fn of_run(
     run: &RunFiles,
     rows: &[Row<'_>],
+    [played, words]: [Vec<Block>; 2],
     bootstrap: &Bootstrap,
 ) -> Result<Vec<Block>, PageError> {
     let mut blocks = vec![Block::Text(facts(run))];
     let Some(row) = headline(rows, run) else {
-        blocks.push(Block::Lead("This agent has not been evaluated.".into()));
+        let answer = match &run.estimates {
+            Some(Ok(estimates)) => answer(&estimates.judgement),
+            _ => None,
+        };
+        let lead = answer.unwrap_or_else(|| "This agent has not been evaluated.".into());
+        blocks.push(Block::Lead(lead));
+        blocks.extend(played);
         blocks.extend(curve(&[(run, None)]));
+        blocks.extend(words);
         return Ok(blocks);
     };
     let returns: Vec<f64> = row.source.episodes(row.target).map(|one| one.raw_return).collect();
     let matrix = ScoreMatrix::one_task(&row.setting().task.title, &returns)?;
     let found = bootstrap.estimate(&matrix, mean)?;
-    let (places, data) = (digits([&row.raw]), data_of(row));
-    let n = row.raw.n;
-    let mut lead = format!(
-        "Mean return {} ({n} episode{}",
-        estimate(&found, places),
-        if n == 1 { "" } else { "s" }
-    );
-    let target = conditions([row], short);
-    if !target.is_empty() {
-        let what = if target.starts_with("best") { "" } else { "target " };
-        lead += &format!(", {what}{target}");
-    }
-    lead += ")";
-    if let Some(normalized) = &row.normalized {
-        lead += &format!("; normalized {}", fixed(normalized.mean, 1));
-    }
-    if let Some(data) = data {
-        lead += &format!(
-            ". The data: mean {}, best {} ({} episodes)",
-            fixed(data.mean, places),
-            fixed(data.best, places),
-            data.n
-        );
-    }
-    blocks.push(Block::Lead(lead + "."));
+    let data = data_of(row);
+    blocks.push(Block::Lead(lead(row, &found, data)));
     if let Some(others) = other_sizes(rows, row) {
         blocks.push(Block::Text(others));
     }
@@ -127,8 +114,49 @@ pub(super) fn of_run(
         title: "Returns of the episodes, with their mean and its interval".into(),
         svg: strips.to_svg(),
     });
+    blocks.extend(played);
     blocks.extend(curve(&[(run, Some(row))]));
+    blocks.extend(words);
     Ok(blocks)
+}
+
+/// The mean return, what it was measured on, and how it compares with the recorded mean.
+fn lead(row: &Row<'_>, mean: &Estimate, data: Option<DataReturns>) -> String {
+    let places = digits([&row.raw]);
+    let mut lead = format!("Mean return {} over {}", estimate(mean, places), episodes(row.raw.n));
+    // The interval says nothing about other training seeds.
+    if row.role != Role::NoWeights {
+        lead += " of one training seed";
+    }
+    let target = conditions([row], short);
+    if !target.is_empty() {
+        let what = if target.starts_with("best") { "" } else { "target " };
+        lead += &format!(" ({what}{target})");
+    }
+    if let Some(normalized) = &row.normalized {
+        lead += &format!("; normalized {}", fixed(normalized.mean, 1));
+    }
+    lead += ".";
+    if let Some(data) = data {
+        let compared = match mean.interval {
+            Some(ends) if ends.low > data.mean => "Better than the recorded mean of",
+            Some(ends) if ends.high < data.mean => "Worse than the recorded mean of",
+            Some(_) => "No clear difference from the recorded mean of",
+            None => "The recorded mean is",
+        };
+        lead += &format!(
+            " {compared} {} ({}, best {}).",
+            fixed(data.mean, places),
+            episodes(data.n),
+            fixed(data.best, places)
+        );
+    }
+    lead
+}
+
+/// `1 episode`, `20 episodes`.
+fn episodes(n: usize) -> String {
+    format!("{n} episode{}", if n == 1 { "" } else { "s" })
 }
 
 /// A sentence about evaluations with other sizes or seeds than the one shown.
@@ -206,19 +234,25 @@ pub(super) fn strips(
     rows.chunks(MOST_ROWS).enumerate().map(picture).collect()
 }
 
-/// Mean returns against updates. The last point of each run is its [`headline`] evaluation.
+/// The caption of a plot of [`returns`].
+pub(super) const RETURNS: &str =
+    "Mean return during training; the last point is the evaluation after training";
+
+/// A run's mean returns against updates. The last point is `row`, its [`headline`] evaluation.
+pub(super) fn returns(run: &RunFiles, row: Option<&Row<'_>>) -> Vec<[f64; 2]> {
+    let mut points = run.returns.clone();
+    if let Some((step, row)) = row.and_then(|row| Some((row.step()?, row))) {
+        points.retain(|point| point[0] < step as f64);
+        points.push([step as f64, row.raw.mean]);
+    }
+    points
+}
+
+/// Plots of the mean returns of runs against updates.
 fn curve(runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
-    let points = |run: &RunFiles, row: Option<&Row<'_>>| {
-        let mut points = run.returns.clone();
-        if let Some((step, row)) = row.and_then(|row| Some((row.step()?, row))) {
-            points.retain(|point| point[0] < step as f64);
-            points.push([step as f64, row.raw.mean]);
-        }
-        points
-    };
     let mut lines: Vec<Line> = Vec::new();
     for (run, row) in runs {
-        let points = points(run, *row);
+        let points = returns(run, *row);
         // A single point is not a curve.
         if points.len() > 1 {
             lines.push(Line::new(run.label.clone(), points).stroke(Stroke::Marked));
@@ -240,7 +274,9 @@ fn curve(runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
         }
     }
     let plot = LinePlot { x_label: "updates".into(), lines, ..LinePlot::default() };
-    pictures::plots("returns", "Mean return during training", plot)
+    let is_evaluated = runs.iter().any(|(_, row)| row.is_some());
+    let title = if is_evaluated { RETURNS } else { "Mean return during training" };
+    pictures::plots("returns", title, plot)
 }
 
 /// Task, algorithm, dataset, updates and minutes on one line.

@@ -40,10 +40,13 @@ summary { cursor: pointer; color: var(--faint) }
 svg, img { max-width: 100%; height: auto }
 figcaption { color: var(--faint); font-size: .9rem; margin-bottom: .2rem }
 figure { min-width: 0; display: inline-block; vertical-align: top; margin: .5rem 1.5rem .8rem 0; max-width: 100% }
-/* Two plots share a row if both are readable. */
-figure.plot { width: calc(50% - 1rem); margin-right: .6rem }
+figure img { width: 30rem }
+/* Pictures fill two columns if both are readable. */
+.plots { columns: 2; column-gap: 1.2rem }
+.plots.one { columns: 1; max-width: 50rem }
+.plots figure { break-inside: avoid; width: 100%; margin-right: 0 }
 figure.plot svg { width: 100% }
-@media (max-width: 60rem) { figure.plot { width: 100%; margin-right: 0 } figure.plot svg { max-width: 40rem } }
+@media (max-width: 60rem) { .plots { columns: 1 } figure.plot svg { max-width: 40rem } }
 /* A narrow screen shrinks plots with their text, so the text is larger there. */
 @media (max-width: 30rem) { figure.plot svg text:not(.key) { font-size: 16px } }
 ";
@@ -61,9 +64,26 @@ pub(super) fn render(title: &str, blocks: &[Block]) -> String {
     page + "</body>\n</html>\n"
 }
 
-/// Appends blocks. Section headings have level `level`; headings in a folded section are one level
-/// deeper.
+/// Appends blocks, adjacent pictures in columns. Section headings have level `level`; headings in a
+/// folded section are one level deeper.
 fn push(page: &mut String, blocks: &[Block], level: usize) {
+    let is_picture = |block: &Block| matches!(block, Block::Plot { .. } | Block::Video { .. });
+    // Small pictures alone follow each other in rows.
+    let is_large = |block: &Block| matches!(block, Block::Plot { svg, .. } if !is_small(svg));
+    for adjacent in blocks.chunk_by(|one, next| is_picture(one) && is_picture(next)) {
+        if adjacent.iter().any(is_large) {
+            let class = if adjacent.len() == 1 { "plots one" } else { "plots" };
+            *page += &format!("<div class=\"{class}\">\n");
+            push_each(page, adjacent, level);
+            *page += "</div>\n";
+        } else {
+            push_each(page, adjacent, level);
+        }
+    }
+}
+
+/// Appends blocks one after another.
+fn push_each(page: &mut String, blocks: &[Block], level: usize) {
     let heading = |level: usize, words: &str| format!("<h{level}>{}</h{level}>\n", escape(words));
     for block in blocks {
         match block {
@@ -79,7 +99,7 @@ fn push(page: &mut String, blocks: &[Block], level: usize) {
                 let words = escape(title);
                 let label = format!("<svg role=\"img\" aria-label=\"{words}\" ");
                 let svg = svg.replacen("<svg ", &label, 1);
-                // Small plots keep their size. Two of the other plots share a row.
+                // Small plots keep their size. The others fill a column.
                 let class = if is_small(&svg) { "" } else { " class=\"plot\"" };
                 *page +=
                     &format!("<figure{class}>\n<figcaption>{words}</figcaption>\n{svg}</figure>\n");

@@ -84,9 +84,55 @@ fn thinned(line: Line) -> Line {
     Line { points, band, ..line }
 }
 
+/// The pictures of how the agents play, their actions and their videos, and the words about them.
+pub(super) fn of_play(runs: &[RunFiles], rows: &[Row<'_>]) -> [Vec<Block>; 2] {
+    let (mut pictures, videos) = (actions(rows), videos(runs));
+    let mut words = Vec::new();
+    if !pictures.is_empty() {
+        words.push(
+            "Actions: the mean probability of each action, over all steps of all episodes of a \
+             target, in the order of the bins.",
+        );
+    }
+    if !videos.is_empty() {
+        let is_filmed = |row: &&Row<'_>| !row.run.videos.is_empty();
+        let [distributions, plain] = [true, false].map(|has_distribution| {
+            let is_of = |row: &Row<'_>| row.target.actions.is_some() == has_distribution;
+            rows.iter().filter(is_filmed).any(is_of)
+        });
+        words.push(match (distributions, plain) {
+            (true, false) => {
+                "Video: one episode, and next to the screen the probability of each action. The \
+                 sampled action is orange."
+            }
+            _ => "Video: one episode, and next to the screen the action.",
+        });
+    }
+    pictures.extend(videos);
+    [pictures, words.into_iter().map(|words| Block::Text(words.into())).collect()]
+}
+
+/// Whether `row` has the most episodes among the evaluations of its weights with its protocol and
+/// its target.
+fn is_largest(row: &Row<'_>, rows: &[Row<'_>]) -> bool {
+    let mut same = rows.iter().filter(|other| {
+        std::ptr::eq(other.run, row.run)
+            && (other.step(), other.role) == (row.step(), row.role)
+            && (&other.protocol, other.condition()) == (&row.protocol, row.condition())
+    });
+    let first = same.next().unwrap_or(row);
+    let largest = same.fold(
+        first,
+        |largest, other| {
+            if other.raw.n > largest.raw.n { other } else { largest }
+        },
+    );
+    std::ptr::eq(largest, row)
+}
+
 /// The mean probability of each discrete action of each run, for its first targets. The last
 /// checkpoint is used if it was evaluated.
-pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
+fn actions(rows: &[Row<'_>]) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut n_left_out = 0;
     for (i, row) in rows.iter().enumerate() {
@@ -96,7 +142,7 @@ pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
             std::ptr::eq(other.source, row.source) && other.target.actions.is_some()
         });
         let Some(shares) = &row.target.actions else { continue };
-        if has_last && row.role != Role::Last {
+        if (has_last && row.role != Role::Last) || !is_largest(row, rows) {
             continue;
         }
         if before.count() >= MOST_TARGETS {
@@ -105,7 +151,7 @@ pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
         }
         let target =
             row.condition().map_or_else(String::new, |target| format!(", target {target}"));
-        let title = format!("{}, {}{target}", row.run.label, row.protocol);
+        let title = format!("Actions of {}, {}{target}", row.run.label, row.protocol);
         let name = format!("actions-{}", blocks.len() + 1);
         let bars = shares.iter().map(|share| (share.action.clone(), share.probability)).collect();
         let svg = Bars { bars, ..Bars::default() }.to_svg();
@@ -120,7 +166,7 @@ pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
 }
 
 /// The videos in the run directories. Videos that would make the page too large are only listed.
-pub(super) fn videos(runs: &[RunFiles]) -> Vec<Block> {
+fn videos(runs: &[RunFiles]) -> Vec<Block> {
     let (mut blocks, mut left_out): (Vec<Block>, Vec<String>) = (Vec::new(), Vec::new());
     let mut size = 0;
     for run in runs {

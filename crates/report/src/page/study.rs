@@ -13,8 +13,8 @@ use super::scores::{Role, Row, cell as all_digits, conditions, estimate, spread}
 use super::seeds;
 use super::{choices, first, pictures, unique};
 
-/// Minimum number of runs for comparing cells.
-const ENOUGH: usize = 4;
+/// Minimum number of training seeds for comparing agents.
+pub(super) const ENOUGH: usize = 4;
 
 /// Key of an evaluation: role of the checkpoint, protocol, file, index of the target, and number of
 /// targets.
@@ -45,29 +45,48 @@ pub struct StudyCell {
     pub agent: String,
     /// The evaluated and the judged runs.
     pub runs: Vec<RunFiles>,
-    /// Number of runs that have not been evaluated yet.
+    /// The runs that failed. One of them can have evaluations, from before it failed.
+    pub failed: Vec<FailedRun>,
+    /// Number of the other runs that have not been evaluated yet.
     pub missing: usize,
 }
 
-/// The note in a heading about too few seeds for a comparison.
-pub(super) fn caveat(seeds: usize) -> String {
-    match seeds {
-        1 => ": one seed, no comparison".into(),
-        n if n < ENOUGH => format!(": {n} seeds, no comparison"),
-        _ => String::new(),
-    }
+/// A run of a study that failed.
+#[derive(Clone, Debug)]
+pub struct FailedRun {
+    /// The run's name in the study.
+    pub name: String,
+    /// The reason.
+    pub error: String,
 }
 
-/// The note in the title of a study: too few seeds, or cells without an evaluation.
+/// The note in a heading about too few seeds for a comparison of `agents`, which have these numbers
+/// of seeds.
+pub(super) fn caveat(agents: &str, seeds: &[usize]) -> Option<String> {
+    let fewest = seeds.iter().min().filter(|fewest| **fewest < ENOUGH)?;
+    let n_compared = seeds.iter().filter(|n| **n >= ENOUGH).count();
+    Some(match (n_compared, fewest) {
+        (2.., _) => format!("not all {agents} have {ENOUGH} seeds"),
+        (_, 1) => "one seed, no comparison".into(),
+        (_, n) => format!("{n} seeds, no comparison"),
+    })
+}
+
+/// The notes in the title of a study: too few seeds, failed runs, and cells without an evaluation.
 pub(super) fn caveats(cells: &[StudyCell]) -> String {
     let is_evaluated = |run: &&RunFiles| !run.evaluations.is_empty();
-    let seeds = cells.iter().map(|cell| cell.runs.iter().filter(is_evaluated).count());
-    let few = seeds.clone().filter(|n| *n > 0).min().map_or_else(String::new, caveat);
-    match (seeds.min(), few.is_empty()) {
-        (Some(0), true) => ": some cells not evaluated yet".into(),
-        (Some(0), false) => few + "; some cells not evaluated yet",
-        _ => few,
+    let n_evaluated = |cell: &StudyCell| cell.runs.iter().filter(is_evaluated).count();
+    let seeds: Vec<usize> = cells.iter().map(n_evaluated).filter(|n| *n > 0).collect();
+    let mut notes: Vec<String> = caveat("cells", &seeds).into_iter().collect();
+    match cells.iter().map(|cell| cell.failed.len()).sum() {
+        0 => {}
+        1 => notes.push("1 run failed".into()),
+        n => notes.push(format!("{n} runs failed")),
     }
+    if cells.iter().any(|cell| n_evaluated(cell) == 0 && cell.missing > 0) {
+        notes.push("some cells not evaluated yet".into());
+    }
+    if notes.is_empty() { String::new() } else { format!(": {}", notes.join("; ")) }
 }
 
 /// The tasks of cells, each once.
@@ -86,6 +105,7 @@ struct Scored<'a> {
 /// The scores of all cells of a study.
 pub(super) struct Cells<'a> {
     scored: Vec<Scored<'a>>,
+    failed: Vec<&'a FailedRun>,
     missing: usize,
 }
 
@@ -130,7 +150,8 @@ impl<'a> Cells<'a> {
         scored.sort_by_key(|(place, _)| *place);
         let scored = scored.into_iter().map(|(_, scored)| scored).collect();
         let missing = cells.iter().map(|cell| cell.missing).sum();
-        Ok(Self { scored, missing })
+        let failed = cells.iter().flat_map(|cell| &cell.failed).collect();
+        Ok(Self { scored, failed, missing })
     }
 
     /// Plots of the last checkpoints: a dot for each run, a row for each cell, and a plot for each
@@ -184,19 +205,28 @@ impl<'a> Cells<'a> {
         for role in [Role::Last, Role::HeldOut] {
             let scored: Vec<&Scored<'_>> =
                 self.scored.iter().filter(|scored| scored.role() == role).collect();
-            let Some(fewest) = scored.iter().map(|scored| scored.scores.rows.len()).min() else {
+            if scored.is_empty() {
                 continue;
-            };
+            }
             let what = match role {
                 Role::Last => "Last checkpoints",
                 _ => "Held-out-selected checkpoints",
             };
-            let caveat = caveat(fewest);
+            let seeds: Vec<usize> = scored.iter().map(|scored| scored.scores.rows.len()).collect();
+            let caveat = caveat("cells", &seeds).map_or_else(String::new, |few| format!(": {few}"));
             blocks.push(Block::Subheading(format!("{what}{caveat}")));
             blocks.extend(readable(&scored));
         }
         if self.scored.is_empty() {
             blocks.push(Block::Text("No run of this study has been evaluated yet.".into()));
+        }
+        if !self.failed.is_empty() {
+            let failed = self.failed.iter().map(|run| format!("{} ({})", run.name, run.error));
+            let failed = failed.collect::<Vec<_>>().join("; ");
+            blocks.push(Block::Text(format!(
+                "Failed: {failed}. The comparison includes only what was evaluated, so an agent \
+                 whose runs fail looks better than it is."
+            )));
         }
         if self.missing > 0 {
             blocks.push(Block::Text(format!(
@@ -353,24 +383,29 @@ pub(super) fn of_row<'a>(
     })
 }
 
-/// Mean returns during training: a plot for each task with a line for each cell.
-pub(super) fn returns(cells: &[StudyCell]) -> Vec<Block> {
+/// Mean returns during training and after it: a plot for each task with a line for each cell.
+/// `runs` are the runs of `cells` in this order, and `rows` are their scores.
+pub(super) fn returns(cells: &[StudyCell], runs: &[RunFiles], rows: &[Row<'_>]) -> Vec<Block> {
     let tasks = tasks(cells);
     let mut blocks = Vec::new();
     for (i, task) in tasks.iter().enumerate() {
-        let line = |cell: &StudyCell| {
-            let curves: Vec<Vec<[f64; 2]>> = cell
-                .runs
-                .iter()
-                .map(|run| run.returns.clone())
-                .filter(|curve| curve.len() > 1)
-                .collect();
-            Some(mean_of(cell, &curves)?.stroke(Stroke::Marked))
-        };
-        let lines = cells.iter().filter(|cell| cell.task == *task).filter_map(line).collect();
+        let mut lines = Vec::new();
+        let mut rest = runs;
+        for cell in cells {
+            let (own, others) = rest.split_at(cell.runs.len());
+            rest = others;
+            if cell.task != *task {
+                continue;
+            }
+            let curve = |run: &RunFiles| first::returns(run, first::headline(rows, run));
+            let curves: Vec<Vec<[f64; 2]>> =
+                own.iter().map(curve).filter(|curve| curve.len() > 1).collect();
+            let line = mean_of(cell, &curves).filter(|line| line.points.len() > 1);
+            lines.extend(line.map(|line| line.stroke(Stroke::Marked)));
+        }
         let (name, heading) = match tasks.len() {
-            1 => ("returns".to_owned(), "mean return during training".to_owned()),
-            _ => (format!("returns-{}", i + 1), format!("{task}: mean return during training")),
+            1 => ("returns".to_owned(), first::RETURNS.to_owned()),
+            _ => (format!("returns-{}", i + 1), format!("{task}: {}", first::RETURNS)),
         };
         blocks.extend(pictures::curves(&name, &heading, "updates", lines));
     }

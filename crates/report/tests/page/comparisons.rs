@@ -196,11 +196,11 @@ fn seeds_of_agents_without_a_target_are_aggregated() {
 fn agents_are_compared_over_tasks() {
     let root = TempDir::new().unwrap();
     let mut folders = Vec::new();
-    // Two heads on two games, with two seeds each. The second head always scores 100 points more.
+    // Two heads on two games, with four seeds each. The second head always scores 100 points more.
     let mut scores = [0.0; 2];
     for (head, better) in [("linear", 0.0), ("fourier", 100.0)] {
         for name in ["seaquest", "bank_heist"] {
-            for seed in [1, 2] {
+            for seed in 1..=4 {
                 let folder = run(&root, &format!("{head}-{name}-{seed}"), seed);
                 let config =
                     format!("game = \"{name}\"\nseed = {seed}\n[head]\nkind = \"{head}\"\n");
@@ -212,7 +212,7 @@ fn agents_are_compared_over_tasks() {
                 let pair = report.setting.task.reference.clone().unwrap();
                 let first = &report.episodes[..8];
                 let mean = first.iter().map(|e| pair.normalize(e.raw_return)).sum::<f64>() / 8.0;
-                scores[usize::from(better > 0.0)] += mean / 4.0;
+                scores[usize::from(better > 0.0)] += mean / 8.0;
                 report.write(&folder.join("evaluation.json")).unwrap();
                 folders.push(folder);
             }
@@ -221,7 +221,7 @@ fn agents_are_compared_over_tasks() {
     let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
     let whole = page(&folders);
     let csv = file(&whole, "report-agents.csv");
-    let (_, numbers) = csv.split_once("matched,linear,\"BankHeist, Seaquest\",2,").unwrap();
+    let (_, numbers) = csv.split_once("matched,linear,\"BankHeist, Seaquest\",4,").unwrap();
     let mean: f64 = numbers.split(',').next().unwrap().parse().unwrap();
     assert!((mean - scores[0]).abs() < 1e-9, "{csv}");
     let csv = file(&whole, "report-improvement.csv");
@@ -232,7 +232,7 @@ fn agents_are_compared_over_tasks() {
         row.unwrap_or_else(|| panic!("no {start} in\n{markdown}")).to_owned()
     };
     for (head, mean) in [("linear", scores[0]), ("fourier", scores[1])] {
-        let row = row(&format!("| {head} | BankHeist, Seaquest | 2 |"));
+        let row = row(&format!("| {head} | BankHeist, Seaquest | 4 |"));
         assert!(row.contains(&format!("| {mean:.2} \\[")), "{mean} in {row}");
     }
     assert!(row("| linear | fourier | 2 |").contains("| 0.00 \\[0.00, 0.00\\] |"));
@@ -248,9 +248,9 @@ fn agents_are_compared_over_tasks() {
 
     // An agent with more runs of one game is not included, and the page has a note.
     let markdown = page(&folders[1..]).to_markdown("report");
-    sentences::check_prose(&markdown, "(BankHeist: 2, Seaquest: 1)");
+    sentences::check_prose(&markdown, "(BankHeist: 4, Seaquest: 3)");
     // One agent on one task has nothing to aggregate.
-    let alone = page(&folders[..2]).to_markdown("report");
+    let alone = page(&folders[..4]).to_markdown("report");
     assert!(!alone.contains("Agents and tasks"), "{alone}");
 }
 

@@ -346,8 +346,8 @@ fn the_first_screen_compares_the_return_with_the_dataset() {
     for part in [
         "# Hopper: iql on medium\n",
         "Task Hopper · algorithm iql · dataset medium · 200 updates · 1.5 minutes",
-        " (16 episodes, target 16); normalized ",
-        " The data: mean 20.0, best 30.0 (3 episodes).",
+        " over 16 episodes of one training seed (target 16); normalized ",
+        " Worse than the recorded mean of 20.0 (3 episodes, best 30.0).",
         "the largest evaluation, evaluation-n16.json. Others: evaluation.json (8 episodes).",
         "](report-episodes.svg)",
         "](report-returns.svg)",
@@ -373,7 +373,7 @@ fn the_first_screen_compares_the_return_with_the_dataset() {
     report.setting.task.return_units = ReturnUnits::Clipped;
     report.write(&folder.join("evaluation.json")).unwrap();
     fs::remove_file(folder.join("evaluation-n16.json")).unwrap();
-    assert!(!super::page(&[&folder]).to_markdown("report").contains("The data: "));
+    assert!(!super::page(&[&folder]).to_markdown("report").contains("recorded mean"));
 }
 
 #[test]
@@ -385,9 +385,40 @@ fn two_plots_share_a_row_and_fit_a_narrow_screen() {
         Some(vec![ActionProbability { action: "LEFT".into(), probability: 1.0 }]);
     report.write(&folder.join("evaluation.json")).unwrap();
     let html = page(&[&folder]).to_html();
-    assert!(html.contains("figure.plot { width: calc(50%") && !html.contains("min-width: 40rem"));
+    assert!(html.contains(".plots { columns: 2") && !html.contains("min-width: 40rem"));
+    // The bars follow the plot of episodes in the first column.
+    let (_, first) = html.split_once("<div class=\"plots\">").unwrap();
+    let (first, _) = first.split_once("</div>").unwrap();
+    assert_eq!(first.matches("<figure").count(), 2, "{first}");
     let (before, _) = html.split_once(">LEFT</text>").unwrap();
     assert!(before.rsplit_once("<figure").unwrap().1.starts_with('>'), "bars keep their size");
     let (before, _) = html.split_once("<figcaption>training loss").unwrap();
-    assert!(before.ends_with("<figure class=\"plot\">\n"), "{before}");
+    assert!(before.ends_with("<div class=\"plots one\">\n<figure class=\"plot\">\n"), "{before}");
+}
+
+/// A second evaluation with more episodes replaces the bars of the first, and a figure that is the
+/// loss itself is not drawn again.
+#[test]
+fn nothing_is_drawn_twice() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    let metrics = "step,loss,action_loss,td_loss\n100,2.5,2.5,1\n200,1.5,1.5,NaN\n";
+    fs::write(folder.join("metrics.csv"), metrics).unwrap();
+    let mut report = evaluation(200, 5, matched());
+    let of = |probability| Some(vec![ActionProbability { action: "LEFT".into(), probability }]);
+    report.targets[0].actions = of(0.25);
+    report.write(&folder.join("evaluation.json")).unwrap();
+    report.targets[0].actions = of(0.75);
+    for i in 8..16 {
+        let episode = PlayedEpisode { episode: i, ..report.episodes[i - 8].clone() };
+        report.episodes.push(episode);
+    }
+    report.targets[0].raw_return.n = 16;
+    report.write(&folder.join("evaluation-n16.json")).unwrap();
+    let html = page(&[&folder]).to_html();
+    assert_eq!(html.matches(">LEFT</text>").count(), 1, "{html}");
+    assert!(html.contains(">0.75<") && !html.contains(">0.25<"), "{html}");
+    for (title, n) in [("training loss", 1), ("td loss", 1), ("action loss", 0)] {
+        assert_eq!(html.matches(&format!("<figcaption>{title}<")).count(), n, "{title}");
+    }
 }

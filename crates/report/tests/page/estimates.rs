@@ -202,6 +202,7 @@ fn a_study_shows_the_estimates_of_runs_without_a_score() {
         task: "clinic".into(),
         agent: String::new(),
         runs: vec![RunFiles::read(folder).unwrap()],
+        failed: Vec::new(),
         missing: 1,
     };
     let folder = run(&root, "clinic", 1);
@@ -239,4 +240,34 @@ fn every_table_of_agents_counts_the_episodes_that_chose_them() {
     assert_eq!(found, ["8", "8", "0", "0"]);
     let csv = file(&page, "report-scores.csv");
     assert!(csv.lines().next().unwrap().ends_with(",choosing_episodes"), "{csv}");
+}
+
+/// The page of a run that was judged and not played begins with the judgement.
+#[test]
+fn the_answer_is_the_headline_of_a_run_without_a_score() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "clinic", 1);
+    let unclear = Verdict::CannotTell { reasons: vec![Check::LongEpisodes, Check::Difference] };
+    let verdicts = |values: &[(f32, f64)], others: Verdict| {
+        let mut judgement = judgement(values);
+        let other = |judged: &&mut Judged| judged.verdict != Verdict::BetterThanRecorded;
+        judgement.policies.iter_mut().filter(other).for_each(|of| of.verdict = others.clone());
+        write(&judgement, &folder);
+        page(&[&folder]).to_markdown("report")
+    };
+    for markdown in [
+        // The best of two modes that are better than the recording.
+        verdicts(&[(1.0, 2.0), (0.75, 2.5), (0.5, 3.0)], unclear.clone()),
+        verdicts(&[(1.0, 1.0), (0.5, 2.0)], Verdict::WorseThanRecorded),
+        verdicts(&[(1.0, 1.0), (0.5, 2.0)], unclear),
+    ] {
+        let (first, rest) = markdown.split_once("\n## ").unwrap();
+        sentences::check(first.lines().find(|line| line.starts_with("**")).unwrap());
+        assert!(rest.starts_with("Estimates from the recording\n"), "{rest}");
+        assert!(!markdown.contains("not been evaluated") && !markdown.contains("## Scores"));
+    }
+    // A score is the headline, and its estimate is not.
+    evaluation(200, 5, matched()).write(&folder.join("evaluation.json")).unwrap();
+    let markdown = page(&[&folder]).to_markdown("report");
+    assert!(markdown.contains("\n**Mean return ") && !markdown.contains("**Cannot tell"));
 }

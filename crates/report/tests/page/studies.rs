@@ -4,7 +4,7 @@ use std::fs;
 
 use overtone_core::{ActingMode, Play};
 use overtone_eval::{Evaluation, FailedEpisode};
-use overtone_report::page::{Page, RunFiles, StudyCell};
+use overtone_report::page::{FailedRun, Page, RunFiles, StudyCell};
 use overtone_testkit::sentences;
 use tempfile::TempDir;
 
@@ -34,6 +34,7 @@ fn cells(root: &TempDir, seeds: &[u64]) -> Vec<StudyCell> {
                 task: game(name).title,
                 agent: agent.into(),
                 runs: runs.collect(),
+                failed: Vec::new(),
                 missing: 0,
             });
         }
@@ -150,6 +151,7 @@ fn cell(root: &TempDir, runs: &[Played<'_>]) -> StudyCell {
         task: "Seaquest".into(),
         agent: String::new(),
         runs: (1..).zip(runs).map(read).collect(),
+        failed: Vec::new(),
         missing: 0,
     }
 }
@@ -240,7 +242,39 @@ fn a_run_with_non_finite_loss_does_not_affect_the_curve_of_other_runs() {
     sentences::check_prose(&page.to_markdown("report"), "loss of s2");
 }
 
-/// A plot of all runs comes before any table. With one seed each it is the only comparison.
+#[test]
+fn failed_runs_are_named() {
+    let root = TempDir::new().unwrap();
+    let mut cells = cells(&root, &[1, 2, 3, 4]);
+    let error = "the loss is not finite".to_owned();
+    cells[0].failed.push(FailedRun { name: "linear_s5".into(), error });
+    cells[1].runs.clear();
+    cells[1].missing = 4;
+    let markdown = Page::of_study("heads", &cells, &QUICK).unwrap().to_markdown("report");
+    let title = "# Study heads: 1 run failed; some cells not evaluated yet\n";
+    assert!(markdown.starts_with(title), "{markdown}");
+    sentences::check_prose(&markdown, "linear\\_s5");
+    sentences::check_prose(&markdown, "not been evaluated yet");
+}
+
+/// The last point is the evaluation after training. One point is not a curve.
+#[test]
+fn curves_of_returns_end_with_the_evaluation_after_training() {
+    let root = TempDir::new().unwrap();
+    let of = || vec![("evaluation.json", evaluation(200, 5, matched()))];
+    let mut all = cell(&root, &[(of(), None), (of(), None)]);
+    let n_points = |all: &StudyCell| {
+        let page = Page::of_study("one", &[all.clone()], &QUICK).unwrap();
+        let files = page.files("report");
+        let plot = files.into_iter().find(|(name, _)| name == "report-returns.svg")?;
+        Some(String::from_utf8(plot.1).unwrap().matches("<circle").count())
+    };
+    assert_eq!(n_points(&all), None);
+    all.runs.iter_mut().for_each(|run| run.returns = vec![[100.0, 3.0]]);
+    assert_eq!(n_points(&all), Some(2));
+}
+
+/// A plot of all runs comes before any table. With few seeds it is the only comparison.
 #[test]
 fn the_plot_of_all_runs_comes_first() {
     let root = TempDir::new().unwrap();
@@ -250,11 +284,13 @@ fn the_plot_of_all_runs_comes_first() {
     assert!(before.contains("](report-cells-1.svg)"), "{before}");
     let svg = file(&page, "report-cells-1.svg");
     assert_eq!(svg.matches("<circle").count(), 8, "two cells of four runs: {svg}");
+    assert!(markdown.contains("P(X &gt; Y)") && markdown.contains("performance profile"));
     assert_eq!(svg.matches("fill-opacity=\"0.25\"").count(), 2, "an interval each: {svg}");
     assert!(svg.contains(">head=linear</text>") && svg.contains(">head=fourier</text>"), "{svg}");
     let root = TempDir::new().unwrap();
-    let alone = Page::of_study("heads", &cells(&root, &[1]), &QUICK).unwrap();
-    let markdown = alone.to_markdown("report");
-    assert!(!markdown.contains("P(X > Y)") && !markdown.contains("performance profile"));
-    assert_eq!(file(&alone, "report-cells-1.svg").matches("<circle").count(), 2);
+    let few = Page::of_study("heads", &cells(&root, &[1, 2, 3]), &QUICK).unwrap();
+    let markdown = few.to_markdown("report");
+    assert!(!markdown.contains("P(X &gt; Y)") && !markdown.contains("performance profile"));
+    assert_eq!(markdown.matches(": 3 seeds, no comparison\n").count(), 4, "{markdown}");
+    assert_eq!(file(&few, "report-cells-1.svg").matches("<circle").count(), 6);
 }

@@ -5,14 +5,14 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use overtone_core::judgement::Judgement;
 use overtone_eval::statistics::Bootstrap;
-use overtone_report::{Page, RunFiles, StudyCell};
+use overtone_report::{FailedRun, Page, RunFiles, StudyCell};
 use overtone_study::{Study, StudyFolder};
 use overtone_train::RunDir;
 
 use super::{
     RUNS,
     cells::{self, KnownRuns, Resolved},
-    is_name,
+    engines, is_name,
     names::{self, Name},
     started,
 };
@@ -44,7 +44,7 @@ pub fn report(words: &[String]) -> Result<()> {
     let study = folder.study()?;
     let cells = cells::resolve(&study)?;
     let out = if options.out.is_empty() { folder.path() } else { Path::new(&options.out) };
-    write_to(&study, &cells, &bootstrap, out, &options.name)
+    write_to(&study, &folder, &cells, &bootstrap, out, options.name_of_one())
 }
 
 /// Writes the report with default options, in the study's directory.
@@ -53,11 +53,13 @@ pub fn report(words: &[String]) -> Result<()> {
 /// As [`report`].
 pub fn write(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
     let options = ReportOptions::default();
-    write_to(study, cells, &options.bootstrap()?, folder.path(), &options.name)
+    let (bootstrap, name) = (options.bootstrap()?, options.name_of_one());
+    write_to(study, folder, cells, &bootstrap, folder.path(), name)
 }
 
 fn write_to(
     study: &Study,
+    folder: &StudyFolder,
     cells: &[Resolved],
     bootstrap: &Bootstrap,
     out: &Path,
@@ -71,13 +73,19 @@ fn write_to(
         let place = match found.iter().position(|cell| cell.label == label) {
             Some(place) => place,
             None => {
-                found.push(StudyCell { label, task, agent, runs: Vec::new(), missing: 0 });
+                let (runs, failed) = (Vec::new(), Vec::new());
+                found.push(StudyCell { label, task, agent, runs, failed, missing: 0 });
                 found.len() - 1
             }
         };
         let run = known.of(resolved).filter(|run| train::is_finished(run));
-        if !run.is_some_and(is_evaluated) {
-            found[place].missing += 1;
+        let is_done = run.is_some_and(|run| resolved.is_done(run));
+        match folder.failure(&resolved.cell.id).filter(|_| !is_done) {
+            Some(error) => {
+                found[place].failed.push(FailedRun { name: resolved.cell.id.clone(), error });
+            }
+            None if run.is_some_and(is_evaluated) => {}
+            None => found[place].missing += 1,
         }
         if let Some(run) = run.filter(|run| is_evaluated(run) || is_judged(run)) {
             // The cell's name describes it; the number of a run's directory depends on the order in
@@ -87,6 +95,14 @@ fn write_to(
         }
     }
     if found.iter().all(|cell| cell.runs.is_empty()) {
+        if let Some(FailedRun { name, error }) = found.iter().flat_map(|cell| &cell.failed).next() {
+            bail!(
+                "no cell of {} is evaluated, and {name} failed: {error}. Retry with `overtone \
+                 study resume {}`",
+                study.name,
+                engines::named(study, cells)
+            );
+        }
         bail!("no cell of {} is evaluated yet. Wait for a run to finish", study.name);
     }
     let page = Page::of_study(&study.name, &found, bootstrap)?.write(out, name)?;
