@@ -210,7 +210,9 @@ fn an_evaluation_that_fails_is_no_played_one() {
         assert!(said.stderr.contains("relased"), "{said:?}");
         assert!(said.stdout.contains("1 cell: 1 failed"), "{said:?}");
     }
-    desk.refuses("study report again");
+    desk.succeeds("study report again");
+    let page = fs::read_to_string(desk.path("runs/studies/again/report.md")).unwrap();
+    assert!(page.contains("\nFailed: ") && page.contains("relased"), "{page}");
 }
 
 #[test]

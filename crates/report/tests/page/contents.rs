@@ -406,9 +406,9 @@ fn nothing_is_drawn_twice() {
     fs::write(folder.join("metrics.csv"), metrics).unwrap();
     let mut report = evaluation(200, 5, matched());
     let of = |probability| Some(vec![ActionProbability { action: "LEFT".into(), probability }]);
-    report.targets[0].actions = of(0.25);
+    report.targets[0].actions = of(0.37);
     report.write(&folder.join("evaluation.json")).unwrap();
-    report.targets[0].actions = of(0.75);
+    report.targets[0].actions = of(0.63);
     for i in 8..16 {
         let episode = PlayedEpisode { episode: i, ..report.episodes[i - 8].clone() };
         report.episodes.push(episode);
@@ -417,7 +417,7 @@ fn nothing_is_drawn_twice() {
     report.write(&folder.join("evaluation-n16.json")).unwrap();
     let html = page(&[&folder]).to_html();
     assert_eq!(html.matches(">LEFT</text>").count(), 1, "{html}");
-    assert!(html.contains(">0.75<") && !html.contains(">0.25<"), "{html}");
+    assert!(html.contains(">0.63<") && !html.contains(">0.37<"), "{html}");
     for (title, n) in [("training loss", 1), ("td loss", 1), ("action loss", 0)] {
         assert_eq!(html.matches(&format!("<figcaption>{title}<")).count(), n, "{title}");
     }
