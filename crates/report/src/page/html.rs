@@ -38,13 +38,14 @@ td.words, th.words { text-align: left; white-space: normal; min-width: min(18rem
 pre { background: var(--code); padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem }
 summary { cursor: pointer; color: var(--faint) }
 svg, img { max-width: 100%; height: auto }
+figure svg { overflow: visible }
 figcaption { color: var(--faint); font-size: .9rem; margin-bottom: .2rem }
 figure { min-width: 0; display: inline-block; vertical-align: top; margin: .5rem 1.5rem .8rem 0; max-width: 100% }
 figure img { width: 30rem }
 /* Pictures fill two columns if both are readable. */
 .plots { columns: 2; column-gap: 1.2rem }
 .plots.one { columns: 1; max-width: 50rem }
-.plots figure { break-inside: avoid; width: 100%; margin-right: 0 }
+.plots figure { display: block; break-inside: avoid; width: 100%; margin: 0 0 .8rem }
 figure.plot svg { width: 100% }
 @media (max-width: 60rem) { .plots { columns: 1 } figure.plot svg { max-width: 40rem } }
 /* A narrow screen shrinks plots with their text, so the text is larger there. */
