@@ -6,6 +6,7 @@ use std::ops::ControlFlow::Continue;
 use std::path::Path;
 
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, Task};
+use overtone_data::error::Fault;
 use overtone_data::read::{self, columns};
 use overtone_data::write::write_columns;
 use overtone_data::{
@@ -13,7 +14,7 @@ use overtone_data::{
     MinariWriter, ObservationColumn, Recording, WrittenEpisode,
 };
 use overtone_testkit::dopamine::npy;
-use overtone_testkit::{Hdf5File, sentences};
+use overtone_testkit::{Hdf5File, check_error, sentences};
 
 use crate::own_arrays::{f4, sound, zip};
 use crate::robots::{d4rl, minari};
@@ -211,15 +212,18 @@ fn a_selection_keeps_them_with_their_rows() {
 
 #[test]
 fn columns_in_memory_are_checked() {
-    let check = |change: &dyn Fn(&mut Vec<f32>)| {
+    let refused = |change: &dyn Fn(&mut Vec<f32>)| {
         let mut columns = in_memory();
         change(columns.behavior_log_probs.as_mut().unwrap());
-        sentences::check(&columns.check().unwrap_err().to_string());
+        columns.check().unwrap_err()
     };
     in_memory().check().unwrap();
-    check(&|all| all.truncate(6));
-    check(&|all| all[4] = 0.5);
-    check(&|all| all[6] = f32::NAN);
+    let error = refused(&|all| all.truncate(6));
+    check_error!(error, DataError::At { fault: Fault::DatasetLength { got: 6, .. }, .. });
+    let error = refused(&|all| all[4] = 0.5);
+    check_error!(error, DataError::At { fault: Fault::DatasetValue { row: 4, .. }, .. });
+    let error = refused(&|all| all[6] = f32::NAN);
+    check_error!(error, DataError::At { fault: Fault::DatasetValue { row: 6, .. }, .. });
     // A writer refuses an episode whose log-probabilities are not one for each step.
     let dir = tempfile::tempdir().unwrap();
     let task = Task::own("tiny", ObservationSpace::Vectors { width: 1 }, ActionSpace::numbered(2));
@@ -239,7 +243,8 @@ fn columns_in_memory_are_checked() {
         outcome: Some(Outcome::Terminated),
         seed: None,
     };
-    sentences::check(&writer.episode(&episode).unwrap_err().to_string());
+    let error = writer.episode(&episode).unwrap_err();
+    check_error!(error, DataError::At { fault: Fault::Inconsistent(_), .. });
 }
 
 fn put(path: &Path, name: &str, values: &[f32]) {
