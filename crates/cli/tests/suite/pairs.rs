@@ -26,10 +26,11 @@ enum Right {
 #[derive(Clone, Copy)]
 enum Expected {
     Number(f64),
+    Is(bool),
     Text(&'static str),
 }
 
-use Expected::{Number, Text};
+use Expected::{Is, Number, Text};
 use Right::{As, Has, Refused, Unlike};
 
 /// The runs' settings: two updates of a small transformer.
@@ -201,11 +202,7 @@ fn result(desk: &Desk, line: &str) -> Value {
         }
         "judge" => {
             succeeds(&format!("{line} updates=0 modes=own"));
-            let mut judgement = written(&format!("runs/{}/judgement.json", run()));
-            if judgement["recording"]["is_trained_on"] == true {
-                judgement["recording"]["trained"] = "yes".into();
-            }
-            judgement
+            written(&format!("runs/{}/judgement.json", run()))
         }
         "record" => {
             succeeds(&format!("{line} to=recorded"));
@@ -291,6 +288,7 @@ fn check(desk: &Desk, rows: &[(&str, Right)]) {
                     let value = result.pointer(pointer).unwrap_or(&Value::Null);
                     let is_right = match expected {
                         Number(number) => value.as_f64() == Some(*number),
+                        Is(is) => value.as_bool() == Some(*is),
                         Text(text) => value.as_str().is_some_and(|value| value.contains(text)),
                     };
                     if !is_right {
@@ -432,13 +430,13 @@ const JUDGING: [(&str, Right); 8] = [
         Has(&[
             ("/recording/episodes", Number(40.0)),
             ("/recording/mean_length", Number(3.5)),
-            ("/recording/trained", Text("yes")),
+            ("/recording/is_trained_on", Is(true)),
         ]),
     ),
-    ("judge run=tuned_log", Has(&[("/recording/trained", Text("yes"))])),
+    ("judge run=tuned_log", Has(&[("/recording/is_trained_on", Is(true))])),
     (
         "judge run=mixed_log dataset=./other_log.npz",
-        Has(&[("/recording/episodes", Number(40.0)), ("/recording/trained", Text("yes"))]),
+        Has(&[("/recording/episodes", Number(40.0)), ("/recording/is_trained_on", Is(true))]),
     ),
     ("judge run=changed_log", Refused(2, &["changed_log.npz", "has changed"])),
     ("judge run=gone_log", Refused(2, &["gone_log.npz", "does not exist"])),
