@@ -35,9 +35,8 @@ pub fn content_hash(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 /// Warnings about the dataset at `path`, with its task, as `suite/name`: what the program says before
 /// training on it.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
 pub fn warnings(py: Python<'_>, path: PathBuf, task: Option<&str>) -> PyResult<Vec<String>> {
-    let found = py.detach(|| overtone::warnings(&path, task));
+    let found = py.detach(move || overtone::warnings(&path, task));
     found.map_err(|error| OvertoneError::new_err(errors::message(&error)))
 }
 

@@ -1,6 +1,6 @@
 //! Pictures of an environment as the frames that agents see.
 
-use numpy::{IntoPyArray, PyReadonlyArray1, PyReadonlyArrayDyn};
+use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods};
 use overtone_core::picture::{FRAME, Picture, SIDE, STACK};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
@@ -10,14 +10,14 @@ use pyo3::{exceptions::PyValueError, prelude::*};
 /// # Errors
 /// When pictures of this shape are not supported, or the arrays do not belong together.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
 pub fn frames<'py>(
     py: Python<'py>,
-    pictures: PyReadonlyArrayDyn<'py, u8>,
-    stacks: PyReadonlyArrayDyn<'py, u8>,
-    begins: PyReadonlyArray1<'py, bool>,
+    pictures: &Bound<'py, PyArrayDyn<u8>>,
+    stacks: &Bound<'py, PyArrayDyn<u8>>,
+    begins: &Bound<'py, PyArray1<bool>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let wrong = |reason: String| PyValueError::new_err(format!("observations: {reason}"));
+    let (pictures, stacks, begins) = (pictures.readonly(), stacks.readonly(), begins.readonly());
     let shape = pictures.as_array().shape().to_vec();
     let (n, axes) = shape.split_first().ok_or_else(|| wrong("expected pictures".into()))?;
     let picture = Picture::of(axes)
