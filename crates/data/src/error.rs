@@ -159,9 +159,15 @@ pub enum Fault {
         "not an HDF5 file, as D4RL's and Minari's are; name another, or fetch or copy it again"
     )]
     NotHdf5,
+    /// A file whose first bytes belong to no format that is read.
+    #[error("{}; {}", advice::UNKNOWN_FORMAT, advice::GIVE_ARRAYS_OR_TABLE)]
+    UnknownFormat,
     /// An HDF5 file that cannot be locked for reading.
     #[error("another program is writing this file; wait until that is done")]
     Locked,
+    /// An HDF5 file whose writer has not closed it.
+    #[error("it is marked as open for writing; {}", advice::LEFT_OPEN)]
+    LeftOpen,
     /// Not an `.npz` file, or one that is damaged.
     #[error("not a usable .npz file, {0}")]
     Npz(String),
@@ -264,16 +270,18 @@ pub enum Fault {
         /// The value, and what was expected.
         what: String,
     },
-    /// A Minari file with another number of episodes than its `total_episodes`.
+    /// A Minari file with another number of episodes than it should have.
     #[error(
-        "expected {total} episodes from its total_episodes, got {found}; fetch or \
-         copy it again"
+        "expected {total} episodes, got {}; {}",
+        advice::episodes(*found, missing.as_deref()), advice::of_episodes(missing.as_deref())
     )]
     MissingEpisodes {
-        /// `total_episodes` of the file.
+        /// `total_episodes` of the file, or else one more than the last number.
         total: i64,
         /// Episodes that are there.
         found: usize,
+        /// The name of the first that is missing, if there are too few.
+        missing: Option<String>,
     },
     /// A selection that leaves no transition.
     #[error("the selection leaves nothing to train on ({0})")]

@@ -5,7 +5,7 @@ pub mod columns;
 mod d3rlpy;
 mod d4rl;
 mod dqn_replay;
-mod foreign;
+pub(crate) mod foreign;
 pub(crate) mod hdf5_arrays;
 pub(crate) mod hdf5_file;
 pub(crate) mod hdf5_layout;
@@ -23,7 +23,7 @@ pub mod replay_log;
 mod rounding;
 pub mod run_folder;
 pub(crate) mod source;
-mod zip;
+pub(crate) mod zip;
 
 use std::path::Path;
 

@@ -8,6 +8,17 @@ pub(crate) const BEYOND: &str = "beyond float32, which ends at 3.4e38";
 /// Before what is expected of a column: the beginning of such an error's text.
 pub(crate) const ONE_A_ROW: &str = "[rows] or [rows, 1]";
 
+/// The file of any format that is not read.
+pub(crate) const UNKNOWN_FORMAT: &str = "not a format that Overtone reads";
+
+/// Advice for such a file.
+pub(crate) const GIVE_ARRAYS_OR_TABLE: &str = "in Python, open it and give its arrays to `from_arrays`, \
+                                               or its table to `from_pandas`";
+
+/// Advice for an HDF5 file whose writer has not closed it.
+pub(crate) const LEFT_OPEN: &str = "wait until the program that writes it closes it, or if that \
+                                    program has ended, clear the mark with `h5clear -s FILE`";
+
 /// An order as a sentence: with a capital letter, and a full stop.
 pub(crate) fn sentence(order: &str) -> String {
     let mut rest = order.trim_end_matches('.').chars();
@@ -15,8 +26,25 @@ pub(crate) fn sentence(order: &str) -> String {
     format!("{}{}.", first.unwrap_or_default(), rest.as_str())
 }
 
+/// The number of episodes, and the first that is missing.
+pub(crate) fn episodes(n: usize, missing: Option<&str>) -> String {
+    let absent = missing.map(|name| format!(": `{name}` is missing"));
+    format!("{n}{}", absent.unwrap_or_default())
+}
+
+/// Advice for a file with another number of episodes than it should have.
+pub(crate) fn of_episodes(missing: Option<&str>) -> &'static str {
+    match missing {
+        Some(name) if name.ends_with("_0") => {
+            "number the episodes from 0 on, or if one was lost, fetch or copy the file again"
+        }
+        Some(_) => "fetch or copy the file again",
+        None => "correct `total_episodes`, or fetch or copy the file again",
+    }
+}
+
 /// The array's own name, without the groups that it is in.
-fn own_name(dataset: &str) -> &str {
+pub(crate) fn own_name(dataset: &str) -> &str {
     dataset.rsplit('/').next().unwrap_or(dataset)
 }
 
@@ -33,6 +61,7 @@ pub(crate) fn of_shape(dataset: &str, got: &[usize], expected: &str) -> String {
             "record it again, or correct the space in the file's description".into()
         }
         _ if expected.starts_with("at most") => "save fewer numbers a row".into(),
+        _ if expected.contains("flag") => format!("save one flag an episode, `{name}[-1]`"),
         [] => format!("save `{name}` with a row for each step"),
         _ if got[1..].contains(&0) => "save at least one number a row".into(),
         [_] if observed => format!(
@@ -71,7 +100,6 @@ pub(crate) fn of_shape(dataset: &str, got: &[usize], expected: &str) -> String {
              width]`"
                 .into()
         }
-        _ if expected.contains("flag") => format!("save one flag an episode as `{name}`"),
         _ => "save equally wide rows in all episodes".into(),
     }
 }
@@ -92,6 +120,11 @@ pub(crate) fn of_type(dataset: &str, got: &str, expected: &str) -> String {
         _ if got.starts_with("a group of arrays") => {
             "save one array, its parts side by side, `numpy.concatenate(parts, axis=1)`".into()
         }
+        // Lists in cells, of any length or of one.
+        '[' => format!(
+            "save one array of numbers: `numpy.stack({name})` of lists that are one step each, \
+             `numpy.concatenate({name})` of lists of steps"
+        ),
         'f' | 'g' if is_numpy => format!("save it as float32, `{name}.astype(\"float32\")`"),
         'c' if is_numpy => {
             format!("save real numbers, `numpy.stack([{name}.real, {name}.imag], -1)`")

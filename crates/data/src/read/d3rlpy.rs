@@ -15,7 +15,7 @@ use crate::read::hdf5_layout::{check_total, cut};
 use crate::read::hdf5_paths::find_file;
 use crate::read::observed::observed;
 use crate::read::source::{
-    Source, column, flags, same, unread, unread_arrays, wrong_shape, wrong_type,
+    Source, column, flags, same_rows, unread, unread_arrays, wrong_shape, wrong_type,
 };
 use crate::recording::{Reader, Recording};
 
@@ -76,7 +76,12 @@ impl Reader for D3rlpy {
             number += 1;
         }
         if file.has("num_episodes") {
-            check_total(&file, file.wholes("num_episodes")?.first().copied(), number)?;
+            check_total(
+                &file,
+                "observations",
+                file.wholes("num_episodes")?.first().copied(),
+                number,
+            )?;
         }
         columns.check()?;
         columns.odd = file.claims().rounding.sentences();
@@ -99,14 +104,14 @@ impl D3rlpy {
         let rewards = column(file, "rewards")?;
         let (terminals, ends) = (flags(file, "terminals")?, flags(file, EPISODE_ENDS)?);
         let (seen, done) = (observed(file, "observations", None)?, acted(file, "actions", None)?);
-        for (name, rows) in [
+        let lengths = [
+            ("rewards", rewards.len()),
             ("observations", seen.rows()),
             ("actions", done.rows()),
             ("terminals", terminals.len()),
             (EPISODE_ENDS, ends.len()),
-        ] {
-            same(file, name, rows, rewards.len(), "rewards")?;
-        }
+        ];
+        same_rows(file, &lengths)?;
         let says_list =
             file.has(IS_LIST) && file.wholes(IS_LIST)?.iter().any(|&is_list| is_list != 0);
         if says_list && !matches!(done, ActionColumn::Discrete { .. }) {
@@ -133,15 +138,14 @@ impl D3rlpy {
 /// Adds episode `number` of the file.
 fn add(file: &Hdf5File, number: usize, columns: &mut Columns) -> Result<(), DataError> {
     let named = |name: &str| format!("{name}_{number}");
-    let rewards = column(file, &named("rewards"))?;
+    let [observations, actions, reward] = ["observations", "actions", "rewards"].map(named);
+    let rewards = column(file, &reward)?;
     let steps = rewards.len();
-    let (observations, actions) = (named("observations"), named("actions"));
     let seen = observed(file, &observations, None)?;
-    same(file, &observations, seen.rows(), steps, &named("rewards"))?;
     let stored = seen.stored(file, &observations, None, false);
     columns.stored = std::mem::take(&mut columns.stored).and(stored);
     let done = acted(file, &actions, None)?;
-    same(file, &actions, done.rows(), steps, &named("rewards"))?;
+    same_rows(file, &[(&reward, steps), (&observations, seen.rows()), (&actions, done.rows())])?;
     let ended = file.wholes(&named("terminated"))?;
     let outcome = match ended.as_slice() {
         [0] => Outcome::Truncated,

@@ -1,83 +1,129 @@
-//! [`Foreign`]: files of other programs that are not read, by name, and the way out.
+//! [`Foreign`]: files of other programs that people often hold, and how to use them in Python.
 //!
-//! A file is recognised by its first bytes or by the names of its arrays, a folder by its contents.
-//! The readers handle everything else.
+//! A file is recognised by its first bytes or its name, an HDF5 or `.npz` file by the names of its
+//! arrays, a folder by its contents. Every other format gets one sentence, `Fault::UnknownFormat`.
 
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
-
-use serde::Deserialize;
 
 use crate::error::{DataError, Fault};
-use crate::read::npz;
+use crate::read::minari_spaces::other_form;
 use crate::read::run_folder::RunFolder;
 use crate::read::source::Source;
 use crate::read::zip::{Archive, MAGIC};
 use crate::recording::{Reader, Recording};
 
-/// Whatever another program wrote.
+/// Any form that is refused.
 pub(crate) struct Foreign;
 
-/// The kind of a file or a folder, in words that `is not read` may follow, and advice.
-pub(super) type Known = (String, String);
+/// The form of a file or a folder, in words that `is not read` may follow, and advice with
+/// `{arrays}` for [`ARRAYS`].
+type Form = (&'static str, &'static str);
 
-/// The table of kinds.
-static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
-    let kinds = include_str!("foreign.toml");
-    toml::from_str(kinds).unwrap_or_else(|error| panic!("the table of other programs: {error}"))
-});
-
-/// Kinds of files, zip archives, folders, and files by the names of their arrays; the first that
-/// fits counts.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Kinds {
-    file: Vec<Kind>,
-    archive: Vec<Kind>,
-    folder: Vec<Kind>,
-    /// Files of arrays in groups.
-    nested: Vec<Kind>,
-    /// Files of arrays, none under the names that are read.
-    arrays: Vec<Kind>,
-}
-
-/// A kind, by its signs; one is enough.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Kind {
-    /// First bytes, a character each; or how an array's name begins.
-    begins: Vec<String>,
-    /// First words, in small letters.
-    says: Vec<String>,
-    /// Ends of the name.
-    ends: Vec<String>,
-    /// A sign that [`Head::is`] knows.
-    is: String,
-    /// Files or arrays in it: all of one of these lists.
-    has: Vec<Vec<String>>,
-    /// A group that it must have as well, and how the name of an array in it begins.
-    within: Option<[String; 2]>,
-    what: String,
-    /// Advice, with `{arrays}` for the end of most.
-    way_out: String,
-}
-
-impl Kind {
-    /// Whether one of its lists is there.
-    fn is_listed(&self, has: impl Fn(&str) -> bool) -> bool {
-        self.has.iter().any(|all| all.iter().all(|name| has(name)))
-    }
-
-    fn known(&self) -> Known {
-        (self.what.clone(), self.way_out.replace("{arrays}", ARRAYS))
-    }
-}
-
-/// The end of most ways out.
+/// The end of most advice.
 const ARRAYS: &str = "give its arrays to `overtone.from_arrays` (observations, actions, rewards, \
                       terminations, truncations)";
+
+/// Bytes of a file's beginning that are looked at.
+pub(crate) const HEAD: usize = 4096;
+pub(crate) const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
+
+/// Forms by the first bytes, or by an ending of the name.
+const FILES: [(&[&[u8]], &[&str], Form); 9] = [
+    (
+        &[b"MATLAB 7.3"],
+        &[],
+        (
+            "a MATLAB file of version 7.3, whose axes are reversed,",
+            "in Python, open it with `h5py.File`, transpose each array \
+             (`numpy.array(f[\"observations\"]).T`, `.ravel()` of columns) and {arrays}",
+        ),
+    ),
+    (
+        &[b"MATLAB 5.0"],
+        &["mat"],
+        ("a MATLAB file", "in Python, open it with `scipy.io.loadmat`, and {arrays}"),
+    ),
+    // Every other HDF5 file goes to the readers.
+    (&[HDF5], &[], ("an HDF5 file that is called .npz", "rename it to end in .hdf5")),
+    (
+        // PyTorch's old files begin with another object of protocol 2.
+        &[b"\x80\x02]", b"\x80\x02}", b"\x80\x02c", b"\x80\x03", b"\x80\x04", b"\x80\x05"],
+        &["pkl", "pickle"],
+        (
+            "a pickle, which may run code,",
+            "if you trust it, open it in Python with `pickle.load`, and give a list of \
+             trajectories to `overtone.from_episodes`, or arrays to `overtone.from_arrays`",
+        ),
+    ),
+    (
+        &[],
+        &["gz", "tgz", "bz2", "xz", "zst", "tar", "7z", "rar"],
+        ("an archive", "unpack it and name what is in it"),
+    ),
+    (
+        &[b"PAR1"],
+        &["parquet"],
+        (
+            "a Parquet file",
+            "in Python, give the table of `pandas.read_parquet` to `overtone.from_pandas`",
+        ),
+    ),
+    (
+        &[],
+        &["csv", "tsv"],
+        ("a CSV file", "in Python, give the table of `pandas.read_csv` to `overtone.from_pandas`"),
+    ),
+    (
+        &[],
+        &["xlsx", "xls"],
+        (
+            "an Excel file",
+            "in Python, give the table of `pandas.read_excel` to `overtone.from_pandas`",
+        ),
+    ),
+    (&[], &["zip"], ("a zip archive", "unpack it and name what is in it")),
+];
+
+/// Forms by a file in a folder.
+const FOLDERS: [(&[&str], Form); 2] = [
+    (
+        &[".zgroup", ".zarray", ".zattrs", "zarr.json"],
+        ("a Zarr folder", "in Python, open it with `zarr.open`, and {arrays}"),
+    ),
+    (
+        &["meta/info.json"],
+        (
+            "a LeRobot dataset",
+            "in Python, open it with `lerobot.datasets.lerobot_dataset`, and {arrays}",
+        ),
+    ),
+];
+
+/// Endings of data files, which say what the folder around them is.
+const DATA: [&str; 6] = ["parquet", "csv", "tsv", "pkl", "pickle", "mat"];
+
+const ROBOMIMIC: Form = (
+    "a robomimic file (data/demo_0, …)",
+    "in Python, open it with `h5py.File`, choose the parts of `obs` that the agent is to see \
+     (`numpy.concatenate([demo[\"obs\"][k] for k in parts], 1)`), and {arrays}",
+);
+const TIANSHOU: Form = (
+    "a Tianshou replay buffer",
+    "in Python, open it with `ReplayBuffer.load_hdf5` (`buffer.obs`, `.act`, `.rew`, \
+     `.terminated`, `.truncated`), and {arrays}",
+);
+const SHIFTED: Form = (
+    "an episode of the form of Dreamer and DeepMind, whose actions led to their rows,",
+    "in Python, take `observation[:-1]` (or `image[:-1]`), `action[1:]` (`.argmax(-1)` of one-hot \
+     rows), `reward[1:]`, as terminations `is_terminal[1:]` or `discount[1:] == 0`, and {arrays}",
+);
+const STABLE_BASELINES: Form = (
+    "an agent of Stable-Baselines3",
+    "record episodes with it, and give them to `overtone.from_episodes`",
+);
+const LOG: Form = ("a single file of a DQN-replay log", "name the folder that it is in");
 
 impl Reader for Foreign {
     fn name(&self) -> &'static str {
@@ -85,175 +131,130 @@ impl Reader for Foreign {
     }
 
     fn reads(&self, path: &Path) -> bool {
-        known(path).is_some()
+        refusal(path).is_some()
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
-        let (what, way_out) = known(path)
-            .unwrap_or_else(|| ("a file that changes".into(), "wait until it is complete".into()));
-        Err(Fault::Unread { what, way_out }.at(path))
+        // The file may have changed since it was recognised.
+        Err(refusal(path).unwrap_or(Fault::UnknownFormat).at(path))
     }
 }
 
-fn known(path: &Path) -> Option<Known> {
-    match path.is_dir() {
-        true => of_folder(path),
-        false => of_file(path),
+fn refusal(path: &Path) -> Option<Fault> {
+    if path.is_dir() { of_folder(path) } else { of_file(path) }
+}
+
+fn unread((what, way_out): Form) -> Fault {
+    Fault::Unread { what: what.into(), way_out: way_out.replace("{arrays}", ARRAYS) }
+}
+
+/// The form of a file whose first bytes `head` show that it stands in the place of another.
+pub(crate) fn stand_in(head: &[u8]) -> Option<Form> {
+    let text = head.trim_ascii_start();
+    let says =
+        |words: &[u8]| text.get(..words.len()).is_some_and(|t| t.eq_ignore_ascii_case(words));
+    let page: [&[u8]; 4] = [b"<!doctype", b"<html", b"<?xml", b"<head"];
+    if head.is_empty() {
+        Some(("an empty file", "fetch or copy it again"))
+    } else if head.starts_with(b"version https://git-lfs.github.com/spec/") {
+        Some(("a Git LFS pointer", "fetch the file itself with `git lfs pull`"))
+    } else if page.into_iter().any(says) {
+        let way_out = "fetch the file again, from an address that leads to the file itself";
+        Some(("a web page", way_out))
+    } else {
+        None
     }
 }
 
-/// Bytes of a file's beginning that are looked at.
-const HEAD: usize = 512;
-const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
-
-/// A file, as far as it is looked at.
-struct Head {
-    bytes: Vec<u8>,
-    text: String,
-    name: String,
-    ending: String,
-}
-
-impl Head {
-    fn of(path: &Path) -> Option<Self> {
-        let mut bytes = Vec::with_capacity(HEAD);
-        File::open(path).ok()?.take(HEAD as u64).read_to_end(&mut bytes).ok()?;
-        let text = String::from_utf8_lossy(&bytes).trim_start().to_lowercase();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Some(Self { bytes, text, name, ending: ending_of(path) })
-    }
-
-    fn fits(&self, kind: &Kind) -> bool {
-        let begins = |with: &String| {
-            let mut bytes = self.bytes.iter();
-            with.chars().all(|c| bytes.next().is_some_and(|&byte| char::from(byte) == c))
-        };
-        kind.begins.iter().any(begins)
-            || kind.says.iter().any(|words| self.text.starts_with(words))
-            || kind.ends.contains(&self.ending)
-            || self.is(&kind.is)
-    }
-
-    fn is(&self, sign: &str) -> bool {
-        let bytes = &self.bytes[..];
-        match sign {
-            "empty" => bytes.is_empty(),
-            "pickle" => matches!(bytes, [0x80, 2..=5, ..]),
-            "log" => {
-                bytes.starts_with(b"\x1f\x8b")
-                    && (self.name.starts_with("$store$") || self.name.contains("_ckpt."))
-            }
-            "tar" => bytes.get(257..262) == Some(b"ustar"),
-            "arrow" => bytes.starts_with(b"\xff\xff\xff\xff") && self.ending == "arrow",
-            "tfrecord" => is_tfrecord(bytes),
-            "safetensors" => is_safetensors(bytes),
-            _ => false,
-        }
-    }
-}
-
-fn ending_of(path: &Path) -> String {
+pub(crate) fn ending_of(path: &Path) -> String {
     path.extension().unwrap_or_default().to_string_lossy().to_lowercase()
 }
 
-fn of_file(path: &Path) -> Option<Known> {
-    let head = Head::of(path)?;
-    if head.bytes.starts_with(HDF5) && head.ending != "npz" {
+fn of_file(path: &Path) -> Option<Fault> {
+    let mut head = Vec::with_capacity(HEAD);
+    File::open(path).ok()?.take(HEAD as u64).read_to_end(&mut head).ok()?;
+    let ending = ending_of(path);
+    if head.starts_with(HDF5) && ending != "npz" {
         return None;
     }
-    if head.bytes.starts_with(MAGIC) && head.ending != "mat" {
-        return of_archive(path);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with("$store$") && ending == "gz" {
+        return Some(unread(LOG));
     }
-    KINDS.file.iter().find(|kind| head.fits(kind)).map(Kind::known)
+    let by_bytes = FILES.iter().find(|(begins, ..)| begins.iter().any(|b| head.starts_with(b)));
+    let by_name = || FILES.iter().find(|(_, ends, _)| ends.contains(&&*ending));
+    let form = stand_in(&head).or_else(|| Some(by_bytes.or_else(by_name)?.2));
+    if head.starts_with(MAGIC) { of_archive(path, form) } else { form.map(unread) }
 }
 
-/// A zip archive that holds other files than arrays.
-fn of_archive(path: &Path) -> Option<Known> {
+/// A zip archive that does not hold arrays; `form` is the form that its name says.
+fn of_archive(path: &Path, form: Option<Form>) -> Option<Fault> {
     let archive = Archive::open(path).ok()?;
     let has = |ending: &str| archive.entries().iter().any(|entry| entry.name.ends_with(ending));
-    let known = KINDS.archive.iter().find(|kind| kind.is_listed(has));
-    let is_other = !archive.entries().is_empty() && !has(".npy");
-    let other = || ("a zip archive".into(), "unpack it and name what is in it".into());
-    known.map(Kind::known).or_else(|| is_other.then(other))
+    if has(".npy") || archive.entries().is_empty() {
+        None
+    } else if has("policy.pth") || has("pytorch_variables.pth") {
+        Some(unread(STABLE_BASELINES))
+    } else {
+        Some(form.map_or(Fault::UnknownFormat, unread))
+    }
 }
 
-/// Whether a file begins as a record of TensorFlow's: the length of its first record, and the masked
-/// CRC-32C of that.
-fn is_tfrecord(head: &[u8]) -> bool {
-    let (Some(length), Some(sum)) = (head.get(..8), head.get(8..12)) else { return false };
-    let masked = crc32c::crc32c(length).rotate_right(15).wrapping_add(0xa282_ead8);
-    sum == masked.to_le_bytes()
-}
-
-/// Whether a file begins with the length of a JSON header, and the header.
-fn is_safetensors(head: &[u8]) -> bool {
-    head.get(8) == Some(&b'{') && head[4..8] == [0; 4]
-}
-
-/// The kind of a folder that does not hold a log.
-fn of_folder(folder: &Path) -> Option<Known> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
+/// The form of a folder that does not hold a log.
+fn of_folder(folder: &Path) -> Option<Fault> {
+    let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.is_file()).collect();
+    files.sort();
     let has = |name: &str| folder.join(name).exists();
-    let ends_in =
-        |path: &Path, endings: &[&str]| path.is_file() && endings.contains(&&*ending_of(path));
-    if paths.iter().any(|path| ends_in(path, &["hdf5", "h5"])) || has("data/main_data.hdf5") {
+    let first_of =
+        |endings: &[&str]| files.iter().find(|path| endings.contains(&&*ending_of(path)));
+    if first_of(&["hdf5", "h5"]).is_some() || has("data/main_data.hdf5") {
         return None;
     }
-    if let Some(kind) = KINDS.folder.iter().find(|kind| kind.is_listed(has)) {
-        return Some(kind.known());
+    if let Some((_, form)) = FOLDERS.iter().find(|(names, _)| names.iter().any(|name| has(name))) {
+        return Some(unread(*form));
     }
-    let arrays: Vec<&PathBuf> = paths.iter().filter(|path| ends_in(path, &["npz"])).collect();
-    if let [first, ..] = arrays[..] {
-        let files = format!("a folder of .npz files ({} of them)", arrays.len());
-        if let Some((what, way_out)) = npz::other_s(first) {
-            return Some((format!("{files}, each {what}"), way_out));
-        }
-        let shown =
-            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        return Some((
-            files,
-            format!(
-                "give one of them (…/{}), or join them in Python: `numpy.savez(\"all.npz\", **{{k: \
-                 numpy.concatenate([f[k] for f in files]) for k in files[0]}})`",
-                shown(first)
-            ),
-        ));
+    let name_of = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if let Some(first) = first_of(&["npz"]) {
+        let n = files.iter().filter(|path| ending_of(path) == "npz").count();
+        let what = format!("a folder of .npz files ({n} of them)");
+        let way_out = format!(
+            "give one of them (…/{}), or join them in Python: `numpy.savez(\"all.npz\", **{{k: \
+             numpy.concatenate([f[k] for f in files]) for k in files[0]}})`",
+            name_of(first)
+        );
+        return Some(Fault::Unread { what, way_out });
     }
-    if RunFolder::find(folder).is_ok() {
+    if RunFolder::find(folder).is_ok() || other_form(folder).is_some() {
         return None;
     }
-    let first =
-        paths.iter().filter(|path| path.is_file()).find_map(|path| Some((path, of_file(path)?)));
-    let (path, (what, way_out)) = first?;
-    // Whatever else lies about in a folder says nothing of it.
-    let is_data =
-        ends_in(path, &["pkl", "pickle", "pt", "mat", "parquet", "arrow", "csv", "tfrecord"])
-            || path.file_name()?.to_string_lossy().contains(".tfrecord");
-    let name = path.file_name()?.to_string_lossy().into_owned();
-    is_data.then(|| (format!("a folder with {} ({name}),", what.trim_end_matches(',')), way_out))
+    if let Some(first) = first_of(&DATA)
+        && let Some(Fault::Unread { what, way_out }) = of_file(first)
+    {
+        let what = format!("a folder with {} ({}),", what.trim_end_matches(','), name_of(first));
+        return Some(Fault::Unread { what, way_out });
+    }
+    // Parts of a log, and hidden files, say nothing.
+    let is_other = |path: &PathBuf| !name_of(path).starts_with(['.', '$']);
+    files.iter().any(is_other).then_some(Fault::UnknownFormat)
 }
 
 /// The error for a file whose arrays have the names of another library's.
 pub(crate) fn by_names(source: &dyn Source) -> Option<DataError> {
-    let (what, way_out) = named(source)?;
-    Some(Fault::Unread { what, way_out }.at(source.path()))
-}
-
-/// The kind of the file with these arrays and advice, if another library wrote it.
-pub(super) fn named(source: &dyn Source) -> Option<Known> {
-    let within = |[group, begin]: &[String; 2]| {
-        let parts = source.parts(group).unwrap_or_default();
-        parts.iter().any(|part| part.starts_with(begin))
-    };
-    let begins = |begin: &String| source.listed().iter().any(|name| name.starts_with(begin));
-    let fits = |kind: &&Kind| {
-        (kind.is_listed(|name| source.has(name)) || kind.begins.iter().any(begins))
-            && kind.within.as_ref().is_none_or(within)
-    };
     let all = |names: &[&str]| names.iter().all(|name| source.has(name));
-    let is_own = all(&["observations"]) || all(&["obs", "acts", "dones"]);
-    let others = KINDS.arrays.iter().filter(|_| !is_own);
-    KINDS.nested.iter().chain(others).find(fits).map(Kind::known)
+    let within = |group: &str, begin: &str| {
+        source.parts(group).unwrap_or_default().iter().any(|part| part.starts_with(begin))
+    };
+    let form = if within("data", "demo_") {
+        ROBOMIMIC
+    } else if all(&["observations"]) || all(&["obs", "acts", "dones"]) {
+        return None;
+    } else if all(&["obs", "act", "rew"]) || within("_meta", "") {
+        TIANSHOU
+    } else if all(&["is_first", "is_last"]) || all(&["action", "reward", "discount"]) {
+        SHIFTED
+    } else {
+        return None;
+    };
+    Some(unread(form).at(source.path()))
 }

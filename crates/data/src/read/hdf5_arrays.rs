@@ -131,21 +131,32 @@ impl Arrays {
         }
     }
 
-    /// Steps, where the array that says it for the others was read.
+    /// Steps, if an array was read.
     pub fn steps(&self) -> Option<usize> {
-        match self.layout {
-            Hdf5Layout::D4rl => self.observations.as_ref().map(ObservationColumn::rows),
-            Hdf5Layout::Minari => self.actions.as_ref().map(ActionColumn::rows),
-        }
+        self.usual_steps().map(|(steps, _)| steps)
+    }
+
+    /// The number of steps that most arrays have, and the first of them.
+    fn usual_steps(&self) -> Option<(usize, &'static str)> {
+        let [end, limit] = self.layout.flags();
+        let observed = self.observations.as_ref().map(ObservationColumn::rows);
+        let acted = self.actions.as_ref().map(ActionColumn::rows);
+        let column = |flags: &Option<Vec<bool>>| flags.as_ref().map(Vec::len);
+        let steps = [
+            ("actions", acted),
+            ("rewards", self.rewards.as_ref().map(Vec::len)),
+            (end, column(&self.terminals)),
+            (limit, column(&self.timeouts)),
+            ("observations", observed.and_then(|rows| rows.checked_sub(self.layout.more_rows()))),
+        ];
+        let read: Vec<_> = steps.into_iter().filter_map(|(name, n)| Some((name, n?))).collect();
+        source::usual_steps(&read)
     }
 
     /// Drops arrays of other lengths.
     fn fit(&mut self, file: &Hdf5File) {
-        let Some(steps) = self.steps() else { return };
-        let (more, other) = match self.layout {
-            Hdf5Layout::D4rl => (0, "observations"),
-            Hdf5Layout::Minari => (1, "actions"),
-        };
+        let Some((steps, other)) = self.usual_steps() else { return };
+        let more = self.layout.more_rows();
         let (prefix, errors, [end, limit]) = (&self.prefix, &mut self.errors, self.layout.flags());
         let mut wrong = |name: &str, got: usize, expected: usize| {
             let (name, other) = (format!("{prefix}{name}"), format!("{prefix}{other}"));

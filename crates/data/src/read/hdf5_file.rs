@@ -24,6 +24,7 @@ use self::element::{described, is_stream};
 use self::heap::Heaps;
 use crate::columns::not_finite;
 use crate::error::{DataError, Fault};
+use crate::read::hdf5_paths::is_named_hdf5;
 use crate::read::source::{
     Claims, EachStream, Kind, Source, allowed, missing, singles, unread, wrong_shape, wrong_type,
     wrong_value,
@@ -98,8 +99,9 @@ impl Hdf5File {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`DataError::Missing`], `Fault::NotHdf5`, `Fault::Locked` while another program
-    /// writes it, or `Fault::Hdf5` when it is cut short or damaged.
+    /// [`DataError::Missing`], `Fault::NotHdf5`, `Fault::UnknownFormat` if its name does not
+    /// promise HDF5 either, `Fault::Locked` while another program writes it, `Fault::LeftOpen` if
+    /// one has not closed it, or `Fault::Hdf5` when it is cut short or damaged.
     pub fn open(path: &Path) -> Result<Self, DataError> {
         let missing = || DataError::open(path, "name an HDF5 file that is there");
         let opened = fs::File::open(path).map_err(missing())?;
@@ -113,7 +115,11 @@ impl Hdf5File {
         let once = FileAccessProperties::new().with_chunk_cache(ChunkCacheConfig::disabled());
         let file = File::open_streaming_with_options(path, once).map_err(|error| match error {
             Error::Io(error) => missing()(error),
-            Error::Format(FormatError::SignatureNotFound) => Fault::NotHdf5.at(path),
+            Error::Format(FormatError::SignatureNotFound) if is_named_hdf5(path) => {
+                Fault::NotHdf5.at(path)
+            }
+            Error::Format(FormatError::SignatureNotFound) => Fault::UnknownFormat.at(path),
+            Error::FileMarkedInUse(_) => Fault::LeftOpen.at(path),
             error => refusal(path, "it", error),
         })?;
         let superblock = file.superblock();

@@ -25,6 +25,14 @@ impl Hdf5Layout {
         }
     }
 
+    /// Rows of an episode's observations after its last step.
+    pub fn more_rows(self) -> usize {
+        match self {
+            Self::D4rl => 0,
+            Self::Minari => 1,
+        }
+    }
+
     /// Names of the two flags: the task's end and the step limit's.
     pub fn flags(self) -> [&'static str; 2] {
         match self {
@@ -83,23 +91,29 @@ fn numbered(file: &Hdf5File) -> Vec<(u64, String)> {
     numbered
 }
 
-/// Refuses a file that has `found` episodes where it says another number itself, or else its
-/// description has `described`, or else the number of its last episode: an episode that is a link
-/// to another file is not there.
+/// Refuses a file that has `found` episodes if it says another number itself, or else its
+/// description has `described`, or else the numbers of its episodes have a gap: an episode that is
+/// a link to another file is not there. The first episode is called `name` and `_0`.
 ///
 /// # Errors
 /// `Fault::MissingEpisodes`.
 pub(crate) fn check_total(
     file: &Hdf5File,
+    name: &str,
     described: Option<i64>,
     found: usize,
 ) -> Result<(), DataError> {
-    let counted = || i64::try_from(numbered(file).last()?.0.checked_add(1)?).ok();
+    let numbers = numbered(file);
+    let counted = || i64::try_from(numbers.last()?.0.checked_add(1)?).ok();
     let total = file.attribute("total_episodes").or(described).or_else(counted);
-    match total.filter(|&total| usize::try_from(total) != Ok(found)) {
-        None => Ok(()),
-        Some(total) => Err(Fault::MissingEpisodes { total, found }.at(file.path())),
-    }
+    let Some(total) = total.filter(|&total| usize::try_from(total) != Ok(found)) else {
+        return Ok(());
+    };
+    let gap = numbers.iter().zip(0..).find(|((number, _), place)| number != place);
+    let first = gap.map_or(found as u64, |(_, place)| place);
+    let has_too_few = u64::try_from(total).is_ok_and(|total| total > found as u64);
+    let missing = has_too_few.then(|| format!("{name}_{first}"));
+    Err(Fault::MissingEpisodes { total, found, missing }.at(file.path()))
 }
 
 /// The rows with both flags.

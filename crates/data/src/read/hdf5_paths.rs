@@ -35,10 +35,15 @@ pub(crate) fn hdf5_files(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(DataError::io(folder, "list"))? {
         let path = entry.map_err(DataError::io(folder, "list"))?.path();
-        if path.extension().is_some_and(|extension| extension == "hdf5" || extension == "h5") {
+        if is_named_hdf5(&path) {
             files.push(path);
         }
     }
     files.sort();
     Ok(files)
+}
+
+/// Whether the name promises an HDF5 file.
+pub(crate) fn is_named_hdf5(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "hdf5" || extension == "h5")
 }

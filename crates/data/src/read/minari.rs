@@ -64,7 +64,7 @@ impl Reader for Minari {
         let file = Hdf5File::open(&self.place(path)?)?.showing_numbers(self.numbers);
         let names = episode_names(&file);
         let spaces = MinariSpaces::of(&file)?;
-        check_total(&file, spaces.total_episodes, names.len())?;
+        check_total(&file, "episode", spaces.total_episodes, names.len())?;
         let parts =
             names.iter().map(|name| Arrays::read(&file, Hdf5Layout::Minari, Some(name), &spaces));
         let (columns, last) = columns(&file, Hdf5Layout::Minari, parts)?;

@@ -30,8 +30,8 @@ use crate::read::log_probs::{self, LOG_PROBS};
 use crate::read::npy::Header;
 use crate::read::observed::{Shown, observed};
 use crate::read::source::{
-    Claims, EachStream, Kind, Source, breaks, column, flags, missing, same, singles, unread,
-    unread_arrays, wrong_shape, wrong_type, wrong_value,
+    Claims, EachStream, Kind, Source, breaks, column, flags, missing, same, same_rows, singles,
+    unread, unread_arrays, wrong_shape, wrong_type, wrong_value,
 };
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};
@@ -92,12 +92,11 @@ impl Reader for Npz {
             }
         }
         let Ends { name: end, terminals, timeouts, taken } = file.ends()?;
-        let steps = terminals.len();
-        let rewards = file.named(REWARDS)?;
-        let numbers = column(&file, rewards)?;
-        same(&file, rewards, numbers.len(), steps, end)?;
-        let rewards = numbers;
-        let (observations, mut actions, mut stored) = file.steps(steps, end)?;
+        let reward = file.named(REWARDS)?;
+        let rewards = column(&file, reward)?;
+        let limit = file.first(LIMITS).unwrap_or(end);
+        let flagged = [(end, terminals.len()), (limit, timeouts.len()), (reward, rewards.len())];
+        let (observations, mut actions, mut stored) = file.steps(&flagged)?;
         let space = file.space_of(&actions)?;
         stored.actions_described = space.is_some();
         if let (ActionColumn::Discrete { n_actions, .. }, Some(Space::Discrete { n, .. })) =
@@ -134,11 +133,6 @@ fn begins(path: &Path) -> Option<[u8; 4]> {
     let mut file = fs::File::open(path).ok()?;
     std::io::Read::read_exact(&mut file, &mut bytes).ok()?;
     Some(bytes)
-}
-
-/// The kind of the file at `path` and advice, if another library wrote it.
-pub(super) fn other_s(path: &Path) -> Option<foreign::Known> {
-    foreign::named(&NpzFile::open(path).ok()?)
 }
 
 /// Ends of the episodes in a file.
@@ -178,19 +172,18 @@ impl NpzFile {
         Ok(Self { archive, numbers: false, claims: Claims::new(bytes) })
     }
 
-    /// Observations and actions, with their number of steps.
+    /// Observations and actions, with as many rows as most arrays; `others` are names and rows of
+    /// those that were read before.
     fn steps(
         &self,
-        steps: usize,
-        other: &str,
+        others: &[(&str, usize)],
     ) -> Result<(ObservationColumn, ActionColumn, Stored), DataError> {
-        let name = self.named(OBSERVATIONS)?;
-        let observations = observed(self, name, None)?;
-        same(self, name, observations.rows(), steps, other)?;
-        let stored = observations.stored(self, name, None, true);
-        let name = self.named(ACTIONS)?;
-        let actions = acted(self, name, None)?;
-        same(self, name, actions.rows(), steps, other)?;
+        let [observation, action] = [self.named(OBSERVATIONS)?, self.named(ACTIONS)?];
+        let observations = observed(self, observation, None)?;
+        let actions = acted(self, action, None)?;
+        let stepped = [(observation, observations.rows()), (action, actions.rows())];
+        same_rows(self, &[others, &stepped].concat())?;
+        let stored = observations.stored(self, observation, None, true);
         Ok((observations.seen(), actions, stored))
     }
 
@@ -209,7 +202,6 @@ impl NpzFile {
         match (self.first(ENDS), self.first(LIMITS)) {
             (Some(end), Some(limit)) => {
                 let (terminals, timeouts) = (flags(self, end)?, flags(self, limit)?);
-                same(self, limit, timeouts.len(), terminals.len(), end)?;
                 Ok(Ends { name: end, terminals, timeouts, taken: None })
             }
             (None, None) if self.has(DONES) && self.first(NEXT).is_some() => self.ends_by_dones(),

@@ -191,7 +191,11 @@ pub(crate) fn one(
     let is_one = matches!(space, Some(Space::Box { shape, .. }) if shape.is_empty());
     match axes {
         [] if is_one => Ok(Shown::Numbers { values: source.reals(name)?, rows, width: 1 }),
-        [] | [0, ..] => Err(wrong_shape(source, name, &shape, "[rows, width], at least one wide")),
+        [] | [0, ..] => {
+            // A list in each cell is not a column of numbers.
+            source.kind(name)?;
+            Err(wrong_shape(source, name, &shape, "[rows, width], at least one wide"))
+        }
         [_, _, ..] if source.kind(name)? == Kind::Byte && !source.shows_numbers() => {
             frames(source, name, rows, axes)
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::columns::ObservationColumn;
-use crate::error::advice::{BEYOND, ONE_A_ROW};
+use crate::error::advice::{BEYOND, ONE_A_ROW, own_name};
 use crate::error::{DataError, Fault};
 use crate::read::observed::observed;
 use crate::read::rounding::Rounding;
@@ -312,18 +312,41 @@ pub(crate) fn same(
         return Ok(());
     }
     let shape = source.shape(name).unwrap_or_default();
+    let own_name = own_name(name);
     let way_out = match shape.as_slice() {
-        [_, last] if *last == expected => format!("transpose it, `{name}.T`"),
-        _ if got == expected + 1 => {
-            format!("leave out the row that the last action led to, `{name}[:-1]`")
+        [_, .., last] if *last == expected => format!("transpose it, `{own_name}.T`"),
+        _ if name.ends_with("/observations") => {
+            "save one observation more than actions, the last being where the last action led, or \
+             save the steps as .npz, which needs none"
+                .into()
         }
-        _ if got > expected && name.starts_with("obs") => {
+        _ if got == expected + 1 && own_name.starts_with("obs") => {
+            format!("leave out the row that the last action led to, `{own_name}[:-1]`")
+        }
+        _ if got > expected && own_name.starts_with("obs") => {
             "leave out the rows that the last action of each episode led to".into()
         }
         _ => "save one row a step in each array".into(),
     };
     let (path, dataset, other) = (path(source), name.into(), other.into());
     Err(Fault::DatasetLength { dataset, got, expected, other, way_out }.at(path))
+}
+
+/// The number of steps that most of `arrays` have, each a name and its steps, and the first array that
+/// has it. Between equally frequent numbers, the earlier array decides.
+pub(crate) fn usual_steps<'a>(arrays: &[(&'a str, usize)]) -> Option<(usize, &'a str)> {
+    let n_alike = |steps: usize| arrays.iter().filter(|(_, other)| *other == steps).count();
+    let usual = arrays.iter().rev().max_by_key(|(_, steps)| n_alike(*steps))?;
+    Some((usual.1, usual.0))
+}
+
+/// Refuses the first of `arrays`, each a name and its rows, that has not as many rows as most.
+///
+/// # Errors
+/// `Fault::DatasetLength`.
+pub(crate) fn same_rows(source: &dyn Source, arrays: &[(&str, usize)]) -> Result<(), DataError> {
+    let Some((rows, other)) = usual_steps(arrays) else { return Ok(()) };
+    arrays.iter().try_for_each(|&(name, got)| same(source, name, got, rows, other))
 }
 
 /// Other names of an array of a recording, for each name that is read.

@@ -1,12 +1,13 @@
-//! Files of other programs: read where their names mean the same, else named with what to do; and
-//! what is said of arrays that are almost right.
+//! Files of other programs: read if their names mean the same, else refused with advice; and advice
+//! for arrays that are almost right.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use overtone_core::{Episode, Outcome};
+use overtone_data::error::Fault;
 use overtone_data::read::columns;
-use overtone_data::{ActionColumn, Columns, Expected, Severity};
+use overtone_data::{ActionColumn, Columns, DataError, Expected, Severity};
 use overtone_testkit::Hdf5File;
 use overtone_testkit::dopamine::npy;
 
@@ -36,38 +37,22 @@ fn advises(path: &Path, code: &str, advice: &str, said: &str) {
 
 #[test]
 fn files_recognised_by_their_first_bytes() {
-    let record = 17u64.to_le_bytes();
-    let masked = crc32c::crc32c(&record).rotate_right(15).wrapping_add(0xa282_ead8);
-    let tfrecord = [&record[..], &masked.to_le_bytes(), &[0; 21]].concat();
     let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345678\n";
-    let torch = zip(&[("archive/data", vec![1])]);
-    // The name of the same length that PyTorch gives.
-    let torch = replaced(&torch, b"archive/data.npy", b"archive/data.pkl");
     for (name, bytes, advice, said) in [
-        ("a.hdf5", &pointer[..], "`git lfs pull`", "a pointer of Git LFS"),
-        ("a.npz", pointer, "`git lfs pull`", "a pointer of Git LFS"),
+        ("a.hdf5", &pointer[..], "`git lfs pull`", "a Git LFS pointer"),
+        ("a.npz", pointer, "`git lfs pull`", "a Git LFS pointer"),
         ("a.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64", "`scipy.io.loadmat`", "a MATLAB file"),
         ("a.mat", b"MATLAB 7.3 MAT-file, Platform: GLNXA64", "transpose", "of version 7.3"),
         ("a.pkl", b"\x80\x04\x95abc", "`overtone.from_episodes`", "a pickle, which may run code"),
         ("hopper", b"\x80\x02]q\x00", "`pickle.load`", "a pickle, which may run code"),
-        (
-            "a.pt",
-            b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.",
-            "`torch.load`",
-            "PyTorch",
-        ),
-        ("a.pt", &torch, "`torch.load`", "PyTorch"),
-        ("a.tfrecord", &tfrecord, "`tensorflow_datasets`", "a TFRecord file"),
         ("a.parquet", b"PAR1\x15\x04", "`overtone.from_pandas`", "a Parquet file"),
-        ("a.arrow", b"ARROW1\0\0", "`overtone.from_pandas`", "an Arrow file"),
-        ("a.csv", b"t,x,u\n0,1,2\n", "`overtone.from_pandas`", "a table in text"),
-        ("a.npy", b"\x93NUMPY\x01\0v\0{", "`numpy.savez`", "a single array"),
+        ("a.csv", b"t,x,u\n0,1,2\n", "`pandas.read_csv`", "a CSV file"),
+        ("a.xls", b"\xd0\xcf\x11\xe0", "`pandas.read_excel`", "an Excel file"),
         ("a.npz", b"\x89HDF\r\n\x1a\n\0\0", "end in .hdf5", "an HDF5 file that is called .npz"),
         ("a.hdf5", b"<!DOCTYPE html><html>", "the file itself", "a web page"),
-        ("a.gz", b"\x1f\x8b\x08\0", "`gunzip`", "a gzip file"),
+        ("a.csv.gz", b"\x1f\x8b\x08\0", "npack it", "an archive"),
         ("$store$_action_ckpt.0.gz", b"\x1f\x8b\x08\0", "the folder", "of a DQN-replay log"),
         ("a.tar.xz", b"\xfd7zXZ\0", "npack it", "an archive"),
-        ("a.safetensors", b"\x40\0\0\0\0\0\0\0{\"a\":", "trained on", "a model's weights"),
         ("a.hdf5", b"", "etch or copy it again", "an empty file"),
     ] {
         let (_dir, path) = written(name, bytes);
@@ -76,6 +61,47 @@ fn files_recognised_by_their_first_bytes() {
     // The readers get files that begin differently.
     let (_dir, path) = written("a.hdf5", b"0123456789 0123456789");
     advises(&path, "broken-file", "docs/data.md", "not an HDF5 file");
+}
+
+/// Checks that the only advice for the file or folder is to open it in Python.
+#[track_caller]
+fn is_unknown(path: &Path) {
+    advises(path, "unread-form", "its table to `from_pandas`", "not a format that Overtone reads");
+    let error = columns(path).unwrap_err();
+    assert!(matches!(error, DataError::At { fault: Fault::UnknownFormat, .. }), "{error}");
+}
+
+#[test]
+fn every_other_format_gets_one_sentence() {
+    let record = 17u64.to_le_bytes();
+    let masked = crc32c::crc32c(&record).rotate_right(15).wrapping_add(0xa282_ead8);
+    let tfrecord = [&record[..], &masked.to_le_bytes(), &[0; 21]].concat();
+    // PyTorch's and Excel's files are zip archives.
+    let torch =
+        replaced(&zip(&[("archive/data", vec![1])]), b"archive/data.npy", b"archive/data.pkl");
+    for (name, bytes) in [
+        ("a.pt", &torch[..]),
+        ("a.pt", b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."),
+        ("a.tfrecord", &tfrecord),
+        ("a.arrow", b"ARROW1\0\0"),
+        ("a.npy", b"\x93NUMPY\x01\0v\0{"),
+        ("a.safetensors", b"\x40\0\0\0\0\0\0\0{\"a\":"),
+        ("run.mcap", b"\x89MCAP0\r\n"),
+        ("data.rds", b"\x1f\x8b\x08\0"),
+        ("log.txt", b"0.1 0.2 1 0.5 0\n0.1 0.2 1 0.5 0\n"),
+        ("batches.jsonl", b"{\"type\": \"SampleBatch\"}\n"),
+        ("recording", b"0123456789 0123456789"),
+    ] {
+        let (dir, path) = written(name, bytes);
+        is_unknown(&path);
+        // A folder of them, with a page that describes it.
+        if !name.ends_with(".npy") {
+            fs::write(dir.path().join("README.md"), "# Recordings").unwrap();
+            is_unknown(dir.path());
+        }
+    }
+    let (_dir, path) = written("log.xlsx", &torch);
+    advises(&path, "unread-form", "`pandas.read_excel`", "an Excel file");
 }
 
 fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
@@ -89,15 +115,18 @@ fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
 
 #[test]
 fn directories_recognised_by_their_contents() {
-    let dreamer = zip(&[("image", vec![]), ("is_first", vec![]), ("is_last", vec![])]);
     for (files, advice, said) in [
         (
             &[("a.npz", zip(&sound())), ("b.npz", zip(&sound()))][..],
             "a.npz",
             "a folder of .npz files (2",
         ),
-        (&[("e1.npz", dreamer)], "action[1:]", "each an episode of Dreamer's"),
-        (&[(".zgroup", b"{}".to_vec())], "`zarr.open`", "a folder of Zarr's"),
+        (&[(".zgroup", b"{}".to_vec())], "`zarr.open`", "a Zarr folder"),
+        (
+            &[("_SUCCESS", vec![]), ("part-0.snappy.parquet", b"PAR1".to_vec())],
+            "`pandas.read_parquet`",
+            "a folder with a Parquet file (part-0.snappy.parquet)",
+        ),
         (&[("part.pkl", b"\x80\x04.".to_vec())], "`pickle.load`", "a folder with a pickle"),
     ] {
         let dir = tempfile::tempdir().unwrap();
@@ -109,34 +138,28 @@ fn directories_recognised_by_their_contents() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("meta")).unwrap();
     fs::write(dir.path().join("meta/info.json"), "{}").unwrap();
-    advises(dir.path(), "unread-form", "lerobot", "a dataset of LeRobot's");
+    advises(dir.path(), "unread-form", "lerobot", "a LeRobot dataset");
 }
 
 #[test]
 fn archives_recognised_by_their_arrays() {
     for (names, said) in [
-        (&["obs", "acts", "infos", "terminal", "indices"][..], "imitation's trajectories"),
-        (&["obs", "act", "rew", "done"], "Tianshou's"),
-        (&["image", "action", "reward", "is_first", "is_last", "is_terminal"], "Dreamer's"),
-        (&["observation", "action", "reward", "discount", "physics"], "ExORL's"),
-        (&["timesteps", "results", "ep_lengths"], "a log of evaluations"),
-        (&["action$camera", "observation$compass", "reward"], "MineRL's"),
+        (&["obs", "act", "rew", "done"][..], "a Tianshou replay buffer"),
+        (&["image", "action", "reward", "is_first", "is_last", "is_terminal"], "of Dreamer"),
+        (&["observation", "action", "reward", "discount", "physics"], "and DeepMind"),
     ] {
         let files: Vec<_> = names.iter().map(|name| (*name, f4(&[1], &[0.0]))).collect();
         let (_dir, path) = written("other.npz", &zip(&files));
-        let advice = if said.contains("log of") { "Name a recording" } else { "In " };
-        advises(&path, "unread-form", advice, said);
+        advises(&path, "unread-form", "In Python", said);
     }
 }
 
 #[test]
 fn hdf5_files_recognised_by_their_arrays() {
     for (names, said) in [
-        (&["data/demo_0/actions", "data/demo_0/obs/object"][..], "robomimic's"),
-        (&["obs", "act", "rew", "terminated", "truncated", "info/x"], "Tianshou's"),
-        (&["observation", "action", "reward", "discount", "step_type"], "V-D4RL's"),
-        (&["observations/qpos", "action"], "ALOHA's"),
-        (&["model_weights/dense"], "a model's weights"),
+        (&["data/demo_0/actions", "data/demo_0/obs/object"][..], "a robomimic file"),
+        (&["obs", "act", "rew", "terminated", "truncated", "info/x"], "a Tianshou replay buffer"),
+        (&["observation", "action", "reward", "discount", "step_type"], "and DeepMind"),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("other.hdf5");
@@ -383,4 +406,64 @@ fn a_filter_that_is_missing_is_named() {
         let error = columns(&path).unwrap_err().to_string();
         assert!(error.contains("`compression=\"gzip\"`"), "{error}");
     }
+}
+
+/// A D4RL file of seven steps whose arrays have other rows and widths (0: no second axis).
+fn of_lengths(lengths: &[(&str, usize, usize)]) -> (tempfile::TempDir, PathBuf) {
+    let (dir, path) = d4rl("..t..l.");
+    for (name, rows, width) in lengths {
+        replace(&path, name, &vec![0.0f32; rows * width.max(&1)], *width);
+    }
+    (dir, path)
+}
+
+#[test]
+fn the_array_whose_length_is_unlike_the_others_is_named() {
+    for (lengths, named, advice) in [
+        (&[("observations", 8, 2)][..], "observations", "`observations[:-1]`"),
+        (&[("rewards", 6, 0)], "rewards", "one row a step"),
+        (&[("observations", 3, 7), ("actions", 2, 7)], "observations", "`observations.T`"),
+    ] {
+        let (_dir, path) = of_lengths(lengths);
+        let report = overtone_data::check(&path, &Expected::default()).unwrap().report;
+        let wrong = report.findings.iter().filter(|found| found.code == "wrong-length");
+        assert_eq!(wrong.count(), lengths.len(), "{report}");
+        let error = columns(&path).unwrap_err();
+        let DataError::At { fault: Fault::DatasetLength { dataset, way_out, .. }, .. } = &error
+        else {
+            panic!("{error}")
+        };
+        assert_eq!(dataset, named, "{error}");
+        assert!(way_out.contains(advice), "{error}");
+    }
+    // In an .npz file it is the flags that one row is missing from.
+    let one_flag = with("terminals", npy("|b1", &[1], &[1]));
+    let (_dir, path) = written("own.npz", &one_flag);
+    let error = columns(&path).unwrap_err();
+    let is_flags = matches!(
+        &error,
+        DataError::At { fault: Fault::DatasetLength { dataset, .. }, .. } if dataset == "terminals"
+    );
+    assert!(is_flags, "{error}");
+}
+
+fn refused_fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/refused").join(name)
+}
+
+#[test]
+fn a_file_that_its_writer_has_not_closed() {
+    // Of h5py with libver="latest", whose process ended before it closed the file.
+    let path = refused_fixture("unclosed.hdf5");
+    advises(&path, "locked-file", "`h5clear -s FILE`", "marked as open for writing");
+    let error = columns(&path).unwrap_err();
+    assert!(matches!(error, DataError::At { fault: Fault::LeftOpen, .. }), "{error}");
+}
+
+#[test]
+fn lists_in_cells() {
+    // Observations of h5py's `vlen_dtype`.
+    let error = columns(&refused_fixture("lists.hdf5")).unwrap_err();
+    assert!(matches!(error, DataError::At { fault: Fault::DatasetType { .. }, .. }), "{error}");
+    assert!(error.to_string().contains("`numpy.concatenate(observations)`"), "{error}");
 }

@@ -189,6 +189,15 @@ fn a_file_of_d3rlpy_reads_as_it_was_written() {
         "{error}"
     );
     assert_eq!(without("num_episodes").unwrap().episodes.len(), 2);
+    // One flag a step in the place of one flag an episode.
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("flags.h5");
+    fs::copy(&path, &copy).unwrap();
+    Hdf5File::edit(&copy).delete("terminated_0");
+    Hdf5File::edit(&copy).put("terminated_0", &[0i32, 0, 1], 0);
+    let error = columns(&copy).unwrap_err();
+    assert!(matches!(error, DataError::At { fault: Fault::DatasetShape { .. }, .. }), "{error}");
+    assert!(error.to_string().contains("`terminated_0[-1]`"), "{error}");
     for name in ["rewards_1", "actions_0", "terminated_1"] {
         let error = without(name).unwrap_err().to_string();
         assert!(error.contains(&format!("has no `{name}`: it has ")), "{error}");

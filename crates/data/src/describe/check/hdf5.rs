@@ -71,7 +71,7 @@ pub(crate) fn check_minari(
         refused = Err(error);
         MinariSpaces::default()
     });
-    if let Err(error) = check_total(file, spaces.total_episodes, names.len()) {
+    if let Err(error) = check_total(file, "episode", spaces.total_episodes, names.len()) {
         findings.refused(&error);
         refused = refused.and(Err(error));
     }

@@ -2,7 +2,9 @@
 
 use super::Findings;
 use crate::columns::FINITE;
-use crate::error::advice::{of_shape, of_type, of_value, sentence};
+use crate::error::advice::{
+    GIVE_ARRAYS_OR_TABLE, LEFT_OPEN, episodes, of_episodes, of_shape, of_type, of_value, sentence,
+};
 use crate::error::{DataError, Fault};
 
 const AGAIN: &str = "Fetch or copy the file again.";
@@ -59,6 +61,16 @@ impl Findings<'_> {
             Fault::Unread { what, way_out } => {
                 let found = what.trim_end_matches(',');
                 self.error("unread-form", "", "a form that is read", found, sentence(way_out));
+            }
+            Fault::UnknownFormat => {
+                let found = "a format that Overtone does not read";
+                let advice = sentence(GIVE_ARRAYS_OR_TABLE);
+                self.error("unread-form", "", "a form that is read", found, advice);
+            }
+            Fault::LeftOpen => {
+                let found = "a mark that a program writes it";
+                let advice = sentence(LEFT_OPEN);
+                self.error("locked-file", "", "a file that no program writes", found, advice);
             }
             Fault::Locked => {
                 let advice = "Wait until the program that writes it is done.";
@@ -133,9 +145,11 @@ impl Findings<'_> {
                 );
                 self.error("no-timeouts", dataset, LIMIT, hint.as_str(), advice);
             }
-            Fault::MissingEpisodes { total, found } => {
-                let expected = format!("{total} episodes, as its total_episodes says");
-                self.error("missing-episodes", "", expected, found.to_string(), AGAIN);
+            Fault::MissingEpisodes { total, found, missing } => {
+                let expected = format!("{total} episodes");
+                let missing = missing.as_deref();
+                let advice = sentence(of_episodes(missing));
+                self.error("missing-episodes", "", expected, episodes(*found, missing), advice);
             }
             Fault::MissingDataset { dataset, hint, way_out } => {
                 self.error("missing-array", dataset, "the array", hint.as_str(), sentence(way_out));

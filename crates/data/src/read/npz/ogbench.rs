@@ -54,7 +54,7 @@ impl Reader for Ogbench {
         let limits = file.first(LIMITS).map(flags_of).transpose()?;
         let valids = file.has(VALIDS).then(|| flags_of(VALIDS)).transpose()?;
         let next = file.first(NEXT);
-        let (observations, actions, mut stored) = file.steps(rows, "terminals")?;
+        let (observations, actions, mut stored) = file.steps(&[("terminals", rows)])?;
         stored.without_rewards = !file.has("rewards");
         let mut odd = Vec::new();
         let rewards = if file.has("rewards") {
