@@ -17,6 +17,7 @@ mod partial;
 mod plan;
 mod proxy;
 mod remote;
+mod stand_in;
 mod trust;
 
 use std::time::Duration;

@@ -176,3 +176,20 @@ fn invalid_downloads_are_refused() {
         assert!(help.contains(&format!("  {key}=")), "{key}: {help}");
     }
 }
+
+#[test]
+fn a_page_in_place_of_a_dataset_is_not_kept() {
+    let mirror = Mirror::new();
+    fs::write(mirror.robots.join("hopper_medium-v2.hdf5"), "<!doctype html><html>").unwrap();
+    let server = WebServer::of_folder(mirror.robots.clone(), usize::MAX);
+    let said =
+        mirror.run(&format!("download env=hopper dataset=medium from=http://{}", server.address));
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("answers with a web page in place of the file"),
+        "{}",
+        said.stderr
+    );
+    let kept = mirror.desk.path("datasets/published/d4rl");
+    assert_eq!(names(&kept), [""; 0]);
+}

@@ -112,6 +112,17 @@ pub enum DownloadError {
         /// Its name.
         encoding: String,
     },
+    /// An answer that is not the file.
+    #[error(
+        "{url} answers with {what} in place of the file; nothing is kept: correct the address, or \
+         fetch the file by other means"
+    )]
+    StandIn {
+        /// The address.
+        url: String,
+        /// The content of the answer.
+        what: String,
+    },
     /// An answer whose end cannot be detected.
     #[error(
         "{0} is sent without a size, so a cut connection looks like the file's end; \

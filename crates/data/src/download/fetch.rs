@@ -10,6 +10,7 @@ use ureq::Body;
 use crate::disk::SPARE;
 use crate::download::http::{Answer, Client};
 use crate::download::partial::{Partial, Version};
+use crate::download::stand_in::stand_in;
 use crate::download::{DownloadError, DownloadOptions, RemoteFile};
 
 /// Number of bytes per read.
@@ -212,7 +213,7 @@ pub(super) fn fetch(
 }
 
 /// Renames a complete file to its final name, if it matches its description, or else the server's
-/// checksum.
+/// checksum, and does not begin as another kind of file.
 ///
 /// # Errors
 /// If it does not match; then it is deleted.
@@ -233,6 +234,14 @@ fn finish(
         tell(-(partial.bytes as i64));
         partial.delete()?;
         return Err(DownloadError::Hash { path: file.path.clone(), hash, got, expected });
+    }
+    // The server's checksum is the checksum of whatever the server sends.
+    if file.sha256.is_none()
+        && let Some(what) = stand_in(&file.path, &partial.head()?)
+    {
+        tell(-(partial.bytes as i64));
+        partial.delete()?;
+        return Err(DownloadError::StandIn { url: file.url.clone(), what });
     }
     partial.finish()?;
     Ok(Fetched::Whole)

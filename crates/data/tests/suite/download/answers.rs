@@ -195,3 +195,45 @@ fn slow_servers_and_silent_ones() {
     let gone = WebServer { address, requests: Arc::default() };
     check_error(&gone, remote_file(&gone, "a.bin"), "after 3 requests without new bytes");
 }
+
+#[test]
+fn an_answer_that_is_not_the_file() {
+    let hdf5 = b"\x89HDF\r\n\x1a\n0123";
+    let with_block = [&[0; 512][..], hdf5].concat();
+    let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12\n";
+    for (name, bytes, what) in [
+        ("a.hdf5", &b"<!doctype html><html>Please sign in</html>"[..], "a web page"),
+        ("a.bin", b"\n  <HTML><body>moved</body>", "a web page"),
+        ("a.hdf5", pointer, "a Git LFS pointer"),
+        ("a.hdf5", b"", "an empty file"),
+        ("a.hdf5", b"{\"error\": \"not found\"}", "bytes that are not HDF5"),
+        ("a.gz", b"not found", "bytes that are not gzip"),
+        ("a.json", b"not found", "bytes that are not JSON"),
+        ("a.hdf5", hdf5, ""),
+        ("a.hdf5", &with_block, ""),
+        ("a.gz", b"\x1f\x8b\x08", ""),
+        ("a.json", b"\n{}", ""),
+    ] {
+        let answer = bytes.to_vec();
+        let server = WebServer::start(move |request, stream| {
+            answer_head(stream, "200 OK", &[format!("Content-Length: {}", answer.len())]);
+            if request.method == "GET" {
+                let _ = stream.write_all(&answer);
+            }
+        });
+        let dir = tempfile::tempdir().unwrap();
+        let fetched = fetch(remote(&server, vec![remote_file(&server, name)]), dir.path());
+        if what.is_empty() {
+            fetched.unwrap();
+            assert_eq!(fs::read(dir.path().join(name)).unwrap(), bytes);
+            continue;
+        }
+        let error = fetched.unwrap_err();
+        assert!(matches!(error, DownloadError::StandIn { .. }), "{error}");
+        assert!(error.to_string().contains(&format!("answers with {what} in place")), "{error}");
+        assert_eq!(names(&dir), [""; 0], "{what}");
+        // The description's hash decides, if there is one.
+        let known = RemoteFile { sha256: Some(sha256(bytes)), ..remote_file(&server, name) };
+        fetch(remote(&server, vec![known]), dir.path()).unwrap();
+    }
+}
