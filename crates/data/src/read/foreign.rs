@@ -29,8 +29,11 @@ const ARRAYS: &str = "give its arrays to `overtone.from_arrays` (observations, a
 pub(crate) const HEAD: usize = 4096;
 pub(crate) const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 
-/// Forms by the first bytes, or by an ending of the name.
-const FILES: [(&[&[u8]], &[&str], Form); 9] = [
+/// First bytes and endings of names, of which one is enough, and the form that they show.
+type Signs = (&'static [&'static [u8]], &'static [&'static str], Form);
+
+/// Forms of files.
+const FILES: [Signs; 9] = [
     (
         &[b"MATLAB 7.3"],
         &[],
