@@ -40,7 +40,7 @@ class Judging(Desk):
         self.assertEqual(len(judgement.table), 12)
         # Cloning everything is as good as the operator; the best 10 % of shifts earn more.
         recorded = judgement.runs[0]["recording"]
-        self.assertEqual((recorded["episodes"], recorded["is_trained_on"]), (200, False))
+        self.assertEqual((recorded["episodes"], recorded["trained"]), (200, "no"))
         row = next(row for row in judgement.table if row["top_percent"] == 10.0)
         self.assertGreater(row["estimate"], recorded["mean_return"])
         for row in judgement.table:
@@ -70,22 +70,22 @@ class Judging(Desk):
             kept = {name: array[rows] for name, array in arrays.items()}
             return ov.from_arrays(**kept, n_actions=ACTIONS, path=path, task="own/shifts")
 
-        def recorded(**settings: object) -> tuple[int, bool]:
+        def recorded(**settings: object) -> tuple[int, str]:
             judgement = ov.judge(run, progress="none", updates=0, modes="own", **settings)
             found = judgement.runs[0]["recording"]
-            return found["episodes"], found["is_trained_on"]
+            return found["episodes"], found["trained"]
 
         data = log(range(60), "log.npz")
         run = self.run_of(data, **{"train.held_out": 0.5})
         # 30 of these episodes were held out.
         grown = log(range(100), "grown.npz")
-        self.assertEqual(recorded(dataset=grown), (70, False))
-        self.assertEqual(recorded(dataset=log(range(60, 100), "other.npz")), (40, False))
+        self.assertEqual(recorded(dataset=grown), (70, "no"))
+        self.assertEqual(recorded(dataset=log(range(60, 100), "other.npz")), (40, "no"))
         # Other contents at the same place.
         log(range(40, 100), "log.npz")
         with self.assertRaisesRegex(ov.OvertoneError, "has changed since the run trained on it"):
             ov.judge(run, progress="none", updates=0)
-        self.assertEqual(recorded(dataset="log.npz"), (60, False))
+        self.assertEqual(recorded(dataset="log.npz"), (60, "unknown"))
 
     def test_several_logs_define_their_actions_together(self) -> None:
         def log(largest: int, path: str) -> ov.Dataset:

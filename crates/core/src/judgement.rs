@@ -50,7 +50,7 @@ impl Judgement {
     pub const FILE: &str = "judgement.json";
 
     /// The layout that this version writes. A change of a field increases it.
-    pub const FORMAT: u32 = 1;
+    pub const FORMAT: u32 = 2;
 }
 
 /// The recording behind the estimates.
@@ -71,8 +71,20 @@ pub struct Recording {
     pub interval: Option<Interval>,
     /// Whether the recording has the log-probabilities of its actions.
     pub has_log_probs: bool,
-    /// Whether the run trained on these episodes.
-    pub is_trained_on: bool,
+    /// Whether the run, or a run that initialised it, trained on these episodes.
+    pub trained: Trained,
+}
+
+/// Whether an agent trained on the episodes that judge it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trained {
+    /// On some of them.
+    Yes,
+    /// On none of them.
+    No,
+    /// The training data is missing or has changed, or the episodes cannot be told from it.
+    Unknown,
 }
 
 /// One acting mode with everything that was estimated for it.
@@ -263,7 +275,7 @@ mod tests {
                 mean_return: 1.75,
                 interval,
                 has_log_probs: true,
-                is_trained_on: true,
+                trained: Trained::Yes,
             },
             discount: 0.99,
             level: 0.95,

@@ -41,6 +41,7 @@ pub use batch::{Batch, BatchActions, BatchObservations, BatchOptions, Transition
 pub use card::DatasetCard;
 pub use check::{Check, Inspection, LintReport, check, check_as};
 pub use columns::{ActionColumn, Columns, Mixture, ObservationColumn};
+pub use copies::{EpisodeMark, copies};
 pub use dataset::{Counts, Dataset, StoredObservations};
 pub use episode_index::EpisodeIndex;
 pub use episode_returns::EpisodeReturns;

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 
 use overtone_core::{
     ActingMode, ActionScale, Play, Policy,
-    judgement::{Judged, Judgement, Method, Recording, ReturnEstimate},
+    judgement::{Judged, Judgement, Method, Recording, ReturnEstimate, Trained},
 };
 use overtone_data::{ActionColumn, Dataset, StoredObservations};
 
@@ -57,7 +57,7 @@ pub struct Request<'a> {
     /// Name of the recording.
     pub dataset: &'a str,
     /// Whether the run trained on these episodes.
-    pub is_trained_on: bool,
+    pub trained: Trained,
     /// The scaling of recorded continuous actions to [-1, 1], if they have another range.
     pub action_scale: Option<&'a ActionScale>,
 }
@@ -254,7 +254,7 @@ pub fn judge(
             mean_return: recorded.mean,
             interval: recorded.interval,
             has_log_probs: log_probs.is_some(),
-            is_trained_on: of.is_trained_on,
+            trained: of.trained,
         },
         clone: fitted.as_ref().map(|fitted| {
             let estimate = fitted.estimate(n_candidates);

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use overtone_agents::{Agent, policy};
 use overtone_core::{
     ActionScale, Play,
-    judgement::{Judged, Judgement, Verdict},
+    judgement::{Judged, Judgement, Trained, Verdict},
 };
 use overtone_judge::{Candidate, JudgeError, LEAST_EPISODES, Request};
 use overtone_model::device;
@@ -133,7 +133,7 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
         least: LEAST_EPISODES,
         seed: options.seed,
     };
-    let (data, is_trained_on) = config.recording_of(&agent.task, &part)?;
+    let (data, trained) = config.recording_of(&agent.task, &part)?;
     let own = OwnChoice::of(run, checkpoint)?;
     let returns = &checkpoint.state.episode_returns;
     let (play, target) = play_of(&agent, returns, &own, &options.target, [None; 3])?;
@@ -159,7 +159,7 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
         is_conditioned: agent.algorithm.reads_returns(),
         data: &data,
         dataset: &data.path().display().to_string(),
-        is_trained_on,
+        trained,
         action_scale: scale.as_ref(),
     };
     let judge_options = overtone_judge::JudgeOptions {
@@ -218,13 +218,20 @@ fn describe(judgement: &Judgement) -> String {
             with_interval(clone.value, clone.interval)
         ));
     }
-    if recording.is_trained_on {
-        lines.push(
+    match recording.trained {
+        Trained::Yes => lines.push(
             "note: the agent trained on these episodes, so estimates may be too high. Hold out at \
              least 20 episodes with train.held_out (not with data.top_percent), or judge by another \
              dataset="
                 .into(),
-        );
+        ),
+        Trained::Unknown => lines.push(
+            "note: it is unknown whether the agent trained on these episodes, because its training \
+             data is missing or has changed, or has equal episodes. If it did, estimates may be too \
+             high"
+                .into(),
+        ),
+        Trained::No => {}
     }
     let (table, methods) = (estimates::table(judgement), estimates::methods(judgement));
     lines.push(format!("{table}\nmethod: {methods}; all estimates are in {}", Judgement::FILE));

@@ -1,10 +1,12 @@
 //! [`Prepared`]: the data and the algorithm for `train` and `resume`, before the first step.
 
+mod judged;
 mod recorded_returns;
 
+pub use judged::RecordingPart;
+
 use std::{
-    collections::HashSet,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -14,9 +16,9 @@ use overtone_core::{
     ActionSpace, Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits,
 };
 use overtone_data::{
-    Columns, DataError, Dataset, DatasetOptions, Expected, Kind, Located, MinariId, Origin,
-    Preparation, RecordedTask, Recording, ReplayLog, Split, cache_folder, check_named,
-    datasets_folder, locate, read,
+    Columns, DataError, Dataset, Expected, Kind, Located, MinariId, Origin, Preparation,
+    RecordedTask, Recording, ReplayLog, Split, cache_folder, check_named, datasets_folder, locate,
+    read,
 };
 use overtone_env::find_in_table;
 use overtone_model::AverageReturn;
@@ -27,7 +29,6 @@ use crate::{
     interrupt,
     keys::plain,
     progress,
-    runs::real,
     settings::{Profile, Recorded, RunConfig, datasets_of, is_path},
     suites,
 };
@@ -48,21 +49,6 @@ pub struct Prepared {
     pub agent: Agent,
     /// Initial weights; `None`: random.
     pub init: Option<Initial>,
-}
-
-/// A recording to judge a run by.
-#[derive(Clone, Copy, Debug)]
-pub struct RecordingPart<'a> {
-    /// Its name or path; empty: the run's own.
-    pub dataset: &'a str,
-    /// The content hash of the run's training data.
-    pub trained_hash: &'a str,
-    /// Maximum number of steps; 0: all.
-    pub steps: usize,
-    /// Smallest number of episodes, also of held-out ones.
-    pub least: usize,
-    /// Seed of the drawn episodes.
-    pub seed: u64,
 }
 
 impl RunConfig {
@@ -337,118 +323,6 @@ impl RunConfig {
         Ok(dataset)
     }
 
-    /// Finished episodes of a recording, with rewards as recorded: without those that the run trained
-    /// on, if enough are left. Also whether the run trained on some of the episodes.
-    ///
-    /// # Errors
-    /// When the data is missing, damaged, of another task, a log of frames, or without finished
-    /// episodes; or when the run's own data has changed since.
-    pub fn recording_of(&self, task: &Task, part: &RecordingPart<'_>) -> Result<(Dataset, bool)> {
-        let names = datasets_of(&self.dataset);
-        let own = || names.iter().map(|name| self.find_one(task, name));
-        let is_own = part.dataset.is_empty();
-        let judged = match is_own {
-            true => own().collect::<Result<Vec<_>>>()?,
-            false => {
-                let mut other = self.clone();
-                other.data.path = PathBuf::new();
-                let located = other.find_one(task, part.dataset)?;
-                let same = own().flatten().find(|own| real(&own.path) == real(&located.path));
-                vec![same.unwrap_or(located)]
-            }
-        };
-        let origin = common_origin(&judged);
-        let mut columns = self.vectors_of(task, &judged)?;
-        let path = columns.path.display().to_string();
-        ensure!(
-            columns.finished_episodes().next().is_some(),
-            "{path}: no episode has an end flag, so no return is known. Check the flags with data \
-             lint"
-        );
-        let of_own = |columns: Columns, own: &[Located]| {
-            self.trained_on(task, columns, &common_origin(own), part.trained_hash)
-        };
-        let trained = match is_own {
-            true => of_own(columns.clone(), &judged),
-            false => own()
-                .collect::<Result<Vec<_>>>()
-                .ok()
-                .and_then(|own| of_own(self.vectors_of(task, &own).ok()?, &own)),
-        };
-        let mut is_trained_on = false;
-        match trained {
-            Some(trained) => {
-                let finished = hashes_of_finished(&columns);
-                let is_new = |&episode: &usize| !trained.contains(&finished[episode]);
-                let new: Vec<usize> = (0..finished.len()).filter(is_new).collect();
-                is_trained_on = new.len() < finished.len() && new.len() < part.least;
-                if !is_trained_on && new.len() < finished.len() {
-                    let left_out = finished.len() - new.len();
-                    say!("left out: {left_out} episodes that the agent trained on");
-                    columns.keep_finished(&new);
-                }
-            }
-            None if is_own => bail!(
-                "{path} has changed since the run trained on it. To judge by it as it is now, set \
-                 dataset={path}"
-            ),
-            None => say!(
-                "note: the run's training data is missing or has changed, so it is not known whether \
-                 the agent trained on these episodes"
-            ),
-        }
-        columns.draw_episodes(part.steps, part.least, part.seed);
-        let options = DatasetOptions { origin, ..DatasetOptions::default() };
-        Ok((Dataset::of(columns, &options)?, is_trained_on))
-    }
-
-    /// Recordings of vectors as one, in the task's form.
-    fn vectors_of(&self, task: &Task, several: &[Located]) -> Result<Columns> {
-        let read = |located: &Located| -> Result<Columns> {
-            match read::open_as(&located.path, &self.data.layout)? {
-                Recording::Columns(columns) => Ok(columns.fitted_to(task)?),
-                Recording::ReplayLog(_) => bail!(
-                    "{}: the recording has pixel observations; only vectors can be judged",
-                    located.path.display()
-                ),
-            }
-        };
-        let mut all = several.iter().map(read).collect::<Result<Vec<_>>>()?;
-        let columns = match all.len() {
-            1 => all.swap_remove(0),
-            _ => Columns::concat(all, &self.data.shares.0)?,
-        };
-        columns.check()?;
-        Ok(columns)
-    }
-
-    /// The hashes of the episodes that a run trained on, if `columns` are its data: those of its
-    /// finished episodes that were not held out. `None` if the contents differ from the run's.
-    fn trained_on(
-        &self,
-        task: &Task,
-        mut columns: Columns,
-        origin: &Origin,
-        trained_hash: &str,
-    ) -> Option<HashSet<[u8; 32]>> {
-        let finished = hashes_of_finished(&columns);
-        if task.return_units == ReturnUnits::Clipped {
-            columns.clip_rewards();
-        }
-        let data = Dataset::of(columns, &self.dataset_options(origin.clone())).ok()?;
-        if data.content_hash() != trained_hash {
-            return None;
-        }
-        let mut trained: HashSet<_> = finished.iter().copied().collect();
-        // Held-out episodes are known by their position if training used all that are finished.
-        if data.counts().episodes == finished.len() {
-            for &episode in &data.split().held_out {
-                trained.remove(&finished[episode]);
-            }
-        }
-        Some(trained)
-    }
-
     /// The training data of several datasets, and their names.
     fn mixed(&self, several: &[Located], stop: &Arc<AtomicBool>) -> Result<(Dataset, String)> {
         let mut parts = Vec::new();
@@ -510,12 +384,6 @@ impl RunConfig {
         say_held_out(dataset.split(), dataset.episodes());
         Ok(dataset)
     }
-}
-
-/// The hashes of the finished episodes, in order.
-fn hashes_of_finished(columns: &Columns) -> Vec<[u8; 32]> {
-    let hashes = columns.episode_hashes().into_iter().zip(&columns.finished);
-    hashes.filter_map(|(hash, finished)| finished.then_some(hash)).collect()
 }
 
 /// What is known of all datasets alike.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use overtone_core::judgement::{Judged, Judgement, Method, Verdict};
+use overtone_core::judgement::{Judged, Judgement, Method, Trained, Verdict};
 use overtone_testkit::sentences;
 
 use crate::desk::{Desk, project};
@@ -39,7 +39,7 @@ fn a_run_of_a_clinic_is_judged() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let own = judgement(&desk);
-    assert_eq!((own.policies.len(), own.recording.is_trained_on), (1, false));
+    assert_eq!((own.policies.len(), own.recording.trained), (1, Trained::No));
     assert!(own.recording.has_log_probs);
 
     let text = desk.succeeds("judge updates=0 seed=3");
@@ -55,7 +55,7 @@ fn a_run_of_a_clinic_is_judged() {
     let file = project().join("datasets/starter/own/clinic_doctor.npz");
     desk.succeeds(&format!("judge updates=0 modes=own dataset={}", file.display()));
     let named = judgement(&desk);
-    assert_eq!((named.recording.episodes, named.recording.is_trained_on), (100, false));
+    assert_eq!((named.recording.episodes, named.recording.trained), (100, Trained::No));
     let few = desk.succeeds("judge updates=0 modes=own steps=300");
     assert!(few.contains("recorded: 3") && few.contains(" episodes of "), "{few}");
 
@@ -92,4 +92,26 @@ fn frames_are_not_judged() {
     let ended = desk.run("judge");
     assert_eq!(ended.code, Some(2), "{}", ended.stdout);
     assert!(ended.stderr.contains("pixel observations"), "{}", ended.stderr);
+}
+
+/// A run that is initialised from another one has seen that one's data, too.
+#[test]
+fn a_run_has_seen_the_data_of_the_run_that_initialised_it() {
+    let desk = Desk::new();
+    clinic(&desk);
+    let file = project().join("datasets/starter/own/clinic_doctor.npz");
+    let first = desk.only_run("runs");
+    let line = format!("train init={} {SMALL} runs=second seed=2", first.display());
+    desk.succeeds(&line);
+    desk.succeeds("judge runs=second updates=0 modes=own");
+    let path = desk.only_run("second").join(Judgement::FILE);
+    let seen = || serde_json::from_slice::<Judgement>(&fs::read(&path).unwrap()).unwrap().recording;
+    // Of its 100 held-out patients, some 20 were held out of both runs.
+    assert!(seen().episodes < 100 || seen().trained == Trained::Yes, "{:?}", seen());
+    // Without the first run, nobody can tell.
+    fs::remove_dir_all(&first).unwrap();
+    let named = format!("judge runs=second updates=0 modes=own dataset={}", file.display());
+    let said = desk.succeeds(&named);
+    assert!(said.contains("it is unknown whether the agent trained"), "{said}");
+    assert_eq!((seen().episodes, seen().trained), (100, Trained::Unknown));
 }

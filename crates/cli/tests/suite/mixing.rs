@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use overtone_core::judgement::Judgement;
+use overtone_core::judgement::{Judgement, Trained};
 
 use crate::{
     desk::{Desk, Running, names, project, same_run, steps, wait_until},
@@ -46,7 +46,7 @@ fn formats_of_one_task_mix() {
     assert!(config.contains("switching,"), "{config}");
     // A recording that was trained on, of several.
     desk.succeeds("judge dataset=switching updates=2 modes=own steps=300");
-    assert!(judgement(&desk).recording.is_trained_on);
+    assert_eq!(judgement(&desk).recording.trained, Trained::Yes);
 }
 
 fn judgement(desk: &Desk) -> Judgement {
@@ -67,7 +67,7 @@ fn a_run_on_several_datasets_is_judged() {
          train.updates=3 train.batch_size=8 model.d_model=16 model.n_layers=1",
     );
     assert!(said.contains("recorded: 40 episodes of "), "{said}");
-    assert!(!judgement(&desk).recording.is_trained_on);
+    assert_eq!(judgement(&desk).recording.trained, Trained::No);
 }
 
 #[test]

@@ -65,7 +65,7 @@ pub struct Dataset {
     pub(crate) behavior_log_probs: Option<Vec<f32>>,
     pub(crate) returns_to_go: Vec<f32>,
     pub(crate) split: Split,
-    /// `[episodes]`, the first episode that equals each; empty if none was held out.
+    /// `[episodes]`, the first episode of which each is a copy.
     pub(crate) firsts: Vec<usize>,
     pub(crate) origin: Origin,
     pub(crate) counts: Counts,
@@ -172,8 +172,7 @@ impl Dataset {
     /// As [`Split::draw`], and [`DataError::Sampling`] if copies leave no episode to train on, or if
     /// the statistics of observations were computed for another split.
     pub fn split_for(&self, held_out: f64, run_seed: u64) -> Result<Split, DataError> {
-        let split = Split::draw(self.episodes().as_slice().len(), held_out, run_seed)?;
-        let split = if self.firsts.is_empty() { split } else { split.with_copies(&self.firsts)? };
+        let split = Split::draw_groups(&self.firsts, held_out, run_seed)?;
         if self.normalization().is_some() && split != self.split {
             let reason = "the data was read for another train.held_out or seed".into();
             return Err(DataError::Sampling(reason));

@@ -8,7 +8,7 @@ use overtone_core::{Episodes, Normalization};
 use sha2::{Digest, Sha256};
 
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
-use crate::copies::firsts;
+use crate::copies::copies;
 use crate::dataset::{Counts, Dataset, StoredObservations};
 use crate::episode_index::EpisodeIndex;
 use crate::error::{DataError, Fault};
@@ -64,17 +64,14 @@ impl Dataset {
         let returns: Vec<f64> = log.episodes.iter().map(|e| log.episode_return(e)).collect();
         let order = best_first(&returns, &log.finished);
         let best = best_episodes(&lengths, order, options.top_percent);
-        let drawn = Split::draw(best.len(), options.held_out, options.seed)?;
-        let firsts = match drawn.held_out.is_empty() {
-            true => Vec::new(),
-            false => {
-                let hashes = log.episode_hashes();
-                firsts(&best.iter().map(|&episode| hashes[episode]).collect::<Vec<_>>())
-            }
+        let firsts = if options.held_out > 0.0 {
+            let marks = log.episode_marks();
+            copies(&best.iter().map(|&episode| marks[episode]).collect::<Vec<_>>())
+        } else {
+            (0..best.len()).collect()
         };
-        let n_drawn = drawn.held_out.len();
-        let split = if firsts.is_empty() { drawn } else { drawn.with_copies(&firsts)? };
-        let n_copies = split.held_out.len() - n_drawn;
+        let split = Split::draw_groups(&firsts, options.held_out, options.seed)?;
+        let n_copies = split.held_out.iter().filter(|&&episode| firsts[episode] != episode).count();
         if n_copies > 0 {
             log.odd.push(format!("copies of held-out episodes, held out too: {n_copies}"));
         }

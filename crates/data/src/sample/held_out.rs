@@ -1,7 +1,5 @@
 //! [`Split`]: which episodes are kept out of training, so that a model can be measured on them.
 
-use std::collections::HashSet;
-
 use overtone_core::seed;
 
 use crate::error::DataError;
@@ -34,6 +32,20 @@ impl Split {
     /// [`DataError::Sampling`] when the share is not in [0, 1), or one above 0 leaves no
     /// episode on one side.
     pub fn draw(n_episodes: usize, share: f64, run_seed: u64) -> Result<Self, DataError> {
+        Self::draw_groups(&(0..n_episodes).collect::<Vec<_>>(), share, run_seed)
+    }
+
+    /// As [`draw`](Self::draw), with copies on one side. `firsts[i]` is the first episode of which
+    /// episode `i` is a copy.
+    ///
+    /// Groups are drawn, not episodes that pull their copies in: otherwise an episode with copies
+    /// would be held out more often than another one.
+    pub(crate) fn draw_groups(
+        firsts: &[usize],
+        share: f64,
+        run_seed: u64,
+    ) -> Result<Self, DataError> {
+        let n_episodes = firsts.len();
         let refuse = |what: String| {
             let reason = format!("train.held_out={share} {what}");
             Err(DataError::Sampling(reason))
@@ -52,25 +64,19 @@ impl Split {
                 "leaves none of {n_episodes} episodes to train on: use a smaller share"
             ));
         }
-        let mut order: Vec<usize> = permutation(n_episodes, seed::derive(run_seed, "held-out"))
-            .into_iter()
-            .map(|episode| episode as usize)
-            .collect();
-        let mut training = order.split_off(n_held_out);
-        order.sort_unstable();
-        training.sort_unstable();
-        Ok(Self { training, held_out: order })
-    }
-
-    /// Holds out the copies of held-out episodes too. `firsts[i]` is the first episode that equals
-    /// episode `i`.
-    ///
-    /// # Errors
-    /// [`DataError::Sampling`] when no episode is left to train on.
-    pub(crate) fn with_copies(mut self, firsts: &[usize]) -> Result<Self, DataError> {
-        let seen: HashSet<usize> = self.held_out.iter().map(|&episode| firsts[episode]).collect();
-        let (copies, training) =
-            self.training.into_iter().partition::<Vec<_>, _>(|&i| seen.contains(&firsts[i]));
+        let mut sizes = vec![0; n_episodes];
+        firsts.iter().for_each(|&first| sizes[first] += 1);
+        let mut is_held_out = vec![false; n_episodes];
+        let mut n_drawn = 0;
+        for first in permutation(n_episodes, seed::derive(run_seed, "held-out")) {
+            if n_drawn >= n_held_out {
+                break;
+            }
+            is_held_out[first as usize] = true;
+            n_drawn += sizes[first as usize];
+        }
+        let (held_out, training): (Vec<usize>, Vec<usize>) =
+            (0..n_episodes).partition(|&episode| is_held_out[firsts[episode]]);
         if training.is_empty() {
             return Err(DataError::Sampling(
                 "train.held_out leaves no episode to train on, because copies of an episode stay \
@@ -78,9 +84,7 @@ impl Split {
                     .into(),
             ));
         }
-        self.held_out.extend(copies);
-        self.held_out.sort_unstable();
-        Ok(Self { training, ..self })
+        Ok(Self { training, held_out })
     }
 
     /// The episodes of a subset.

@@ -148,7 +148,7 @@ impl Dataset {
             mixture: Mixture::default(),
             returns_to_go: Self::sum_up(index.episodes(), &rewards),
             split: Split { training: (0..layout.episodes).collect(), held_out: Vec::new() },
-            firsts: Vec::new(),
+            firsts: (0..layout.episodes).collect(),
             index: Arc::new(index.showing_before(STACK - 1)),
             actions: ActionColumn::Discrete { n_actions, values: actions },
             rewards,

@@ -1,9 +1,11 @@
 //! Which episodes are held out.
 
+use overtone_core::seed::generator;
 use overtone_core::{Episode, Outcome};
 use overtone_data::{
-    ActionColumn, Columns, DataError, Dataset, DatasetOptions, ObservationColumn, Split,
+    ActionColumn, Columns, DataError, Dataset, DatasetOptions, ObservationColumn, Split, read,
 };
+use rand::RngExt;
 
 #[test]
 fn every_episode_is_on_one_side_and_the_seed_says_on_which() {
@@ -61,13 +63,89 @@ fn copies_are_on_one_side() {
         assert_eq!(held_out.len() + training.len(), 8);
         assert!(held_out.iter().all(|number| !training.contains(number)), "{split:?}");
         assert_eq!(data.split_for(0.25, seed).unwrap(), *split);
-        let drawn = Split::draw(8, 0.25, seed).unwrap();
-        assert!(drawn.held_out.iter().all(|episode| split.held_out.contains(episode)));
-        let n_copies = split.held_out.len() - 2;
-        let told = format!("copies of held-out episodes, held out too: {n_copies}");
-        assert_eq!(data.odd().contains(&told), n_copies > 0, "{:?}", data.odd());
+        assert_eq!(held_out.len(), 2, "the share that was asked for");
+        let told = "copies of held-out episodes, held out too: 1".to_owned();
+        assert!(data.odd().contains(&told), "{:?}", data.odd());
     }
     let options = DatasetOptions { held_out: 0.5, ..DatasetOptions::default() };
     let refused = Dataset::of(recording(&[1.0, 1.0]), &options);
     assert!(matches!(refused, Err(DataError::Sampling(_))), "{refused:?}");
+}
+
+/// Splits `data` with a share of 0.3 by 40 seeds. Each split has this share, within `off` episodes; the
+/// mean reward of the held-out part is the log's, within its standard error.
+#[track_caller]
+fn check_unbiased(data: &Columns, off: usize) {
+    const SEEDS: u64 = 40;
+    let n = data.episodes.len();
+    let expected = (0.3 * n as f64).round() as usize;
+    let mean = |rewards: &[f64]| rewards.iter().sum::<f64>() / rewards.len() as f64;
+    let all: Vec<f64> = data.rewards.iter().map(|&reward| reward.into()).collect();
+    let of_log = mean(&all);
+    let mut differences = Vec::new();
+    for seed in 0..SEEDS {
+        let options = DatasetOptions { held_out: 0.3, seed, ..DatasetOptions::default() };
+        let data = Dataset::of(data.clone(), &options).unwrap();
+        let held_out = &data.split().held_out;
+        assert!(held_out.len().abs_diff(expected) <= off, "{} of {n}", held_out.len());
+        let starts = held_out.iter().map(|&at| data.episodes().as_slice()[at].start);
+        let rewards: Vec<f64> = starts.map(|row| data.rewards()[row].into()).collect();
+        differences.push(mean(&rewards) - of_log);
+    }
+    let squares: f64 = differences.iter().map(|x| x * x).sum();
+    let standard_error = (squares / SEEDS as f64 / SEEDS as f64).sqrt();
+    let off = mean(&differences).abs() / standard_error;
+    assert!(off < 2.6, "{off} standard errors of {standard_error}");
+}
+
+/// One-step rounds: a real context, an action that it determines, and a rare reward.
+fn rounds(n: usize, n_contexts: usize) -> Columns {
+    let mut draw = generator(3, "rounds");
+    let contexts: Vec<[f32; 2]> = (0..n_contexts).map(|_| [draw.random(), draw.random()]).collect();
+    let (mut seen, mut actions, mut rewards) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..n {
+        let context = draw.random_range(0..n_contexts);
+        seen.extend(contexts[context]);
+        actions.push((context % 5) as u16);
+        rewards.push(f32::from(u8::from(draw.random::<f64>() < 0.02)));
+    }
+    let episode = |start| Episode { start, length: 1, outcome: Outcome::Terminated };
+    Columns::new(
+        ObservationColumn::Vectors { width: 2, values: seen },
+        ActionColumn::Discrete { n_actions: 5, values: actions },
+        rewards,
+        (0..n).map(episode).collect(),
+    )
+}
+
+#[test]
+fn outcomes_do_not_choose_the_held_out_rounds() {
+    check_unbiased(&rounds(10_000, 500), 0);
+    check_unbiased(&rounds(10_000, 3), 0);
+    // Nearly all rounds of a context are equal here, so they form groups: by contexts alone.
+    check_unbiased(&rounds(3_000, 2_000), 9);
+}
+
+/// Real rounds of a shop; see `fixtures/open_bandit.md`.
+#[test]
+fn outcomes_do_not_choose_rounds_of_a_real_shop() {
+    for policy in ["random", "bts"] {
+        let path = format!("tests/fixtures/open_bandit_{policy}_men.npz");
+        let data = read::columns(path.as_ref()).unwrap();
+        assert_eq!(data.episodes.len(), 2_000);
+        check_unbiased(&data, 0);
+    }
+}
+
+#[test]
+fn a_recording_that_stands_twice_is_split_as_once() {
+    let once = rounds(400, 1_000_000);
+    let twice = Columns::concat(vec![once.clone(), once], &[]).unwrap();
+    for seed in 0..5 {
+        let options = DatasetOptions { held_out: 0.3, seed, ..DatasetOptions::default() };
+        let data = Dataset::of(twice.clone(), &options).unwrap();
+        let held_out = &data.split().held_out;
+        assert_eq!(held_out.len(), 240);
+        assert!(held_out.iter().all(|at| held_out.contains(&((at + 400) % 800))));
+    }
 }

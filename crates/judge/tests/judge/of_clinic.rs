@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use overtone_core::judgement::{Check, Judgement, Method, Verdict};
+use overtone_core::judgement::{Check, Judgement, Method, Trained, Verdict};
 use overtone_core::protocol::ActionChoice;
 use overtone_core::{
     Actions, BinOrder, Episode, Observations, Outcome, Play, Played, Policy, PolicyError,
@@ -81,7 +81,7 @@ fn judged(
         is_conditioned: false,
         data,
         dataset: "clinic",
-        is_trained_on: false,
+        trained: Trained::No,
         action_scale: None,
     };
     let options = JudgeOptions { discount: DISCOUNT, updates, critics: 5, seed };
@@ -149,7 +149,7 @@ fn treatments_learned_by_heart_are_refused() {
         is_conditioned: false,
         data: &data,
         dataset: "clinic",
-        is_trained_on: true,
+        trained: Trained::Yes,
         action_scale: None,
     };
     let options = JudgeOptions { discount: DISCOUNT, updates: 0, critics: 2, seed: 1 };

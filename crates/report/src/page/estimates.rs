@@ -2,7 +2,7 @@
 //! played.
 
 use overtone_core::ActingMode;
-use overtone_core::judgement::{Judged, Judgement};
+use overtone_core::judgement::{Judged, Judgement, Trained};
 use overtone_eval::statistics::spearman;
 use overtone_eval::summary::fixed;
 use overtone_eval::{Setting, Summary, UsedSettings};
@@ -61,11 +61,15 @@ fn recording(judgement: &Judgement) -> Vec<Block> {
     let mean = with_interval(recording.mean_return, recording.interval);
     let mut blocks = vec![text(format!(
         "Recording {}: {} episodes of {:.1} steps on average; mean return {mean}, discounted by \
-         {discount}. The agent {} on these episodes.",
+         {discount}. {}",
         recording.dataset,
         recording.episodes,
         recording.mean_length,
-        if recording.is_trained_on { "trained" } else { "did not train" }
+        match recording.trained {
+            Trained::Yes => "The agent trained on these episodes.",
+            Trained::No => "The agent did not train on these episodes.",
+            Trained::Unknown => "It is unknown whether the agent trained on these episodes.",
+        }
     ))];
     blocks.extend(clone.map(|clone| {
         text(format!(

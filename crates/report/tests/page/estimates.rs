@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use overtone_core::judgement::{
-    Check, Judged, Judgement, Method, Overlap, Recording, ReturnEstimate, Verdict,
+    Check, Judged, Judgement, Method, Overlap, Recording, ReturnEstimate, Trained, Verdict,
 };
 use overtone_core::{ActingMode, Interval};
 use overtone_eval::{Choice, ChoicePoint, Summary};
@@ -54,7 +54,7 @@ fn judgement(values: &[(f32, f64)]) -> Judgement {
             mean_return: 1.75,
             interval: Some(Interval { low: 1.5, high: 2.0 }),
             has_log_probs: true,
-            is_trained_on: true,
+            trained: Trained::Yes,
         },
         discount: 0.99,
         level: 0.95,
