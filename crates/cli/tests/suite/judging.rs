@@ -101,7 +101,8 @@ fn a_run_has_seen_the_data_of_the_run_that_initialised_it() {
     clinic(&desk);
     let file = project().join("datasets/starter/own/clinic_doctor.npz");
     let first = desk.only_run("runs");
-    let line = format!("train init={} {SMALL} runs=second seed=2", first.display());
+    let line =
+        format!("train init={} train.held_out=0.2 {SMALL} runs=second seed=2", first.display());
     desk.succeeds(&line);
     desk.succeeds("judge runs=second updates=0 modes=own");
     let path = desk.only_run("second").join(Judgement::FILE);

@@ -179,8 +179,8 @@ fn a_judgement_that_cannot_be_read_is_a_warning() {
     let folder = run(&root, "clinic", 1);
     evaluation(200, 5, matched()).write(&folder.join("evaluation.json")).unwrap();
     let whole = serde_json::to_string(&judgement(&[(1.0, 2.5)])).unwrap();
-    let other = whole.replacen("\"format\":1", "\"format\":2", 1);
-    for damaged in ["{\"format\":1", &other, "", "{}", "[1e999]"] {
+    let other = whole.replacen("\"format\":2", "\"format\":3", 1);
+    for damaged in ["{\"format\":2", &other, "", "{}", "[1e999]"] {
         fs::write(folder.join(Judgement::FILE), damaged).unwrap();
         let html = page(&[&folder]).to_html();
         tags(&html);
