@@ -1,6 +1,6 @@
 //! The file formats that are read, one file each, and the list of them.
 
-mod acted;
+pub(crate) mod acted;
 pub mod columns;
 mod d3rlpy;
 mod d4rl;
@@ -23,6 +23,7 @@ pub mod replay_log;
 mod rounding;
 pub mod run_folder;
 pub(crate) mod source;
+mod wrapped;
 pub(crate) mod zip;
 
 use std::path::Path;

@@ -7,7 +7,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use overtone_core::{ActionSpace, ObservationSpace, Task, names::plain};
 use overtone_data::{RecordedSpaces, RecordedTask, read::NUMBERS};
 use overtone_env::Suite;
@@ -100,7 +100,14 @@ fn own(name: &str, data: &Data) -> Result<Task> {
         |path| RecordedSpaces::of(path, &data.layout).with_context(|| format!("task=own/{name}"));
     let mut spaces = of(&data.path)?;
     for other in &data.others {
-        spaces.extend(&of(other)?);
+        spaces.extend(&of(other)?).map_err(|reason| {
+            anyhow!(
+                "task=own/{name}: {}, {}: the recordings contradict each other ({reason}). Save \
+                 the same `action_low` and `action_high`, or `n_actions`, with each",
+                data.path.display(),
+                other.display()
+            )
+        })?;
     }
     Ok(Task::own(name, spaces.observations.clone(), spaces.bounded_actions()))
 }

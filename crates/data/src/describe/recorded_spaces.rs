@@ -7,12 +7,10 @@ use overtone_core::{ActionSpace, ObservationSpace};
 
 use crate::columns::ActionColumn;
 use crate::error::{DataError, Fault};
+use crate::read::acted::MOST_ACTIONS;
 use crate::read::reader_as;
 use crate::recording::Recording;
 use crate::spaces::Space;
-
-/// Maximum number of discrete actions: a recording has two bytes for each.
-const MOST_ACTIONS: usize = u16::MAX as usize;
 
 /// The spaces of a recording's task, as far as the recording shows them.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +23,8 @@ pub struct RecordedSpaces {
     pub actions: ActionSpace,
     /// The smallest and the largest recorded value of each number of a continuous action.
     pub ranges: Vec<[f32; 2]>,
+    /// Whether the recording states its action space.
+    pub is_described: bool,
 }
 
 impl RecordedSpaces {
@@ -42,48 +42,88 @@ impl RecordedSpaces {
             )
             .at(path));
         };
-        if let ActionColumn::Discrete { n_actions, .. } = columns.actions
-            && n_actions > MOST_ACTIONS
-        {
-            return Err(Fault::Inconsistent(format!(
-                "its actions are one of {n_actions}, more than are learned"
-            ))
-            .at(path));
-        }
         let described = reader.action_space(path)?;
         Ok(Self {
             observations: columns.observations.space(),
             actions: actions(&columns.actions, described.as_ref()),
             ranges: columns.actions.ranges(),
+            is_described: described.is_some(),
         })
     }
 
-    /// Spaces that also hold `other`'s actions: the longer list, or the wider bounds. Nothing
-    /// changes if they do not fit; mixing the recordings then reports it.
-    pub fn extend(&mut self, other: &Self) {
+    /// Spaces that also hold `other`'s actions. What one recording states about its actions holds
+    /// for both. Nothing changes if their forms differ; mixing the recordings then reports it.
+    ///
+    /// # Errors
+    /// Two statements that differ, or recorded actions of one beyond the statement of the other.
+    pub fn extend(&mut self, other: &Self) -> Result<(), String> {
         match (&mut self.actions, &other.actions) {
-            (ActionSpace::Discrete { names }, ActionSpace::Discrete { names: others })
-                if others.len() > names.len() =>
-            {
-                names.clone_from(others);
+            (ActionSpace::Discrete { names }, ActionSpace::Discrete { names: others }) => {
+                let [n, n_other] = [names.len(), others.len()];
+                match [self.is_described, other.is_described] {
+                    [true, true] if n != n_other => {
+                        return Err(format!("one states {n} actions and another {n_other}"));
+                    }
+                    [true, false] if n_other > n => {
+                        return Err(format!("one states {n} actions, another holds {n_other}"));
+                    }
+                    [false, true] if n > n_other => {
+                        return Err(format!("one states {n_other} actions, another holds {n}"));
+                    }
+                    _ => {}
+                }
+                if n_other > n || (other.is_described && !self.is_described) {
+                    names.clone_from(others);
+                }
             }
             (
                 ActionSpace::Continuous { low, high },
-                ActionSpace::Continuous { low: lows, high: highs },
-            ) if low.len() == lows.len() => {
-                low.iter_mut().zip(lows).for_each(|(low, other)| *low = low.min(*other));
-                high.iter_mut().zip(highs).for_each(|(high, other)| *high = high.max(*other));
-                for ([low, high], [lows, highs]) in self.ranges.iter_mut().zip(&other.ranges) {
-                    (*low, *high) = (low.min(*lows), high.max(*highs));
+                ActionSpace::Continuous { low: other_low, high: other_high },
+            ) if low.len() == other_low.len() => {
+                for place in 0..low.len() {
+                    let recorded = [self.ranges[place], other.ranges[place]];
+                    let lows = ([low[place], other_low[place]], recorded.map(|range| range[0]));
+                    low[place] = common_bound(lows, f32::lt).map_err(|differ| {
+                        format!("lower bounds of action number {place}: {differ}")
+                    })?;
+                    let highs = ([high[place], other_high[place]], recorded.map(|range| range[1]));
+                    high[place] = common_bound(highs, f32::gt).map_err(|differ| {
+                        format!("upper bounds of action number {place}: {differ}")
+                    })?;
+                    let [range, [least, most]] = [&mut self.ranges[place], &mut { recorded[1] }];
+                    (range[0], range[1]) = (range[0].min(*least), range[1].max(*most));
                 }
             }
-            _ => {}
+            _ => return Ok(()),
         }
+        self.is_described |= other.is_described;
+        Ok(())
     }
 
     /// The actions, whose numbers end where the recording's do if nothing else is known.
     pub fn bounded_actions(&self) -> ActionSpace {
         self.actions.bounded(&self.ranges)
+    }
+}
+
+/// The bound that two recordings state; infinite if neither does. `is_beyond` compares a recorded
+/// extreme with a bound.
+fn common_bound(
+    (stated, extremes): ([f32; 2], [f32; 2]),
+    is_beyond: fn(&f32, &f32) -> bool,
+) -> Result<f32, String> {
+    let bound = match stated.map(f32::is_finite) {
+        [true, true] if stated[0] != stated[1] => {
+            return Err(format!("one states {} and another {}", stated[0], stated[1]));
+        }
+        [true, _] => stated[0],
+        [false, _] => stated[1],
+    };
+    match extremes.iter().find(|extreme| bound.is_finite() && is_beyond(extreme, &bound)) {
+        Some(extreme) if !(stated[0].is_finite() && stated[1].is_finite()) => {
+            Err(format!("one states {bound}, another holds {extreme}"))
+        }
+        _ => Ok(bound),
     }
 }
 
@@ -149,6 +189,7 @@ mod tests {
             observations: ObservationSpace::Vectors { width: 1 },
             actions: actions(&done, described),
             ranges: done.ranges(),
+            is_described: described.is_some(),
         };
         let continuous = |low: [f32; 3], high: [f32; 3]| ActionSpace::Continuous {
             low: low.to_vec(),
@@ -161,18 +202,51 @@ mod tests {
         assert_eq!(spaces(None).bounded_actions(), continuous([0.0, 5.0, -2.0], [0.5, 5.0, 3.0]));
         let none = ActionColumn::Continuous { width: 1, values: vec![] };
         assert_eq!(none.ranges(), [[-1.0, 1.0]]);
-        // Two recordings have the bounds of both, in either order.
-        let other = RecordedSpaces {
-            actions: continuous([-3.0, 1.0, -1.0], [0.5, 2.0, 5.0]),
-            ranges: vec![[-2.0, 0.0], [1.0, 6.0], [-1.0, 1.0]],
-            ..spaces(None)
+    }
+
+    /// Two recordings, in either order.
+    #[track_caller]
+    fn extended(one: &RecordedSpaces, other: &RecordedSpaces) -> Result<ActionSpace, String> {
+        let both = [(one, other), (other, one)].map(|(one, other)| {
+            let mut all = one.clone();
+            all.extend(other).map(|()| all)
+        });
+        let [first, second] = &both;
+        assert_eq!(first.is_ok(), second.is_ok(), "{first:?}, {second:?}");
+        let [first, second] = both;
+        let (first, second) = (first?, second?);
+        assert_eq!(first, second);
+        Ok(first.bounded_actions())
+    }
+
+    #[test]
+    fn statements_of_one_recording_hold_for_both_or_are_refused() {
+        let numbers = |[low, high]: [f32; 2], range| RecordedSpaces {
+            observations: ObservationSpace::Vectors { width: 1 },
+            actions: ActionSpace::Continuous { low: vec![low], high: vec![high] },
+            ranges: vec![range],
+            is_described: low.is_finite(),
         };
-        for (mut one, other) in [(told.clone(), &other), (other.clone(), &told)] {
-            one.extend(other);
-            let infinite = [-3.0, 0.0, f32::NEG_INFINITY];
-            assert_eq!(one.actions, continuous(infinite, [1.0, f32::INFINITY, 5.0]));
-            assert_eq!(one.bounded_actions(), continuous([-3.0, 0.0, -2.0], [1.0, 6.0, 5.0]));
-        }
+        let open = [f32::NEG_INFINITY, f32::INFINITY];
+        let bounded = |low, high| ActionSpace::Continuous { low: vec![low], high: vec![high] };
+        let within = numbers(open, [-0.5, 1.0]);
+        let stated = numbers([-2.0, 2.0], [-0.75, 0.5]);
+        assert_eq!(extended(&stated, &within), Ok(bounded(-2.0, 2.0)));
+        assert_eq!(extended(&within, &numbers(open, [-3.0, 0.0])), Ok(bounded(-3.0, 1.0)));
+        let error = extended(&stated, &numbers(open, [-3.0, 0.0])).unwrap_err();
+        assert_eq!(error, "lower bounds of action number 0: one states -2, another holds -3");
+        let error = extended(&stated, &numbers([-2.0, 1.0], [0.0, 0.5])).unwrap_err();
+        assert!(error.starts_with("upper bounds of action number 0: one states "), "{error}");
+        let listed = |n, is_described| RecordedSpaces {
+            actions: ActionSpace::numbered(n),
+            ranges: Vec::new(),
+            is_described,
+            ..within.clone()
+        };
+        assert_eq!(extended(&listed(3, true), &listed(2, false)), Ok(ActionSpace::numbered(3)));
+        assert_eq!(extended(&listed(3, false), &listed(2, false)), Ok(ActionSpace::numbered(3)));
+        assert!(extended(&listed(3, false), &listed(2, true)).unwrap_err().contains("states 2"));
+        assert!(extended(&listed(3, true), &listed(2, true)).unwrap_err().contains("and another"));
     }
 
     #[test]

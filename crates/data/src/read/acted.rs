@@ -9,6 +9,9 @@ use crate::spaces::Space;
 /// The maximum number of combinations of several integers that are read as discrete actions.
 const MOST_COMBINATIONS: usize = 4096;
 
+/// Maximum number of discrete actions: a recording has two bytes for each.
+pub(crate) const MOST_ACTIONS: usize = u16::MAX as usize;
+
 /// The actions in array `name`: discrete if it holds one whole number a row, else numbers. Several
 /// whole numbers become one discrete action for each combination; the last number changes fastest.
 ///
@@ -29,8 +32,12 @@ pub(crate) fn acted(
     let rows = shape.first().copied().unwrap_or(0);
     if let Some((sizes, starts)) = space.and_then(Space::wholes) {
         let is_one = matches!(space, Some(Space::Discrete { .. }));
-        let n = space.and_then(Space::n_actions).filter(|&n| is_one || n <= MOST_COMBINATIONS);
-        let Some(n) = n else {
+        let n = space.and_then(Space::n_actions);
+        if let Some(n) = n.filter(|&n| is_one && n > MOST_ACTIONS) {
+            let way_out = format!("at most {MOST_ACTIONS} are read; save real numbers instead");
+            return Err(unread(source, format!("`{name}`, one of {n} discrete actions,"), way_out));
+        }
+        let Some(n) = n.filter(|&n| is_one || n <= MOST_COMBINATIONS) else {
             let is_bits = matches!(space, Some(Space::MultiBinary { .. }));
             let (n, numbers) = (sizes.len(), if is_bits { "bits" } else { "numbers" });
             let what = format!("`{name}`, {n} {numbers} with too many combinations,");
@@ -49,8 +56,7 @@ pub(crate) fn acted(
                 && !matches!(space, Some(Space::Box { .. }))
                 && source.kind(name)? != Kind::Real;
             if is_list {
-                let most = usize::from(u16::MAX);
-                let values = chosen(source, name, rows, &[most], &[0])?;
+                let values = chosen(source, name, rows, &[MOST_ACTIONS], &[0])?;
                 let n = values.iter().max().map_or(0, |&last| usize::from(last) + 1);
                 return Ok(listed(n, values));
             }

@@ -7,6 +7,7 @@ use overtone_core::picture::FRAME;
 use overtone_core::{ActionSpace, Episode, ObservationSpace, protocol::ReturnUnits};
 
 use crate::error::{DataError, Fault};
+use crate::read::acted::MOST_ACTIONS;
 use crate::read::log_probs::{self, LOG_PROBS};
 use crate::stored::Stored;
 
@@ -354,6 +355,13 @@ impl Columns {
         if end != steps {
             return refuse(format!(
                 "its episodes do not cover its steps: they have {end} of {steps}"
+            ));
+        }
+        if let ActionColumn::Discrete { n_actions, .. } = &self.actions
+            && *n_actions > MOST_ACTIONS
+        {
+            return refuse(format!(
+                "its actions are one of {n_actions}, expected at most {MOST_ACTIONS}"
             ));
         }
         if let ActionColumn::Discrete { n_actions, values } = &self.actions

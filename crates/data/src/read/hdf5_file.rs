@@ -29,6 +29,7 @@ use crate::read::source::{
     Claims, EachStream, Kind, Source, allowed, missing, singles, unread, wrong_shape, wrong_type,
     wrong_value,
 };
+use crate::read::wrapped::unsigned_max;
 
 /// Most rows of an array: row numbers are stored in 32 bits.
 const MAX_ROWS: usize = u32::MAX as usize;
@@ -406,7 +407,15 @@ impl Source for Hdf5File {
             }
             _ => dataset.read_f64().map_err(unreadable)?,
         };
-        singles(self, name, doubles, shape.iter().skip(1).product())
+        let width = shape.iter().skip(1).product();
+        let values = singles(self, name, doubles, width)?;
+        if let Datatype::FixedPoint { layout, size, .. } = &datatype
+            && !layout.signed
+        {
+            let largest = unsigned_max(*size as usize);
+            self.claims.rounding.note_unsigned(name, &values, width, largest);
+        }
+        Ok(values)
     }
 
     fn wholes(&self, name: &str) -> Result<Vec<i64>, DataError> {

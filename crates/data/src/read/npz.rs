@@ -23,7 +23,7 @@ use self::fortran::Positions;
 pub(crate) use self::ogbench::Ogbench;
 use crate::columns::{ActionColumn, Columns, Mixture, ObservationColumn};
 use crate::error::{DataError, Fault};
-use crate::read::acted::acted;
+use crate::read::acted::{MOST_ACTIONS, acted};
 use crate::read::foreign;
 use crate::read::hdf5_layout::{cut, doubled};
 use crate::read::log_probs::{self, LOG_PROBS};
@@ -180,11 +180,23 @@ impl NpzFile {
     ) -> Result<(ObservationColumn, ActionColumn, Stored), DataError> {
         let [observation, action] = [self.named(OBSERVATIONS)?, self.named(ACTIONS)?];
         let observations = observed(self, observation, None)?;
+        self.check_bounded(action)?;
         let actions = acted(self, action, None)?;
         let stepped = [(observation, observations.rows()), (action, actions.rows())];
         same_rows(self, &[others, &stepped].concat())?;
         let stored = observations.stored(self, observation, None, true);
         Ok((observations.seen(), actions, stored))
+    }
+
+    /// Checks that actions with bounds are not one whole number a row, which is a discrete action.
+    fn check_bounded(&self, actions: &str) -> Result<(), DataError> {
+        let has_bounds = LOW_AND_HIGH.iter().any(|name| self.has(name));
+        let is_single = matches!(self.shape(actions)?.as_slice(), [_] | [_, 1]);
+        if has_bounds && is_single && self.kind(actions)? != Kind::Real {
+            let expected = "real numbers, because of `action_low` and `action_high`";
+            return Err(wrong_type(self, actions, "whole numbers", expected));
+        }
+        Ok(())
     }
 
     /// The first existing one of `names`, if any.
@@ -278,10 +290,6 @@ impl NpzFile {
         let has_bounds = LOW_AND_HIGH.map(|name| self.has(name));
         match actions {
             ActionColumn::Discrete { n_actions, .. } => {
-                if has_bounds != [false, false] {
-                    let expected = "real numbers, because of `action_low` and `action_high`";
-                    return unlike("actions of a list", expected);
-                }
                 let n = self.has("n_actions").then(|| self.count_above(*n_actions)).transpose()?;
                 Ok(n.map(|n| Space::Discrete { n, start: 0 }))
             }
@@ -314,11 +322,12 @@ impl NpzFile {
         let &[n] = self.wholes(name)?.as_slice() else {
             return Err(wrong_shape(self, name, &self.shape(name)?, "one number"));
         };
-        usize::try_from(n).ok().filter(|&n| n >= chosen.max(1)).ok_or_else(|| {
-            let what =
-                format!("{n}, expected more than the largest of `actions`: {chosen} or more");
-            wrong_value(self, name, 0, what)
-        })
+        let expected = match usize::try_from(n) {
+            Ok(n) if n > MOST_ACTIONS => format!("at most {MOST_ACTIONS}"),
+            Ok(n) if n >= chosen.max(1) => return Ok(n),
+            _ => format!("more than the largest of `actions`: {chosen} or more"),
+        };
+        Err(wrong_value(self, name, 0, format!("{n}, expected {expected}")))
     }
 
     /// A bound for each of `width` numbers.
@@ -450,11 +459,16 @@ impl Source for NpzFile {
 
     fn reals(&self, name: &str) -> Result<Vec<f32>, DataError> {
         let Array { element, shape, .. } = self.array(name)?;
-        if element.fits_single() {
-            return self.read(name, Element::real);
+        let width = shape.iter().skip(1).product();
+        let values = if element.fits_single() {
+            self.read(name, Element::real)?
+        } else {
+            singles(self, name, self.read(name, Element::double)?, width)?
+        };
+        if let Some(largest) = element.unsigned_max() {
+            self.claims.rounding.note_unsigned(name, &values, width, largest);
         }
-        let doubles = self.read(name, Element::double)?;
-        singles(self, name, doubles, shape.iter().skip(1).product())
+        Ok(values)
     }
 
     fn wholes(&self, name: &str) -> Result<Vec<i64>, DataError> {

@@ -1,19 +1,29 @@
-//! [`Rounding`]: different values of a file that `f32` makes equal.
+//! [`Rounding`]: values of a file that their type changed: `f32` makes some equal, and unsigned types
+//! make negative ones large.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 
 use crate::read::log_probs::LOG_PROBS;
+use crate::read::wrapped::Wrapped;
 
 /// Elements of an array that are looked at, from its beginning.
 const LOOKED_AT: usize = 1 << 20;
 
+/// Wider rows of unsigned numbers are memory or pictures, whose values may be anything.
+const WIDEST_UNSIGNED: usize = 64;
+
 /// Share of the different values that must stay different.
 const KEPT: f64 = 0.9;
 
-/// Counts of different values before and after rounding, by array and place in a row.
+/// Counts of values, by array and place in a row.
 #[derive(Debug, Default)]
-pub(crate) struct Rounding(RefCell<BTreeMap<(String, usize), Distinct>>);
+pub(crate) struct Rounding {
+    /// Different values before and after rounding.
+    distinct: RefCell<BTreeMap<(String, usize), Distinct>>,
+    /// Values of unsigned types.
+    unsigned: RefCell<BTreeMap<(String, usize), Wrapped>>,
+}
 
 /// Different values of one column.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +47,7 @@ impl Rounding {
             let before = column().map(f64::to_bits).collect::<HashSet<_>>().len();
             let after =
                 column().map(|value| (value as f32).to_bits()).collect::<HashSet<_>>().len();
-            let mut counts = self.0.borrow_mut();
+            let mut counts = self.distinct.borrow_mut();
             let so_far = counts.entry((array.clone(), place)).or_default();
             so_far.before += before;
             so_far.after += after;
@@ -45,9 +55,26 @@ impl Rounding {
         }
     }
 
-    /// A sentence about each column in which more than a tenth of the values became equal.
+    /// Counts the values of array `name`, rows of `width` numbers of an unsigned type whose largest
+    /// value is `largest`.
+    pub fn note_unsigned(&self, name: &str, values: &[f32], width: usize, largest: f32) {
+        let Some(array) = trained_on(name) else { return };
+        let width = width.max(1);
+        if width > WIDEST_UNSIGNED {
+            return;
+        }
+        let mut counts = self.unsigned.borrow_mut();
+        for place in 0..width {
+            let wrapped =
+                counts.entry((array.clone(), place)).or_insert_with(|| Wrapped::new(largest));
+            values.iter().skip(place).step_by(width).for_each(|&value| wrapped.add(value));
+        }
+    }
+
+    /// A sentence about each column in which more than a tenth of the values became equal, or
+    /// negative values seem to have become large ones.
     pub fn sentences(&self) -> Vec<String> {
-        let counts = self.0.borrow();
+        let counts = self.distinct.borrow();
         let lost = counts.iter().filter(|(_, of)| (of.after as f64) < KEPT * of.before as f64);
         let sentence = |((array, place), of): (&(String, usize), &Distinct)| {
             let Distinct { before, after, example } = of;
@@ -57,7 +84,13 @@ impl Rounding {
                  number out"
             )
         };
-        lost.map(sentence).collect()
+        let unsigned = self.unsigned.borrow();
+        let wrapped = unsigned.iter().filter_map(|((array, place), wrapped)| {
+            wrapped
+                .sentence(array != "rewards")
+                .map(|what| format!("{array}, place {place}: {what}"))
+        });
+        lost.map(sentence).chain(wrapped).collect()
     }
 }
 

@@ -56,6 +56,14 @@ impl Dataset {
             .at(log.path));
         }
         keep(&mut log, &kept);
+        for (source, path) in log.mixture.paths.iter().enumerate() {
+            if !log.mixture.sources.iter().any(|&of| usize::from(of) == source) {
+                log.odd.push(format!(
+                    "{} gives no step: none of its episodes is finished",
+                    path.display()
+                ));
+            }
+        }
         let whole_rows = log.n_transitions();
         if options.delayed_reward {
             delay_rewards(&mut log);

@@ -30,6 +30,24 @@ impl Columns {
         }
         let hashes = parts.iter().map(|(_, part)| part.hash()).collect::<Result<Vec<_>, _>>()?;
         parts.sort_by(|(a, _), (b, _)| hashes[*a].cmp(&hashes[*b]));
+        let mut odd = Vec::new();
+        for (place, hash) in hashes.iter().enumerate() {
+            if let Some(before) = hashes[..place].iter().position(|other| other == hash) {
+                let [first, second] = [&names[before], &names[place]];
+                odd.push(format!("{first} and {second} hold the same steps, which count twice"));
+            }
+        }
+        let n_with_log_probs =
+            parts.iter().filter(|(_, part)| part.behavior_log_probs.is_some()).count();
+        if n_with_log_probs > 0 {
+            let without = parts.iter().filter(|(_, part)| part.behavior_log_probs.is_none());
+            odd.extend(without.map(|(place, _)| {
+                format!(
+                    "{} has no behavior_log_probs, so those of the other recordings are not used",
+                    names[*place]
+                )
+            }));
+        }
         let shares = parts.iter().filter_map(|(place, _)| shares.get(*place).copied()).collect();
         let paths = parts.iter().map(|(_, part)| part.path.clone()).collect();
         let mut parts = parts.into_iter().map(|(_, part)| part);
@@ -39,6 +57,7 @@ impl Columns {
             all.append(part, before + 1)?;
         }
         all.path = PathBuf::from(names.join(","));
+        all.odd.extend(odd);
         all.stored = Stored::default();
         Ok(all)
     }

@@ -11,6 +11,9 @@ const MOST_VALUES: usize = 1024;
 /// Rows whose whole numbers are counted.
 const COUNTED_ROWS: usize = 100_000;
 
+/// Jumps back of a number that repeats, at least: a step counter may restart once or twice.
+const FEWEST_CYCLES: usize = 3;
+
 /// A turn, in each unit of angles.
 const TURNS: [f32; 2] = [360.0, TAU];
 
@@ -47,6 +50,17 @@ struct Counter {
     is_other: bool,
     /// Rows at which it restarts inside an episode.
     restarts: Tally,
+    cycle: Cycle,
+}
+
+/// A number that counts from one end of its range to the other, again and again, as an hour.
+#[derive(Clone, Copy, Default)]
+struct Cycle {
+    step: Option<f32>,
+    /// The values before and after its first jump back.
+    ends: Option<[f32; 2]>,
+    jumps: usize,
+    is_other: bool,
 }
 
 impl DoubtedNumber {
@@ -65,6 +79,9 @@ impl DoubtedNumber {
             }
         }
         self.counter.add(value, change, first, here);
+        if !first {
+            self.counter.cycle.add(self.last, value);
+        }
         self.low = self.low.min(value);
         self.high = self.high.max(value);
         if !self.real {
@@ -115,11 +132,39 @@ impl DoubtedNumber {
         ))
     }
 
+    /// How a number that counts up repeats within episodes; `None` if it does not.
+    pub fn repeats(&self) -> Option<String> {
+        let Cycle { ends, jumps, is_other, .. } = self.counter.cycle;
+        let [high, low] = ends.filter(|_| !is_other && jumps >= FEWEST_CYCLES)?;
+        let is_range = [low, high] == [self.low, self.high];
+        is_range.then(|| format!("repeats from {low} to {high}, {jumps} times"))
+    }
+
     /// The rows at which a number that counts rows restarts without a flag; `None` if it does not.
     pub fn restarted(&self) -> Option<String> {
         let Counter { is_other, restarts, step, .. } = &self.counter;
         let counts = !is_other && step.is_some() && 5 * restarts.count < self.rows as u64;
         restarts.counted("rows").filter(|_| counts)
+    }
+}
+
+impl Cycle {
+    fn add(&mut self, last: f32, value: f32) {
+        let change = value - last;
+        if self.is_other || change == 0.0 {
+            return;
+        }
+        if change < 0.0 {
+            self.jumps += 1;
+            let ends = *self.ends.get_or_insert([last, value]);
+            self.is_other = ends != [last, value];
+        } else {
+            let step = *self.step.get_or_insert(change);
+            self.is_other = (change - step).abs() > 1e-3 * step;
+        }
+        // Two values that alternate are a switch.
+        let is_switch = |[high, low]: [f32; 2]| self.step.is_some_and(|step| high - low <= step);
+        self.is_other |= self.ends.is_some_and(is_switch);
     }
 }
 
@@ -173,6 +218,22 @@ mod tests {
         assert_eq!(of(&there_and_back).wrapped(), None);
         let noise: Vec<f32> = (0..200).map(|row| (row * row * 7 % 361) as f32 - 180.0).collect();
         assert_eq!(of(&noise).wrapped(), None);
+    }
+
+    #[test]
+    fn an_hour_repeats() {
+        // From the sixth hour, each for four rows.
+        let hours: Vec<f32> = (0..400).map(|row| ((row / 4 + 6) % 24) as f32).collect();
+        assert_eq!(of(&hours).repeats().unwrap(), "repeats from 0 to 23, 4 times");
+        let shares: Vec<f32> = hours.iter().map(|hour| hour / 24.0).collect();
+        assert!(of(&shares).repeats().is_some());
+        // Steps of episodes of different lengths, a switch, and a quantity.
+        let lengths = [10, 12, 9, 11];
+        let steps: Vec<f32> = lengths.iter().flat_map(|&n| (0..n).map(|row| row as f32)).collect();
+        assert_eq!(of(&steps).repeats(), None);
+        assert_eq!(of(&[0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]).repeats(), None);
+        let wave: Vec<f32> = (0..200).map(|row| (row as f32 * 0.3).sin()).collect();
+        assert_eq!(of(&wave).repeats(), None);
     }
 
     #[test]

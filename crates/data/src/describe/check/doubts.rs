@@ -20,6 +20,12 @@ const FEW: usize = 10;
 /// The largest byte of pictures that is too small for them.
 const DARKEST: u8 = 63;
 
+/// Minimum side of a picture: smaller ones are rather memory, or codes.
+const SHORTEST_SIDE: usize = 8;
+
+/// Different whole numbers of a choice among continuous actions, at most.
+const MOST_CHOICES: usize = 32;
+
 /// Minimum bytes of an observation that may be a picture.
 const FEWEST_PIXELS: usize = 400;
 
@@ -153,10 +159,16 @@ impl Doubts {
             findings.tell("zero-rewards", "rewards", format!("0 in all {} rows", self.rows));
         }
         let [above, below, steps] = self.rewards;
-        if below == 0 && 2 * above > steps && steps >= FEW {
-            let found =
-                format!("{above} of {steps} steps that pay more than the step before, none less");
-            findings.tell("growing-rewards", "rewards", found);
+        for (n, n_other, words) in
+            [(above, below, ["more", "less"]), (below, above, ["less", "more"])]
+        {
+            if n_other == 0 && 2 * n > steps && steps >= FEW {
+                let [pays, other] = words;
+                let found = format!(
+                    "{n} of {steps} steps that pay {pays} than the step before, none {other}"
+                );
+                findings.tell("growing-rewards", "rewards", found);
+            }
         }
     }
 
@@ -197,11 +209,34 @@ impl Doubts {
                 };
                 findings.tell(rule, "actions", found.as_str());
             }
-            (_, None) => {}
+            (_, None) => self.tell_choices(findings),
         }
         if is_list {
             self.tell_list(task, findings);
         }
+    }
+
+    /// Adds a note about each number of continuous actions that looks like a choice.
+    fn tell_choices(&self, findings: &mut Findings<'_>) {
+        if self.rows < FEW {
+            return;
+        }
+        for (place, number) in self.acted.iter().enumerate() {
+            let few = number.n_values().filter(|n| (2..=MOST_CHOICES).contains(n));
+            if let Some(n) = few.filter(|_| number.is_whole()) {
+                let [low, high] = number.range();
+                let found = format!(
+                    "at place {place} {n} different whole numbers from {low} to {high}, beside \
+                     real numbers"
+                );
+                findings.tell("hybrid-actions", "actions", found);
+            }
+        }
+    }
+
+    /// Whether all numbers of the observations are whole: a state may then stay the same.
+    pub fn has_whole_observations(&self) -> bool {
+        self.observed.iter().all(DoubtedNumber::is_whole)
     }
 
     /// The whole numbers in actions, in words; `None` if they are not whole.
@@ -262,6 +297,10 @@ impl Doubts {
             if pictures.rows > 0 && (1..=DARKEST).contains(&pictures.largest) {
                 let found = format!("no byte above {}", pictures.largest);
                 findings.tell("codes-as-pictures", OBSERVED, found);
+            } else if pictures.rows > 0 && shortest_side(axes) < SHORTEST_SIDE {
+                let sides: Vec<String> = axes.iter().map(usize::to_string).collect();
+                let found = format!("pictures of {}", sides.join(" x "));
+                findings.tell("codes-as-pictures", OBSERVED, found);
             }
             // A pixel or two may be lost in any picture.
             let lost = pictures.distinct - pictures.distinct_frames.min(pictures.distinct);
@@ -297,6 +336,9 @@ impl Doubts {
         for (place, number) in self.observed.iter().enumerate() {
             if let Some(found) = number.wrapped() {
                 findings.tell("wrapped-angle", OBSERVED, format!("number {place}: {found}"));
+            } else if let Some(found) = number.repeats() {
+                let found = format!("number {place}, which counts up, {found}");
+                findings.tell("repeating-number", OBSERVED, found);
             } else if let Some(found) = number.restarted() {
                 let found = format!("number {place}, which counts up, restarts in {found}");
                 findings.tell("unflagged-restart", OBSERVED, found);
@@ -327,6 +369,15 @@ impl Flags {
             false
         }
     }
+}
+
+/// The shortest side of a picture with these axes; the axis of colours or frames is the shortest
+/// of three.
+fn shortest_side(axes: &[usize]) -> usize {
+    let mut sides = axes.to_vec();
+    sides.sort_unstable();
+    let n_other = sides.len().saturating_sub(2);
+    sides.get(n_other).copied().unwrap_or(SHORTEST_SIDE)
 }
 
 /// Adds rows of episodes to the statistics of each of their numbers.

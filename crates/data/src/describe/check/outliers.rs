@@ -13,6 +13,12 @@ const LARGEST_RATIO: f64 = 5.0;
 /// Share of the steps, at either end, that may be unusual.
 const TAIL: f64 = 0.005;
 
+/// Distance of a frequent value from all others, as a multiple of their range, from which it is no
+/// quantity.
+const FARTHEST_OTHER: f64 = 10.0;
+/// Different other values: fewer may be states of a switch.
+const FEWEST_OTHERS: usize = 10;
+
 /// Evenly spaced values of one number of the steps so far.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
@@ -30,6 +36,15 @@ pub(super) enum Unusual {
         farthest: f32,
         /// The two bounds of the middle 99 %.
         usual: [f32; 2],
+    },
+    /// One value of many steps that is far from all others, as in place of a missing number.
+    Sentinel {
+        /// The value.
+        value: f32,
+        /// Its share of the steps.
+        share: f64,
+        /// The two ends of all others.
+        others: [f32; 2],
     },
     /// One value in all but a few steps.
     NearlyConstant {
@@ -70,6 +85,17 @@ pub(super) fn tell(arrays: [&[Sums]; 3], findings: &mut Findings<'_>) {
                     array,
                     format!("{at}{farthest}, where 99 % are between {low} and {high}"),
                 ),
+                // A reward that ends an episode is usual, too.
+                Some(Unusual::Sentinel { value, share, others: [low, high] })
+                    if array != "rewards" =>
+                {
+                    let percent = (100.0 * share).max(0.1);
+                    let found = format!(
+                        "{at}{value} in {percent:.1} % of the steps, where all others are between \
+                         {low} and {high}"
+                    );
+                    findings.tell("sentinel", array, found);
+                }
                 Some(Unusual::NearlyConstant { usual, farthest, steps }) if is_seen => {
                     let found =
                         format!("{at}{usual} in all but about {steps} steps, and {farthest} there");
@@ -118,6 +144,9 @@ impl Sample {
         let distance = |value: f32| (f64::from(value) - f64::from(middle)).abs();
         let farthest =
             if distance(range.min) > distance(range.max) { range.min } else { range.max };
+        if let Some(sentinel) = sentinel(&sorted) {
+            return Some(sentinel);
+        }
         if high > low {
             let is_outlier = range.std > LARGEST_RATIO * (f64::from(high) - f64::from(low));
             return is_outlier.then_some(Unusual::Outlier { farthest, usual: [low, high] });
@@ -132,6 +161,27 @@ impl Sample {
             steps: steps_told,
         })
     }
+}
+
+/// The smallest or largest of ascending values, if several steps have it and it is far from all
+/// others, which differ.
+fn sentinel(sorted: &[f32]) -> Option<Unusual> {
+    let (&first, &last) = (sorted.first()?, sorted.last()?);
+    for value in [first, last] {
+        let n_equal = sorted.partition_point(|&other| other <= value)
+            - sorted.partition_point(|&other| other < value);
+        let others =
+            if value == first { &sorted[n_equal..] } else { &sorted[..sorted.len() - n_equal] };
+        let (Some(&low), Some(&high)) = (others.first(), others.last()) else { continue };
+        let n_different = 1 + others.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        let gap = if value == first { low - value } else { value - high };
+        let is_far = f64::from(gap) > FARTHEST_OTHER * (f64::from(high) - f64::from(low));
+        if n_equal > 1 && n_different >= FEWEST_OTHERS && is_far {
+            let share = n_equal as f64 / sorted.len() as f64;
+            return Some(Unusual::Sentinel { value, share, others: [low, high] });
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -163,6 +213,23 @@ mod tests {
                 assert!(low > 298.9 && high < 301.1, "{low} {high}");
             }
         }
+    }
+
+    #[test]
+    fn a_frequent_value_far_from_all_others_is_found() {
+        for (sentinel, every) in [(-999.0, 20), (1e6, 3), (-999.0, 2), (100.0, 50)] {
+            let value = |i: u32| if i % every == 1 { sentinel } else { wave(i) };
+            let found = unusual((0..400).map(value));
+            let Some(Unusual::Sentinel { value, share, others: [low, high] }) = found else {
+                panic!("{sentinel}, {every}: {found:?}")
+            };
+            assert_eq!(value, sentinel);
+            assert!((share - 1.0 / f64::from(every)).abs() < 0.01, "{share}");
+            assert!(low > -1.001 && high < 1.001, "{low} {high}");
+        }
+        // A switch of three states, and a quantity that is often at its end.
+        assert_eq!(unusual((0..400).map(|i| [0.0, 1.0, 100.0][i % 3])), None);
+        assert_eq!(unusual((0..400).map(|i| wave(i).max(0.0) * 5.0)), None);
     }
 
     #[test]

@@ -299,7 +299,7 @@ impl<'a> Look<'a> {
         let actions = if self.n_actions.is_some() { &[] } else { self.actions.sums() };
         let all = [self.observations.sums(), actions, self.rewards.sums()];
         outliers::tell(all, findings);
-        if !self.doubts.has_padding() {
+        if !self.doubts.has_padding() && !self.doubts.has_whole_observations() {
             findings.tally(
                 "repeated-observations",
                 "observations",

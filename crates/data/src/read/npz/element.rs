@@ -1,6 +1,7 @@
 //! The elements of NumPy's arrays.
 
 use crate::read::source::Kind;
+use crate::read::wrapped::unsigned_max;
 
 /// The type of an array's elements.
 #[derive(Clone, Copy)]
@@ -37,6 +38,11 @@ impl Element {
             (b'f', _) => Kind::Real,
             _ => Kind::Whole,
         }
+    }
+
+    /// The largest value of an unsigned type.
+    pub fn unsigned_max(self) -> Option<f32> {
+        (self.letter == b'u').then(|| unsigned_max(self.size))
     }
 
     /// Whether `f32` holds every such number.
