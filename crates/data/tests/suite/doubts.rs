@@ -305,7 +305,17 @@ fn observations_may_be_names_angles_or_counters() {
     };
     finds(&Log::sound().seeing(2, counter), &[]);
     let one = Log::sound().seeing(2, counter).with("terminals", flags(|row| row == STEPS - 1));
-    let found = "number 1, which counts up, restarts in 4 rows, the first in row 12";
+    let found = "number 1, which counts up, repeats from 0 to 0.9166667, 4 times";
+    finds(&one, &[(Note, "repeating-number", found, "set timeouts")]);
+    // Steps of episodes of other lengths.
+    let other_lengths = |row: usize, at: usize| match (at, row) {
+        (0, _) => (row as f32 * 0.3).sin(),
+        (_, 0..20) => row as f32,
+        _ => (row - 20) as f32,
+    };
+    let one =
+        Log::sound().seeing(2, other_lengths).with("terminals", flags(|row| row == STEPS - 1));
+    let found = "number 1, which counts up, restarts in 1 rows, the first in row 20";
     finds(&one, &[(Note, "unflagged-restart", found, "Set timeouts")]);
 }
 
@@ -337,9 +347,91 @@ fn rewards_that_are_0_or_scores_are_reported() {
     let found = "55 of 55 steps that pay more than the step before, none less";
     let log = Log::sound().with("rewards", f4(&[STEPS], &scores));
     finds(&log, &[(Note, "growing-rewards", found, "numpy.diff")]);
+    // Returns-to-go fall.
+    let falling: Vec<f32> = (0..STEPS).map(|row| (12 - row % 12) as f32).collect();
+    let found = "55 of 55 steps that pay less than the step before, none more";
+    let log = Log::sound().with("rewards", f4(&[STEPS], &falling));
+    finds(&log, &[(Note, "growing-rewards", found, "-numpy.diff")]);
     // One at the end of an episode is a reward.
     let ends: Vec<f32> = (0..STEPS).map(|row| f32::from(u8::from(row % 12 == 11))).collect();
     finds(&Log::sound().with("rewards", f4(&[STEPS], &ends)), &[]);
+}
+
+#[test]
+fn numbers_below_zero_of_an_unsigned_type_are_reported() {
+    let found = |values: [u8; 4]| {
+        let paid: Vec<u8> = (0..STEPS).map(|row| values[row % 4]).collect();
+        let (_dir, path) = Log::sound().with("rewards", npy("|u1", &[STEPS], &paid)).save();
+        assert_eq!(columns(&path).unwrap().odd.len(), usize::from(values[3] < 255));
+        check(&path, &Expected::default()).unwrap().report.findings
+    };
+    let wrapped = found([0, 1, 255, 250]);
+    assert_eq!((wrapped[0].code, wrapped[0].severity), ("as-read", Warning));
+    let words = "30 of 60 values are 250 to 255, and the others at most 1";
+    assert!(wrapped[0].found.contains(words), "{wrapped:?}");
+    assert_eq!(found([0, 10, 100, 255]), []);
+}
+
+#[test]
+fn a_number_in_place_of_a_missing_one_is_reported() {
+    let seen = |row: usize, at: usize| match (row % 10, at) {
+        (3, 1) => -999.0,
+        _ => ((2 * row + at) as f32 * 0.7).sin(),
+    };
+    let found = "at place 1 -999 in 10.0 % of the steps";
+    let long = Log(Log::sound().seeing(2, seen).0);
+    // Of 60 steps nothing is usual.
+    finds(&long, &[]);
+    let rows = 10 * STEPS;
+    let numbers: Vec<f32> = (0..2 * rows).map(|at| seen(at / 2, at % 2)).collect();
+    let repeated = |values: &[u8]| values.repeat(10);
+    let done: Vec<u8> = (0..STEPS).map(|row| (row * row % 7 % 3) as u8).collect();
+    let paid: Vec<f32> = (0..rows).map(|row| (row % 5) as f32 / 4.0).collect();
+    let ends: Vec<u8> = (0..STEPS).map(|row| u8::from(row % 12 == 11)).collect();
+    let log = Log(vec![
+        ("observations", f4(&[rows, 2], &numbers)),
+        ("actions", npy("|u1", &[rows], &repeated(&done))),
+        ("rewards", f4(&[rows], &paid)),
+        ("terminals", npy("|b1", &[rows], &repeated(&ends))),
+        ("timeouts", npy("|b1", &[rows], &vec![0; rows])),
+    ]);
+    finds(&log, &[(Warning, "outlier", found, "a flag for it")]);
+}
+
+#[test]
+fn a_choice_beside_a_quantity_is_reported() {
+    let log = Log::sound().acting(2, |row, at| match at {
+        0 => (row % 4) as f32,
+        _ => (row as f32 * 0.3).cos(),
+    });
+    let found = "at place 0 4 different whole numbers from 0 to 3, beside real numbers";
+    finds(&log, &[(Note, "hybrid-actions", found, "a discrete action for each combination")]);
+}
+
+#[test]
+fn memory_stored_as_a_picture_is_reported() {
+    let memory = Log::sound().showing(&[1, 128], |row, at| ((row * 31 + at * 7) % 251) as u8);
+    let found = "pictures of 1 x 128";
+    finds(&memory, &[(Warning, "codes-as-pictures", found, "data.layout=numbers")]);
+}
+
+/// A state that stays is no step that was stored twice.
+#[test]
+fn whole_observations_may_repeat() {
+    let log = Log::sound().seeing(2, |row, at| ((row / 3 + at) % 2) as f32);
+    finds(&log, &[]);
+}
+
+#[test]
+fn more_actions_than_anything_can_hold_are_refused() {
+    for n in [1i64 << 40, 65_536] {
+        let log = Log::sound().with("n_actions", npy("<i8", &[1], &n.to_le_bytes()));
+        let (_dir, path) = log.save();
+        let report = check(&path, &Expected::default()).unwrap().report;
+        assert_eq!(report.findings[0].code, "impossible-value", "{:?}", report.findings);
+        let error = overtone_data::Dataset::open(&path, &Default::default()).unwrap_err();
+        assert!(error.to_string().contains("expected at most 65535"), "{error}");
+    }
 }
 
 /// Figures of one recording are of the same steps, and count as training does.

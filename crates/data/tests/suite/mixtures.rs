@@ -89,6 +89,26 @@ fn a_mixture_is_one_dataset() {
 }
 
 #[test]
+fn a_part_that_adds_nothing_or_removes_something_is_named() {
+    let [low, high] = both();
+    let odd = |parts: Vec<Columns>| mixed(parts, &[], &DatasetOptions::default()).odd().to_vec();
+    assert_eq!(odd(vec![low.clone(), high.clone()]), [""; 0]);
+    let copy = Columns { path: "copy".into(), ..low.clone() };
+    assert_eq!(
+        odd(vec![low.clone(), copy]),
+        ["low and copy hold the same steps, which count twice"]
+    );
+    let open = Columns { finished: vec![false; 3], ..high.clone() };
+    assert_eq!(
+        odd(vec![low.clone(), open]),
+        ["high gives no step: none of its episodes is finished"]
+    );
+    let known = Columns { behavior_log_probs: Some(vec![0.0; 7]), ..low };
+    let expected = "high has no behavior_log_probs, so those of the other recordings are not used";
+    assert_eq!(odd(vec![known, high]), [expected]);
+}
+
+#[test]
 fn what_does_not_fit_is_refused_by_name() {
     let [low, high] = both();
     let wide = Columns {

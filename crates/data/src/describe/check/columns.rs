@@ -126,7 +126,19 @@ impl Sums {
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { mean, std, min, max } = self;
-        write!(f, "mean {mean:.4} ± {std:.4} (std), min {min:.4}, max {max:.4}")
+        let [mean, std, min, max] =
+            [*mean, *std, f64::from(*min), f64::from(*max)].map(|number| figure(number, 4));
+        write!(f, "mean {mean} ± {std} (std), min {min}, max {max}")
+    }
+}
+
+/// A number with so many decimals, or, if these would be 0, with three digits.
+fn figure(number: f64, decimals: usize) -> String {
+    let smallest = 0.1f64.powi(decimals as i32);
+    if number != 0.0 && number.abs() < smallest {
+        format!("{number:.2e}")
+    } else {
+        format!("{number:.decimals$}")
     }
 }
 
@@ -138,8 +150,10 @@ fn lower_case<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
 impl fmt::Display for ColumnsInspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let spread = |spread: &Spread| {
-            let Spread { mean, sd, min, median, max } = spread;
-            format!("mean {mean:.1} ± {sd:.1} (sd), min {min:.1}, median {median:.1}, max {max:.1}")
+            let Spread { mean, sd, min, median, max } = *spread;
+            let [mean, sd, min, median, max] =
+                [mean, sd, min, median, max].map(|number| figure(number, 1));
+            format!("mean {mean} ± {sd} (sd), min {min}, median {median}, max {max}")
         };
         let Self { episodes, terminated, truncated, fragments, fragment_transitions, .. } = self;
         let acted = match (self.actions.is_empty(), self.action_bounds.is_empty()) {

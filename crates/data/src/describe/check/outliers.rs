@@ -94,7 +94,7 @@ pub(super) fn tell(arrays: [&[Sums]; 3], findings: &mut Findings<'_>) {
                         "{at}{value} in {percent:.1} % of the steps, where all others are between \
                          {low} and {high}"
                     );
-                    findings.tell("sentinel", array, found);
+                    findings.tell("frequent-outlier", array, found);
                 }
                 Some(Unusual::NearlyConstant { usual, farthest, steps }) if is_seen => {
                     let found =
