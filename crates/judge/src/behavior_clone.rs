@@ -3,6 +3,8 @@
 //! Episodes are in [`FOLDS`] folds. The distribution at a row comes from a network that did not
 //! learn from this row's fold. Otherwise recorded actions would look more likely than they are.
 
+use std::collections::HashSet;
+
 use burn::{
     module::Module,
     tensor::{Tensor, activation::log_softmax},
@@ -18,16 +20,17 @@ use rand::RngExt;
 
 use crate::{
     forced::{Forced, ForcedActions},
+    judge::JudgeError,
     recorded_steps::{Recorded, folds},
 };
 
-/// Number of folds: each network learns from four fifths of the episodes.
+/// Number of folds: each network learns from three fifths of the episodes.
 pub const FOLDS: usize = 5;
 
 /// Maximum of updates per network.
 const UPDATES: usize = 1000;
 
-/// Updates between two measurements on the fold that is left out.
+/// Updates between two measurements on the fold that stops learning.
 const EVERY: usize = 50;
 
 /// Measurements without an improvement after which learning stops: small recordings overfit.
@@ -62,16 +65,34 @@ pub struct BehaviorClone {
 
 impl BehaviorClone {
     /// Fits a clone to all episodes of a recording. `progress` is called after each fold.
-    pub fn fit(recorded: &Recorded, seed: u64, progress: &mut dyn FnMut()) -> Self {
+    ///
+    /// Each network learns from all folds but two: it stops by the loss on the second one, so that the
+    /// likelihoods on the first one are those of unseen episodes.
+    ///
+    /// # Errors
+    /// [`JudgeError::CloneDiverged`] when a loss is not finite.
+    pub fn fit(
+        recorded: &Recorded,
+        seed: u64,
+        progress: &mut dyn FnMut(),
+    ) -> Result<Self, JudgeError> {
         let [_, width, _] = recorded.widths();
         let is_discrete = recorded.is_discrete();
         let n_outputs = if is_discrete { width } else { 2 * width };
         let mut outputs = vec![0.0; recorded.n_rows() * n_outputs];
-        for (fold, episodes) in folds(recorded.n_episodes(), FOLDS, seed).iter().enumerate() {
-            let is_left_out = |episode: usize| episodes.binary_search(&episode).is_ok();
-            let [inside, outside] = recorded.split_rows(is_left_out);
-            let own_seed = seed::derive_nth(seed::derive(seed, "clone"), fold as u64);
-            let network = learn(recorded, &outside, &inside, n_outputs, own_seed);
+        let folds = folds(recorded.n_episodes(), FOLDS, seed);
+        for fold in 0..FOLDS {
+            let rows_of = |fold: usize| {
+                let episodes = &folds[fold];
+                recorded.split_rows(|episode| episodes.binary_search(&episode).is_ok())
+            };
+            let stopping = (fold + 1) % FOLDS;
+            let ([inside, _], [measured, others]) = (rows_of(fold), rows_of(stopping));
+            let is_unseen: HashSet<usize> = inside.iter().copied().collect();
+            let learned: Vec<usize> =
+                others.into_iter().filter(|row| !is_unseen.contains(row)).collect();
+            let fold_seed = seed::derive_nth(seed::derive(seed, "clone"), fold as u64);
+            let network = learn(recorded, &learned, &measured, n_outputs, fold_seed)?;
             for rows in inside.chunks(MEASURED) {
                 let [observations, ..] = recorded.at(rows.iter().copied());
                 let values = distribution(network.forward(observations), is_discrete).into_data();
@@ -89,7 +110,7 @@ impl BehaviorClone {
                 action => clone.log_density(row, action),
             })
             .collect();
-        clone
+        Ok(clone)
     }
 
     fn row(&self, row: usize) -> &[f32] {
@@ -175,7 +196,13 @@ fn loss(output: Tensor<2>, actions: Tensor<2>, is_discrete: bool) -> Tensor<1> {
 }
 
 /// The network that fits `left_out` best while it learns from `rows`.
-fn learn(recorded: &Recorded, rows: &[usize], left_out: &[usize], n: usize, seed: u64) -> Mlp {
+fn learn(
+    recorded: &Recorded,
+    rows: &[usize],
+    left_out: &[usize],
+    n: usize,
+    seed: u64,
+) -> Result<Mlp, JudgeError> {
     let is_discrete = recorded.is_discrete();
     let [observation, ..] = recorded.widths();
     let device = burn::tensor::Device::flex().autodiff();
@@ -204,6 +231,9 @@ fn learn(recorded: &Recorded, rows: &[usize], left_out: &[usize], n: usize, seed
         if update % EVERY == 0 {
             let network = learner.network.valid();
             let measured = measure(&network);
+            if !measured.is_finite() {
+                return Err(JudgeError::CloneDiverged { updates: update });
+            }
             since += 1;
             if measured < best.0 {
                 (best, since) = ((measured, network), 0);
@@ -213,5 +243,5 @@ fn learn(recorded: &Recorded, rows: &[usize], left_out: &[usize], n: usize, seed
             }
         }
     }
-    best.1
+    Ok(best.1)
 }

@@ -62,10 +62,13 @@ pub struct Request<'a> {
     pub action_scale: Option<&'a ActionScale>,
 }
 
+/// Longest episode whose returns may count without a discount, in steps.
+pub const LONGEST_UNDISCOUNTED: usize = 100;
+
 /// Options of a judgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JudgeOptions {
-    /// Discount γ, in (0, 1).
+    /// Discount γ, in (0, 1]; 1 for episodes of at most [`LONGEST_UNDISCOUNTED`] steps.
     pub discount: f64,
     /// Updates of each critic of fitted Q-evaluation; 0: importance weights only.
     pub updates: usize,
@@ -93,6 +96,12 @@ pub enum JudgeError {
          from bad ones"
     )]
     SameReturns(usize),
+    /// Values of long episodes without a discount do not settle.
+    #[error(
+        "discount=1 needs episodes of at most {LONGEST_UNDISCOUNTED} steps, and the longest has {0}. \
+         Use a discount below 1, such as 0.99"
+    )]
+    Undiscounted(usize),
     /// The caller stopped the judgement.
     #[error("the judgement was stopped")]
     Stopped,
@@ -114,6 +123,15 @@ pub enum JudgeError {
         /// Its number, from 0.
         critic: usize,
         /// Updates that it made.
+        updates: usize,
+    },
+    /// The loss of the clone is not finite.
+    #[error(
+        "the loss of the clone of the recorded policy is not finite after {updates} updates. Check \
+         the recorded observations and actions with data lint"
+    )]
+    CloneDiverged {
+        /// Updates of the clone.
         updates: usize,
     },
     /// The weights failed.
@@ -152,7 +170,7 @@ pub fn judge(
     let clone = BehaviorClone::fit(&steps, options.seed, &mut || {
         n_cloned += 1;
         let _ = progress("cloning the recorded policy", n_cloned, FOLDS);
-    });
+    })?;
     let conditioning = of.is_conditioned.then(|| standardised(&policies[0].returns_to_go));
     policies.push(clone.policy(options.seed));
     let mut critics = Critics {
@@ -284,6 +302,10 @@ fn check(data: &Dataset, options: &JudgeOptions) -> Result<(), JudgeError> {
     let episodes = data.episodes().as_slice();
     if episodes.len() < LEAST_EPISODES {
         return Err(JudgeError::FewEpisodes(episodes.len()));
+    }
+    let longest = data.episodes().longest();
+    if options.discount >= 1.0 && longest > LONGEST_UNDISCOUNTED {
+        return Err(JudgeError::Undiscounted(longest));
     }
     let of = |row: usize| f64::from(data.rewards()[row]);
     let mut returns = episodes.iter().map(|episode| episode.range().map(of).sum::<f64>());

@@ -16,7 +16,8 @@ use overtone_data::{
     ObservationColumn, Sampling, Stored, StoredObservations, WindowSampler,
 };
 use overtone_judge::{
-    Fit, FitOptions, Fitted, FittedQ, Forced, ForcedActions, JudgeError, Recorded, RecordedSteps,
+    BehaviorClone, Fit, FitOptions, Fitted, FittedQ, Forced, ForcedActions, JudgeError, Recorded,
+    RecordedSteps,
     fit::fit,
     fitted_q::{Critic, return_bounds},
 };
@@ -481,4 +482,23 @@ fn values_that_are_not_finite_are_refused() {
     let error =
         fit(&of(&data, &policies), &small(1), &mut || ControlFlow::Continue(())).unwrap_err();
     check_error!(error, JudgeError::Diverged { .. });
+}
+
+#[test]
+fn a_clone_whose_loss_is_not_finite_is_refused() {
+    let (n_episodes, length) = (20, 2);
+    let rows = n_episodes * length;
+    // Their squares are beyond f32.
+    let columns = Columns::new(
+        ObservationColumn::Vectors { width: 1, values: (0..rows).map(|row| row as f32).collect() },
+        ActionColumn::Continuous { width: 1, values: vec![1e30; rows] },
+        vec![1.0; rows],
+        (0..n_episodes)
+            .map(|i| Episode { start: i * length, length, outcome: Outcome::Terminated })
+            .collect(),
+    );
+    let data = Dataset::of(columns, &DatasetOptions::default()).unwrap();
+    let recorded = Recorded::of(&data, &[vectors(&data, 0.5)], None, None, None, None).unwrap();
+    let error = BehaviorClone::fit(&recorded, 1, &mut || {}).unwrap_err();
+    check_error!(error, JudgeError::CloneDiverged { .. });
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use overtone_agents::{Agent, policy};
 use overtone_core::{
     ActionScale, Play,
-    judgement::{Judged, Judgement, Trained, Verdict},
+    judgement::{Judged, Judgement, Method, Trained, Verdict},
 };
 use overtone_judge::{Candidate, JudgeError, LEAST_EPISODES, Request};
 use overtone_model::device;
@@ -41,7 +41,7 @@ overtone_model::options! {
         /// Target return, as a number or a percentile of the dataset's returns, weighted by episode
         /// length. Empty: p95.
         pub target: String = String::new(),
-        /// Discount of all returns, between 0 and 1.
+        /// Discount of all returns, above 0. 1 needs episodes of at most 100 steps.
         pub discount: f64 = 0.99,
         /// Updates of each critic of fitted Q-evaluation, with at most 20 passes over the recorded
         /// steps. 0: importance weights only (discrete actions with log-probabilities).
@@ -107,8 +107,8 @@ pub fn after_training(run: &RunDir, checkpoint: &Checkpoint, target: &str) -> Re
 impl JudgeOptions {
     fn check(&self) -> Result<()> {
         ensure!(
-            self.discount > 0.0 && self.discount < 1.0,
-            "discount={}: expected a number between 0 and 1, such as 0.99",
+            self.discount > 0.0 && self.discount <= 1.0,
+            "discount={}: expected a number above 0 and at most 1, such as 0.99",
             self.discount
         );
         ensure!(
@@ -235,5 +235,19 @@ fn describe(judgement: &Judgement) -> String {
     }
     let (table, methods) = (estimates::table(judgement), estimates::methods(judgement));
     lines.push(format!("{table}\nmethod: {methods}; all estimates are in {}", Judgement::FILE));
+    let is_fitted =
+        |of: &Judged| of.deciding().is_some_and(|estimate| estimate.method == Method::FittedQ);
+    if judgement.policies.iter().any(is_fitted) {
+        let equal_lengths = recording.mean_length == recording.longest as f64;
+        lines.push(format!(
+            "note: intervals of fitted Q-evaluation do not contain its bias, so they are too narrow{}",
+            if equal_lengths {
+                ". All episodes have one length: put the time step among the observations, if it is \
+                 not there"
+            } else {
+                ""
+            }
+        ));
+    }
     lines.join("\n")
 }

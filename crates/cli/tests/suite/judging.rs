@@ -72,7 +72,7 @@ fn what_cannot_be_judged_exits_with_2() {
     let hopper = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
     for words in [
         format!("dataset={}", hopper.display()),
-        "discount=1".into(),
+        "discount=1.5".into(),
         "critics=1".into(),
         "target=p50,p90".into(),
         "dataset=missing.npz".into(),

@@ -74,6 +74,16 @@ fn judged(
     updates: usize,
     seed: u64,
 ) -> Result<Judgement, JudgeError> {
+    judged_at(DISCOUNT, data, doctors, updates, seed)
+}
+
+fn judged_at(
+    discount: f64,
+    data: &Dataset,
+    doctors: &[Doctor],
+    updates: usize,
+    seed: u64,
+) -> Result<Judgement, JudgeError> {
     let request = Request {
         run: "clinic",
         step: 1,
@@ -84,7 +94,7 @@ fn judged(
         trained: Trained::No,
         action_scale: None,
     };
-    let options = JudgeOptions { discount: DISCOUNT, updates, critics: 5, seed };
+    let options = JudgeOptions { discount, updates, critics: 5, seed };
     let mut candidates: Vec<Candidate> = doctors.iter().map(|&of| candidate(of)).collect();
     judge(&request, &mut candidates, &options, &mut |_, _, _| ControlFlow::Continue(()))
 }
@@ -108,6 +118,17 @@ fn doctors_are_told_apart_with_and_without_log_probs() {
         let Verdict::CannotTell { reasons } = &recorded.verdict else { panic!("{recorded:?}") };
         assert!(reasons.contains(&Check::Difference), "{reasons:?}");
     }
+}
+
+#[test]
+fn short_episodes_are_judged_without_a_discount() {
+    let data = dataset(600, 3, true);
+    let judgement = judged_at(1.0, &data, &[Doctor::Guideline], 0, 1).unwrap();
+    let estimate = judgement.policies[0].deciding().unwrap();
+    let (interval, truth) = (estimate.interval.unwrap(), Doctor::Guideline.value(1.0));
+    // Twice the distance that 95 % of recordings have.
+    let largest = interval.high - interval.low;
+    assert!((estimate.value - truth).abs() < largest, "{truth}: {estimate:?}");
 }
 
 /// A doctor whose recorded treatments an agent learned by heart.
@@ -192,6 +213,19 @@ fn recordings_that_no_method_can_judge() {
     let continuous = ActionColumn::Continuous { width: 1, values: vec![0.5; rows] };
     let error = of(continuous, (0..rows).map(|i| i as f32).collect());
     check_error!(error, JudgeError::NoMethod);
+    let (n_episodes, length) = (20, 101);
+    let rows = n_episodes * length;
+    let columns = Columns::new(
+        ObservationColumn::Vectors { width: WIDTH, values: vec![0.5; rows * WIDTH] },
+        ActionColumn::Discrete { n_actions: 4, values: vec![1; rows] },
+        (0..rows).map(|row| row as f32).collect(),
+        (0..n_episodes)
+            .map(|i| Episode { start: i * length, length, outcome: Outcome::Terminated })
+            .collect(),
+    );
+    let data = Dataset::of(columns, &DatasetOptions::default()).unwrap();
+    let error = judged_at(1.0, &data, &[Doctor::Recorded], 10, 1).unwrap_err();
+    check_error!(error, JudgeError::Undiscounted(101));
 }
 
 /// Doctors and methods with the number of intervals that contain the truth, and the answers.
