@@ -264,7 +264,7 @@ fn curves_of_returns_end_with_the_evaluation_after_training() {
     let of = || vec![("evaluation.json", evaluation(200, 5, matched()))];
     let mut all = cell(&root, &[(of(), None), (of(), None)]);
     let n_points = |all: &StudyCell| {
-        let page = Page::of_study("one", &[all.clone()], &QUICK).unwrap();
+        let page = Page::of_study("one", std::slice::from_ref(all), &QUICK).unwrap();
         let files = page.files("report");
         let plot = files.into_iter().find(|(name, _)| name == "report-returns.svg")?;
         Some(String::from_utf8(plot.1).unwrap().matches("<circle").count())
