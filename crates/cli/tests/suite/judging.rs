@@ -109,7 +109,7 @@ fn a_run_has_seen_the_data_of_the_run_that_initialised_it() {
     let seen = || serde_json::from_slice::<Judgement>(&fs::read(&path).unwrap()).unwrap().recording;
     // Of its 100 held-out patients, some 20 were held out of both runs.
     assert!(seen().episodes < 100 || seen().trained == Trained::Yes, "{:?}", seen());
-    // Without the first run, nobody can tell.
+    // Without the first run, the answer is not known.
     fs::remove_dir_all(&first).unwrap();
     let named = format!("judge runs=second updates=0 modes=own dataset={}", file.display());
     let said = desk.succeeds(&named);

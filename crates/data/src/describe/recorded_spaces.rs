@@ -90,8 +90,8 @@ impl RecordedSpaces {
                     high[place] = common_bound(highs, f32::gt).map_err(|differ| {
                         format!("upper bounds of action number {place}: {differ}")
                     })?;
-                    let [range, [least, most]] = [&mut self.ranges[place], &mut { recorded[1] }];
-                    (range[0], range[1]) = (range[0].min(*least), range[1].max(*most));
+                    let [one, another] = recorded;
+                    self.ranges[place] = [one[0].min(another[0]), one[1].max(another[1])];
                 }
             }
             _ => return Ok(()),

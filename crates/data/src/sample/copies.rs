@@ -42,9 +42,9 @@ pub(crate) fn episode_hash(
 /// Hashes of an episode that show whether it is a copy of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpisodeMark {
-    /// Of the first observation.
+    /// Hash of the first observation.
     pub start: [u8; 32],
-    /// Of all observations, rewards and actions.
+    /// Hash of all observations, rewards and actions.
     pub whole: [u8; 32],
 }
 
@@ -72,7 +72,7 @@ const MOST_COPIES: usize = 10;
 /// first observation is a mark of copies.
 const LEAST_EQUAL: f64 = 0.9;
 
-/// For each episode, the first one of which it is a copy: one with the same first observation.
+/// For each episode, the earliest episode with the same first observation if it is a copy, else itself.
 ///
 /// A first observation is a mark of copies if at most [`MOST_COPIES`] episodes share it, and if, in the
 /// whole recording, nearly all episodes that share one are equal to their end. The groups depend on

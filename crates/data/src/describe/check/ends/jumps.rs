@@ -20,7 +20,7 @@ const FAR: f32 = 4.0;
 pub(super) struct Usual(Vec<f32>);
 
 impl Usual {
-    /// Of these distances, in any order.
+    /// The usual distances, from these in any order.
     pub fn of(mut distances: Vec<f32>) -> Self {
         distances.sort_unstable_by(f32::total_cmp);
         Self(distances)

@@ -13,10 +13,10 @@ pub(super) fn padded(sequence: &Sequence) -> Option<Misplaced> {
     let follows_end = |row: usize| row == 0 || rows[row - 1].end.is_some();
     let repeats =
         |row: usize| row > 0 && sequence.observation(row) == sequence.observation(row - 1);
-    // Where all rows of zeros are idle, zeros are no observation of the task.
+    // If all rows of zeros are idle, the task itself never shows zeros.
     let zeros: Vec<usize> = (0..n).filter(|&row| is_zero(row)).collect();
     let zero_is_padding = zeros.len() < n && zeros.iter().all(|&row| is_idle(row));
-    // Where observations recur, an equal one after an end is chance unless all such rows are idle.
+    // If observations recur, an equal one after an end is chance unless all such rows are idle.
     let rarely_repeats = sequence.rarely_repeats();
     let equal_after_end: Vec<usize> =
         (1..n).filter(|&row| follows_end(row) && repeats(row)).collect();
