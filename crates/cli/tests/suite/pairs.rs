@@ -422,7 +422,7 @@ const PLAYING: [(&str, Right); 14] = [
     ("export fixed", Has(&[("/settings", Text("return_quantile = 0.5"))])),
 ];
 
-const JUDGING: [(&str, Right); 9] = [
+const JUDGING: [(&str, Right); 11] = [
     (
         "judge run=maze_log",
         Has(&[
@@ -437,11 +437,14 @@ const JUDGING: [(&str, Right); 9] = [
         Has(&[("/recording/episodes", Number(40.0)), ("/recording/mean_length", Number(4.5))]),
     ),
     ("judge run=tuned_log", Has(&[("/recording/trained", Text("yes"))])),
+    // The run that initialised it trained on these.
+    ("judge run=tuned_log dataset=./log.npz", Has(&[("/recording/trained", Text("yes"))])),
     (
         "judge run=mixed_log dataset=./other_log.npz",
         Has(&[("/recording/episodes", Number(40.0)), ("/recording/trained", Text("yes"))]),
     ),
     ("judge run=changed_log", Refused(2, &["changed_log.npz", "has changed"])),
+    ("judge run=changed_log dataset=./log.npz", Has(&[("/recording/trained", Text("unknown"))])),
     ("judge run=gone_log", Refused(2, &["gone_log.npz", "does not exist"])),
     ("judge run=log dataset=./gone_log.npz", Refused(2, &["gone_log.npz", "does not exist"])),
     ("judge run=log dataset=./maze_log.npz", Refused(2, &["maze_log.npz", "timeouts"])),
