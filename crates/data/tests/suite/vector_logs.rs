@@ -11,7 +11,7 @@ use overtone_data::{
     check_named, locate,
 };
 use overtone_testkit::hdf5_file::reals;
-use overtone_testkit::{Hdf5File, sentences};
+use overtone_testkit::{Hdf5File, check_error, sentences};
 
 use crate::robots::{WIDTHS, action, d4rl, minari, observation, replace, reward, write_d4rl};
 use crate::starter::datasets;
@@ -350,6 +350,32 @@ fn episodes_of_minari_that_do_not_fit() {
         file.group("episode_0/observations");
     };
     spoiled(&grouped);
+}
+
+#[test]
+fn episodes_of_minari_numbered_from_1() {
+    let (_dir, path) = minari("..t .l ..t");
+    let file = Hdf5File::edit(&path);
+    file.delete("episode_0");
+    file.delete_attribute("total_episodes");
+    drop(file);
+    check_error!(
+        columns(&path).unwrap_err(),
+        DataError::At { fault: Fault::MissingEpisodes { total: 3, found: 2, .. }, .. }
+    );
+}
+
+#[test]
+fn episodes_of_minari_without_their_last_observation() {
+    let (_dir, path) = minari("..t .l");
+    for (episode, n) in [(0, 3), (1, 2)] {
+        let rows = (0..n).flat_map(observation).collect::<Vec<_>>();
+        replace(&path, &format!("episode_{episode}/observations"), &rows, 3);
+    }
+    check_error!(
+        columns(&path).unwrap_err(),
+        DataError::At { fault: Fault::DatasetLength { .. }, .. }
+    );
 }
 
 #[test]
