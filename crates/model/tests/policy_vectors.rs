@@ -361,7 +361,7 @@ fn a_failed_call_changes_nothing() {
             let protocol = protocol(choice, false);
             let new = || ModelPolicy::new(&model, None, Some(&normalization()), &protocol).unwrap();
             let expected = played_by_two(&mut new(), &episodes, |_, _, _| {});
-            let (wrong, width) = (f32::NAN, width(&model));
+            let width = width(&model);
             let played = played_by_two(&mut new(), &episodes, |policy, turns, observations| {
                 // The second row overflows inside the model.
                 let mut huge = observations.to_vec();
@@ -372,13 +372,16 @@ fn a_failed_call_changes_nothing() {
                     let error = policy.act(&turns, Observations::Vectors(&huge)).unwrap_err();
                     assert!(matches!(error.downcast_ref(), Some(ModelError::Input { .. })));
                 }
-                let nan = match model.spaces().1 {
-                    ActionSpace::Discrete { .. } => Actions::Discrete(vec![1, 99]),
-                    ActionSpace::Continuous { .. } => {
-                        Actions::Continuous { width, values: vec![wrong; 2 * width] }
-                    }
-                };
-                assert!(policy.took(&turns, &nan).is_err());
+                for wrong in [f32::NAN, 3e38] {
+                    let actions = match model.spaces().1 {
+                        ActionSpace::Discrete { .. } => Actions::Discrete(vec![1, 99]),
+                        ActionSpace::Continuous { .. } => {
+                            Actions::Continuous { width, values: vec![wrong; 2 * width] }
+                        }
+                    };
+                    let error = policy.took(&turns, &actions).unwrap_err();
+                    assert!(matches!(error.downcast_ref(), Some(ModelError::Input { .. })));
+                }
             });
             assert_eq!(played, expected, "{choice:?}: {model:?}");
         }

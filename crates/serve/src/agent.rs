@@ -23,6 +23,11 @@ pub enum Action {
 /// The temperature of an agent that takes the best action or a random one.
 const RANDOM: f32 = 1e30;
 
+/// Size of the largest action that may be taken in place of the agent's, as a multiple of its
+/// bounds, or of 1 for smaller and missing bounds. A far larger number overflows in the graph, at
+/// every step until it leaves the window.
+const FARTHEST: f64 = 1e6;
+
 /// How a discrete action is chosen from its scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Draw {
@@ -41,6 +46,8 @@ pub struct Agent {
     window: Vec<Tensor>,
     is_discrete: bool,
     n_actions: usize,
+    /// Size of the largest number that may be taken in each dimension of a continuous action.
+    largest: Vec<f64>,
     target_return: f32,
     delayed_reward: bool,
     clip_rewards: bool,
@@ -112,6 +119,7 @@ impl Agent {
             window,
             is_discrete,
             n_actions,
+            largest: (0..n_actions).map(|dimension| largest(&about, dimension)).collect(),
             target_return: about.number("target_return")? as f32,
             delayed_reward: about.flag("delayed_reward")?,
             clip_rewards: about.flag("clip_rewards")?,
@@ -240,7 +248,10 @@ impl Agent {
             Action::Numbers(numbers) => {
                 !self.is_discrete
                     && numbers.len() == self.n_actions
-                    && numbers.iter().all(|x| x.is_finite())
+                    && numbers
+                        .iter()
+                        .zip(&self.largest)
+                        .all(|(&x, &largest)| f64::from(x).abs() <= largest)
             }
         };
         if !fits {
@@ -248,6 +259,19 @@ impl Agent {
         }
         replace_newest(&mut self.window, &self.graph, action)
     }
+}
+
+/// Size of the largest number that may be taken in a dimension, by the bounds in `agent.json`.
+fn largest(about: &Json, dimension: usize) -> f64 {
+    let bound = |key: &str| match about.get("actions")?.get(key)? {
+        Json::List(bounds) => match bounds.get(dimension)? {
+            // Libraries write a missing bound as infinity or as the largest `f32`.
+            Json::Number(bound) if bound.abs() < 1e30 => Some(bound.abs()),
+            _ => None,
+        },
+        _ => None,
+    };
+    FARTHEST * ["low", "high"].into_iter().filter_map(bound).fold(1.0, f64::max)
 }
 
 /// The window before an episode's first step.

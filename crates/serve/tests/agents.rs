@@ -129,6 +129,7 @@ fn check(actions: &ActionSpace, algorithm: AlgorithmConfig, play: impl FnOnce(Pl
             served.act(&[f32::NAN; WIDTH], reward).unwrap_err();
             served.begin(7, Some(f32::NAN)).unwrap_err();
             served.took(&Action::Index(99)).unwrap_err();
+            served.took(&Action::Numbers(vec![3e38; actions.size()])).unwrap_err();
             let theirs = served.act(&observation, reward).unwrap();
             let other = match (&ours, &theirs) {
                 (Actions::Discrete(ours), Action::Index(theirs)) => {

@@ -362,8 +362,11 @@ impl Policy for ModelPolicy {
                 taken.len() == turns.len() && taken.iter().all(|action| *action < names.len())
             }
             (ActionSpace::Continuous { low, .. }, Actions::Continuous { width, values }) => {
-                if let Some(number) = values.iter().find(|number| !number.is_finite()) {
-                    return Err(wrong("action taken", number, "finite numbers".into()).into());
+                if let Some(number) = values.iter().find(|number| !is_near(**number)) {
+                    let expected = format!(
+                        "finite numbers, at most {FARTHEST:.0} times as far from zero as the bounds"
+                    );
+                    return Err(wrong("action taken", number, expected).into());
                 }
                 *width == low.len() && values.len() == turns.len() * width
             }
@@ -399,6 +402,16 @@ impl Policy for ModelPolicy {
         let (order, actions) = self.played_order.as_ref()?;
         Some(Played { probs: &self.played, actions, order: *order })
     }
+}
+
+/// Size of the largest action that may be taken in place of the agent's, in the model's units: the
+/// bounds are -1 and 1. Recorded actions may lie outside of their bounds, and the model sees them
+/// so. A far larger number overflows in the model, at every step until it leaves the window.
+const FARTHEST: f32 = 1e6;
+
+/// False for NaN, too.
+fn is_near(number: f32) -> bool {
+    number.abs() <= FARTHEST
 }
 
 /// Divisor of the rewards before they are subtracted from a return-to-go. It is the return scale,

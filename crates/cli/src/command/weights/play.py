@@ -14,6 +14,7 @@ class Agent:
         options.intra_op_num_threads = 1
         self.session = onnxruntime.InferenceSession(str(Path(folder) / "agent.onnx"), options)
         self.inputs = {each.name: each for each in self.session.get_inputs()}
+        self.n = None  # steps of the episode; none has begun
 
     def begin(self, seed=0, target=None):
         left = np.float32(self.about["target_return"] if target is None else target)
@@ -22,6 +23,8 @@ class Agent:
         self.window = {k: np.zeros(each.shape, TYPES[each.type]) for k, each in self.inputs.items()}
 
     def act(self, observation, reward=0.0):  # a call that fails changes nothing
+        if self.n is None:
+            raise ValueError("begin() starts an episode; call it before act()")
         seen = self.inputs["observations"]
         with np.errstate(over="ignore", invalid="ignore"):
             row = np.reshape(observation, seen.shape[1:]).astype(TYPES[seen.type])
@@ -43,10 +46,17 @@ class Agent:
         return action
 
     def took(self, action):  # for an action that differs from the agent's
+        if not self.n:
+            raise ValueError("act() chooses an action; call it before took()")
         space = self.about["actions"]
-        fits = self.n > 0 and np.shape(action) == np.shape(space.get("low", 0))
-        is_known = "low" in space or action in range(len(space["names"]))
-        self.check("action", action, fits and is_known)
+        fits = np.shape(action) == np.shape(space.get("low", 0))
+        if "low" in space:  # a far larger number would overflow at every step that sees it
+            bounds = np.abs(np.array([space["low"], space["high"]], np.float64))
+            largest = 1e6 * np.where(bounds < 1e30, bounds, 1).max(axis=0, initial=1)
+            fits = fits and np.all(np.abs(action) <= largest)
+        else:
+            fits = fits and action in range(len(space["names"]))
+        self.check("action", action, fits)
         if "actions" in self.window:
             self.window["actions"][-1] = action
 
