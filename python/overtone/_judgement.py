@@ -21,8 +21,8 @@ class Judgement:
     """Estimates for the acting modes of one or several runs. An estimate is not a score."""
 
     #: A row for each mode: ``run``, the settings of the mode, ``method``, ``estimate`` with ``low`` and ``high``,
-    #: ``difference_low`` and ``difference_high`` (from the recorded policy), ``uncovered``,
-    #: ``effective_episodes``, ``answer``, ``reasons``. ``pandas.DataFrame(table)`` is a table.
+    #: ``difference_low`` and ``difference_high`` (from the recorded policy), ``level`` of these intervals,
+    #: ``uncovered``, ``effective_episodes``, ``answer``, ``reasons``. ``pandas.DataFrame(table)`` is a table.
     table: list[dict[str, Any]]
     #: The contents of each run's ``judgement.json``.
     runs: list[dict[str, Any]]
@@ -118,6 +118,7 @@ def _rows(judgement: dict[str, Any]) -> list[dict[str, Any]]:
             "high": interval.get("high"),
             "difference_low": difference.get("low"),
             "difference_high": difference.get("high"),
+            "level": policy["level"],
             "uncovered": policy["uncovered"],
             "effective_episodes": effective[-1],
             "answer": "cannot tell" if reasons else verdict.replace("_", " "),

@@ -29,7 +29,8 @@ pub struct Judgement {
     pub clone: Option<ReturnEstimate>,
     /// Discount of all returns in this file, in (0, 1].
     pub discount: f64,
-    /// Fraction of bootstrap samples inside each interval, such as 0.95.
+    /// Fraction of recordings in which all answers together are right, such as 0.95, and the level of
+    /// the recording's interval.
     pub level: f64,
     /// Seed of all random numbers.
     pub seed: u64,
@@ -50,7 +51,7 @@ impl Judgement {
     pub const FILE: &str = "judgement.json";
 
     /// The layout that this version writes. A change of a field increases it.
-    pub const FORMAT: u32 = 2;
+    pub const FORMAT: u32 = 3;
 }
 
 /// The recording behind the estimates.
@@ -100,6 +101,9 @@ pub struct Judged {
     /// Share of steps on which the policy's action is rarer than nearly all recorded actions.
     /// Absent without a clone of the recorded policy.
     pub uncovered: Option<f64>,
+    /// Level of this mode's intervals: higher than the judgement's if several modes passed the other
+    /// checks, because one of these differs by chance more often than one alone.
+    pub level: f64,
     /// Comparison with the recorded policy.
     pub verdict: Verdict,
 }
@@ -168,6 +172,10 @@ pub enum Check {
     KnownAnswer,
     /// The policy's actions are like recorded actions.
     Coverage,
+    /// The estimate is a return that episodes can have.
+    PossibleReturns,
+    /// The recorded log-probabilities can be those of the recorded actions.
+    LogProbabilities,
     /// Discounts, seeds and numbers of updates do not change the sign of the difference from the
     /// recorded policy.
     Order,
@@ -207,6 +215,8 @@ impl fmt::Display for Check {
         f.write_str(match self {
             Self::KnownAnswer => "known answer",
             Self::Coverage => "coverage",
+            Self::PossibleReturns => "possible returns",
+            Self::LogProbabilities => "log probabilities",
             Self::Order => "order",
             Self::Weights => "weights",
             Self::LongEpisodes => "long episodes",
@@ -257,6 +267,7 @@ mod tests {
             estimates: vec![ReturnEstimate { method: Method::Wdr, ..estimate }, estimate],
             overlap: Some(Overlap { effective: vec![30.0, 2.5], horizon: Some(1) }),
             uncovered: Some(0.0125),
+            level: 0.975,
             verdict: Verdict::CannotTell { reasons: vec![Check::LongEpisodes] },
         };
         let better = Judged { verdict: Verdict::BetterThanRecorded, ..judged.clone() };

@@ -19,8 +19,8 @@ use overtone_train::{AdamWConfig, Learner};
 use rand::RngExt;
 
 use crate::{
+    error::JudgeError,
     forced::{Forced, ForcedActions},
-    judge::JudgeError,
     recorded_steps::{Recorded, folds},
 };
 

@@ -22,11 +22,11 @@ use overtone_data::Dataset;
 use rand::RngExt;
 
 use crate::{
-    checks::NORMAL,
+    error::JudgeError,
     fitted_q::{Critic, FittedQ, return_bounds, weighted_squares},
     forced::Forced,
-    judge::JudgeError,
     recorded_steps::Recorded,
+    statistics::{mean_and_error, normal, student},
 };
 
 /// A recording and the policies to judge on it.
@@ -114,8 +114,22 @@ pub struct Estimate {
     pub value: f64,
     /// The mean of each critic.
     pub per_critic: Vec<f64>,
-    /// A 95 % interval; `None` with one critic.
-    pub interval: Option<Interval>,
+    /// The standard error of the recorded starts.
+    of_starts: f64,
+}
+
+impl Estimate {
+    /// A central interval; `None` with one critic.
+    pub fn interval(&self, level: f64) -> Option<Interval> {
+        let critics = self.per_critic.len();
+        let [_, error] = mean_and_error(&self.per_critic);
+        // The spread of the critics, not of their mean: each of them is one bootstrap sample of the
+        // recording, from which all learn.
+        let of_critics = student(critics, level) * error * (critics as f64).sqrt();
+        let half = of_critics.hypot(normal(level) * self.of_starts);
+        let Self { value, .. } = *self;
+        (critics > 1).then_some(Interval { low: value - half, high: value + half })
+    }
 }
 
 /// The estimates after some updates.
@@ -140,6 +154,8 @@ pub struct Fitted {
     /// Mean discounted return of the recording, up to cuts, and its standard error: the known
     /// answer for the policy that recorded it.
     pub recorded_return: [f64; 2],
+    /// The smallest and the largest possible discounted return, in raw rewards.
+    pub possible_returns: [f64; 2],
     /// The estimates over updates. Read the estimates of the recorded policy's clone first, because
     /// its answer is known.
     pub over_updates: Vec<Estimates>,
@@ -183,12 +199,13 @@ pub fn fit(
         width,
         is_discrete: recorded.is_discrete(),
         gamma: options.gamma,
-        bounds: return_bounds(scaled_ends, options.gamma),
+        bounds: return_bounds(scaled_ends, options.gamma, None),
     };
     let recorded_return = mean_and_error(&recorded.returns(options.gamma));
     let n_episodes = data.episodes().as_slice().len();
     let mut fitted = Fitted {
         recorded_return,
+        possible_returns: return_bounds(recorded.reward_ends(), options.gamma, limit),
         over_updates: Vec::new(),
         recorded,
         fitted_q,
@@ -356,22 +373,8 @@ impl Fitted {
             per_start.iter().map(|values| values[start]).sum::<f64>() / critics as f64
         };
         let [value, of_starts] = mean_and_error(&(0..starts).map(mean_at).collect::<Vec<_>>());
-        let [_, error] = mean_and_error(&per_critic);
-        // The spread of the critics, not of their mean: each of them is one bootstrap sample of the
-        // recording, from which all learn.
-        let of_critics = error * (critics as f64).sqrt();
-        let half = (student(critics) * of_critics).hypot(NORMAL * of_starts);
-        let interval = (critics > 1).then_some(Interval { low: value - half, high: value + half });
-        Estimate { value, per_critic, interval }
+        Estimate { value, per_critic, of_starts }
     }
-}
-
-/// The mean of some numbers and its standard error (0 for one number).
-pub(crate) fn mean_and_error(numbers: &[f64]) -> [f64; 2] {
-    let n = numbers.len() as f64;
-    let mean = numbers.iter().sum::<f64>() / n;
-    let squares: f64 = numbers.iter().map(|x| (x - mean).powi(2)).sum();
-    [mean, (squares / (n - 1.0).max(1.0) / n).sqrt()]
 }
 
 /// Smallest deviation of the returns for scaling, relative to their mean. If it is rounding error,
@@ -390,13 +393,6 @@ fn reward_factor(recorded: &Recorded, gamma: f64) -> f32 {
     let [mean, error] = mean_and_error(&returns);
     let deviation = error * (returns.len() as f64).sqrt();
     if deviation > LEAST_DEVIATION * mean.abs() { (1.0 / deviation) as f32 } else { 1.0 }
-}
-
-/// The 97.5 % quantile of Student's t distribution for a deviation from `n` numbers.
-fn student(n: usize) -> f64 {
-    const QUANTILES: [f64; 10] =
-        [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
-    *QUANTILES.get(n.saturating_sub(2)).unwrap_or(&2.201)
 }
 
 /// `n` weights from Poisson(1) (Knuth's method).
@@ -425,12 +421,5 @@ mod tests {
         assert!((error * 100_000f64.sqrt() - 1.0).abs() < 0.016, "{error}");
         let zero = weights.iter().filter(|&&weight| weight == 0.0).count() as f64 / 1e5;
         assert!((zero - (-1.0f64).exp()).abs() < 0.008, "{zero}");
-    }
-
-    #[test]
-    fn mean_and_error_by_hand() {
-        // Squares 4 + 0 + 4 = 8, variance 4, of the mean 4/3.
-        assert_eq!(mean_and_error(&[1.0, 3.0, 5.0]), [3.0, (4.0f64 / 3.0).sqrt()]);
-        assert_eq!(mean_and_error(&[7.0]), [7.0, 0.0]);
     }
 }

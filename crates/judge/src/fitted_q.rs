@@ -187,14 +187,23 @@ pub fn weighted_squares(errors: Tensor<2>, weights: &Tensor<2>) -> Tensor<1> {
 }
 
 /// Bounds of a discounted return, from the smallest and the largest reward: smallest and largest
-/// value of one reward, followed by nothing or by the same reward for ever.
+/// value of one reward, followed by nothing or by the same reward for `longest` steps in all (`None`:
+/// for ever).
 ///
 /// `r / (1 − γ)` alone would be wrong if the task can end: with rewards from 1 to 6 and γ = 0.99, a
 /// robot that falls would still have the value 100.
-pub fn return_bounds([smallest, largest]: [f64; 2], gamma: f64) -> [f64; 2] {
-    // For γ = 1 and a reward of 0 the quotient is not a number, which `min` and `max` ignore.
-    let for_ever = |reward: f64| reward / (1.0 - gamma);
-    [for_ever(smallest).min(smallest), for_ever(largest).max(largest)]
+pub fn return_bounds(
+    [smallest, largest]: [f64; 2],
+    gamma: f64,
+    longest: Option<usize>,
+) -> [f64; 2] {
+    // For γ = 1 and a reward of 0 for ever the product is not a number, which `min` and `max` ignore.
+    let steps = match longest {
+        Some(steps) if gamma == 1.0 => steps as f64,
+        Some(steps) => (1.0 - gamma.powf(steps as f64)) / (1.0 - gamma),
+        None => 1.0 / (1.0 - gamma),
+    };
+    [(smallest * steps).min(smallest), (largest * steps).max(largest)]
 }
 
 #[cfg(test)]
@@ -202,18 +211,28 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check_bounds(rewards: [f64; 2], gamma: f64, expected: [f64; 2]) {
-        for (got, expected) in return_bounds(rewards, gamma).into_iter().zip(expected) {
+    fn check_bounds(
+        rewards: [f64; 2],
+        gamma: f64,
+        longest: impl Into<Option<usize>>,
+        expected: [f64; 2],
+    ) {
+        let bounds = return_bounds(rewards, gamma, longest.into());
+        for (got, expected) in bounds.into_iter().zip(expected) {
             assert!(got == expected || (got - expected).abs() < 1e-9, "{rewards:?}: {got}");
         }
     }
 
     #[test]
     fn bounds_hold_whether_the_task_ends_or_not() {
-        check_bounds([1.0, 6.0], 0.75, [1.0, 24.0]);
-        check_bounds([-2.0, -1.0], 0.75, [-8.0, -1.0]);
-        check_bounds([-1.0, 3.0], 0.5, [-2.0, 6.0]);
-        check_bounds([0.0, 1.0], 1.0, [0.0, f64::INFINITY]);
-        check_bounds([-1.0, 0.0], 1.0, [f64::NEG_INFINITY, 0.0]);
+        check_bounds([1.0, 6.0], 0.75, None, [1.0, 24.0]);
+        check_bounds([-2.0, -1.0], 0.75, None, [-8.0, -1.0]);
+        check_bounds([-1.0, 3.0], 0.5, None, [-2.0, 6.0]);
+        check_bounds([0.0, 1.0], 1.0, None, [0.0, f64::INFINITY]);
+        check_bounds([-1.0, 0.0], 1.0, None, [f64::NEG_INFINITY, 0.0]);
+        // 2 (1 + .5 + .25), and −1 at once.
+        check_bounds([-1.0, 2.0], 0.5, 3, [-1.75, 3.5]);
+        check_bounds([1.0, 2.0], 0.5, 3, [1.0, 3.5]);
+        check_bounds([-1.0, 2.0], 1.0, 3, [-3.0, 6.0]);
     }
 }

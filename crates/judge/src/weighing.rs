@@ -7,24 +7,36 @@ use overtone_core::{
 use overtone_data::{ActionColumn, Dataset};
 
 use crate::{
-    checks::Comparison,
-    fit::mean_and_error,
-    forced::ForcedActions,
-    judge::DISCOUNTS,
+    checks::{Comparison, DISCOUNTS},
+    forced::{Forced, ForcedActions},
+    statistics::mean_and_error,
     weights::{Logged, RecordedReturn, Settings, Values, Weighted, WeightsError, estimate},
 };
 
-/// A recording with everything that importance weights need, apart from the policy.
+/// Largest log-ratio that is the rounding of single precision. The recorded policy itself must have
+/// weights of 1, and no difference from itself.
+const ROUNDING: f64 = 1e-5;
+
+/// A recording of discrete actions with their log-probabilities.
 #[derive(Clone, Debug)]
 pub(crate) struct Weighing<'a> {
     /// The recording.
     pub(crate) data: &'a Dataset,
-    /// `[rows]`: log-probabilities of the recorded discrete actions under the recorded policy.
-    pub(crate) log_probs: Option<&'a [f32]>,
-    /// Number of policies in `values`.
+    /// `[rows]`: log-probabilities of the recorded actions under the recorded policy.
+    pub(crate) log_probs: &'a [f32],
+}
+
+/// Values of several policies, and the position of one of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PolicyValues<'a> {
+    /// `Q` of the recorded action, `[rows · policies]`.
+    pub(crate) of_actions: &'a [f64],
+    /// `V`, `[rows · policies]`.
+    pub(crate) of_histories: &'a [f64],
+    /// Number of policies.
     pub(crate) n_policies: usize,
-    /// `Q` of the recorded action and `V`, `[rows · policies]` each.
-    pub(crate) values: Option<[Vec<f64>; 2]>,
+    /// The position of the policy.
+    pub(crate) policy: usize,
 }
 
 /// Weighted estimates for one policy, and what speaks for and against them.
@@ -39,33 +51,35 @@ pub(crate) struct Weighed {
 }
 
 impl Weighing<'_> {
-    /// Estimates for the policy at this position of the values, which takes these actions; `None`
-    /// without log-probabilities of discrete actions.
+    /// Estimates for a policy, with WDR if it has values.
+    ///
+    /// # Panics
+    /// When the recorded or the replayed actions are not discrete: a caller's bug.
     pub(crate) fn of(
         &self,
-        policy: usize,
-        actions: &ForcedActions,
+        policy: &Forced,
+        values: Option<PolicyValues<'_>>,
         settings: &Settings,
-    ) -> Result<Option<Weighed>, WeightsError> {
+    ) -> Result<Weighed, WeightsError> {
         let (
-            Some(log_probs),
             ActionColumn::Discrete { values: recorded, .. },
             ForcedActions::Probabilities { n, values: probs },
-        ) = (self.log_probs, self.data.actions(), actions)
+        ) = (self.data.actions(), &policy.actions)
         else {
-            return Ok(None);
+            panic!("importance weights of continuous actions")
         };
         let log_ratio = |row: usize| {
             let prob = f64::from(probs[row * n + usize::from(recorded[row])]);
-            prob.ln() - f64::from(log_probs[row])
+            let log_ratio = prob.ln() - f64::from(self.log_probs[row]);
+            if log_ratio.abs() < ROUNDING { 0.0 } else { log_ratio }
         };
-        let episodes = self.logged(&log_ratio, Some(policy));
+        let episodes = logged(self.data, &log_ratio, values);
         let found = match estimate(&episodes, settings) {
             Err(WeightsError::NoWeight { step }) => {
                 let overlap = Overlap { effective: Vec::new(), horizon: Some(step) };
                 let estimates = Vec::new();
                 let others = Vec::new();
-                return Ok(Some(Weighed { estimates, overlap, others, mean_weight: None }));
+                return Ok(Weighed { estimates, overlap, others, mean_weight: None });
             }
             found => found?,
         };
@@ -81,29 +95,36 @@ impl Weighing<'_> {
         let [estimated, standard_error] = mean_and_error(&weights);
         let mean_weight = Comparison { estimated, expected: 1.0, standard_error };
         let Weighted { estimates, overlap, .. } = found;
-        Ok(Some(Weighed { estimates, overlap, others, mean_weight: Some(mean_weight) }))
+        Ok(Weighed { estimates, overlap, others, mean_weight: Some(mean_weight) })
     }
+}
 
-    /// The discounted return of the recorded policy.
-    pub(crate) fn recorded(&self, settings: &Settings) -> Result<RecordedReturn, WeightsError> {
-        Ok(estimate(&self.logged(&|_| 0.0, None), settings)?.recorded)
-    }
+/// The discounted return of the recorded policy.
+pub(crate) fn recorded_return(
+    data: &Dataset,
+    settings: &Settings,
+) -> Result<RecordedReturn, WeightsError> {
+    Ok(estimate(&logged(data, &|_| 0.0, None), settings)?.recorded)
+}
 
-    fn logged(&self, log_ratio: &dyn Fn(usize) -> f64, policy: Option<usize>) -> Vec<Logged> {
-        let of_one = |episode: &Episode| {
-            let rows = episode.range();
-            let values = self.values.as_ref().zip(policy).map(|(both, policy)| {
-                let [of_actions, of_histories] = both.each_ref().map(|values| {
-                    rows.clone().map(|row| values[row * self.n_policies + policy]).collect()
-                });
-                Values { of_actions, of_histories }
+fn logged(
+    data: &Dataset,
+    log_ratio: &dyn Fn(usize) -> f64,
+    values: Option<PolicyValues<'_>>,
+) -> Vec<Logged> {
+    let of_one = |episode: &Episode| {
+        let of_policy = |values: PolicyValues<'_>| {
+            let PolicyValues { of_actions, of_histories, n_policies, policy } = values;
+            let [of_actions, of_histories] = [of_actions, of_histories].map(|values| {
+                episode.range().map(|row| values[row * n_policies + policy]).collect()
             });
-            Logged {
-                rewards: rows.clone().map(|row| self.data.rewards()[row].into()).collect(),
-                log_ratios: rows.map(log_ratio).collect(),
-                values,
-            }
+            Values { of_actions, of_histories }
         };
-        self.data.episodes().as_slice().iter().map(of_one).collect()
-    }
+        Logged {
+            rewards: episode.range().map(|row| data.rewards()[row].into()).collect(),
+            log_ratios: episode.range().map(log_ratio).collect(),
+            values: values.map(of_policy),
+        }
+    };
+    data.episodes().as_slice().iter().map(of_one).collect()
 }

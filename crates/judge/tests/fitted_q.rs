@@ -171,7 +171,7 @@ fn a_table_has_the_least_squares_solution() {
         width: N_ACTIONS,
         is_discrete: true,
         gamma: GAMMA,
-        bounds: return_bounds([-1.0, 1.0], GAMMA),
+        bounds: return_bounds([-1.0, 1.0], GAMMA, None),
     };
     let linear = Hidden { n_layers: 0, width: 0, has_norms: false };
     let network = fitted_q.network(N_STATES, linear, 0.0, &mut generator);
@@ -252,7 +252,7 @@ fn values_of_a_chain() {
         let at_start = starts.iter().map(|episode| known[states[episode.start]]);
         let expected = at_start.sum::<f64>() / starts.len() as f64;
         let estimate = fitted.estimate(policy);
-        assert_eq!(estimate.interval, None, "one critic has no spread");
+        assert_eq!(estimate.interval(0.95), None, "one critic has no spread");
         let of_policy =
             |values: Vec<f64>| values.into_iter().skip(policy).step_by(3).collect::<Vec<f64>>();
         let rows: Vec<usize> = (0..states.len()).collect();
@@ -329,7 +329,7 @@ fn a_fall_is_not_raised_to_the_bound() {
         let targets = fitted_q.targets(&Critic::new(network).target, &batch);
         targets.into_data().iter::<f64>().collect::<Vec<_>>()
     };
-    assert_eq!(targets(return_bounds([1.0; 2], GAMMA)), [1.0; 2]);
+    assert_eq!(targets(return_bounds([1.0; 2], GAMMA, None)), [1.0; 2]);
     let naive = 1.0 / (1.0 - GAMMA);
     let raised = targets([naive; 2]);
     assert!(raised.iter().all(|&target| target > 9.9), "{raised:?}");
@@ -435,7 +435,7 @@ fn bits(data: &Dataset, threads: usize) -> Vec<u64> {
         fitted.over_updates.iter().flat_map(|of| of.values.concat()).collect();
     for policy in 0..policies.len() {
         let estimate = fitted.estimate(policy);
-        let Interval { low, high } = estimate.interval.unwrap();
+        let Interval { low, high } = estimate.interval(0.95).unwrap();
         assert!(low < estimate.value && estimate.value < high);
         assert_ne!(estimate.per_critic[0], estimate.per_critic[1]);
         numbers.extend([low, high]);

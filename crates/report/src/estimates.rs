@@ -72,6 +72,19 @@ pub fn methods(judgement: &Judgement) -> String {
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
+/// The level of the intervals in words, such as `95 %`; with the reason if modes differ in it.
+pub fn level(judgement: &Judgement) -> String {
+    let percent = |level: f64| format!("{} %", (1000.0 * level).round() / 10.0);
+    let highest = judgement.policies.iter().map(|of| of.level).fold(judgement.level, f64::max);
+    let together = percent(judgement.level);
+    if highest > judgement.level {
+        let highest = percent(highest);
+        format!("up to {highest}, so that the answers of all modes together hold at {together}")
+    } else {
+        together
+    }
+}
+
 /// `value [low, high]`, or the value alone without an interval.
 pub fn with_interval(value: f64, ends: Option<Interval>) -> String {
     match ends {

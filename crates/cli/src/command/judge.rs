@@ -234,7 +234,11 @@ fn describe(judgement: &Judgement) -> String {
         Trained::No => {}
     }
     let (table, methods) = (estimates::table(judgement), estimates::methods(judgement));
-    lines.push(format!("{table}\nmethod: {methods}; all estimates are in {}", Judgement::FILE));
+    let level = estimates::level(judgement);
+    lines.push(format!(
+        "{table}\nmethod: {methods}; intervals at {level}; all estimates are in {}",
+        Judgement::FILE
+    ));
     let is_fitted =
         |of: &Judged| of.deciding().is_some_and(|estimate| estimate.method == Method::FittedQ);
     if judgement.policies.iter().any(is_fitted) {

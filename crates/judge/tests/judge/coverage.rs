@@ -5,7 +5,7 @@ use overtone_core::seed::{derive, derive_nth};
 use overtone_judge::checks::Evidence;
 use overtone_judge::weights::{Logged, Settings, Values, Weighted, estimate};
 
-use crate::clinic::{Doctor, Exact, VISITS, Visit, record};
+use crate::clinic::{Doctor, Exact, Visit, record};
 
 /// The recording of `Doctor::Recorded`, for `doctor`. The values for WDR are the recorded doctor's:
 /// wrong for another one, as fitted values are.
@@ -57,15 +57,12 @@ fn intervals_cover_the_truth() {
 
 /// The verdict from weights with recorded log-probabilities.
 pub fn verdict(weighted: &Weighted) -> Verdict {
+    let deciding = weighted.estimates.last().unwrap();
     let evidence = Evidence {
-        difference: weighted.estimates.last().unwrap().difference,
-        others: Vec::new(),
-        known_answer: None,
-        mean_weight: None,
-        uncovered: None,
-        longest: VISITS,
-        has_log_probs: true,
+        estimate: Some(deciding.value),
+        difference: deciding.difference,
         horizon: weighted.overlap.horizon,
+        ..Evidence::default()
     };
     evidence.verdict()
 }

@@ -8,4 +8,5 @@ mod clinic_file;
 mod coverage;
 mod golden_weights;
 mod of_clinic;
+mod table;
 mod weights;

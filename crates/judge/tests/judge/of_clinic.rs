@@ -45,27 +45,72 @@ fn candidate(doctor: Doctor) -> Candidate {
     Candidate { mode: play.acting, policy: Box::new(Seeing { doctor, probs: Vec::new() }), play }
 }
 
-fn dataset(patients: usize, seed: u64, has_log_probs: bool) -> Dataset {
-    let recorded = record(Doctor::Recorded, patients, seed);
-    let (mut seen, mut actions, mut rewards) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut log_probs, mut episodes) = (Vec::new(), Vec::new());
-    for visits in &recorded {
-        let is_end = visits.last().unwrap().is_end;
-        let outcome = if is_end { Outcome::Terminated } else { Outcome::Truncated };
-        episodes.push(Episode { start: actions.len(), length: visits.len(), outcome });
-        for (i, visit) in visits.iter().enumerate() {
-            seen.extend(visit.patient.observation(i, visit.age));
-            actions.push(visit.treatment as u16);
-            rewards.push(visit.reward as f32);
-            let prob = Doctor::Recorded.probs(visit.patient)[visit.treatment];
-            log_probs.push(prob.ln() as f32);
-        }
+fn request(data: &Dataset) -> Request<'_> {
+    Request {
+        run: "clinic",
+        step: 1,
+        target_return: 0.5,
+        is_conditioned: false,
+        data,
+        dataset: "clinic",
+        trained: Trained::No,
+        action_scale: None,
     }
-    let observations = ObservationColumn::Vectors { width: WIDTH, values: seen };
-    let actions = ActionColumn::Discrete { n_actions: TREATMENTS.len(), values: actions };
-    let mut columns = Columns::new(observations, actions, rewards, episodes);
-    columns.behavior_log_probs = has_log_probs.then_some(log_probs);
-    Dataset::of(columns, &DatasetOptions::default()).unwrap()
+}
+
+/// Patients of `Doctor::Recorded`.
+#[derive(Clone)]
+struct Recording {
+    seen: Vec<f32>,
+    treatments: Vec<u16>,
+    rewards: Vec<f32>,
+    log_probs: Vec<f32>,
+    episodes: Vec<Episode>,
+}
+
+impl Recording {
+    fn of(patients: usize, seed: u64) -> Self {
+        let (seen, treatments, rewards) = (Vec::new(), Vec::new(), Vec::new());
+        let (log_probs, episodes) = (Vec::new(), Vec::new());
+        let mut all = Self { seen, treatments, rewards, log_probs, episodes };
+        for visits in &record(Doctor::Recorded, patients, seed) {
+            let is_end = visits.last().unwrap().is_end;
+            let outcome = if is_end { Outcome::Terminated } else { Outcome::Truncated };
+            let start = all.treatments.len();
+            all.episodes.push(Episode { start, length: visits.len(), outcome });
+            for (i, visit) in visits.iter().enumerate() {
+                all.seen.extend(visit.patient.observation(i, visit.age));
+                all.treatments.push(visit.treatment as u16);
+                all.rewards.push(visit.reward as f32);
+                let prob = Doctor::Recorded.probs(visit.patient)[visit.treatment];
+                all.log_probs.push(prob.ln() as f32);
+            }
+        }
+        all
+    }
+
+    /// Makes one episode of each `n` following ones.
+    fn join_episodes(&mut self, n: usize) {
+        let joined = self.episodes.chunks(n).map(|some| Episode {
+            start: some[0].start,
+            length: some.iter().map(|of| of.length).sum(),
+            outcome: Outcome::Terminated,
+        });
+        self.episodes = joined.collect();
+    }
+
+    fn dataset(&self, has_log_probs: bool) -> Dataset {
+        let Self { seen, treatments, rewards, log_probs, episodes } = self.clone();
+        let observations = ObservationColumn::Vectors { width: WIDTH, values: seen };
+        let actions = ActionColumn::Discrete { n_actions: TREATMENTS.len(), values: treatments };
+        let mut columns = Columns::new(observations, actions, rewards, episodes);
+        columns.behavior_log_probs = has_log_probs.then_some(log_probs);
+        Dataset::of(columns, &DatasetOptions::default()).unwrap()
+    }
+}
+
+fn dataset(patients: usize, seed: u64, has_log_probs: bool) -> Dataset {
+    Recording::of(patients, seed).dataset(has_log_probs)
 }
 
 fn judged(
@@ -84,25 +129,15 @@ fn judged_at(
     updates: usize,
     seed: u64,
 ) -> Result<Judgement, JudgeError> {
-    let request = Request {
-        run: "clinic",
-        step: 1,
-        target_return: 0.5,
-        is_conditioned: false,
-        data,
-        dataset: "clinic",
-        trained: Trained::No,
-        action_scale: None,
-    };
     let options = JudgeOptions { discount, updates, critics: 5, seed };
     let mut candidates: Vec<Candidate> = doctors.iter().map(|&of| candidate(of)).collect();
-    judge(&request, &mut candidates, &options, &mut |_, _, _| ControlFlow::Continue(()))
+    judge(&request(data), &mut candidates, &options, &mut |_, _, _| ControlFlow::Continue(()))
 }
 
 #[test]
 fn doctors_are_told_apart_with_and_without_log_probs() {
     for has_log_probs in [true, false] {
-        let data = dataset(600, 3, has_log_probs);
+        let data = dataset(600, 4, has_log_probs);
         let doctors = [Doctor::Guideline, Doctor::Recorded];
         let judgement = judged(&data, &doctors, 300, 1).unwrap();
         assert_eq!(judgement.recording.has_log_probs, has_log_probs);
@@ -163,24 +198,70 @@ fn treatments_learned_by_heart_are_refused() {
     let learned = seen.zip(values.iter().map(|&value| value.into())).collect();
     let policy = Box::new(ByHeart(learned, Vec::new()));
     let mut candidates = [Candidate { policy, ..candidate(Doctor::Recorded) }];
-    let request = Request {
-        run: "clinic",
-        step: 1,
-        target_return: 0.5,
-        is_conditioned: false,
-        data: &data,
-        dataset: "clinic",
-        trained: Trained::Yes,
-        action_scale: None,
-    };
     let options = JudgeOptions { discount: DISCOUNT, updates: 0, critics: 2, seed: 1 };
     let judgement =
-        judge(&request, &mut candidates, &options, &mut |_, _, _| ControlFlow::Continue(()))
+        judge(&request(&data), &mut candidates, &options, &mut |_, _, _| ControlFlow::Continue(()))
             .unwrap();
     let Verdict::CannotTell { reasons } = &judgement.policies[0].verdict else {
         panic!("{:?}", judgement.policies[0])
     };
     assert!(reasons.contains(&Check::Weights), "{reasons:?}");
+}
+
+/// The reasons of the first mode, and the names of the steps that were taken.
+fn refused(data: &Dataset, doctors: &[Doctor]) -> (Vec<Check>, Vec<&'static str>) {
+    let mut steps = Vec::new();
+    let mut progress = |step: &'static str, _, _| {
+        steps.push(step);
+        ControlFlow::Continue(())
+    };
+    let options = JudgeOptions { discount: DISCOUNT, updates: 100, critics: 2, seed: 1 };
+    let mut candidates: Vec<Candidate> = doctors.iter().map(|&of| candidate(of)).collect();
+    let judgement = judge(&request(data), &mut candidates, &options, &mut progress).unwrap();
+    let Verdict::CannotTell { reasons } = &judgement.policies[0].verdict else {
+        panic!("{:?}", judgement.policies[0])
+    };
+    steps.dedup();
+    (reasons.clone(), steps)
+}
+
+#[test]
+fn what_costs_least_refuses_first() {
+    let mut recorded = Recording::of(200, 3);
+    // Weights alone show that no episode is left in effect.
+    let (reasons, steps) = refused(&recorded.dataset(true), &[Doctor::Reluctant]);
+    assert!(reasons.contains(&Check::Overlap), "{reasons:?}");
+    assert_eq!(steps, ["replaying the agent"]);
+    recorded.log_probs.rotate_right(1);
+    let (reasons, steps) = refused(&recorded.dataset(true), &[Doctor::Guideline]);
+    assert_eq!((&reasons[..], steps.len()), (&[Check::LogProbabilities][..], 0));
+    recorded.join_episodes(2);
+    let (reasons, steps) = refused(&recorded.dataset(false), &[Doctor::Guideline]);
+    assert_eq!((&reasons[..], steps.len()), (&[Check::LongEpisodes][..], 0));
+}
+
+#[test]
+fn the_intervals_of_several_modes_hold_together() {
+    let data = dataset(2000, 4, true);
+    let of = |doctors: &[Doctor]| judged(&data, doctors, 0, 1).unwrap();
+    let alone = of(&[Doctor::Guideline]);
+    let together = of(&[Doctor::Guideline, Doctor::Recorded, Doctor::Recorded]);
+    let levels: Vec<f64> = together.policies.iter().map(|of| of.level).collect();
+    // The guideline differs at 1 − .05/3; the recorded doctor, who does not differ from himself, is
+    // then tested twice at 1 − .05/2.
+    let expected = [1.0 - 0.05 / 3.0, 0.975, 0.975];
+    for (level, expected) in levels.iter().zip(expected) {
+        assert!((level - expected).abs() < 1e-12, "{levels:?}");
+    }
+    let width = |of: &Judgement| {
+        let interval = of.policies[0].deciding().unwrap().interval.unwrap();
+        interval.high - interval.low
+    };
+    assert_eq!((alone.policies[0].level, alone.level), (0.95, 0.95));
+    assert!(width(&together) > 1.1 * width(&alone), "{} {}", width(&together), width(&alone));
+    assert_eq!(together.policies[0].verdict, Verdict::BetterThanRecorded);
+    let difference = together.policies[1].deciding().unwrap().difference.unwrap();
+    assert!(difference.low.abs().max(difference.high.abs()) < 1e-14, "{difference:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use overtone_plot::{Line, LinePlot, Strip, Stroke};
 use super::document::Block;
 use super::run_files::{Estimates, RunFiles};
 use super::{first, heading, scores, subheading, text};
-use crate::estimates::{methods, table, with_interval};
+use crate::estimates::{level, methods, table, with_interval};
 
 /// Minimum number of acting modes for comparing estimates with returns.
 const ENOUGH: usize = 3;
@@ -32,10 +32,10 @@ pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
         blocks.extend(recording(judgement));
         blocks.push(Block::Table(table(judgement)));
         blocks.push(text(format!(
-            "Method: {}. Intervals of {} %. Checkpoint of update {}, target return {}. All \
+            "Method: {}. Intervals at {}. Checkpoint of update {}, target return {}. All \
              estimates: {}.",
             methods(judgement),
-            (1000.0 * judgement.level).round() / 10.0,
+            level(judgement),
             judgement.step,
             judgement.target_return,
             Judgement::FILE

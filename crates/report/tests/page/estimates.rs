@@ -34,6 +34,7 @@ fn judgement(values: &[(f32, f64)]) -> Judgement {
         ],
         overlap: Some(Overlap { effective: vec![30.0, 12.5], horizon: None }),
         uncovered: Some(0.0125),
+        level: if value > 2.25 { 0.975 } else { 0.95 },
         verdict: match value > 2.25 {
             true => Verdict::BetterThanRecorded,
             false => Verdict::CannotTell { reasons: vec![Check::LongEpisodes, Check::Difference] },
@@ -179,8 +180,8 @@ fn a_judgement_that_cannot_be_read_is_a_warning() {
     let folder = run(&root, "clinic", 1);
     evaluation(200, 5, matched()).write(&folder.join("evaluation.json")).unwrap();
     let whole = serde_json::to_string(&judgement(&[(1.0, 2.5)])).unwrap();
-    let other = whole.replacen("\"format\":2", "\"format\":3", 1);
-    for damaged in ["{\"format\":2", &other, "", "{}", "[1e999]"] {
+    let other = whole.replacen("\"format\":3", "\"format\":4", 1);
+    for damaged in ["{\"format\":3", &other, "", "{}", "[1e999]"] {
         fs::write(folder.join(Judgement::FILE), damaged).unwrap();
         let html = page(&[&folder]).to_html();
         tags(&html);
