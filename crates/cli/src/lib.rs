@@ -6,11 +6,7 @@ extern crate overtone_console;
 mod command;
 pub mod host;
 mod interrupt;
-pub mod options;
 mod processes;
-mod runs;
-mod settings;
-pub mod suites;
 
 use std::{
     ffi::OsString,
@@ -18,14 +14,15 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand};
-use overtone_console::{errors, flags, keys, progress};
+use overtone_console::{errors, flags};
+use overtone_settings::options;
 
 pub use command::{
     data::warnings,
     evaluate::{OwnChoice, play_of},
-    prepare::Prepared,
+    find::find,
+    prepare::{Prepared, prepare},
 };
-pub use settings::{Profile, RunConfig};
 
 /// Offline reinforcement learning: train an agent on recorded episodes, then evaluate it
 #[derive(Parser)]
@@ -264,7 +261,7 @@ fn train_help() -> String {
         "{before}\n{}\n\
          Examples: overtone train game=seaquest head=fourier head.frequencies=14 seed=231\n          \
          overtone train env=hopper dataset=medium attention=fourier seed=2",
-        settings::help(all)
+        overtone_settings::help(all)
     )
 }
 

@@ -24,9 +24,9 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::Parser;
-use overtone::options;
 use overtone_console::{errors, flags};
 use overtone_model::device;
+use overtone_settings::options;
 
 use report::{Report, Row};
 

@@ -3,10 +3,11 @@
 use std::{path::Path, sync::atomic::AtomicBool, time::Instant};
 
 use anyhow::{Context, Result};
-use overtone::{Prepared, Profile, RunConfig};
+use overtone::Prepared;
 use overtone_agents::AlgorithmConfig;
 use overtone_console::errors;
 use overtone_model::device;
+use overtone_settings::{Profile, RunConfig};
 use overtone_train::{Checkpoint, Job, Observer, Precision, RunDir, StepReport, TrainConfig};
 
 use crate::{Scale, report::Row};
@@ -33,10 +34,10 @@ pub fn train(
     let (updates, batch_size) = scale.paper;
     let words = [format!("game={game}"), "profile=paper".into(), format!("device={device}")];
     let settings = RunConfig::resolve(&words, |_| Profile::Paper)?;
-    if let Err(error) = settings.check_data() {
+    if let Err(error) = overtone::find(&settings) {
         return Ok((Row::skipped(errors::sentence(&error)), None));
     }
-    let prepared = settings.prepare(None)?;
+    let prepared = overtone::prepare(&settings, None)?;
     let mut rows = Vec::new();
     let mut first = None;
     for precision in [Precision::F32, Precision::Bf16] {

@@ -20,10 +20,10 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
         time::{Duration, Instant},
     };
 
-    use overtone::suites;
     use overtone_console::errors;
     use overtone_eval::{Plan, rollout};
     use overtone_model::device::is_cpu;
+    use overtone_settings::suites;
 
     if seconds == 0 {
         return Ok(Row::skipped("playing=0"));

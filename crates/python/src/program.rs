@@ -115,7 +115,7 @@ pub fn run(py: Python<'_>, words: Vec<String>, on_event: Bound<'_, PyAny>) -> Py
 /// Checks settings of `train`, each `key=value`, without data.
 #[pyfunction]
 pub fn check_settings(words: Vec<String>) -> PyResult<()> {
-    let checked = overtone::RunConfig::check_words(&words);
+    let checked = overtone_settings::RunConfig::check_words(&words);
     checked.map_err(|error| OvertoneError::new_err(errors::message(&error)))
 }
 

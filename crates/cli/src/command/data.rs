@@ -8,8 +8,7 @@ use overtone_data::{
     Check, DatasetCard, Expected, Finding, ReadFrames, RecordedTask, check_as, datasets_folder,
     description_of, read::reader_of,
 };
-
-use crate::{
+use overtone_settings::{
     options,
     suites::{self, Data, tasks},
 };

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use overtone_console::quoted;
+use overtone_console::{progress, quoted};
 use overtone_core::Task;
 use overtone_data::{
     DatasetCard, Kind, MinariId, Selection, datasets_folder,
@@ -16,9 +16,9 @@ use overtone_data::{
     folder_of, minari_folder,
 };
 use overtone_env::Suite;
+use overtone_settings::{options, suites};
 
 use super::first_of;
-use crate::{options, progress, settings, suites};
 
 overtone_model::options! {
     /// Options of `download`.
@@ -76,7 +76,7 @@ struct PlannedDownload {
 
 /// `overtone download key=value…`.
 pub fn run(words: &[String]) -> Result<()> {
-    let (words, task) = settings::named_tasks(words, None)?;
+    let (words, task) = overtone_settings::named_tasks(words, None)?;
     let wanted: DownloadWords = options::read(&words)?;
     let parallel = wanted.parallel;
     ensure!((1..=16).contains(&parallel), "parallel={parallel}: expected 1 to 16");

@@ -26,25 +26,22 @@ use overtone_eval::{
     table::{Table, or_dash},
 };
 use overtone_model::device;
+use overtone_settings::{
+    Choosable, EvaluationConfig, RunConfig, options,
+    runs::{check_own, is_last, open_checkpoint, open_runs},
+    suites,
+};
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
+
+use crate::interrupt;
+use entry::Entry;
 
 pub use choose::{
     ChooseOptions, candidate_modes, choice_seed, choose_after_training, choose_among, run as choose,
 };
 pub use curve::{Curve, Due};
-use entry::Entry;
 pub use own_choice::OwnChoice;
 pub use request::{EvaluationRequest, check_top_percent, play_of, requests};
-
-use crate::{
-    interrupt, options,
-    runs::{check_own, is_last, open_checkpoint, open_runs},
-    settings::{self, Choosable, EvaluationConfig},
-};
-
-/// The error of an agent that can be trained and not evaluated.
-pub const NOT_PLAYABLE: &str =
-    "the agent cannot be evaluated after training (use evaluation.episodes=0 to train only)";
 
 overtone_model::options! {
     /// Options of `evaluate rollouts`.
@@ -103,6 +100,20 @@ overtone_model::options! {
         /// difference (-n100, -seed2, -target90). Required for a checkpoint that is not the run's.
         pub out: String = String::new(),
     }
+}
+
+/// Checks before training that the agent can be evaluated afterwards.
+///
+/// # Errors
+/// When the task's simulator is missing, in one sentence.
+pub fn check_playable(settings: &RunConfig) -> Result<()> {
+    let task = settings.task()?;
+    if !settings.evaluation.plays() {
+        return Ok(());
+    }
+    suites::of(task)?.check(task).context(
+        "the agent cannot be evaluated after training (use evaluation.episodes=0 to train only)",
+    )
 }
 
 /// `overtone evaluate rollouts key=value…`.
@@ -294,7 +305,7 @@ fn check_out(out: &Path) -> Result<()> {
 /// The device `name`, or if it is empty, the device of the training of `run`.
 fn device_or(name: String, run: &RunDir) -> Result<String> {
     match name.is_empty() {
-        true => settings::device_of(&run.path().join(CONFIG)),
+        true => overtone_settings::device_of(&run.path().join(CONFIG)),
         false => Ok(name),
     }
 }
@@ -398,7 +409,7 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
 
 /// A task with its environment's actions: an agent's data may have set missing bounds.
 fn in_environment(task: &Task) -> Task {
-    let known = crate::suites::as_trained(task).ok();
+    let known = suites::as_trained(task).ok();
     let known = known.filter(|known| known.actions.allows(&task.actions));
     let actions = known.map_or(&task.actions, |known| &known.actions).clone();
     Task { actions, ..task.clone() }

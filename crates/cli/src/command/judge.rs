@@ -1,9 +1,12 @@
 //! `overtone judge`: estimates of returns from a recording, for runs that cannot be played.
 
+mod recording;
+
 use std::{ops::ControlFlow, path::PathBuf, sync::atomic::Ordering};
 
 use anyhow::{Context, Result, ensure};
 use overtone_agents::{Agent, policy};
+use overtone_console::progress;
 use overtone_core::{
     ActionScale, Play,
     judgement::{Judged, Judgement, Method, Trained, Verdict},
@@ -11,18 +14,16 @@ use overtone_core::{
 use overtone_judge::{Candidate, JudgeError, LEAST_EPISODES, Request};
 use overtone_model::device;
 use overtone_report::estimates::{self, with_interval};
+use overtone_settings::{
+    RunConfig, options,
+    runs::{check_own, open_checkpoint, open_runs},
+};
 use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    evaluate::{ChooseOptions, OwnChoice, candidate_modes, play_of},
-    prepare::RecordingPart,
-};
-use crate::{
-    interrupt, options, progress,
-    runs::{check_own, open_checkpoint, open_runs},
-    settings::RunConfig,
-};
+use self::recording::{RecordingPart, recording_of};
+use super::evaluate::{ChooseOptions, OwnChoice, candidate_modes, play_of};
+use crate::interrupt;
 
 overtone_model::options! {
     /// Options of `judge`.
@@ -133,7 +134,7 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
         least: LEAST_EPISODES,
         seed: options.seed,
     };
-    let (data, trained) = config.recording_of(&agent.task, &part)?;
+    let (data, trained) = recording_of(&config, &agent.task, &part)?;
     let own = OwnChoice::of(run, checkpoint)?;
     let returns = &checkpoint.state.episode_returns;
     let (play, target) = play_of(&agent, returns, &own, &options.target, [None; 3])?;

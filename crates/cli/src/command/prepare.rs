@@ -1,37 +1,25 @@
-//! [`Prepared`]: the data and the algorithm for `train` and `resume`, before the first step.
+//! [`prepare`]: the data and the algorithm for `train` and `resume`, before the first step.
 
-mod judged;
 mod recorded_returns;
 
-pub use judged::RecordingPart;
+use std::sync::{Arc, atomic::AtomicBool};
 
-use std::{
-    path::Path,
-    sync::{Arc, atomic::AtomicBool},
-};
-
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use overtone_agents::Agent;
+use overtone_console::progress;
 use overtone_core::{
     ActionSpace, Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits,
 };
 use overtone_data::{
-    Columns, DataError, Dataset, Expected, Kind, Located, MinariId, Origin, Preparation,
-    RecordedTask, Recording, ReplayLog, Split, cache_folder, check_named, datasets_folder, locate,
-    read,
+    Columns, DataError, Dataset, Expected, Located, Origin, Preparation, Recording, ReplayLog,
+    Split, cache_folder, read,
 };
-use overtone_env::find_in_table;
 use overtone_model::AverageReturn;
+use overtone_settings::{Recorded, RunConfig, suites};
 use overtone_train::{Initial, TrainingData};
 
-use super::{data::known_task, evaluate::NOT_PLAYABLE};
-use crate::{
-    interrupt,
-    keys::plain,
-    progress,
-    settings::{Profile, Recorded, RunConfig, datasets_of, is_path},
-    suites,
-};
+use super::find::{common_origin, find};
+use crate::interrupt;
 
 /// Message after an interrupt during the preparation of data.
 const NOTHING_KEPT: &str = "no part of the prepared data was kept";
@@ -51,351 +39,209 @@ pub struct Prepared {
     pub init: Option<Initial>,
 }
 
-impl RunConfig {
-    /// Whether the published data exists.
-    pub fn is_published(&self) -> bool {
-        let are_published = |located: Vec<Located>| {
-            located.iter().all(|located| located.origin.kind == Kind::Published)
-        };
-        self.find().is_ok_and(are_published)
+/// Finds and prepares the data, with progress lines, and configures the algorithm. With `init`,
+/// the agent has the same normalization of observations and the same range of timesteps as the
+/// initial agent.
+///
+/// # Errors
+/// When the data is missing or damaged, or the settings do not describe an agent for it.
+pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> {
+    // Preparing the data may take minutes.
+    let stop = interrupt::listen()?;
+    let task = settings.task()?;
+    let before = init.as_ref().map(|init| Agent::of(&init.checkpoint)).transpose()?;
+    let located = find(settings)?;
+    located.iter().for_each(|located| say!("{located}"));
+    if !suites::of(task)?.has_environments() {
+        say!("task: {}", suites::describe(task));
     }
-
-    /// Checks that the data exists.
-    ///
-    /// # Errors
-    /// When it is missing, in one sentence.
-    pub fn check_data(&self) -> Result<()> {
-        self.find().map(drop)
-    }
-
-    /// Checks before training that the agent can be evaluated afterwards.
-    ///
-    /// # Errors
-    /// When the task's simulator is missing, in one sentence.
-    pub fn check_playable(&self) -> Result<()> {
-        let task = self.task()?;
-        if !self.evaluation.plays() {
-            return Ok(());
-        }
-        suites::of(task)?.check(task).context(NOT_PLAYABLE)
-    }
-
-    /// Finds and prepares the data, with progress lines, and configures the algorithm. With `init`,
-    /// the agent has the same normalization of observations and the same range of timesteps as the
-    /// initial agent.
-    ///
-    /// # Errors
-    /// When the data is missing or damaged, or the settings do not describe an agent for it.
-    pub fn prepare(&self, init: Option<Initial>) -> Result<Prepared> {
-        // Preparing the data may take minutes.
-        let stop = interrupt::listen()?;
-        let task = self.task()?;
-        let before = init.as_ref().map(|init| Agent::of(&init.checkpoint)).transpose()?;
-        let located = self.find()?;
-        located.iter().for_each(|located| say!("{located}"));
-        if !suites::of(task)?.has_environments() {
-            say!("task: {}", suites::describe(task));
-        }
-        let (dataset, name) = match &located[..] {
-            [located] => match read::open_as(&located.path, &self.data.layout)? {
-                Recording::ReplayLog(log) => {
-                    let dataset = self.convert(log, located, stop.clone())?;
-                    let split = dataset.split_for(self.train.held_out, self.seed)?;
-                    say_held_out(&split, dataset.episodes());
-                    (dataset, String::new())
-                }
-                Recording::Columns(columns) => {
-                    let columns = self.checked(columns)?;
-                    (self.made_of(columns, &located.origin)?, located.dataset.clone())
-                }
-            },
-            several => self.mixed(several, &stop)?,
-        };
-        interrupt::check(&stop, NOTHING_KEPT)?;
-        let actions = match &before {
-            Some(agent) => agent.task.actions.clone(),
-            None => with_bounds(&task.actions, &dataset)?,
-        };
-        let dataset = match before.as_ref().and_then(|agent| agent.normalization.as_ref()) {
-            Some(normalization) => dataset.with_normalization(normalization),
-            None => dataset,
-        };
-        let longest = dataset.episodes().longest();
-        let recording = as_long_as(task, dataset.origin().recording.clone(), longest)?;
-        let simulation = recording.as_ref().unwrap_or(&task.simulation);
-        let longest = match suites::of(task)?.horizon(task, simulation) {
-            Some(horizon) if matches!(task.observations, ObservationSpace::Vectors { .. }) => {
-                horizon.max(longest)
+    let (dataset, name) = match &located[..] {
+        [located] => match read::open_as(&located.path, &settings.data.layout)? {
+            Recording::ReplayLog(log) => {
+                let dataset = convert(settings, log, located, stop.clone())?;
+                let split = dataset.split_for(settings.train.held_out, settings.seed)?;
+                say_held_out(&split, dataset.episodes());
+                (dataset, String::new())
             }
-            _ => longest,
-        };
-        let like = before.as_ref().map(|agent| &agent.algorithm);
-        let return_scale = match self.data.return_scale {
-            0.0 => {
-                let scale = recorded_returns::own_scale(dataset.episode_returns().iter());
-                say!("returns: divided by {scale}, the 95th percentile of their absolute values");
-                scale
+            Recording::Columns(columns) => {
+                let columns = checked(settings, columns)?;
+                (made_of(settings, columns, &located.origin)?, located.dataset.clone())
             }
-            scale => scale,
-        };
-        self.say_reward_scale(dataset.rewards(), return_scale);
-        let average = AverageReturn { horizon: longest };
-        let scaled = |range: [f32; 2]| range.map(|value| value / return_scale);
-        let recorded = Recorded {
-            longest,
-            returns: scaled(recorded_returns::range(dataset.returns_to_go().iter().copied())),
-            rates: scaled(recorded_returns::range(recorded_returns::rates(&dataset, average))),
-        };
-        let algorithm = self.algorithm_config(task, recorded, like)?;
-        if let Some(limit) = algorithm.model().and_then(|model| model.head().limit(&task.actions)) {
-            say!("head: {limit}");
+        },
+        several => mixed(settings, several, &stop)?,
+    };
+    interrupt::check(&stop, NOTHING_KEPT)?;
+    let actions = match &before {
+        Some(agent) => agent.task.actions.clone(),
+        None => with_bounds(&task.actions, &dataset)?,
+    };
+    let dataset = match before.as_ref().and_then(|agent| agent.normalization.as_ref()) {
+        Some(normalization) => dataset.with_normalization(normalization),
+        None => dataset,
+    };
+    let longest = dataset.episodes().longest();
+    let recording = as_long_as(task, dataset.origin().recording.clone(), longest)?;
+    let simulation = recording.as_ref().unwrap_or(&task.simulation);
+    let longest = match suites::of(task)?.horizon(task, simulation) {
+        Some(horizon) if matches!(task.observations, ObservationSpace::Vectors { .. }) => {
+            horizon.max(longest)
         }
-        let agent = Agent {
-            task: Task { actions, ..task.clone() },
-            dataset: name,
-            algorithm,
-            normalization: dataset.normalization().cloned(),
-            return_scale,
-            delayed_reward: self.data.delayed_reward,
-            recording,
-        };
-        let data = TrainingData::new(Arc::new(dataset), return_scale);
-        Ok(Prepared { data, agent, init })
-    }
-
-    /// Warns about rewards that are too large for value networks in a short run.
-    fn say_reward_scale(&self, rewards: &[f32], return_scale: f32) {
-        let learns_values = self.agent.learns_values_of_rewards();
-        let squares = rewards.iter().map(|&reward| f64::from(reward / return_scale).powi(2));
-        let size = (squares.sum::<f64>() / rewards.len().max(1) as f64).sqrt();
-        if learns_values && size > LARGEST_REWARDS {
-            warn!(
-                "warning: rewards are about {size:.1e} in size, and {} learns values of them. The \
-                 loss grows with their square, and learning is slow. Use data.return_scale=0 to \
-                 divide them by the size of the dataset's returns.",
-                self.agent.kind().name()
-            );
+        _ => longest,
+    };
+    let like = before.as_ref().map(|agent| &agent.algorithm);
+    let return_scale = match settings.data.return_scale {
+        0.0 => {
+            let scale = recorded_returns::own_scale(dataset.episode_returns().iter());
+            say!("returns: divided by {scale}, the 95th percentile of their absolute values");
+            scale
         }
+        scale => scale,
+    };
+    say_reward_scale(settings, dataset.rewards(), return_scale);
+    let average = AverageReturn { horizon: longest };
+    let scaled = |range: [f32; 2]| range.map(|value| value / return_scale);
+    let recorded = Recorded {
+        longest,
+        returns: scaled(recorded_returns::range(dataset.returns_to_go().iter().copied())),
+        rates: scaled(recorded_returns::range(recorded_returns::rates(&dataset, average))),
+    };
+    let algorithm = settings.algorithm_config(task, recorded, like)?;
+    if let Some(limit) = algorithm.model().and_then(|model| model.head().limit(&task.actions)) {
+        say!("head: {limit}");
     }
+    let agent = Agent {
+        task: Task { actions, ..task.clone() },
+        dataset: name,
+        algorithm,
+        normalization: dataset.normalization().cloned(),
+        return_scale,
+        delayed_reward: settings.data.delayed_reward,
+        recording,
+    };
+    let data = TrainingData::new(Arc::new(dataset), return_scale);
+    Ok(Prepared { data, agent, init })
+}
 
-    /// The profile and the run's length, as text.
-    pub fn describe_profile(&self) -> String {
-        let batch = self.train.batch_size;
-        let length = match self.train.updates {
-            0 => {
-                let drawn = match self.is_log() {
-                    true => format!("{} transitions", self.data.transitions),
-                    false => "all transitions".into(),
-                };
-                let epochs = match self.train.epochs {
-                    1 => "1 epoch".into(),
-                    n => format!("{n} epochs"),
-                };
-                format!("{epochs} of {drawn}, batch {batch}")
-            }
-            updates => format!("{updates} updates of {batch} contexts"),
-        };
-        match self.profile {
-            Profile::Paper if self.train.reference_schedule => {
-                format!("paper ({length}, the reference's learning rates)")
-            }
-            Profile::Paper => format!("paper ({length})"),
-            Profile::Auto | Profile::Quick => {
-                format!("quick ({length}); use profile=paper for the reference's length")
-            }
-        }
-    }
-
-    /// The location of each of the datasets.
-    fn find(&self) -> Result<Vec<Located>> {
-        let names = datasets_of(&self.dataset);
-        let (n, shares) = (names.len(), &self.data.shares.0);
-        ensure!(
-            shares.is_empty() || shares.len() == n && n > 1,
-            "data.shares={}: expected a number for each of several datasets, but dataset={} names \
-             {n}",
-            plain(&self.data.shares.clone().into()),
-            self.dataset
+/// Warns about rewards that are too large for value networks in a short run.
+fn say_reward_scale(settings: &RunConfig, rewards: &[f32], return_scale: f32) {
+    let learns_values = settings.agent.learns_values_of_rewards();
+    let squares = rewards.iter().map(|&reward| f64::from(reward / return_scale).powi(2));
+    let size = (squares.sum::<f64>() / rewards.len().max(1) as f64).sqrt();
+    if learns_values && size > LARGEST_REWARDS {
+        warn!(
+            "warning: rewards are about {size:.1e} in size, and {} learns values of them. The \
+             loss grows with their square, and learning is slow. Use data.return_scale=0 to \
+             divide them by the size of the dataset's returns.",
+            settings.agent.kind().name()
         );
-        ensure!(
-            n == 1 || !names.contains(&""),
-            "dataset={}: a name between the commas is missing",
-            self.dataset
-        );
-        let is_folder_of_names = || self.data.path.is_dir() && !names.iter().any(|n| is_path(n));
-        ensure!(
-            n == 1 || self.data.path.as_os_str().is_empty() || is_folder_of_names(),
-            "data.path={}: with several datasets, expected a directory in which each of them has a \
-             file. Or name the files, dataset=/path/to/one.hdf5,/path/to/other.hdf5, without \
-             data.path",
-            self.data.path.display()
-        );
-        let task = self.task()?;
-        names.into_iter().map(|name| self.find_one(task, name)).collect()
-    }
-
-    /// The location of the dataset `name` of `task`.
-    fn find_one(&self, task: &Task, name: &str) -> Result<Located> {
-        let minari = MinariId::of(name)?;
-        let path = match (self.data.path.as_os_str().is_empty(), name) {
-            (true, name) if minari.is_none() && is_path(name) => Some(Path::new(name)),
-            (true, _) => None,
-            (false, _) => Some(&*self.data.path),
-        };
-        let (key, dataset) = match task.observations {
-            // Each run of a log is a dataset.
-            ObservationSpace::Pixels { .. } if minari.is_none() => {
-                ensure!(
-                    path.is_some() || name.is_empty(),
-                    "dataset={}: not a dataset of {}. Use a file, a dataset of Minari's \
-                     (minari:atari/…), or a run of the published log with data.run=",
-                    name,
-                    task.id()
-                );
-                ("data.run", &*self.data.run)
-            }
-            _ => ("dataset", name),
-        };
-        if self.names_dataset(task, name)? {
-            check_named(&self.data.path, task, name)?;
-        }
-        // The user's own data does not need a datasets directory. If another needs it, its error
-        // names it.
-        let datasets = datasets_folder().unwrap_or_else(|_| "datasets".into());
-        let mut located = locate(task, dataset, path, &datasets).map_err(|error| match error {
-            DataError::UnknownName { .. } => anyhow!("{key}={dataset}: {error}"),
-            error => error.into(),
-        })?;
-        if (path.is_some() || minari.is_some()) && located.origin.recording.is_none() {
-            let recorded = RecordedTask::of(&located.path)?;
-            located.origin.recording = suites::recorded_simulation(task, &recorded);
-        }
-        // The user's own directory may have any name, except another task's.
-        let named = match &located.task {
-            Some(name) => find_in_table(suites::of(task)?, name).ok(),
-            None => known_task(&located.path).filter(|other| other.suite == task.suite),
-        };
-        if let Some(other) = named.filter(|other| *other != task) {
-            bail!(
-                "{} contains {}, but the settings have {}={}. Change one of them",
-                located.path.display(),
-                located.task.as_ref().unwrap_or(&other.name),
-                suites::of(task)?.key(),
-                task.name
-            );
-        }
-        Ok(located)
-    }
-
-    /// The converted log, which is converted first if necessary.
-    fn convert(&self, log: ReplayLog, located: &Located, stop: Arc<AtomicBool>) -> Result<Dataset> {
-        let cache = match self.data.cache.as_os_str().is_empty() {
-            true => cache_folder()?,
-            false => self.data.cache.clone(),
-        };
-        interrupt::check(&stop, NOTHING_KEPT)?;
-        let mut plan =
-            Preparation::new(log, located.origin.clone(), self.selection(), self.seed, &cache)?;
-        plan.stop = stop;
-        say!("plan: {plan}");
-        let bar = progress::bytes("converting", plan.ready);
-        let dataset = plan.ensure(&mut |done, total| {
-            bar.set_length(total);
-            bar.set_position(done);
-        });
-        if let Err(DataError::Stopped) = dataset {
-            bar.finish_and_clear();
-            return Err(interrupt::Stopped(NOTHING_KEPT).into());
-        }
-        let dataset = dataset.with_context(|| {
-            let cache = cache.display();
-            format!("converting {} to data.cache={cache}", located.path.display())
-        })?;
-        bar.finish_and_clear();
-        dataset.check_spaces(self.task()?)?;
-        say!(
-            "dataset: {} transitions in {} episodes, {} of them padding rows; content {}",
-            dataset.n_transitions(),
-            dataset.episodes().as_slice().len(),
-            dataset.counts().padding_rows,
-            &dataset.content_hash()[..16]
-        );
-        Ok(dataset)
-    }
-
-    /// The training data of several datasets, and their names.
-    fn mixed(&self, several: &[Located], stop: &Arc<AtomicBool>) -> Result<(Dataset, String)> {
-        let mut parts = Vec::new();
-        for located in several {
-            let columns = match read::open_as(&located.path, &self.data.layout)? {
-                Recording::Columns(columns) => columns,
-                // Its frames fit into memory if it is mixed with others.
-                Recording::ReplayLog(log) => {
-                    self.convert(log, located, stop.clone())?.into_columns()?
-                }
-            };
-            parts.push(self.checked(columns)?);
-        }
-        let mut names: Vec<&str> = several.iter().map(|located| located.dataset.as_str()).collect();
-        // Their order has no effect.
-        names.sort_unstable();
-        let origin = common_origin(several);
-        let columns = Columns::concat(parts, &self.data.shares.0)?;
-        Ok((self.made_of(columns, &origin)?, names.join(",")))
-    }
-
-    /// A recording that fits the task, in the task's units.
-    fn checked(&self, mut columns: Columns) -> Result<Columns> {
-        if self.task()?.return_units == ReturnUnits::Clipped && columns.clip_rewards() {
-            say!("rewards: clipped to [-1, 1], as in this task's training and evaluation");
-        }
-        let task = self.task()?;
-        columns.list_combinations(task)?;
-        columns.check_spaces(task)?;
-        say_doubts(&columns, task);
-        Ok(columns)
-    }
-
-    /// The training episodes of an array dataset.
-    fn made_of(&self, columns: Columns, origin: &Origin) -> Result<Dataset> {
-        let task = self.task()?;
-        let outside = columns.outside_of(&task.actions);
-        let dataset = Dataset::of(columns, &self.dataset_options(origin.clone()))?;
-        let counts = dataset.counts();
-        say!(
-            "dataset: {} transitions in {} episodes (left out: {} of a truncated episode, {} below \
-             the top percent); content {}",
-            counts.rows,
-            counts.episodes,
-            counts.fragment_rows,
-            counts.filtered_rows,
-            &dataset.content_hash()[..16]
-        );
-        for odd in dataset.odd() {
-            say!("odd: {odd} (see where, and what to do, with `data lint`)");
-        }
-        if outside > 0 {
-            say!(
-                "odd: {outside} steps have actions outside of their bounds, {}; the agent stays \
-                 within them",
-                task.actions.describe()
-            );
-        }
-        say_held_out(dataset.split(), dataset.episodes());
-        Ok(dataset)
     }
 }
 
-/// What is known of all datasets alike.
-fn common_origin(several: &[Located]) -> Origin {
-    let mut origins = several.iter().map(|located| &located.origin);
-    let first = origins.next().cloned().unwrap_or_else(Origin::other);
-    origins.fold(first, |common, origin| Origin {
-        kind: if common.kind == origin.kind { common.kind } else { Kind::Other },
-        dataset: common.dataset.filter(|name| Some(name) == origin.dataset.as_ref()),
-        recording: common.recording.filter(|own| Some(own) == origin.recording.as_ref()),
-        n_actions: common.n_actions.max(origin.n_actions),
-    })
+/// The converted log, which is converted first if necessary.
+fn convert(
+    settings: &RunConfig,
+    log: ReplayLog,
+    located: &Located,
+    stop: Arc<AtomicBool>,
+) -> Result<Dataset> {
+    let cache = match settings.data.cache.as_os_str().is_empty() {
+        true => cache_folder()?,
+        false => settings.data.cache.clone(),
+    };
+    interrupt::check(&stop, NOTHING_KEPT)?;
+    let mut plan =
+        Preparation::new(log, located.origin.clone(), settings.selection(), settings.seed, &cache)?;
+    plan.stop = stop;
+    say!("plan: {plan}");
+    let bar = progress::bytes("converting", plan.ready);
+    let dataset = plan.ensure(&mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    if let Err(DataError::Stopped) = dataset {
+        bar.finish_and_clear();
+        return Err(interrupt::Stopped(NOTHING_KEPT).into());
+    }
+    let dataset = dataset.with_context(|| {
+        let cache = cache.display();
+        format!("converting {} to data.cache={cache}", located.path.display())
+    })?;
+    bar.finish_and_clear();
+    dataset.check_spaces(settings.task()?)?;
+    say!(
+        "dataset: {} transitions in {} episodes, {} of them padding rows; content {}",
+        dataset.n_transitions(),
+        dataset.episodes().as_slice().len(),
+        dataset.counts().padding_rows,
+        &dataset.content_hash()[..16]
+    );
+    Ok(dataset)
+}
+
+/// The training data of several datasets, and their names.
+fn mixed(
+    settings: &RunConfig,
+    several: &[Located],
+    stop: &Arc<AtomicBool>,
+) -> Result<(Dataset, String)> {
+    let mut parts = Vec::new();
+    for located in several {
+        let columns = match read::open_as(&located.path, &settings.data.layout)? {
+            Recording::Columns(columns) => columns,
+            // Its frames fit into memory if it is mixed with others.
+            Recording::ReplayLog(log) => {
+                convert(settings, log, located, stop.clone())?.into_columns()?
+            }
+        };
+        parts.push(checked(settings, columns)?);
+    }
+    let mut names: Vec<&str> = several.iter().map(|located| located.dataset.as_str()).collect();
+    // Their order has no effect.
+    names.sort_unstable();
+    let origin = common_origin(several);
+    let columns = Columns::concat(parts, &settings.data.shares.0)?;
+    Ok((made_of(settings, columns, &origin)?, names.join(",")))
+}
+
+/// A recording that fits the task, in the task's units.
+fn checked(settings: &RunConfig, mut columns: Columns) -> Result<Columns> {
+    if settings.task()?.return_units == ReturnUnits::Clipped && columns.clip_rewards() {
+        say!("rewards: clipped to [-1, 1], as in this task's training and evaluation");
+    }
+    let task = settings.task()?;
+    columns.list_combinations(task)?;
+    columns.check_spaces(task)?;
+    say_doubts(&columns, task);
+    Ok(columns)
+}
+
+/// The training episodes of an array dataset.
+fn made_of(settings: &RunConfig, columns: Columns, origin: &Origin) -> Result<Dataset> {
+    let task = settings.task()?;
+    let outside = columns.outside_of(&task.actions);
+    let dataset = Dataset::of(columns, &settings.dataset_options(origin.clone()))?;
+    let counts = dataset.counts();
+    say!(
+        "dataset: {} transitions in {} episodes (left out: {} of a truncated episode, {} below \
+         the top percent); content {}",
+        counts.rows,
+        counts.episodes,
+        counts.fragment_rows,
+        counts.filtered_rows,
+        &dataset.content_hash()[..16]
+    );
+    for odd in dataset.odd() {
+        say!("odd: {odd} (see where, and what to do, with `data lint`)");
+    }
+    if outside > 0 {
+        say!(
+            "odd: {outside} steps have actions outside of their bounds, {}; the agent stays \
+             within them",
+            task.actions.describe()
+        );
+    }
+    say_held_out(dataset.split(), dataset.episodes());
+    Ok(dataset)
 }
 
 /// The simulation of the recording, with a step limit of at least the longest episode: a shorter

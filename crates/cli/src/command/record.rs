@@ -12,7 +12,7 @@ use std::{fs, process};
 
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::ProgressBar;
-use overtone_console::quoted;
+use overtone_console::{progress, quoted};
 use overtone_core::{ObservationSpace, Simulation, Task, protocol::ActionChoice};
 use overtone_data::read::{open_with_last, reader_of};
 use overtone_data::write::{check_free, place_of, write_columns, write_frames};
@@ -21,11 +21,12 @@ use overtone_data::{
     Selection, Written, cache_folder, datasets_folder, description_of,
 };
 use overtone_env::Suite;
+use overtone_settings::{
+    Choosable, is_path, options,
+    suites::{self, Data},
+};
 
-use crate::command::evaluate::playing;
-use crate::settings::{self, Choosable};
-use crate::suites::{self, Data};
-use crate::{interrupt, options, progress};
+use crate::{command::evaluate::playing, interrupt};
 use cast::Cast;
 use rollouts::{Rollouts, Rules};
 
@@ -76,7 +77,7 @@ overtone_model::options! {
 
 /// `overtone record key=value…`.
 pub fn run(words: &[String]) -> Result<()> {
-    let (words, task) = settings::named_tasks(words, None)?;
+    let (words, task) = overtone_settings::named_tasks(words, None)?;
     let options: RecordOptions = options::read(&words)?;
     let RecordOptions { epsilon, transitions, seed, .. } = options;
     if options.to.is_empty() {
@@ -318,6 +319,6 @@ fn say_written(written: &Written) {
     let path = written.path.display().to_string();
     say!("content_sha256 {}", &written.content_hash[..16]);
     // A word without a `/` is a dataset's name.
-    let here = if settings::is_path(&path) { "" } else { "./" };
+    let here = if is_path(&path) { "" } else { "./" };
     say!("dataset: {path} (overtone train dataset={})", quoted(format!("{here}{path}")));
 }

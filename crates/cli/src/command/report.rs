@@ -9,10 +9,11 @@ use anyhow::{Result, bail};
 use overtone_agents::AlgorithmKind;
 use overtone_eval::statistics::Bootstrap;
 use overtone_report::{Page, PageError, RunFiles};
+use overtone_settings::options;
 use overtone_train::RunDir;
 
 use super::video::{self, Request, VideoOptions};
-use crate::{interrupt, options};
+use crate::interrupt;
 
 overtone_model::options! {
     /// Options of `report`; `study report` does not have `video`.

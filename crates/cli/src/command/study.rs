@@ -12,15 +12,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use documented::DocumentedFields;
-use overtone_console::quoted;
+use overtone_console::{keys, quoted};
+use overtone_settings::options;
 use overtone_study::{Engine, Executor, Study, StudyFolder};
 use toml::{Table, Value};
 
 pub use begin::{resume, run};
 pub use page::{report, report_help};
 pub use work::cell;
-
-use crate::{keys, options};
 
 overtone_model::options! {
     /// Options of `study run` and `study resume`, next to those of [`Executor`].

@@ -9,8 +9,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use overtone_console::quoted;
+use overtone_console::{keys, quoted};
 use overtone_model::device;
+use overtone_settings::{Profile, Resume, RunConfig, options, runs::open_run, suites};
 use overtone_train::{
     Checkpoint, InitSource, Job, Processes, RunDir, RunLock, Shortened, SingleProcess, TrainError,
     metrics,
@@ -22,16 +23,12 @@ use serde::{Deserialize, Serialize};
 use self::observers::{Printer, SilentObserver, print_finished};
 use super::{
     evaluate::{self, Curve, Due, OwnChoice},
+    find::is_published,
     judge,
-    prepare::Prepared,
+    prepare::{Prepared, prepare},
     provenance,
 };
-use crate::{
-    host, interrupt, keys, options, processes,
-    runs::open_run,
-    settings::{Profile, Resume, RunConfig},
-    suites,
-};
+use crate::{host, interrupt, processes};
 
 overtone_model::options! {
     /// Options of `resume`.
@@ -56,7 +53,7 @@ pub fn train(options: &[String]) -> Result<u8> {
 /// The profile for `profile=auto`: `Paper` if there is a GPU and the published data.
 pub fn auto_profile(settings: &RunConfig) -> Profile {
     let gpu = device::choose(&settings.device).is_ok_and(|chosen| chosen.is_gpu);
-    if gpu && settings.is_published() { Profile::Paper } else { Profile::Quick }
+    if gpu && is_published(settings) { Profile::Paper } else { Profile::Quick }
 }
 
 /// Starts a run of these settings, called `name`, or resumes an unfinished one; returns the exit
@@ -86,13 +83,13 @@ impl Work {
 /// with its task, model and seed.
 fn plan(settings: &RunConfig, name: Option<&str>) -> Result<Work> {
     device::choose(&settings.device)?;
-    settings.check_playable()?;
+    evaluate::check_playable(settings)?;
     processes::check_parts(settings.train.micro_batches)?;
     let begun = match settings.resume {
         Resume::Auto => unfinished(settings),
         Resume::Never => None,
     };
-    let prepared = settings.prepare(settings.initial(begun.as_ref().map(|(run, _)| run))?)?;
+    let prepared = prepare(settings, settings.initial(begun.as_ref().map(|(run, _)| run))?)?;
     check_evaluation(settings, &prepared)?;
 
     if let Some((run, lock)) = begun {
@@ -175,7 +172,7 @@ fn plan_resume(settings: &RunConfig, run: &RunDir) -> Result<Option<Work>> {
     // Before the data is read, which may take minutes.
     device::choose(&settings.device)?;
     let lock = run.lock()?;
-    let prepared = settings.prepare(settings.initial(Some(run))?)?;
+    let prepared = prepare(settings, settings.initial(Some(run))?)?;
     resume_locked(settings, run.clone(), lock, prepared).map(Some)
 }
 
@@ -291,7 +288,7 @@ fn work_of(message: &[u8]) -> Result<Work> {
     let mut settings = RunConfig::load(&run.path().join(CONFIG))?;
     settings.device = processes::own_device(device);
     let checkpoint = step.map(|step| Checkpoint::at_step(&run.checkpoints(), step)).transpose()?;
-    let prepared = settings.prepare(settings.initial(Some(&run))?)?;
+    let prepared = prepare(&settings, settings.initial(Some(&run))?)?;
     Ok(Work { settings, run, prepared, checkpoint, _lock: None })
 }
 

@@ -11,17 +11,18 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use overtone_console::quoted;
+use overtone_console::{progress, quoted};
 use overtone_core::{ActionScale, Play, Task};
 use overtone_env::ActionSpace;
 use overtone_eval::{Evaluation, PlayedEpisode, TargetResult, replay};
 use overtone_model::device;
 use overtone_report::{Filmed, Reel};
+use overtone_settings::{options, runs::open_run, suites};
 use overtone_train::{Checkpoint, RunDir};
 
 use self::camera::Camera;
 use super::evaluate::{self, playing};
-use crate::{interrupt, options, progress, runs::open_run, suites};
+use crate::interrupt;
 
 overtone_model::options! {
     /// Options of `video`.

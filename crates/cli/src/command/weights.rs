@@ -18,15 +18,16 @@ use overtone_agents::{
 use overtone_console::quoted;
 use overtone_files as files;
 use overtone_model::{ModelConfig, options::Options, weights};
-use overtone_train::run_dir::CONFIG;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-
-pub use self::import::{ImportOptions, import};
-use super::evaluate::{OwnChoice, check_top_percent};
-use crate::{
+use overtone_settings::{
     options,
     runs::{open_checkpoint, open_run},
 };
+use overtone_train::run_dir::CONFIG;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::evaluate::{OwnChoice, check_top_percent};
+
+pub use self::import::{ImportOptions, import};
 
 overtone_model::options! {
     /// Options of `export`.

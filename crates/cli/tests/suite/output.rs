@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, io::Read, process::Stdio};
 
-use overtone::{Profile, RunConfig};
+use overtone_settings::{Profile, RunConfig};
 
 use crate::desk::{Desk, project, said};
 

@@ -19,6 +19,11 @@ use overtone_eval::{
     table::Table,
 };
 use overtone_model::device;
+use overtone_settings::{
+    AutoOr, Choosable, EvaluationConfig, options,
+    runs::{check_own, checkpoint_name, open_checkpoint, open_runs, real},
+    suites, targets as parse_targets,
+};
 use overtone_train::{Checkpoint, RunDir};
 
 use super::{
@@ -29,12 +34,7 @@ use super::{
     playing,
     request::{self, EvaluationRequest},
 };
-use crate::{
-    host, interrupt, options,
-    runs::{check_own, checkpoint_name, open_checkpoint, open_runs, real},
-    settings::{AutoOr, Choosable, EvaluationConfig, targets as parse_targets},
-    suites,
-};
+use crate::{host, interrupt};
 
 overtone_model::options! {
     /// Options of `evaluate choose`.

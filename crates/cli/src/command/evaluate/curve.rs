@@ -14,14 +14,11 @@ use anyhow::{Context, Result};
 use overtone_core::ActingMode;
 use overtone_eval::{Evaluation, TargetResult};
 use overtone_model::device::Chosen;
+use overtone_settings::{AutoOr, EvaluationConfig, RunConfig, suites};
 use overtone_train::{Checkpoint, RunDir};
 
 use super::{plan, playing};
-use crate::{
-    interrupt,
-    settings::{AutoOr, EvaluationConfig, RunConfig},
-    suites,
-};
+use crate::interrupt;
 
 /// Seed of the episodes. Scores use another seed: otherwise a checkpoint that is selected by the
 /// curve would be scored on the episodes that selected it.

@@ -6,13 +6,13 @@ use overtone_console::quoted;
 use overtone_core::{ActionSpace, ObservationSpace, Task, protocol::Difference};
 use overtone_env::Simulator;
 use overtone_eval::{Plan, UsedSettings, evaluation};
-use overtone_train::{Checkpoint, RunDir};
-
-use super::request::{self, EvaluationRequest};
-use crate::{
+use overtone_settings::{
     runs::{checkpoint_name, own_path, real},
     suites,
 };
+use overtone_train::{Checkpoint, RunDir};
+
+use super::request::{self, EvaluationRequest};
 
 /// A checkpoint and its evaluation request.
 pub struct Entry {

@@ -2,9 +2,9 @@
 
 use overtone_agents::Agent;
 use overtone_core::ActingMode;
+use overtone_settings::Choosable;
 
 use super::own_choice::OwnChoice;
-use crate::settings::Choosable;
 
 /// The modes of the candidates that have an effect on `agent`, and whether there are any.
 ///

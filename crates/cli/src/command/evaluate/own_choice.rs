@@ -3,9 +3,8 @@
 use anyhow::Result;
 use overtone_core::{ActingMode, Play};
 use overtone_eval::Choice;
+use overtone_settings::Choosable;
 use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
-
-use crate::settings::{self, Choosable};
 
 /// A run's chosen acting mode, and the settings that override it.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +21,7 @@ impl OwnChoice {
     /// # Errors
     /// When they cannot be read.
     pub fn of(run: &RunDir, checkpoint: &Checkpoint) -> Result<Self> {
-        let settings = settings::chosen_of(&run.path().join(CONFIG))?;
+        let settings = overtone_settings::chosen_of(&run.path().join(CONFIG))?;
         Ok(Self { choice: Choice::read(&checkpoint.path.join(Choice::FILE))?, settings })
     }
 

@@ -4,13 +4,14 @@ use std::{ops::ControlFlow, time::Instant};
 
 use anyhow::{Result, bail};
 use overtone_agents::policy;
+use overtone_console::progress;
 use overtone_core::{Play, Task};
 use overtone_env::VectorEnv;
 use overtone_eval::{Evaluation, Player, Rollout, rollout_together};
 use overtone_model::device::Chosen;
+use overtone_settings::suites;
 
 use super::entry::Entry;
-use crate::{progress, suites};
 
 /// Steps after which an episode without a step limit counts as endless: several times the longest
 /// limit of known tasks, 27,000 in games.

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use overtone_agents::Agent;
+use overtone_console::keys;
 use overtone_core::{
     ActingMode, ActionSpace, Play, Task,
     protocol::{ActionChoice, Deviation, Difference, Trained},
@@ -9,13 +10,9 @@ use overtone_core::{
 use overtone_data::EpisodeReturns;
 use overtone_env::Suite;
 use overtone_eval::{Choice, UsedSettings};
+use overtone_settings::{Choosable, EvaluationConfig, suites};
 
 use super::own_choice::OwnChoice;
-use crate::{
-    keys,
-    settings::{self, Choosable, EvaluationConfig},
-    suites,
-};
 
 /// The protocol and the target returns of an evaluation.
 pub struct EvaluationRequest {
@@ -108,7 +105,7 @@ pub fn requests(
             bail!("protocol={names}: {name} is repeated. Use each protocol once");
         }
         let text = protocol_targets(&options.target, &trained.task, suite, &protocol)?;
-        let mut targets = settings::targets(&text, returns)?;
+        let mut targets = overtone_settings::targets(&text, returns)?;
         if !agent.algorithm.reads_returns() {
             // The agent acts the same for each of the reference's targets.
             targets.truncate(1);

@@ -5,13 +5,14 @@ use overtone_agents::{Agent, policy};
 use overtone_core::protocol::ActionChoice;
 use overtone_core::{ActionSpace, Play, Policy, Task};
 use overtone_model::device;
+use overtone_settings::{EvaluationConfig, runs::open_checkpoint};
 use overtone_train::RunDir;
 
 use super::RecordOptions;
-use crate::command::evaluate::{OwnChoice, request, requests};
-use crate::command::first_of;
-use crate::runs::open_checkpoint;
-use crate::settings::EvaluationConfig;
+use crate::{
+    command::evaluate::{OwnChoice, request, requests},
+    command::first_of,
+};
 
 /// The policies of a recording, with its task.
 pub struct Cast {
@@ -86,7 +87,7 @@ impl Cast {
             let checkpoint = open_checkpoint(&run, "last")?;
             let agent = Agent::of(&checkpoint)?;
             request::check_applicable(words, &agent.task)?;
-            let own = crate::suites::as_trained(&agent.task)?;
+            let own = overtone_settings::suites::as_trained(&agent.task)?;
             if let Some(other) = task.filter(|task| *task != own) {
                 bail!(
                     "policy={name} is an agent for {}, and the recording is of {}. Use runs of the \
@@ -96,7 +97,7 @@ impl Cast {
                 );
             }
             // Otherwise the recording would have actions in the units of another environment.
-            crate::suites::of(own)?.check(&agent.task)?;
+            overtone_settings::suites::of(own)?.check(&agent.task)?;
             task = Some(own);
             let chosen = OwnChoice::of(&run, &checkpoint)?;
             let requests =

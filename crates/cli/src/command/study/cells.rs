@@ -6,13 +6,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use overtone_settings::{Choosable, EvaluationConfig, Recorded, Resume, RunConfig};
 use overtone_study::{Cell, CellStatus, State, Status, Study, StudyFolder, last_step, slurm};
 use overtone_train::{Checkpoint, RunDir, TrainError, run_dir::CONFIG};
 
-use crate::{
-    command::{evaluate, provenance, train},
-    settings::{Choosable, EvaluationConfig, Recorded, Resume, RunConfig},
-};
+use crate::command::{evaluate, find::find, provenance, train};
 
 /// A cell with its settings.
 #[derive(Clone, Debug)]
@@ -195,9 +193,8 @@ pub fn check(cells: &[Resolved]) -> Result<()> {
         if !seen.insert((data, shares, settings.evaluation.episodes > 0)) {
             continue;
         }
-        settings
-            .check_data()
-            .and_then(|()| settings.check_playable())
+        find(settings)
+            .and_then(|_| evaluate::check_playable(settings))
             .with_context(|| format!("cell {}", cell.id))?;
     }
     Ok(())

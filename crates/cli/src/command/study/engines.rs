@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use overtone_console::quoted;
+use overtone_console::{progress, quoted};
 use overtone_study::{
     Study, StudyFolder,
     local::{self, Ended, Event, Job},
@@ -16,7 +16,7 @@ use overtone_study::{
 };
 
 use super::cells::Resolved;
-use crate::{host, interrupt, progress};
+use crate::{host, interrupt};
 
 /// Default maximum of parallel cells, because each needs memory for its data.
 const MOST_AT_ONCE: usize = 8;

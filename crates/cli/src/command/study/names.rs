@@ -7,9 +7,10 @@ use std::{
 };
 
 use anyhow::Result;
+use overtone_console::keys;
+use overtone_settings::{datasets_of, suites};
 
 use super::cells::Resolved;
-use crate::{keys, settings::datasets_of, suites};
 
 /// Keys of the task and its data.
 const TASK: [&str; 6] = ["task", "dataset", "data.path", "data.run", "data.layout", "data.cache"];

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use overtone_core::judgement::Judgement;
 use overtone_eval::statistics::Bootstrap;
 use overtone_report::{FailedRun, Page, RunFiles, StudyCell};
+use overtone_settings::options;
 use overtone_study::{Study, StudyFolder};
 use overtone_train::RunDir;
 
@@ -21,7 +22,6 @@ use crate::command::{
     report::{self, ReportOptions},
     train,
 };
-use crate::options;
 
 /// The option of a report about runs that a study's does not have.
 const OF_RUNS: &str = "video";

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, bail};
 use overtone_eval::Evaluation;
+use overtone_settings::{EvaluationConfig, Resume, RunConfig};
 use overtone_study::{Engine, Study, StudyFolder, last_step};
 use overtone_train::RunDir;
 
@@ -11,7 +12,6 @@ use super::cells::{self, KnownRuns, Resolved};
 use crate::{
     command::{evaluate, provenance, train},
     host,
-    settings::{EvaluationConfig, Resume, RunConfig},
 };
 
 /// Updates to measure without a similar run.

@@ -4,14 +4,14 @@
 use anyhow::{Context, Result, bail, ensure};
 use overtone_agents::AlgorithmKind;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
+use overtone_settings::{AutoOr, Choosable, Resume, RunConfig, suites};
 use overtone_train::{Checkpoint, RunDir};
 
 use super::{auto_profile, check_evaluation, is_finished, plan, same_settings};
 use crate::{
     command::evaluate::{self, ChooseOptions, OwnChoice},
+    command::prepare::prepare,
     interrupt, processes,
-    settings::{AutoOr, Choosable, Resume, RunConfig},
-    suites,
 };
 
 /// The value of `algorithm=`.
@@ -104,7 +104,7 @@ pub fn train(words: &[String]) -> Result<u8> {
     let (mut all, mut n_modes) = (Vec::new(), 0);
     for member in members(task)? {
         let whole = resolve(*member, &others).context(SEVERAL)?;
-        let prepared = whole.prepare(whole.initial(None)?)?;
+        let prepared = prepare(&whole, whole.initial(None)?)?;
         check_evaluation(&whole, &prepared)?;
         let no_choice = OwnChoice::default();
         n_modes += evaluate::candidate_modes(&prepared.agent, &no_choice, &options)?.0.len();

@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use indicatif::ProgressBar;
+use overtone_console::progress;
 use overtone_train::{Checkpoint, Finished, Observer, StepReport};
 
 use crate::{
     command::evaluate::{Curve, Due},
-    host, interrupt, progress,
+    host, interrupt,
 };
 
 /// The observer of process 0, which prints.

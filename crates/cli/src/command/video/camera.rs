@@ -7,8 +7,7 @@ use overtone_core::{Actions, ObservationSpace, Observations, Play, Task};
 use overtone_env::{self as env, Capsule, Picture};
 use overtone_eval::Moment;
 use overtone_plot::{Image, Limb, Sketch};
-
-use crate::suites;
+use overtone_settings::suites;
 
 /// The source of a video's frames.
 pub struct Camera {

@@ -18,6 +18,7 @@ use overtone_core::{Normalization, ObservationSpace, Task};
 use overtone_data::EpisodeReturns;
 use overtone_eval::Choice;
 use overtone_model::{device, weights::NamedTensors};
+use overtone_settings::{RunConfig, suites};
 use overtone_train::{
     Checkpoint, Exported, RunDir, TrainState, checkpoint::FORMAT, run_dir::CONFIG,
 };
@@ -27,8 +28,6 @@ use super::{THEIRS, folder, given, parsed};
 use crate::{
     command::{first_of, provenance, train},
     host,
-    settings::RunConfig,
-    suites,
 };
 
 overtone_model::options! {

@@ -5,15 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use overtone_agents::{Agent, AlgorithmConfig};
+use overtone_console::keys::{self, Keys};
 use overtone_core::{ObservationSpace, Task};
 use overtone_train::{Checkpoint, Initial, RunDir, run_dir::CONFIG};
 
-use super::RunConfig;
-use crate::{
-    keys::{self, Keys},
-    runs::open_checkpoint,
-    suites,
-};
+use crate::{run_config::RunConfig, runs::open_checkpoint, suites};
 
 /// Keys of the model that only training reads.
 const FREE: [&str; 2] = ["model.dropout", "model.timestep_std"];

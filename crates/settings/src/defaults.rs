@@ -12,12 +12,19 @@ use overtone_train::{
     config::{Precision, Sampling, ScheduleKind},
 };
 
-use super::{
-    AgentConfig, AutoOr, Choosable, ClonedModel, ConfigError, DataConfig, DecisionTransformerModel,
-    EvaluationConfig, HeadKeys, Percents, PerceptronModel, Positive, Profile, Resume, ReturnHead,
-    ReturnUnit, RunConfig, RvsModel, SelectionKind, Shares, Time, TransformerModel,
+use crate::{
+    agent::{
+        AgentConfig, ClonedModel, DecisionTransformerModel, PerceptronModel, ReturnHead,
+        ReturnUnit, RvsModel, Time, TransformerModel,
+    },
+    auto_or::AutoOr,
+    chosen::Choosable,
+    error::ConfigError,
+    head::HeadKeys,
+    positive::{Percents, Positive, Shares},
+    run_config::{DataConfig, EvaluationConfig, Profile, Resume, RunConfig, SelectionKind},
+    suites,
 };
-use crate::suites;
 
 /// The words that choose among variants. Other words are set on the variant's defaults.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,9 @@
 //! [`Choosable`]: the value of `evaluation.temperature`, `evaluation.return_quantile` and
 //! `evaluation.top_percent`.
 
+use overtone_console::keys;
 use serde::{Deserialize, Serialize};
 use toml::Value;
-
-use crate::keys;
 
 /// A setting of the acting mode: a number, or chosen for each run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

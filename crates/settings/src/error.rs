@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
+use overtone_console::keys::{self, Keys};
 use thiserror::Error;
 use toml::Value;
-
-use crate::keys::{self, Keys};
 
 /// An invalid configuration, from words or from a run's file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -53,7 +52,7 @@ pub enum ConfigError {
     },
     /// A file of another version.
     #[error(
-        "{}: written by another version of overtone (format {format}, expected {}). Train again", .path.display(), super::FORMAT
+        "{}: written by another version of overtone (format {format}, expected {}). Train again", .path.display(), crate::run_config::FORMAT
     )]
     Format {
         /// The file.

@@ -4,13 +4,19 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use overtone_agents::AlgorithmKind;
+use overtone_console::keys;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_model::{AttentionConfig, head::HeadConfig};
 use overtone_train::{AdamWConfig, TrainConfig};
 use toml::Value;
 
-use super::{Choices, DataConfig, EvaluationConfig, Profile, RunConfig, agent::section, defaults};
-use crate::{keys, options, suites};
+use crate::{
+    agent::section,
+    defaults::{Choices, defaults},
+    options,
+    run_config::{DataConfig, EvaluationConfig, Profile, RunConfig},
+    suites,
+};
 
 /// The keys that most runs set, in the order of the short help.
 const USUAL: [&str; 18] = [

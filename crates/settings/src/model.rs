@@ -7,9 +7,12 @@ use overtone_model::{
     PerceptronConfig, ReturnModelConfig, head::HeadConfig, positions::PositionsConfig,
 };
 
-use super::{
-    AgentConfig, ClonedModel, DecisionTransformerModel, PerceptronModel, Recorded, ReturnHead,
-    ReturnUnit, RunConfig, RvsModel, Time, TransformerModel,
+use crate::{
+    agent::{
+        AgentConfig, ClonedModel, DecisionTransformerModel, PerceptronModel, ReturnHead,
+        ReturnUnit, RvsModel, Time, TransformerModel,
+    },
+    run_config::{Recorded, RunConfig},
 };
 
 impl TransformerModel {
@@ -58,7 +61,7 @@ impl TransformerModel {
 
 impl DecisionTransformerModel {
     /// The Decision Transformer for `task` and the returns in `recorded`.
-    pub(super) fn config(
+    pub(crate) fn config(
         &self,
         task: &Task,
         recorded: Recorded,
@@ -105,7 +108,7 @@ impl PerceptronModel {
 
 impl ClonedModel {
     /// The model for `task`.
-    pub(super) fn config(
+    pub(crate) fn config(
         &self,
         task: &Task,
         recorded: Recorded,
@@ -124,7 +127,7 @@ impl ClonedModel {
 
 impl RvsModel {
     /// The perceptron for episodes as long as those in `recorded`.
-    pub(super) fn config(&self, recorded: Recorded, head: HeadConfig) -> PerceptronConfig {
+    pub(crate) fn config(&self, recorded: Recorded, head: HeadConfig) -> PerceptronConfig {
         PerceptronConfig {
             conditioning: Some(ConditionerConfig {
                 average_return: Some(AverageReturn { horizon: recorded.longest }),

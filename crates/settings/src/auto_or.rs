@@ -1,9 +1,8 @@
 //! [`AutoOr`]: the value of `evaluation.every` and of `evaluation.budget`.
 
+use overtone_console::keys;
 use serde::{Deserialize, Serialize};
 use toml::Value;
-
-use crate::keys;
 
 /// A whole number, or `auto`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

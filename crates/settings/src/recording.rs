@@ -2,14 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use overtone_console::keys;
 use overtone_core::{ObservationSpace, Task};
 use overtone_data::{MinariId, read::reader_as};
 
-use overtone_agents::AlgorithmKind;
-
-use super::{Choices, Profile, RunConfig, defaults};
-use crate::{keys, suites::Data};
+use crate::{run_config::RunConfig, suites::Data};
 
 impl RunConfig {
     /// The dataset, if the configuration has its path instead of a name.
@@ -24,20 +21,6 @@ impl RunConfig {
         }
         let is_of = |task| is_log(task, &self.dataset, self.recording().as_ref());
         self.task().is_ok_and(is_of)
-    }
-
-    /// Whether `data.path` is a directory of datasets of `task`, and `name` is another dataset than
-    /// the default.
-    ///
-    /// # Errors
-    /// When the defaults cannot be read.
-    pub fn names_dataset(&self, task: &Task, name: &str) -> Result<bool> {
-        let is_name = matches!(task.observations, ObservationSpace::Vectors { .. })
-            && !self.data.path.as_os_str().is_empty()
-            && matches!(MinariId::of(name), Ok(None))
-            && !is_path(name);
-        let usual = Choices::usual(AlgorithmKind::DecisionTransformer, Profile::Quick);
-        Ok(is_name && name != defaults(task, &usual)?.dataset)
     }
 }
 
@@ -66,7 +49,7 @@ fn is_log(task: &Task, dataset: &str, data: Option<&Data>) -> bool {
 }
 
 /// The dataset whose path these words (each `key=value`) set.
-pub(super) fn of_words(words: &[String]) -> Option<Data> {
+pub(crate) fn of_words(words: &[String]) -> Option<Data> {
     let text = |key: &str| keys::last(words, key).unwrap_or_default();
     at_path(text("dataset"), Path::new(text("data.path")), text("data.layout"))
 }

@@ -1,9 +1,8 @@
 //! [`Positive`]: a list of positive numbers, the value of one key.
 
+use overtone_console::keys;
 use serde::{Deserialize, Serialize};
 use toml::Value;
-
-use crate::keys;
 
 /// Positive numbers, at most `MOST` (0: any), written as `10,50,100`; empty or `none`: none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,10 @@
 //! [`HeadKeys`]: an action head by the keys of a run.
 
+use overtone_console::keys::one_line;
 use overtone_core::ActionSpace;
 use overtone_model::head::{BinnedConfig, BinsHeadConfig, HeadConfig};
 use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 use toml::{Table, Value};
-
-use crate::keys::one_line;
 
 /// A head as `head=WORD` and `head.bins=N` choose it. The library nests a head on bins inside of
 /// `Binned`, and names the heads of one word differently for discrete and for continuous actions.

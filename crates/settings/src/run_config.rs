@@ -1,30 +1,13 @@
-//! The configuration of a run: one typed tree, [`RunConfig`]. [`defaults()`] returns the values for
-//! a task, an algorithm and a profile. Words `key=value` are then set one by one.
-
-mod agent;
-mod auto_or;
-mod chosen;
-mod defaults;
-mod error;
-mod head;
-mod help;
-mod model;
-mod positive;
-mod recording;
-mod resolve;
-mod source;
-mod targets;
-#[cfg(test)]
-mod tests;
-mod words;
+//! [`RunConfig`]: the configuration of a run, one typed tree.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use documented::DocumentedFields;
 use overtone_agents::{
     AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions, IqlOptions, RvsConfig,
 };
+use overtone_console::keys::Keys;
 use overtone_core::{Task, protocol::ActionChoice};
 use overtone_data::{DatasetOptions, Fragment, Origin, Selection};
 use overtone_model::ModelConfig;
@@ -32,23 +15,9 @@ use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-pub use self::agent::{
-    AgentConfig, ClonedModel, DecisionTransformerModel, PerceptronModel, ReturnHead, ReturnUnit,
-    RvsModel, Time, TransformerModel,
-};
-pub use self::auto_or::AutoOr;
-pub use self::chosen::Choosable;
-pub use self::defaults::{Choices, defaults};
-pub use self::error::ConfigError;
-pub use self::head::HeadKeys;
-pub use self::help::help;
-pub use self::positive::{Percents, Positive, Shares};
-pub use self::recording::{datasets_of, is_path};
-pub use self::resolve::{chosen_of, device_of, named_tasks};
-pub use self::targets::targets;
 use crate::{
-    keys::{Keys, one_line},
-    suites,
+    agent::AgentConfig, auto_or::AutoOr, chosen::Choosable, positive::Shares,
+    recording::datasets_of, suites,
 };
 
 /// Format number of a run's `config.toml`; incremented when a key changes.
@@ -311,6 +280,34 @@ impl RunConfig {
         }
     }
 
+    /// The profile and the run's length, as text.
+    pub fn describe_profile(&self) -> String {
+        let batch = self.train.batch_size;
+        let length = match self.train.updates {
+            0 => {
+                let drawn = match self.is_log() {
+                    true => format!("{} transitions", self.data.transitions),
+                    false => "all transitions".into(),
+                };
+                let epochs = match self.train.epochs {
+                    1 => "1 epoch".into(),
+                    n => format!("{n} epochs"),
+                };
+                format!("{epochs} of {drawn}, batch {batch}")
+            }
+            updates => format!("{updates} updates of {batch} contexts"),
+        };
+        match self.profile {
+            Profile::Paper if self.train.reference_schedule => {
+                format!("paper ({length}, the reference's learning rates)")
+            }
+            Profile::Paper => format!("paper ({length})"),
+            Profile::Auto | Profile::Quick => {
+                format!("quick ({length}); use profile=paper for the reference's length")
+            }
+        }
+    }
+
     /// The algorithm for `task` and a dataset with the statistics `recorded`. The model has the
     /// ranges of timesteps and returns of `like`, if set.
     ///
@@ -410,11 +407,4 @@ impl RunConfig {
             _ => format!("{name}-{}-and-{}-more", stems[0], stems.len() - 1),
         }
     }
-}
-
-/// Reads a configuration's document.
-fn read(path: &Path) -> Result<Table> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    text.parse().map_err(one_line).with_context(|| format!("{} is damaged", path.display()))
 }

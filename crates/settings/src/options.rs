@@ -4,14 +4,12 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use overtone_console::keys::{self, Keys};
 use overtone_model::options::Options;
 use serde::{Serialize, de::DeserializeOwned};
 use toml::{Table, Value};
 
-use crate::{
-    keys::{self, Keys},
-    settings::ConfigError,
-};
+use crate::error::ConfigError;
 
 /// The defaults of `O`, changed by `words`.
 ///

@@ -5,7 +5,7 @@ use overtone_agents::{AlgorithmKind, DiscreteCqlConfig, IqlConfig, RebracConfig,
 use overtone_model::{AttentionConfig, head::HeadConfig};
 use serde::{Deserialize, Serialize};
 
-use super::{HeadKeys, Percents};
+use crate::{head::HeadKeys, positive::Percents};
 
 /// An algorithm with its own keys. Sequence models have the sections `model`, `attention` and
 /// `head`; other algorithms have a section of their name.

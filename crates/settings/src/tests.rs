@@ -1,5 +1,8 @@
-use overtone_agents::AlgorithmKind;
-use overtone_core::{ActionSpace, ObservationSpace, seed};
+use anyhow::Result;
+use overtone_agents::{
+    AlgorithmConfig, AlgorithmKind, BehaviorCloningConfig, DecisionTransformerOptions, RvsConfig,
+};
+use overtone_core::{ActionSpace, ObservationSpace, Task, seed};
 use overtone_data::Sampling;
 use overtone_hostile::mutate::mutate;
 use overtone_model::{
@@ -11,8 +14,8 @@ use overtone_model::{
     },
 };
 
-use super::*;
-use crate::keys;
+use crate::*;
+use overtone_console::keys;
 
 fn resolve(line: &str) -> Result<RunConfig> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();

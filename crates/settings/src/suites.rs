@@ -12,6 +12,7 @@ use overtone_data::{MinariId, RecordedEnv, RecordedTask};
 use overtone_env::{Suite, TaskError, UnknownTask};
 
 use self::own::Own;
+
 pub use self::recorded::{Data, as_trained, describe, with_data};
 
 /// All suites that have environments.
@@ -199,7 +200,7 @@ mod tests {
     use overtone_core::{ActionSpace, ObservationSpace};
 
     use super::*;
-    use crate::settings::named_tasks;
+    use crate::named_tasks;
 
     #[test]
     fn tasks_are_found_by_their_ids() {

@@ -1,18 +1,20 @@
 //! `key=value` words: setting them on a configuration, and errors of invalid ones.
 
 use overtone_agents::AlgorithmKind;
+use overtone_console::keys::{self, Keys};
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_model::{AttentionConfig, head::HeadConfig};
 use overtone_train::ScheduleKind;
 use toml::Value;
 
-use super::{
-    AgentConfig, AutoOr, Choices, ConfigError, Profile, ReturnHead, ReturnUnit, RunConfig, Time,
-    datasets_of, defaults,
-};
 use crate::{
-    keys::{self, Keys},
+    agent::{AgentConfig, ReturnHead, ReturnUnit, Time},
+    auto_or::AutoOr,
+    defaults::{Choices, defaults},
+    error::ConfigError,
     options,
+    recording::datasets_of,
+    run_config::{Profile, RunConfig},
 };
 
 /// A number of bins of continuous actions, for listing keys of heads on bins.
@@ -20,7 +22,7 @@ const BINS: usize = 50;
 
 /// A key with its value.
 #[derive(Clone, Debug)]
-pub(super) struct Word {
+pub(crate) struct Word {
     pub key: String,
     pub text: String,
     /// Whether the user set it; else it is inherited from another run and may lack an effect.
@@ -38,7 +40,7 @@ impl Word {
 ///
 /// # Errors
 /// For a word without `=`.
-pub(super) fn parse(words: &[String], is_explicit: bool) -> anyhow::Result<Vec<Word>> {
+pub(crate) fn parse(words: &[String], is_explicit: bool) -> anyhow::Result<Vec<Word>> {
     let word = |word: &String| {
         let (key, text) = keys::split(word)?;
         Ok(Word { key, text: text.to_owned(), is_explicit })
@@ -51,7 +53,7 @@ fn last<'a>(words: &'a [Word], key: &str) -> Option<&'a str> {
 }
 
 /// The variants that words choose.
-pub(super) fn choices(words: &[Word], profile: Profile) -> Result<Choices<'_>, ConfigError> {
+pub(crate) fn choices(words: &[Word], profile: Profile) -> Result<Choices<'_>, ConfigError> {
     let algorithm = match last(words, "algorithm") {
         None => AlgorithmKind::DecisionTransformer,
         Some("best") => {
@@ -80,7 +82,7 @@ pub(super) fn choices(words: &[Word], profile: Profile) -> Result<Choices<'_>, C
 }
 
 /// The profile that words choose.
-pub(super) fn profile(words: &[Word]) -> Result<Profile, ConfigError> {
+pub(crate) fn profile(words: &[Word]) -> Result<Profile, ConfigError> {
     let text = last(words, "profile").unwrap_or("auto");
     let profile = Value::String(text.into()).try_into();
     profile.map_err(|error: toml::de::Error| {
@@ -90,7 +92,7 @@ pub(super) fn profile(words: &[Word]) -> Result<Profile, ConfigError> {
 
 impl RunConfig {
     /// The defaults of `task` with `words` on top.
-    pub(super) fn of_words(
+    pub(crate) fn of_words(
         task: &Task,
         words: &[Word],
         profile: Profile,
@@ -116,7 +118,7 @@ impl RunConfig {
     }
 
     /// Checks that every word that the user set has an effect.
-    pub(super) fn check_effects(
+    pub(crate) fn check_effects(
         &self,
         task: &Task,
         words: &[Word],
@@ -329,7 +331,7 @@ fn head_words(task: &Task, bins: usize) -> Vec<&'static str> {
 }
 
 /// Every variant of an algorithm for `task`.
-pub(super) fn all_choices(task: &Task, algorithm: AlgorithmKind) -> Vec<Choices<'static>> {
+pub(crate) fn all_choices(task: &Task, algorithm: AlgorithmKind) -> Vec<Choices<'static>> {
     let usual = Choices::usual(algorithm, Profile::Quick);
     let mut all = vec![usual, Choices { kind: Some("perceptron"), ..usual }];
     for attention in AttentionConfig::choices() {
@@ -345,7 +347,7 @@ pub(super) fn all_choices(task: &Task, algorithm: AlgorithmKind) -> Vec<Choices<
 }
 
 /// Every key of every variant with a value of its type.
-pub(super) fn known_keys() -> Keys {
+pub(crate) fn known_keys() -> Keys {
     let pixels = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
     let vectors = ObservationSpace::Vectors { width: 11 };
     let discrete = Task::own("any", pixels, ActionSpace::numbered(2));
@@ -367,6 +369,6 @@ fn is_known(key: &str) -> bool {
 }
 
 /// The error of a key that no variant has.
-pub(super) fn unknown(key: &str) -> ConfigError {
+pub(crate) fn unknown(key: &str) -> ConfigError {
     ConfigError::unknown(key, &known_keys())
 }

@@ -2,19 +2,21 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use overtone_console::keys;
 use overtone_core::Task;
 use overtone_data::MinariId;
 use toml::{Table, Value};
 
-use super::{
-    AutoOr, Choosable, ConfigError, FORMAT, Profile, Recorded, RunConfig, read, recording,
-    source::Source,
-    words::{Word, known_keys, parse, profile as chosen_profile, unknown},
-};
 use crate::{
-    keys,
+    auto_or::AutoOr,
+    chosen::Choosable,
+    error::ConfigError,
+    recording,
+    run_config::{FORMAT, Profile, Recorded, RunConfig},
+    source::Source,
     suites::{self, Data},
+    words::{Word, known_keys, parse, profile as chosen_profile, unknown},
 };
 
 impl RunConfig {
@@ -160,7 +162,7 @@ pub fn chosen_of(path: &Path) -> Result<[Choosable; 3]> {
 ///
 /// # Errors
 /// As [`named_tasks`], and when no word names a task.
-pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
+pub(crate) fn task_words(words: &[String]) -> Result<Vec<String>> {
     let (others, task) = named_tasks(words, recording::of_words(words).as_ref())?;
     let Some(task) = task.map_or_else(|| task_of_data(&others), |task| Ok(Some(task)))? else {
         bail!("no task is set. Use {}", suites::examples())
@@ -220,4 +222,11 @@ pub fn named_tasks(
         bail!("{} and {} are two tasks. Use one of them", task.id(), other.id());
     }
     Ok((others, task))
+}
+
+/// Reads a configuration's document.
+fn read(path: &Path) -> Result<Table> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    text.parse().map_err(keys::one_line).with_context(|| format!("{} is damaged", path.display()))
 }
