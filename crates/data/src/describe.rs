@@ -10,5 +10,3 @@ pub mod minari_id;
 pub mod origin;
 pub(crate) mod recorded_spaces;
 pub(crate) mod recorded_task;
-pub mod spaces;
-pub(crate) mod stored;

@@ -28,45 +28,43 @@ mod sample;
 pub mod store;
 pub mod write;
 
-pub use describe::{card, check, expected, findings, locate, minari_id, origin, spaces};
-pub(crate) use describe::{recorded_spaces, recorded_task, stored};
-pub use read::columns::{self};
-pub use read::recording::{self};
+pub use describe::{card, check, expected, findings, locate, minari_id, origin};
+pub use read::{column, columns, recording, spaces};
 pub use sample::{batch, dataset, episode_index, held_out, loader, options, sampler};
-pub(crate) use sample::{
-    best_shares, combinations, copies, episode_returns, from_columns, shares, shuffle,
-};
 
-pub use batch::{Batch, BatchActions, BatchObservations, BatchOptions, Transitions};
-pub use card::DatasetCard;
-pub use check::{Check, Inspection, LintReport, check, check_as};
-pub use columns::{ActionColumn, Columns, Mixture, ObservationColumn};
-pub use copies::{EpisodeMark, copies};
-pub use dataset::{Counts, Dataset, StoredObservations};
-pub use episode_index::EpisodeIndex;
-pub use episode_returns::EpisodeReturns;
-pub use error::DataError;
-pub use expected::Expected;
-pub use findings::{Finding, Findings, Severity};
-pub use held_out::{Split, Subset};
-pub use loader::{Loader, LoaderConfig, Share};
-pub use locate::{
+pub use describe::card::DatasetCard;
+pub use describe::check::{Check, Inspection, LintReport, check, check_as};
+pub use describe::expected::Expected;
+pub use describe::findings::{Finding, Findings, Severity};
+pub use describe::locate::{
     Located, cache_folder, check_named, datasets_folder, description_of, folder_of, locate, starter,
 };
-pub use minari_id::{MinariId, RecordedEnv, minari_folder};
-pub use options::{DatasetOptions, Fragment};
-pub use origin::{Kind, Origin};
+pub use describe::minari_id::{MinariId, RecordedEnv, minari_folder};
+pub use describe::origin::{Kind, Origin};
+pub use describe::recorded_spaces::RecordedSpaces;
+pub use describe::recorded_task::RecordedTask;
+pub use error::DataError;
+pub use read::column::{ActionColumn, ObservationColumn};
+pub use read::columns::{Columns, Mixture};
 pub use read::read_frames::ReadFrames;
+pub use read::recording::{Reader, Recording};
 pub use read::replay_log::ReplayLog;
 pub use read::run_folder::RunFolder;
-pub use recorded_spaces::RecordedSpaces;
-pub use recorded_task::RecordedTask;
-pub use recording::{Reader, Recording};
-pub use sampler::{Sampling, WindowSampler};
-pub use spaces::Space;
+pub use read::spaces::Space;
+pub use read::stored::{Pictures, Stored};
+pub use sample::batch::{Batch, BatchActions, BatchObservations, BatchOptions, Transitions};
+pub use sample::copies::{EpisodeMark, copies};
+pub use sample::counts::Counts;
+pub use sample::dataset::{Dataset, StoredObservations};
+pub use sample::episode_index::EpisodeIndex;
+pub use sample::episode_returns::EpisodeReturns;
+pub use sample::held_out::{Split, Subset};
+pub use sample::loader::{Loader, LoaderConfig, Share};
+pub use sample::options::{DatasetOptions, Fragment};
+pub use sample::sampler::{Sampling, WindowSampler};
 pub use store::frames::FrameStore;
 pub use store::manifest::StoreManifest;
 pub use store::preparation::Preparation;
 pub use store::selection::Selection;
-pub use stored::{Pictures, Stored};
-pub use write::{About, MinariWriter, Written, WrittenEpisode};
+pub use write::about::{About, Written};
+pub use write::{MinariWriter, WrittenEpisode};

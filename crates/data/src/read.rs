@@ -1,6 +1,8 @@
 //! The file formats that are read, one file each, and the list of them.
 
 pub(crate) mod acted;
+pub(crate) mod array_names;
+pub mod column;
 pub mod columns;
 mod d3rlpy;
 mod d4rl;
@@ -14,6 +16,7 @@ mod jpeg;
 pub(crate) mod log_probs;
 mod minari;
 pub(crate) mod minari_spaces;
+mod next_observations;
 pub mod npy;
 mod npz;
 mod observed;
@@ -23,6 +26,8 @@ pub mod replay_log;
 mod rounding;
 pub mod run_folder;
 pub(crate) mod source;
+pub mod spaces;
+pub(crate) mod stored;
 mod wrapped;
 pub(crate) mod zip;
 
@@ -30,10 +35,11 @@ use std::path::Path;
 
 use overtone_core::names::plain;
 
-use crate::columns::{Columns, ObservationColumn};
 use crate::error::{DataError, Fault};
+use crate::read::column::ObservationColumn;
+use crate::read::columns::Columns;
 use crate::read::foreign::Foreign;
-use crate::recording::{Reader, Recording};
+use crate::read::recording::{Reader, Recording};
 
 /// Every format; the first one that says it reads a path does. A new one has a line here.
 pub const READERS: [&dyn Reader; 5] = [

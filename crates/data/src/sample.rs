@@ -4,6 +4,7 @@ pub mod batch;
 pub(crate) mod best_shares;
 pub(crate) mod combinations;
 pub(crate) mod copies;
+pub(crate) mod counts;
 pub mod dataset;
 pub mod episode_index;
 pub(crate) mod episode_returns;

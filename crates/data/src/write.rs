@@ -4,6 +4,7 @@
 //! everything except Minari's own keys under `overtone`: the task, the simulation settings, and the
 //! SHA-256 of the contents. The file holds the same, so that it can be used alone.
 
+pub(crate) mod about;
 mod metadata;
 
 use std::ops::ControlFlow;
@@ -15,17 +16,19 @@ use hdf5_pure::{
     SyncPolicy, make_i8_type,
 };
 use overtone_core::picture::{FRAME, SIDE};
-use overtone_core::{Episode, Outcome, Simulation, Task};
+use overtone_core::{Episode, Outcome};
 use sha2::{Digest, Sha256};
 
-use crate::columns::{ActionColumn, Columns, ObservationColumn};
-use crate::dataset::Dataset;
+use crate::describe::minari_id::MinariId;
 use crate::error::{DataError, Fault};
 use crate::hex::{hash_reals, hex};
-use crate::minari_id::MinariId;
 use crate::outcome_code::outcome_code;
-use crate::read::log_probs::LOG_PROBS_IN_INFOS;
+use crate::read::array_names::LOG_PROBS_IN_INFOS;
+use crate::read::column::{ActionColumn, ObservationColumn};
+use crate::read::columns::Columns;
 use crate::read::minari_spaces::METADATA;
+use crate::sample::dataset::Dataset;
+use crate::write::about::{About, Written};
 
 /// Compression level of pictures: a higher one takes longer and saves little.
 const DEFLATE: u32 = 4;
@@ -34,21 +37,6 @@ const PIECE: usize = 64;
 /// Bytes of episodes that are held until they are written together: each write replaces the list of
 /// all episodes.
 const HELD: usize = 64 << 20;
-
-/// The task and settings of a recording.
-#[derive(Clone, Debug)]
-pub struct About<'a> {
-    /// The task.
-    pub task: &'a Task,
-    /// How it was simulated, if known.
-    pub simulation: Option<&'a Simulation>,
-    /// Gymnasium's `EnvSpec` as JSON, if any.
-    pub env_spec: Option<String>,
-    /// The actor, in a few words.
-    pub algorithm: String,
-    /// A description in a sentence or two.
-    pub description: String,
-}
 
 /// One episode to be written.
 #[derive(Clone, Debug)]
@@ -65,19 +53,6 @@ pub struct WrittenEpisode {
     pub outcome: Option<Outcome>,
     /// The seed of its environment, if known.
     pub seed: Option<u64>,
-}
-
-/// The finished recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// The folder, or the file.
-    pub path: PathBuf,
-    /// Steps.
-    pub transitions: u64,
-    /// Episodes.
-    pub episodes: u64,
-    /// SHA-256 of the contents, in hexadecimal.
-    pub content_hash: String,
 }
 
 /// Writes a recording episode by episode; its path stays empty until [`MinariWriter::finish`].

@@ -9,8 +9,8 @@ use overtone_core::names::{self, plain};
 use overtone_core::{Simulation, Task};
 use serde::{Deserialize, Serialize};
 
+use crate::describe::origin::{Kind, Origin};
 use crate::error::{DataError, Fault};
-use crate::origin::{Kind, Origin};
 use crate::plain_path::is_plain;
 
 /// A dataset's description: its origin and its recording.

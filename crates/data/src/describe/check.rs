@@ -15,6 +15,7 @@ mod outliers;
 pub(crate) mod replay;
 mod report;
 pub mod spread;
+mod steps;
 mod table;
 mod vectors;
 
@@ -25,9 +26,9 @@ pub use inspection::Inspection;
 pub use log::LogInspection;
 pub use report::LintReport;
 
+use crate::describe::expected::Expected;
+use crate::describe::findings::{Findings, Severity};
 use crate::error::DataError;
-use crate::expected::Expected;
-use crate::findings::{Findings, Severity};
 use crate::read::reader_as;
 
 /// The result of inspecting a recording.

@@ -2,7 +2,7 @@
 
 use overtone_core::{ActionSpace, Task};
 
-use crate::card::DatasetCard;
+use crate::describe::card::DatasetCard;
 use crate::read::read_frames::ReadFrames;
 
 /// The known facts about a recording before its inspection.

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::expected::Expected;
+use crate::describe::expected::Expected;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of reported findings of one code; further ones are only counted.

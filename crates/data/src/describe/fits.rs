@@ -4,9 +4,10 @@ use std::path::Path;
 
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 
-use crate::columns::{ActionColumn, Columns};
-use crate::dataset::{Dataset, StoredObservations};
 use crate::error::{DataError, Fault};
+use crate::read::column::ActionColumn;
+use crate::read::columns::Columns;
+use crate::sample::dataset::{Dataset, StoredObservations};
 
 impl Dataset {
     /// Refuses a dataset whose observations or actions do not fit `task`.

@@ -9,16 +9,16 @@ use etcetera::base_strategy::{BaseStrategy, choose_base_strategy};
 use overtone_core::names::{self, plain};
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 
-use crate::card::{DATASETS_HINT, DatasetCard, Named, find_dataset};
+use crate::describe::card::{DATASETS_HINT, DatasetCard, Named, find_dataset};
+use crate::describe::minari_id::MinariId;
+use crate::describe::origin::{Kind, Origin};
+use crate::describe::recorded_task::RecordedTask;
 use crate::download::unfinished;
 use crate::error::{DataError, Fault};
-use crate::minari_id::MinariId;
-use crate::origin::{Kind, Origin};
 use crate::read::minari_spaces::MINARI_FILE;
 use crate::read::reader_of;
 use crate::read::run_folder::{FIRST_RUN, RunFolder, UNKNOWN};
 use crate::read::source::NAMES_SHOWN;
-use crate::recorded_task::RecordedTask;
 
 /// The data of a task, with its location.
 #[derive(Clone, Debug, PartialEq)]

@@ -137,7 +137,7 @@ impl RecordedEnv {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorded_task::RecordedTask;
+    use crate::describe::recorded_task::RecordedTask;
 
     #[test]
     fn ids() {

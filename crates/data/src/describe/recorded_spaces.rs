@@ -5,12 +5,11 @@ use std::path::Path;
 
 use overtone_core::{ActionSpace, ObservationSpace};
 
-use crate::columns::ActionColumn;
 use crate::error::{DataError, Fault};
-use crate::read::acted::MOST_ACTIONS;
+use crate::read::column::{ActionColumn, MOST_ACTIONS};
 use crate::read::reader_as;
-use crate::recording::Recording;
-use crate::spaces::Space;
+use crate::read::recording::Recording;
+use crate::read::spaces::Space;
 
 /// The spaces of a recording's task, as far as the recording shows them.
 #[derive(Clone, Debug, PartialEq)]

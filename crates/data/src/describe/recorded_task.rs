@@ -4,8 +4,8 @@ use std::path::Path;
 
 use overtone_core::Simulation;
 
+use crate::describe::minari_id::RecordedEnv;
 use crate::error::DataError;
-use crate::minari_id::RecordedEnv;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_paths::find_file;
 use crate::read::minari_spaces::Description;

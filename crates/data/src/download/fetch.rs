@@ -12,6 +12,7 @@ use crate::download::http::{Answer, Client};
 use crate::download::partial::{Partial, Version};
 use crate::download::stand_in::stand_in;
 use crate::download::{DownloadError, DownloadOptions, RemoteFile};
+use crate::read::foreign::HEAD;
 
 /// Number of bytes per read.
 const CHUNK: usize = 128 * 1024;
@@ -237,7 +238,7 @@ fn finish(
     }
     // The server's checksum is the checksum of whatever the server sends.
     if file.sha256.is_none()
-        && let Some(what) = stand_in(&file.path, &partial.head()?)
+        && let Some(what) = stand_in(&file.path, &partial.head(HEAD)?)
     {
         tell(-(partial.bytes as i64));
         partial.delete()?;

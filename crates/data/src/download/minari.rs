@@ -7,11 +7,11 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::describe::minari_id::MinariId;
 use crate::download::fetch::Patience;
 use crate::download::http::{Answer, Client};
 use crate::download::remote::host_of;
 use crate::download::{DownloadError, DownloadOptions, Remote, RemoteFile};
-use crate::minari_id::MinariId;
 
 /// Who publishes the datasets.
 const PUBLISHER: &str = "datasets/farama-minari";

@@ -12,7 +12,6 @@ use sha2::{Digest, Sha256};
 use crate::disk::free_near;
 use crate::download::DownloadError;
 use crate::hex::hex;
-use crate::read::foreign::HEAD;
 
 /// Bytes hashed at a time.
 const CHUNK: usize = 1 << 20;
@@ -174,12 +173,12 @@ impl Partial {
         read().map_err(DownloadError::io(&self.path, "read"))
     }
 
-    /// The first bytes.
-    pub fn head(&mut self) -> Result<Vec<u8>, DownloadError> {
-        let mut bytes = Vec::with_capacity(HEAD);
+    /// The first bytes, at most `most`.
+    pub fn head(&mut self, most: usize) -> Result<Vec<u8>, DownloadError> {
+        let mut bytes = Vec::with_capacity(most);
         self.file
             .seek(SeekFrom::Start(0))
-            .and_then(|_| (&self.file).take(HEAD as u64).read_to_end(&mut bytes))
+            .and_then(|_| (&self.file).take(most as u64).read_to_end(&mut bytes))
             .map_err(DownloadError::io(&self.path, "read"))?;
         Ok(bytes)
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ureq::http::Uri;
 
-use crate::card::{DatasetCard, Download, Named};
+use crate::describe::card::{DatasetCard, Download, Named};
 use crate::download::DownloadError;
 use crate::plain_path::is_plain;
 use crate::read::run_folder::{Column, RunFolder};

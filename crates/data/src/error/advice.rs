@@ -1,6 +1,12 @@
 //! Advice for an array that is refused, by its own case.
 
-use crate::columns::FINITE;
+/// How [`not_finite`] ends.
+pub(crate) const FINITE: &str = "expected a finite number";
+
+/// The substitute for a number that is not finite.
+pub(crate) fn not_finite(number: f32, place: usize) -> String {
+    format!("{number} at place {place}, {FINITE}")
+}
 
 /// The substitute for a number that float32 cannot hold.
 pub(crate) const BEYOND: &str = "beyond float32, which ends at 3.4e38";

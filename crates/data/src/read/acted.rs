@@ -1,16 +1,13 @@
 //! The actions in an array.
 
-use crate::columns::ActionColumn;
 use crate::error::DataError;
+use crate::read::column::{ActionColumn, MOST_ACTIONS};
 use crate::read::observed::indices;
 use crate::read::source::{Kind, Source, unread, wrong_shape, wrong_value};
-use crate::spaces::Space;
+use crate::read::spaces::Space;
 
 /// The maximum number of combinations of several integers that are read as discrete actions.
 const MOST_COMBINATIONS: usize = 4096;
-
-/// Maximum number of discrete actions: a recording has two bytes for each.
-pub(crate) const MOST_ACTIONS: usize = u16::MAX as usize;
 
 /// The actions in array `name`: discrete if it holds one whole number a row, else numbers. Several
 /// whole numbers become one discrete action for each combination; the last number changes fastest.

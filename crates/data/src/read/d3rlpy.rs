@@ -7,17 +7,18 @@ use std::path::{Path, PathBuf};
 
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{ActionColumn, Columns, Mixture, ObservationColumn};
 use crate::error::{DataError, Fault};
 use crate::read::acted::acted;
+use crate::read::column::{ActionColumn, ObservationColumn};
+use crate::read::columns::{Columns, Mixture};
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{check_total, cut};
 use crate::read::hdf5_paths::find_file;
 use crate::read::observed::observed;
+use crate::read::recording::{Reader, Recording};
 use crate::read::source::{
     Source, column, flags, same_rows, unread, unread_arrays, wrong_shape, wrong_type,
 };
-use crate::recording::{Reader, Recording};
 
 /// Flags of a file of a version before 2.1, where an episode ends for whichever reason.
 const EPISODE_ENDS: &str = "episode_terminals";

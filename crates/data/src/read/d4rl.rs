@@ -8,16 +8,18 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::check::hdf5;
-use crate::check::inspection::Inspection;
+use crate::describe::check::hdf5;
+use crate::describe::check::inspection::Inspection;
+use crate::describe::findings::Findings;
 use crate::error::DataError;
-use crate::findings::Findings;
+use crate::read::foreign;
 use crate::read::hdf5_arrays::{Arrays, columns};
 use crate::read::hdf5_file::Hdf5File;
-use crate::read::hdf5_layout::{Hdf5Layout, check_d4rl};
+use crate::read::hdf5_layout::Hdf5Layout;
 use crate::read::hdf5_paths::{find_file, hdf5_files};
 use crate::read::minari_spaces::MinariSpaces;
-use crate::recording::{Reader, Recording};
+use crate::read::recording::{Reader, Recording};
+use crate::read::source::{Source, missing};
 
 /// D4RL's format.
 pub(crate) struct D4rl {
@@ -57,4 +59,26 @@ impl Reader for D4rl {
         check_d4rl(&file)?;
         hdf5::check_d4rl(&file, findings)
     }
+}
+
+/// Refuses a file that is not D4RL's.
+///
+/// # Errors
+/// `Fault::Unread` for another library's file, or `Fault::MissingDataset`, which says
+/// what there is instead.
+fn check_d4rl(file: &Hdf5File) -> Result<(), DataError> {
+    if let Some(error) = foreign::by_names(file) {
+        return Err(error);
+    }
+    // D4RL describes the recording in it.
+    file.claims().note_read("metadata");
+    if file.has("observations") {
+        return Ok(());
+    }
+    Err(missing(
+        file,
+        "observations",
+        "D4RL's arrays (observations, actions, rewards, terminals, timeouts) or Minari's \
+         episodes (episode_0, …)",
+    ))
 }

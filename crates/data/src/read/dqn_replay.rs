@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::check::inspection::Inspection;
-use crate::check::replay;
+use crate::describe::check::inspection::Inspection;
+use crate::describe::check::replay;
+use crate::describe::findings::Findings;
 use crate::error::DataError;
-use crate::findings::Findings;
+use crate::read::recording::{Reader, Recording};
 use crate::read::replay_log::ReplayLog;
 use crate::read::run_folder::RunFolder;
-use crate::recording::{Reader, Recording};
 
 /// The format of the DQN Replay Dataset.
 pub(crate) struct DqnReplay;

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{DataError, Fault};
 use crate::read::minari_spaces::other_form;
+use crate::read::recording::{Reader, Recording};
 use crate::read::run_folder::RunFolder;
 use crate::read::source::Source;
 use crate::read::zip::{Archive, MAGIC};
-use crate::recording::{Reader, Recording};
 
 /// Any form that is refused.
 pub(crate) struct Foreign;

@@ -4,17 +4,19 @@
 use overtone_core::picture::SIDE;
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{ActionColumn, Columns, Mixture, ObservationColumn, append};
+use crate::describe::findings::Tally;
 use crate::error::{DataError, Fault};
-use crate::findings::Tally;
 use crate::read::acted::acted;
+use crate::read::column::{ActionColumn, ObservationColumn, append};
+use crate::read::columns::{Columns, Mixture};
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, cut, doubled, outcome};
 use crate::read::log_probs;
 use crate::read::minari_spaces::MinariSpaces;
+use crate::read::next_observations::breaks;
 use crate::read::observed::{self, Shown};
 use crate::read::source::{self, Source};
-use crate::stored::Stored;
+use crate::read::stored::Stored;
 
 /// The array of the observations that the steps led to.
 pub(crate) const NEXT_OBSERVATIONS: &str = "next_observations";
@@ -106,7 +108,7 @@ impl Arrays {
         if let (Hdf5Layout::D4rl, Some(observations)) = (layout, &arrays.observations) {
             // Training does not use them, so they need not be readable.
             arrays.stored.breaks =
-                source::breaks(file, NEXT_OBSERVATIONS, observations).unwrap_or_default();
+                breaks(file, NEXT_OBSERVATIONS, observations).unwrap_or_default();
         }
         if let (Some(terminals), Some(timeouts)) = (&arrays.terminals, &arrays.timeouts) {
             arrays.stored.doubled = doubled(terminals, timeouts);

@@ -22,7 +22,7 @@ use hdf5_pure::{
 
 use self::element::{described, is_stream};
 use self::heap::Heaps;
-use crate::columns::not_finite;
+use crate::error::advice::not_finite;
 use crate::error::{DataError, Fault};
 use crate::read::hdf5_paths::is_named_hdf5;
 use crate::read::source::{

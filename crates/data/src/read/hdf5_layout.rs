@@ -3,9 +3,9 @@
 use overtone_core::{Episode, Outcome};
 
 use crate::error::{DataError, Fault};
-use crate::read::foreign;
+use crate::read::array_names::{LOG_PROBS, LOG_PROBS_IN_INFOS};
 use crate::read::hdf5_file::Hdf5File;
-use crate::read::source::{Source, missing};
+use crate::read::source::Source;
 
 /// How an HDF5 file is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,14 @@ impl Hdf5Layout {
             Self::Minari => ["terminations", "truncations"],
         }
     }
+
+    /// Names of the array of log-probabilities; a file has one of them at most.
+    pub fn log_probs(self) -> [&'static str; 2] {
+        match self {
+            Self::D4rl => [LOG_PROBS_IN_INFOS, LOG_PROBS],
+            Self::Minari => [LOG_PROBS_IN_INFOS, "infos/behavior_log_probs"],
+        }
+    }
 }
 
 /// How an episode's last step ends it: `None` where neither flag is set.
@@ -48,28 +56,6 @@ pub(crate) fn outcome(terminated: bool, truncated: bool) -> Option<Outcome> {
         (true, _) => Some(Outcome::Terminated),
         (false, true) => Some(Outcome::Truncated),
         (false, false) => None,
-    }
-}
-
-/// Refuses a file that is not D4RL's.
-///
-/// # Errors
-/// `Fault::Unread` for another library's file, or `Fault::MissingDataset`, which says
-/// what there is instead.
-pub(crate) fn check_d4rl(file: &Hdf5File) -> Result<(), DataError> {
-    if let Some(error) = foreign::by_names(file) {
-        return Err(error);
-    }
-    // D4RL describes the recording in it.
-    file.claims().note_read("metadata");
-    match file.has("observations") {
-        true => Ok(()),
-        false => Err(missing(
-            file,
-            "observations",
-            "D4RL's arrays (observations, actions, rewards, terminals, timeouts) or Minari's \
-             episodes (episode_0, …)",
-        )),
     }
 }
 

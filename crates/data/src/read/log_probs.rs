@@ -2,29 +2,14 @@
 //!
 //! Training does not read them. Estimates of other policies from the recording alone do.
 
-use crate::columns::{ActionColumn, FINITE};
+use crate::error::advice::FINITE;
 use crate::error::{DataError, Fault};
-use crate::read::hdf5_layout::Hdf5Layout;
+use crate::read::column::ActionColumn;
 use crate::read::source::{Kind, Source, column, same, wrong_value};
-
-/// The array's name in memory and in `.npz` files.
-pub(crate) const LOG_PROBS: &str = "behavior_log_probs";
-/// D4RL's name, which is written too.
-pub(crate) const LOG_PROBS_IN_INFOS: &str = "infos/action_log_probs";
 
 /// The largest log-probability of a discrete action. Above 0, it is the rounding of a softmax in
 /// half precision or float32.
 const HIGHEST: f32 = 1e-3;
-
-impl Hdf5Layout {
-    /// Names of the array; a file has one of them at most.
-    pub(crate) fn log_probs(self) -> [&'static str; 2] {
-        match self {
-            Self::D4rl => [LOG_PROBS_IN_INFOS, LOG_PROBS],
-            Self::Minari => [LOG_PROBS_IN_INFOS, "infos/behavior_log_probs"],
-        }
-    }
-}
 
 /// The log-probabilities of `actions` in the array with one of `names`, if any: `[rows]`.
 ///

@@ -6,18 +6,18 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::check::hdf5;
-use crate::check::inspection::Inspection;
-use crate::columns::ObservationColumn;
+use crate::describe::check::hdf5;
+use crate::describe::check::inspection::Inspection;
+use crate::describe::findings::Findings;
 use crate::error::DataError;
-use crate::findings::Findings;
+use crate::read::column::ObservationColumn;
 use crate::read::hdf5_arrays::{Arrays, columns};
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names, is_minari};
 use crate::read::hdf5_paths::find_file;
 use crate::read::minari_spaces::{MinariSpaces, other_form, refuse_other_form};
-use crate::recording::{Reader, Recording};
-use crate::spaces::Space;
+use crate::read::recording::{Reader, Recording};
+use crate::read::spaces::Space;
 
 /// The Farama Foundation's format.
 pub(crate) struct Minari {

@@ -7,12 +7,12 @@ use overtone_core::Simulation;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::describe::minari_id::metadata_text;
 use crate::error::{DataError, Fault};
-use crate::minari_id::metadata_text;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{episode_names, is_minari};
 use crate::read::source::Source;
-use crate::spaces::Space;
+use crate::read::spaces::Space;
 
 /// Name of the description next to Minari's file.
 const BESIDE: &str = "metadata.json";

@@ -21,22 +21,25 @@ use std::path::Path;
 use self::element::Element;
 use self::fortran::Positions;
 pub(crate) use self::ogbench::Ogbench;
-use crate::columns::{ActionColumn, Columns, Mixture, ObservationColumn};
 use crate::error::{DataError, Fault};
-use crate::read::acted::{MOST_ACTIONS, acted};
+use crate::read::acted::acted;
+use crate::read::array_names::LOG_PROBS;
+use crate::read::column::{ActionColumn, MOST_ACTIONS, ObservationColumn};
+use crate::read::columns::{Columns, Mixture};
 use crate::read::foreign;
 use crate::read::hdf5_layout::{cut, doubled};
-use crate::read::log_probs::{self, LOG_PROBS};
+use crate::read::log_probs;
+use crate::read::next_observations::breaks;
 use crate::read::npy::Header;
 use crate::read::observed::{Shown, observed};
+use crate::read::recording::{Reader, Recording};
 use crate::read::source::{
-    Claims, EachStream, Kind, Source, breaks, column, flags, missing, same, same_rows, singles,
-    unread, unread_arrays, wrong_shape, wrong_type, wrong_value,
+    Claims, EachStream, Kind, Source, column, flags, missing, same, same_rows, singles, unread,
+    unread_arrays, wrong_shape, wrong_type, wrong_value,
 };
+use crate::read::spaces::Space;
+use crate::read::stored::Stored;
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
-use crate::recording::{Reader, Recording};
-use crate::spaces::Space;
-use crate::stored::Stored;
 
 /// Arrays under D4RL's names.
 pub(crate) struct Npz {

@@ -3,12 +3,12 @@
 use overtone_core::Picture;
 use overtone_core::picture::{FRAME, SIDE, STACK};
 
-use crate::columns::ObservationColumn;
 use crate::error::DataError;
+use crate::read::column::ObservationColumn;
 use crate::read::jpeg::decoded;
 use crate::read::source::{Kind, Source, same, unread, wrong_shape, wrong_type, wrong_value};
-use crate::spaces::Space;
-use crate::stored::{PictureCounter, Pictures, Stored};
+use crate::read::spaces::Space;
+use crate::read::stored::{PictureCounter, Pictures, Stored};
 
 /// Maximum depth of nested groups: a file's group may lead to itself.
 const MOST_NESTED: usize = 32;

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::check::hdf5::look_at;
-use crate::check::inspection::Inspection;
-use crate::check::log::LogInspection;
-use crate::columns::{Columns, ObservationColumn};
+use crate::describe::check::hdf5::look_at;
+use crate::describe::check::inspection::Inspection;
+use crate::describe::check::log::LogInspection;
+use crate::describe::findings::Findings;
 use crate::error::DataError;
-use crate::findings::Findings;
+use crate::read::column::ObservationColumn;
+use crate::read::columns::Columns;
 use crate::read::replay_log::ReplayLog;
-use crate::spaces::Space;
+use crate::read::spaces::Space;
 
 /// A recording, as far as it is read when it is opened.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 
-use crate::read::log_probs::LOG_PROBS;
+use crate::read::array_names::LOG_PROBS;
 use crate::read::wrapped::Wrapped;
 
 /// Elements of an array that are looked at, from its beginning.

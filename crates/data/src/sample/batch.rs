@@ -6,10 +6,10 @@ use overtone_core::picture::{FRAME, STACK};
 use overtone_core::{ActionScale, Outcome, Window};
 use rayon::prelude::*;
 
-use crate::columns::ActionColumn;
-use crate::dataset::{Dataset, StoredObservations};
 use crate::error::DataError;
-use crate::sampler::{Sampling, WindowSampler};
+use crate::read::column::ActionColumn;
+use crate::sample::dataset::{Dataset, StoredObservations};
+use crate::sample::sampler::{Sampling, WindowSampler};
 
 /// A batch of context windows, right-aligned: the last `n_real[row]` of `context_length` places
 /// hold timesteps, the places before hold padding (zeros in every column).

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use overtone_core::seed;
 
-use crate::shuffle::scale;
+use crate::sample::shuffle::scale;
 
 /// The source of each drawn context: all episodes, or the best ones and how many of these.
 #[derive(Clone, Debug)]

@@ -2,8 +2,9 @@
 
 use overtone_core::{ActionSpace, Task};
 
-use crate::columns::{ActionColumn, Columns};
 use crate::error::{DataError, Fault};
+use crate::read::column::ActionColumn;
+use crate::read::columns::Columns;
 
 /// Whole numbers, each from its own start, whose combinations are discrete actions: the last number
 /// changes fastest. One number is a discrete action that counts from its start.

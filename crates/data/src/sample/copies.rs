@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use overtone_core::Episode;
 use sha2::{Digest, Sha256};
 
-use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::hex::hash_reals;
+use crate::read::column::{ActionColumn, ObservationColumn};
+use crate::read::columns::Columns;
 
 /// SHA-256 of an episode's observations, rewards and actions; `None` if a column is too short.
 pub(crate) fn episode_hash(

@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use overtone_core::{Episode, Episodes, Normalization, Outcome, returns_to_go};
-use serde::{Deserialize, Serialize};
 
-use crate::columns::{ActionColumn, Mixture};
-use crate::episode_index::EpisodeIndex;
-use crate::episode_returns::EpisodeReturns;
+use crate::describe::origin::Origin;
 use crate::error::{DataError, Fault};
-use crate::held_out::{Split, Subset};
-use crate::options::best_first;
-use crate::origin::Origin;
-use crate::sampler::{Sampling, WindowSampler};
+use crate::read::column::ActionColumn;
+use crate::read::columns::Mixture;
+use crate::sample::counts::Counts;
+use crate::sample::episode_index::EpisodeIndex;
+use crate::sample::episode_returns::EpisodeReturns;
+use crate::sample::held_out::{Split, Subset};
+use crate::sample::options::best_first;
+use crate::sample::sampler::{Sampling, WindowSampler};
 use crate::store::frames::FrameStore;
 
 /// The observation at each row.
@@ -33,22 +34,6 @@ pub enum StoredObservations {
         /// Mean and standard deviation of each number over the training data.
         normalization: Normalization,
     },
-}
-
-/// Counts of a dataset.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Counts {
-    /// Rows to train on: transitions, and padding rows if the selection keeps them.
-    pub rows: usize,
-    /// Rows that are padding.
-    pub padding_rows: usize,
-    /// Episodes to train on.
-    pub episodes: usize,
-    /// Transitions left out because their episode is not finished.
-    pub fragment_rows: usize,
-    /// Transitions left out because their episode's return is not among the best.
-    pub filtered_rows: usize,
 }
 
 /// Recorded episodes of one task.

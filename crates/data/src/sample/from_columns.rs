@@ -7,16 +7,18 @@ use overtone_core::picture::{SIDE, STACK};
 use overtone_core::{Episodes, Normalization};
 use sha2::{Digest, Sha256};
 
-use crate::columns::{ActionColumn, Columns, ObservationColumn};
-use crate::copies::copies;
-use crate::dataset::{Counts, Dataset, StoredObservations};
-use crate::episode_index::EpisodeIndex;
 use crate::error::{DataError, Fault};
-use crate::held_out::Split;
 use crate::hex::{hash_reals, hex};
-use crate::options::{DatasetOptions, Fragment, best_episodes, best_first, delay_rewards, keep};
 use crate::outcome_code::outcome_code;
 use crate::read;
+use crate::read::column::{ActionColumn, ObservationColumn};
+use crate::read::columns::Columns;
+use crate::sample::copies::copies;
+use crate::sample::counts::Counts;
+use crate::sample::dataset::{Dataset, StoredObservations};
+use crate::sample::episode_index::EpisodeIndex;
+use crate::sample::held_out::Split;
+use crate::sample::options::{DatasetOptions, Fragment, best_episodes, best_first, delay_rewards};
 use crate::store::frames::FrameStore;
 
 impl Dataset {
@@ -55,7 +57,7 @@ impl Dataset {
             })
             .at(log.path));
         }
-        keep(&mut log, &kept);
+        log.keep(&kept);
         for (source, path) in log.mixture.paths.iter().enumerate() {
             if !log.mixture.sources.iter().any(|&of| usize::from(of) == source) {
                 log.odd.push(format!(
@@ -88,7 +90,7 @@ impl Dataset {
         let all = statistics(&log);
         let held_out: Vec<usize> = split.held_out.iter().map(|&episode| best[episode]).collect();
         let trained = without(&log, &held_out).or_else(|| all.clone());
-        keep(&mut log, &best);
+        log.keep(&best);
 
         let wrong = |reason: String| Fault::Inconsistent(reason).at(&log.path);
         let episodes = Episodes::new(log.episodes).map_err(|error| wrong(error.to_string()))?;

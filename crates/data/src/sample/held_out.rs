@@ -3,8 +3,8 @@
 use overtone_core::seed;
 
 use crate::error::DataError;
-use crate::sampler::WindowSampler;
-use crate::shuffle::permutation;
+use crate::sample::sampler::WindowSampler;
+use crate::sample::shuffle::permutation;
 
 /// One of the two parts of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::batch::{Batch, BatchOptions};
-use crate::dataset::Dataset;
 use crate::error::DataError;
-use crate::sampler::WindowSampler;
+use crate::sample::batch::{Batch, BatchOptions};
+use crate::sample::dataset::Dataset;
+use crate::sample::sampler::WindowSampler;
 
 /// Options of a [`Loader`].
 #[derive(Clone, Debug, PartialEq)]

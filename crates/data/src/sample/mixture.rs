@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use overtone_core::Episodes;
 use overtone_core::picture::FRAME;
 
-use crate::columns::{ActionColumn, Columns, Mixture, ObservationColumn};
-use crate::dataset::{Dataset, StoredObservations};
 use crate::error::{DataError, Fault};
-use crate::from_columns::digest;
-use crate::stored::Stored;
+use crate::read::column::{ActionColumn, ObservationColumn};
+use crate::read::columns::{Columns, Mixture};
+use crate::read::stored::Stored;
+use crate::sample::dataset::{Dataset, StoredObservations};
+use crate::sample::from_columns::digest;
 
 impl Columns {
     /// All `parts` as one recording, drawn in proportion to `shares`; without shares, in proportion

@@ -1,12 +1,12 @@
 //! Options: the episodes for training, and their rewards.
 
-use overtone_core::{Episode, Outcome, seed};
+use overtone_core::{Outcome, seed};
 use serde::{Deserialize, Serialize};
 
-use crate::columns::{ActionColumn, Columns, ObservationColumn};
+use crate::describe::origin::Origin;
 use crate::error::DataError;
-use crate::origin::Origin;
-use crate::shuffle::permutation;
+use crate::read::columns::Columns;
+use crate::sample::shuffle::permutation;
 
 /// The treatment of an episode that the end of the recording cuts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,7 +97,7 @@ impl Columns {
     pub fn keep_finished(&mut self, positions: &[usize]) {
         let finished: Vec<usize> = (0..self.episodes.len()).filter(|&i| self.finished[i]).collect();
         let kept: Vec<usize> = positions.iter().map(|&position| finished[position]).collect();
-        keep(self, &kept);
+        self.keep(&kept);
     }
 
     /// Keeps finished episodes, drawn by `seed`, up to the first one that exceeds `steps` steps in
@@ -122,46 +122,6 @@ impl Columns {
     }
 }
 
-/// Keeps in `log` only the episodes at positions `kept`, which ascend; nothing is copied if all are
-/// kept.
-pub(crate) fn keep(log: &mut Columns, kept: &[usize]) {
-    if kept.len() == log.episodes.len() {
-        return;
-    }
-    let spans: Vec<Episode> = kept.iter().map(|&episode| log.episodes[episode]).collect();
-    let observed = log.observations.width();
-    match &mut log.observations {
-        ObservationColumn::Frames { pixels, .. } => keep_rows(pixels, observed, &spans),
-        ObservationColumn::Vectors { values, .. } => keep_rows(values, observed, &spans),
-    }
-    match &mut log.actions {
-        ActionColumn::Discrete { values, .. } => keep_rows(values, 1, &spans),
-        ActionColumn::Continuous { width, values } => keep_rows(values, *width, &spans),
-    }
-    keep_rows(&mut log.rewards, 1, &spans);
-    if let Some(log_probs) = &mut log.behavior_log_probs {
-        keep_rows(log_probs, 1, &spans);
-    }
-    log.finished = kept.iter().map(|&episode| log.finished[episode]).collect();
-    let sources = &log.mixture.sources;
-    log.mixture.sources = kept.iter().filter_map(|&i| sources.get(i).copied()).collect();
-    let mut start = 0;
-    log.episodes = spans;
-    for episode in &mut log.episodes {
-        episode.start = start;
-        start = episode.end();
-    }
-}
-
-fn keep_rows<T: Copy>(column: &mut Vec<T>, width: usize, spans: &[Episode]) {
-    let mut to = 0;
-    for span in spans {
-        column.copy_within(span.start * width..span.end() * width, to);
-        to += span.length * width;
-    }
-    column.truncate(to);
-}
-
 /// Moves each episode's return to its last step. The task then ends there, also where a step limit
 /// ended the episode: its last step has no next observation, so a value method would leave out the
 /// only reward.
@@ -184,7 +144,8 @@ pub(super) fn delay_rewards(log: &mut Columns) {
 mod tests {
     use overtone_core::{Episode, Outcome};
 
-    use super::{ActionColumn, Columns, ObservationColumn, best_episodes, best_first};
+    use super::{Columns, best_episodes, best_first};
+    use crate::read::column::{ActionColumn, ObservationColumn};
 
     #[test]
     fn drawn_episodes_are_finished_and_end_at_the_first_that_exceeds() {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use overtone_core::{Window, seed};
 use serde::{Deserialize, Serialize};
 
-use crate::best_shares::BestShares;
-use crate::columns::Mixture;
-use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
-use crate::shares::Shares;
-use crate::shuffle::{permutation, scale};
+use crate::read::columns::Mixture;
+use crate::sample::best_shares::BestShares;
+use crate::sample::episode_index::EpisodeIndex;
+use crate::sample::shares::Shares;
+use crate::sample::shuffle::{permutation, scale};
 
 /// The kinds of windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

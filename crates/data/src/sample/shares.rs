@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use overtone_core::seed;
 
-use crate::columns::Mixture;
 use crate::error::DataError;
-use crate::shuffle::scale;
+use crate::read::columns::Mixture;
+use crate::sample::shuffle::scale;
 
 /// The proportion of each recording among the drawn windows. Draws are independent of each other.
 #[derive(Clone, Debug)]

@@ -36,6 +36,7 @@ use rayon::prelude::*;
 
 use crate::error::{DataError, Fault};
 use crate::read::replay_log::Ending;
+use crate::sample::dataset::Dataset;
 use crate::store::content_hash::RowHashes;
 use crate::store::layout::{HASH_TO_COME, MANIFEST_FILE, StoreLayout, episode_table};
 use crate::store::manifest::StoreManifest;
@@ -44,13 +45,31 @@ use crate::store::selection::SelectedEpisode;
 use crate::store::shard::{ShardWriter, pieces_of, stopped};
 use crate::store::temporary::{Temporary, remove_leftovers};
 
+impl Preparation {
+    /// Opens the dataset, converting it first if it is not ready or is damaged, after a check of
+    /// the free disk space. `progress` receives the bytes done and the bytes to do.
+    ///
+    /// # Errors
+    /// If the disk is too small, a source file is damaged, writing fails, or it is stopped.
+    pub fn ensure(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Dataset, DataError> {
+        let found = Dataset::open_store(&self.store)
+            .and_then(|dataset| dataset.check_untouched().map(|()| dataset));
+        match found {
+            Ok(dataset) if self.made(&dataset) => return Ok(dataset),
+            // Missing, damaged, changed, or of another version: it is made (again).
+            Ok(_)
+            | Err(DataError::Missing { .. } | DataError::At { fault: Fault::Store(_), .. }) => {}
+            Err(error) => return Err(error),
+        }
+        self.check_disk()?;
+        Dataset::open_store(&convert(self, progress)?)
+    }
+}
+
 /// Converts as `plan` says; returns the path of the finished file, which gets its name when it is
 /// complete. If several processes run at once, each converts, and the last one's file stays.
 /// `progress` receives the bytes inflated and the bytes to inflate.
-pub(super) fn convert(
-    plan: &Preparation,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<PathBuf, DataError> {
+fn convert(plan: &Preparation, progress: &mut dyn FnMut(u64, u64)) -> Result<PathBuf, DataError> {
     let folder = plan.store.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(DataError::io(folder, "create"))?;
     remove_leftovers(folder)?;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dataset::Counts;
-use crate::origin::Origin;
+use crate::describe::origin::Origin;
+use crate::sample::counts::Counts;
 use crate::store::selection::Selection;
 
 /// Version of the frame store's layout.

@@ -10,11 +10,12 @@ use overtone_core::{Episode, Episodes, Outcome};
 use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors};
 
-use crate::columns::{ActionColumn, Mixture};
-use crate::dataset::{Dataset, StoredObservations};
-use crate::episode_index::EpisodeIndex;
 use crate::error::{DataError, Fault};
-use crate::held_out::Split;
+use crate::read::column::ActionColumn;
+use crate::read::columns::Mixture;
+use crate::sample::dataset::{Dataset, StoredObservations};
+use crate::sample::episode_index::EpisodeIndex;
+use crate::sample::held_out::Split;
 use crate::store::content_hash::RowHashes;
 use crate::store::frames::{FrameStore, damaged, stamp};
 use crate::store::layout::{StoreLayout, episode_table};

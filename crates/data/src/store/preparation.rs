@@ -9,14 +9,14 @@ use std::sync::{Arc, atomic::AtomicBool};
 use overtone_core::picture::FRAME;
 use sha2::{Digest, Sha256};
 
-use crate::dataset::{Counts, Dataset};
+use crate::describe::origin::Origin;
 use crate::disk::{SPARE, free_near};
 use crate::error::{DataError, Fault};
 use crate::hex::hex;
-use crate::origin::Origin;
 use crate::read::replay_log::ReplayLog;
 use crate::read::run_folder::Column;
-use crate::store::convert::convert;
+use crate::sample::counts::Counts;
+use crate::sample::dataset::Dataset;
 use crate::store::frames::FrameStore;
 use crate::store::layout::{STORE_FILE, StoreLayout};
 use crate::store::manifest::{FORMAT, StoreManifest};
@@ -140,27 +140,8 @@ impl Preparation {
         &self.log
     }
 
-    /// Opens the dataset, converting it first if it is not ready or is damaged, after a check of
-    /// the free disk space. `progress` receives the bytes done and the bytes to do.
-    ///
-    /// # Errors
-    /// If the disk is too small, a source file is damaged, writing fails, or it is stopped.
-    pub fn ensure(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Dataset, DataError> {
-        let found = Dataset::open_store(&self.store)
-            .and_then(|dataset| dataset.check_untouched().map(|()| dataset));
-        match found {
-            Ok(dataset) if self.made(&dataset) => return Ok(dataset),
-            // Missing, damaged, changed, or of another version: it is made (again).
-            Ok(_)
-            | Err(DataError::Missing { .. } | DataError::At { fault: Fault::Store(_), .. }) => {}
-            Err(error) => return Err(error),
-        }
-        self.check_disk()?;
-        Dataset::open_store(&convert(self, progress)?)
-    }
-
     /// Whether `dataset` holds the drawn transitions.
-    fn made(&self, dataset: &Dataset) -> bool {
+    pub(super) fn made(&self, dataset: &Dataset) -> bool {
         let manifest = dataset.frames().and_then(FrameStore::manifest);
         manifest.is_some_and(|manifest| manifest.selection_hash == self.selected.hash)
     }

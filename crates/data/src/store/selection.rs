@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{DataError, Fault};
 use crate::hex::hex;
 use crate::read::replay_log::{Ending, ReplayLog, SlotRange};
-use crate::shuffle::{below, permutation};
+use crate::sample::shuffle::{below, permutation};
 
 /// Slots of each file the reference can reach: it opens them with this capacity.
 const RELEASED_REACH: usize = 100_000;

@@ -6,8 +6,8 @@ use overtone_core::picture::SIDE;
 use overtone_core::{ActionSpace, ObservationSpace};
 use serde_json::{Map, Value, json};
 
-use super::{About, Written};
-use crate::minari_id::minari_folder;
+use super::about::{About, Written};
+use crate::describe::minari_id::minari_folder;
 
 /// The release of Minari whose layout this is.
 const MINARI_VERSION: &str = "0.5.4";

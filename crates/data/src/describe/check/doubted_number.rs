@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::f32::consts::TAU;
 
-use crate::findings::Tally;
+use crate::describe::findings::Tally;
 
 /// Different whole numbers that are counted.
 const MOST_VALUES: usize = 1024;

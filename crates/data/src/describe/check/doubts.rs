@@ -5,14 +5,15 @@ use overtone_core::{ActionSpace, Episode, Task};
 use super::doubted_number::DoubtedNumber;
 use super::ends::Ends;
 use super::outliers;
-use super::vectors::{Rows, Steps};
-use crate::columns::{ActionColumn, Columns, ObservationColumn};
-use crate::combinations::{counted_from, other_start};
-use crate::expected::Expected;
-use crate::findings::{Finding, Findings, Tally};
+use super::steps::{Rows, Steps};
+use crate::describe::expected::Expected;
+use crate::describe::findings::{Finding, Findings, Tally};
+use crate::read::column::{ActionColumn, ObservationColumn};
+use crate::read::columns::Columns;
 use crate::read::hdf5_arrays::place;
 use crate::read::source::NAMES_SHOWN;
-use crate::stored::Stored;
+use crate::read::stored::Stored;
+use crate::sample::combinations::{counted_from, other_start};
 
 /// Minimum number of steps: a few values may all be whole, or all small.
 const FEW: usize = 10;
@@ -417,18 +418,5 @@ impl Columns {
         };
         outliers::tell([&seen, &acted, &outliers::sums(&self.rewards, 1)], &mut findings);
         findings.list
-    }
-
-    /// All of its steps.
-    pub(super) fn steps(&self) -> Steps<'_> {
-        Steps {
-            prefix: "",
-            n: self.n_transitions(),
-            observations: Some(&self.observations),
-            actions: Some(&self.actions),
-            rewards: Some(&self.rewards),
-            limited: true,
-            stored: &self.stored,
-        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod dummies;
 mod jumps;
+mod misplaced;
 mod padding;
 mod sequence;
 mod turns;
@@ -13,24 +14,13 @@ mod turns;
 use overtone_core::Episode;
 
 use self::jumps::Jumps;
+use self::misplaced::Misplaced;
 use self::sequence::Sequence;
-use super::vectors::Steps;
-use crate::findings::Findings;
+use super::steps::Steps;
+use crate::describe::findings::Findings;
 
 /// Minimum number of rows: fewer say nothing about the usual change.
 const LEAST_ROWS: usize = 20;
-
-/// A sign that rows are on the wrong side of an end.
-struct Misplaced {
-    found: String,
-    advice: String,
-}
-
-impl Misplaced {
-    fn new(found: String, advice: impl Into<String>) -> Self {
-        Self { found, advice: advice.into() }
-    }
-}
 
 /// The rows of a recording and their ends.
 #[derive(Default)]

@@ -3,17 +3,19 @@
 use std::fs;
 
 use super::inspection::Inspection;
-use super::vectors::{Look, Steps};
-use crate::columns::{Columns, ObservationColumn};
+use super::steps::Steps;
+use super::vectors::Look;
+use crate::describe::findings::Findings;
 use crate::error::DataError;
-use crate::findings::Findings;
+use crate::read::array_names::LOG_PROBS_IN_INFOS;
+use crate::read::column::ObservationColumn;
+use crate::read::columns::Columns;
 use crate::read::hdf5_arrays::{Arrays, Form, NEXT_OBSERVATIONS};
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names};
-use crate::read::log_probs::LOG_PROBS_IN_INFOS;
 use crate::read::minari_spaces::MinariSpaces;
 use crate::read::source::{Source, column, same};
-use crate::spaces::Space;
+use crate::read::spaces::Space;
 
 /// Inspects a D4RL file.
 ///

@@ -1,7 +1,7 @@
 //! [`Sample`]: whether a few steps make the whole spread of a number.
 
 use super::columns::{Range, Sums};
-use crate::findings::Findings;
+use crate::describe::findings::Findings;
 
 /// Values kept at most; beyond, every second one is dropped.
 const MOST: usize = 8192;

@@ -8,9 +8,9 @@ use rayon::prelude::*;
 
 use super::inspection::Inspection;
 use super::log::LogInspection;
-use crate::card::CardCounts;
+use crate::describe::card::CardCounts;
+use crate::describe::findings::{Findings, Tally};
 use crate::error::DataError;
-use crate::findings::{Findings, Tally};
 use crate::read::replay_log::{PADDING, ReplayLog, STEP_LIMIT, SmallColumns, first, own_threads};
 use crate::read::run_folder::{Column, RunFolder};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::findings::{Finding, Findings, Severity};
+use crate::describe::findings::{Finding, Findings, Severity};
 
 /// All that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

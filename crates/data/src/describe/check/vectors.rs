@@ -10,47 +10,18 @@ use super::columns::{ColumnsInspection, Sums};
 use super::doubts::Doubts;
 use super::outliers;
 use super::spread::{Returns, Spread};
-use crate::columns::{ActionColumn, ObservationColumn};
-use crate::combinations;
-use crate::copies::episode_hash;
-use crate::expected::Expected;
-use crate::findings::{Findings, Tally};
+use super::steps::{Rows, Steps};
+use crate::describe::expected::Expected;
+use crate::describe::findings::{Findings, Tally};
+use crate::read::column::{ActionColumn, ObservationColumn};
 use crate::read::hdf5_arrays::{Strange, place};
 use crate::read::hdf5_layout::Hdf5Layout;
-use crate::spaces::Space;
-use crate::stored::Stored;
+use crate::read::spaces::Space;
+use crate::sample::combinations;
+use crate::sample::copies::episode_hash;
 
 /// The arrays that training needs, whose numbers must be finite.
 const NEEDED: [&str; 3] = ["observations", "actions", "rewards"];
-
-/// Rows of numbers.
-#[derive(Clone, Copy)]
-pub(super) struct Rows<'a> {
-    /// `[rows, width]`
-    pub values: &'a [f32],
-    pub width: usize,
-}
-
-impl<'a> Rows<'a> {
-    /// The numbers of `episode`, if there are so many.
-    pub fn of(self, episode: &Episode) -> Option<&'a [f32]> {
-        self.values.get(episode.start * self.width..episode.end() * self.width)
-    }
-}
-
-/// Steps of a recording, in order; an array that cannot be read is `None`.
-pub(super) struct Steps<'a> {
-    /// Name of the episode's group and a `/`; empty where the part is the whole file.
-    pub prefix: &'a str,
-    /// How many.
-    pub n: usize,
-    pub observations: Option<&'a ObservationColumn>,
-    pub actions: Option<&'a ActionColumn>,
-    pub rewards: Option<&'a [f32]>,
-    /// Whether it is known where a step limit ended an episode.
-    pub limited: bool,
-    pub stored: &'a Stored,
-}
 
 /// Statistics of a recording so far.
 #[derive(Default)]

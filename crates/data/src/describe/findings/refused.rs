@@ -1,7 +1,7 @@
 //! Findings for the errors of a reader.
 
 use super::Findings;
-use crate::columns::FINITE;
+use crate::error::advice::FINITE;
 use crate::error::advice::{
     GIVE_ARRAYS_OR_TABLE, LEFT_OPEN, episodes, of_episodes, of_shape, of_type, of_value, sentence,
 };

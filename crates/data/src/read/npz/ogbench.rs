@@ -7,14 +7,14 @@ use std::path::Path;
 use overtone_core::{Episode, Outcome};
 
 use super::{LIMITS, NEXT, NpzFile};
-use crate::columns::{Columns, ObservationColumn};
 use crate::error::DataError;
-use crate::options::keep;
+use crate::read::array_names::LOG_PROBS;
+use crate::read::column::ObservationColumn;
+use crate::read::columns::Columns;
 use crate::read::hdf5_layout::cut;
-use crate::read::log_probs::LOG_PROBS;
 use crate::read::observed::observed;
+use crate::read::recording::{Reader, Recording};
 use crate::read::source::{Source, column, flags, same, unread_arrays, wrong_shape, wrong_value};
-use crate::recording::{Reader, Recording};
 
 /// Flags of the rows that are steps.
 const VALIDS: &str = "valids";
@@ -129,7 +129,7 @@ impl Reader for Ogbench {
         let end = Episode { start: rows, length: 0, outcome: Outcome::Truncated };
         columns.episodes.push(end);
         columns.finished.push(false);
-        keep(&mut columns, &all);
+        columns.keep(&all);
         columns.check()?;
         columns.stored.unread = unread_arrays(&file, "");
         columns.odd.extend(file.claims.rounding.sentences());

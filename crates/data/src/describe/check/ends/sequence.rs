@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use overtone_core::picture::SIDE;
 use overtone_core::{Episode, Outcome};
 
-use super::super::vectors::Steps;
-use crate::columns::{ActionColumn, ObservationColumn};
+use super::super::steps::Steps;
+use crate::read::column::{ActionColumn, ObservationColumn};
 use crate::read::hdf5_arrays::place;
 
 /// Numbers of observations that are kept at most: 64 MB. Later rows are not inspected.
