@@ -19,8 +19,8 @@ pub use softmax::ScaledDotProduct;
 
 use crate::{
     error::ModelError,
-    init::Init,
     options::{self, Choice},
+    parameters::init::Init,
 };
 
 /// Options of an attention variant.

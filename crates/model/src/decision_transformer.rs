@@ -34,42 +34,24 @@ mod tests;
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, Int, Tensor},
+    tensor::Tensor,
 };
 use overtone_core::{ActionSpace, ObservationSpace};
 pub use overtone_kernels::{Activation, Form, Half};
-use overtone_kernels::{Dropout, Queries, layer_norm};
+use overtone_kernels::{Queries, layer_norm};
 
 pub use self::config::DecisionTransformerConfig;
 use self::positions::Positions;
 pub use crate::contexts::{Acted, Contexts, FRAME, Observed, STACK};
 use crate::{
-    affine::Affine,
+    dropout_seed::DropoutSeed,
     encoder::{ActionEmbedding, Encoder},
     error::ModelError,
     head::Head,
-    init::Init,
-    model::Loss,
+    loss::Loss,
+    parameters::{affine::Affine, init::Init},
     transformer_block::{BlockOptions, TransformerBlock},
 };
-
-/// Seed of the dropout masks of one training step: its two [words](Dropout::words) on the model's
-/// device, `[2]`.
-#[derive(Clone, Debug)]
-pub struct DropoutSeed(pub Tensor<1, Int>);
-
-impl DropoutSeed {
-    /// This seed, for a model on this device.
-    pub fn new(seed: u64, device: &Device) -> Self {
-        Self(Tensor::from_data(Dropout::words(seed), device))
-    }
-
-    /// The `nth` dropout of the step; `None` if nothing is dropped.
-    pub(crate) fn nth(&self, nth: u32, probability: f64) -> Option<Dropout> {
-        let (step_seed, probability) = (self.0.clone(), probability as f32);
-        (probability > 0.0).then_some(Dropout { probability, step_seed, nth })
-    }
-}
 
 /// Timesteps of a context at which the model predicts actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,9 @@ pub use actions::{ActionEmbedding, ActionTable};
 pub use nature::NatureEncoder;
 
 use crate::{
-    affine::Squashed,
     contexts::{FRAME, Observed, STACK},
     error::{ModelError, check_size, config_error},
-    init::Init,
+    parameters::{affine::Squashed, init::Init},
 };
 
 /// Embeds observations.

@@ -69,8 +69,8 @@ use self::{
 };
 use crate::{
     error::ModelError,
-    init::Init,
     options::{self, Choice},
+    parameters::init::Init,
 };
 
 heads! {

@@ -14,10 +14,12 @@ pub mod conditioning;
 pub mod contexts;
 pub mod decision_transformer;
 pub mod device;
+mod dropout_seed;
 pub mod encoder;
 pub mod error;
 pub mod head;
 pub mod inputs;
+mod loss;
 pub mod model;
 mod parameters;
 pub mod perceptron;
@@ -34,14 +36,15 @@ pub use conditioning::{
 };
 pub use contexts::{Acted, Contexts, Observed, Places, Stored};
 pub use decision_transformer::{
-    DecisionTransformer, DecisionTransformerConfig, DropoutSeed, Steps, positions,
-    positions::PositionsConfig,
+    DecisionTransformer, DecisionTransformerConfig, Steps, positions, positions::PositionsConfig,
 };
+pub use dropout_seed::DropoutSeed;
 pub use error::ModelError;
 pub use head::{Head, HeadConfig};
 pub use init::Init;
 pub use inputs::{Inputs, Layout, Sections};
-pub use model::{Loss, Model, ModelConfig};
+pub use loss::Loss;
+pub use model::{Model, ModelConfig};
 pub use parameters::{affine, init, matrices, weights};
 pub use perceptron::{Perceptron, PerceptronConfig};
 

@@ -12,15 +12,18 @@ use crate::{
     conditioning::{ConditionerConfig, ReturnModelConfig, top_percent::conditions},
     contexts::{Contexts, Observed, Places, of_all, real_mask},
     decision_transformer::{
-        DecisionTransformer, DecisionTransformerConfig, DropoutSeed, Steps,
-        positions::PositionsConfig,
+        DecisionTransformer, DecisionTransformerConfig, Steps, positions::PositionsConfig,
     },
+    dropout_seed::DropoutSeed,
     error::{ModelError, config_error},
-    head::{Decisions, Head, HeadConfig, HeadLoss},
-    init::Init,
+    head::{Decisions, Head, HeadConfig},
     inputs::Sections,
+    loss::Loss,
+    parameters::{
+        init::Init,
+        weights::{self, NamedTensors},
+    },
     perceptron::{Perceptron, PerceptronConfig},
-    weights::{self, NamedTensors},
 };
 
 /// A model configuration, with its own options.
@@ -165,31 +168,6 @@ impl ModelConfig {
             Self::Transformer(config) => config.n_layers,
             Self::Perceptron(config) => config.n_layers,
         }
-    }
-}
-
-/// The loss of a batch; each tensor `[1]`.
-pub struct Loss {
-    /// The loss to differentiate: the head's loss plus its regulariser.
-    pub total: Tensor<1>,
-    /// Mean loss of the recorded actions in the head's own unit: nats, summed over the dimensions
-    /// of a continuous action, or squared error, averaged over them.
-    pub action: Tensor<1>,
-    /// The fraction of timesteps whose recorded action is the most probable one (discrete actions
-    /// only).
-    pub accuracy: Option<Tensor<1>>,
-}
-
-impl Loss {
-    /// The loss of rows with these weights in the mean, `[rows]`.
-    pub(crate) fn of(loss: HeadLoss, weights: Tensor<1>) -> Self {
-        let accuracy = loss.hits.map(|hits| (hits * weights.clone()).sum().detach());
-        let action = (loss.rows * weights.clone()).sum();
-        let total = match loss.regularization {
-            Some(rows) => action.clone() + (rows * weights).sum(),
-            None => action.clone(),
-        };
-        Self { total, action: action.detach(), accuracy }
     }
 }
 

@@ -27,15 +27,14 @@ use overtone_kernels::{Form, relu_layers};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    affine::Affine,
     conditioning::{AverageReturn, ConditionerConfig},
     contexts::{self, Contexts, Observed, Stored},
-    decision_transformer::DropoutSeed,
+    dropout_seed::DropoutSeed,
     encoder,
     error::{ModelError, check_counts, config_error},
     head::{Head, HeadConfig, TanhConfig},
-    init::Init,
-    model::Loss,
+    loss::Loss,
+    parameters::{affine::Affine, init::Init},
 };
 
 /// A perceptron on vector observations.
@@ -250,7 +249,7 @@ mod tests {
     use crate::{
         contexts::Acted,
         head::Decisions,
-        weights::{self, NamedTensors},
+        parameters::weights::{self, NamedTensors},
     };
     use burn::tensor::Device;
     use overtone_kernels::Half;

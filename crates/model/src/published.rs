@@ -8,7 +8,7 @@ use burn::tensor::{DType, TensorData};
 pub use atari::atari;
 pub use gym::{gym, hugging_face, to_hugging_face};
 
-use crate::{error::ModelError, head::HeadConfig, weights::NamedTensors};
+use crate::{error::ModelError, head::HeadConfig, parameters::weights::NamedTensors};
 
 /// Source of one of our tensors.
 struct Source {

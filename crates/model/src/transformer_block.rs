@@ -13,7 +13,7 @@ use overtone_kernels::{
 use crate::{
     attention::AttentionConfig,
     error::{ModelError, check_counts, config_error},
-    init::{GPT_STD, Init},
+    parameters::init::{GPT_STD, Init},
 };
 
 /// Sizes and options of a transformer.

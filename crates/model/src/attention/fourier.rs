@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::AttentionVariant;
 use crate::{
     error::{ModelError, check_not_negative, config_error},
-    init::Init,
+    parameters::init::Init,
 };
 
 options! {

@@ -29,9 +29,11 @@ use crate::{
     contexts::{Contexts, Observed},
     error::{ModelError, config_error},
     head::{BinnedConfig, BinnedHead, BinsHeadConfig, Head, HeadConfig, LinearConfig},
-    init::Init,
+    parameters::{
+        init::Init,
+        weights::{self, NamedTensors},
+    },
     perceptron::{Perceptron, PerceptronConfig},
-    weights::{self, NamedTensors},
 };
 
 /// Name prefix of the return model's tensors.

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     contexts::{Contexts, Places, Stored},
     error::{ModelError, check_not_negative, check_size},
-    init::Init,
     inputs::Sections,
+    parameters::init::Init,
 };
 
 /// A kind of positions, with its own options.

@@ -8,10 +8,12 @@ use overtone_core::ActionSpace;
 use overtone_kernels::embedding;
 
 use crate::{
-    affine::Affine,
     contexts::Acted,
     head::ActedRows,
-    init::{GPT_STD, Init},
+    parameters::{
+        affine::Affine,
+        init::{GPT_STD, Init},
+    },
 };
 
 /// Embeds actions.

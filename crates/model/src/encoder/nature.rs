@@ -6,7 +6,7 @@ use burn::{
 };
 use overtone_kernels::{Form, NatureWeights, nature_encoder};
 
-use crate::init::{Init, fan_in_bound};
+use crate::parameters::init::{Init, fan_in_bound};
 
 /// Features after the three convolutions: 64 channels of 7 × 7.
 const CONVOLVED: usize = 64 * 7 * 7;

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     error::{ModelError, check_counts, config_error},
-    init::Init,
+    parameters::init::Init,
 };
 
 /// Options of the heads on bins of continuous actions.

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     error::{ModelError, check_counts, check_not_negative},
-    init::Init,
+    parameters::init::Init,
 };
 
 /// Added to each probability before its logarithm is a logit (the reference's

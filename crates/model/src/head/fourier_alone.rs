@@ -28,7 +28,7 @@ use overtone_core::seed;
 use overtone_kernels::affine;
 
 use super::{BinsOptions, FourierDensity, FourierHead, FourierHeadConfig, OnBins, bins_loss};
-use crate::init::Init;
+use crate::parameters::init::Init;
 
 impl FourierHeadConfig {
     /// A head on `n_bins` bins with weights drawn from `seed`.

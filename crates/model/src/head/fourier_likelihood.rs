@@ -25,7 +25,7 @@ use super::{
     fourier_options::{Domain, InitialCoefficients, Regularizer},
     quadrature::gauss_legendre,
 };
-use crate::{error::ModelError, init::Init};
+use crate::{error::ModelError, parameters::init::Init};
 
 /// Added to a density before its logarithm, as in the reference: the loss of a target is at most
 /// 23.03 nats.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::{ModelError, config_error},
-    init::{GPT_STD, Init, fan_in_bound},
+    parameters::init::{GPT_STD, Init, fan_in_bound},
 };
 
 /// Mapping of [-1, 1] to the period of the Fourier series.

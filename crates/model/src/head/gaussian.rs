@@ -8,7 +8,7 @@ use burn::{
 use overtone_core::seed::Generator;
 
 use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, PointwiseHead, TanhConfig, read};
-use crate::init::{Init, standard_normal};
+use crate::parameters::init::{Init, standard_normal};
 
 options! {
     /// The Gaussian head has no options.
@@ -109,7 +109,7 @@ impl Marginals for Gaussians {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::init::Init;
+    use crate::parameters::init::Init;
     use burn::tensor::{Device, TensorData};
     use overtone_core::seed;
 

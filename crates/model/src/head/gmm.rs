@@ -18,7 +18,7 @@ use super::{
     fourier::KAPPA,
     mixture::{self, MixtureLayout, MixtureParameters, MixtureStd, MixtureWeights},
 };
-use crate::{error::ModelError, init::Init};
+use crate::{error::ModelError, parameters::init::Init};
 
 options! {
     /// Options of the Gaussian-mixture head.

@@ -16,7 +16,7 @@ use super::{
     gmm::GmmHeadConfig,
     mixture::{self, MixtureLayout, MixtureParameters, MixtureStd, MixtureWeights, Mixtures},
 };
-use crate::{error::ModelError, init::Init};
+use crate::{error::ModelError, parameters::init::Init};
 
 options! {
     /// Options of the Gaussian-mixture likelihood head.

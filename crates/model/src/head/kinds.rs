@@ -8,7 +8,7 @@
 use burn::tensor::{Int, Tensor, activation::log_softmax};
 
 use super::{ActionOrder, Marginals, OrderConfig};
-use crate::{error::ModelError, init::Init};
+use crate::{error::ModelError, parameters::init::Init};
 
 /// Options of a head on bins.
 pub trait BinsOptions {

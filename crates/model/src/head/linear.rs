@@ -6,7 +6,7 @@ use burn::{
 };
 
 use super::{BinsOptions, HeadOutput, OnBins};
-use crate::init::{GPT_STD, Init};
+use crate::parameters::init::{GPT_STD, Init};
 
 options! {
     /// The linear head has no options.

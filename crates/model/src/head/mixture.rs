@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use super::Marginals;
 use crate::{
     error::{ModelError, check_counts, config_error},
-    init::{Init, fan_in_bound, standard_normal},
+    parameters::init::{Init, fan_in_bound, standard_normal},
 };
 
 /// The weights of the Gaussians of a mixture.

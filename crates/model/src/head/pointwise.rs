@@ -6,7 +6,7 @@
 use burn::tensor::Tensor;
 
 use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, Points, mean_squared_error, read};
-use crate::{affine::Squashed, init::Init};
+use crate::parameters::{affine::Squashed, init::Init};
 
 options! {
     /// The pointwise head has no options.

@@ -6,7 +6,7 @@ use burn::{
 };
 use overtone_kernels::{ReluLayer, affine};
 
-use crate::init::Init;
+use crate::parameters::init::Init;
 
 /// `x W + b`.
 #[derive(Module, Debug)]

@@ -12,7 +12,7 @@ use burn::{
     tensor::Tensor,
 };
 
-use crate::weights::FieldPath;
+use crate::parameters::weights::FieldPath;
 
 /// The names of a module's matrices, as in its [weights](crate::weights).
 ///

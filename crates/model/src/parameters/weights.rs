@@ -321,7 +321,7 @@ mod tests {
     use super::*;
     use crate::{
         head::{BinsOptions, LinearConfig, LinearHead, NumbersOptions, OnBins, PointwiseConfig},
-        init::Init,
+        parameters::init::Init,
     };
     use burn::tensor::Device;
     use overtone_core::seed;

@@ -11,7 +11,7 @@ use crate::{
     decision_transformer::DecisionTransformerConfig,
     error::ModelError,
     head::{HeadConfig, MixtureStd, MixtureWeights},
-    weights::NamedTensors,
+    parameters::weights::NamedTensors,
 };
 
 /// Renames and transposes published tensors into those of

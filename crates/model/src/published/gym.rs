@@ -8,8 +8,10 @@ use super::{
     Source, export, import, layer, unpublished,
 };
 use crate::{
-    decision_transformer::DecisionTransformerConfig, error::ModelError, head::HeadConfig,
-    positions::PositionsConfig, weights::NamedTensors,
+    decision_transformer::{DecisionTransformerConfig, positions::PositionsConfig},
+    error::ModelError,
+    head::HeadConfig,
+    parameters::weights::NamedTensors,
 };
 
 /// Renames and transposes published tensors into those of
