@@ -8,7 +8,7 @@ use overtone_model::{ModelError, weights::NamedTensors};
 use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
 
-use crate::{AlgorithmConfig, options::Restored, scaled_actions::in_units_of};
+use crate::{algorithm::AlgorithmConfig, options::Restored, scaled_actions::in_units_of};
 
 /// Description of an agent and its task: together with the weights, everything that acting needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use overtone_model::{
 use overtone_train::{TrainError, TrainState, checkpoint::sha256};
 use serde::{Deserialize, Serialize};
 
-use crate::Agent;
+use crate::agent::Agent;
 
 /// The file of weights.
 pub const WEIGHTS: &str = "model.safetensors";

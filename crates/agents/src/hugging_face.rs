@@ -18,7 +18,7 @@ use overtone_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Agent, AlgorithmConfig, DecisionTransformerOptions};
+use crate::{agent::Agent, algorithm::AlgorithmConfig, sequence_model::DecisionTransformerOptions};
 
 /// `config.json`, as far as it affects the computation. transformers leaves out keys that have their
 /// default.

@@ -15,7 +15,7 @@ use overtone_model::{
 };
 use pytorch_reader::{DType, PytorchReader, Tensor};
 
-use crate::{AlgorithmConfig, DecisionTransformerOptions};
+use crate::{algorithm::AlgorithmConfig, sequence_model::DecisionTransformerOptions};
 
 /// Maximum ratio of the tensors' size to the file's size. A tensor can be a view that repeats the
 /// same numbers.

@@ -1,7 +1,7 @@
 //! [`ActionScale`]: conversion between the environment's units of continuous actions and [-1, 1],
 //! the range in which agents learn and act.
 
-use crate::ActionSpace;
+use crate::space::ActionSpace;
 
 /// Linear map between the bounds of each action dimension and [-1, 1].
 ///

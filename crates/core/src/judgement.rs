@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ActingMode, Interval};
+use crate::{acting_mode::ActingMode, interval::Interval};
 
 /// Estimates for the acting modes of one run from one recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

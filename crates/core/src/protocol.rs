@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use difference::{Deviation, Difference, Setting, Trained, other_length};
 
-use crate::{ActingMode, Simulation};
+use crate::{acting_mode::ActingMode, simulation::Simulation};
 
 /// Units of the reward that is subtracted from the return-to-go during acting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Actions;
 use crate::picture::{SIDE, STACK};
+use crate::policy::Actions;
 
 /// The form of one observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

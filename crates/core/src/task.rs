@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{ActionChoice, Play, ReturnUnits};
-use crate::{ActionSpace, ObservationSpace, Simulation};
+use crate::{
+    simulation::Simulation,
+    space::{ActionSpace, ObservationSpace},
+};
 
 /// A learning task: the suite's name for it, its spaces, and its known properties.
 ///

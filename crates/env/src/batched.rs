@@ -2,7 +2,9 @@
 
 use overtone_core::{Actions, Observations};
 
-use crate::{ActionSpace, EnvError, ObservationSpace, Slots, Step, VectorEnv};
+use crate::{
+    ActionSpace, ObservationSpace, error::EnvError, slots::Slots, step::Step, vector_env::VectorEnv,
+};
 
 /// A single environment with vector observations that cannot fail. Implement [`VectorEnv`] instead
 /// for a simulator that can fail, or one with image observations.

@@ -2,7 +2,7 @@
 
 use overtone_core::Actions;
 
-use crate::EnvError;
+use crate::error::EnvError;
 
 /// A copy of the agent's environment that replays the episode and renders it.
 pub trait Camera {

@@ -4,7 +4,11 @@ use overtone_core::Outcome;
 use overtone_core::seed::Generator;
 use rand::{RngExt, SeedableRng};
 
-use crate::{Action, ActionSpace, Batched, Env, Step};
+use crate::{
+    ActionSpace,
+    batched::{Action, Batched, Env},
+    step::Step,
+};
 
 /// Environment with one task: walk right to the end of a corridor.
 ///
@@ -86,7 +90,7 @@ mod tests {
     use overtone_core::{Actions, Observations};
 
     use super::*;
-    use crate::{EnvError, VectorEnv};
+    use crate::{error::EnvError, vector_env::VectorEnv};
 
     /// The cells of the episode with this seed, always going right.
     fn cells(env: &mut Corridor, slot: usize, seed: u64) -> Vec<f32> {

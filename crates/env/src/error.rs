@@ -1,6 +1,6 @@
 //! Errors between an evaluator and its environments.
 
-use crate::Step;
+use crate::step::Step;
 
 /// The error of a simulator.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;

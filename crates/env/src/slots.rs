@@ -4,7 +4,7 @@
 use overtone_core::Actions;
 
 use crate::error::Cause;
-use crate::{ActionSpace, EnvError, Step};
+use crate::{ActionSpace, error::EnvError, step::Step};
 
 /// The environments of a batch that have an active episode.
 #[derive(Clone, Debug)]

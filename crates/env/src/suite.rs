@@ -4,7 +4,7 @@ use overtone_core::names::{find, nearest, suggestion};
 use overtone_core::protocol::{ActionChoice, Play, Setting};
 use overtone_core::{ActionSpace, ObservationSpace, Simulation, Task};
 
-use crate::{Camera, EnvError, VectorEnv};
+use crate::{camera::Camera, error::EnvError, vector_env::VectorEnv};
 
 /// A family of simulators, such as the Arcade Learning Environment.
 ///

@@ -1,18 +1,9 @@
 //! The [`VectorEnv`] trait: many environments, each with its own episode, stepped as one
 //! batch.
 
-use overtone_core::{Actions, Observations, Outcome};
+use overtone_core::{Actions, Observations};
 
-use crate::{ActionSpace, EnvError, ObservationSpace};
-
-/// The result of one action. The observation is in [`VectorEnv::observations`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
-    /// Raw reward, in the environment's own units; never clipped.
-    pub reward: f32,
-    /// Present when this step was the episode's last.
-    pub outcome: Option<Outcome>,
-}
+use crate::{ActionSpace, ObservationSpace, error::EnvError, step::Step};
 
 /// The lowest `bits` of a seed, 1 to 64.
 pub fn cut_seed(seed: u64, bits: u32) -> u64 {

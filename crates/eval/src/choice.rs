@@ -18,8 +18,8 @@ use overtone_core::ActingMode;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ReportError, Summary,
-    evaluation::{n_episodes, read_json_if_any, write_json},
+    report_file::{ReportError, read_json_if_any, write_json},
+    summary::{Summary, n_episodes},
 };
 
 /// The contents of a choice's file in an error.

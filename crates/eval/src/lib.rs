@@ -11,6 +11,7 @@ pub mod fourier_transform;
 mod paired;
 pub mod random;
 pub mod replay;
+pub mod report_file;
 pub mod rollout;
 pub mod selection;
 pub mod smoothness;
@@ -20,13 +21,14 @@ pub mod table;
 
 pub use choice::{Choice, ChoicePoint, Portfolio};
 pub use evaluation::{
-    ActionProbability, CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult,
-    TargetResult, UsedSettings,
+    ActionProbability, CheckpointRef, Evaluation, Setting, SmoothnessResult, TargetResult,
+    UsedSettings,
 };
 pub use fourier_transform::FourierTransform;
 pub use paired::paired_difference;
 pub use random::RandomPolicy;
 pub use replay::{Moment, replay};
+pub use report_file::ReportError;
 pub use rollout::{
     FailedEpisode, Plan, PlayedDistributions, PlayedEpisode, Player, Progress, Rollout,
     RolloutError, Timing, rollout, rollout_together,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Evaluation;
+use crate::evaluation::Evaluation;
 use crate::statistics::{Bootstrap, ScoreMatrix, StatisticsError, mean};
 
 /// The mean over episodes of the raw return in `now` minus the raw return of the same episode in

@@ -11,7 +11,7 @@ use overtone_core::{Actions, Observations, Play, Played, Policy, Turn};
 use overtone_env::VectorEnv;
 
 use crate::rollout::role_seeds;
-use crate::{PlayedEpisode, RolloutError};
+use crate::rollout::{PlayedEpisode, RolloutError};
 
 /// The state of an episode before an action is taken.
 #[derive(Clone, Debug)]

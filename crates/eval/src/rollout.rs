@@ -30,7 +30,7 @@ use overtone_core::{BinOrder, Outcome, Policy, PolicyError};
 use overtone_env::{ActionSpace, EnvError, VectorEnv};
 use serde::{Deserialize, Serialize};
 
-use crate::Pooled;
+use crate::smoothness::Pooled;
 pub use group::Rows;
 use group::{Failed, Group, Seen, Work};
 use slot::Queue;

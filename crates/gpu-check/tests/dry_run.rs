@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use overtone_testkit::{Desk, desk::project};
+use overtone_testkit::{Desk, project};
 
 fn desk() -> Desk {
     Desk::new(env!("CARGO_BIN_EXE_overtone-gpu-check"))

@@ -36,6 +36,7 @@
 //! | [`stored`] | memory that keeps its place, for steps that a GPU records and replays |
 //! | [`AdamWState`] | the optimizer's step with clipping |
 
+mod activation;
 pub mod adamw;
 mod affine;
 mod attention;
@@ -65,6 +66,7 @@ mod scratch;
 mod simd;
 pub mod stored;
 
+pub use activation::Activation;
 pub use adamw::{AdamW, AdamWState, TensorSlot};
 pub use affine::affine;
 pub use attention::{AttentionOptions, AttentionWeights, Score, TensorScore, attention_block};
@@ -74,7 +76,7 @@ pub use encoder::{NatureWeights, nature_encoder};
 pub use form::{Form, Half};
 pub use fourier_power::fourier_power;
 pub use fourier_scores::fourier_scores;
-pub use mlp::{Activation, MlpWeights, mlp_block};
+pub use mlp::{MlpWeights, mlp_block};
 pub use norm::{LAYER_NORM_EPSILON, layer_norm};
 pub use polyak::polyak;
 pub use quantile_huber::quantile_huber;

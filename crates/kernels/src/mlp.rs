@@ -8,6 +8,7 @@ mod reference;
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
+use crate::activation::Activation;
 use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
 use crate::mask::{Mask, Place};
@@ -29,16 +30,6 @@ pub struct MlpWeights {
     pub down_weight: Tensor<2>,
     /// `[d]`
     pub down_bias: Tensor<1>,
-}
-
-/// The nonlinearity between the two layers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Activation {
-    /// `x Φ(x)` with the exact normal distribution function, not its tanh approximation.
-    #[default]
-    Gelu,
-    /// `max(x, 0)`
-    Relu,
 }
 
 /// `x + dropout(W₂ activation(W₁ layer_norm(x) + b₁) + b₂)`: one pre-norm perceptron block.

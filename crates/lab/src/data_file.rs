@@ -4,10 +4,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::{fs, io};
 
-use overtone_data::{DataError, datasets_folder};
-
-use crate::study::StudyError;
-
 /// Why there is no data.
 #[derive(Debug, thiserror::Error)]
 pub enum DataFileError {
@@ -27,17 +23,6 @@ pub enum DataFileError {
         /// What is wrong with it.
         reason: String,
     },
-}
-
-/// The folder of datasets that comes with the project.
-///
-/// # Errors
-/// When there is none.
-pub fn datasets() -> Result<PathBuf, StudyError> {
-    datasets_folder().map_err(|error| match error {
-        DataError::Missing { .. } => StudyError::NoDatasets,
-        error => StudyError::Datasets(error),
-    })
 }
 
 /// A file's bytes.

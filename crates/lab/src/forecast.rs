@@ -30,11 +30,10 @@ use overtone_model::head::{
 };
 use overtone_train::{AdamW, AdamWConfig};
 
-use crate::data_file::datasets;
 use crate::learning::descend;
 use crate::report::Report;
 use crate::side_by_side::side_by_side;
-use crate::study::{Study, StudyError, check_distinct, invalid, number, whole};
+use crate::study::{Study, StudyError, check_distinct, datasets, invalid, number, whole};
 use binning::Binning;
 use evaluation::{Accuracy, Evaluation};
 use forecaster::{Forecaster, ForecasterConfig, Tokens};

@@ -5,10 +5,10 @@ pub mod optdigits;
 
 use crate::classifier;
 use crate::comparison::Comparison;
-use crate::data_file::datasets;
+
 use crate::grid::Grid;
 use crate::report::Report;
-use crate::study::{Study, StudyError, invalid, whole};
+use crate::study::{Study, StudyError, datasets, invalid, whole};
 
 /// Handwritten digits with softmax and Fourier attention (FourierFormer: Table 2)
 #[derive(Clone, Debug, clap::Args)]

@@ -16,11 +16,11 @@ use overtone_model::{Init, head::cross_entropy};
 use overtone_train::optimizer::scalar;
 
 use crate::comparison::{Comparison, Mean, Metric};
-use crate::data_file::datasets;
+
 use crate::grid::Grid;
 use crate::learning::Task;
 use crate::report::Report;
-use crate::study::{Study, StudyError, invalid, whole};
+use crate::study::{Study, StudyError, datasets, invalid, whole};
 use crate::transformer::{Embeddings, Kind, Sight, Size, Transformer, linear};
 use text::{Text, random_starts, spread_starts, windows};
 

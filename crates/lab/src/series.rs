@@ -5,10 +5,10 @@ pub mod uea;
 
 use crate::classifier;
 use crate::comparison::Comparison;
-use crate::data_file::datasets;
+
 use crate::grid::Grid;
 use crate::report::Report;
-use crate::study::{Study, StudyError, check_distinct, whole};
+use crate::study::{Study, StudyError, check_distinct, datasets, whole};
 
 /// Time series in classes with softmax and Fourier attention (FourierFormer: Table 3)
 #[derive(Clone, Debug, clap::Args)]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
-use overtone_data::DataError;
+use overtone_data::{DataError, datasets_folder};
 
 use crate::data_file::DataFileError;
 use crate::report::Report;
@@ -91,4 +92,15 @@ pub fn number(
         Ok(number) if range.contains(&number) => Ok(number),
         _ => Err(format!("must be between {} and {}", range.start(), range.end())),
     }
+}
+
+/// The folder of datasets that comes with the project.
+///
+/// # Errors
+/// When there is none.
+pub fn datasets() -> Result<PathBuf, StudyError> {
+    datasets_folder().map_err(|error| match error {
+        DataError::Missing { .. } => StudyError::NoDatasets,
+        error => StudyError::Datasets(error),
+    })
 }

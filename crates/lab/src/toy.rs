@@ -24,10 +24,9 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use crate::data_file::datasets;
 use crate::report::Report;
 use crate::side_by_side::side_by_side;
-use crate::study::{Study, StudyError, check_distinct, whole};
+use crate::study::{Study, StudyError, check_distinct, datasets, whole};
 use data::{BINS, Dataset, Draw};
 use head::HeadKind;
 use judge::Judge;

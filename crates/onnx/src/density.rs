@@ -7,7 +7,6 @@ use overtone_model::head::Domain;
 
 use crate::{
     graph::{Attribute, Graph, Name},
-    head::Mixture,
     proto::data_type,
 };
 
@@ -20,6 +19,16 @@ const TIE: f64 = 1e-9;
 /// Steps to the top of a mixture, and jumps after them.
 const CLIMBS: usize = 80;
 const JUMPS: usize = 4;
+
+/// Mixtures of Gaussians, each `[dimensions, 1, components]`.
+pub struct Mixture {
+    /// μ
+    pub means: Name,
+    /// σ; the deviations may have fewer axes.
+    pub stds: Name,
+    /// π; `None`: equal.
+    pub weights: Option<Name>,
+}
 
 /// The maxima of `|A(z)|²` on [-1, 1], `[1, dimensions]`.
 ///

@@ -7,7 +7,7 @@ use overtone_model::weights::NamedTensors;
 use prost::Message;
 
 use crate::{
-    ExportError,
+    error::ExportError,
     proto::{
         AttributeProto, DimensionProto, GraphProto, IR_VERSION, ModelProto, NodeProto, OPSET,
         OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto,

@@ -2,12 +2,12 @@
 
 use std::f64::consts::PI;
 
-use super::density;
 use overtone_core::ActionSpace;
 use overtone_model::head::{BinsHeadConfig, HeadConfig, MixtureLayout, MixtureStd, MixtureWeights};
 
 use crate::{
-    ExportError,
+    density::{self, Mixture},
+    error::ExportError,
     graph::{Attribute, Graph, Name},
     proto::data_type,
 };
@@ -147,16 +147,6 @@ pub fn on_bins(
             Ok(floored_log(g, &density))
         }
     }
-}
-
-/// Mixtures of Gaussians, each `[dimensions, 1, components]`.
-pub struct Mixture {
-    /// μ
-    pub means: Name,
-    /// σ; the deviations may have fewer axes.
-    pub stds: Name,
-    /// π; `None`: equal.
-    pub weights: Option<Name>,
 }
 
 /// The mixtures of a head's affine layer: groups of means, deviations and weights.

@@ -3,7 +3,7 @@
 use overtone_core::{Normalization, ObservationSpace};
 
 use crate::{
-    ExportError,
+    error::ExportError,
     graph::{Attribute, Graph, Name},
     proto::data_type,
 };

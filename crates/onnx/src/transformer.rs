@@ -7,7 +7,7 @@ use overtone_model::{
 };
 
 use crate::{
-    ExportError,
+    error::ExportError,
     graph::{Attribute, Graph, Name},
     networks,
     proto::data_type,

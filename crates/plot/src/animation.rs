@@ -5,7 +5,7 @@ use std::io::Write;
 
 use gif::{DisposalMethod, Encoder, EncodingError, Frame, Repeat};
 
-use crate::Image;
+use crate::raster::Image;
 
 /// The reason why an animation could not be written.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use overtone_core::Play;
 use serde::{Deserialize, Serialize};
 
-use overtone_eval::evaluation::{CheckpointRef, read_json_if_any, write_json};
+use overtone_eval::evaluation::CheckpointRef;
+use overtone_eval::report_file::{read_json_if_any, write_json};
 use overtone_eval::{Evaluation, PlayedEpisode, ReportError, Setting, Summary};
 
 /// The contents of the file in an error.

@@ -38,8 +38,9 @@ use overtone_core::Reference;
 use overtone_plot::Line;
 
 use document::{Block, Document};
-use overtone_eval::evaluation::{n_episodes, outcome_name};
+use overtone_eval::evaluation::outcome_name;
 use overtone_eval::statistics::Bootstrap;
+use overtone_eval::summary::n_episodes;
 use overtone_eval::summary::{digits, fixed};
 use overtone_eval::table::{Table, or_dash};
 use overtone_eval::{Summary, TargetResult};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::{
+    attributes::Attributes,
     error::{Error, damaged},
     ops::{self, Kind},
     tensor::{Data, Tensor, count, sizes},
@@ -14,30 +15,6 @@ const MOST_BYTES: usize = 1 << 30;
 
 /// The version of operators of the files that are played.
 const OPSET: i64 = 17;
-
-/// Attributes of an operation by name.
-#[derive(Clone, Debug, Default)]
-pub struct Attributes {
-    floats: Vec<(String, f32)>,
-    ints: Vec<(String, Vec<i64>)>,
-}
-
-impl Attributes {
-    /// A number, or this default.
-    pub fn float(&self, name: &str, default: f32) -> f32 {
-        self.floats.iter().find(|(key, _)| key == name).map_or(default, |(_, value)| *value)
-    }
-
-    /// A whole number, or this default.
-    pub fn int(&self, name: &str, default: i64) -> i64 {
-        self.list(name).first().copied().unwrap_or(default)
-    }
-
-    /// Whole numbers; none if they are missing.
-    pub fn list(&self, name: &str) -> &[i64] {
-        self.ints.iter().find(|(key, _)| key == name).map_or(&[], |(_, value)| value)
-    }
-}
 
 #[derive(Clone, Debug)]
 struct Node {

@@ -15,6 +15,7 @@
 //! the same seed. The C interface is in `c.rs` and `include/overtone_serve.h`.
 
 mod agent;
+mod attributes;
 mod c;
 mod error;
 mod graph;

@@ -1,8 +1,8 @@
 //! The operations of exported agents, as ONNX defines them.
 
 use crate::{
+    attributes::Attributes,
     error::{Error, damaged},
-    graph::Attributes,
     math, matrix,
     tensor::{Data, Tensor, common, count, places, sizes, walk},
 };

@@ -14,10 +14,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// The project's folder.
-pub fn project() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
+use crate::project::project;
 
 /// An empty folder and a program.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use std::{
     thread,
 };
 
-use crate::desk::project;
+use crate::project::project;
 
 /// The sentences of a module's tests, by the name of the test.
 type Module = BTreeMap<String, Vec<String>>;

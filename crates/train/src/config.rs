@@ -4,7 +4,7 @@ use documented::DocumentedFields;
 use overtone_model::decision_transformer::{Form, Half};
 use serde::{Deserialize, Serialize};
 
-use crate::{algorithm::Shortened, error::TrainError, optimizer::AdamWConfig, schedule::Schedule};
+use crate::{error::TrainError, optimizer::AdamWConfig, schedule::Schedule, shortened::Shortened};
 pub use overtone_data::Sampling;
 
 /// Length and settings of training. The docs of the fields are the program's help.

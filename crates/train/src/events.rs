@@ -14,7 +14,7 @@ use std::{
 
 use crc32c::crc32c;
 
-use crate::{error::TrainError, metrics::Setting};
+use crate::{error::TrainError, setting::Setting};
 
 /// An open event file.
 #[derive(Debug)]

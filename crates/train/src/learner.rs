@@ -11,9 +11,9 @@ use overtone_model::{
 };
 
 use crate::{
-    TrainConfig,
     algorithm::{Export, Exported, PartFigures, StepFigures, Stored},
     averages::Averages,
+    config::TrainConfig,
     gradient::Gradient,
     optimizer::{AdamW, AdamWConfig},
 };

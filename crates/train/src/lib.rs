@@ -21,12 +21,13 @@ pub mod optimizer;
 pub mod processes;
 pub mod run_dir;
 pub mod schedule;
+pub mod setting;
+pub mod shortened;
 pub mod trainer;
 pub mod training_data;
 
 pub use algorithm::{
-    Algorithm, Export, Exported, PartFigures, Parts, Recorded, Shortened, StepAt, StepFigures,
-    Stored,
+    Algorithm, Export, Exported, PartFigures, Parts, Recorded, StepAt, StepFigures, Stored,
 };
 pub use checkpoint::{Best, Checkpoint, InitSource, TrainState, Unreported};
 pub use config::{Precision, ScheduleKind, TrainConfig};
@@ -41,5 +42,7 @@ pub use optimizer::{AdamW, AdamWConfig, Decayed};
 pub use processes::{LostProcess, Processes, SingleProcess};
 pub use run_dir::{RunDir, RunLock};
 pub use schedule::Schedule;
+pub use setting::Setting;
+pub use shortened::Shortened;
 pub use trainer::{Finished, Job, Trainer, Training, recorder::Recorder};
 pub use training_data::{TrainingData, TransitionTensors};

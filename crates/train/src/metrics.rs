@@ -6,18 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{error::TrainError, events::Events, observer::StepReport};
-
-/// A setting of a run, for TensorBoard's tab HParams.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Setting {
-    /// A number.
-    Number(f64),
-    /// A word.
-    Word(String),
-    /// True or false.
-    Flag(bool),
-}
+use crate::{error::TrainError, events::Events, observer::StepReport, setting::Setting};
 
 /// Writer of a run's metrics.
 #[derive(Debug)]

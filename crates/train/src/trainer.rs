@@ -17,12 +17,11 @@ use sha2::{Digest, Sha256};
 
 use self::{
     figures::{Accumulator, Clock, Figures, Step, read},
-    in_parts::not_in_parts,
     recorder::{Recorder, joined},
     team::Team,
 };
 use crate::{
-    algorithm::{Algorithm, Export, Shortened, StepAt, Stored, n_labels},
+    algorithm::{Algorithm, Export, StepAt, Stored, n_labels},
     checkpoint::{Checkpoint, FORMAT, TrainState},
     config::TrainConfig,
     error::TrainError,
@@ -33,6 +32,7 @@ use crate::{
     processes::{Processes, SingleProcess},
     run_dir::RunDir,
     schedule::Schedule,
+    shortened::Shortened,
     training_data::TrainingData,
 };
 
@@ -525,4 +525,13 @@ fn measure(
         }
     }
     Ok(team.meet(0, stops)?.stops)
+}
+
+/// The error for an algorithm without steps in parts.
+fn not_in_parts(micro_batches: usize) -> TrainError {
+    TrainError::Config {
+        key: "micro_batches",
+        got: micro_batches.to_string(),
+        expected: "must be 1: this algorithm's step descends several gradients in turn",
+    }
 }

@@ -10,9 +10,8 @@
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    Acted, ConditionerConfig, Contexts, DecisionTransformer, DecisionTransformerConfig, HeadConfig,
-    Init, Observed,
-    decision_transformer::DropoutSeed,
+    Acted, ConditionerConfig, Contexts, DecisionTransformer, DecisionTransformerConfig,
+    DropoutSeed, HeadConfig, Init, Observed,
     head::{FourierHeadConfig, InitialCoefficients, LinearConfig},
 };
 use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};

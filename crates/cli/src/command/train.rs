@@ -13,8 +13,8 @@ use overtone_console::{keys, quoted};
 use overtone_model::device;
 use overtone_settings::{Profile, Resume, RunConfig, options, runs::open_run, suites};
 use overtone_train::{
-    Checkpoint, InitSource, Job, Processes, RunDir, RunLock, Shortened, SingleProcess, TrainError,
-    metrics,
+    Checkpoint, InitSource, Job, Processes, RunDir, RunLock, Setting, Shortened, SingleProcess,
+    TrainError, metrics,
     processes::{broadcast, on_all},
     run_dir::CONFIG,
 };
@@ -413,14 +413,14 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
 }
 
 /// The settings for TensorBoard's tab HParams, without directory, device and `resume`.
-fn hyperparameters(settings: &RunConfig) -> Result<Vec<(String, metrics::Setting)>> {
+fn hyperparameters(settings: &RunConfig) -> Result<Vec<(String, Setting)>> {
     let all = keys::flatten(&settings.to_table()?);
     let own = all.iter().filter(|(key, _)| !["runs", "resume", "device"].contains(&key.as_str()));
     let setting = |value: &toml::Value| match value {
-        toml::Value::Boolean(flag) => metrics::Setting::Flag(*flag),
-        toml::Value::Integer(number) => metrics::Setting::Number(*number as f64),
-        toml::Value::Float(number) => metrics::Setting::Number(*number),
-        other => metrics::Setting::Word(keys::plain(other)),
+        toml::Value::Boolean(flag) => Setting::Flag(*flag),
+        toml::Value::Integer(number) => Setting::Number(*number as f64),
+        toml::Value::Float(number) => Setting::Number(*number),
+        other => Setting::Word(keys::plain(other)),
     };
     Ok(own.map(|(key, value)| (key.clone(), setting(value))).collect())
 }

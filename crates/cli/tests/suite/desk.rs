@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use overtone_testkit::desk::{ProgramOutput, names, project, said};
+pub use overtone_testkit::{
+    desk::{ProgramOutput, names, said},
+    project,
+};
 
 /// A minimal model and run, on two episodes of a starter set.
 pub const TINY: &str = "game=seaquest evaluation.episodes=0 evaluation.temperature=1 data.transitions=1500 \

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::simulated::{Setting, other_length};
 use super::Play;
-use crate::Task;
+use crate::task::Task;
 
 /// A setting with different values in training and acting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,7 +151,12 @@ fn rounded(number: f32) -> String {
 mod tests {
     use super::super::{ActionChoice, FedBackActions, GlobalTimestep, ReturnUnits};
     use super::*;
-    use crate::{ActingMode, ActionSpace, ObservationSpace, Simulation, Targets};
+    use crate::{
+        acting_mode::ActingMode,
+        simulation::Simulation,
+        space::{ActionSpace, ObservationSpace},
+        task::Targets,
+    };
 
     /// A suite's simulator with two settings, one without effect in any task.
     const SETTINGS: &[Setting] = &[

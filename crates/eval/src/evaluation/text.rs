@@ -5,8 +5,8 @@ use overtone_core::protocol::Difference;
 use overtone_core::protocol::ReturnUnits;
 
 use super::{Evaluation, TargetResult};
-use crate::Summary;
-use crate::summary::{fixed, spread};
+use crate::summary::Summary;
+use crate::summary::{fixed, n_episodes, spread};
 use crate::table::{Column, Table, or_dash};
 
 impl Evaluation {
@@ -125,9 +125,4 @@ pub fn outcome_name(outcome: Outcome) -> &'static str {
 
 fn with_spread(summary: &Summary, digits: usize) -> String {
     spread(summary.mean, summary.sd, digits)
-}
-
-/// `1 episode`, `20 episodes`.
-pub fn n_episodes(n: usize) -> String {
-    format!("{n} episode{}", if n == 1 { "" } else { "s" })
 }

@@ -3,7 +3,7 @@
 use overtone_core::Played;
 
 use super::{PlayedDistributions, RolloutError};
-use crate::{Pooled, Smoothness};
+use crate::smoothness::{Pooled, Smoothness};
 
 /// Accumulated action distributions of one player.
 pub(super) struct Tally {

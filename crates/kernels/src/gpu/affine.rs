@@ -10,10 +10,10 @@ use burn_cubecl::ops::{permute, reshape};
 use burn_cubecl::tensor::CubeTensor;
 
 use crate::Queries;
+use crate::activation::Activation;
 use crate::gpu::epilogues::{self, Masked};
 use crate::gpu::products::{self, Epilogue, Residual, Slope};
 use crate::gpu::{sums, view};
-use crate::mlp::Activation;
 
 /// Parts of a product over all rows: a single product would keep few of the device's cores busy.
 const PARTS: usize = 16;

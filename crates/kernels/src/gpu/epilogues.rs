@@ -8,11 +8,11 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
+use crate::activation::Activation;
 use crate::gpu::sums::{COLUMNS, ROWS};
 use crate::gpu::{address_type, empty_like, folded};
 use crate::mask::cube::{Wide, hash, mask_seed, row_key};
 use crate::mask::{Mask, Place};
-use crate::mlp::Activation;
 use crate::{Dropout, Queries};
 
 /// Dropout of a launch. Its seed is in memory, so that a recorded launch drops other elements in

@@ -19,7 +19,8 @@ use burn::tensor::{Shape, Tensor};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
 
-use super::{Activation, MlpWeights};
+use super::MlpWeights;
+use crate::activation::Activation;
 use crate::gpu::epilogues::{Masked, cast, masked};
 use crate::gpu::{affine, tape};
 use crate::mask::Place;

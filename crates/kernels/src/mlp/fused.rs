@@ -18,7 +18,7 @@
 use multiversion::multiversion;
 use rayon::prelude::*;
 
-use super::Activation;
+use crate::activation::Activation;
 use crate::buffer::Buffer;
 use crate::mask::Mask;
 use crate::math::normal;

@@ -3,7 +3,8 @@
 use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 
-use super::{Activation, MlpWeights};
+use super::MlpWeights;
+use crate::activation::Activation;
 use crate::mask::Place;
 use crate::norm::layer_norm;
 use crate::{Dropout, Form};

@@ -8,8 +8,7 @@ use overtone_plot::{Line, LinePlot, Strip, Strips, Stroke};
 
 use super::document::Block;
 use super::run_files::{DataReturns, PageError, RunFiles};
-use super::scores::{Role, Row, conditions, estimate};
-use super::study::short;
+use super::scores::{Role, Row, conditions, estimate, short};
 use super::{pictures, unique};
 use crate::estimates::answer;
 

@@ -340,3 +340,8 @@ pub(super) fn estimate(estimate: &Estimate, digits: usize) -> String {
         None => value,
     }
 }
+
+/// A target for people, with at most one decimal: a percentile of the data can have many digits.
+pub(super) fn short(target: f32) -> String {
+    if target.fract() == 0.0 { target.to_string() } else { fixed(f64::from(target), 1) }
+}

@@ -9,7 +9,7 @@ use overtone_plot::{Line, Strip, Stroke};
 use super::document::Block;
 use super::over_seeds::{self, OverSeeds};
 use super::run_files::{PageError, RunFiles};
-use super::scores::{Role, Row, cell as all_digits, conditions, estimate, spread};
+use super::scores::{Role, Row, cell as all_digits, conditions, estimate, short, spread};
 use super::seeds;
 use super::{choices, first, pictures, unique};
 
@@ -283,11 +283,6 @@ impl<'a> Cells<'a> {
         add("smoothness_sd", &|scored| all_digits(scored.smoothness.as_ref().and_then(|of| of.sd)));
         table
     }
-}
-
-/// A target for people, with at most one decimal: a percentile of the data can have many digits.
-pub(super) fn short(target: f32) -> String {
-    if target.fract() == 0.0 { target.to_string() } else { fixed(f64::from(target), 1) }
 }
 
 /// The table for people, and a sentence about the columns that are equal in all rows.

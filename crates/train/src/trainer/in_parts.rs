@@ -27,15 +27,6 @@ use crate::{
 /// Steps between two comparisons of the processes' weights.
 const COMPARED_EVERY: u64 = 100;
 
-/// The error for an algorithm without steps in parts.
-pub(super) fn not_in_parts(micro_batches: usize) -> TrainError {
-    TrainError::Config {
-        key: "micro_batches",
-        got: micro_batches.to_string(),
-        expected: "must be 1: this algorithm's step descends several gradients in turn",
-    }
-}
-
 impl<A: Algorithm> Trainer<A> {
     /// One step; this process computes the parts `own`. Returns whether training must stop.
     pub(super) fn step_in_parts(

@@ -14,8 +14,8 @@ use overtone_console::quoted;
 use overtone_core::{ActingMode, ObservationSpace, Play};
 use overtone_eval::{
     Choice, ChoicePoint, Portfolio, Summary,
-    evaluation::n_episodes,
     selection::{Rule, Selection},
+    summary::n_episodes,
     table::Table,
 };
 use overtone_model::device;

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{Comparison, Trained};
-use crate::Task;
 use crate::simulation::Value;
+use crate::task::Task;
 
 /// A setting of a suite's simulator, with the effect of changing it.
 #[derive(Clone, Copy)]
