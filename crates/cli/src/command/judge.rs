@@ -236,10 +236,14 @@ fn describe(judgement: &Judgement) -> String {
     }
     let (table, methods) = (estimates::table(judgement), estimates::methods(judgement));
     let level = estimates::level(judgement);
-    lines.push(format!(
-        "{table}\nmethod: {methods}; intervals at {level}; all estimates are in {}",
-        Judgement::FILE
-    ));
+    lines.push(if judgement.policies.iter().all(|of| of.estimates.is_empty()) {
+        format!("{table}\nnothing was estimated: every mode failed a check that comes first")
+    } else {
+        format!(
+            "{table}\nmethod: {methods}; intervals at {level}; all estimates are in {}",
+            Judgement::FILE
+        )
+    });
     let is_fitted =
         |of: &Judged| of.deciding().is_some_and(|estimate| estimate.method == Method::FittedQ);
     if judgement.policies.iter().any(is_fitted) {
