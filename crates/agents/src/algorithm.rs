@@ -2,6 +2,7 @@
 //! [`AlgorithmOptions`] for its options, and a line here.
 
 use overtone_core::Task;
+use overtone_model::ModelConfig;
 use overtone_train::{Job, TrainError, Training};
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +56,11 @@ macro_rules! algorithms {
         }
 
         impl AlgorithmConfig {
+            /// The algorithm, without its options.
+            pub fn kind(&self) -> AlgorithmKind {
+                match self { $(Self::$variant(_) => AlgorithmKind::$variant,)* }
+            }
+
             /// Training of an agent for `task` with this algorithm. Continuous actions are learned
             /// in [-1, 1], and [`Agent::policy`](crate::Agent::policy) scales the actions back.
             ///
@@ -94,4 +100,17 @@ algorithms! {
     /// ReBRAC, an actor of continuous actions, with two penalties on distance from the recorded
     /// ones.
     "rebrac" "ReBRAC" Rebrac(RebracConfig),
+}
+
+impl AlgorithmConfig {
+    /// The algorithm that learns recorded actions with `model`. Behaviour cloning has any model.
+    pub fn of_model(kind: AlgorithmKind, model: ModelConfig) -> Self {
+        match (kind, model) {
+            (AlgorithmKind::DecisionTransformer, ModelConfig::Transformer(model)) => {
+                Self::DecisionTransformer(DecisionTransformerOptions(model))
+            }
+            (AlgorithmKind::Rvs, ModelConfig::Perceptron(model)) => Self::Rvs(RvsConfig(model)),
+            (_, model) => Self::BehaviorCloning(BehaviorCloningConfig(model)),
+        }
+    }
 }

@@ -42,7 +42,7 @@ use overtone_train::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    options::{AlgorithmOptions, Restored},
+    options::{AlgorithmOptions, Docs, Restored, fields},
     value::{
         DiscreteSteps, QNetwork, Rescaling,
         keys::{check_fractions, check_positive},
@@ -138,6 +138,10 @@ impl AlgorithmOptions for DiscreteCqlConfig {
 
     fn short_name(&self) -> String {
         format!("cql{}", self.alpha)
+    }
+
+    fn docs(&self) -> Docs {
+        fields::<DiscreteCqlConfig>()
     }
 
     fn keys_of_weights(&self) -> &'static [&'static str] {

@@ -52,7 +52,7 @@ pub use self::{
     discrete::{CategoricalActor, Discrete, QTwin},
 };
 use crate::{
-    options::{AlgorithmOptions, Restored},
+    options::{AlgorithmOptions, Docs, Restored, fields},
     value::{
         keys::{check_fractions, check_positive},
         network::{Hidden, constant_like},
@@ -172,6 +172,14 @@ impl AlgorithmOptions for IqlOptions {
     fn short_name(&self) -> String {
         let head = self.head.as_ref().map(|head| format!("-{}", head.name()));
         format!("iql{}", head.unwrap_or_default())
+    }
+
+    fn docs(&self) -> Docs {
+        fields::<IqlConfig>()
+    }
+
+    fn head(&self) -> Option<&HeadConfig> {
+        self.head.as_ref()
     }
 
     fn keys_of_weights(&self) -> &'static [&'static str] {

@@ -1,8 +1,9 @@
 //! [`AlgorithmOptions`]: the interface of every algorithm's options.
 
 use burn::tensor::Device;
+use documented::DocumentedFields;
 use overtone_core::{ActionSpace, Normalization, ObservationSpace, Play, Policy, Task};
-use overtone_model::{ModelConfig, ModelError, weights::NamedTensors};
+use overtone_model::{ModelConfig, ModelError, head::HeadConfig, weights::NamedTensors};
 use overtone_train::{Job, TrainError, Training};
 
 /// Options of an algorithm, with everything that training and acting need from it.
@@ -32,6 +33,16 @@ pub trait AlgorithmOptions {
         &[]
     }
 
+    /// Its own keys with their documentation. A model of recorded actions is configured by others.
+    fn docs(&self) -> Docs {
+        Vec::new()
+    }
+
+    /// The head of its actor, if the actor is no model of recorded actions and has one.
+    fn head(&self) -> Option<&HeadConfig> {
+        None
+    }
+
     /// The model of recorded actions, if the algorithm learns one.
     fn model(&self) -> Option<ModelConfig> {
         None
@@ -59,6 +70,14 @@ pub trait AlgorithmOptions {
     /// # Errors
     /// When the weights do not fit the options.
     fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError>;
+}
+
+/// Keys with their documentation.
+pub type Docs = Vec<(&'static str, &'static str)>;
+
+/// The fields of a struct of options.
+pub(crate) fn fields<T: DocumentedFields>() -> Docs {
+    T::FIELD_NAMES.iter().copied().zip(T::FIELD_DOCS.iter().copied()).collect()
 }
 
 /// Parts of a policy in addition to the options.

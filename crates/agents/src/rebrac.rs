@@ -36,7 +36,7 @@ use overtone_train::{Job, TrainError, Training};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    options::{AlgorithmOptions, Restored},
+    options::{AlgorithmOptions, Docs, Restored, fields},
     value::{
         ActorCritic, Steps, Td3,
         keys::check_positive,
@@ -123,6 +123,10 @@ impl AlgorithmOptions for RebracConfig {
 
     fn short_name(&self) -> String {
         "rebrac".into()
+    }
+
+    fn docs(&self) -> Docs {
+        fields::<RebracConfig>()
     }
 
     fn keys_of_weights(&self) -> &'static [&'static str] {

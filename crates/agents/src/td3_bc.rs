@@ -30,7 +30,7 @@ use overtone_train::{Job, TrainError, Training};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    options::{AlgorithmOptions, Restored},
+    options::{AlgorithmOptions, Docs, Restored, fields},
     value::{
         ActorCritic, Steps, Td3,
         keys::check_positive,
@@ -101,6 +101,10 @@ impl AlgorithmOptions for Td3BcConfig {
 
     fn short_name(&self) -> String {
         "td3-bc".into()
+    }
+
+    fn docs(&self) -> Docs {
+        fields::<Td3BcConfig>()
     }
 
     fn keys_of_weights(&self) -> &'static [&'static str] {

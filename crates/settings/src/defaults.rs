@@ -1,6 +1,9 @@
 //! [`defaults()`]: the default numbers of a run that are not defaults of a type, with reasons.
 
-use overtone_agents::{AlgorithmKind, DiscreteCqlConfig, IqlConfig, RebracConfig, Td3BcConfig};
+use overtone_agents::{
+    AlgorithmConfig, AlgorithmKind, DiscreteCqlConfig, IqlConfig, IqlOptions, RebracConfig,
+    Td3BcConfig,
+};
 use overtone_core::{ActionSpace, ObservationSpace, Targets, Task, protocol::ReturnUnits};
 use overtone_data::Fragment;
 use overtone_model::{
@@ -13,16 +16,17 @@ use overtone_train::{
 };
 
 use crate::{
-    agent::{
-        AgentConfig, ClonedModel, DecisionTransformerModel, PerceptronModel, ReturnHead,
-        ReturnUnit, RvsModel, Time, TransformerModel,
-    },
+    agent::AgentConfig,
     auto_or::AutoOr,
     chosen::Choosable,
     error::ConfigError,
     head::HeadKeys,
     positive::{Percents, Positive, Shares},
     run_config::{DataConfig, EvaluationConfig, Profile, Resume, RunConfig, SelectionKind},
+    sequence::{
+        ClonedModel, DecisionTransformerModel, PerceptronModel, ReturnHead, ReturnUnit, RvsModel,
+        SequenceConfig, Time, TransformerModel,
+    },
     suites,
 };
 
@@ -107,7 +111,7 @@ fn data(task: &Task, agent: &AgentConfig, is_paper: bool) -> DataConfig {
         delayed_reward: false,
         return_scale: match task.observations {
             // The environment's rewards: the penalties are tuned for them.
-            _ if !agent.is_sequence_model() => 1.0,
+            _ if !agent.sequence().is_some() => 1.0,
             _ if has_own_returns(task) => 0.0,
             ObservationSpace::Vectors { .. } => 1000.0,
             ObservationSpace::Pixels { .. } => 1.0,
@@ -141,81 +145,78 @@ fn evaluation(task: &Task, is_paper: bool) -> EvaluationConfig {
 
 fn agent(task: &Task, choices: &Choices<'_>) -> Result<AgentConfig, ConfigError> {
     let is_paper = choices.profile == Profile::Paper;
-    let is_vectors = !is_pixels(task);
-    Ok(match choices.algorithm {
-        AlgorithmKind::DecisionTransformer => AgentConfig::DecisionTransformer {
-            model: DecisionTransformerModel {
-                transformer: transformer(task, is_paper),
-                // These help a short run on vectors (docs/results/conditioning.md).
-                return_unit: match is_vectors && !is_paper {
-                    true => ReturnUnit::Rate,
-                    false => ReturnUnit::Scale,
-                },
-                return_head: match is_vectors && !is_paper {
-                    true => ReturnHead::HlGauss,
-                    false => ReturnHead::None,
-                },
-                top_percents: top_percents(is_vectors && !is_paper),
-            },
-            attention: attention(choices)?,
-            head: head(task, choices)?,
-        },
-        AlgorithmKind::BehaviorCloning => {
-            let head = head(task, choices)?;
-            match choices.kind.unwrap_or("transformer") {
-                "transformer" => AgentConfig::BehaviorCloning {
-                    model: ClonedModel::Transformer(transformer(task, is_paper)),
-                    attention: Some(attention(choices)?),
-                    head,
-                },
-                "perceptron" => AgentConfig::BehaviorCloning {
-                    model: ClonedModel::Perceptron(cloning_perceptron(task, is_paper)),
-                    attention: None,
-                    head,
-                },
-                other => {
-                    let reason = "expected `transformer` or `perceptron`";
-                    return Err(ConfigError::value("model.kind", other, reason));
-                }
-            }
+    Ok(AgentConfig::Values(match choices.algorithm {
+        AlgorithmKind::DecisionTransformer
+        | AlgorithmKind::BehaviorCloning
+        | AlgorithmKind::Rvs => {
+            return sequence(task, choices).map(AgentConfig::Sequence);
         }
-        AlgorithmKind::Rvs => AgentConfig::Rvs { model: rvs(is_paper), head: head(task, choices)? },
-        AlgorithmKind::DiscreteCql => AgentConfig::DiscreteCql {
-            discrete_cql: match is_vectors {
-                true => DiscreteCqlConfig::default(),
-                // The paper sums the losses of 200 quantiles, next to which the conservative term
-                // has little effect for many thousand updates. 130 steps make 20 copies into the
-                // target in 2,600 updates.
-                false if !is_paper => {
-                    DiscreteCqlConfig { target_every: 130, ..DiscreteCqlConfig::default() }
-                }
-                false => DiscreteCqlConfig {
-                    quantiles: 200,
-                    target_every: 2000,
-                    ..DiscreteCqlConfig::default()
-                },
+        AlgorithmKind::DiscreteCql => AlgorithmConfig::DiscreteCql(match is_pixels(task) {
+            false => DiscreteCqlConfig::default(),
+            // The paper sums the losses of 200 quantiles, next to which the conservative term
+            // has little effect for many thousand updates. 130 steps make 20 copies into the
+            // target in 2,600 updates.
+            true if !is_paper => {
+                DiscreteCqlConfig { target_every: 130, ..DiscreteCqlConfig::default() }
+            }
+            true => DiscreteCqlConfig {
+                quantiles: 200,
+                target_every: 2000,
+                ..DiscreteCqlConfig::default()
             },
-        },
-        AlgorithmKind::Td3Bc => AgentConfig::Td3Bc { td3_bc: Td3BcConfig::default() },
-        AlgorithmKind::Iql => AgentConfig::Iql {
-            iql: match is_paper {
+        }),
+        AlgorithmKind::Td3Bc => AlgorithmConfig::Td3Bc(Td3BcConfig::default()),
+        AlgorithmKind::Iql => AlgorithmConfig::Iql(IqlOptions {
+            config: match is_paper {
                 // Tuned for a million steps.
                 true => IqlConfig { beta: 3.0, ..IqlConfig::default() },
                 false => IqlConfig::default(),
             },
-            head: is_discrete(task).then(|| head(task, choices)).transpose()?,
-        },
-        AlgorithmKind::Rebrac => AgentConfig::Rebrac {
-            rebrac: match is_paper {
-                // The paper's settings, except its penalties, which differ from dataset to dataset.
-                true => RebracConfig {
-                    actor_penalty: 0.01,
-                    target_rate: 0.005,
-                    normalize: false,
-                    ..RebracConfig::default()
-                },
-                false => RebracConfig::default(),
+            head: is_discrete(task).then(|| head(task, choices)).transpose()?.map(|head| head.0),
+        }),
+        AlgorithmKind::Rebrac => AlgorithmConfig::Rebrac(match is_paper {
+            // The paper's settings, except its penalties, which differ from dataset to dataset.
+            true => RebracConfig {
+                actor_penalty: 0.01,
+                target_rate: 0.005,
+                normalize: false,
+                ..RebracConfig::default()
             },
+            false => RebracConfig::default(),
+        }),
+    }))
+}
+
+fn sequence(task: &Task, choices: &Choices<'_>) -> Result<SequenceConfig, ConfigError> {
+    let is_paper = choices.profile == Profile::Paper;
+    // These help a short run on vectors (docs/results/conditioning.md).
+    let has_rates = !is_pixels(task) && !is_paper;
+    let head = head(task, choices)?;
+    Ok(match (choices.algorithm, choices.kind.unwrap_or("transformer")) {
+        (AlgorithmKind::Rvs, _) => SequenceConfig::Rvs { model: rvs(is_paper), head },
+        (AlgorithmKind::BehaviorCloning, "transformer") => SequenceConfig::BehaviorCloning {
+            model: ClonedModel::Transformer(transformer(task, is_paper)),
+            attention: Some(attention(choices)?),
+            head,
+        },
+        (AlgorithmKind::BehaviorCloning, "perceptron") => SequenceConfig::BehaviorCloning {
+            model: ClonedModel::Perceptron(cloning_perceptron(task, is_paper)),
+            attention: None,
+            head,
+        },
+        (AlgorithmKind::BehaviorCloning, other) => {
+            let reason = "expected `transformer` or `perceptron`";
+            return Err(ConfigError::value("model.kind", other, reason));
+        }
+        _ => SequenceConfig::DecisionTransformer {
+            model: DecisionTransformerModel {
+                transformer: transformer(task, is_paper),
+                return_unit: if has_rates { ReturnUnit::Rate } else { ReturnUnit::Scale },
+                return_head: if has_rates { ReturnHead::HlGauss } else { ReturnHead::None },
+                top_percents: top_percents(has_rates),
+            },
+            attention: attention(choices)?,
+            head,
         },
     })
 }
@@ -352,13 +353,14 @@ fn train(task: &Task, agent: &AgentConfig, is_paper: bool) -> TrainConfig {
         updates: 50_000,
         ..sequence.clone()
     };
-    match agent {
-        AgentConfig::BehaviorCloning { model: ClonedModel::Perceptron(_), .. } if !is_paper => {
+    let is_perceptron = agent.sequence().is_some_and(|agent| agent.transformer().is_none());
+    match agent.kind() {
+        AlgorithmKind::BehaviorCloning if is_perceptron && !is_paper => {
             // A transformer's settings would train it for three seconds, all of them warm-up.
             TrainConfig { updates: 5000, batch_size: 256, warmup_tokens: 20_000.0, ..sequence }
         }
-        AgentConfig::DecisionTransformer { .. } | AgentConfig::BehaviorCloning { .. } => sequence,
-        AgentConfig::Rvs { .. } => {
+        AlgorithmKind::DecisionTransformer | AlgorithmKind::BehaviorCloning => sequence,
+        AlgorithmKind::Rvs => {
             let quick = TrainConfig {
                 updates: 5000,
                 // The paper's 16,384 are too slow on a CPU.
@@ -381,8 +383,8 @@ fn train(task: &Task, agent: &AgentConfig, is_paper: bool) -> TrainConfig {
                 },
             }
         }
-        AgentConfig::DiscreteCql { .. } => discrete_training(task, sequence, is_paper),
-        AgentConfig::Iql { head: Some(_), .. } => {
+        AlgorithmKind::DiscreteCql => discrete_training(task, sequence, is_paper),
+        AlgorithmKind::Iql if agent.head().is_some() => {
             let own = discrete_training(task, sequence, is_paper);
             match is_pixels(task) && !is_paper {
                 // As long as half of a quick transformer; 2,600 returned less
@@ -393,11 +395,11 @@ fn train(task: &Task, agent: &AgentConfig, is_paper: bool) -> TrainConfig {
         }
         // Two minutes of one of two busy cores, at 6 to 7 ms each: as long as 2000 updates of a
         // Decision Transformer.
-        AgentConfig::Td3Bc { .. } if !is_paper => TrainConfig { updates: 18_000, ..values },
+        AlgorithmKind::Td3Bc if !is_paper => TrainConfig { updates: 18_000, ..values },
         // The same time at 7 to 8 ms.
-        AgentConfig::Iql { .. } if !is_paper => TrainConfig { updates: 16_000, ..values },
-        AgentConfig::Td3Bc { .. } | AgentConfig::Iql { .. } => values,
-        AgentConfig::Rebrac { .. } => {
+        AlgorithmKind::Iql if !is_paper => TrainConfig { updates: 16_000, ..values },
+        AlgorithmKind::Td3Bc | AlgorithmKind::Iql => values,
+        AlgorithmKind::Rebrac => {
             let paper = TrainConfig {
                 batch_size: 1024,
                 learning_rate: 1e-3,

@@ -14,13 +14,13 @@ mod defaults;
 mod error;
 mod head;
 mod help;
-mod model;
 pub mod options;
 mod positive;
 mod recording;
 mod resolve;
 mod run_config;
 pub mod runs;
+mod sequence;
 mod source;
 pub mod suites;
 mod targets;
@@ -28,10 +28,7 @@ mod targets;
 mod tests;
 mod words;
 
-pub use self::agent::{
-    AgentConfig, ClonedModel, DecisionTransformerModel, PerceptronModel, ReturnHead, ReturnUnit,
-    RvsModel, Time, TransformerModel,
-};
+pub use self::agent::AgentConfig;
 pub use self::auto_or::AutoOr;
 pub use self::chosen::Choosable;
 pub use self::defaults::{Choices, defaults};
@@ -42,6 +39,10 @@ pub use self::positive::{Percents, Positive, Shares};
 pub use self::recording::{datasets_of, is_path};
 pub use self::resolve::{chosen_of, device_of, named_tasks};
 pub use self::run_config::{
-    DataConfig, EvaluationConfig, FORMAT, Profile, Recorded, Resume, RunConfig, SelectionKind,
+    DataConfig, EvaluationConfig, FORMAT, Profile, Resume, RunConfig, SelectionKind,
+};
+pub use self::sequence::{
+    ClonedModel, DecisionTransformerModel, PerceptronModel, Recorded, ReturnHead, ReturnUnit,
+    RvsModel, SequenceConfig, Time, TransformerModel,
 };
 pub use self::targets::targets;

@@ -6,23 +6,7 @@ use overtone_console::keys;
 use overtone_core::{ObservationSpace, Task};
 use overtone_data::{MinariId, read::reader_as};
 
-use crate::{run_config::RunConfig, suites::Data};
-
-impl RunConfig {
-    /// The dataset, if the configuration has its path instead of a name.
-    pub fn recording(&self) -> Option<Data> {
-        at_path(&self.dataset, &self.data.path, &self.data.layout)
-    }
-
-    /// Whether the training data is a log of frames, from which transitions are selected.
-    pub fn is_log(&self) -> bool {
-        if datasets_of(&self.dataset).len() > 1 {
-            return false;
-        }
-        let is_of = |task| is_log(task, &self.dataset, self.recording().as_ref());
-        self.task().is_ok_and(is_of)
-    }
-}
+use crate::suites::Data;
 
 /// The datasets that a value of `dataset=` names, separated by commas. A file may have one in its
 /// name.
@@ -40,7 +24,7 @@ pub fn is_path(name: &str) -> bool {
 }
 
 /// Whether the dataset of `task` called `dataset`, or the one at a path, is a log of frames.
-fn is_log(task: &Task, dataset: &str, data: Option<&Data>) -> bool {
+pub(crate) fn is_log(task: &Task, dataset: &str, data: Option<&Data>) -> bool {
     let reader = data.and_then(|data| reader_as(&data.path, &data.layout).ok());
     let is_of_arrays = || reader.map(|reader| !reader.is_log());
     let is_minari = || !matches!(MinariId::of(dataset), Ok(None));
@@ -54,7 +38,7 @@ pub(crate) fn of_words(words: &[String]) -> Option<Data> {
     at_path(text("dataset"), Path::new(text("data.path")), text("data.layout"))
 }
 
-fn at_path(dataset: &str, path: &Path, layout: &str) -> Option<Data> {
+pub(crate) fn at_path(dataset: &str, path: &Path, layout: &str) -> Option<Data> {
     let of = |dataset: &str| match MinariId::of(dataset) {
         _ if !path.as_os_str().is_empty() => Some(path.to_path_buf()),
         // A missing dataset is reported when it is read.

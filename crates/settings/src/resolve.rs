@@ -13,10 +13,11 @@ use crate::{
     chosen::Choosable,
     error::ConfigError,
     recording,
-    run_config::{FORMAT, Profile, Recorded, RunConfig},
+    run_config::{FORMAT, Profile, RunConfig},
+    sequence::Recorded,
     source::Source,
     suites::{self, Data},
-    words::{Word, known_keys, parse, profile as chosen_profile, unknown},
+    words::{Word, check_effects, known_keys, of_words, parse, profile as chosen_profile, unknown},
 };
 
 impl RunConfig {
@@ -44,10 +45,10 @@ impl RunConfig {
         let task = suites::with_data(task, recording::of_words(&named).as_ref())?;
         let mut profile = chosen_profile(&all)?;
         if profile == Profile::Auto {
-            profile = auto_profile(&Self::of_words(task, &all, Profile::Quick)?);
+            profile = auto_profile(&of_words(task, &all, Profile::Quick)?);
         }
-        let mut config = Self::of_words(task, &all, profile)?;
-        config.check_effects(task, &all, config.is_log())?;
+        let mut config = of_words(task, &all, profile)?;
+        check_effects(&config, task, &all, config.is_log())?;
         config.check()?;
         if let Some(source) = source {
             // Episode lengths and returns are not compared.

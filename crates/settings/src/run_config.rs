@@ -2,22 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use documented::DocumentedFields;
-use overtone_agents::{
-    AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions, IqlOptions, RvsConfig,
-};
+use overtone_agents::AlgorithmConfig;
 use overtone_console::keys::Keys;
 use overtone_core::{Task, protocol::ActionChoice};
 use overtone_data::{DatasetOptions, Fragment, Origin, Selection};
-use overtone_model::ModelConfig;
-use overtone_train::TrainConfig;
+use overtone_train::{Checkpoint, Initial, RunDir, TrainConfig};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::{
-    agent::AgentConfig, auto_or::AutoOr, chosen::Choosable, positive::Shares,
-    recording::datasets_of, suites,
+    agent::AgentConfig,
+    auto_or::AutoOr,
+    chosen::Choosable,
+    positive::Shares,
+    recording::{self, datasets_of},
+    sequence::Recorded,
+    suites,
 };
 
 /// Format number of a run's `config.toml`; incremented when a key changes.
@@ -138,22 +140,6 @@ pub enum SelectionKind {
     Released,
 }
 
-/// Statistics of the dataset that size a model.
-#[derive(Clone, Copy, Debug)]
-pub struct Recorded {
-    /// Steps of its longest episode; for vectors the step limit of the recording, if known.
-    pub longest: usize,
-    /// 5th and 95th percentiles of the returns-to-go of its steps, divided by the return scale.
-    pub returns: [f32; 2],
-    /// The same percentiles of the [average return-to-go](overtone_model::AverageReturn).
-    pub rates: [f32; 2],
-}
-
-impl Recorded {
-    /// Placeholder for validation.
-    pub const ANY: Self = Self { longest: 1000, returns: [-1.0, 1.0], rates: [-1.0, 1.0] };
-}
-
 /// Evaluation of an agent after training, or by `evaluate`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
@@ -242,6 +228,23 @@ impl RunConfig {
         suites::with_data(&self.task, self.recording().as_ref())
     }
 
+    /// The initial weights of a run of these settings: the copy in the run `begun`, or the weights
+    /// of the run that `init=` names. `None` without `init=`.
+    ///
+    /// # Errors
+    /// When they are missing or damaged.
+    pub fn initial(&self, begun: Option<&RunDir>) -> Result<Option<Initial>> {
+        let Some((run, step)) = self.init.rsplit_once(':') else { return Ok(None) };
+        if let Some(begun) = begun {
+            return Ok(Some(Initial::kept_in(begun.path(), run)?));
+        }
+        let init = || format!("init={}", self.init);
+        let step = step.parse().with_context(init)?;
+        let its = RunDir::open(&self.runs, run).with_context(init)?;
+        let checkpoint = Checkpoint::at_step(&its.checkpoints(), step).with_context(init)?;
+        Ok(Some(Initial { checkpoint, run: run.to_owned() }))
+    }
+
     /// The same settings with another `resume`.
     pub fn with(self, resume: Resume) -> Self {
         Self { resume, ..self }
@@ -320,43 +323,23 @@ impl RunConfig {
         like: Option<&AlgorithmConfig>,
     ) -> Result<AlgorithmConfig> {
         let like = like.and_then(|like| like.model());
-        let scaled = |model: ModelConfig| match &like {
-            Some(like) => model.scaled_as(like),
-            None => model,
-        };
-        let config = match &self.agent {
-            AgentConfig::DecisionTransformer { model, attention, head } => {
-                let model = model.config(task, recorded, *attention, head.0.clone());
-                match scaled(ModelConfig::Transformer(model)) {
-                    ModelConfig::Transformer(model) => {
-                        AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model))
-                    }
-                    ModelConfig::Perceptron(_) => unreachable!("scaling keeps the kind"),
-                }
-            }
-            AgentConfig::BehaviorCloning { model, attention, head } => {
-                let model = model.config(task, recorded, *attention, head.0.clone());
-                AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(scaled(model)))
-            }
-            AgentConfig::Rvs { model, head } => {
-                let model = model.config(recorded, head.0.clone());
-                match scaled(ModelConfig::Perceptron(model)) {
-                    ModelConfig::Perceptron(model) => AlgorithmConfig::Rvs(RvsConfig(model)),
-                    ModelConfig::Transformer(_) => unreachable!("scaling keeps the kind"),
-                }
-            }
-            AgentConfig::DiscreteCql { discrete_cql } => {
-                AlgorithmConfig::DiscreteCql(discrete_cql.clone())
-            }
-            AgentConfig::Td3Bc { td3_bc } => AlgorithmConfig::Td3Bc(td3_bc.clone()),
-            AgentConfig::Iql { iql, head } => AlgorithmConfig::Iql(IqlOptions {
-                config: iql.clone(),
-                head: head.as_ref().map(|head| head.0.clone()),
-            }),
-            AgentConfig::Rebrac { rebrac } => AlgorithmConfig::Rebrac(rebrac.clone()),
-        };
+        let config = self.agent.algorithm(task, recorded, like.as_ref());
         config.validate(&task.observations, &task.actions)?;
         Ok(config)
+    }
+
+    /// The dataset, if the configuration has its path instead of a name.
+    pub fn recording(&self) -> Option<suites::Data> {
+        recording::at_path(&self.dataset, &self.data.path, &self.data.layout)
+    }
+
+    /// Whether the training data is a log of frames, from which transitions are selected.
+    pub fn is_log(&self) -> bool {
+        if datasets_of(&self.dataset).len() > 1 {
+            return false;
+        }
+        let is_of = |task| recording::is_log(task, &self.dataset, self.recording().as_ref());
+        self.task().is_ok_and(is_of)
     }
 
     /// The configuration as a tree of values.
@@ -386,6 +369,26 @@ impl RunConfig {
             }
         }
         Ok(keys)
+    }
+
+    /// The keys of the agent, including the algorithm.
+    pub(crate) fn agent_keys(&self) -> Result<Keys> {
+        let own = Table::try_from(&self.agent)?;
+        let is_own = |key: &str| own.contains_key(key.split('.').next().unwrap_or(key));
+        Ok(self.keys()?.into_iter().filter(|(key, _)| is_own(key)).collect())
+    }
+
+    /// Algorithm, model, head and attention as a part of a run's name: `linear`, `bc-tanh`,
+    /// `top10-bc-perceptron-tanh`, `rvs-tanh`, `linear-attention-fourier4`, `cql4`.
+    pub fn model_name(&self) -> String {
+        let name = match &self.agent {
+            AgentConfig::Sequence(config) => config.short_name(),
+            AgentConfig::Values(config) => config.short_name(),
+        };
+        match self.data.top_percent {
+            100.0 => name,
+            percent => format!("top{percent}-{name}"),
+        }
     }
 
     /// Task and dataset as a part of a run's name: `seaquest`, `hopper-medium`,

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_console::keys::{self, Keys};
 use overtone_core::{ObservationSpace, Task};
-use overtone_train::{Checkpoint, Initial, RunDir, run_dir::CONFIG};
+use overtone_train::{RunDir, run_dir::CONFIG};
 
 use crate::{run_config::RunConfig, runs::open_checkpoint, suites};
 
@@ -150,34 +150,6 @@ impl Source {
 }
 
 const RETURN_SCALE: &str = "data.return_scale";
-
-impl RunConfig {
-    /// The initial weights of a run of these settings: the copy in the run `begun`, or the weights
-    /// of the run that `init=` names. `None` without `init=`.
-    ///
-    /// # Errors
-    /// When they are missing or damaged.
-    pub fn initial(&self, begun: Option<&RunDir>) -> Result<Option<Initial>> {
-        let Some((run, step)) = self.init.rsplit_once(':') else { return Ok(None) };
-        if let Some(begun) = begun {
-            return Ok(Some(Initial::kept_in(begun.path(), run)?));
-        }
-        let init = || format!("init={}", self.init);
-        let step = step.parse().with_context(init)?;
-        let its = RunDir::open(&self.runs, run).with_context(init)?;
-        let checkpoint = Checkpoint::at_step(&its.checkpoints(), step).with_context(init)?;
-        Ok(Some(Initial { checkpoint, run: run.to_owned() }))
-    }
-}
-
-impl RunConfig {
-    /// The keys of the agent, including the algorithm.
-    fn agent_keys(&self) -> Result<Keys> {
-        let own = toml::Table::try_from(&self.agent)?;
-        let is_own = |key: &str| own.contains_key(key.split('.').next().unwrap_or(key));
-        Ok(self.keys()?.into_iter().filter(|(key, _)| is_own(key)).collect())
-    }
-}
 
 /// A short description of a task's observations and actions.
 fn describe(task: &Task) -> String {

@@ -163,18 +163,17 @@ fn an_algorithm_s_defaults_are_the_library_s() {
     for task in [own(11, ActionSpace::unit(3)), own(4, ActionSpace::numbered(2))] {
         for kind in AlgorithmKind::ALL {
             let agent = config_of(&task, *kind, Profile::Quick).agent;
-            match agent {
-                AgentConfig::DiscreteCql { discrete_cql } => {
-                    assert_eq!(discrete_cql, Default::default());
-                }
-                AgentConfig::Td3Bc { td3_bc } => assert_eq!(td3_bc, Default::default()),
-                AgentConfig::Iql { iql, .. } => assert_eq!(iql, Default::default()),
-                AgentConfig::Rebrac { rebrac } => assert_eq!(rebrac, Default::default()),
+            let AgentConfig::Values(agent) = agent else { continue };
+            let name = kind.name();
+            let config = match &agent {
+                AlgorithmConfig::DiscreteCql(config) => *config == Default::default(),
+                AlgorithmConfig::Td3Bc(config) => *config == Default::default(),
+                AlgorithmConfig::Iql(options) => options.config == Default::default(),
+                AlgorithmConfig::Rebrac(config) => *config == Default::default(),
                 // The library has the references' models, without defaults.
-                AgentConfig::DecisionTransformer { .. }
-                | AgentConfig::BehaviorCloning { .. }
-                | AgentConfig::Rvs { .. } => {}
-            }
+                _ => false,
+            };
+            assert!(config, "{name}");
         }
     }
 }
@@ -230,7 +229,9 @@ fn target_networks_follow_in_a_short_run() {
     let frames = Task::own("frames", frames, discrete());
     for task in [frames, own(4, discrete())] {
         let config = config_of(&task, AlgorithmKind::DiscreteCql, Profile::Quick);
-        let AgentConfig::DiscreteCql { discrete_cql } = config.agent else { unreachable!() };
+        let AgentConfig::Values(AlgorithmConfig::DiscreteCql(discrete_cql)) = config.agent else {
+            unreachable!()
+        };
         assert!(config.train.updates / discrete_cql.target_every >= 10);
     }
 }
@@ -287,7 +288,7 @@ fn every_agent_has_a_name() {
         ("algorithm=td3_bc", "td3-bc"),
     ] {
         let line = format!("env=hopper {words}");
-        assert_eq!(resolve(&line).unwrap().model_name(&algorithm(&line).unwrap()), expected);
+        assert_eq!(resolve(&line).unwrap().model_name(), expected);
     }
 }
 

@@ -8,13 +8,15 @@ use overtone_train::ScheduleKind;
 use toml::Value;
 
 use crate::{
-    agent::{AgentConfig, ReturnHead, ReturnUnit, Time},
+    agent::AgentConfig,
     auto_or::AutoOr,
     defaults::{Choices, defaults},
     error::ConfigError,
     options,
+    positive::Percents,
     recording::datasets_of,
     run_config::{Profile, RunConfig},
+    sequence::{ReturnHead, ReturnUnit, SequenceConfig, Time},
 };
 
 /// A number of bins of continuous actions, for listing keys of heads on bins.
@@ -90,134 +92,136 @@ pub(crate) fn profile(words: &[Word]) -> Result<Profile, ConfigError> {
     })
 }
 
-impl RunConfig {
-    /// The defaults of `task` with `words` on top.
-    pub(crate) fn of_words(
-        task: &Task,
-        words: &[Word],
-        profile: Profile,
-    ) -> Result<Self, ConfigError> {
-        let choices = choices(words, profile)?;
-        let mut config = defaults(task, &choices)?;
-        for (place, Word { key, text, is_explicit }) in words.iter().enumerate() {
-            // The last value of a repeated key counts.
-            if words[place + 1..].iter().any(|later| later.key == *key) {
-                continue;
-            }
-            let known =
-                config.keys().map_err(|error| ConfigError::value(key, text, error.to_string()))?;
-            match options::with(&config, &known, key, text)? {
-                Some(changed) => config = changed,
-                // `none` is valid for every variant.
-                None if !is_explicit || (text == "none" && is_known(key)) => {}
-                None => return Err(refusal(task, &choices, key, text)),
-            }
+/// The defaults of `task` with `words` on top.
+pub(crate) fn of_words(
+    task: &Task,
+    words: &[Word],
+    profile: Profile,
+) -> Result<RunConfig, ConfigError> {
+    let choices = choices(words, profile)?;
+    let mut config = defaults(task, &choices)?;
+    for (place, Word { key, text, is_explicit }) in words.iter().enumerate() {
+        // The last value of a repeated key counts.
+        if words[place + 1..].iter().any(|later| later.key == *key) {
+            continue;
         }
-        config.profile = profile;
-        Ok(config)
+        let known =
+            config.keys().map_err(|error| ConfigError::value(key, text, error.to_string()))?;
+        match options::with(&config, &known, key, text)? {
+            Some(changed) => config = changed,
+            // `none` is valid for every variant.
+            None if !is_explicit || (text == "none" && is_known(key)) => {}
+            None => return Err(refusal(task, &choices, key, text)),
+        }
     }
+    config.profile = profile;
+    Ok(config)
+}
 
-    /// Checks that every word that the user set has an effect.
-    pub(crate) fn check_effects(
-        &self,
-        task: &Task,
-        words: &[Word],
-        is_log: bool,
-    ) -> Result<(), ConfigError> {
-        for Word { key, text, .. } in words.iter().filter(|word| word.is_explicit) {
-            if text == "none" {
-                continue;
-            }
-            if let Some((facet, of, chosen)) = of_task(key, task) {
-                let of = format!("a task with {of} {facet}");
-                let chosen = format!("{} has {chosen} {facet}", task.id());
-                return Err(ConfigError::other(key, text, of, chosen));
-            }
-            let of_log = ["data.run", "data.selection", "data.transitions", "data.cache"];
-            let of_arrays =
-                ["data.fragment", "data.shares", "data.top_percent", "data.delayed_reward"];
-            let [log, arrays] = ["a log of frames", "a file of arrays"];
-            // Several datasets may be of both kinds.
-            let is_one = datasets_of(&self.dataset).len() == 1;
-            let (of, chosen) = if is_one && of_log.contains(&&**key) && !is_log {
-                (log.to_owned(), format!("this dataset is {arrays}"))
-            } else if of_arrays.contains(&&**key) && is_log {
-                (arrays.to_owned(), format!("this dataset is {log}"))
-            } else {
-                match self.needs(task, key, text) {
-                    Some((of, chosen)) => (of, format!("this run has {chosen}")),
-                    None => continue,
-                }
-            };
+/// Checks that every word that the user set has an effect.
+pub(crate) fn check_effects(
+    config: &RunConfig,
+    task: &Task,
+    words: &[Word],
+    is_log: bool,
+) -> Result<(), ConfigError> {
+    for Word { key, text, .. } in words.iter().filter(|word| word.is_explicit) {
+        if text == "none" {
+            continue;
+        }
+        if let Some((facet, of, chosen)) = of_task(key, task) {
+            let of = format!("a task with {of} {facet}");
+            let chosen = format!("{} has {chosen} {facet}", task.id());
             return Err(ConfigError::other(key, text, of, chosen));
         }
-        Ok(())
+        let of_log = ["data.run", "data.selection", "data.transitions", "data.cache"];
+        let of_arrays = ["data.fragment", "data.shares", "data.top_percent", "data.delayed_reward"];
+        let [log, arrays] = ["a log of frames", "a file of arrays"];
+        // Several datasets may be of both kinds.
+        let is_one = datasets_of(&config.dataset).len() == 1;
+        let (of, chosen) = if is_one && of_log.contains(&&**key) && !is_log {
+            (log.to_owned(), format!("this dataset is {arrays}"))
+        } else if of_arrays.contains(&&**key) && is_log {
+            (arrays.to_owned(), format!("this dataset is {log}"))
+        } else {
+            match needs(config, task, key, text) {
+                Some((of, chosen)) => (of, format!("this run has {chosen}")),
+                None => continue,
+            }
+        };
+        return Err(ConfigError::other(key, text, of, chosen));
     }
+    Ok(())
+}
 
-    /// The setting that `key` needs to have an effect, and this run's setting; `None` if it has
-    /// one.
-    fn needs(&self, task: &Task, key: &str, text: &str) -> Option<(String, String)> {
-        let train = &self.train;
-        let algorithm = || format!("algorithm={}", self.agent.kind().name());
-        let among = |has: fn(&AgentConfig) -> bool| {
-            (!has(&self.agent)).then(|| {
-                let others = AlgorithmKind::ALL.iter().copied().filter(|kind| {
-                    let usual = defaults(task, &Choices::usual(*kind, Profile::Quick));
-                    usual.is_ok_and(|usual| has(&usual.agent))
-                });
-                (one_of("algorithm", others.map(AlgorithmKind::name)), algorithm())
-            })
-        };
-        let unless =
-            |is_met: bool, of: &str, chosen: String| (!is_met).then(|| (of.to_owned(), chosen));
-        let schedule = |kind: ScheduleKind, of: &str, chosen: &str| {
-            unless(train.schedule == kind, of, chosen.to_owned())
-        };
-        let (cosine, constant) = ("train.schedule=cosine", "train.schedule=constant");
-        match key {
-            "train.micro_batches" => among(AgentConfig::is_sequence_model),
-            "train.warmup_updates" => schedule(ScheduleKind::Constant, constant, cosine),
-            "train.warmup_tokens" | "train.decay_horizon" => {
-                schedule(ScheduleKind::Cosine, cosine, constant)
-            }
-            "train.epochs" => {
-                let chosen = format!("train.updates={}", train.updates);
-                unless(train.updates == 0, "train.updates=0", chosen)
-            }
-            "model.timestep_std" => {
-                let is_met =
-                    self.agent.transformer().is_none_or(|model| model.time == Time::Episode);
-                unless(is_met, "model.time=episode", "model.time=context".into())
-            }
-            "model.return_head" => match &self.agent {
-                AgentConfig::DecisionTransformer { model, .. } => {
-                    let is_met = model.return_unit != ReturnUnit::Scale;
-                    let of = "model.return_unit=range or rate";
-                    unless(is_met, of, "model.return_unit=scale".into())
-                }
-                _ => None,
-            },
-            "evaluation.return_quantile" => match &self.agent {
-                AgentConfig::DecisionTransformer { model, .. } => {
-                    let is_met = model.return_head != ReturnHead::None;
-                    unless(is_met, "model.return_head=hl_gauss", "model.return_head=none".into())
-                }
-                _ => among(|agent| matches!(agent, AgentConfig::DecisionTransformer { .. })),
-            },
-            "evaluation.top_percent" => match self.agent.top_percents() {
-                Some(percents) => {
-                    let is_met = text == "0" || !percents.0.is_empty();
-                    unless(is_met, "model.top_percents=10,50,100", "model.top_percents=none".into())
-                }
-                None => among(|agent| agent.top_percents().is_some()),
-            },
-            "evaluation.every_episodes" => {
-                let is_met = self.evaluation.every != AutoOr::Number(0);
-                unless(is_met, "evaluation.every=auto or at least 1", "evaluation.every=0".into())
-            }
-            _ => None,
+/// The setting that `key` needs to have an effect, and this run's setting; `None` if it has
+/// one.
+fn needs(config: &RunConfig, task: &Task, key: &str, text: &str) -> Option<(String, String)> {
+    let train = &config.train;
+    let algorithm = || format!("algorithm={}", config.agent.kind().name());
+    let among = |has: fn(&AgentConfig) -> bool| {
+        (!has(&config.agent)).then(|| {
+            let others = AlgorithmKind::ALL.iter().copied().filter(|kind| {
+                let usual = defaults(task, &Choices::usual(*kind, Profile::Quick));
+                usual.is_ok_and(|usual| has(&usual.agent))
+            });
+            (one_of("algorithm", others.map(AlgorithmKind::name)), algorithm())
+        })
+    };
+    let unless =
+        |is_met: bool, of: &str, chosen: String| (!is_met).then(|| (of.to_owned(), chosen));
+    let schedule = |kind: ScheduleKind, of: &str, chosen: &str| {
+        unless(train.schedule == kind, of, chosen.to_owned())
+    };
+    let returns = match &config.agent {
+        AgentConfig::Sequence(SequenceConfig::DecisionTransformer { model, .. }) => Some(model),
+        _ => None,
+    };
+    let (cosine, constant) = ("train.schedule=cosine", "train.schedule=constant");
+    match key {
+        "train.micro_batches" => among(|agent| agent.sequence().is_some()),
+        "train.warmup_updates" => schedule(ScheduleKind::Constant, constant, cosine),
+        "train.warmup_tokens" | "train.decay_horizon" => {
+            schedule(ScheduleKind::Cosine, cosine, constant)
         }
+        "train.epochs" => {
+            let chosen = format!("train.updates={}", train.updates);
+            unless(train.updates == 0, "train.updates=0", chosen)
+        }
+        "model.timestep_std" => {
+            let transformer = config.agent.sequence().and_then(SequenceConfig::transformer);
+            let is_met = transformer.is_none_or(|model| model.time == Time::Episode);
+            unless(is_met, "model.time=episode", "model.time=context".into())
+        }
+        "model.return_head" => {
+            let is_met = returns?.return_unit != ReturnUnit::Scale;
+            let of = "model.return_unit=range or rate";
+            unless(is_met, of, "model.return_unit=scale".into())
+        }
+        "evaluation.return_quantile" => match returns {
+            Some(model) => {
+                let is_met = model.return_head != ReturnHead::None;
+                unless(is_met, "model.return_head=hl_gauss", "model.return_head=none".into())
+            }
+            None => among(|agent| agent.kind() == AlgorithmKind::DecisionTransformer),
+        },
+        "evaluation.top_percent" => match top_percents(&config.agent) {
+            Some(percents) => {
+                let is_met = text == "0" || !percents.0.is_empty();
+                unless(is_met, "model.top_percents=10,50,100", "model.top_percents=none".into())
+            }
+            None => among(|agent| top_percents(agent).is_some()),
+        },
+        "evaluation.every_episodes" => {
+            let is_met = config.evaluation.every != AutoOr::Number(0);
+            unless(is_met, "evaluation.every=auto or at least 1", "evaluation.every=0".into())
+        }
+        _ => None,
     }
+}
+
+fn top_percents(agent: &AgentConfig) -> Option<&Percents> {
+    agent.sequence()?.top_percents()
 }
 
 /// The kind of task that `key` needs, and the kind of `task`: `("actions", "discrete", …)`. `None`

@@ -102,7 +102,7 @@ fn plan(settings: &RunConfig, name: Option<&str>) -> Result<Work> {
         return resume_locked(settings, run, lock, prepared);
     }
     let model = || {
-        let model = settings.model_name(&prepared.agent.algorithm);
+        let model = settings.model_name();
         format!("{}-{model}-s{}", settings.task_name(), settings.seed)
     };
     let name = name.map_or_else(model, str::to_owned);
@@ -330,10 +330,14 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
     if device.is_gpu {
         say!("kernels: compiled during the first steps, which takes 10 to 30 s");
     }
+    let described = match algorithm.model() {
+        None => algorithm.describe(),
+        Some(model) => format!("{}, context {}", algorithm.describe(), model.context_length()),
+    };
     say!(
         "model: {} parameters, {}; {} updates of {} contexts",
         trainer.n_parameters(),
-        settings.describe_model(&algorithm),
+        described,
         trainer.n_updates(),
         train.batch_size
     );
