@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod best;
 pub mod data;
 pub mod download;
 pub mod evaluate;

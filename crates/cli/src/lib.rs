@@ -360,6 +360,9 @@ fn run(command: Command) -> anyhow::Result<u8> {
         processes::refuse_copies()?;
     }
     match command {
+        Command::Train(TaskOptions { options }) if command::best::is_best(&options) => {
+            return command::best::train(&options);
+        }
         Command::Train(TaskOptions { options }) => return command::train::train(&options),
         Command::Resume(Options { options }) => return command::train::resume(&options),
         Command::Evaluate { what: Evaluate::Rollouts(Options { options }) } => {

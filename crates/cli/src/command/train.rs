@@ -1,12 +1,9 @@
 //! `overtone train` and `overtone resume`.
 
-mod best;
 mod observers;
+mod runs;
 
-use std::{
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use overtone_console::{keys, quoted};
@@ -21,6 +18,7 @@ use overtone_train::{
 use serde::{Deserialize, Serialize};
 
 use self::observers::{Printer, SilentObserver, print_finished};
+pub use self::runs::{finish, is_finished, same_settings};
 use super::{
     evaluate::{self, Curve, Due, OwnChoice},
     find::is_published,
@@ -44,9 +42,6 @@ overtone_model::options! {
 
 /// `overtone train key=value…`; returns the exit code.
 pub fn train(options: &[String]) -> Result<u8> {
-    if best::is_best(options) {
-        return best::train(options);
-    }
     together(|| plan(&RunConfig::resolve(options, auto_profile)?, None).map(Some))
 }
 
@@ -63,9 +58,9 @@ pub fn begin(settings: &RunConfig, name: &str) -> Result<u8> {
 }
 
 /// A run to train or to evaluate.
-struct Work {
+pub struct Work {
     settings: RunConfig,
-    run: RunDir,
+    pub run: RunDir,
     prepared: Prepared,
     checkpoint: Option<Checkpoint>,
     /// Held by the process that writes.
@@ -74,19 +69,23 @@ struct Work {
 
 impl Work {
     /// Runs in this process only; returns the exit code.
-    fn carry_out(self) -> Result<u8> {
+    pub fn carry_out(self) -> Result<u8> {
         carry_out(Ok(self), &SingleProcess)
     }
 }
 
 /// Plans a new run or the resume of an unfinished one. A new run's name is the day with `name`, or
 /// with its task, model and seed.
-fn plan(settings: &RunConfig, name: Option<&str>) -> Result<Work> {
+pub fn plan(settings: &RunConfig, name: Option<&str>) -> Result<Work> {
     device::choose(&settings.device)?;
     evaluate::check_playable(settings)?;
     processes::check_parts(settings.train.micro_batches)?;
     let begun = match settings.resume {
-        Resume::Auto => unfinished(settings),
+        // An unreadable run cannot be evaluated either.
+        Resume::Auto => runs::unfinished(settings, |run| {
+            let evaluation = &settings.evaluation;
+            evaluation.episodes == 0 || evaluate::is_played(run, evaluation).unwrap_or(true)
+        }),
         Resume::Never => None,
     };
     let prepared = prepare(settings, settings.initial(begun.as_ref().map(|(run, _)| run))?)?;
@@ -101,26 +100,12 @@ fn plan(settings: &RunConfig, name: Option<&str>) -> Result<Work> {
         say!("found {what}; resuming it (use resume=never to start a new run)");
         return resume_locked(settings, run, lock, prepared);
     }
-    let model = || {
-        let model = settings.model_name();
-        format!("{}-{model}-s{}", settings.task_name(), settings.seed)
-    };
-    let name = name.map_or_else(model, str::to_owned);
-    let name = format!("{}-{name}", date(SystemTime::now()));
-    let run = RunDir::create(&settings.runs, &name).with_context(|| {
-        format!("cannot create a directory for the run in runs={}", settings.runs.display())
-    })?;
-    // A directory without a configuration is not a run, so it is removed.
-    let begun = run.lock().and_then(|lock| {
-        prepared.init.iter().try_for_each(|init| init.keep_in(&run))?;
-        run.write(CONFIG, settings.to_toml().unwrap_or_default().as_bytes()).map(|_| lock)
-    });
-    let _lock = Some(begun.inspect_err(|_| drop(std::fs::remove_dir_all(run.path())))?);
-    Ok(Work { settings: settings.clone(), run, prepared, checkpoint: None, _lock })
+    let (run, lock) = runs::create(settings, name, prepared.init.as_ref())?;
+    Ok(Work { settings: settings.clone(), run, prepared, checkpoint: None, _lock: Some(lock) })
 }
 
 /// Reports errors of the evaluation before training.
-fn check_evaluation(settings: &RunConfig, prepared: &Prepared) -> Result<()> {
+pub fn check_evaluation(settings: &RunConfig, prepared: &Prepared) -> Result<()> {
     if settings.evaluation.plays() {
         let returns = prepared.data.episode_returns();
         let no_choice = OwnChoice::default();
@@ -176,71 +161,13 @@ fn plan_resume(settings: &RunConfig, run: &RunDir) -> Result<Option<Work>> {
     resume_locked(settings, run.clone(), lock, prepared).map(Some)
 }
 
-/// The newest run of exactly these settings that lacks updates or its evaluation, and that no other
-/// process has locked; with this process's lock.
-fn unfinished(settings: &RunConfig) -> Option<(RunDir, RunLock)> {
-    same_settings(settings).find_map(|run| {
-        let evaluation = &settings.evaluation;
-        let lacks_evaluation = || {
-            // An unreadable run cannot be evaluated either.
-            evaluation.episodes > 0 && evaluate::is_played(&run, evaluation).is_ok_and(|is| !is)
-        };
-        if is_finished(&run) && !lacks_evaluation() {
-            return None;
-        }
-        let lock = run.lock().ok()?;
-        Some((run, lock))
-    })
-}
-
-/// Runs of exactly these settings, the newest first. Their own `resume` does not matter.
-fn same_settings(settings: &RunConfig) -> impl Iterator<Item = RunDir> {
-    let without_resume = |text: &str| {
-        let mut table: toml::Table = text.parse().ok()?;
-        table.remove("resume");
-        Some(table)
-    };
-    let wanted = settings.to_toml().ok().and_then(|text| without_resume(&text));
-    let runs = wanted.is_some().then(|| RunDir::all(&settings.runs));
-    runs.into_iter().flatten().filter(move |run| {
-        let stored = std::fs::read_to_string(run.path().join(CONFIG));
-        stored.is_ok_and(|text| without_resume(&text) == wanted)
-    })
-}
-
-/// Whether a run's training is finished.
-pub fn is_finished(run: &RunDir) -> bool {
-    run.path().join(FINISHED).exists()
-}
-
 fn resume_locked(
     settings: &RunConfig,
     run: RunDir,
     lock: RunLock,
     prepared: Prepared,
 ) -> Result<Work> {
-    let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
-        Ok((checkpoint, skipped)) => {
-            for error in skipped {
-                warn!("warning: skipped a checkpoint: {error}");
-            }
-            let path = checkpoint.path.display();
-            say!("resuming after update {} from {path}", checkpoint.state.step);
-            Some(checkpoint)
-        }
-        Err(TrainError::NoCheckpoint { .. }) => {
-            say!("starting over from update 0, because the run does not have a checkpoint yet");
-            None
-        }
-        Err(error) => {
-            let run = run.path().display();
-            return Err(error).with_context(|| {
-                format!(
-                    "cannot resume {run} (use `overtone train` … resume=never to start a new run)"
-                )
-            });
-        }
-    };
+    let checkpoint = runs::newest_checkpoint(&run)?;
     Ok(Work { settings: settings.clone(), run, prepared, checkpoint, _lock: Some(lock) })
 }
 
@@ -291,9 +218,6 @@ fn work_of(message: &[u8]) -> Result<Work> {
     let prepared = prepare(&settings, settings.initial(Some(&run))?)?;
     Ok(Work { settings, run, prepared, checkpoint, _lock: None })
 }
-
-/// File in a run's directory that marks finished training, before the evaluation.
-const FINISHED: &str = "finished";
 
 /// Trains with all processes and evaluates with process 0; returns the exit code. If one process
 /// cannot start, none does.
@@ -456,47 +380,5 @@ fn lost(error: TrainError, run: &RunDir) -> anyhow::Error {
             anyhow!("{error}. Resume with: overtone resume run={}", quoted(run.path()))
         }
         error => error.into(),
-    }
-}
-
-/// Marks a run's training as finished.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn finish(run: &RunDir) -> Result<()> {
-    run.write(FINISHED, b"").map(drop).map_err(Into::into)
-}
-
-/// The day of `time` (UTC) as `2026-11-20`.
-fn date(time: SystemTime) -> String {
-    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_secs());
-    let (year, month, day) = civil(seconds / 86_400);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
-/// Year, month and day of a day since 1970-01-01 (Hinnant, "chrono-compatible low-level
-/// date algorithms").
-fn civil(days: u64) -> (u64, u64, u64) {
-    let z = days + 719_468;
-    let era = z / 146_097;
-    let day_of_era = z % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::civil;
-
-    #[test]
-    fn days_become_dates() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(11_016), (2000, 2, 29)); // 30 years and 7 leap days, then 31 + 28
-        assert_eq!(civil(20_777), (2026, 11, 20));
     }
 }

@@ -7,12 +7,12 @@ use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_settings::{AutoOr, Choosable, Resume, RunConfig, suites};
 use overtone_train::{Checkpoint, RunDir};
 
-use super::{auto_profile, check_evaluation, is_finished, plan, same_settings};
-use crate::{
-    command::evaluate::{self, ChooseOptions, OwnChoice},
-    command::prepare::prepare,
-    interrupt, processes,
+use super::{
+    evaluate::{self, ChooseOptions, OwnChoice},
+    prepare::prepare,
+    train::{auto_profile, check_evaluation, is_finished, plan, same_settings},
 };
+use crate::{interrupt, processes};
 
 /// The value of `algorithm=`.
 const BEST: &str = "best";
