@@ -97,8 +97,10 @@ pub(super) fn tell(arrays: [&[Sums]; 3], findings: &mut Findings<'_>) {
                     findings.tell("frequent-outlier", array, found);
                 }
                 Some(Unusual::NearlyConstant { usual, farthest, steps }) if is_seen => {
-                    let found =
-                        format!("{at}{usual} in all but about {steps} steps, and {farthest} there");
+                    let plural = if steps == 1 { "" } else { "s" };
+                    let found = format!(
+                        "{at}{usual} in all but about {steps} step{plural}, and {farthest} there"
+                    );
                     findings.tell("nearly-constant", array, found);
                 }
                 _ => {}
