@@ -6,7 +6,9 @@
 mod acting_mode;
 mod action_scale;
 mod bounds;
+mod decimal;
 pub mod episode;
+mod first_observations;
 pub mod interval;
 pub mod judgement;
 pub mod names;
@@ -23,7 +25,9 @@ pub mod window;
 
 pub use acting_mode::ActingMode;
 pub use action_scale::ActionScale;
+pub use decimal::decimal;
 pub use episode::{Episode, EpisodeError, Episodes, Outcome};
+pub use first_observations::FirstObservations;
 pub use interval::Interval;
 pub use normalization::Normalization;
 pub use picture::Picture;

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use overtone_core::decimal;
+
 use crate::evaluation::Evaluation;
 use crate::statistics::{Bootstrap, ScoreMatrix, StatisticsError, mean};
 
@@ -42,7 +44,13 @@ pub fn paired_difference(
     let differences: Vec<f64> = pairs.iter().map(|(before, now)| now.1 - before.1).collect();
     let difference = bootstrap.estimate(&ScoreMatrix::one_task("", &differences)?, mean)?;
     let interval = difference.interval.map_or_else(String::new, |interval| {
-        format!(" [{:+.1}, {:+.1}]", interval.low, interval.high)
+        format!(" [{}, {}]", signed(interval.low), signed(interval.high))
     });
-    Ok(Some(format!("{:+.1}{interval}", difference.value)))
+    Ok(Some(format!("{}{interval}", signed(difference.value))))
+}
+
+/// A difference with its sign.
+fn signed(difference: f64) -> String {
+    let plus = if difference < 0.0 { "" } else { "+" };
+    format!("{plus}{}", decimal(difference, 1))
 }

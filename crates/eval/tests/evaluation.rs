@@ -130,6 +130,19 @@ fn the_text_names_the_convention_and_every_target() {
     assert!(rows[0].trim_start().starts_with("1 ") && rows[1].trim_start().starts_with("2.5 "));
 }
 
+/// Returns of a trading task, such as 0.00002.
+#[test]
+fn small_returns_keep_their_digits() {
+    let mut played = played();
+    for (episode, number) in played.episodes.iter_mut().zip(0..) {
+        episode.raw_return = 1e-5 * f64::from(1 + number % 6);
+    }
+    let text = Evaluation::new(setting(), &plan(), played).unwrap().to_text();
+    for number in ["0.0000350 ± 0.0000187", " 0.0000100 ", " 0.0000600 "] {
+        assert!(text.contains(number), "`{number}` is missing in\n{text}");
+    }
+}
+
 #[test]
 fn smoothness_and_actions_are_pooled_over_all_steps_of_a_target() {
     let sums = |first: f64, last: f64| {

@@ -99,3 +99,9 @@ fn identical_episodes_are_recognized() {
     longer.episodes[1].length += 1;
     assert_eq!(difference(&matched, &longer).unwrap(), "+0.0 [+0.0, +0.0]");
 }
+
+#[test]
+fn small_differences_keep_their_digits() {
+    let [before, now] = [[0.0, 0.0], [0.00002, 0.00002]].map(|returns| evaluation(&returns));
+    assert_eq!(difference(&before, &now).unwrap(), "+2.00e-5 [+2.00e-5, +2.00e-5]");
+}

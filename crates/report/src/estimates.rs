@@ -1,8 +1,7 @@
 //! Estimates of returns from a recording as text: one table for the program and for report pages.
 
-use overtone_core::Interval;
-use overtone_core::judgement::{Check, Judged, Judgement, ReturnEstimate, Verdict};
-use overtone_eval::summary::fixed;
+use overtone_core::judgement::{Check, Judged, Judgement, Method, ReturnEstimate, Verdict};
+use overtone_core::{Interval, decimal};
 use overtone_eval::table::{Table, or_dash};
 
 /// A row for each acting mode: its deciding estimate, the checks' figures and the answer.
@@ -60,13 +59,14 @@ pub fn answer(judgement: &Judgement) -> Option<String> {
     ))
 }
 
-/// The methods of the deciding estimates, each once.
+/// The methods of the deciding estimates, each once and with its [`scope`].
 pub fn methods(judgement: &Judgement) -> String {
     let deciding = judgement.policies.iter().filter_map(Judged::deciding);
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for ReturnEstimate { method, .. } in deciding {
-        if !names.contains(&method.name()) {
-            names.push(method.name());
+        let name = format!("{} ({})", method.name(), scope(*method));
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
     if names.is_empty() { "none".into() } else { names.join(", ") }
@@ -84,6 +84,18 @@ pub fn level(judgement: &Judgement) -> String {
         together
     }
 }
+
+/// The part of an episode whose rewards an estimate counts. Importance weights have no other steps
+/// than the recorded ones, and fitted Q-evaluation continues an episode that was cut.
+pub fn scope(method: Method) -> &'static str {
+    match method {
+        Method::FittedQ => "as if no episode had been cut early",
+        Method::Pdis | Method::Wpdis | Method::Wdr => RECORDED_STEPS,
+    }
+}
+
+/// The part of an episode whose rewards the recorded mean return counts.
+pub const RECORDED_STEPS: &str = "up to the last recorded step";
 
 /// `value [low, high]`, or the value alone without an interval.
 pub fn with_interval(value: f64, ends: Option<Interval>) -> String {
@@ -105,5 +117,5 @@ fn short(value: f64) -> String {
         size if size >= 10.0 => 2,
         _ => 3,
     };
-    fixed(value, digits)
+    decimal(value, digits)
 }

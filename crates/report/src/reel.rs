@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use overtone_core::{ActionScale, Actions};
+use overtone_core::{ActionScale, Actions, decimal};
 use overtone_eval::Moment;
 use overtone_plot::{Animation, AnimationError, Bars, Caption, Image};
 
@@ -37,10 +37,10 @@ impl<W: Write> Reel<W> {
         let mut lines = vec![
             self.title.clone(),
             format!("step {}", moment.step),
-            format!("return so far {:.1}", moment.raw_return),
+            format!("return so far {}", decimal(moment.raw_return, 1)),
         ];
         if self.is_conditioned {
-            lines.push(format!("return-to-go {:.1}", moment.return_to_go));
+            lines.push(format!("return-to-go {}", decimal(moment.return_to_go.into(), 1)));
         }
         let caption = Caption { width: 320, lines };
         let caption = Image::of_svg(&caption.to_svg(), 1.0);

@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use overtone_core::FirstObservations;
 use overtone_data::EpisodeReturns;
 use overtone_model::weights::{self, NamedTensors};
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,10 @@ pub struct TrainState {
     /// Returns of the data's whole episodes, in its own units. They include held-out episodes, so
     /// that targets do not depend on the choice of held-out episodes.
     pub episode_returns: EpisodeReturns,
+    /// The data's first observations, for a comparison with the resets of the task. `None` for
+    /// frames, imported agents and older checkpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_observations: Option<FirstObservations>,
     /// The fraction of episodes that the run holds out.
     pub held_out_share: f64,
     /// Mean loss on held-out episodes at this step ([`crate::held_out::loss`]). `None` if no
@@ -464,6 +469,7 @@ mod tests {
             dataset_hash: String::new(),
             dataset_kind: String::new(),
             episode_returns: EpisodeReturns::default(),
+            first_observations: None,
             held_out_share: 0.0,
             held_out: None,
             init_source: None,

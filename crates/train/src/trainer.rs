@@ -219,6 +219,7 @@ impl<A: Algorithm> Trainer<A> {
             dataset_hash: data.dataset().content_hash().to_owned(),
             dataset_kind: data.dataset().origin().kind.to_string(),
             episode_returns: data.episode_returns(),
+            first_observations: data.dataset().first_observations(),
             held_out_share: config.held_out,
             held_out: None,
             init_source: init.as_ref().map(Initial::source).transpose()?,

@@ -11,6 +11,7 @@ mod modes;
 mod own_choice;
 pub mod playing;
 pub mod request;
+mod resets;
 
 use std::{
     path::{Path, PathBuf},
@@ -19,7 +20,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use overtone_agents::Agent;
-use overtone_core::{Task, protocol::ActionChoice};
+use overtone_core::{
+    Task,
+    protocol::{ActionChoice, Difference},
+};
 use overtone_eval::{
     Evaluation, Summary, paired_difference,
     statistics::Bootstrap,
@@ -444,14 +448,20 @@ fn play_batch<'a>(
 ) -> Result<Vec<(&'a Planned, Evaluation)>> {
     let entries: Vec<&Entry> = batch.iter().map(|planned| &planned.entry).collect();
     entries.iter().for_each(|entry| entry.announce());
+    let resets: Vec<Option<Difference>> =
+        entries.iter().map(|entry| resets::difference(entry)).collect();
     let chosen = device::choose(settings.device)?;
     let played =
         playing::play(&entries, &chosen, settings.options.parallel, &|| settings.is_stopped())?;
     let (mut evaluated, mut failed) = (Vec::with_capacity(batch.len()), None);
     // Printed before writing, which may fail.
-    for (planned, evaluation) in batch.iter().zip(played) {
+    for ((planned, evaluation), difference) in batch.iter().zip(played).zip(resets) {
         match evaluation {
-            Ok(evaluation) => {
+            Ok(mut evaluation) => {
+                if let Some(difference) = difference {
+                    warn!("warning: {difference}");
+                    evaluation.setting.differences.push(difference);
+                }
                 say!("{}", evaluation.to_text());
                 evaluated.push((planned, evaluation));
             }

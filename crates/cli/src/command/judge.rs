@@ -13,7 +13,7 @@ use overtone_core::{
 };
 use overtone_judge::{Candidate, JudgeError, LEAST_EPISODES, Request};
 use overtone_model::device;
-use overtone_report::estimates::{self, with_interval};
+use overtone_report::estimates::{self, RECORDED_STEPS, scope, with_interval};
 use overtone_settings::{
     RunConfig, options,
     runs::{check_own, open_checkpoint, open_runs},
@@ -207,7 +207,8 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
 fn describe(judgement: &Judgement) -> String {
     let Judgement { recording, clone, .. } = judgement;
     let mut lines = vec![format!(
-        "recorded: {} episodes of {:.1} steps on average, mean return {} (discounted by {})",
+        "recorded: {} episodes of {:.1} steps on average, mean return {} (discounted by {}, \
+         {RECORDED_STEPS})",
         recording.episodes,
         recording.mean_length,
         with_interval(recording.mean_return, recording.interval),
@@ -215,8 +216,9 @@ fn describe(judgement: &Judgement) -> String {
     )];
     if let Some(clone) = clone {
         lines.push(format!(
-            "known answer: fitted Q-evaluation estimates {} for a clone of the recorded policy",
-            with_interval(clone.value, clone.interval)
+            "known answer: fitted Q-evaluation estimates {} for a clone of the recorded policy ({})",
+            with_interval(clone.value, clone.interval),
+            scope(clone.method)
         ));
     }
     match recording.trained {
@@ -240,7 +242,9 @@ fn describe(judgement: &Judgement) -> String {
         format!("{table}\nnothing was estimated: every mode failed a check that comes first")
     } else {
         format!(
-            "{table}\nmethod: {methods}; intervals at {level}; all estimates are in {}",
+            "{table}\nmethod: {methods}; every return is a mean over episodes, discounted by {}; \
+             intervals at {level}; all estimates are in {}",
+            judgement.discount,
             Judgement::FILE
         )
     });

@@ -13,7 +13,7 @@ use std::{fs, process};
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::ProgressBar;
 use overtone_console::{progress, quoted};
-use overtone_core::{ObservationSpace, Simulation, Task, protocol::ActionChoice};
+use overtone_core::{ObservationSpace, Simulation, Task, decimal, protocol::ActionChoice};
 use overtone_data::read::{open_with_last, reader_of};
 use overtone_data::write::{check_free, place_of, write_columns, write_frames};
 use overtone_data::{
@@ -149,11 +149,11 @@ pub fn run(words: &[String]) -> Result<()> {
     }
     let n = returns.len().max(1) as f64;
     say!(
-        "recorded {} transitions in {} episodes, mean return {:.1}, in {seconds:.1} s ({:.0} \
+        "recorded {} transitions in {} episodes, mean return {}, in {seconds:.1} s ({:.0} \
          transitions/s)",
         written.transitions,
         written.episodes,
-        returns.iter().sum::<f64>() / n,
+        decimal(returns.iter().sum::<f64>() / n, 1),
         written.transitions as f64 / seconds.max(1e-9)
     );
     say_written(&written);

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use overtone_console::{progress, quoted};
-use overtone_core::{ActionScale, Play, Task};
+use overtone_core::{ActionScale, Play, Task, decimal};
 use overtone_env::ActionSpace;
 use overtone_eval::{Evaluation, PlayedEpisode, TargetResult, replay};
 use overtone_model::device;
@@ -113,10 +113,10 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let mut camera = Camera::open(&setting.task, &setting.protocol)?;
     camera.reset(episode.environment_seed)?;
     say!(
-        "filming episode {} of {} (raw return {:.1}, {} steps{}) under the {} protocol",
+        "filming episode {} of {} (raw return {}, {} steps{}) under the {} protocol",
         episode.episode,
         target.raw_return.n,
-        episode.raw_return,
+        decimal(episode.raw_return, 1),
         episode.length,
         setting
             .condition(episode.target_return)
@@ -176,9 +176,9 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     filmed.write(&options.out).context("cannot write the description of the video")?;
     if again.length < options.steps && again != *episode {
         say!(
-            "note: this time the episode returned {:.1} in {} steps. Rounding and draws may differ \
+            "note: this time the episode returned {} in {} steps. Rounding and draws may differ \
              on another device or machine, and on a GPU also in another batch",
-            again.raw_return,
+            decimal(again.raw_return, 1),
             again.length
         );
     }

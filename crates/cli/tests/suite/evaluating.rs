@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{desk::Desk, runs::events};
+use crate::{desk::Desk, pairs::File, runs::events};
 
 /// A minimal model and run of a robot.
 pub fn tiny(words: &str) -> String {
@@ -186,4 +186,26 @@ fn a_runs_folder_may_have_a_comma_in_its_name() {
     desk.succeeds("evaluate rollouts run=a,b episodes=1 target=100");
     assert!(run.join("evaluation.json").is_file());
     desk.refuses("evaluate rollouts run=a,b, episodes=1");
+}
+
+/// Observations in other units than the task's are reported. A recording of the task is not.
+#[test]
+fn recorded_episodes_that_begin_elsewhere_are_reported() {
+    let desk = Desk::new();
+    File { reward: 1.0, is_ogbench: false, is_discrete: false }.write(&desk.path("waves.npz"));
+    for (dataset, is_other) in [("./waves.npz", true), ("medium", false)] {
+        let runs = if is_other { "other" } else { "own" };
+        desk.succeeds(&tiny(&format!("dataset={dataset} runs={runs}")));
+        let run = desk.only_run(runs);
+        let line = format!(
+            "evaluate rollouts run={} episodes=1 target=20",
+            relative(&desk, &run).display()
+        );
+        let said = desk.run(&line);
+        let settings = report(&run.join("evaluation.json"))["differences"].to_string();
+        for text in [&said.stdout, &said.stderr, &settings] {
+            let is_named = text.contains("first_observations[0]");
+            assert_eq!(is_named, is_other, "{text}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::simulated::{Setting, other_length};
 use super::Play;
+use crate::decimal::decimal;
 use crate::task::Task;
 
 /// A setting with different values in training and acting.
@@ -144,7 +145,7 @@ impl Comparison<'_> {
 
 /// Rounding for display: whole numbers unchanged, others to one decimal place.
 fn rounded(number: f32) -> String {
-    if number.fract() == 0.0 { number.to_string() } else { format!("{number:.1}") }
+    if number.fract() == 0.0 { number.to_string() } else { decimal(number.into(), 1) }
 }
 
 #[cfg(test)]

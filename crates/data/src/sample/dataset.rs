@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use overtone_core::{Episode, Episodes, Normalization, Outcome, returns_to_go};
+use overtone_core::{Episode, Episodes, FirstObservations, Normalization, Outcome, returns_to_go};
 
 use crate::describe::origin::Origin;
 use crate::error::{DataError, Fault};
@@ -144,6 +144,15 @@ impl Dataset {
         EpisodeReturns::new(
             finished.map(|(episode, _)| (self.returns_to_go[episode.start], episode.range().len())),
         )
+    }
+
+    /// The observations with which its episodes begin; `None` for frames.
+    pub fn first_observations(&self) -> Option<FirstObservations> {
+        let StoredObservations::Vectors { width, values, .. } = &self.observations else {
+            return None;
+        };
+        let first = |episode: &Episode| &values[episode.start * width..][..*width];
+        FirstObservations::of(self.episodes().as_slice().iter().map(first), *width)
     }
 
     /// The episodes that the statistics of observations exclude.

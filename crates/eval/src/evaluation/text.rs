@@ -6,7 +6,7 @@ use overtone_core::protocol::ReturnUnits;
 
 use super::{Evaluation, TargetResult};
 use crate::summary::Summary;
-use crate::summary::{fixed, n_episodes, spread};
+use crate::summary::{digits, fixed, n_episodes, spread};
 use crate::table::{Column, Table, or_dash};
 
 impl Evaluation {
@@ -74,15 +74,20 @@ impl Evaluation {
     }
 
     fn target_table(&self) -> Table {
+        let digits = |of: fn(&TargetResult) -> &Summary| digits(self.targets.iter().map(of));
+        let raw = digits(|target| &target.raw_return);
+        let clipped = digits(|target| &target.clipped_return);
+        // The ends of large returns are easier to read without decimals.
+        let ends = if raw == 1 { 0 } else { raw };
         let columns: [Column<'_, &TargetResult>; 11] = [
             ("target", &|target| or_dash(self.setting.condition(target.target_return))),
             ("episodes", &|target| target.raw_return.n.to_string()),
-            ("raw", &|target| with_spread(&target.raw_return, 1)),
-            ("median", &|target| fixed(target.raw_return.median, 1)),
-            ("IQM", &|target| fixed(target.raw_return.iqm, 1)),
-            ("min", &|target| fixed(target.raw_return.min, 0)),
-            ("max", &|target| fixed(target.raw_return.max, 0)),
-            ("clipped", &|target| with_spread(&target.clipped_return, 1)),
+            ("raw", &|target| with_spread(&target.raw_return, raw)),
+            ("median", &|target| fixed(target.raw_return.median, raw)),
+            ("IQM", &|target| fixed(target.raw_return.iqm, raw)),
+            ("min", &|target| fixed(target.raw_return.min, ends)),
+            ("max", &|target| fixed(target.raw_return.max, ends)),
+            ("clipped", &|target| with_spread(&target.clipped_return, clipped)),
             ("length", &|target| with_spread(&target.length, 0)),
             ("normalized", &|target| {
                 or_dash(target.normalized.as_ref().map(|of| with_spread(of, 2)))

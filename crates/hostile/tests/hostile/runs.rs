@@ -298,6 +298,7 @@ fn state(model: ModelConfig) -> overtone_train::TrainState {
         dataset_hash: "beef".into(),
         dataset_kind: "starter".into(),
         episode_returns: overtone_data::EpisodeReturns::new([(0.5, 3), (1.5, 4)]),
+        first_observations: overtone_core::FirstObservations::of([&[0.5f32; 3][..]], 3),
         held_out_share: 0.1,
         held_out: Some(0.75),
         best: Some(Best { step: 3, loss: 0.75 }),

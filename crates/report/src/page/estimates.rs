@@ -11,7 +11,7 @@ use overtone_plot::{Line, LinePlot, Strip, Stroke};
 use super::document::Block;
 use super::run_files::{Estimates, RunFiles};
 use super::{first, heading, scores, subheading, text};
-use crate::estimates::{level, methods, table, with_interval};
+use crate::estimates::{RECORDED_STEPS, level, methods, scope, table, with_interval};
 
 /// Minimum number of acting modes for comparing estimates with returns.
 const ENOUGH: usize = 3;
@@ -61,7 +61,7 @@ fn recording(judgement: &Judgement) -> Vec<Block> {
     let mean = with_interval(recording.mean_return, recording.interval);
     let mut blocks = vec![text(format!(
         "Recording {}: {} episodes of {:.1} steps on average; mean return {mean}, discounted by \
-         {discount}. {}",
+         {discount}, {RECORDED_STEPS}. {}",
         recording.dataset,
         recording.episodes,
         recording.mean_length,
@@ -73,10 +73,11 @@ fn recording(judgement: &Judgement) -> Vec<Block> {
     ))];
     blocks.extend(clone.map(|clone| {
         text(format!(
-            "Known answer: {} estimates {} for a clone of the recorded policy. Its recorded \
+            "Known answer: {} estimates {} for a clone of the recorded policy ({}). Its recorded \
              return is {mean}.",
             clone.method.name(),
-            with_interval(clone.value, clone.interval)
+            with_interval(clone.value, clone.interval),
+            scope(clone.method)
         ))
     }));
     blocks

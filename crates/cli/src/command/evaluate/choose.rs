@@ -15,7 +15,7 @@ use overtone_core::{ActingMode, ObservationSpace, Play};
 use overtone_eval::{
     Choice, ChoicePoint, Portfolio, Summary,
     selection::{Rule, Selection},
-    summary::n_episodes,
+    summary::{digits, fixed, n_episodes},
     table::Table,
 };
 use overtone_model::device;
@@ -338,7 +338,7 @@ fn table(candidates: &[Candidate], choices: &[Choice]) -> Table {
             match raw_return {
                 None => row.push("0".into()),
                 Some(all) => {
-                    let [min, max] = [all.min, all.max].map(|number| format!("{number:.1}"));
+                    let [min, max] = [all.min, all.max].map(|number| fixed(number, digits([all])));
                     row.extend([all.n.to_string(), all.with_spread(), min, max]);
                 }
             }

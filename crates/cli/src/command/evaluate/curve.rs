@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use overtone_core::ActingMode;
+use overtone_core::{ActingMode, decimal};
 use overtone_eval::{Evaluation, TargetResult};
 use overtone_model::device::Chosen;
 use overtone_settings::{AutoOr, EvaluationConfig, RunConfig, suites};
@@ -220,7 +220,7 @@ impl<'a> Curve<'a> {
             let normalized = normalized.map(|n| format!(", normalized {n:.1}")).unwrap_or_default();
             let condition = evaluation.setting.condition(target.target_return);
             let condition = condition.map(|c| format!(" (target {c})")).unwrap_or_default();
-            format!("{:.1}{normalized}{condition}", target.raw_return.mean)
+            format!("{}{normalized}{condition}", decimal(target.raw_return.mean, 1))
         });
         let returns: Vec<String> = returns.collect();
         let line = format!(

@@ -106,16 +106,15 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
             continue;
         }
         for target in &evaluation.targets {
-            let sd = target.raw_return.sd.map_or(String::new(), |sd| format!(" ± {sd:.1}"));
             let normalized = target.normalized.as_ref();
             let normalized = normalized.map_or(String::new(), |score| format!("{:.1}", score.mean));
             let setting = &evaluation.setting;
             let row = format!(
-                "| {} | {} | {} | {:.1}{sd} | {normalized} | {} | {} |\n",
+                "| {} | {} | {} | {} | {normalized} | {} | {} |\n",
                 setting.simulator,
                 protocol_of(setting),
                 setting.condition(target.target_return).unwrap_or_else(|| "-".into()),
-                target.raw_return.mean,
+                target.raw_return.with_spread(),
                 target.raw_return.n,
                 evaluation.seed
             );

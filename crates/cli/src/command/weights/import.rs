@@ -313,6 +313,7 @@ fn unknown(agent: &Agent, tensors: NamedTensors, runs: &Path) -> Result<Imported
         dataset_hash: String::new(),
         dataset_kind: "imported".into(),
         episode_returns: EpisodeReturns::default(),
+        first_observations: None,
         held_out_share: 0.0,
         held_out: None,
         init_source: None,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use overtone_core::normalization::has_spread;
+use overtone_core::{decimal, normalization::has_spread};
 use serde::{Serialize, Serializer};
 
 use super::outliers::{Sample, Unusual};
@@ -127,18 +127,8 @@ impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { mean, std, min, max } = self;
         let [mean, std, min, max] =
-            [*mean, *std, f64::from(*min), f64::from(*max)].map(|number| figure(number, 4));
+            [*mean, *std, f64::from(*min), f64::from(*max)].map(|number| decimal(number, 4));
         write!(f, "mean {mean} ± {std} (std), min {min}, max {max}")
-    }
-}
-
-/// A number with so many decimals, or, if these would be 0, with three digits.
-fn figure(number: f64, decimals: usize) -> String {
-    let smallest = 0.1f64.powi(decimals as i32);
-    if number != 0.0 && number.abs() < smallest {
-        format!("{number:.2e}")
-    } else {
-        format!("{number:.decimals$}")
     }
 }
 
@@ -152,7 +142,7 @@ impl fmt::Display for ColumnsInspection {
         let spread = |spread: &Spread| {
             let Spread { mean, sd, min, median, max } = *spread;
             let [mean, sd, min, median, max] =
-                [mean, sd, min, median, max].map(|number| figure(number, 1));
+                [mean, sd, min, median, max].map(|number| decimal(number, 1));
             format!("mean {mean} ± {sd} (sd), min {min}, median {median}, max {max}")
         };
         let Self { episodes, terminated, truncated, fragments, fragment_transitions, .. } = self;
