@@ -64,12 +64,12 @@ pub fn methods(judgement: &Judgement) -> String {
     let deciding = judgement.policies.iter().filter_map(Judged::deciding);
     let mut names: Vec<String> = Vec::new();
     for ReturnEstimate { method, .. } in deciding {
-        let name = format!("{} ({})", method.name(), scope(*method));
+        let name = format!("{}, {}", method.name(), scope(*method));
         if !names.contains(&name) {
             names.push(name);
         }
     }
-    if names.is_empty() { "none".into() } else { names.join(", ") }
+    if names.is_empty() { "none".into() } else { names.join("; ") }
 }
 
 /// The level of the intervals in words, such as `95 %`; with the reason if modes differ in it.
