@@ -8,12 +8,15 @@ mod columns;
 mod doubted_number;
 mod doubts;
 mod ends;
+mod figures;
 pub(crate) mod hdf5;
 pub(crate) mod inspection;
 pub(crate) mod log;
 mod outliers;
+mod range;
 pub(crate) mod replay;
 mod report;
+mod sample;
 pub mod spread;
 mod steps;
 mod table;
@@ -21,9 +24,10 @@ mod vectors;
 
 use std::path::Path;
 
-pub use columns::{ColumnsInspection, Range};
+pub use columns::ColumnsInspection;
 pub use inspection::Inspection;
 pub use log::LogInspection;
+pub use range::Range;
 pub use report::LintReport;
 
 use crate::describe::expected::Expected;

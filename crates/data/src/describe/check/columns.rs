@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use overtone_core::{decimal, normalization::has_spread};
+use overtone_core::decimal;
 use serde::{Serialize, Serializer};
 
-use super::outliers::{Sample, Unusual};
+use super::range::Range;
 use super::spread::{Returns, Spread};
 use super::table::write_table;
 
@@ -48,88 +48,6 @@ pub struct ColumnsInspection {
     pub action_bounds: String,
     /// The rewards.
     pub rewards: Range,
-}
-
-/// Spread of one number over all steps; all 0 without steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Range {
-    /// Its mean.
-    pub mean: f64,
-    /// Its standard deviation over the steps (n, not n - 1: as observations are normalized).
-    pub std: f64,
-    /// The smallest.
-    pub min: f32,
-    /// The largest.
-    pub max: f32,
-}
-
-/// Sums over one number of the steps so far, from which a [`Range`] is made.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Sums {
-    steps: u64,
-    /// The first value: sums are of differences from it, so that a large mean costs no digits.
-    first: f32,
-    sum: f64,
-    squares: f64,
-    min: f32,
-    max: f32,
-    sample: Sample,
-}
-
-impl Sums {
-    pub(super) fn add(&mut self, number: f32) {
-        if self.steps == 0 {
-            *self = Self { first: number, min: number, max: number, ..Self::default() };
-        }
-        let difference = f64::from(number) - f64::from(self.first);
-        self.steps += 1;
-        self.sum += difference;
-        self.squares += difference * difference;
-        self.min = self.min.min(number);
-        self.max = self.max.max(number);
-        self.sample.add(number);
-    }
-
-    pub(super) fn range(&self) -> Range {
-        let n = self.steps.max(1) as f64;
-        let mean = self.sum / n;
-        Range {
-            mean: f64::from(self.first) + mean,
-            std: (self.squares / n - mean * mean).max(0.0).sqrt(),
-            min: self.min,
-            max: self.max,
-        }
-    }
-
-    /// Whether there is a number.
-    pub(super) fn has_any(&self) -> bool {
-        self.steps > 0
-    }
-
-    /// Whether all numbers were the same.
-    pub(super) fn is_constant(&self) -> bool {
-        self.min == self.max
-    }
-
-    /// Whether the numbers differ by so little that agents treat them as equal.
-    pub(super) fn is_negligible(&self) -> bool {
-        let Range { mean, std, .. } = self.range();
-        !self.is_constant() && !has_spread(mean, std)
-    }
-
-    /// Unusual properties of the numbers.
-    pub(super) fn unusual(&self) -> Option<Unusual> {
-        self.sample.unusual(&self.range())
-    }
-}
-
-impl fmt::Display for Range {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mean, std, min, max } = self;
-        let [mean, std, min, max] =
-            [*mean, *std, f64::from(*min), f64::from(*max)].map(|number| decimal(number, 4));
-        write!(f, "mean {mean} ± {std} (std), min {min}, max {max}")
-    }
 }
 
 /// The same in the program's JSON.

@@ -4,6 +4,7 @@ use overtone_core::{ActionSpace, Episode, Task};
 
 use super::doubted_number::DoubtedNumber;
 use super::ends::Ends;
+use super::figures::Figures;
 use super::outliers;
 use super::steps::{Rows, Steps};
 use crate::describe::expected::Expected;
@@ -38,8 +39,6 @@ const LONG_LIST: (usize, usize) = (64, 10);
 pub(super) struct Doubts {
     stored: Stored,
     rows: usize,
-    observed: Vec<DoubtedNumber>,
-    acted: Vec<DoubtedNumber>,
     /// Whether every action so far is zeros and a one.
     one_hot: bool,
     /// Occurrences of each discrete action.
@@ -74,14 +73,8 @@ impl Doubts {
         task: Option<&Task>,
     ) {
         self.stored = std::mem::take(&mut self.stored).and(part.stored.clone());
-        if let Some(ObservationColumn::Vectors { width, values }) = part.observations {
-            let rows = Rows { values, width: *width };
-            numbers(&mut self.observed, rows, episodes, part.prefix);
-        }
         match part.actions {
             Some(ActionColumn::Continuous { width, values }) => {
-                let rows = Rows { values, width: *width };
-                numbers(&mut self.acted, rows, episodes, part.prefix);
                 let is_one_hot = |row: &[f32]| {
                     row.iter().filter(|&&number| number == 1.0).count() == 1
                         && row.iter().filter(|&&number| number == 0.0).count() + 1 == row.len()
@@ -126,18 +119,24 @@ impl Doubts {
         self.ends.has_padding()
     }
 
-    /// Adds the doubts.
-    pub fn tell(&self, task: Option<&Task>, findings: &mut Findings<'_>) {
+    /// Adds the doubts; about `observed` numbers and the `acted` numbers of continuous actions, too.
+    pub fn tell(
+        &self,
+        observed: &[&DoubtedNumber],
+        acted: &[&DoubtedNumber],
+        task: Option<&Task>,
+        findings: &mut Findings<'_>,
+    ) {
         if !self.flags.tell(self.rows, findings) {
             self.ends.tell(findings);
         }
         findings.tally("doubled-flag", "", &self.doubled, "steps with both");
         self.tell_unread(findings);
-        self.tell_actions(task, findings);
+        self.tell_actions(acted, task, findings);
         if self.rows < FEW {
             return;
         }
-        self.tell_observations(findings);
+        self.tell_observations(observed, findings);
         self.tell_rewards(findings);
     }
 
@@ -173,11 +172,16 @@ impl Doubts {
         }
     }
 
-    fn tell_actions(&self, task: Option<&Task>, findings: &mut Findings<'_>) {
+    fn tell_actions(
+        &self,
+        acted: &[&DoubtedNumber],
+        task: Option<&Task>,
+        findings: &mut Findings<'_>,
+    ) {
         let wanted = task.map(|task| (&*task.title, &task.actions));
         let is_list = !self.chosen.is_empty();
-        let whole = self.whole_actions();
-        if self.rows == 0 || (!is_list && self.acted.is_empty()) {
+        let whole = self.whole_actions(acted);
+        if self.rows == 0 || (!is_list && acted.is_empty()) {
             return;
         }
         match (wanted, &whole) {
@@ -185,9 +189,9 @@ impl Doubts {
                 let expected = format!("one of {} actions, as {title} takes", names.len());
                 findings.tell_of("whole-actions-for-list", "actions", expected, found.as_str());
             }
-            (Some((title, ActionSpace::Discrete { names })), None) if self.acted.len() == 1 => {
+            (Some((title, ActionSpace::Discrete { names })), None) if acted.len() == 1 => {
                 let expected = format!("one of {} actions, as {title}", names.len());
-                let found = format!("{} real numbers", self.acted.len());
+                let found = format!("{} real numbers", acted.len());
                 findings.tell_of("wrong-width", "actions", expected, found);
             }
             (Some((title, ActionSpace::Continuous { low, .. })), _) if is_list => {
@@ -198,7 +202,7 @@ impl Doubts {
             (_, Some(found)) => {
                 // A user who sets the bounds of numbers declares that they are numbers.
                 let described = self.stored.actions_described || wanted.is_some();
-                let is_index = self.acted.iter().all(|number| number.range()[0] >= 0.0);
+                let is_index = acted.iter().all(|number| number.range()[0] >= 0.0);
                 if self.rows < FEW {
                     return;
                 }
@@ -210,7 +214,7 @@ impl Doubts {
                 };
                 findings.tell(rule, "actions", found.as_str());
             }
-            (_, None) => self.tell_choices(findings),
+            (_, None) => self.tell_choices(acted, findings),
         }
         if is_list {
             self.tell_list(task, findings);
@@ -218,11 +222,11 @@ impl Doubts {
     }
 
     /// Adds a note about each number of continuous actions that looks like a choice.
-    fn tell_choices(&self, findings: &mut Findings<'_>) {
+    fn tell_choices(&self, acted: &[&DoubtedNumber], findings: &mut Findings<'_>) {
         if self.rows < FEW {
             return;
         }
-        for (place, number) in self.acted.iter().enumerate() {
+        for (place, number) in acted.iter().enumerate() {
             let few = number.n_values().filter(|n| (2..=MOST_CHOICES).contains(n));
             if let Some(n) = few.filter(|_| number.is_whole()) {
                 let [low, high] = number.range();
@@ -235,26 +239,21 @@ impl Doubts {
         }
     }
 
-    /// Whether all numbers of the observations are whole: a state may then stay the same.
-    pub fn has_whole_observations(&self) -> bool {
-        self.observed.iter().all(DoubtedNumber::is_whole)
-    }
-
     /// The whole numbers in actions, in words; `None` if they are not whole.
-    fn whole_actions(&self) -> Option<String> {
-        if !self.acted.iter().all(DoubtedNumber::is_whole) {
+    fn whole_actions(&self, acted: &[&DoubtedNumber]) -> Option<String> {
+        if !acted.iter().all(|number| number.is_whole()) {
             return None;
         }
-        let lows = self.acted.iter().map(|number| number.range()[0]);
-        let highs = self.acted.iter().map(|number| number.range()[1]);
+        let lows = acted.iter().map(|number| number.range()[0]);
+        let highs = acted.iter().map(|number| number.range()[1]);
         let (low, high) = (lows.reduce(f32::min)?, highs.reduce(f32::max)?);
-        Some(match self.acted.as_slice() {
+        Some(match acted {
             [number] => match number.n_values() {
                 Some(n) => format!("whole numbers, {n} different ones from {low} to {high}"),
                 // So many are a quantity.
                 None => return None,
             },
-            _ if self.one_hot => format!("{} numbers, exactly one of them 1", self.acted.len()),
+            _ if self.one_hot => format!("{} numbers, exactly one of them 1", acted.len()),
             several => format!("{} whole numbers from {low} to {high}", several.len()),
         })
     }
@@ -291,10 +290,10 @@ impl Doubts {
         }
     }
 
-    fn tell_observations(&self, findings: &mut Findings<'_>) {
+    fn tell_observations(&self, observed: &[&DoubtedNumber], findings: &mut Findings<'_>) {
         const OBSERVED: &str = "observations";
         let Stored { axes, pictures, observations_described: described, .. } = &self.stored;
-        if self.observed.is_empty() {
+        if observed.is_empty() {
             if pictures.rows > 0 && (1..=DARKEST).contains(&pictures.largest) {
                 let found = format!("no byte above {}", pictures.largest);
                 findings.tell("codes-as-pictures", OBSERVED, found);
@@ -312,16 +311,16 @@ impl Doubts {
             }
             return;
         }
-        let whole = self.observed.iter().all(DoubtedNumber::is_whole);
-        let is_bits = self.observed.iter().all(|number| number.is_within(0.0, 1.0));
-        let is_index = self.observed.iter().all(|number| number.range()[0] >= 0.0);
+        let whole = observed.iter().all(|number| number.is_whole());
+        let is_bits = observed.iter().all(|number| number.is_within(0.0, 1.0));
+        let is_index = observed.iter().all(|number| number.range()[0] >= 0.0);
         if axes.len() > 1 && !described {
             let axes: Vec<String> = axes.iter().map(usize::to_string).collect();
             let found = format!("[rows, {}], no bytes", axes.join(", "));
             findings.tell("pictures-as-numbers", OBSERVED, found);
         } else if whole && is_index && !is_bits && !described {
-            let high = self.observed.iter().map(|number| number.range()[1]).fold(0.0, f32::max);
-            let n = self.observed.len();
+            let high = observed.iter().map(|number| number.range()[1]).fold(0.0, f32::max);
+            let n = observed.len();
             let is_bytes = (f32::from(DARKEST) + 1.0..=255.0).contains(&high);
             match n >= FEWEST_PIXELS && is_bytes {
                 true => {
@@ -334,7 +333,7 @@ impl Doubts {
                 }
             }
         }
-        for (place, number) in self.observed.iter().enumerate() {
+        for (place, number) in observed.iter().enumerate() {
             if let Some(found) = number.wrapped() {
                 findings.tell("wrapped-angle", OBSERVED, format!("number {place}: {found}"));
             } else if let Some(found) = number.repeats() {
@@ -381,23 +380,6 @@ fn shortest_side(axes: &[usize]) -> usize {
     sides.get(n_other).copied().unwrap_or(SHORTEST_SIDE)
 }
 
-/// Adds rows of episodes to the statistics of each of their numbers.
-fn numbers(known: &mut Vec<DoubtedNumber>, rows: Rows<'_>, episodes: &[Episode], prefix: &str) {
-    if known.is_empty() {
-        known.resize(rows.width, DoubtedNumber::default());
-    }
-    if known.len() != rows.width {
-        return;
-    }
-    for episode in episodes {
-        let Some(values) = rows.of(episode) else { return };
-        for (at, row) in values.chunks_exact(rows.width.max(1)).enumerate() {
-            let here = || place(prefix, episode.start + at);
-            known.iter_mut().zip(row).for_each(|(known, &value)| known.add(value, at == 0, here));
-        }
-    }
-}
-
 impl Columns {
     /// Doubts whether this recording means something else than its types and shapes say: a part of
     /// the findings of [`check`](crate::check()).
@@ -405,18 +387,20 @@ impl Columns {
         let mut findings = Findings::default();
         findings.expected = *expected;
         findings.of(&self.path);
+        let figures = |values: &[f32], width| Figures::of(Rows { values, width }, &self.episodes);
         let mut doubts = Doubts::default();
         doubts.part(&self.steps(), &self.episodes, &self.finished, expected.task);
-        doubts.tell(expected.task, &mut findings);
-        let seen = match &self.observations {
-            ObservationColumn::Vectors { width, values } => outliers::sums(values, *width),
-            ObservationColumn::Frames { .. } => Vec::new(),
+        let observed = match &self.observations {
+            ObservationColumn::Vectors { width, values } => figures(values, *width),
+            ObservationColumn::Frames { .. } => Figures::default(),
         };
         let acted = match &self.actions {
-            ActionColumn::Continuous { width, values } => outliers::sums(values, *width),
-            ActionColumn::Discrete { .. } => Vec::new(),
+            ActionColumn::Continuous { width, values } => figures(values, *width),
+            ActionColumn::Discrete { .. } => Figures::default(),
         };
-        outliers::tell([&seen, &acted, &outliers::sums(&self.rewards, 1)], &mut findings);
+        doubts.tell(&observed.doubted(), &acted.doubted(), expected.task, &mut findings);
+        let rewards = figures(&self.rewards, 1);
+        outliers::tell([observed.sums(), acted.sums(), rewards.sums()], &mut findings);
         findings.list
     }
 }

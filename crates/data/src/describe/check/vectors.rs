@@ -6,8 +6,9 @@ use std::path::Path;
 
 use overtone_core::{ActionSpace, Episode, Outcome};
 
-use super::columns::{ColumnsInspection, Sums};
+use super::columns::ColumnsInspection;
 use super::doubts::Doubts;
+use super::figures::{Figures, Sums};
 use super::outliers;
 use super::spread::{Returns, Spread};
 use super::steps::{Rows, Steps};
@@ -48,11 +49,11 @@ pub(super) struct Look<'a> {
     unfinished: Tally,
     unfinished_steps: u64,
     /// By number of a row; empty before the first part, and of pictures.
-    observations: Numbers,
+    observations: Figures,
     /// Pixels of a frame, if the observations are pictures.
     pub(super) frame: Option<usize>,
-    actions: Numbers,
-    rewards: Numbers,
+    actions: Figures,
+    rewards: Figures,
     doubts: Doubts,
     /// Discrete actions: as many as the file describes, at least one more than the largest.
     n_actions: Option<usize>,
@@ -105,7 +106,7 @@ impl<'a> Look<'a> {
                 let wanted = self.expected.task.map(|task| task.observations.size());
                 if self.fits("observations", part, *width, wanted, findings) {
                     let rows = Rows { values, width: *width };
-                    self.observations.add(rows, episodes, finished);
+                    self.observations.add(rows, episodes, finished, part.prefix);
                 }
             }
             Some(frames @ ObservationColumn::Frames { .. }) => self.frame = Some(frames.width()),
@@ -120,7 +121,7 @@ impl<'a> Look<'a> {
         }
         if let Some(values) = part.rewards {
             self.finite("rewards", part.prefix, values, 1);
-            self.rewards.add(Rows { values, width: 1 }, episodes, finished);
+            self.rewards.add(Rows { values, width: 1 }, episodes, finished, part.prefix);
         }
         self.doubts.part(part, episodes, finished, task);
         for (episode, &finished) in episodes.iter().zip(finished) {
@@ -167,13 +168,23 @@ impl<'a> Look<'a> {
                 self.n_actions = self.n_actions.max(Some(*n_actions));
                 if self.fits("actions", part, 1, wanted, findings) {
                     let values: Vec<f32> = values.iter().map(|&action| f32::from(action)).collect();
-                    self.actions.add(Rows { values: &values, width: 1 }, episodes, finished);
+                    self.actions.add(
+                        Rows { values: &values, width: 1 },
+                        episodes,
+                        finished,
+                        part.prefix,
+                    );
                 }
             }
             ActionColumn::Continuous { width, values } => {
                 self.finite("actions", part.prefix, values, *width);
                 if self.fits("actions", part, *width, wanted, findings) {
-                    self.actions.add(Rows { values, width: *width }, episodes, finished);
+                    self.actions.add(
+                        Rows { values, width: *width },
+                        episodes,
+                        finished,
+                        part.prefix,
+                    );
                 }
                 let bounds = &self.bounds;
                 let outside = |&(at, number): &(usize, &f32)| {
@@ -235,7 +246,9 @@ impl<'a> Look<'a> {
     pub fn tell(&self, layout: Hdf5Layout, findings: &mut Findings<'_>) {
         self.tell_numbers(findings);
         self.tell_episodes(layout, findings);
-        self.doubts.tell(self.expected.task, findings);
+        let acted = if self.n_actions.is_some() { Vec::new() } else { self.actions.doubted() };
+        let observed = self.observations.doubted();
+        self.doubts.tell(&observed, &acted, self.expected.task, findings);
     }
 
     fn tell_numbers(&self, findings: &mut Findings<'_>) {
@@ -256,8 +269,9 @@ impl<'a> Look<'a> {
         if let Some(found) = self.outside.counted("steps outside") {
             findings.tell_of("actions-outside", "actions", self.told_bounds(), found);
         }
-        for (array, sums) in [("observations", &self.observations), ("actions", &self.actions)] {
-            let constant = sums.sums().iter().enumerate().filter(|(_, sums)| sums.is_constant());
+        for (array, figures) in [("observations", &self.observations), ("actions", &self.actions)] {
+            let sums = figures.sums().into_iter().enumerate();
+            let constant = sums.filter(|(_, sums)| sums.is_constant());
             let places: Vec<_> = constant.map(|(place, _)| place.to_string()).collect();
             if self.steps > 1 && !places.is_empty() {
                 findings.tell(
@@ -267,10 +281,12 @@ impl<'a> Look<'a> {
                 );
             }
         }
-        let actions = if self.n_actions.is_some() { &[] } else { self.actions.sums() };
+        let actions = if self.n_actions.is_some() { Vec::new() } else { self.actions.sums() };
         let all = [self.observations.sums(), actions, self.rewards.sums()];
         outliers::tell(all, findings);
-        if !self.doubts.has_padding() && !self.doubts.has_whole_observations() {
+        // A state of whole numbers may stay the same.
+        let are_whole = self.observations.doubted().iter().all(|number| number.is_whole());
+        if !self.doubts.has_padding() && !are_whole {
             findings.tally(
                 "repeated-observations",
                 "observations",
@@ -319,7 +335,7 @@ impl<'a> Look<'a> {
 
     /// The contents of the recording at `path`.
     pub fn inspection(&self, path: &Path, format: &'static str) -> ColumnsInspection {
-        let ranges = |numbers: &Numbers| numbers.sums().iter().map(Sums::range).collect();
+        let ranges = |figures: &Figures| figures.sums().into_iter().map(Sums::range).collect();
         let episodes = self.returns.len() as u64;
         ColumnsInspection {
             file: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -342,7 +358,7 @@ impl<'a> Look<'a> {
             actions: if self.n_actions.is_some() { Vec::new() } else { ranges(&self.actions) },
             actions_outside: self.outside.count,
             action_bounds: self.told_bounds(),
-            rewards: self.rewards.sums().first().map(Sums::range).unwrap_or_default(),
+            rewards: self.rewards.sums().first().map(|sums| sums.range()).unwrap_or_default(),
         }
     }
 }
@@ -368,50 +384,5 @@ fn pairs(low: &[f32], high: &[f32]) -> Vec<[f32; 2]> {
     match low.len() == high.len() {
         true => low.iter().zip(high).map(|(&low, &high)| [low, high]).collect(),
         false => Vec::new(),
-    }
-}
-
-/// Sums over each number of rows: one for episodes that a flag ends, one for the others.
-#[derive(Default)]
-struct Numbers {
-    finished: Vec<Sums>,
-    others: Vec<Sums>,
-}
-
-impl Numbers {
-    /// Adds rows, which are as wide as those before.
-    fn add(&mut self, rows: Rows<'_>, episodes: &[Episode], finished: &[bool]) {
-        for sums in [&mut self.finished, &mut self.others] {
-            sums.resize(rows.width, Sums::default());
-        }
-        // Without flags episodes do not end, which is reported already.
-        let all = [Episode {
-            start: 0,
-            length: rows.values.len() / rows.width.max(1),
-            outcome: Outcome::Truncated,
-        }];
-        let (episodes, finished) = match episodes {
-            [] => (&all[..], &[false][..]),
-            _ => (episodes, finished),
-        };
-        for (episode, &finished) in episodes.iter().zip(finished) {
-            let sums = if finished { &mut self.finished } else { &mut self.others };
-            for row in rows.of(episode).unwrap_or_default().chunks_exact(rows.width.max(1)) {
-                sums.iter_mut().zip(row).for_each(|(sums, &number)| sums.add(number));
-            }
-        }
-    }
-
-    /// Numbers of a row; `None` before the first part.
-    fn width(&self) -> Option<usize> {
-        (!self.finished.is_empty()).then_some(self.finished.len())
-    }
-
-    /// The sums over finished episodes, like the returns; if none is finished, over all rows.
-    fn sums(&self) -> &[Sums] {
-        match self.finished.iter().any(Sums::has_any) {
-            true => &self.finished,
-            false => &self.others,
-        }
     }
 }
