@@ -15,7 +15,6 @@ mod http;
 mod minari;
 mod partial;
 mod plan;
-mod proxy;
 mod remote;
 mod stand_in;
 mod trust;
@@ -40,8 +39,8 @@ pub struct DownloadOptions {
     pub longest_wait: Duration,
     /// How long a server may say nothing.
     pub silence: Duration,
-    /// Whether the proxy that the environment names is used (`HTTPS_PROXY`, `HTTP_PROXY`,
-    /// `ALL_PROXY`, `NO_PROXY`).
+    /// Whether the proxy that the environment names is used (the first of `ALL_PROXY`,
+    /// `HTTPS_PROXY` and `HTTP_PROXY`; not for the hosts in `NO_PROXY`).
     pub proxy: bool,
 }
 

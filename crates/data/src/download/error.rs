@@ -72,21 +72,18 @@ pub enum DownloadError {
         /// Advice to the user.
         hint: String,
     },
-    /// A proxy whose address is not valid.
-    #[error("{variable} is not the address of a proxy; write it as http://host:port, or unset it")]
-    Proxy {
-        /// The environment variable. Its value is not shown because it may hold a password.
-        variable: &'static str,
-    },
     /// A proxy that does not let us through.
-    #[error("cannot fetch {url}: {proxy} refuses to connect {hint}")]
+    #[error(
+        "cannot fetch {url}: {proxy} refuses to connect ({why}); correct its address, \
+         http://user:password@host:port, or name the host in NO_PROXY"
+    )]
     ProxyRefuses {
         /// The address.
         url: String,
-        /// Which proxy.
+        /// Host and port of the proxy.
         proxy: String,
-        /// Why, and what to do.
-        hint: String,
+        /// The proxy's answer.
+        why: String,
     },
     /// A server that redirects too often.
     #[error("{url} redirects more than {limit} times; fetch it by other means")]

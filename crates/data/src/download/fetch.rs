@@ -4,7 +4,6 @@ use std::io::Read;
 use std::thread;
 use std::time::Duration;
 
-use overtone_core::seed;
 use ureq::Body;
 
 use crate::disk::SPARE;
@@ -63,14 +62,8 @@ impl<'a> Patience<'a> {
             return Err(DownloadError::GivenUp { url, attempts, reason });
         }
         let doubled = self.options.first_wait * 2u32.saturating_pow(self.failed - 1);
-        // Between half of it and all, so that many files do not send requests at the same moment.
-        let random = seed::derive_nth(
-            seed::derive(u64::from(std::process::id()), self.url),
-            u64::from(self.failed),
-        );
-        let share = 0.5 + 0.5 * (random >> 11) as f64 / (1u64 << 53) as f64;
-        let wait = doubled.min(self.options.longest_wait).mul_f64(share);
-        let mut left = wait.max(asked.unwrap_or_default()).min(self.options.longest_wait);
+        let wait = doubled.max(asked.unwrap_or_default());
+        let mut left = wait.min(self.options.longest_wait);
         while !left.is_zero() && go_on() {
             let nap = left.min(NAP);
             thread::sleep(nap);

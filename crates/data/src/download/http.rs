@@ -9,9 +9,8 @@ use ureq::http::header::{
 };
 use ureq::http::{Response, Uri};
 use ureq::tls::TlsConfig;
-use ureq::{Agent, Body, Error};
+use ureq::{Agent, Body, Error, Proxy};
 
-use crate::download::proxy::{Proxies, Through};
 use crate::download::{DownloadError, DownloadOptions, trust};
 
 /// The header with hashes of the whole file in Google's object storage: `crc32c=…`, `md5=…`.
@@ -23,7 +22,6 @@ const MAX_REDIRECTS: usize = 5;
 /// The HTTP client of the allowed hosts.
 pub(super) struct Client {
     agent: Agent,
-    proxies: Proxies,
     hosts: Vec<String>,
 }
 
@@ -65,8 +63,7 @@ pub(super) struct Part {
 
 impl Client {
     /// # Errors
-    /// If the environment names an invalid proxy, or a file of trusted authorities without a
-    /// certificate.
+    /// If the environment names a file of trusted authorities without a certificate.
     pub fn new(hosts: &[String], options: &DownloadOptions) -> Result<Self, DownloadError> {
         let trusted = TlsConfig::builder().root_certs(trust::authorities()?).build();
         let agent = Agent::config_builder()
@@ -79,9 +76,9 @@ impl Client {
             .tls_config(trusted)
             .user_agent(concat!("overtone/", env!("CARGO_PKG_VERSION")))
             // The stored bytes of the file, without an encoding.
-            .accept_encoding("identity");
-        let proxies = if options.proxy { Proxies::from_env()? } else { Proxies::default() };
-        Ok(Self { agent: agent.build().into(), proxies, hosts: hosts.to_vec() })
+            .accept_encoding("identity")
+            .proxy(if options.proxy { Proxy::try_from_env() } else { None });
+        Ok(Self { agent: agent.build().into(), hosts: hosts.to_vec() })
     }
 
     /// Requests the size of a file.
@@ -122,10 +119,7 @@ impl Client {
         let mut url = self.allowed(first, first)?;
         for _ in 0..=MAX_REDIRECTS {
             let text = url.to_string();
-            let proxy = self.proxies.of(&url);
-            let request = if head { self.agent.head(&text) } else { self.agent.get(&text) };
-            let through = proxy.map(|through| through.proxy.clone());
-            let mut request = request.config().proxy(through).build();
+            let mut request = if head { self.agent.head(&text) } else { self.agent.get(&text) };
             if let Some((start, version)) = part {
                 request = request.header(RANGE, format!("bytes={start}-"));
                 if let Some(version) = version.filter(|_| start > 0) {
@@ -134,7 +128,7 @@ impl Client {
             }
             let response = match request.call() {
                 Ok(response) => response,
-                Err(error) => return failed(&text, &error, proxy),
+                Err(error) => return self.failed(&url, &error),
             };
             if let 301 | 302 | 303 | 307 | 308 = response.status().as_u16() {
                 let to = header(&response, LOCATION).unwrap_or_default();
@@ -186,25 +180,28 @@ impl Client {
         }
         Ok(uri)
     }
-}
 
-/// The meaning of `error`: some errors are permanent.
-fn failed(url: &str, error: &Error, proxy: Option<&Through>) -> Result<Answer, DownloadError> {
-    let url = url.to_owned();
-    let mut reason = error.to_string();
-    if let Some((_, why)) = reason.split_once("invalid peer certificate: ") {
-        return Err(DownloadError::Certificate { url, hint: trust::hint(why), why: why.into() });
-    }
-    if let Some(proxy) = proxy {
-        if let Error::ConnectProxyFailed(why) = error
-            && why.contains("responded 4")
-        {
-            let (proxy, hint) = (proxy.to_string(), proxy.hint(why));
-            return Err(DownloadError::ProxyRefuses { url, proxy, hint });
+    /// The meaning of `error`: some errors are permanent.
+    fn failed(&self, uri: &Uri, error: &Error) -> Result<Answer, DownloadError> {
+        let (url, mut reason) = (uri.to_string(), error.to_string());
+        if let Some((_, why)) = reason.split_once("invalid peer certificate: ") {
+            return Err(DownloadError::Certificate {
+                url,
+                hint: trust::hint(why),
+                why: why.into(),
+            });
         }
-        reason = format!("{reason}, through {proxy}");
+        if let Some(proxy) = self.agent.config().proxy().filter(|proxy| !proxy.is_no_proxy(uri)) {
+            let proxy = format!("the proxy {}:{}", proxy.host(), proxy.port());
+            if let Error::ConnectProxyFailed(why) = error
+                && why.contains("responded 4")
+            {
+                return Err(DownloadError::ProxyRefuses { url, proxy, why: why.clone() });
+            }
+            reason = format!("{reason}, through {proxy}");
+        }
+        Ok(Answer::Later { reason, wait: None })
     }
-    Ok(Answer::Later { reason, wait: None })
 }
 
 fn answer(url: &str, response: Response<Body>, head: bool) -> Result<Answer, DownloadError> {
