@@ -3,13 +3,11 @@
 #
 #     scripts/gpu-check.sh path/to/overtone-gpu-check [key=value...]
 #
-# Build the program with the feature `cuda` (docs/gpu.md). It runs in the project's directory and
-# reads its golden files and PyTorch programs.
+# Build the program with the feature `cuda` (docs/gpu.md).
 set -euo pipefail
 [ $# -ge 1 ] && [ -x "$1" ] || { echo "usage: scripts/gpu-check.sh path/to/overtone-gpu-check [key=value...]" >&2; exit 2; }
 program="$(realpath -- "$1")"
 shift
-cd "$(dirname "$0")/.."
 # Directory of NVRTC and CUDA's headers, unless it is set.
 if [ -z "${CUDA_PATH:-}" ]; then
     for folder in /usr/local/cuda /opt/cuda; do

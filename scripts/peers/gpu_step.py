@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A training step of the Atari Decision Transformer in PyTorch, for `just gpu-check`:
+"""A training step of the Atari Decision Transformer in PyTorch (docs/gpu.md):
 
     gpu_step.py BATCH VARIANT STEPS DEVICE
 

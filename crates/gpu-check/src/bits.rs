@@ -4,7 +4,7 @@ use anyhow::Result;
 use overtone_model::{DecisionTransformerConfig, burn::tensor::Device, weights::NamedTensors};
 use overtone_train::Precision;
 
-use super::{Scale, random_run::Run, report::Row, synthetic};
+use super::{Scale, random_run::Run, row::Row, synthetic};
 
 const STEPS: usize = 50;
 /// The fifth is replayed.

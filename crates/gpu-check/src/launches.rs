@@ -20,7 +20,7 @@ use overtone_model::{
 };
 use overtone_train::Precision;
 
-use super::{Scale, random_run::Run, report::Row, synthetic};
+use super::{Scale, random_run::Run, row::Row, synthetic};
 
 /// Untimed steps, in which kernels are compiled.
 const WARM_UP: usize = 12;

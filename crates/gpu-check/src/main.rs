@@ -1,34 +1,29 @@
 //! `overtone-gpu-check`: compares the results of a GPU with the CPU, and measures its speed.
 //!
-//! The program runs without cargo. It needs the project's `scripts/` and `crates/testkit/golden/`;
-//! some parts need the data and a Python. Parts whose requirements are missing are skipped with a
-//! sentence.
+//! The program needs no data and runs without cargo.
 
 #[macro_use]
 extern crate overtone_console;
 
 mod agreement;
 mod bits;
-mod golden;
 #[cfg(feature = "cuda")]
 mod launches;
-mod paper;
-mod peers;
-mod playing;
 mod random_run;
-mod report;
+mod row;
 mod speed;
 mod synthetic;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Parser;
 use overtone_console::{errors, flags};
-use overtone_model::device;
+use overtone_model::{burn::tensor::Device, device};
 use overtone_settings::options;
 
-use report::{Report, Row};
+use row::Row;
 
 overtone_model::options! {
     /// Options of the program.
@@ -39,28 +34,11 @@ overtone_model::options! {
         /// full: the paper's model and batches. tiny: a small model for a functional test; ignore
         /// its times. auto: full on a GPU, tiny on the CPU.
         pub size: String = "auto".into(),
-        /// Directory of the reference's recorded numbers.
-        pub golden: PathBuf = "crates/testkit/golden".into(),
-        /// Python with torch, for the same step in PyTorch; empty: .venv-peers/bin/python,
-        /// otherwise python3.
-        pub python: String = String::new(),
-        /// Directory of the PyTorch programs.
-        pub peers: PathBuf = "scripts/peers".into(),
         /// Number of training steps with dropout for comparing device and CPU; 0: depends on the
         /// size.
         pub steps: usize = 0,
-        /// Comma-separated parts to run: golden, steps, bits, launches, time, pytorch, paper, playing;
-        /// all: all parts.
+        /// Comma-separated parts to run: steps, bits, launches, time; all: all parts.
         pub parts: String = "all".into(),
-        /// Game whose data is used to time the paper's profile.
-        pub game: String = "seaquest".into(),
-        /// Timed updates of the paper's profile, at least 3: the first two readings are warm-up; 0:
-        /// depends on the size.
-        pub updates: u64 = 0,
-        /// Seconds of timed rollouts; 0: none.
-        pub playing: u64 = 20,
-        /// Output file for the numbers, as JSON.
-        pub out: PathBuf = "gpu-check.json".into(),
     }
 }
 
@@ -75,35 +53,24 @@ struct Scale {
     rounds: usize,
     /// Approximate seconds of a round.
     round_seconds: f64,
-    /// Updates of the paper's profile, and contexts in each.
-    paper: (u64, usize),
 }
 
-impl Scale {
-    fn full() -> Self {
-        Self {
-            is_full: true,
-            compared_steps: 100,
-            batch: 128,
-            layers: 6,
-            rounds: 7,
-            round_seconds: 0.5,
-            paper: (300, 128),
-        }
-    }
-
-    fn tiny() -> Self {
-        Self {
-            is_full: false,
-            compared_steps: 12,
-            batch: 1,
-            layers: 1,
-            rounds: 3,
-            round_seconds: 0.0,
-            paper: (6, 2),
-        }
-    }
-}
+const FULL: Scale = Scale {
+    is_full: true,
+    compared_steps: 100,
+    batch: 128,
+    layers: 6,
+    rounds: 7,
+    round_seconds: 0.5,
+};
+const TINY: Scale = Scale {
+    is_full: false,
+    compared_steps: 12,
+    batch: 1,
+    layers: 1,
+    rounds: 3,
+    round_seconds: 0.0,
+};
 
 /// Check that a GPU computes what the CPU computes, and how fast
 #[derive(Parser)]
@@ -114,38 +81,18 @@ struct Cli {
     options: Vec<String>,
 }
 
-/// The words of `parts=`, in execution order.
-const PARTS: [&str; 8] =
-    ["golden", "steps", "bits", "launches", "time", "pytorch", "paper", "playing"];
+const EXAMPLE: &str = "Example: overtone-gpu-check device=cuda parts=steps,time";
 
-/// The selected parts.
-struct Parts(Vec<String>);
+/// A part: its word in `parts=`, and its check.
+type Part = (&'static str, fn(&Scale, &Device) -> Result<Vec<Row>>);
 
-impl Parts {
-    fn of(words: &str) -> Result<Self> {
-        let words: Vec<String> = match words {
-            "all" => PARTS.map(String::from).into(),
-            words => words.split(',').map(|word| word.trim().to_owned()).collect(),
-        };
-        if let Some(other) = words.iter().find(|word| !PARTS.contains(&word.as_str())) {
-            bail!("parts={other}: expected all, {}", PARTS.join(", "));
-        }
-        Ok(Self(words))
-    }
-
-    /// Runs a part if it is selected.
-    fn run(
-        &self,
-        report: &mut Report,
-        word: &str,
-        name: &'static str,
-        work: impl FnOnce() -> Result<Vec<Row>>,
-    ) -> Result<()> {
-        if self.0.iter().any(|part| part == word) { report.part(name, work) } else { Ok(()) }
-    }
-}
-
-const EXAMPLE: &str = "Example: overtone-gpu-check device=cuda parts=golden,time";
+/// In the order of execution.
+const PARTS: [Part; 4] = [
+    ("steps", agreement::check),
+    ("bits", bits::check),
+    ("launches", launches),
+    ("time", speed::measure),
+];
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
@@ -155,64 +102,83 @@ fn main() -> ExitCode {
     })
 }
 
-/// Runs all selected parts and writes the report.
+/// Runs all selected parts and prints the rows of the table as they are known.
 fn run(words: &[String]) -> Result<()> {
     let options: CheckOptions = options::read(words)?;
     let chosen = device::choose(&options.device)?;
-    let mut scale = match (options.size.as_str(), chosen.is_gpu) {
-        ("full", _) | ("auto", true) => Scale::full(),
-        ("tiny", _) | ("auto", false) => Scale::tiny(),
+    let (size, mut scale) = match (options.size.as_str(), chosen.is_gpu) {
+        ("full", _) | ("auto", true) => ("full", FULL),
+        ("tiny", _) | ("auto", false) => ("tiny", TINY),
         (other, _) => bail!("size={other}: expected auto, full or tiny"),
     };
-    if let updates @ 1.. = options.updates {
-        let warm_up = paper::WARM_UP as u64;
-        if updates <= warm_up {
-            let least = warm_up + 1;
-            bail!(
-                "updates={updates}: must be 0, or at least {least}: the first {warm_up} are warm-up"
-            );
-        }
-        scale.paper.0 = updates;
+    if options.steps > 0 {
+        scale.compared_steps = options.steps;
     }
-    if let steps @ 1.. = options.steps {
-        scale.compared_steps = steps;
+    let known = PARTS.map(|(word, _)| word);
+    let selected: Vec<&str> = match options.parts.as_str() {
+        "all" => known.into(),
+        words => words.split(',').map(str::trim).collect(),
+    };
+    if let Some(other) = selected.iter().find(|word| !known.contains(word)) {
+        bail!("parts={other}: expected all, {}", known.join(", "));
     }
-    let parts = Parts::of(&options.parts)?;
     if !chosen.is_gpu {
         say!(
             "no GPU is used: this is a dry run on the CPU, which compares the fused operations with \
              the plain operations; its times are not representative of a GPU"
         );
     }
-    let size = if scale.is_full { "full" } else { "tiny" };
-    let mut report = Report::new(options.out, &chosen.name, size)?;
-    let device = &chosen.device;
-    parts.run(&mut report, "golden", "golden files", || golden::check(&options.golden, device))?;
-    parts.run(&mut report, "steps", "training steps", || agreement::check(&scale, device))?;
-    parts.run(&mut report, "bits", "repetition", || bits::check(&scale, device))?;
-    parts.run(&mut report, "launches", "kernel launches", || launches(&scale, device))?;
-    parts.run(&mut report, "time", "step time", || speed::measure(&scale, device))?;
-    let peers = peers::Peers { python: options.python, folder: options.peers };
-    parts.run(&mut report, "pytorch", "PyTorch", || peers.measure(&scale, chosen.is_gpu))?;
-    let folder = std::env::temp_dir().join(format!("overtone-gpu-check-{}", std::process::id()));
-    let mut trained = None;
-    parts.run(&mut report, "paper", "paper profile", || {
-        let (rows, run) = paper::train(&scale, &options.game, &chosen.name, &folder)?;
-        trained = run;
-        Ok(rows)
-    })?;
-    parts.run(&mut report, "playing", "playing", || {
-        playing::measure(trained.as_ref(), device, options.playing)
-    })?;
-    // The directory does not exist if nothing was trained.
-    let _ = std::fs::remove_dir_all(&folder);
-    report.finish()
+    say!("\n{}, size {size}\n", chosen.name);
+    say!("| part | | | | |\n| --- | --- | ---: | --- | --- |");
+    let (mut n_checks, mut n_failed) = (0, 0);
+    for (word, part) in PARTS.iter().filter(|(word, _)| selected.contains(word)) {
+        // GPU libraries panic if a compiler is missing or a kernel cannot run.
+        let rows = catch_unwind(AssertUnwindSafe(|| part(&scale, &chosen.device)))
+            .unwrap_or_else(|panic| Err(anyhow!("panic: {}", words_of(&*panic))))
+            .unwrap_or_else(|error| {
+                let note = errors::sentence(&error);
+                vec![Row { what: "error".into(), passed: Some(false), note, ..Row::default() }]
+            });
+        for row in rows {
+            say!("| {word} | {row}");
+            n_checks += usize::from(row.passed.is_some());
+            n_failed += usize::from(row.passed == Some(false));
+        }
+    }
+    match n_checks {
+        n if n_failed > 0 => {
+            bail!("{n_failed} of {n} checks on {} failed; see the table", chosen.name)
+        }
+        0 => say!("\nno checks were run: each part was skipped or only measured"),
+        n => say!("\nall {n} checks passed"),
+    }
+    Ok(())
+}
+
+fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let words = panic.downcast_ref::<String>().cloned();
+    words.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).into())).unwrap_or_default()
 }
 
 #[cfg(feature = "cuda")]
 use launches::measure as launches;
 
 #[cfg(not(feature = "cuda"))]
-fn launches(_scale: &Scale, _device: &overtone_model::burn::tensor::Device) -> Result<Vec<Row>> {
+fn launches(_scale: &Scale, _device: &Device) -> Result<Vec<Row>> {
     Ok(Row::skipped("this program was built without the feature `cuda`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_beyond_its_tolerance_fails() {
+        let passed = |difference| Row::compared("logits".into(), difference, 1.0).passed;
+        assert_eq!([0.5, 1.0, 2.0, f64::NAN].map(passed), [true, true, false, false].map(Some));
+        let row = Row::compared("logits".into(), 2.0, 1.0).to_string();
+        assert_eq!(row, "logits | 2.00  | FAILED | at most 1e0 |");
+        let row = Row::measured("step".into(), "ms", &[3.0, 1.0, 2.0], "batch 1".into());
+        assert_eq!(row.to_string(), "step | 2.00 (1.00–3.00) ms |  | batch 1 |");
+    }
 }

@@ -9,7 +9,7 @@ use overtone_train::Precision::{self, Bf16, F32};
 use super::{
     Scale,
     random_run::Run,
-    report::Row,
+    row::Row,
     synthetic::{config, frames},
 };
 

@@ -6,11 +6,7 @@
 
 use std::path::PathBuf;
 
-use overtone_testkit::{
-    Desk,
-    desk::{project, said},
-    left_out,
-};
+use overtone_testkit::{Desk, desk::said, left_out, project};
 
 /// NVRTC and CUDA's headers are in `OVERTONE_CUDA`. A change of `CUDA_PATH` would build the bindings
 /// anew.
