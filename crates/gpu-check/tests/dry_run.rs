@@ -27,7 +27,10 @@ fn a_dry_run_checks_everything_available() {
 #[test]
 fn single_parts_can_run() {
     let output = desk().succeeds("device=cpu parts=launches");
-    assert!(output.ends_with("no checks were run: each part was skipped or only measured\n"), "{output}");
+    assert!(
+        output.ends_with("no checks were run: each part was skipped or only measured\n"),
+        "{output}"
+    );
 }
 
 #[test]

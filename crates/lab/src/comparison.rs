@@ -7,6 +7,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::learning::{self, Cost, Task, Training};
 use crate::report::{LINEAR, Report, plot, plus_minus, table};
+use crate::run::Run;
 use crate::side_by_side::{alone, side_by_side};
 
 /// A mean and the half width of its 95 % interval over seeds, by Student's t.
@@ -43,19 +44,6 @@ pub struct Metric {
     pub name: &'static str,
     /// After the point.
     pub digits: usize,
-}
-
-/// One training.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Run {
-    /// The seed of weights and batches.
-    pub seed: u64,
-    /// In the order of the metrics.
-    pub scores: Vec<f64>,
-    /// After how many updates what was seen.
-    pub curve: Vec<[f64; 2]>,
-    /// Other results of the experiment; empty without any.
-    pub detail: Vec<f64>,
 }
 
 /// A way to do it, and its runs.

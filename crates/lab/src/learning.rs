@@ -11,8 +11,8 @@ use overtone_model::Init;
 use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 use rand::seq::SliceRandom;
 
-use crate::comparison::Run;
 use crate::memory;
+use crate::run::Run;
 use crate::study::{StudyError, check_distinct, invalid, number, whole};
 use crate::transformer::Size;
 

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod noise;
 pub mod power_law;
 pub mod report;
+pub mod run;
 pub mod scaling_law;
 pub mod series;
 pub mod side_by_side;
