@@ -102,6 +102,9 @@ fn every_other_format_gets_one_sentence() {
     }
     let (_dir, path) = written("log.xlsx", &torch);
     advises(&path, "unread-form", "`pandas.read_excel`", "an Excel file");
+    let agent = replaced(&zip(&[("policy", vec![1])]), b"policy.npy", b"policy.pth");
+    let (_dir, path) = written("ppo.zip", &agent);
+    advises(&path, "unread-form", "`overtone.from_episodes`", "an agent of Stable-Baselines3");
 }
 
 fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
@@ -122,6 +125,7 @@ fn directories_recognised_by_their_contents() {
             "a folder of .npz files (2",
         ),
         (&[(".zgroup", b"{}".to_vec())], "`zarr.open`", "a Zarr folder"),
+        (&[("zarr.json", b"{}".to_vec())], "`zarr.open`", "a Zarr folder"),
         (
             &[("_SUCCESS", vec![]), ("part-0.snappy.parquet", b"PAR1".to_vec())],
             "`pandas.read_parquet`",
