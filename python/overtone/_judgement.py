@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from overtone import _program
 from overtone._program import CommandOutput, Progress
 from overtone._run import run_folders
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from overtone._dataset import Dataset
+
+#: The file of a judgement in its run.
+FILE = "judgement.json"
 
 #: Methods, the deciding one first.
 METHODS = ("wdr", "wpdis", "fitted_q")
@@ -64,9 +76,10 @@ class Judgement:
 
 
 def judge(
-    runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Dataset,
     dataset: str | os.PathLike[str] | None = None,
     *,
+    probs: ArrayLike | None = None,
     discount: float = 0.99,
     run_dir: str | os.PathLike[str] = "runs",
     progress: Progress = "lines",
@@ -74,10 +87,16 @@ def judge(
 ) -> Judgement:
     """Judges agents by a recording, without playing (``overtone judge``).
 
+    With ``probs``, a policy of another program is judged, such as a rule or a classifier:
+    ``ov.judge(data, probs=model.predict_proba(observations))``.
+
     Args:
-        runs: One or several runs: each a :class:`Run`, its directory, or its name in ``run_dir``.
+        runs: One or several runs: each a :class:`Run`, its directory, or its name in ``run_dir``. With ``probs``, the
+            :class:`Dataset` or its path instead.
         dataset: A :class:`Dataset` or a path; by default the training data of each run, and only
             its held-out episodes if there are at least 20 (``train.held_out``).
+        probs: ``[rows, actions]``, the policy's probability of each discrete action at each row of the dataset; or
+            ``[rows]``, its probability (or density) of the recorded action, which needs ``behavior_log_probs``.
         discount: Discount of all returns.
         run_dir: The directory in which names are searched.
         progress: See :func:`train`.
@@ -87,15 +106,52 @@ def judge(
         OvertoneError: When the recording cannot be judged, for example because it has fewer than 20
             episodes or belongs to another task.
     """
+    if probs is not None:
+        return _judge_probs(runs, dataset, probs, discount, progress, options)
     paths = run_folders(runs, run_dir)
-    words = ["judge", f"run={_program.text(paths)}", f"discount={discount}"]
+    words = [f"run={_program.text(paths)}"]
     if dataset is not None:
         words.append(f"dataset={_program.path_of('dataset', dataset)}")
+    return _judged(words, [path / FILE for path in paths], discount, progress, options)
+
+
+def _judge_probs(
+    runs: object,
+    dataset: object,
+    probs: ArrayLike,
+    discount: float,
+    progress: Progress,
+    options: dict[str, object],
+) -> Judgement:
+    """The judgement of a policy of another program."""
+    if dataset is not None:
+        raise TypeError("judge: give the dataset once: ov.judge(dataset, probs=...)")
+    path = _program.path_of("dataset", runs)
+    if np.ma.isMaskedArray(probs):
+        raise ValueError("probs: a masked array. Fill its missing values, or leave these rows out of the dataset")
+    array = np.asarray(probs)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"probs: expected an array of numbers, got elements of type {array.dtype}")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "probs.npy"
+        np.save(file, np.ascontiguousarray(array, np.float64))
+        words = [f"dataset={path}", f"probs={file}"]
+        return _judged(words, [file.with_suffix(f".{FILE}")], discount, progress, options)
+
+
+def _judged(
+    words: list[str],
+    files: list[Path],
+    discount: float,
+    progress: Progress,
+    options: dict[str, object],
+) -> Judgement:
+    """What the program writes to these files."""
+    words = ["judge", *words, f"discount={discount}", *_program.words(options)]
     # With strict=True, 1 says that the recording cannot tell: `can_tell` says it too.
-    _program.call([*words, *_program.words(options)], CommandOutput(progress, None), codes=(0, 1))
-    texts = [(path / "judgement.json").read_text(encoding="utf-8") for path in paths]
-    found = [json.loads(text) for text in texts]
-    return Judgement([row for of_run in found for row in _rows(of_run)], found)
+    _program.call(words, CommandOutput(progress, None), codes=(0, 1))
+    judgements = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    return Judgement([row for judgement in judgements for row in _rows(judgement)], judgements)
 
 
 def _rows(judgement: dict[str, Any]) -> list[dict[str, Any]]:

@@ -60,6 +60,34 @@ class Judging(Desk):
         both = ov.judge([run, run], data, progress="none", updates=0, modes="own")
         self.assertEqual([row["method"] for row in both.table], ["wpdis", "wpdis"])
 
+    def test_a_policy_of_another_program_is_judged(self) -> None:
+        data = shifts(1000, length=2)
+        with np.load(data.path) as file:
+            recorded, log_probs = file["actions"], file["behavior_log_probs"]
+        # Action 2 more often than the operator: 2 steps of .3 · 1 + .5 · 2 on average.
+        policy = np.tile([0.2, 0.3, 0.5], (len(recorded), 1))
+        judgement = ov.judge(data, probs=policy, discount=1.0, progress="none", updates=50, steps=0)
+        row, = judgement.table
+        self.assertLess(row["low"], 2.6)
+        self.assertGreater(row["high"], 2.6)
+        self.assertEqual(row["answer"], "better than recorded")
+        of_recorded = policy[np.arange(len(recorded)), recorded]
+        other, = ov.judge(data, probs=of_recorded, discount=1.0, progress="none", steps=0).table
+        self.assertEqual((row["method"], other["method"]), ("wdr", "wpdis"))
+        same, = ov.judge(data, probs=np.exp(log_probs), progress="none", steps=0).table
+        self.assertEqual(same["reasons"], ["difference"])
+        for wrong, error, words in [
+            (policy[:10], ov.OvertoneError, r"shape \[10, 3\], expected \[2000, 3\]"),
+            (policy * 0.5, ov.OvertoneError, "the sum 0.5"),
+            (log_probs, ov.OvertoneError, "not its logarithm"),
+            (np.array(["a"]), TypeError, "an array of numbers"),
+            (np.ma.masked_array(policy, policy > 0.4), ValueError, "a masked array"),
+        ]:
+            with self.assertRaisesRegex(error, words):
+                ov.judge(data, probs=wrong, progress="none")
+        with self.assertRaisesRegex(TypeError, "once"):
+            ov.judge(data, data, probs=policy)
+
     def test_episodes_of_the_training_are_left_out(self) -> None:
         with np.load(shifts(100).path) as file:
             arrays = {

@@ -171,6 +171,9 @@ pub enum Fault {
     /// Not an `.npz` file, or one that is damaged.
     #[error("not a usable .npz file, {0}")]
     Npz(String),
+    /// Not a `.npy` file of numbers, or one that is damaged.
+    #[error("not a usable .npy file of numbers: {0}")]
+    Npy(String),
     /// A recording in a form that is not supported, with advice.
     #[error("{what} is not read: {way_out}")]
     Unread {

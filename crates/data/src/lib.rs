@@ -46,6 +46,7 @@ pub use describe::recorded_task::RecordedTask;
 pub use error::DataError;
 pub use read::column::{ActionColumn, ObservationColumn};
 pub use read::columns::{Columns, Mixture};
+pub use read::npz::read_array;
 pub use read::read_frames::ReadFrames;
 pub use read::recording::{Reader, Recording};
 pub use read::replay_log::ReplayLog;

@@ -18,7 +18,7 @@ mod minari;
 pub(crate) mod minari_spaces;
 mod next_observations;
 pub mod npy;
-mod npz;
+pub mod npz;
 mod observed;
 pub mod read_frames;
 pub mod recording;

@@ -1,4 +1,4 @@
-//! [`by_weights`]: answers from importance weights, for discrete actions with log-probabilities.
+//! [`by_weights`]: answers from importance weights, for recordings with log-probabilities.
 //!
 //! The weights themselves need no critics, and refuse most modes. Only where an answer is still
 //! possible are critics fitted, whose values make the estimates less noisy (WDR).
@@ -15,7 +15,7 @@ use crate::{
     checks::Evidence,
     critics::Critics,
     error::{JudgeError, Progress},
-    fit::{Fit, FitOptions},
+    fit::Fit,
     fitted_q::return_bounds,
     forced::Forced,
     together::levels_together,
@@ -23,39 +23,39 @@ use crate::{
     weights::{Settings, WeightsError},
 };
 
-/// Answers for policies with these modes. `fit` has the policies, and no clone; without updates there
-/// are no critics.
+/// Answers for policies with these modes and `log_ratios`, `[policies][rows]`. `critics` are of the
+/// same policies, without a clone; without them there are no values.
 pub(crate) fn by_weights(
     modes: &[ActingMode],
     weighing: &Weighing<'_>,
     settings: &Settings,
-    fit: &Fit<'_>,
-    options: &FitOptions,
+    log_ratios: &[Vec<f64>],
+    critics: Option<Critics<'_>>,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<Judged>, JudgeError> {
-    let of_each = fit.policies.iter().map(|policy| weighing.of(policy, None, settings));
+    let of_each = log_ratios.iter().map(|ratios| weighing.of(ratios, None, settings));
     let mut weighed = of_each.collect::<Result<Vec<_>, _>>()?;
     let is_refused = |of: &Weighed| {
         let failed = weighing.evidence(of, settings).failed();
         failed.iter().any(|check| matches!(check, Check::Weights | Check::Overlap))
     };
     let open: Vec<usize> = (0..modes.len()).filter(|&i| !is_refused(&weighed[i])).collect();
-    let policies: Vec<Forced> = open.iter().map(|&i| fit.policies[i].clone()).collect();
-    let values = if options.updates == 0 || open.is_empty() {
-        None
-    } else {
-        let critics =
-            Critics { fit: Fit { policies: &policies, ..*fit }, options: options.clone() };
-        Some(critics.by_folds(progress)?)
+    let values = match critics {
+        Some(Critics { fit, options }) if !open.is_empty() => {
+            let policies: Vec<Forced> = open.iter().map(|&i| fit.policies[i].clone()).collect();
+            let critics = Critics { fit: Fit { policies: &policies, ..fit }, options };
+            Some(critics.by_folds(progress)?)
+        }
+        _ => None,
     };
     let weigh = |at: usize, level: f64| -> Result<Weighed, WeightsError> {
         let values = values.as_ref().map(|[of_actions, of_histories]| PolicyValues {
             of_actions,
             of_histories,
-            n_policies: policies.len(),
+            n_policies: open.len(),
             policy: at,
         });
-        weighing.of(&policies[at], values, &Settings { level, ..*settings })
+        weighing.of(&log_ratios[open[at]], values, &Settings { level, ..*settings })
     };
     let mut tested = Vec::new();
     for (at, &i) in open.iter().enumerate() {

@@ -43,6 +43,13 @@ pub enum JudgeError {
          log-probabilities (behavior_log_probs). Leave updates out"
     )]
     NoMethod,
+    /// Ratios of probabilities without those of the recorded policy.
+    #[error(
+        "the policy's probabilities of the recorded actions alone need the recorded log-probabilities \
+         (behavior_log_probs), which this recording does not have. For discrete actions, give the \
+         policy's probabilities of all actions, [rows, actions]"
+    )]
+    NoLogProbs,
     /// The replay failed.
     #[error(transparent)]
     Replay(#[from] ReplayError),

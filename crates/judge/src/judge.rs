@@ -14,9 +14,10 @@ use crate::{
     by_critics::by_critics,
     by_weights::by_weights,
     checks::LONGEST_WITHOUT_LOG_PROBS,
+    critics::Critics,
     error::{JudgeError, LEAST_EPISODES, LONGEST_UNDISCOUNTED, Progress, stop_or_go},
     fit::{Fit, FitOptions},
-    forced::Forced,
+    forced::{Forced, ForcedActions},
     log_probs,
     recorded_steps::time_limit,
     statistics::mean_and_error,
@@ -68,6 +69,41 @@ pub struct JudgeOptions {
     pub seed: u64,
 }
 
+/// What an outside policy would do at the rows of a recording.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Known {
+    /// Its actions at every row.
+    Actions(ForcedActions),
+    /// `[rows]`: its probabilities, or densities, of the recorded actions.
+    OfRecorded(Vec<f32>),
+}
+
+/// The policies to judge.
+enum Policies<'a> {
+    /// An agent in several acting modes, to be replayed.
+    Agent(&'a mut [Candidate]),
+    /// An outside policy.
+    Known(Known),
+}
+
+impl Policies<'_> {
+    /// The actions of each at the recorded steps.
+    fn forced(
+        self,
+        of: &Request<'_>,
+        seed: u64,
+        progress: &mut Progress<'_>,
+    ) -> Result<Vec<Forced>, JudgeError> {
+        match self {
+            Self::Agent(candidates) => replay(of, candidates, seed, progress),
+            Self::Known(Known::Actions(actions)) => {
+                Ok(vec![Forced { actions, returns_to_go: Vec::new() }])
+            }
+            Self::Known(Known::OfRecorded(_)) => Err(JudgeError::NoLogProbs),
+        }
+    }
+}
+
 /// Judges the candidates, agents of one run, by a recording.
 ///
 /// # Errors
@@ -81,15 +117,49 @@ pub fn judge(
     options: &JudgeOptions,
     progress: &mut Progress<'_>,
 ) -> Result<Judgement, JudgeError> {
+    let modes: Vec<ActingMode> = candidates.iter().map(|of| of.mode).collect();
+    judged(of, &modes, Policies::Agent(candidates), options, progress)
+}
+
+/// Judges a policy of another program by a recording.
+///
+/// # Errors
+/// See [`JudgeError`].
+///
+/// # Panics
+/// When the policy's rows or actions are not those of the recording: a caller's bug.
+pub fn judge_known(
+    of: &Request<'_>,
+    policy: Known,
+    options: &JudgeOptions,
+    progress: &mut Progress<'_>,
+) -> Result<Judgement, JudgeError> {
+    judged(of, &[ActingMode::default()], Policies::Known(policy), options, progress)
+}
+
+fn judged(
+    of: &Request<'_>,
+    modes: &[ActingMode],
+    policies: Policies<'_>,
+    options: &JudgeOptions,
+    progress: &mut Progress<'_>,
+) -> Result<Judgement, JudgeError> {
     let data = of.data;
-    check(data, options)?;
+    check(data, options.discount)?;
+    // Ratios need the probability of each recorded action: an agent tells that of discrete ones.
+    let of_recorded = matches!(policies, Policies::Known(Known::OfRecorded(_)));
     let is_discrete = matches!(data.actions(), ActionColumn::Discrete { .. });
-    let log_probs = data.behavior_log_probs().filter(|_| is_discrete);
+    let log_probs = data.behavior_log_probs().filter(|_| is_discrete || of_recorded);
+    if options.updates == 0 && log_probs.is_none() {
+        return Err(JudgeError::NoMethod);
+    }
+    if of_recorded && log_probs.is_none() {
+        return Err(JudgeError::NoLogProbs);
+    }
     let settings =
         Settings { discount: options.discount, seed: options.seed, ..Settings::default() };
-    let modes: Vec<ActingMode> = candidates.iter().map(|of| of.mode).collect();
-    let (policies, clone) = match refusal(data, log_probs) {
-        Some(check) => {
+    let (policies, clone) = match (refusal(data, log_probs), policies, log_probs) {
+        (Some(check), ..) => {
             let refused = |&mode: &ActingMode| Judged {
                 mode,
                 estimates: Vec::new(),
@@ -100,8 +170,13 @@ pub fn judge(
             };
             (modes.iter().map(refused).collect(), None)
         }
-        None => {
-            let policies = replay(of, candidates, options.seed, progress)?;
+        (None, Policies::Known(Known::OfRecorded(probs)), Some(log_probs)) => {
+            let weighing = Weighing { data, log_probs };
+            let ratios = weighing.log_ratios(|row| probs[row].into());
+            (by_weights(modes, &weighing, &settings, &[ratios], None, progress)?, None)
+        }
+        (None, policies, log_probs) => {
+            let policies = policies.forced(of, options.seed, progress)?;
             let conditioning = of.is_conditioned.then(|| standardised(&policies[0].returns_to_go));
             let fit = Fit {
                 data,
@@ -122,11 +197,15 @@ pub fn judge(
             match log_probs {
                 Some(log_probs) => {
                     let weighing = Weighing { data, log_probs };
+                    let ratios: Vec<Vec<f64>> =
+                        policies.iter().map(|policy| weighing.log_ratios_of(policy)).collect();
+                    let critics = Critics { fit, options: fit_options };
+                    let critics = Some(critics).filter(|_| options.updates > 0);
                     let judged =
-                        by_weights(&modes, &weighing, &settings, &fit, &fit_options, progress)?;
+                        by_weights(modes, &weighing, &settings, &ratios, critics, progress)?;
                     (judged, None)
                 }
-                None => by_critics(&modes, &fit, &fit_options, settings.level, progress)?,
+                None => by_critics(modes, &fit, &fit_options, settings.level, progress)?,
             }
         }
     };
@@ -183,7 +262,7 @@ fn replay(
 }
 
 /// Refuses recordings that no method can judge.
-fn check(data: &Dataset, options: &JudgeOptions) -> Result<(), JudgeError> {
+fn check(data: &Dataset, discount: f64) -> Result<(), JudgeError> {
     if !matches!(data.observations(), StoredObservations::Vectors { .. }) {
         return Err(JudgeError::Pixels);
     }
@@ -192,7 +271,7 @@ fn check(data: &Dataset, options: &JudgeOptions) -> Result<(), JudgeError> {
         return Err(JudgeError::FewEpisodes(episodes.len()));
     }
     let longest = data.episodes().longest();
-    if options.discount >= 1.0 && longest > LONGEST_UNDISCOUNTED {
+    if discount >= 1.0 && longest > LONGEST_UNDISCOUNTED {
         return Err(JudgeError::Undiscounted(longest));
     }
     let of = |row: usize| f64::from(data.rewards()[row]);
@@ -200,10 +279,6 @@ fn check(data: &Dataset, options: &JudgeOptions) -> Result<(), JudgeError> {
     let first = returns.next();
     if returns.all(|other| Some(other) == first) {
         return Err(JudgeError::SameReturns(episodes.len()));
-    }
-    let is_discrete = matches!(data.actions(), ActionColumn::Discrete { .. });
-    if options.updates == 0 && !(is_discrete && data.behavior_log_probs().is_some()) {
-        return Err(JudgeError::NoMethod);
     }
     Ok(())
 }

@@ -24,5 +24,5 @@ pub use error::{JudgeError, LEAST_EPISODES, Progress};
 pub use fit::{Estimate, Estimates, Fit, FitOptions, Fitted};
 pub use fitted_q::FittedQ;
 pub use forced::{Forced, ForcedActions, ReplayError};
-pub use judge::{Candidate, JudgeOptions, Request, judge};
+pub use judge::{Candidate, JudgeOptions, Known, Request, judge, judge_known};
 pub use recorded_steps::{Recorded, RecordedSteps};

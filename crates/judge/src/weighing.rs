@@ -17,7 +17,7 @@ use crate::{
 /// weights of 1, and no difference from itself.
 const ROUNDING: f64 = 1e-5;
 
-/// A recording of discrete actions with their log-probabilities.
+/// A recording with the log-probabilities of its actions.
 #[derive(Clone, Debug)]
 pub(crate) struct Weighing<'a> {
     /// The recording.
@@ -51,16 +51,21 @@ pub(crate) struct Weighed {
 }
 
 impl Weighing<'_> {
-    /// Estimates for a policy, with WDR if it has values.
+    /// `[rows]`: the logarithms of the ratios between a policy's probabilities of the recorded actions
+    /// and the recorded ones.
+    pub(crate) fn log_ratios(&self, prob: impl Fn(usize) -> f64) -> Vec<f64> {
+        let of_row = |(row, log_prob): (usize, &f32)| {
+            let log_ratio = prob(row).ln() - f64::from(*log_prob);
+            if log_ratio.abs() < ROUNDING { 0.0 } else { log_ratio }
+        };
+        self.log_probs.iter().enumerate().map(of_row).collect()
+    }
+
+    /// [`log_ratios`](Self::log_ratios) of a replayed policy.
     ///
     /// # Panics
     /// When the recorded or the replayed actions are not discrete: a caller's bug.
-    pub(crate) fn of(
-        &self,
-        policy: &Forced,
-        values: Option<PolicyValues<'_>>,
-        settings: &Settings,
-    ) -> Result<Weighed, WeightsError> {
+    pub(crate) fn log_ratios_of(&self, policy: &Forced) -> Vec<f64> {
         let (
             ActionColumn::Discrete { values: recorded, .. },
             ForcedActions::Probabilities { n, values: probs },
@@ -68,12 +73,17 @@ impl Weighing<'_> {
         else {
             panic!("importance weights of continuous actions")
         };
-        let log_ratio = |row: usize| {
-            let prob = f64::from(probs[row * n + usize::from(recorded[row])]);
-            let log_ratio = prob.ln() - f64::from(self.log_probs[row]);
-            if log_ratio.abs() < ROUNDING { 0.0 } else { log_ratio }
-        };
-        let episodes = logged(self.data, &log_ratio, values);
+        self.log_ratios(|row| probs[row * n + usize::from(recorded[row])].into())
+    }
+
+    /// Estimates for a policy with these log-ratios, with WDR if it has values.
+    pub(crate) fn of(
+        &self,
+        log_ratios: &[f64],
+        values: Option<PolicyValues<'_>>,
+        settings: &Settings,
+    ) -> Result<Weighed, WeightsError> {
+        let episodes = logged(self.data, &|row| log_ratios[row], values);
         let found = match estimate(&episodes, settings) {
             Err(WeightsError::NoWeight { step }) => {
                 let overlap = Overlap { effective: Vec::new(), horizon: Some(step) };

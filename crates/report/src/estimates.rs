@@ -115,6 +115,9 @@ fn short(value: f64) -> String {
         size if size >= 1000.0 => 0,
         size if size >= 100.0 => 1,
         size if size >= 10.0 => 2,
+        // Click rates are some tenths of a percent.
+        size if size > 0.0 && size < 0.01 => 5,
+        size if size > 0.0 && size < 0.1 => 4,
         _ => 3,
     };
     decimal(value, digits)

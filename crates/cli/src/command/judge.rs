@@ -1,8 +1,13 @@
 //! `overtone judge`: estimates of returns from a recording, for runs that cannot be played.
 
+mod outside;
 mod recording;
 
-use std::{ops::ControlFlow, path::PathBuf, sync::atomic::Ordering};
+use std::{
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::atomic::Ordering,
+};
 
 use anyhow::{Context, Result, ensure};
 use overtone_agents::{Agent, policy};
@@ -11,7 +16,8 @@ use overtone_core::{
     ActionScale, Play,
     judgement::{Judged, Judgement, Method, Trained, Verdict},
 };
-use overtone_judge::{Candidate, JudgeError, LEAST_EPISODES, Request};
+use overtone_data::Dataset;
+use overtone_judge::{Candidate, JudgeError, LEAST_EPISODES, Progress, Request};
 use overtone_model::device;
 use overtone_report::estimates::{self, RECORDED_STEPS, scope, with_interval};
 use overtone_settings::{
@@ -21,6 +27,7 @@ use overtone_settings::{
 use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
 use serde::{Deserialize, Serialize};
 
+use self::outside::outside;
 use self::recording::{RecordingPart, recording_of};
 use super::evaluate::{ChooseOptions, OwnChoice, candidate_modes, play_of};
 use crate::interrupt;
@@ -37,6 +44,10 @@ overtone_model::options! {
         pub checkpoint: String = "last".into(),
         /// The recording: a file, or a dataset of the run's task. Empty: the run's training data.
         pub dataset: String = String::new(),
+        /// A policy of another program, in place of a run: a .npy file with its probabilities at every
+        /// row of dataset, `[rows, actions]`, or with its probability (density) of each recorded
+        /// action, `[rows]`.
+        pub probs: PathBuf = PathBuf::new(),
         /// all: every acting mode that evaluate choose would play. own: the run's own mode.
         pub modes: Modes = Modes::All,
         /// Target return, as a number or a percentile of the dataset's returns, weighted by episode
@@ -74,17 +85,21 @@ pub fn run(words: &[String]) -> Result<u8> {
     let options: JudgeOptions = options::read(words)?;
     options.check()?;
     let mut can_tell = true;
+    let mut tell = |judgement: &Judgement, path: &Path| {
+        say!("{}", describe(judgement));
+        say!("estimates, not scores: docs/how-to/no-simulator.md; {}", path.display());
+        let cannot = |of: &Judged| matches!(of.verdict, Verdict::CannotTell { .. });
+        can_tell &= !judgement.policies.iter().any(cannot);
+    };
+    if !options.probs.as_os_str().is_empty() {
+        let path = options.probs.with_extension(Judgement::FILE);
+        tell(&judge_outside(&options, &path)?, &path);
+        return Ok(u8::from(options.strict && !can_tell));
+    }
     for run in open_runs(&options.runs, &options.run)? {
         let checkpoint = open_checkpoint(&run, &options.checkpoint)?;
         check_own(&run, &checkpoint)?;
-        let judgement = judge(&run, &checkpoint, &options)?;
-        say!("{}", describe(&judgement));
-        say!(
-            "estimates, not scores: docs/how-to/no-simulator.md; {}",
-            run.path().join(Judgement::FILE).display()
-        );
-        let cannot = |of: &Judged| matches!(of.verdict, Verdict::CannotTell { .. });
-        can_tell &= !judgement.policies.iter().any(cannot);
+        tell(&judge(&run, &checkpoint, &options)?, &run.path().join(Judgement::FILE));
     }
     Ok(u8::from(options.strict && !can_tell))
 }
@@ -118,7 +133,95 @@ impl JudgeOptions {
             self.critics
         );
         ensure!(!self.target.contains(','), "target={}: expected one return", self.target);
+        if self.probs.as_os_str().is_empty() {
+            return Ok(());
+        }
+        ensure!(
+            !self.dataset.is_empty(),
+            "probs={}: also name the recording whose rows these are, dataset=/path/to/it",
+            self.probs.display()
+        );
+        let of_runs = Self {
+            probs: self.probs.clone(),
+            dataset: self.dataset.clone(),
+            discount: self.discount,
+            updates: self.updates,
+            critics: self.critics,
+            steps: self.steps,
+            seed: self.seed,
+            strict: self.strict,
+            ..Self::default()
+        };
+        ensure!(
+            *self == of_runs,
+            "probs={} is judged in place of a run. Leave out run, runs, checkpoint, modes and target",
+            self.probs.display()
+        );
         Ok(())
+    }
+
+    fn of_judge(&self) -> overtone_judge::JudgeOptions {
+        overtone_judge::JudgeOptions {
+            discount: self.discount,
+            updates: self.updates,
+            critics: self.critics,
+            seed: self.seed,
+        }
+    }
+}
+
+/// Judges a policy of another program and writes the judgement to `path`.
+fn judge_outside(options: &JudgeOptions, path: &Path) -> Result<Judgement> {
+    let (data, policy) = outside(options)?;
+    let name = options.probs.display().to_string();
+    let dataset = data.path().display().to_string();
+    let request = Request {
+        run: &name,
+        step: 0,
+        target_return: 0.0,
+        is_conditioned: false,
+        data: &data,
+        dataset: &dataset,
+        trained: Trained::Unknown,
+        action_scale: None,
+    };
+    let n_episodes = data.episodes().as_slice().len();
+    say!("judging {name} by {n_episodes} episodes of {dataset}");
+    let judgement = with_progress(&data, |progress| {
+        overtone_judge::judge_known(&request, policy, &options.of_judge(), progress)
+    })?;
+    let json = serde_json::to_vec_pretty(&judgement)?;
+    overtone_files::replace(path, &json).with_context(|| path.display().to_string())?;
+    Ok(judgement)
+}
+
+/// The judgement of `judge`, which reports its progress.
+fn with_progress(
+    data: &Dataset,
+    judge: impl FnOnce(&mut Progress<'_>) -> Result<Judgement, JudgeError>,
+) -> Result<Judgement> {
+    let stop = interrupt::listen()?;
+    let mut bar = None;
+    let mut progress = |what: &'static str, done: usize, all: usize| {
+        let is_new = !matches!(&bar, Some((of, _)) if *of == what);
+        if is_new {
+            bar = Some((what, progress::parts(what, all)));
+        }
+        if let Some((_, bar)) = &bar {
+            bar.set_position(done as u64);
+            if done == all {
+                bar.finish_and_clear();
+            }
+        }
+        if stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    match judge(&mut progress) {
+        Err(JudgeError::Stopped) => Err(interrupt::Stopped("nothing was judged").into()),
+        judged => judged.with_context(|| data.path().display().to_string()),
     }
 }
 
@@ -126,7 +229,6 @@ impl JudgeOptions {
 fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Result<Judgement> {
     let agent = Agent::of(checkpoint)?;
     let config = RunConfig::load(&run.path().join(CONFIG))?;
-    let stop = interrupt::listen()?;
     let part = RecordingPart {
         dataset: &options.dataset,
         trained_hash: &checkpoint.state.dataset_hash,
@@ -163,12 +265,6 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
         trained,
         action_scale: scale.as_ref(),
     };
-    let judge_options = overtone_judge::JudgeOptions {
-        discount: options.discount,
-        updates: options.updates,
-        critics: options.critics,
-        seed: options.seed,
-    };
     say!(
         "judging {} ({}) by {} episodes of {}",
         checkpoint.path.display(),
@@ -176,28 +272,9 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
         data.episodes().as_slice().len(),
         data.path().display()
     );
-    let mut bar = None;
-    let mut progress = |what: &'static str, done: usize, all: usize| {
-        let is_new = !matches!(&bar, Some((of, _)) if *of == what);
-        if is_new {
-            bar = Some((what, progress::parts(what, all)));
-        }
-        if let Some((_, bar)) = &bar {
-            bar.set_position(done as u64);
-            if done == all {
-                bar.finish_and_clear();
-            }
-        }
-        match stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    };
-    let judged = overtone_judge::judge(&request, &mut candidates, &judge_options, &mut progress);
-    let judgement = match judged {
-        Err(JudgeError::Stopped) => return Err(interrupt::Stopped("nothing was judged").into()),
-        judged => judged.with_context(|| data.path().display().to_string())?,
-    };
+    let judgement = with_progress(&data, |progress| {
+        overtone_judge::judge(&request, &mut candidates, &options.of_judge(), progress)
+    })?;
     let json = serde_json::to_vec_pretty(&judgement)?;
     run.write(Judgement::FILE, &json)?;
     Ok(judgement)
@@ -229,9 +306,9 @@ fn describe(judgement: &Judgement) -> String {
                 .into(),
         ),
         Trained::Unknown => lines.push(
-            "note: it is unknown whether the agent trained on these episodes, because its training \
-             data is missing or has changed, or has equal episodes. If it did, estimates may be too \
-             high"
+            "note: it is unknown whether the agent trained on these episodes (its training data is \
+             missing or not known, has changed, or has equal episodes). If it did, estimates may be \
+             too high"
                 .into(),
         ),
         Trained::No => {}
@@ -243,9 +320,8 @@ fn describe(judgement: &Judgement) -> String {
     } else {
         format!(
             "{table}\nmethod: {methods}; every return is a mean over episodes, discounted by {}; \
-             intervals at {level}; all estimates are in {}",
-            judgement.discount,
-            Judgement::FILE
+             intervals at {level}",
+            judgement.discount
         )
     });
     let is_fitted =

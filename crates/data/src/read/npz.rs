@@ -14,6 +14,7 @@
 mod element;
 mod fortran;
 mod ogbench;
+mod one_array;
 
 use std::fs;
 use std::path::Path;
@@ -21,6 +22,7 @@ use std::path::Path;
 use self::element::Element;
 use self::fortran::Positions;
 pub(crate) use self::ogbench::Ogbench;
+pub use self::one_array::read_array;
 use crate::error::{DataError, Fault};
 use crate::read::acted::acted;
 use crate::read::array_names::LOG_PROBS;
@@ -405,14 +407,7 @@ impl NpzFile {
         let array = self.array(name)?;
         let (element, count) = (array.element, array.count);
         self.claim(name, (count as u64).saturating_mul(size_of::<T>() as u64))?;
-        let number = |bytes: &[u8]| {
-            let mut low_first = [0; 8];
-            low_first[..element.size].copy_from_slice(bytes);
-            if element.big_endian {
-                low_first[..element.size].reverse();
-            }
-            make(element, low_first)
-        };
+        let number = |bytes: &[u8]| make(element, element.low_first(bytes));
         let mut all = Vec::new();
         if array.in_fortran_order {
             all.resize(count, T::default());

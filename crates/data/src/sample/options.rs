@@ -102,8 +102,9 @@ impl Columns {
 
     /// Keeps finished episodes, drawn by `seed`, up to the first one that exceeds `steps` steps in
     /// all, but at least `least` episodes; 0 steps: all finished episodes. Smaller episodes do not
-    /// fill the rest, because the mean length would then be too small.
-    pub fn draw_episodes(&mut self, steps: usize, least: usize, seed: u64) {
+    /// fill the rest, because the mean length would then be too small. Gives the positions of the kept
+    /// ones among all finished episodes, in order.
+    pub fn draw_episodes(&mut self, steps: usize, least: usize, seed: u64) -> Vec<usize> {
         let lengths: Vec<usize> = self.finished_episodes().map(|episode| episode.length).collect();
         let order = permutation(lengths.len(), seed::derive(seed, "episodes"));
         let mut kept: Vec<usize> = order.into_iter().map(|episode| episode as usize).collect();
@@ -119,6 +120,7 @@ impl Columns {
         }
         kept.sort_unstable();
         self.keep_finished(&kept);
+        kept
     }
 }
 

@@ -31,6 +31,16 @@ impl Element {
         known.then_some(Self { letter, size, big_endian })
     }
 
+    /// The bytes of one element, the lowest first.
+    pub fn low_first(self, bytes: &[u8]) -> [u8; 8] {
+        let mut low_first = [0; 8];
+        low_first[..self.size].copy_from_slice(bytes);
+        if self.big_endian {
+            low_first[..self.size].reverse();
+        }
+        low_first
+    }
+
     pub fn kind(self) -> Kind {
         match (self.letter, self.size) {
             (b'b', _) => Kind::Flag,
