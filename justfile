@@ -101,6 +101,11 @@ tensorboard *args: setup
 kills *args: build
     @.venv/bin/python scripts/kills.py "$@"
 
+# Record or convert a public dataset from packages alone: just public [SET], without a name the list
+public *args:
+    @[ -x .venv-public/bin/python ] || scripts/public/setup.sh
+    @.venv-public/bin/python scripts/public/record.py "$@"
+
 # Install the Python packages; fast if none is missing
 setup:
     @scripts/setup.sh >&2
