@@ -133,9 +133,10 @@ pub fn export(
     }
     let act_dim = agent.task.actions.size();
     let mut theirs = published::to_hugging_face(&model, weights)?;
-    let place = match reads_returns {
-        true => None,
-        false => Some(top_percent::index(top_percent, &conditioning.top_percents)?),
+    let place = if reads_returns {
+        None
+    } else {
+        Some(top_percent::index(top_percent, &conditioning.top_percents)?)
     };
     condition(place, conditioning.return_range, &mut theirs)?;
     let d = model.d_model;
@@ -244,9 +245,10 @@ pub fn import(
         d_model: config.hidden_size,
         context_length,
         dropout: config.resid_pdrop,
-        positions: match table.iter::<f32>().all(|number| number == 0.0) {
-            true => PositionsConfig::Order,
-            false => reference.positions,
+        positions: if table.iter::<f32>().all(|number| number == 0.0) {
+            PositionsConfig::Order
+        } else {
+            reference.positions
         },
         ..reference
     };

@@ -423,9 +423,10 @@ impl<N: Networks> Iql<N> {
     }
 
     fn steps(&self, batch: &mut Batch, data: &TrainingData, device: &Device) -> Option<N::Steps> {
-        let factor = match self.config.scale_rewards {
-            true => *self.reward_factor.get_or_init(|| reward_factor(data)),
-            false => 1.0,
+        let factor = if self.config.scale_rewards {
+            *self.reward_factor.get_or_init(|| reward_factor(data))
+        } else {
+            1.0
         };
         self.networks.steps(&self.config, batch, data, device, factor)
     }

@@ -74,9 +74,10 @@ mod tests {
                 Actions::Discrete(_) => Vec::new(),
             };
             let differs = |(a, b): (f32, f32)| (a - b).abs() > 1e-6;
-            match numbers(actions).into_iter().zip(numbers(&self.0)).any(differs) {
-                true => Err(format!("{actions:?}").into()),
-                false => Ok(()),
+            if numbers(actions).into_iter().zip(numbers(&self.0)).any(differs) {
+                Err(format!("{actions:?}").into())
+            } else {
+                Ok(())
             }
         }
     }

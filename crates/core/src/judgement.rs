@@ -41,9 +41,10 @@ pub struct Judgement {
 impl Judgement {
     /// A mode in a few words; `own mode` for an agent that is not conditioned on a return.
     pub fn label(&self, mode: &ActingMode) -> String {
-        match self.is_conditioned {
-            true => mode.label(),
-            false => mode.label().replace("target return", "own mode"),
+        if self.is_conditioned {
+            mode.label()
+        } else {
+            mode.label().replace("target return", "own mode")
         }
     }
 

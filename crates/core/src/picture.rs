@@ -87,9 +87,10 @@ impl Picture {
     /// Only the newest image of an environment's own stack is used. Datasets store only that image,
     /// and frames before an episode are black in every batch, whatever the environment shows there.
     pub fn show(&self, observation: &[u8], first: bool, frames: &mut [u8]) {
-        match first {
-            true => frames.fill(0),
-            false => frames.copy_within(FRAME.., 0),
+        if first {
+            frames.fill(0);
+        } else {
+            frames.copy_within(FRAME.., 0);
         }
         let newest = &mut frames[(STACK - 1) * FRAME..];
         if self.images_last {
@@ -134,9 +135,12 @@ impl Picture {
     /// `[rows, columns]`
     fn grey(&self, image: &[u8]) -> Vec<u8> {
         let n = self.size[0] * self.size[1];
-        let channel = |pixel: usize, channel: usize| match self.planar {
-            true => u32::from(image[channel * n + pixel]),
-            false => u32::from(image[pixel * self.channels + channel]),
+        let channel = |pixel: usize, channel: usize| {
+            if self.planar {
+                u32::from(image[channel * n + pixel])
+            } else {
+                u32::from(image[pixel * self.channels + channel])
+            }
         };
         if self.channels == 1 {
             return image.to_vec();
@@ -201,9 +205,12 @@ mod tests {
         let (last, first) =
             (Picture::of(&[84, 84, 4]).unwrap(), Picture::of(&[4, 84, 84]).unwrap());
         for (picture, at) in [(last, 4 * 85 + 3), (first, 3 * FRAME + 85)] {
-            let stack = |shades: [u8; STACK]| match picture.images_last {
-                true => shades.repeat(FRAME),
-                false => shades.iter().flat_map(|&shade| [shade; FRAME]).collect(),
+            let stack = |shades: [u8; STACK]| {
+                if picture.images_last {
+                    shades.repeat(FRAME)
+                } else {
+                    shades.iter().flat_map(|&shade| [shade; FRAME]).collect()
+                }
             };
             let mut frames = vec![7; STACK * FRAME];
             picture.show(&stack([10; STACK]), true, &mut frames);

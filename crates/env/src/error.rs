@@ -105,9 +105,10 @@ impl EnvError {
                 Err(cause) => failures.push(Failure { env, cause: cause.into() }),
             }
         }
-        match failures.is_empty() {
-            true => Ok(steps.into_iter().map(|(_, step)| step).collect()),
-            false => Err(Self::Partly { failures, steps }),
+        if failures.is_empty() {
+            Ok(steps.into_iter().map(|(_, step)| step).collect())
+        } else {
+            Err(Self::Partly { failures, steps })
         }
     }
 
@@ -123,9 +124,6 @@ impl EnvError {
             result.err().map(|cause| Failure { env, cause: cause.into() })
         };
         let failures: Vec<Failure> = envs.iter().zip(results).filter_map(failure).collect();
-        match failures.is_empty() {
-            true => Ok(()),
-            false => Err(Self::Partly { failures, steps: Vec::new() }),
-        }
+        if failures.is_empty() { Ok(()) } else { Err(Self::Partly { failures, steps: Vec::new() }) }
     }
 }

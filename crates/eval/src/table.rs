@@ -79,9 +79,12 @@ impl Table {
 
     /// The table as comma-separated values (RFC 4180, lines ending in `\n`).
     pub fn to_csv(&self) -> String {
-        let quoted = |cell: &String| match cell.contains([',', '"', '\n', '\r']) {
-            true => format!("\"{}\"", cell.replace('"', "\"\"")),
-            false => cell.clone(),
+        let quoted = |cell: &String| {
+            if cell.contains([',', '"', '\n', '\r']) {
+                format!("\"{}\"", cell.replace('"', "\"\""))
+            } else {
+                cell.clone()
+            }
         };
         self.rows
             .iter()

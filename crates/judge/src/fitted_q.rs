@@ -85,9 +85,10 @@ impl FittedQ {
         mean: f32,
         of: &mut Generator,
     ) -> Mlp {
-        let widths = match self.is_discrete {
-            true => [observation, self.n_policies * self.width],
-            false => [observation + self.width, self.n_policies],
+        let widths = if self.is_discrete {
+            [observation, self.n_policies * self.width]
+        } else {
+            [observation + self.width, self.n_policies]
         };
         let init = &mut Init::drawn(&Device::flex().autodiff(), of);
         let mut network = Mlp::init(widths, hidden, init);

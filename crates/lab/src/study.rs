@@ -73,9 +73,10 @@ pub fn invalid(key: &'static str, value: impl ToString, expected: impl Into<Stri
 /// When a value appears twice.
 pub fn check_distinct<T: ToString>(key: &'static str, values: &[T]) -> Result<(), StudyError> {
     let texts: Vec<String> = values.iter().map(T::to_string).collect();
-    match texts.iter().collect::<BTreeSet<_>>().len() == texts.len() {
-        true => Ok(()),
-        false => Err(invalid(key, texts.join(","), "name each once")),
+    if texts.iter().collect::<BTreeSet<_>>().len() == texts.len() {
+        Ok(())
+    } else {
+        Err(invalid(key, texts.join(","), "name each once"))
     }
 }
 

@@ -154,9 +154,8 @@ impl DecisionTransformer {
     fn tokens(&self, contexts: &Contexts) -> Tensor<3> {
         let [batch, time] = contexts.dims();
         let shape = [batch, time, self.config.d_model];
-        let squash = |embedded: Tensor<2>| match self.config.tanh_embeddings {
-            true => embedded.tanh(),
-            false => embedded,
+        let squash = |embedded: Tensor<2>| {
+            if self.config.tanh_embeddings { embedded.tanh() } else { embedded }
         };
         let returns = self.returns.as_ref().map(|layer| {
             let [width, _] = layer.weight.dims();

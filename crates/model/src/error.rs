@@ -127,9 +127,10 @@ pub(crate) fn check_size(key: &'static str, size: usize) -> Result<(), ModelErro
 /// # Errors
 /// When it is negative, or infinite in single precision, the type of models.
 pub(crate) fn check_not_negative(key: &'static str, value: f64) -> Result<(), ModelError> {
-    match value >= 0.0 && (value as f32).is_finite() {
-        true => Ok(()),
-        false => Err(config_error(key, value, "must be 0 or positive, and a finite f32")),
+    if value >= 0.0 && (value as f32).is_finite() {
+        Ok(())
+    } else {
+        Err(config_error(key, value, "must be 0 or positive, and a finite f32"))
     }
 }
 

@@ -45,19 +45,16 @@ pub fn transformer(
     context: &Context,
 ) -> Result<Name, ExportError> {
     let (k, d) = (config.context_length, config.d_model);
-    let squash = |g: &mut Graph<'_>, x: Name| match config.tanh_embeddings {
-        true => g.op("Tanh", &[&x]),
-        false => x,
-    };
+    let squash =
+        |g: &mut Graph<'_>, x: Name| if config.tanh_embeddings { g.op("Tanh", &[&x]) } else { x };
     let mut streams = Vec::new();
     if let Some(condition) = &context.condition {
         // With a top percent, the bias is left out.
-        let embedded = match context.is_top_percent {
-            true => {
-                let weight = g.weight("returns.weight")?;
-                g.op("MatMul", &[condition, &weight])
-            }
-            false => g.affine(condition, "returns")?,
+        let embedded = if context.is_top_percent {
+            let weight = g.weight("returns.weight")?;
+            g.op("MatMul", &[condition, &weight])
+        } else {
+            g.affine(condition, "returns")?
         };
         streams.push(squash(g, embedded));
     }

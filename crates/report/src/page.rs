@@ -140,10 +140,8 @@ impl Page {
             }
             blocks.extend(warnings(runs));
             // Without scores, the estimates are the result.
-            let (result, estimates) = match rows.is_empty() {
-                true => (estimates, Vec::new()),
-                false => (Vec::new(), estimates),
-            };
+            let (result, estimates) =
+                if rows.is_empty() { (estimates, Vec::new()) } else { (Vec::new(), estimates) };
             let is_judged = !result.is_empty();
             blocks.extend(result);
             curves_section(runs, &rows, &mut blocks);
@@ -523,10 +521,12 @@ fn study_curves_section(
 fn runs_section(runs: &[RunFiles], blocks: &mut Vec<Block>) {
     blocks.push(heading("Runs and their episodes"));
     for run in runs {
-        blocks.push(subheading(&match run.label == run.name {
-            true => run.name.clone(),
-            false => format!("{}: {}", run.label, run.name),
-        }));
+        let title = if run.label == run.name {
+            run.name.clone()
+        } else {
+            format!("{}: {}", run.label, run.name)
+        };
+        blocks.push(subheading(&title));
         for source in &run.evaluations {
             blocks.extend(evaluation_blocks(source));
         }

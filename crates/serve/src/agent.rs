@@ -106,12 +106,16 @@ impl Agent {
         let (greedy, temperature) = (about.number("greedy")?, about.number("temperature")? as f32);
         let draw = match about.get("choice") {
             Some(Json::Text(choice)) if choice == "mode" => Draw::Best,
-            // At such a temperature every action is equally likely.
-            Some(Json::Text(choice)) if choice == "sample" => match temperature >= RANDOM {
-                true => Draw::Greedy(1.0 - greedy),
-                false if temperature > 0.0 => Draw::Softmax(temperature),
-                false => return Err(damaged("agent.json: `temperature` is not above 0")),
-            },
+            Some(Json::Text(choice)) if choice == "sample" => {
+                if temperature >= RANDOM {
+                    // At such a temperature every action is equally likely.
+                    Draw::Greedy(1.0 - greedy)
+                } else if temperature > 0.0 {
+                    Draw::Softmax(temperature)
+                } else {
+                    return Err(damaged("agent.json: `temperature` is not above 0"));
+                }
+            }
             _ => return Err(damaged("agent.json: `choice` is neither `mode` nor `sample`")),
         };
         Ok(Self {
@@ -225,9 +229,10 @@ impl Agent {
             return Err(Error::not_finite());
         }
         let mut generator = episode.generator.clone();
-        let action = match self.is_discrete {
-            false => Action::Numbers(numbers.to_vec()),
-            true => Action::Index(self.draw.index(numbers, &mut generator)),
+        let action = if self.is_discrete {
+            Action::Index(self.draw.index(numbers, &mut generator))
+        } else {
+            Action::Numbers(numbers.to_vec())
         };
         replace_newest(&mut window, &self.graph, &action)?;
         let episode = Episode { generator, return_to_go, n_seen: episode.n_seen + 1 };

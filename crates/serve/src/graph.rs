@@ -112,9 +112,10 @@ struct Builder {
 /// # Errors
 /// When values need too much memory.
 fn check_bytes(bytes: usize) -> Result<(), Error> {
-    match bytes <= MOST_BYTES {
-        true => Ok(()),
-        false => Err(damaged("agent.onnx needs more than 1 GiB of memory")),
+    if bytes <= MOST_BYTES {
+        Ok(())
+    } else {
+        Err(damaged("agent.onnx needs more than 1 GiB of memory"))
     }
 }
 

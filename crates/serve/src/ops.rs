@@ -214,9 +214,8 @@ fn compared(a: &Tensor, b: &Tensor, f: impl Fn(f64, f64) -> bool) -> Result<Tens
 
 fn chosen(flags: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor, Error> {
     let dims = common(&common(&flags.dims, &a.dims)?, &b.dims)?;
-    let wide = |x: &Tensor| match x.dims == dims {
-        true => Ok(x.clone()),
-        false => x.picked(dims.clone(), &places(&x.dims, &dims)),
+    let wide = |x: &Tensor| {
+        if x.dims == dims { Ok(x.clone()) } else { x.picked(dims.clone(), &places(&x.dims, &dims)) }
     };
     let (flags, a, b) = (wide(flags)?, wide(a)?, wide(b)?);
     let (Data::F64(x), Data::F64(y)) = (&a.data, &b.data) else {

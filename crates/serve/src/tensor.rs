@@ -113,9 +113,10 @@ impl Tensor {
     pub fn axis(&self, axis: i64) -> Result<usize, Error> {
         let n = self.dims.len() as i64;
         let place = if axis < 0 { axis + n } else { axis };
-        match (0..n).contains(&place) {
-            true => Ok(place as usize),
-            false => Err(damaged(format!("agent.onnx: no axis {axis} in {:?}", self.dims))),
+        if (0..n).contains(&place) {
+            Ok(place as usize)
+        } else {
+            Err(damaged(format!("agent.onnx: no axis {axis} in {:?}", self.dims)))
         }
     }
 

@@ -102,9 +102,10 @@ fn check(actions: &ActionSpace, algorithm: AlgorithmConfig, play: impl FnOnce(Pl
     let (agent, weights) = described(actions, algorithm);
     let is_discrete = matches!(actions, ActionSpace::Discrete { .. });
     let matched = Play { return_scale: agent.return_scale, ..agent.task.matched(None) };
-    let play = play(match is_discrete {
-        true => matched,
-        false => Play { action_choice: ActionChoice::Mode, ..matched },
+    let play = play(if is_discrete {
+        matched
+    } else {
+        Play { action_choice: ActionChoice::Mode, ..matched }
     });
     let greedy = match &agent.algorithm {
         AlgorithmConfig::DiscreteCql(config) => 1.0 - config.epsilon,

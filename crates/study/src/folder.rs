@@ -79,9 +79,10 @@ impl StudyFolder {
         // The parents of `.`, `..` and a bare name are unknown without `canonicalize`.
         let is_plain =
             |part: Component<'_>| !matches!(part, Component::CurDir | Component::ParentDir);
-        let place = match self.0.components().all(is_plain) && self.0.components().count() > 1 {
-            true => self.0.clone(),
-            false => self.0.canonicalize().ok()?,
+        let place = if self.0.components().all(is_plain) && self.0.components().count() > 1 {
+            self.0.clone()
+        } else {
+            self.0.canonicalize().ok()?
         };
         let runs = place.parent()?.parent()?;
         Some(if runs == Path::new("") { PathBuf::from(".") } else { runs.to_owned() })

@@ -168,9 +168,10 @@ impl Study {
         let labels = label::labels(&variants);
         let mut cells: Vec<Cell> = Vec::with_capacity(n);
         let mut known: BTreeMap<String, &str> = BTreeMap::new();
-        let seeds: Vec<Option<u64>> = match self.seeds.is_empty() {
-            true => vec![None],
-            false => self.seeds.iter().copied().map(Some).collect(),
+        let seeds: Vec<Option<u64>> = if self.seeds.is_empty() {
+            vec![None]
+        } else {
+            self.seeds.iter().copied().map(Some).collect()
         };
         for (variant, label) in variants.iter().zip(&labels) {
             for seed in &seeds {

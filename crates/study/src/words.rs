@@ -31,10 +31,7 @@ impl KeyValues {
         };
         let (key, text) = word.split_once('=').ok_or_else(|| wrong("expected key=value"))?;
         let mut values: Vec<String> = Vec::new();
-        let parts = match takes_several(key) {
-            true => vec![text.to_owned()],
-            false => at_commas(text),
-        };
+        let parts = if takes_several(key) { vec![text.to_owned()] } else { at_commas(text) };
         for part in &parts {
             match range(part) {
                 None => match values.last_mut() {
@@ -146,17 +143,17 @@ impl Study {
             }
             let known: Vec<String> =
                 entries.iter().filter_map(|entry| value_in(axis, entry)).collect();
-            match values.iter().all(|value| known.contains(value)) {
-                true => {
-                    entries.retain(|entry| {
-                        value_in(axis, entry).is_some_and(|value| values.contains(&value))
-                    });
-                    return Ok(true);
-                }
-                // The caller replaces the whole axis.
-                false if full(axis) == full(key) => return Ok(false),
-                false => return Err(fixed(word, format!("axis `{axis}`"), known)),
+            if values.iter().all(|value| known.contains(value)) {
+                entries.retain(|entry| {
+                    value_in(axis, entry).is_some_and(|value| values.contains(&value))
+                });
+                return Ok(true);
             }
+            // The caller replaces the whole axis.
+            if full(axis) == full(key) {
+                return Ok(false);
+            }
+            return Err(fixed(word, format!("axis `{axis}`"), known));
         }
         let known: Vec<String> = self.cells.iter().filter_map(|cell| value_of(cell, key)).collect();
         if known.is_empty() {
@@ -164,10 +161,10 @@ impl Study {
         }
         let is_selected =
             |cell: &Table| value_of(cell, key).is_some_and(|value| values.contains(&value));
-        match self.grid.is_empty() && values.iter().all(|value| known.contains(value)) {
-            true => self.cells.retain(is_selected),
-            false => return Err(fixed(word, "[[cells]]".into(), known)),
+        if !self.grid.is_empty() || !values.iter().all(|value| known.contains(value)) {
+            return Err(fixed(word, "[[cells]]".into(), known));
         }
+        self.cells.retain(is_selected);
         Ok(true)
     }
 

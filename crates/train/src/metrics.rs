@@ -85,17 +85,16 @@ impl Metrics {
         holds_out: bool,
     ) -> Result<Self, TrainError> {
         let training = Csv::open(run_dir.join("metrics.csv"), &header(figures), step)?;
-        let held_out = match holds_out {
-            true => Some(Csv::open(run_dir.join(HELD_OUT), "step,loss\n", step)?),
-            false => None,
+        let held_out = if holds_out {
+            Some(Csv::open(run_dir.join(HELD_OUT), "step,loss\n", step)?)
+        } else {
+            None
         };
         let mut events = Events::create(run_dir)?;
         events.restart_after(step);
         let path = run_dir.join(MEASURED);
-        let measured = match path.exists() {
-            true => Some(Csv::open(path, MEASURED_HEADER, step)?),
-            false => None,
-        };
+        let measured =
+            if path.exists() { Some(Csv::open(path, MEASURED_HEADER, step)?) } else { None };
         Ok(Self { training, held_out, measured, run_dir: run_dir.to_owned(), events })
     }
 

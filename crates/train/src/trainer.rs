@@ -282,10 +282,8 @@ impl<A: Algorithm> Trainer<A> {
         team.compare(self.state.step, || self.hash())?;
         let holds_out = self.config.held_out > 0.0;
         let (run, step, names) = (self.run.path(), self.state.step, self.algorithm.figures());
-        let mut metrics = match team.leads() {
-            true => Some(Metrics::open(run, step, names, holds_out)?),
-            false => None,
-        };
+        let mut metrics =
+            if team.leads() { Some(Metrics::open(run, step, names, holds_out)?) } else { None };
         // It stopped during the measurement of this checkpoint, which contains the weights of this
         // step.
         let mut interrupted = false;

@@ -59,10 +59,12 @@ fn walk(
             let pays = goes_right && state == STATES - 1;
             actions.push(action);
             rewards.push(f32::from(u8::from(pays)));
-            match goes_right {
-                _ if pays => outcome = Outcome::Terminated,
-                false => state = state.saturating_sub(1),
-                true => state += 1,
+            if pays {
+                outcome = Outcome::Terminated;
+            } else if goes_right {
+                state += 1;
+            } else {
+                state = state.saturating_sub(1);
             }
         }
         episodes.push(Episode { start, length: actions.len() - start, outcome });
@@ -121,9 +123,12 @@ pub fn cut_short(data: &Dataset) -> Arc<Dataset> {
     };
     let parts = |episode: &Episode| {
         let Episode { start, length, outcome } = *episode;
-        (0..length).step_by(2).map(move |from| match from + 2 >= length {
-            true => Episode { start: start + from, length: length - from, outcome },
-            false => Episode { start: start + from, length: 2, outcome: Outcome::Truncated },
+        (0..length).step_by(2).map(move |from| {
+            if from + 2 >= length {
+                Episode { start: start + from, length: length - from, outcome }
+            } else {
+                Episode { start: start + from, length: 2, outcome: Outcome::Truncated }
+            }
         })
     };
     let columns = Columns::new(

@@ -30,11 +30,10 @@ impl Evaluation {
         if let Some(warning) = self.warning() {
             text += &format!("\nWARNING: {warning}\n");
         }
-        text += match self.clips() {
-            true => {
-                "\nraw: the game's score; clipped: rewards clipped to [-1, 1], as stored in the data; "
-            }
-            false => "\nraw: the sum of rewards; ",
+        text += if self.clips() {
+            "\nraw: the game's score; clipped: rewards clipped to [-1, 1], as stored in the data; "
+        } else {
+            "\nraw: the sum of rewards; "
         };
         text += "± is the sample standard deviation (ddof 1)\n";
         if let Some(reference) = &setting.task.reference {

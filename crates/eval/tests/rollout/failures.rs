@@ -28,9 +28,10 @@ impl Dying {
     }
 
     fn dies(&self, env: usize) -> Result<(), Cause> {
-        match self.deaths.contains(&self.under_way[env]) {
-            true => Err(format!("the walker of environment {env} broke a leg").into()),
-            false => Ok(()),
+        if self.deaths.contains(&self.under_way[env]) {
+            Err(format!("the walker of environment {env} broke a leg").into())
+        } else {
+            Ok(())
         }
     }
 }

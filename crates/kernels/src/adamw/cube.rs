@@ -184,9 +184,8 @@ impl CubeAdamW for CubeBackend {
         let squares = empty_like(&gradient, Shape::from([cubes]), DType::F32);
         let norm = empty_like(&gradient, Shape::from([1]), DType::F32);
         let old = [parameters, first, second];
-        let new = old.each_ref().map(|old| match plan.in_place {
-            true => old.clone(),
-            false => empty_like(old, old.shape(), old.dtype),
+        let new = old.each_ref().map(|old| {
+            if plan.in_place { old.clone() } else { empty_like(old, old.shape(), old.dtype) }
         });
         let [into_parameters, into_first, into_second] = new.each_ref().map(|new| {
             let new = (!plan.in_place).then(|| new.clone().into_tensor_arg());

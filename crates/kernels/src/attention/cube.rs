@@ -407,13 +407,12 @@ fn by_heads(
             dtype_to_storage_type(qkv.dtype),
         );
     }
-    let by_r = match has_r {
-        true => {
-            let [sum, _] = sums::sum_parts(r_parts, width, 0);
-            reshape(sum, Shape::new([sizes.heads, sizes.d_head]))
-        }
+    let by_r = if has_r {
+        let [sum, _] = sums::sum_parts(r_parts, width, 0);
+        reshape(sum, Shape::new([sizes.heads, sizes.d_head]))
+    } else {
         // Nothing takes this gradient.
-        false => r,
+        r
     };
     (by_qkv, by_r)
 }

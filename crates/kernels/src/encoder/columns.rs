@@ -154,11 +154,10 @@ mod tests {
         let outer = drawn([1, 1, sequences * 3, d], 1.0).reshape([sequences * 3, d]);
         let run = |by_columns: bool| {
             let weights = weights.clone();
-            let y = match by_columns {
-                true => encode(frames.clone(), weights, Form::Auto),
-                false => {
-                    reference::encode(reference::stacks(frames.clone()), weights, Form::Reference)
-                }
+            let y = if by_columns {
+                encode(frames.clone(), weights, Form::Auto)
+            } else {
+                reference::encode(reference::stacks(frames.clone()), weights, Form::Reference)
             };
             let gradients = (y.clone() * outer.clone()).sum().backward();
             (y.inner(), gradients)

@@ -121,12 +121,11 @@ fn seasonal(length: usize, generator: &mut Generator) -> (usize, Vec<f64>) {
 fn autoregressive(length: usize, generator: &mut Generator) -> Vec<f64> {
     let root: f64 = generator.random_range(0.6..0.98);
     // x_t = Σ φ x + ε; roots `root·e^{±iθ}`, or the one root of the first order.
-    let phi = match generator.random_bool(0.5) {
-        true => {
-            let angle = std::f64::consts::TAU / generator.random_range(6.0..24.0);
-            [2.0 * root * angle.cos(), -root * root]
-        }
-        false => [root, 0.0],
+    let phi = if generator.random_bool(0.5) {
+        let angle = std::f64::consts::TAU / generator.random_range(6.0..24.0);
+        [2.0 * root * angle.cos(), -root * root]
+    } else {
+        [root, 0.0]
     };
     let mut last = [0.0; 2];
     let mut step = || {
@@ -202,9 +201,12 @@ fn kernels(length: usize, generator: &mut Generator) -> (usize, Vec<f64>) {
     let covariance = |t: usize, u: usize| {
         let mut terms = terms.iter();
         let first = terms.next().map_or(0.0, |(kernel, _)| kernel.at(length, t, u));
-        terms.fold(first, |so_far, (kernel, product)| match product {
-            true => so_far * kernel.at(length, t, u),
-            false => so_far + kernel.at(length, t, u),
+        terms.fold(first, |so_far, (kernel, product)| {
+            if *product {
+                so_far * kernel.at(length, t, u)
+            } else {
+                so_far + kernel.at(length, t, u)
+            }
         })
     };
     let factor = cholesky(length, covariance);

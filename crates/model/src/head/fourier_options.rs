@@ -99,9 +99,12 @@ impl InitialCoefficients {
     /// # Errors
     /// When a scale is not positive, or outside of the valid range.
     pub fn validate(&self) -> Result<(), ModelError> {
-        let usable = |key, value: f64| match SCALES.contains(&value) {
-            true => Ok(()),
-            false => Err(config_error(key, value, "must lie in [1e-9, 1e9]")),
+        let usable = |key, value: f64| {
+            if SCALES.contains(&value) {
+                Ok(())
+            } else {
+                Err(config_error(key, value, "must lie in [1e-9, 1e9]"))
+            }
         };
         match *self {
             Self::Std(std) => usable("head.initial.std", std),

@@ -218,13 +218,10 @@ impl HeadConfig {
             return self.ordered(actions)?.validate_options(size);
         }
         let words: Vec<&str> = Self::choices(actions, 0).iter().map(|choice| choice.word).collect();
-        let instead = match has_numbers {
-            true => format!(
-                "discrete actions, but the task has continuous actions of {size} dimensions"
-            ),
-            false => {
-                format!("continuous actions, but the task has {size} discrete actions")
-            }
+        let instead = if has_numbers {
+            format!("discrete actions, but the task has continuous actions of {size} dimensions")
+        } else {
+            format!("continuous actions, but the task has {size} discrete actions")
         };
         let expected = format!("needs {instead}; use one of {}", words.join(", "));
         Err(config_error("head", self.name(), expected))

@@ -359,10 +359,8 @@ impl GaussianMixture {
         let tops = self.means.iter().map(|&mean| climb(mean)).map(|z| (z, self.pdf(z)));
         // Two equal Gaussians have equal tops; rounding must not choose between them.
         let is_higher = |top: f64, best: f64| top > best + TIE * best.abs();
-        let higher = |best: (f64, f64), top: (f64, f64)| match is_higher(top.1, best.1) {
-            true => top,
-            false => best,
-        };
+        let higher =
+            |best: (f64, f64), top: (f64, f64)| if is_higher(top.1, best.1) { top } else { best };
         // A component without weight has no top.
         let tops = tops.filter(|(_, height)| !height.is_nan());
         tops.reduce(higher).map_or(0.0, |(z, _)| z)

@@ -90,9 +90,8 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
     );
     let mut header = vec!["run".to_owned(), "target".into()];
     let setting = what.trim_end_matches(" or top percent");
-    header.extend(labels.iter().map(|label| match label.contains("top ") {
-        true => label.clone(),
-        false => format!("{setting} {label}"),
+    header.extend(labels.iter().map(|label| {
+        if label.contains("top ") { label.clone() } else { format!("{setting} {label}") }
     }));
     header.push("chosen".into());
     let mut table = Table::new(header);

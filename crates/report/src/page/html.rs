@@ -158,10 +158,12 @@ fn push_table(page: &mut String, table: &Table, grouped: usize) {
             );
         }
         let cells = row.iter().enumerate().skip(grouped).map(|(column, cell)| {
-            let class = match cell.chars().count() > SENTENCE {
-                true => " class=\"words\"",
-                false if is_of_numbers[column] => "",
-                false => " class=\"left\"",
+            let class = if cell.chars().count() > SENTENCE {
+                " class=\"words\""
+            } else if is_of_numbers[column] {
+                ""
+            } else {
+                " class=\"left\""
             };
             let (tag, scope) = match (i, column == grouped) {
                 (0, _) => ("th", " scope=\"col\""),

@@ -77,9 +77,10 @@ fn thinned(line: Line) -> Line {
         points.iter().map(|point| point[axis] / points.len() as f64).sum()
     };
     let points = finite.chunks(together).map(|points| [mean(points, 0), mean(points, 1)]).collect();
-    let band = match line.band.is_empty() {
-        true => Vec::new(),
-        false => finite.chunks(together).map(|points| [mean(points, 2), mean(points, 3)]).collect(),
+    let band = if line.band.is_empty() {
+        Vec::new()
+    } else {
+        finite.chunks(together).map(|points| [mean(points, 2), mean(points, 3)]).collect()
     };
     Line { points, band, ..line }
 }

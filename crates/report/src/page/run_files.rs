@@ -370,9 +370,10 @@ fn videos(folder: &Path) -> Result<Vec<VideoFile>, PageError> {
         }
         let path = folder.join(&file);
         let size = fs::metadata(&path).map_err(PageError::file(&path))?.len();
-        let gif = match read + size <= MOST_VIDEO {
-            true => Some(fs::read(&path).map_err(PageError::file(&path))?),
-            false => None,
+        let gif = if read + size <= MOST_VIDEO {
+            Some(fs::read(&path).map_err(PageError::file(&path))?)
+        } else {
+            None
         };
         if gif.as_ref().is_some_and(|gif| !gif.starts_with(b"GIF8")) {
             return Err(PageError::NoVideo { path });

@@ -35,9 +35,10 @@ fn judgement(values: &[(f32, f64)]) -> Judgement {
         overlap: Some(Overlap { effective: vec![30.0, 12.5], horizon: None }),
         uncovered: Some(0.0125),
         level: if value > 2.25 { 0.975 } else { 0.95 },
-        verdict: match value > 2.25 {
-            true => Verdict::BetterThanRecorded,
-            false => Verdict::CannotTell { reasons: vec![Check::LongEpisodes, Check::Difference] },
+        verdict: if value > 2.25 {
+            Verdict::BetterThanRecorded
+        } else {
+            Verdict::CannotTell { reasons: vec![Check::LongEpisodes, Check::Difference] }
         },
     };
     Judgement {

@@ -131,9 +131,10 @@ impl Recorder {
             && self.recordings[i].graph.is_some()
         {
             self.recordings[i].inputs.write(words);
-            return match self.recordings[i].is_checked {
-                true => self.replay(i),
-                false => self.check(i, algorithm, state, data),
+            return if self.recordings[i].is_checked {
+                self.replay(i)
+            } else {
+                self.check(i, algorithm, state, data)
             };
         }
         // Earlier readers of the inputs and of the state run before these are overwritten.

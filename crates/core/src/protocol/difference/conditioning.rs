@@ -107,9 +107,12 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
         reads_no_returns,
         "delayed_reward",
         |play| &mut play.delayed_reward,
-        |_, now| match now {
-            true => "the return-to-go stays at the target, and fell in training",
-            false => "the return-to-go falls with each reward, and stayed in training",
+        |_, now| {
+            if now {
+                "the return-to-go stays at the target, and fell in training"
+            } else {
+                "the return-to-go falls with each reward, and stayed in training"
+            }
         },
     );
 }

@@ -34,9 +34,10 @@ impl Setting {
 pub fn other_length(trained: &Value, played: &Value) -> String {
     let length = |value: &Value| value.number().map(|n| if n == 0.0 { f64::INFINITY } else { n });
     let longer = length(played) > length(trained);
-    let follows = match longer {
-        true => "an episode may last longer than any of the data, and collect more",
-        false => "an episode is cut sooner than in the data, and collects less",
+    let follows = if longer {
+        "an episode may last longer than any of the data, and collect more"
+    } else {
+        "an episode is cut sooner than in the data, and collects less"
     };
     follows.to_owned()
 }

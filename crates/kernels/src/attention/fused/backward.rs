@@ -50,10 +50,8 @@ pub(in crate::attention) fn backward(
             let all = x.chunks(size).zip(kv.chunks(2 * size)).zip(by_x.chunks_mut(size));
             for (j, (((gradient, q), mixed), ((x, kv), by_x))) in of_queries.zip(all).enumerate() {
                 let first = (i * groups + j) * plan.group();
-                let probs = match saved.probs.is_empty() {
-                    true => &[],
-                    false => &saved.probs[first * size_probs..],
-                };
+                let probs =
+                    if saved.probs.is_empty() { &[] } else { &saved.probs[first * size_probs..] };
                 let work = SequenceGroup { first, x, q, kv, mixed, gradient, probs };
                 work.backward(parameters, &products, plan, by_x, &mut sums);
             }
@@ -212,9 +210,10 @@ impl SequenceGroup<'_> {
                 kv: &self.kv[of_keys.clone()],
                 mixed: &self.mixed[of_queries.clone()],
                 by_mixed: &by_mixed[of_queries.clone()],
-                probs: match self.probs.is_empty() {
-                    true => &[],
-                    false => &self.probs[i * plan.n_heads * plan.n_queries() * stride..],
+                probs: if self.probs.is_empty() {
+                    &[]
+                } else {
+                    &self.probs[i * plan.n_heads * plan.n_queries() * stride..]
                 },
             };
             let (by_q, by_kv) = (&mut by_q[of_queries], &mut by_kv[of_keys]);
@@ -256,13 +255,12 @@ impl Sequence<'_> {
         with_scratch([again, size, n_queries], |[probs, other, inner]| {
             let Self { q, kv, .. } = *self;
             let compared = Compared { head, q, kv, first_token: visible.first_token, r };
-            let probs = match self.probs.is_empty() {
-                true => {
-                    plan.score.forward(compared, probs, stride);
-                    probabilities::softmax(probs, stride, visible, plan.score_of_nothing());
-                    &*probs
-                }
-                false => &self.probs[head.head * size..][..size],
+            let probs = if self.probs.is_empty() {
+                plan.score.forward(compared, probs, stride);
+                probabilities::softmax(probs, stride, visible, plan.score_of_nothing());
+                &*probs
+            } else {
+                &self.probs[head.head * size..][..size]
             };
             let dropped = match plan.attention_mask {
                 Some(mask) => {

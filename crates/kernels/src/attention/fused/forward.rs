@@ -135,10 +135,7 @@ fn sequence(
     let mut kept = probs;
     with_scratch([size, size], |[scores, dropped]| {
         for head_idx in 0..plan.n_heads {
-            let scores = match kept.is_empty() {
-                true => &mut *scores,
-                false => take(&mut kept, size),
-            };
+            let scores = if kept.is_empty() { &mut *scores } else { take(&mut kept, size) };
             let head = plan.head(head_idx, d);
             let r = &parameters.fourier_r[head.start()..][..head.d_head];
             let compared = Compared { head, q, kv, first_token: visible.first_token, r };
