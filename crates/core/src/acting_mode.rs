@@ -47,11 +47,11 @@ mod tests {
 
     #[test]
     fn labels() {
-        let of = |temperature, return_quantile, top_percent| {
+        let label = |temperature, return_quantile, top_percent| {
             ActingMode { temperature, return_quantile, top_percent }.label()
         };
-        assert_eq!(of(1.0, 1.0, 0.0), "target return");
-        assert_eq!(of(1.0, 0.9, 10.0), "top 10 %");
-        assert_eq!(of(0.5, 0.75, 0.0), "quantile 0.75, temperature 0.5");
+        assert_eq!(label(1.0, 1.0, 0.0), "target return");
+        assert_eq!(label(1.0, 0.9, 10.0), "top 10 %");
+        assert_eq!(label(0.5, 0.75, 0.0), "quantile 0.75, temperature 0.5");
     }
 }

@@ -118,10 +118,10 @@ mod tests {
     #[test]
     fn containing_finds_each_transitions_episode() {
         let episodes = Episodes::new(vec![episode(0, 3), episode(3, 1), episode(4, 5)]).unwrap();
-        let found: Vec<_> = (0..10).map(|i| episodes.containing(i).map(|e| e.start)).collect();
+        let starts: Vec<_> = (0..10).map(|i| episodes.containing(i).map(|e| e.start)).collect();
         let expected =
             [0, 0, 0, 3, 4, 4, 4, 4, 4].map(Some).into_iter().chain([None]).collect::<Vec<_>>();
-        assert_eq!(found, expected);
+        assert_eq!(starts, expected);
         assert_eq!((episodes.n_transitions(), episodes.longest()), (9, 5));
     }
 

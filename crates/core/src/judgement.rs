@@ -206,8 +206,8 @@ impl Method {
 impl Judged {
     /// The estimate behind the verdict: WDR, else WPDIS, else fitted Q-evaluation.
     pub fn deciding(&self) -> Option<&ReturnEstimate> {
-        let of = |method| self.estimates.iter().find(|of: &&ReturnEstimate| of.method == method);
-        [Method::Wdr, Method::Wpdis, Method::FittedQ].into_iter().find_map(of)
+        let by = |method| self.estimates.iter().find(|estimate| estimate.method == method);
+        [Method::Wdr, Method::Wpdis, Method::FittedQ].into_iter().find_map(by)
     }
 }
 

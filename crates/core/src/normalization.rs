@@ -94,12 +94,12 @@ mod tests {
     #[test]
     fn statistics_by_hand() {
         // Columns 1, 3, 5 and 7, 7, 7: means 3 and 7, variances (4 + 0 + 4)/3 and 0.
-        let of = Normalization::of(&[1.0, 7.0, 3.0, 7.0, 5.0, 7.0], 2);
-        assert_eq!(of.mean, [3.0, 7.0]);
-        assert_eq!(of.std, [(8.0f32 / 3.0).sqrt(), 0.0]);
+        let normalization = Normalization::of(&[1.0, 7.0, 3.0, 7.0, 5.0, 7.0], 2);
+        assert_eq!(normalization.mean, [3.0, 7.0]);
+        assert_eq!(normalization.std, [(8.0f32 / 3.0).sqrt(), 0.0]);
         // A dimension without spread becomes 0, whatever its value during acting.
-        let mut row = [3.0, 7.0, 3.0 + of.std[0], 7.001];
-        of.apply(&mut row);
+        let mut row = [3.0, 7.0, 3.0 + normalization.std[0], 7.001];
+        normalization.apply(&mut row);
         assert_eq!([row[0], row[1], row[3]], [0.0; 3]);
         assert!((row[2] - 1.0).abs() < 1e-5, "{row:?}");
     }
@@ -110,11 +110,11 @@ mod tests {
         let rows: Vec<[f32; 4]> = (0..1001)
             .map(|i| [0.1, 1e9 + 64.0 * (i % 2) as f32, 1e-7 * (i % 3) as f32, 1e-5 * i as f32])
             .collect();
-        let of = Normalization::of(rows.as_flattened(), 4);
-        assert_eq!(of.std[..3], [0.0; 3]);
-        assert!((of.std[3] - 2.89e-3).abs() < 1e-5, "{of:?}");
-        let mut seen = [0.2, 2e9, 1.0, of.mean[3] + of.std[3]];
-        of.apply(&mut seen);
+        let normalization = Normalization::of(rows.as_flattened(), 4);
+        assert_eq!(normalization.std[..3], [0.0; 3]);
+        assert!((normalization.std[3] - 2.89e-3).abs() < 1e-5, "{normalization:?}");
+        let mut seen = [0.2, 2e9, 1.0, normalization.mean[3] + normalization.std[3]];
+        normalization.apply(&mut seen);
         assert_eq!(seen[..3], [0.0; 3]);
         assert!((seen[3] - 1.0).abs() < 1e-3, "{seen:?}");
     }

@@ -147,7 +147,7 @@ impl Picture {
         }
         // 0.299, 0.587 and 0.114, in parts of 2¹⁴.
         let luma = |pixel| {
-            let [red, green, blue] = [0, 1, 2].map(|of| channel(pixel, of));
+            let [red, green, blue] = [0, 1, 2].map(|colour| channel(pixel, colour));
             ((red * 4899 + green * 9617 + blue * 1868 + 8192) >> 14) as u8
         };
         (0..n).map(luma).collect()

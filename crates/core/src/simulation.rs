@@ -148,7 +148,8 @@ impl Simulation {
                 };
                 let reason = error.into_inner().to_string();
                 // A place in the text says nothing to the user.
-                let reason = reason.rsplit_once(" at line ").map_or(&*reason, |(said, _)| said);
+                let reason =
+                    reason.rsplit_once(" at line ").map_or(&*reason, |(message, _)| message);
                 let reason = reason.replace("expected u32", "expected a whole number, 0 or more");
                 SimulationError { place, reason }
             },

@@ -269,8 +269,7 @@ pub fn find_in_table<'a, S: Suite + ?Sized>(
     name: &str,
 ) -> Result<&'a Task, UnknownTask> {
     let known: Vec<&str> = suite.tasks().iter().map(|task| task.name.as_str()).collect();
-    let found = find(&known, name);
-    found
-        .and_then(|found| suite.tasks().iter().find(|task| task.name == found))
+    find(&known, name)
+        .and_then(|exact| suite.tasks().iter().find(|task| task.name == exact))
         .ok_or_else(|| UnknownTask::among(suite.nouns()[0], name, &known))
 }

@@ -179,7 +179,7 @@ impl Choice {
     fn used_settings(&self, mode: &ActingMode) -> Vec<ModeSetting> {
         let unused = if mode.top_percent > 0.0 { "return quantile" } else { "top percent" };
         let mut settings = self.settings();
-        let differs = |of: &str| settings.iter().any(|(name, _)| *name == of);
+        let differs = |setting: &str| settings.iter().any(|(name, _)| *name == setting);
         if differs("return quantile") && differs("top percent") {
             settings.retain(|(name, _)| *name != unused);
         }
@@ -230,12 +230,12 @@ mod tests {
 
     use super::*;
 
-    fn curve(of: &[([f32; 2], &[f64])]) -> Vec<ChoicePoint> {
+    fn curve(points: &[([f32; 2], &[f64])]) -> Vec<ChoicePoint> {
         let point = |&([temperature, return_quantile], returns): &([f32; 2], &[f64])| ChoicePoint {
             mode: ActingMode { temperature, return_quantile, top_percent: 0.0 },
             raw_return: Summary::of(returns),
         };
-        of.iter().map(point).collect()
+        points.iter().map(point).collect()
     }
 
     fn of(curve: Vec<ChoicePoint>) -> Option<Choice> {

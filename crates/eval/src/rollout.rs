@@ -393,8 +393,9 @@ impl Game<'_> {
                 continue;
             }
             let (turns, numbers) = group.turns(&envs);
-            let own = (envs.len() < seen.acting.len()).then(|| seen.rows.of(&seen.acting, &envs));
-            let rows = own.as_ref().unwrap_or(&seen.rows);
+            let subset =
+                (envs.len() < seen.acting.len()).then(|| seen.rows.of(&seen.acting, &envs));
+            let rows = subset.as_ref().unwrap_or(&seen.rows);
             let acted = self.clock.acting(|| player.policy.act(&turns, rows.view()));
             let actions = acted.map_err(RolloutError::Policy)?;
             if let Some(played) = player.policy.played() {
@@ -442,10 +443,10 @@ impl<'a> Record<'a> {
             }
         }
         let played = self.tally.map(|tally| {
-            let mut found = tally.found;
-            found.smoothness = kept(found.smoothness, &ended);
-            found.sums = kept(found.sums, &ended);
-            found
+            let mut distributions = tally.distributions;
+            distributions.smoothness = kept(distributions.smoothness, &ended);
+            distributions.sums = kept(distributions.sums, &ended);
+            distributions
         });
         Rollout {
             played,

@@ -51,8 +51,8 @@ impl FromStr for Rule {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|rule| rule.name() == name);
-        found.ok_or_else(|| format!("expected one of {}", Self::ALL.map(Self::name).join(", ")))
+        let rule = Self::ALL.into_iter().find(|rule| rule.name() == name);
+        rule.ok_or_else(|| format!("expected one of {}", Self::ALL.map(Self::name).join(", ")))
     }
 }
 
@@ -232,8 +232,8 @@ mod tests {
         let mut selection = Selection::new(Rule::Process, 4, 0);
         let all = play(&mut selection, &returns, 24, 1);
         assert_eq!(all[..4], [0, 1, 2, 3]);
-        let of = |policy| all.iter().filter(|&&other| other == policy).count();
-        assert!(of(1) + of(2) >= 18, "{all:?}");
+        let n_played = |policy| all.iter().filter(|&&other| other == policy).count();
+        assert!(n_played(1) + n_played(2) >= 18, "{all:?}");
         assert_eq!(selection.best(), 2);
     }
 

@@ -123,8 +123,12 @@ mod tests {
         assert_eq!(text(&[1.0, 0.5]), "0.75 ± 0.35");
         assert_eq!(text(&[-0.012, -0.008]), "-0.0100 ± 0.0028");
         assert_eq!(text(&[0.0]), "0.0");
-        let of = |value: f64| Summary::of(&[value]).unwrap();
-        assert_eq!(digits([&of(0.1), &of(-30.0)]), 1, "all numbers of a table share the decimals");
+        let summary = |value: f64| Summary::of(&[value]).unwrap();
+        assert_eq!(
+            digits([&summary(0.1), &summary(-30.0)]),
+            1,
+            "all numbers of a table share the decimals"
+        );
     }
 
     #[test]

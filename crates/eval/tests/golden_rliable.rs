@@ -68,8 +68,9 @@ fn aggregates_and_profiles() {
     let bootstrap = Bootstrap::default();
     for (name, case) in golden["cases"].as_object().unwrap() {
         let scores = matrix(&case["scores"]);
-        let found = Aggregates::of(&scores, case["gamma"].as_f64().unwrap(), &bootstrap).unwrap();
-        let got = [found.mean, found.median, found.iqm, found.optimality_gap];
+        let aggregates =
+            Aggregates::of(&scores, case["gamma"].as_f64().unwrap(), &bootstrap).unwrap();
+        let got = [aggregates.mean, aggregates.median, aggregates.iqm, aggregates.optimality_gap];
         check.values(name, &got, &numbers(&case["aggregates"]), &case["intervals"]);
         let profile = performance_profile(&scores, &numbers(&case["taus"]), &bootstrap).unwrap();
         let got: Vec<Estimate> = profile.iter().map(|point| point.fraction).collect();

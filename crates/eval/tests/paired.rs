@@ -74,12 +74,12 @@ fn differences_are_paired_by_episode() {
     // The returns vary widely, but each is higher by 10 or 20: a small interval around 15.
     let matched = evaluation(&[0.0, 1000.0, 500.0, 9000.0]);
     let other = evaluation(&[10.0, 1020.0, 510.0, 9020.0]);
-    let found = difference(&matched, &other).unwrap();
+    let text = difference(&matched, &other).unwrap();
     let numbers: Vec<f64> =
-        found.split([' ', '[', ',', ']']).filter_map(|number| number.parse().ok()).collect();
-    let [value, low, high] = numbers[..] else { panic!("{found}") };
+        text.split([' ', '[', ',', ']']).filter_map(|number| number.parse().ok()).collect();
+    let [value, low, high] = numbers[..] else { panic!("{text}") };
     assert_eq!(value, 15.0);
-    assert!((10.0..15.0).contains(&low) && high > 15.0 && high <= 20.0, "{found}");
+    assert!((10.0..15.0).contains(&low) && high > 15.0 && high <= 20.0, "{text}");
 
     // An episode that finished under only one protocol is not in a pair: (10 + 20 + 10) / 3.
     let mut cut = other;

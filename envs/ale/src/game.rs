@@ -75,8 +75,8 @@ impl Game {
     /// # Errors
     /// When the game is not in the table.
     pub fn named(name: &str) -> Result<&'static Self, AleError> {
-        let found = Self::all().iter().find(|game| game.task.name == name);
-        found.ok_or_else(|| AleError::NoGame { name: name.to_owned() })
+        let game = Self::all().iter().find(|game| game.task.name == name);
+        game.ok_or_else(|| AleError::NoGame { name: name.to_owned() })
     }
 
     /// Display name, which is also the directory name of its data: `BankHeist`.

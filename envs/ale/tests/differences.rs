@@ -51,8 +51,9 @@ fn the_released_protocol_has_the_documented_differences() {
     let play = seaquest().matched(None);
     let agent = differences::trained(&play, seaquest(), SETTINGS, true);
     let released = Ale.protocol("released", &play).unwrap();
-    let found = agent.differences(&released, &[1150.0]);
-    let names: Vec<&str> = found.iter().map(|difference| difference.setting.as_str()).collect();
+    let differences = agent.differences(&released, &[1150.0]);
+    let names: Vec<&str> =
+        differences.iter().map(|difference| difference.setting.as_str()).collect();
     let expected = [
         "simulation.sticky_probability",
         "simulation.resize",
@@ -64,7 +65,7 @@ fn the_released_protocol_has_the_documented_differences() {
         "target_return",
     ];
     assert_eq!(names, expected);
-    assert_eq!((found[0].trained.as_str(), found[0].played.as_str()), ("0.25", "0"));
+    assert_eq!((differences[0].trained.as_str(), differences[0].played.as_str()), ("0.25", "0"));
     assert_eq!(agent.deviations(&released, &[32.0]).len(), 8);
     let fraction = agent.differences(&released, &[2.5]);
     assert!(fraction.iter().any(|difference| difference.setting == "integer_returns"));

@@ -52,22 +52,22 @@ def resolve(name):
     # A name without a version means the newest version.
     unversioned = [other for other in known if plain(other.rpartition("-v")[0]) == plain(id)]
     unversioned.sort(key=lambda other: gymnasium.registry[other].version or 0)
-    for found in (same_spelling, unversioned):
-        if found:
-            return json.dumps({"name": module + colon + found[-1]})
+    for matching in (same_spelling, unversioned):
+        if matching:
+            return json.dumps({"name": module + colon + matching[-1]})
     return json.dumps({"known": (within(found_in) if module else []) or known})
 
 
 def within(module):
     """The names available in a module: its callables, and its registered ids."""
-    own = [
+    callables = [
         name
         for name, value in vars(module).items()
         if callable(value) and getattr(value, "__module__", None) == module.__name__
     ]
     root = module.__name__.partition(".")[0]
     entries = ((id, str(spec.entry_point)) for id, spec in gymnasium.registry.items())
-    return own + [id for id, entry in entries if re.match(rf"{re.escape(root)}\b", entry)]
+    return callables + [id for id, entry in entries if re.match(rf"{re.escape(root)}\b", entry)]
 
 
 def plain(name):
@@ -81,11 +81,11 @@ def make(name, options, max_steps):
     """
     with IMPORTING:
         env = create(name, options, max_steps)
-    own = step_limit(env)
-    if max_steps is not None and own != (max_steps or None):
+    limit = step_limit(env)
+    if max_steps is not None and limit != (max_steps or None):
         env.close()
         raise Unsuitable(
-            f"it ends its episodes after {own} actions, but max_episode_steps is "
+            f"it ends its episodes after {limit} actions, but max_episode_steps is "
             f"{max_steps or '0, no limit'}: remove the environment's own limit"
         )
     return env
@@ -259,10 +259,10 @@ def unpacked(error):
     wrappers = os.path.dirname(gymnasium.wrappers.__file__)
     if "unpack" not in str(error) or not frames[-1].filename.startswith(wrappers):
         return error
-    if found := re.search(r"expected 5, got (\d+)", str(error)):
-        return stepped((None,) * int(found[1]))
-    if found := re.search(r"non-iterable (\w+) object", str(error)):
-        return TypeError(f"step returned a {found[1]}; {FIVE}")
+    if count := re.search(r"expected 5, got (\d+)", str(error)):
+        return stepped((None,) * int(count[1]))
+    if name := re.search(r"non-iterable (\w+) object", str(error)):
+        return TypeError(f"step returned a {name[1]}; {FIVE}")
     return TypeError(f"step returned more than 5 values; {FIVE}")
 
 

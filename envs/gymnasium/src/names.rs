@@ -42,7 +42,7 @@ mod tests {
         for name in OWN {
             let bare = name.rsplit_once("-v").unwrap().0;
             match resolve(&TaskName::parse(bare).unwrap()).unwrap() {
-                Resolved::Name(found) => assert_eq!(found, name),
+                Resolved::Name(resolved) => assert_eq!(resolved, name),
                 Resolved::Known(_) => panic!("Gymnasium has no {name}"),
             }
         }

@@ -35,14 +35,14 @@ mod tests {
 
     #[test]
     fn scores_apply_to_every_version_of_an_environment() {
-        let of = |name| reference(&TaskName::parse(name).unwrap());
-        let ant = of("Ant-v5").unwrap();
+        let scores = |name| reference(&TaskName::parse(name).unwrap());
+        let ant = scores("Ant-v5").unwrap();
         assert_eq!((ant.convention.as_str(), ant.low, ant.high), ("d4rl", -325.6, 3879.7));
         assert_eq!(ant.meaning, "random 0, expert 100, scores of D4RL");
         assert_eq!(ant.normalize(3879.7), 100.0);
-        assert_eq!(of("gymnasium_robotics:AdroitHandPen-v1").unwrap().low, 96.262799);
-        assert_eq!(of("Ant-v5,healthy_reward=0"), None);
-        assert_eq!(of("robots_of_mine:Ant-v5"), None);
-        assert_eq!(of("CartPole-v1"), None);
+        assert_eq!(scores("gymnasium_robotics:AdroitHandPen-v1").unwrap().low, 96.262799);
+        assert_eq!(scores("Ant-v5,healthy_reward=0"), None);
+        assert_eq!(scores("robots_of_mine:Ant-v5"), None);
+        assert_eq!(scores("CartPole-v1"), None);
     }
 }

@@ -65,8 +65,8 @@ fn known(name: &str) -> Option<&'static Known> {
 fn query(name: TaskName, numbers: bool) -> Result<&'static Known, GymnasiumError> {
     let text = name.to_string();
     let as_numbers = format!("{text} as numbers");
-    let found = known(&text).filter(|known| known.image.is_none() || !numbers);
-    if let Some(known) = found.or_else(|| known(&as_numbers).filter(|_| numbers)) {
+    let usable = known(&text).filter(|known| known.image.is_none() || !numbers);
+    if let Some(known) = usable.or_else(|| known(&as_numbers).filter(|_| numbers)) {
         return Ok(known);
     }
     let described = describe(&name)?;
@@ -153,8 +153,8 @@ pub fn open(
 
 /// The limit of an episode's actions; `None` if it equals the environment's limit.
 fn limit(known: &Known, simulation: GymnasiumSimulation) -> Option<u32> {
-    let own = known.described.max_steps.unwrap_or(0);
-    (simulation.max_steps != own).then_some(simulation.max_steps)
+    let env_limit = known.described.max_steps.unwrap_or(0);
+    (simulation.max_steps != env_limit).then_some(simulation.max_steps)
 }
 
 pub fn version(_: &Task) -> Result<String, GymnasiumError> {

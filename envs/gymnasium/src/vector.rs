@@ -77,19 +77,20 @@ impl GymnasiumVectorEnv {
     fn show(&mut self, rows: &Rows<'_>, env: usize, first: bool) -> Result<(), GymnasiumError> {
         match (&mut self.shown, rows) {
             (Shown::Numbers { width, values }, Rows::Numbers(rows)) => {
-                let of = env * *width..(env + 1) * *width;
-                let Some(row) = rows.as_slice().ok().and_then(|rows| rows.get(of.clone())) else {
+                let range = env * *width..(env + 1) * *width;
+                let Some(row) = rows.as_slice().ok().and_then(|rows| rows.get(range.clone()))
+                else {
                     return Err(misshapen());
                 };
                 if let Some(at) = row.iter().position(|number| !number.is_finite()) {
                     let message = format!("observed {} as number {at}, from 0", row[at]);
                     return Err(GymnasiumError::Environment(message));
                 }
-                values[of].copy_from_slice(row);
+                values[range].copy_from_slice(row);
             }
             (Shown::Pictures { picture, frames }, Rows::Images(rows)) => {
-                let of = env * picture.size()..(env + 1) * picture.size();
-                let Some(row) = rows.as_slice().ok().and_then(|rows| rows.get(of)) else {
+                let range = env * picture.size()..(env + 1) * picture.size();
+                let Some(row) = rows.as_slice().ok().and_then(|rows| rows.get(range)) else {
                     return Err(misshapen());
                 };
                 picture.show(row, first, &mut frames[env * PICTURE..(env + 1) * PICTURE]);

@@ -175,11 +175,11 @@ fn keyword_arguments_and_limits_reach_the_environment() {
     assert_eq!(limited.horizon, Some(7));
     assert_eq!(steps(limited, &limited.simulation), (7, Outcome::Truncated));
     assert_eq!(steps(limited, &shorter), (2, Outcome::Truncated));
-    for (name, own, max_steps) in [("limited", 7, 0), ("limited", 7, 20), ("capped", 3, 20)] {
+    for (name, env_limit, max_steps) in [("limited", 7, 0), ("limited", 7, 20), ("capped", 3, 20)] {
         let made = Gymnasium.task(&format!("overtone_own:{name}")).unwrap();
         let longer = Simulation::of(&GymnasiumSimulation { max_steps });
         let error = Gymnasium.open(made, &longer, 1).err().unwrap().to_string();
-        let expected = format!("after {own} actions, but max_episode_steps is {max_steps}");
+        let expected = format!("after {env_limit} actions, but max_episode_steps is {max_steps}");
         assert!(error.contains(&expected), "{error}");
     }
 }

@@ -77,8 +77,8 @@ impl Robot {
     /// # Errors
     /// When the robot is not in the table.
     pub fn named(name: &str) -> Result<&'static Self, MujocoError> {
-        let found = Self::all().iter().find(|robot| robot.task.name == name);
-        found.ok_or_else(|| MujocoError::NoRobot { name: name.to_owned() })
+        let robot = Self::all().iter().find(|robot| robot.task.name == name);
+        robot.ok_or_else(|| MujocoError::NoRobot { name: name.to_owned() })
     }
 
     pub(crate) fn facts(&self) -> &Facts {

@@ -124,14 +124,14 @@ mod tests {
     #[test]
     fn revisions_differ_in_the_step_of_a_fall() {
         // 0.016 m in 4 · 0.002 s; torques 1, -2, 0 cost 1e-3 · 5.
-        let of = |revision, healthy| {
+        let hopper = |revision, healthy| {
             let action = [1.0, -2.0, 0.0];
             reward(robot("hopper"), revision, (1.0, 1.016), &action, healthy)
         };
         let near = |got: f64, expected: f64| assert!((got - expected).abs() < 1e-9, "{got}");
-        near(of(Revision::V4, true), 2.995);
-        near(of(Revision::V4, false), 2.995);
-        near(of(Revision::V5, true), 2.995);
+        near(hopper(Revision::V4, true), 2.995);
+        near(hopper(Revision::V4, false), 2.995);
+        near(hopper(Revision::V5, true), 2.995);
         near(of(Revision::V5, false), 1.995);
         // 0.5 m in 5 · 0.01 s; 0.1 · 0.25.
         let action = [0.5, 0.0, 0.0, 0.0, 0.0, 0.0];

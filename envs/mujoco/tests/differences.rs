@@ -32,8 +32,8 @@ fn protocols() -> [Play; 2] {
 #[test]
 fn all_sentences_match_the_file() {
     // HalfCheetah cannot fall, so its revisions are equal.
-    let of = |all_matter| task(if all_matter { "hopper" } else { "halfcheetah" });
-    let text = differences::text(&protocols(), of, SETTINGS);
+    let robot = |all_matter| task(if all_matter { "hopper" } else { "halfcheetah" });
+    let text = differences::text(&protocols(), robot, SETTINGS);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differences.txt");
     sentences::check_file(&text, &path);
 }

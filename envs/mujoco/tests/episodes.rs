@@ -66,8 +66,8 @@ fn seed_and_actions_determine_an_episode() {
         for (step_idx, expected) in alone[1..].iter().enumerate() {
             many.reset(&[1, 4], &[step_idx as u64, 9]).unwrap();
             let envs = if step_idx % 3 == 0 { vec![4, 2] } else { vec![1, 2, 4] };
-            let of = |env: &usize| action(robot, if *env == 2 { step_idx } else { 100 + env });
-            let rows: Vec<Vec<f32>> = envs.iter().map(of).collect();
+            let chosen = |env: &usize| action(robot, if *env == 2 { step_idx } else { 100 + env });
+            let rows: Vec<Vec<f32>> = envs.iter().map(chosen).collect();
             let steps = many.step(&envs, &actions(robot, &rows)).unwrap();
             let mine = steps[envs.iter().position(|&env| env == 2).unwrap()];
             assert_eq!((mine.reward, mine.outcome), (expected.0, expected.1), "step {step_idx}");

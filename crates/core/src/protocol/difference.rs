@@ -81,24 +81,25 @@ impl Trained {
     /// without effect on this agent are left out.
     pub fn differences(&self, played: &Play, targets: &[f32]) -> Vec<Difference> {
         let settings = self.deviations(played, targets);
-        let mut found: Vec<Difference> = settings
+        let mut differences: Vec<Difference> = settings
             .into_iter()
             .filter(|deviation| deviation.idle.is_none())
             .map(|deviation| deviation.difference)
             .collect();
         if self.reads_returns {
-            found.extend(targets.iter().filter_map(|&target| self.target_difference(target)));
+            differences.extend(targets.iter().filter_map(|&target| self.target_difference(target)));
         }
-        found
+        differences
     }
 
     /// Every setting that differs in `other`, each changed alone in the training protocol. The
     /// agent has the targets `targets`.
     pub fn deviations(&self, other: &Play, targets: &[f32]) -> Vec<Deviation> {
-        let mut comparison = Comparison { trained: &self.play, played: other, found: Vec::new() };
+        let mut comparison =
+            Comparison { trained: &self.play, played: other, deviations: Vec::new() };
         simulated::compare(&mut comparison, self);
         conditioning::compare(&mut comparison, self, targets);
-        comparison.found
+        comparison.deviations
     }
 
     /// A target outside of the range of the data's episode returns.
@@ -125,7 +126,7 @@ impl Trained {
 struct Comparison<'a> {
     trained: &'a Play,
     played: &'a Play,
-    found: Vec<Deviation>,
+    deviations: Vec<Deviation>,
 }
 
 impl Comparison<'_> {
@@ -139,7 +140,7 @@ impl Comparison<'_> {
         play: Play,
     ) {
         let difference = Difference { setting: setting.to_owned(), trained, played, consequence };
-        self.found.push(Deviation { difference, play, idle: idle.map(str::to_owned) });
+        self.deviations.push(Deviation { difference, play, idle: idle.map(str::to_owned) });
     }
 }
 
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn settings_have_the_names_of_their_places() {
-        let found = agent().differences(&other(), &[1150.0]);
+        let differences = agent().differences(&other(), &[1150.0]);
         let expected = [
             "simulation.wind",
             "simulation.odd",
@@ -265,10 +266,10 @@ mod tests {
             "delayed_reward",
             "target_return",
         ];
-        assert_eq!(settings(&found), expected);
+        assert_eq!(settings(&differences), expected);
         let wind =
             "simulation.wind 0.5, trained with 0.25: it blows with 0.5, and 0.25 in the data";
-        assert_eq!(found[0].to_string(), wind);
+        assert_eq!(differences[0].to_string(), wind);
         // A fraction is lost; without any, nothing is.
         assert!(settings(&agent().differences(&other(), &[2.5])).contains(&"integer_returns"));
     }
@@ -283,23 +284,23 @@ mod tests {
         }
         let deviations = clone.deviations(&other(), &[2000.5]);
         let idle = |setting: &str| {
-            let found = deviations.iter().find(|d| d.difference.setting == setting).unwrap();
-            found.idle.as_deref()
+            let deviation = deviations.iter().find(|d| d.difference.setting == setting).unwrap();
+            deviation.idle.as_deref()
         };
         assert_eq!(idle("return_units"), Some("the agent reads no return-to-go"));
         assert_eq!(idle("simulation.colour"), Some("the observations have no colours"));
         let critic = Trained { has_density: false, reads_global_timestep: false, ..agent() };
-        let found = critic.differences(&other(), &[10.0]);
+        let differences = critic.differences(&other(), &[10.0]);
         for setting in ["global_timestep", "action_choice", "temperature"] {
-            assert!(!settings(&found).contains(&setting), "{setting}");
+            assert!(!settings(&differences).contains(&setting), "{setting}");
         }
     }
 
     #[test]
     fn a_deviation_changes_one_setting() {
-        let found = agent().deviations(&other(), &[32.0]);
-        assert_eq!(found.len(), 13);
-        for deviation in found {
+        let deviations = agent().deviations(&other(), &[32.0]);
+        assert_eq!(deviations.len(), 13);
+        for deviation in deviations {
             let alone = agent().deviations(&deviation.play, &[32.0]);
             assert_eq!(alone.len(), 1);
             assert_eq!(alone[0].difference, deviation.difference);
@@ -308,12 +309,13 @@ mod tests {
 
     #[test]
     fn targets_outside_of_the_data_are_named() {
-        let found = agent().differences(&agent().play, &[40.0, 40.5, -1.0]);
+        let differences = agent().differences(&agent().play, &[40.0, 40.5, -1.0]);
         let ranges: Vec<_> =
-            found.iter().map(|d| (d.trained.as_str(), d.played.as_str())).collect();
+            differences.iter().map(|d| (d.trained.as_str(), d.played.as_str())).collect();
         assert_eq!(ranges, [("0 to 40", "40.5"), ("0 to 40", "-1")]);
         assert!(
-            found[0].consequence.contains("so high") && found[1].consequence.contains("so low")
+            differences[0].consequence.contains("so high")
+                && differences[1].consequence.contains("so low")
         );
         let robot = Trained { returns: Some([87.20228, 3570.234]), ..agent() };
         let [difference] = &robot.differences(&robot.play, &[3600.0])[..] else { panic!("one") };

@@ -73,7 +73,8 @@ impl Evaluation {
     }
 
     fn target_table(&self) -> Table {
-        let digits = |of: fn(&TargetResult) -> &Summary| digits(self.targets.iter().map(of));
+        let digits =
+            |summary: fn(&TargetResult) -> &Summary| digits(self.targets.iter().map(summary));
         let raw = digits(|target| &target.raw_return);
         let clipped = digits(|target| &target.clipped_return);
         // The ends of large returns are easier to read without decimals.
@@ -89,10 +90,12 @@ impl Evaluation {
             ("clipped", &|target| with_spread(&target.clipped_return, clipped)),
             ("length", &|target| with_spread(&target.length, 0)),
             ("normalized", &|target| {
-                or_dash(target.normalized.as_ref().map(|of| with_spread(of, 2)))
+                or_dash(target.normalized.as_ref().map(|summary| with_spread(summary, 2)))
             }),
             ("smoothness", &|target| {
-                or_dash(target.smoothness.map(|of| spread(of.mean, of.sd, 4)))
+                or_dash(
+                    target.smoothness.map(|smoothness| spread(smoothness.mean, smoothness.sd, 4)),
+                )
             }),
         ];
         let is_shown = |name: &str| match name {

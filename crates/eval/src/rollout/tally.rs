@@ -9,7 +9,7 @@ use crate::smoothness::{Pooled, Smoothness};
 pub(super) struct Tally {
     metric: Smoothness,
     n_actions: usize,
-    pub found: PlayedDistributions,
+    pub distributions: PlayedDistributions,
 }
 
 impl Tally {
@@ -29,19 +29,19 @@ impl Tally {
             let numbers = played.probs.len();
             return Err(RolloutError::Played { turns, numbers, n_bins, n_actions });
         };
-        let found = PlayedDistributions {
+        let distributions = PlayedDistributions {
             actions,
             order: played.order,
             smoothness: vec![Pooled::default(); episodes],
             sums: vec![vec![0.0; n_bins]; episodes],
         };
-        Ok(Self { metric: Smoothness::new(n_bins), n_actions, found })
+        Ok(Self { metric: Smoothness::new(n_bins), n_actions, distributions })
     }
 
     /// Adds the distributions of one batch. Row `i` belongs to episode `numbers[i]` of the plan.
     pub fn add(&mut self, played: &Played<'_>, numbers: &[usize]) -> Result<(), RolloutError> {
         let (probs, n_bins) = (played.probs, played.actions.len());
-        if n_bins != self.found.actions.len() || probs.len() != numbers.len() * n_bins {
+        if n_bins != self.distributions.actions.len() || probs.len() != numbers.len() * n_bins {
             let (turns, numbers, n_actions) = (numbers.len(), probs.len(), self.n_actions);
             return Err(RolloutError::Played { turns, numbers, n_bins, n_actions });
         }
@@ -50,8 +50,11 @@ impl Tally {
             if !smoothness.is_finite() {
                 return Err(RolloutError::Probability);
             }
-            self.found.smoothness[number].add(smoothness);
-            self.found.sums[number].iter_mut().zip(pmf).for_each(|(sum, prob)| *sum += prob);
+            self.distributions.smoothness[number].add(smoothness);
+            self.distributions.sums[number]
+                .iter_mut()
+                .zip(pmf)
+                .for_each(|(sum, prob)| *sum += prob);
         }
         Ok(())
     }

@@ -250,21 +250,21 @@ mod tests {
 
     #[test]
     fn bad_returns_are_errors() {
-        let of = |returns: &[Vec<f64>], estimates: Option<&[f64]>, settings: &Trials| {
+        let error = |returns: &[Vec<f64>], estimates: Option<&[f64]>, settings: &Trials| {
             budget_curve(returns, estimates, settings).unwrap_err()
         };
         let settings = trials(Rule::Even);
-        assert_eq!(of(&[], None, &settings), CurveError::NoPolicy);
+        assert_eq!(error(&[], None, &settings), CurveError::NoPolicy);
         let empty = [vec![1.0], vec![]];
-        assert_eq!(of(&empty, None, &settings), CurveError::NoReturns { policy: 1 });
+        assert_eq!(error(&empty, None, &settings), CurveError::NoReturns { policy: 1 });
         let infinite = [vec![1.0, f64::INFINITY]];
         let expected = CurveError::NotFinite { policy: 0, episode: 1, value: f64::INFINITY };
-        assert_eq!(of(&infinite, None, &settings), expected);
+        assert_eq!(error(&infinite, None, &settings), expected);
         let expected = CurveError::Estimates { got: 2, expected: 1 };
-        assert_eq!(of(&[vec![1.0]], Some(&[1.0, 2.0]), &settings), expected);
-        let nan = of(&[vec![1.0]], Some(&[f64::INFINITY]), &settings);
+        assert_eq!(error(&[vec![1.0]], Some(&[1.0, 2.0]), &settings), expected);
+        let nan = error(&[vec![1.0]], Some(&[f64::INFINITY]), &settings);
         assert_eq!(nan, CurveError::Estimate { policy: 0, value: f64::INFINITY });
         let none = Trials { trials: 0, ..settings };
-        assert_eq!(of(&[vec![1.0]], None, &none), CurveError::Zero("trials"));
+        assert_eq!(error(&[vec![1.0]], None, &none), CurveError::Zero("trials"));
     }
 }

@@ -78,10 +78,10 @@ impl Posterior {
 }
 
 /// Population variance.
-fn variance(of: &[f64]) -> f64 {
-    let n = of.len().max(1) as f64;
-    let mean = of.iter().sum::<f64>() / n;
-    of.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n
+fn variance(values: &[f64]) -> f64 {
+    let n = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n
 }
 
 /// `σ_i²`. While no policy has two episodes, the spread between policies stands for it.
@@ -110,9 +110,9 @@ fn given(
         .enumerate()
         .map(|(i, (policy, noise))| {
             let of_mean = noise / policy.n as f64;
-            let own = (policy.n > 0).then(|| Known { mean: policy.mean(), variance: of_mean });
+            let measured = (policy.n > 0).then(|| Known { mean: policy.mean(), variance: of_mean });
             let estimate = estimates.map(|(f, v2)| Known { mean: f[i], variance: v2 });
-            match (own, estimate) {
+            match (measured, estimate) {
                 (Some(a), Some(b)) => {
                     likelihood += log_normal(a.mean - b.mean, a.variance + b.variance);
                     let variance = 1.0 / (1.0 / a.variance + 1.0 / b.variance);
@@ -153,11 +153,11 @@ mod tests {
 
     #[test]
     fn many_episodes_leave_the_means_as_they_are() {
-        let of = |center: f64| {
+        let around = |center: f64| {
             let all: Vec<f64> = (0..2000).map(|i| center + f64::from(i % 7) - 3.0).collect();
             played(&all)
         };
-        let all = [of(10.0), of(20.0), of(50.0)];
+        let all = [around(10.0), around(20.0), around(50.0)];
         let Posterior { mean, deviation } = Posterior::of(&all, None);
         for (policy, (mean, deviation)) in all.iter().zip(mean.iter().zip(&deviation)) {
             assert!((mean - policy.mean()).abs() < 0.01, "{mean}");
@@ -183,21 +183,21 @@ mod tests {
     #[test]
     fn the_posterior_equals_numerical_integration() {
         let (s2, v2, noise) = (4.0, 9.0, 2.0);
-        let of = [played(&[3.0, 5.0]), Played::default()];
+        let policies = [played(&[3.0, 5.0]), Played::default()];
         let f = [6.0, 1.0];
-        let (_, posterior) = given(&of, &[noise, noise], s2, Some((&f[..], v2)));
+        let (_, posterior) = given(&policies, &[noise, noise], s2, Some((&f[..], v2)));
         // m̂ by its formula, then the density of μ on a fine grid.
         let (u0, u1) = (1.0 / (2.0 / noise + 1.0 / v2), v2);
         let (x0, x1) = (u0 * (2.0 * 4.0 / noise + 6.0 / v2), 1.0);
         let (t0, t1) = (s2 + u0, s2 + u1);
         let center = (x0 / t0 + x1 / t1) / (1.0 / t0 + 1.0 / t1);
         let density = |mu: f64, i: usize| {
-            let own: f64 = [[3.0, 5.0], [f64::NAN; 2]][i]
+            let squares: f64 = [[3.0, 5.0], [f64::NAN; 2]][i]
                 .iter()
                 .filter(|y: &&f64| y.is_finite())
                 .map(|y| (y - mu).powi(2) / noise)
                 .sum();
-            (-0.5 * ((mu - center).powi(2) / s2 + own + (f[i] - mu).powi(2) / v2)).exp()
+            (-0.5 * ((mu - center).powi(2) / s2 + squares + (f[i] - mu).powi(2) / v2)).exp()
         };
         for i in 0..2 {
             let grid = (-40_000..40_000).map(|k| f64::from(k) * 1e-3);

@@ -124,14 +124,19 @@ mod tests {
 
     #[test]
     fn intervals_contain_their_estimates() {
-        let found = Aggregates::of(&scores(), 4.0, &Bootstrap::default()).unwrap();
-        for estimate in [found.mean, found.median, found.iqm, found.optimality_gap] {
+        let aggregates = Aggregates::of(&scores(), 4.0, &Bootstrap::default()).unwrap();
+        for estimate in
+            [aggregates.mean, aggregates.median, aggregates.iqm, aggregates.optimality_gap]
+        {
             let interval = estimate.interval.unwrap();
-            assert!(interval.low < estimate.value && estimate.value < interval.high, "{found:?}");
+            assert!(
+                interval.low < estimate.value && estimate.value < interval.high,
+                "{aggregates:?}"
+            );
         }
         let alone = ScoreMatrix::new([("a", vec![1.0]), ("b", vec![2.0])]).unwrap();
-        let found = Aggregates::of(&alone, 4.0, &Bootstrap::default()).unwrap();
-        assert_eq!((found.iqm.value, found.iqm.interval), (1.5, None));
+        let aggregates = Aggregates::of(&alone, 4.0, &Bootstrap::default()).unwrap();
+        assert_eq!((aggregates.iqm.value, aggregates.iqm.interval), (1.5, None));
         assert!(matches!(
             Aggregates::of(&alone, f64::NAN, &Bootstrap::default()),
             Err(StatisticsError::Threshold(gamma)) if gamma.is_nan()

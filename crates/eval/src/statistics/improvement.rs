@@ -103,8 +103,8 @@ mod tests {
     fn an_agent_does_not_improve_on_itself() {
         let x = matrix(&[("a", &[3.0, 1.0, 1.0, 9.0]), ("b", &[-4.0, 0.0, 2.0, 2.5])]);
         assert_eq!(probability_of_improvement(&x, &x), Ok(0.5));
-        let found = improvement(&x, &x, &Bootstrap::default()).unwrap();
-        let interval = found.interval.unwrap();
+        let estimate = improvement(&x, &x, &Bootstrap::default()).unwrap();
+        let interval = estimate.interval.unwrap();
         assert!(interval.low < 0.5 && 0.5 < interval.high);
         assert!((interval.low + interval.high - 1.0).abs() < 0.02, "{interval:?}");
     }

@@ -45,8 +45,8 @@ mod tests {
     #[test]
     fn equal_numbers_share_a_rank() {
         // Ranks 1.5, 1.5, 3, 4 and 1, 2, 3, 4: 4.5 / sqrt(4.5 * 5).
-        let found = spearman(&[[7.0, 1.0], [7.0, 2.0], [8.0, 3.0], [9.0, 4.0]]).unwrap();
-        assert!((found - 4.5 / 22.5_f64.sqrt()).abs() < 1e-15, "{found}");
+        let correlation = spearman(&[[7.0, 1.0], [7.0, 2.0], [8.0, 3.0], [9.0, 4.0]]).unwrap();
+        assert!((correlation - 4.5 / 22.5_f64.sqrt()).abs() < 1e-15, "{correlation}");
     }
 
     #[test]
