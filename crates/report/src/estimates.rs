@@ -32,13 +32,15 @@ pub fn table(judgement: &Judgement) -> Table {
 /// The answer in one sentence: of the mode with the highest estimate among those that are better
 /// than the recording, otherwise of the first mode. `None` without modes.
 pub fn answer(judgement: &Judgement) -> Option<String> {
-    let value = |judged: &Judged| judged.deciding().map_or(f64::NEG_INFINITY, |of| of.value);
+    let value =
+        |judged: &Judged| judged.deciding().map_or(f64::NEG_INFINITY, |estimate| estimate.value);
     let is_better = |judged: &&Judged| judged.verdict == Verdict::BetterThanRecorded;
     let better = judgement.policies.iter().filter(is_better);
     let picked = better.max_by(|a, b| value(a).total_cmp(&value(b)));
     let picked = picked.or_else(|| judgement.policies.first())?;
     let mode = judgement.label(&picked.mode);
-    let estimate = picked.deciding().map(|of| with_interval(of.value, of.interval));
+    let estimate =
+        picked.deciding().map(|estimate| with_interval(estimate.value, estimate.interval));
     let recorded = with_interval(judgement.recording.mean_return, judgement.recording.interval);
     let compared = match &picked.verdict {
         Verdict::BetterThanRecorded => "better",
@@ -75,7 +77,8 @@ pub fn methods(judgement: &Judgement) -> String {
 /// The level of the intervals in words, such as `95 %`; with the reason if modes differ in it.
 pub fn level(judgement: &Judgement) -> String {
     let percent = |level: f64| format!("{} %", (1000.0 * level).round() / 10.0);
-    let highest = judgement.policies.iter().map(|of| of.level).fold(judgement.level, f64::max);
+    let highest =
+        judgement.policies.iter().map(|judged| judged.level).fold(judgement.level, f64::max);
     let together = percent(judgement.level);
     if highest > judgement.level {
         let highest = percent(highest);

@@ -231,7 +231,8 @@ impl Page {
             let path = folder.join(name);
             overtone_files::replace(&path, contents).map_err(PageError::file(&path))?;
         }
-        for name in before.iter().filter(|name| !files.iter().any(|(own, _)| own == *name)) {
+        let is_stale = |name: &&String| !files.iter().any(|(written, _)| written == *name);
+        for name in before.iter().filter(is_stale) {
             let path = folder.join(name);
             if path.is_file() {
                 fs::remove_file(&path).map_err(PageError::file(&path))?;
@@ -274,13 +275,13 @@ fn warnings(runs: &[RunFiles]) -> Vec<Block> {
 
 /// The distinct items, in the order of their first occurrence.
 fn unique<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
+    let mut distinct = Vec::new();
     for item in items {
-        if !found.contains(&item) {
-            found.push(item);
+        if !distinct.contains(&item) {
+            distinct.push(item);
         }
     }
-    found
+    distinct
 }
 
 fn heading(words: &str) -> Block {
@@ -321,8 +322,8 @@ fn scores_section(
             continue;
         }
         // Files are sorted by name, so 1000 comes before 500.
-        for own in rows.chunk_by_mut(|a, b| std::ptr::eq(a.run, b.run)) {
-            own.sort_by_key(|row| row.step());
+        for of_run in rows.chunk_by_mut(|a, b| std::ptr::eq(a.run, b.run)) {
+            of_run.sort_by_key(|row| row.step());
         }
         blocks.push(subheading(match role {
             Role::Last => "Last checkpoint of each run",
@@ -556,7 +557,8 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
         n_episodes(evaluation.parallel_episodes)
     );
     let failed = evaluation.warning().map(|warning| text(format!("Warning: {warning}.")));
-    let digits = |of: fn(&TargetResult) -> &Summary| digits(evaluation.targets.iter().map(of));
+    let digits =
+        |summary: fn(&TargetResult) -> &Summary| digits(evaluation.targets.iter().map(summary));
     let raw = digits(|target| &target.raw_return);
     let clipped = digits(|target| &target.clipped_return);
     let table = Table::of(

@@ -280,15 +280,15 @@ fn a_video_caption_names_the_episode() {
 #[test]
 fn options_of_the_algorithm_identify_the_agent() {
     let mut runs = Runs::new();
-    let of = |seed: u64, others: &str| {
+    let iql = |seed: u64, others: &str| {
         config(seed, "top_percent = 10.0").replace("game", "algorithm = \"iql\"\ngame") + others
     };
     let played = evaluation(&[16.0], 500.0);
-    runs.add("a", &of(1, "\n[iql]\nbeta = 3.0\n"), &played);
-    runs.add("b", &of(2, "\n[iql]\nbeta = 3.0\n"), &played);
+    runs.add("a", &iql(1, "\n[iql]\nbeta = 3.0\n"), &played);
+    runs.add("b", &iql(2, "\n[iql]\nbeta = 3.0\n"), &played);
     let markdown = runs.markdown();
     assert!(markdown.contains("Over training seeds"), "{markdown}");
-    runs.add("c", &of(3, "\n[iql]\nbeta = 9.0\n"), &played);
+    runs.add("c", &iql(3, "\n[iql]\nbeta = 9.0\n"), &played);
     assert_eq!(agents(&runs.markdown()).len(), 2, "{}", runs.markdown());
 }
 
@@ -350,9 +350,9 @@ fn a_task_without_a_dataset_is_named_by_its_title() {
     let mut runs = Runs::new();
     let played = evaluation(&[16.0], 500.0);
     for percent in [10, 50] {
-        let of = |seed| config(seed, &format!("top_percent = {percent}"));
-        runs.add(&format!("{percent}-old"), &of(1), &played);
-        runs.add(&format!("{percent}-new"), &format!("dataset = \"\"\n{}", of(2)), &played);
+        let with_seed = |seed| config(seed, &format!("top_percent = {percent}"));
+        runs.add(&format!("{percent}-old"), &with_seed(1), &played);
+        runs.add(&format!("{percent}-new"), &format!("dataset = \"\"\n{}", with_seed(2)), &played);
     }
     let shown = agents(&runs.markdown());
     assert!(shown.len() == 2 && shown.iter().all(|agent| agent[1..] == ["Seaquest", "2"]));

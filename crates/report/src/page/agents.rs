@@ -161,8 +161,9 @@ impl Compared {
         let header = ["agent", "tasks", "runs of each", "mean", "median", "IQM", "optimality gap"];
         let mut table = Table::new(header);
         for agent in agents {
-            let found = Aggregates::of(&agent.normalized(tasks)?, EXPERT, bootstrap)?;
-            let numbers = [found.mean, found.median, found.iqm, found.optimality_gap];
+            let aggregates = Aggregates::of(&agent.normalized(tasks)?, EXPERT, bootstrap)?;
+            let numbers =
+                [aggregates.mean, aggregates.median, aggregates.iqm, aggregates.optimality_gap];
             let cells = [agent.name.clone(), tasks.join(", "), agent.n_runs().to_string()];
             let rounded = numbers.iter().map(|number| estimate(number, 2));
             table.row(cells.iter().cloned().chain(rounded).collect());
@@ -359,16 +360,18 @@ fn different_targets(agents: &[Agent]) -> Vec<String> {
     }
     let mut notes = Vec::new();
     for task in tasks {
-        let found: Vec<(&str, Vec<&str>)> = agents
+        let with_targets: Vec<(&str, Vec<&str>)> = agents
             .iter()
             .filter_map(|agent| Some((agent.name.as_str(), first_targets(agent, task)?)))
             .collect();
-        let Some((_, first)) = found.first() else { continue };
-        if first.len() == 1 && found.iter().all(|(_, targets)| targets == first) {
+        let Some((_, first)) = with_targets.first() else { continue };
+        if first.len() == 1 && with_targets.iter().all(|(_, targets)| targets == first) {
             continue;
         }
-        let by_agent: Vec<String> =
-            found.iter().map(|(name, targets)| format!("{name}: {}", targets.join(", "))).collect();
+        let by_agent: Vec<String> = with_targets
+            .iter()
+            .map(|(name, targets)| format!("{name}: {}", targets.join(", ")))
+            .collect();
         notes.push(format!(
             "In {task}, the runs have different first target returns, which may explain part of a \
              difference ({}).",
@@ -421,11 +424,11 @@ fn with_equal_runs(mut agents: Vec<Agent>, notes: &mut Vec<String>) -> Vec<Agent
 fn common_tasks<'a>(agents: &'a [Agent], notes: &mut Vec<String>) -> Vec<&'a str> {
     let (mut common, mut incomplete, mut unnormalized) = (Vec::new(), Vec::new(), Vec::new());
     for task in agents.iter().flat_map(Agent::tasks).collect::<BTreeSet<_>>() {
-        let found: Vec<_> = agents.iter().filter_map(|agent| agent.scores.get(task)).collect();
-        let mut scores = found.iter().flat_map(|runs| runs.values());
+        let scored: Vec<_> = agents.iter().filter_map(|agent| agent.scores.get(task)).collect();
+        let mut scores = scored.iter().flat_map(|runs| runs.values());
         if !scores.all(|score| score.normalized.is_some()) {
             unnormalized.push(task);
-        } else if found.len() < agents.len() {
+        } else if scored.len() < agents.len() {
             incomplete.push(task);
         } else {
             common.push(task);

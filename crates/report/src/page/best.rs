@@ -11,7 +11,7 @@ use overtone_eval::table::Table;
 /// Rows grouped by run, protocol and target, sorted by updates. Only groups with several evaluated
 /// checkpoints are included.
 fn checkpoints<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
-    let mut found: Vec<Vec<&Row<'_>>> = Vec::new();
+    let mut groups: Vec<Vec<&Row<'_>>> = Vec::new();
     for row in rows.iter().filter(|row| row.is_own()) {
         let in_group = |other: &Row<'_>| {
             std::ptr::eq(row.run, other.run)
@@ -19,16 +19,16 @@ fn checkpoints<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
                 && row.target.target_return == other.target.target_return
         };
         let same_weights = |other: &&Row<'_>| other.step() == row.step() && other.role == row.role;
-        match found.iter_mut().find(|group| in_group(group[0])) {
+        match groups.iter_mut().find(|group| in_group(group[0])) {
             // For the same weights only the first file is used.
             Some(group) if group.iter().any(same_weights) => {}
             Some(group) => group.push(row),
-            None => found.push(vec![row]),
+            None => groups.push(vec![row]),
         }
     }
-    found.iter_mut().for_each(|group| group.sort_by_key(|row| row.step()));
-    found.retain(|group| distinct(group).len() > 1);
-    found
+    groups.iter_mut().for_each(|group| group.sort_by_key(|row| row.step()));
+    groups.retain(|group| distinct(group).len() > 1);
+    groups
 }
 
 /// One row for each number of updates of a group that is sorted by updates.

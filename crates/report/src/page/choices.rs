@@ -100,8 +100,8 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
     for (name, choice) in choices {
         let mut row = vec![(*name).to_owned(), choice.target.to_string()];
         row.extend(labels.iter().map(|label| {
-            let found = choice.curve.iter().find(|point| choice.label(&point.mode) == *label);
-            let returns = found.and_then(|point| point.raw_return.as_ref());
+            let point = choice.curve.iter().find(|point| choice.label(&point.mode) == *label);
+            let returns = point.and_then(|point| point.raw_return.as_ref());
             let score = |all: &Summary| format!("{} ({})", spread(all, digits), all.n);
             returns.map_or_else(|| "-".into(), score)
         }));

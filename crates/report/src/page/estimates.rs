@@ -116,7 +116,7 @@ fn against_returns(run: &RunFiles, estimates: &Estimates, number: usize) -> Vec<
         return Vec::new();
     }
     let pairs: Vec<[f64; 2]> = dots.iter().map(|(_, dot)| *dot).collect();
-    let correlation = spearman(&pairs).map_or_else(|| "none".to_owned(), |of| fixed(of, 2));
+    let correlation = spearman(&pairs).map_or_else(|| "none".to_owned(), |value| fixed(value, 2));
     let lines = dots.into_iter().map(|(mode, dot)| Line::new(mode, vec![dot]).stroke(Stroke::Dots));
     let plot = LinePlot {
         x_label: "estimate (discounted)".into(),
@@ -148,17 +148,17 @@ fn achieved<'a>(
             && setting.protocol.acting == *mode
             && weights.is_some_and(|weights| weights.step == judgement.step)
     };
-    let mut found: Vec<&Summary> = Vec::new();
+    let mut summaries: Vec<&Summary> = Vec::new();
     for source in run.evaluations.iter().filter(|source| is_judged(&source.evaluation.setting)) {
         let UsedSettings { target: is_used, .. } = source.evaluation.setting.used_settings;
         let targets = &source.evaluation.targets;
         let played = targets.iter().find(|result| !is_used || result.target_return == target);
-        found.extend(played.map(|result| &result.raw_return));
+        summaries.extend(played.map(|result| &result.raw_return));
     }
     if let Some(choice) = choice {
         let is_same = choice.target == target || mode.top_percent > 0.0;
         let point = choice.curve.iter().find(|point| is_same && point.mode == *mode);
-        found.extend(point.and_then(|point| point.raw_return.as_ref()));
+        summaries.extend(point.and_then(|point| point.raw_return.as_ref()));
     }
-    found.into_iter().max_by_key(|returns| returns.n)
+    summaries.into_iter().max_by_key(|returns| returns.n)
 }

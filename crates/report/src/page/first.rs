@@ -44,10 +44,10 @@ fn task(run: &RunFiles) -> Option<String> {
 /// The row that represents a run: the last checkpoint if it was evaluated, with the first protocol
 /// and the first target. Among several such evaluations, the one with the most episodes.
 pub(super) fn headline<'r, 'a>(rows: &'r [Row<'a>], run: &RunFiles) -> Option<&'r Row<'a>> {
-    let own = || rows.iter().filter(|row| std::ptr::eq(row.run, run));
-    let first = own().find(|row| row.role == Role::Last).or_else(|| own().next())?;
+    let of_run = || rows.iter().filter(|row| std::ptr::eq(row.run, run));
+    let first = of_run().find(|row| row.role == Role::Last).or_else(|| of_run().next())?;
     let mut largest = first;
-    for row in own() {
+    for row in of_run() {
         let same_setting = row.role == first.role
             && row.protocol == first.protocol
             && row.step() == first.step()
@@ -95,17 +95,17 @@ pub(super) fn of_run(
     };
     let returns: Vec<f64> = row.source.episodes(row.target).map(|one| one.raw_return).collect();
     let matrix = ScoreMatrix::one_task(&row.setting().task.title, &returns)?;
-    let found = bootstrap.estimate(&matrix, mean)?;
+    let estimate = bootstrap.estimate(&matrix, mean)?;
     let data = data_of(row);
-    blocks.push(Block::Lead(lead(row, &found, data)));
+    blocks.push(Block::Lead(lead(row, &estimate, data)));
     if let Some(others) = other_sizes(rows, row) {
         blocks.push(Block::Text(others));
     }
     let strip = Strip {
         name: String::new(),
         dots: returns,
-        estimate: Some(found.value),
-        interval: found.interval.map(|interval| [interval.low, interval.high]),
+        estimate: Some(estimate.value),
+        interval: estimate.interval.map(|interval| [interval.low, interval.high]),
     };
     let strips = Strips { x_label: "raw return".into(), rows: vec![strip], marks: marks(data) };
     blocks.push(Block::Plot {
@@ -199,10 +199,10 @@ pub(super) fn of_runs(runs: &[RunFiles], rows: &[Row<'_>]) -> Vec<Block> {
         let data: Vec<Option<DataReturns>> = of_task.iter().map(|row| data_of(row)).collect();
         let same = data.first().copied().flatten();
         let same = same.filter(|first| data.iter().all(|data| *data == Some(*first)));
-        let of = if tasks.len() == 1 { String::new() } else { format!("{task}: ") };
+        let prefix = if tasks.len() == 1 { String::new() } else { format!("{task}: ") };
         blocks.extend(strips(
             &format!("episodes-{}", i + 1),
-            &format!("{of}returns of the episodes, with interquartile mean and interval"),
+            &format!("{prefix}returns of the episodes, with interquartile mean and interval"),
             "raw return",
             of_task.iter().map(row).collect(),
             marks(same),

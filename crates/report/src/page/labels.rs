@@ -21,7 +21,7 @@ pub(super) fn distinct(runs: &[RunFiles]) -> Vec<String> {
     let names = || runs.iter().map(|run| run.name.clone()).collect::<Vec<_>>();
     let all: Vec<BTreeMap<String, String>> = runs.iter().map(settings).collect();
     let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
-    let differs = |key: &&String| all.iter().any(|own| own.get(*key) != all[0].get(*key));
+    let differs = |key: &&String| all.iter().any(|settings| settings.get(*key) != all[0].get(*key));
     let mut differing: Vec<&String> = keys.into_iter().filter(differs).collect();
     differing.sort_by_key(|key| KNOWN.iter().position(|known| known == key).unwrap_or(KNOWN.len()));
     if differing.len() > MOST {
@@ -29,9 +29,9 @@ pub(super) fn distinct(runs: &[RunFiles]) -> Vec<String> {
         differing.retain(|key| KNOWN.contains(&key.as_str()));
     }
     differing.truncate(MOST);
-    let label = |own: &BTreeMap<String, String>| {
+    let label = |settings: &BTreeMap<String, String>| {
         let words = differing.iter().map(|key| {
-            let value = own.get(*key).map_or("-", String::as_str);
+            let value = settings.get(*key).map_or("-", String::as_str);
             format!("{}={value}", key.trim_end_matches(".kind"))
         });
         words.collect::<Vec<_>>().join(" ")

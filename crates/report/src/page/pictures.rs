@@ -252,11 +252,11 @@ mod tests {
 
     #[test]
     fn only_several_lines_have_names() {
-        let of = |names: &[&str]| {
+        let svg = |names: &[&str]| {
             let lines = names.iter().map(|name| Line::new(*name, vec![[0.0, 1.0], [1.0, 2.0]]));
             drawn(lines.collect()).remove(0).1
         };
-        assert!(of(&["one", "</svg>"]).contains(">&lt;/svg&gt;</text>"));
-        assert!(!of(&["one"]).contains(">one<"));
+        assert!(svg(&["one", "</svg>"]).contains(">&lt;/svg&gt;</text>"));
+        assert!(!svg(&["one"]).contains(">one<"));
     }
 }

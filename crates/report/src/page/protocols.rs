@@ -110,10 +110,11 @@ impl Protocols {
         };
         let mut words: Vec<String> = Vec::new();
         for (key, _) in same_name.iter().flat_map(|other| &other.settings) {
-            let own = protocol.value(key).filter(|_| !protocol.unused.contains(&key.as_str()));
-            let Some(own) = own else { continue };
-            let differs = same_name.iter().any(|other| other.value(key) != Some(own));
-            let word = format!("{} {own}", key.rsplit('.').next().unwrap_or(key).replace('_', " "));
+            let value = protocol.value(key).filter(|_| !protocol.unused.contains(&key.as_str()));
+            let Some(value) = value else { continue };
+            let differs = same_name.iter().any(|other| other.value(key) != Some(value));
+            let word =
+                format!("{} {value}", key.rsplit('.').next().unwrap_or(key).replace('_', " "));
             if differs && !words.contains(&word) {
                 words.push(word);
             }
@@ -142,8 +143,8 @@ impl Protocols {
         let keys = unique(settings.map(|(key, _)| key));
         let mut table = Table::new(header);
         for key in keys {
-            let found = self.0.iter().map(|protocol| protocol.value(key).unwrap_or("-"));
-            let values: Vec<&str> = found.collect();
+            let values: Vec<&str> =
+                self.0.iter().map(|protocol| protocol.value(key).unwrap_or("-")).collect();
             let differ = values.iter().any(|value| *value != values[0]);
             let mut row = vec![key.clone()];
             row.extend(values.iter().map(|value| value.to_string()));
@@ -176,22 +177,22 @@ impl Protocols {
 fn flat(play: &Play) -> Vec<(String, String)> {
     // Through JSON text, because there 0.1 as `f32` is still 0.1.
     let value = serde_json::to_string(play).and_then(|text| serde_json::from_str(&text));
-    let mut found = Vec::new();
-    flatten("", &value.unwrap_or(Value::Null), &mut found);
+    let mut pairs = Vec::new();
+    flatten("", &value.unwrap_or(Value::Null), &mut pairs);
     let short = |name: String| name.strip_prefix("acting.").map_or(name.clone(), str::to_owned);
-    found.into_iter().map(|(name, value)| (short(name), value)).collect()
+    pairs.into_iter().map(|(name, value)| (short(name), value)).collect()
 }
 
-fn flatten(name: &str, value: &Value, found: &mut Vec<(String, String)>) {
+fn flatten(name: &str, value: &Value, pairs: &mut Vec<(String, String)>) {
     match value {
         Value::Object(settings) => {
             for (key, value) in settings {
                 let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
-                flatten(&name, value, found);
+                flatten(&name, value, pairs);
             }
         }
-        Value::String(word) => found.push((name.to_owned(), word.clone())),
-        other => found.push((name.to_owned(), other.to_string())),
+        Value::String(word) => pairs.push((name.to_owned(), word.clone())),
+        other => pairs.push((name.to_owned(), other.to_string())),
     }
 }
 
@@ -231,18 +232,19 @@ mod tests {
             ["released (temperature 1.0)", "released (temperature 0.1)"]
         );
         // All chosen values are one protocol, which differs from any fixed temperature.
-        let [own, cold_own] = [&released, &cold].map(|play| Protocol::new(play, &["temperature"]));
-        assert_eq!(own, cold_own);
-        let chosen = Protocols(vec![own, Protocol::new(&cold, &[])]);
-        assert_eq!(chosen.name(&cold_own), "released (temperature chosen)");
+        let [of_released, of_cold] =
+            [&released, &cold].map(|play| Protocol::new(play, &["temperature"]));
+        assert_eq!(of_released, of_cold);
+        let chosen = Protocols(vec![of_released, Protocol::new(&cold, &[])]);
+        assert_eq!(chosen.name(&of_cold), "released (temperature chosen)");
         let other_quantile = Play {
             acting: ActingMode { return_quantile: 0.5, ..released.acting },
             ..released.clone()
         };
-        let [own, other] =
+        let [one, other] =
             [&released, &other_quantile].map(|play| Protocol::new(play, &["return quantile"]));
-        assert_eq!(own, other);
-        let chosen = Protocols(vec![own, Protocol::new(&other_quantile, &[])]);
+        assert_eq!(one, other);
+        let chosen = Protocols(vec![one, Protocol::new(&other_quantile, &[])]);
         assert_eq!(chosen.name(&other), "released (return quantile chosen)");
         // An agent that does not use the quantile has the same protocol as agents that do.
         let unused = Protocol { unused: vec!["return_quantile"], ..Protocol::new(&released, &[]) };
@@ -250,10 +252,10 @@ mod tests {
             [&["return quantile"][..], &[]].map(|chosen| Protocol::new(&other_quantile, chosen));
         let all = Protocols::different([&unused, &chosen, &fixed].into_iter().cloned());
         let names = [&unused, &chosen, &fixed].map(|protocol| all.name(protocol));
-        let own = "released (return quantile chosen)";
+        let chosen_name = "released (return quantile chosen)";
         assert_eq!(
             (all.len(), names),
-            (2, [own, own, "released (return quantile 0.5)"].map(String::from))
+            (2, [chosen_name, chosen_name, "released (return quantile 0.5)"].map(String::from))
         );
         let usual = Protocol::new(&released, &[]);
         let both = Protocols::different([usual, fixed].into_iter());

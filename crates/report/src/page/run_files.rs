@@ -237,15 +237,15 @@ impl RunFiles {
 
 impl EvaluationFile {
     fn read(path: &Path, file: String) -> Result<Self, PageError> {
-        let found = Self { evaluation: Evaluation::read(path)?, file };
-        for target in &found.evaluation.targets {
-            let (listed, counted) = (found.episodes(target).count(), target.raw_return.n);
+        let evaluation_file = Self { evaluation: Evaluation::read(path)?, file };
+        for target in &evaluation_file.evaluation.targets {
+            let (listed, counted) = (evaluation_file.episodes(target).count(), target.raw_return.n);
             if listed != counted {
                 let (path, target) = (path.to_path_buf(), target.target_return);
                 return Err(PageError::Contradiction { path, target, listed, counted });
             }
         }
-        Ok(found)
+        Ok(evaluation_file)
     }
 
     /// The episodes of a target.

@@ -227,15 +227,21 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
         ("n", &|row| row.raw.n.to_string()),
         ("raw mean ± sd", &|row| spread(&row.raw, digits)),
         ("IQM [interval]", &|row| estimate(&row.iqm, digits)),
-        ("normalized mean ± sd", &|row| or_dash(row.normalized.as_ref().map(|of| spread(of, 2)))),
+        ("normalized mean ± sd", &|row| {
+            or_dash(row.normalized.as_ref().map(|summary| spread(summary, 2)))
+        }),
         ("median", &|row| fixed(row.raw.median, digits)),
         ("min to max", &|row| {
             format!("{} to {}", fixed(row.raw.min, digits), fixed(row.raw.max, digits))
         }),
         ("length", &|row| spread(&row.target.length, 0)),
         ("smoothness (bins)", &|row| {
-            let text = |of: SmoothnessResult| {
-                format!("{} ({})", summary::spread(of.mean, of.sd, 4), of.n_bins)
+            let text = |smoothness: SmoothnessResult| {
+                format!(
+                    "{} ({})",
+                    summary::spread(smoothness.mean, smoothness.sd, 4),
+                    smoothness.n_bins
+                )
             };
             or_dash(row.target.smoothness.map(text))
         }),
@@ -269,15 +275,21 @@ pub(super) fn csv(rows: &[Row<'_>]) -> Table {
             ("raw_min", &|row| row.raw.min.to_string()),
             ("raw_max", &|row| row.raw.max.to_string()),
             ("convention", &|row| row.convention().to_owned()),
-            ("normalized_mean", &|row| cell(row.normalized.as_ref().map(|of| of.mean))),
-            ("normalized_sd", &|row| cell(row.normalized.as_ref().and_then(|of| of.sd))),
-            ("normalized_iqm", &|row| cell(row.normalized.as_ref().map(|of| of.iqm))),
+            ("normalized_mean", &|row| cell(row.normalized.as_ref().map(|summary| summary.mean))),
+            ("normalized_sd", &|row| cell(row.normalized.as_ref().and_then(|summary| summary.sd))),
+            ("normalized_iqm", &|row| cell(row.normalized.as_ref().map(|summary| summary.iqm))),
             ("clipped_mean", &|row| row.target.clipped_return.mean.to_string()),
             ("length_mean", &|row| row.target.length.mean.to_string()),
             ("truncated", &|row| row.target.truncated.to_string()),
-            ("smoothness_mean", &|row| cell(row.target.smoothness.map(|of| of.mean))),
-            ("smoothness_sd", &|row| cell(row.target.smoothness.and_then(|of| of.sd))),
-            ("smoothness_bins", &|row| cell(row.target.smoothness.map(|of| of.n_bins))),
+            ("smoothness_mean", &|row| {
+                cell(row.target.smoothness.map(|smoothness| smoothness.mean))
+            }),
+            ("smoothness_sd", &|row| {
+                cell(row.target.smoothness.and_then(|smoothness| smoothness.sd))
+            }),
+            ("smoothness_bins", &|row| {
+                cell(row.target.smoothness.map(|smoothness| smoothness.n_bins))
+            }),
             ("dataset_hash", &|row| cell(row.setting().dataset_hash.as_ref())),
             ("choosing_episodes", &|row| row.choosing_episodes().to_string()),
         ],

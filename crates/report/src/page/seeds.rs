@@ -168,7 +168,9 @@ impl<'a> Groups<'a> {
                 ("first run", &|group| group.first().run.label.clone()),
                 ("task", &|group| group.first().setting().task.title.clone()),
                 ("protocol", &|group| group.first().protocol.clone()),
-                ("target", &|group| or_dash(Some(group.target()).filter(|of| !of.is_empty()))),
+                ("target", &|group| {
+                    or_dash(Some(group.target()).filter(|target| !target.is_empty()))
+                }),
                 ("runs", &|group| group.rows.len().to_string()),
                 ("training seeds", &|group| group.seeds()),
                 ("raw mean ± sd", &|group| spread(&group.raw, digits)),

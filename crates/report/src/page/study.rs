@@ -279,8 +279,12 @@ impl<'a> Cells<'a> {
             let each = scored.scores.rows.iter().map(|row| row.raw.mean.to_string());
             each.collect::<Vec<_>>().join(" ")
         });
-        add("smoothness_mean", &|scored| all_digits(scored.smoothness.as_ref().map(|of| of.mean)));
-        add("smoothness_sd", &|scored| all_digits(scored.smoothness.as_ref().and_then(|of| of.sd)));
+        add("smoothness_mean", &|scored| {
+            all_digits(scored.smoothness.as_ref().map(|summary| summary.mean))
+        });
+        add("smoothness_sd", &|scored| {
+            all_digits(scored.smoothness.as_ref().and_then(|summary| summary.sd))
+        });
         table
     }
 }
@@ -353,8 +357,10 @@ impl<'a> Scored<'a> {
         rows: Vec<&'a Row<'a>>,
         bootstrap: &Bootstrap,
     ) -> Result<Self, PageError> {
-        let smoothness: Option<Vec<f64>> =
-            rows.iter().map(|row| row.target.smoothness.map(|found| found.mean)).collect();
+        let smoothness: Option<Vec<f64>> = rows
+            .iter()
+            .map(|row| row.target.smoothness.map(|smoothness| smoothness.mean))
+            .collect();
         let smoothness = smoothness.and_then(|means| Summary::of(&means));
         Ok(Self { cell, scores: OverSeeds::of(rows, bootstrap)?, smoothness })
     }
@@ -387,14 +393,14 @@ pub(super) fn returns(cells: &[StudyCell], runs: &[RunFiles], rows: &[Row<'_>]) 
         let mut lines = Vec::new();
         let mut rest = runs;
         for cell in cells {
-            let (own, others) = rest.split_at(cell.runs.len());
+            let (of_cell, others) = rest.split_at(cell.runs.len());
             rest = others;
             if cell.task != *task {
                 continue;
             }
             let curve = |run: &RunFiles| first::returns(run, first::headline(rows, run));
             let curves: Vec<Vec<[f64; 2]>> =
-                own.iter().map(curve).filter(|curve| curve.len() > 1).collect();
+                of_cell.iter().map(curve).filter(|curve| curve.len() > 1).collect();
             let line = mean_of(cell, &curves).filter(|line| line.points.len() > 1);
             lines.extend(line.map(|line| line.stroke(Stroke::Marked)));
         }
@@ -423,14 +429,14 @@ pub(super) fn curves(cells: &[StudyCell], named: &[Named]) -> Vec<Block> {
     let mut blocks = Vec::new();
     for &(name, column, title) in named {
         for (i, task) in tasks.iter().enumerate() {
-            let own = || cells.iter().filter(|cell| cell.task == *task);
-            let lines = own().filter_map(|cell| band(cell, column)).collect();
+            let of_task = || cells.iter().filter(|cell| cell.task == *task);
+            let lines = of_task().filter_map(|cell| band(cell, column)).collect();
             let (name, heading) = match tasks.len() {
                 1 => (name.to_owned(), title.to_owned()),
                 _ => (format!("{name}-{}", i + 1), format!("{task}: {title}")),
             };
             blocks.extend(pictures::curves(&name, &heading, "updates", lines));
-            blocks.extend(own().flat_map(|cell| pictures::broken(&cell.runs, column, title)));
+            blocks.extend(of_task().flat_map(|cell| pictures::broken(&cell.runs, column, title)));
         }
     }
     blocks

@@ -86,10 +86,10 @@ fn seeds_with_other_episodes_are_noted() {
 #[test]
 fn runs_with_other_updates_or_datasets_are_not_aggregated() {
     let root = TempDir::new().unwrap();
-    let reported = |of: [Evaluation; 3]| {
+    let reported = |evaluations: [Evaluation; 3]| {
         let folders: Vec<PathBuf> =
             (1..=3).map(|seed| run(&root, &format!("s{seed}"), seed)).collect();
-        for (folder, evaluation) in folders.iter().zip(of) {
+        for (folder, evaluation) in folders.iter().zip(evaluations) {
             evaluation.write(&folder.join("evaluation.json")).unwrap();
             // The evaluated checkpoint is the last one.
             let last = folder.join("checkpoints/step-00000200");
@@ -101,12 +101,12 @@ fn runs_with_other_updates_or_datasets_are_not_aggregated() {
         let rows = file(&page, "report-seeds.csv");
         (rows.lines().nth(1).unwrap_or_default().to_owned(), page.to_markdown("report"))
     };
-    let of = |step| evaluation(step, 5, matched());
-    let (row, page) = reported([of(200), of(200), of(100)]);
+    let at_step = |step| evaluation(step, 5, matched());
+    let (row, page) = reported([at_step(200), at_step(200), at_step(100)]);
     assert!(row.contains(",last,16,2,1 2,"), "{row}");
     sentences::check_prose(&page, "s3 (update 100");
-    let (row, page) = reported([of(200), of(100), {
-        let mut other = of(200);
+    let (row, page) = reported([at_step(200), at_step(100), {
+        let mut other = at_step(200);
         other.targets.iter_mut().for_each(|target| target.target_return += 1.0);
         other.episodes.iter_mut().for_each(|episode| episode.target_return += 1.0);
         other
@@ -115,7 +115,7 @@ fn runs_with_other_updates_or_datasets_are_not_aggregated() {
     sentences::check_prose(&page, "s1 (update 200");
 
     let of_vectors = |hash: &str| {
-        let mut evaluation = of(200);
+        let mut evaluation = at_step(200);
         evaluation.setting.task.observations = ObservationSpace::Vectors { width: 11 };
         evaluation.setting.dataset_hash = Some(hash.into());
         evaluation

@@ -81,8 +81,8 @@ fn markdown_and_csv_hold_the_same_tables() {
         assert_eq!((cell("protocol"), cell("updates"), cell("target")), ("matched", "200", target));
         let mean = format!("{:.1} ", cell("raw_mean").parse::<f64>().unwrap());
         let row = format!("matched | 200 | {target} |");
-        let found = markdown.lines().find(|line| line.contains(&row)).unwrap();
-        assert!(found.contains(&mean), "{mean}: {found}");
+        let row = markdown.lines().find(|line| line.contains(&row)).unwrap();
+        assert!(row.contains(&mean), "{mean}: {row}");
     }
     assert_eq!((lines.next(), csv.lines().count()), (None, 3), "{csv}");
     for plot in ["loss", "learning-rate", "grad-norm"] {
@@ -405,10 +405,11 @@ fn nothing_is_drawn_twice() {
     let metrics = "step,loss,action_loss,td_loss\n100,2.5,2.5,1\n200,1.5,1.5,NaN\n";
     fs::write(folder.join("metrics.csv"), metrics).unwrap();
     let mut report = evaluation(200, 5, matched());
-    let of = |probability| Some(vec![ActionProbability { action: "LEFT".into(), probability }]);
-    report.targets[0].actions = of(0.37);
+    let actions =
+        |probability| Some(vec![ActionProbability { action: "LEFT".into(), probability }]);
+    report.targets[0].actions = actions(0.37);
     report.write(&folder.join("evaluation.json")).unwrap();
-    report.targets[0].actions = of(0.63);
+    report.targets[0].actions = actions(0.63);
     for i in 8..16 {
         let episode = PlayedEpisode { episode: i, ..report.episodes[i - 8].clone() };
         report.episodes.push(episode);

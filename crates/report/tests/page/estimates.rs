@@ -153,11 +153,11 @@ fn estimates_are_compared_with_achieved_returns() {
     // The order of 3, 2, 1 is 2, 3, 1.
     choice(&[(1.0, 20.0), (0.75, 30.0), (0.5, 10.0)]).write(&path).unwrap();
     assert_eq!(caption(&folder).as_deref(), Some("0.50"));
-    let found = page(&[&folder]);
-    let svg = file(&found, "report-estimates-returns-1.svg");
+    let shown = page(&[&folder]);
+    let svg = file(&shown, "report-estimates-returns-1.svg");
     // A dot for each mode, and another one in the legend.
     assert_eq!(svg.matches("<circle").count(), 6, "{svg}");
-    sentences::check_prose(&found.to_markdown("report"), "the return is not");
+    sentences::check_prose(&shown.to_markdown("report"), "the return is not");
     // A choice for another target or other weights does not count.
     let chosen = || choice(&[(1.0, 20.0), (0.75, 30.0), (0.5, 10.0)]);
     Choice { target: 32.0, ..chosen() }.write(&path).unwrap();
@@ -238,8 +238,8 @@ fn every_table_of_agents_counts_the_episodes_that_chose_them() {
     let last_cells = |row: &str| row.trim_end_matches(" |").rsplit(' ').next().unwrap().to_owned();
     let rows: Vec<&str> = scores.lines().filter(|line| line.starts_with('|')).collect();
     assert!(rows[0].ends_with(" | choosing episodes |"), "{scores}");
-    let found: Vec<String> = rows[2..].iter().map(|row| last_cells(row)).collect();
-    assert_eq!(found, ["8", "8", "0", "0"]);
+    let choosing_episodes: Vec<String> = rows[2..].iter().map(|row| last_cells(row)).collect();
+    assert_eq!(choosing_episodes, ["8", "8", "0", "0"]);
     let csv = file(&page, "report-scores.csv");
     assert!(csv.lines().next().unwrap().ends_with(",choosing_episodes"), "{csv}");
 }
@@ -253,7 +253,11 @@ fn the_answer_is_the_headline_of_a_run_without_a_score() {
     let verdicts = |values: &[(f32, f64)], others: Verdict| {
         let mut judgement = judgement(values);
         let other = |judged: &&mut Judged| judged.verdict != Verdict::BetterThanRecorded;
-        judgement.policies.iter_mut().filter(other).for_each(|of| of.verdict = others.clone());
+        judgement
+            .policies
+            .iter_mut()
+            .filter(other)
+            .for_each(|judged| judged.verdict = others.clone());
         write(&judgement, &folder);
         page(&[&folder]).to_markdown("report")
     };

@@ -81,8 +81,8 @@ fn page(folders: &[&Path]) -> Page {
 
 fn file(page: &Page, name: &str) -> String {
     let files = page.files("report");
-    let found = files.into_iter().find(|(file, _)| file == name);
-    String::from_utf8(found.unwrap_or_else(|| panic!("no {name}")).1).unwrap()
+    let entry = files.into_iter().find(|(file, _)| file == name);
+    String::from_utf8(entry.unwrap_or_else(|| panic!("no {name}")).1).unwrap()
 }
 
 /// The names of all tags. Panics if a tag is not closed or is closed by another tag.

@@ -193,8 +193,8 @@ fn a_target_whose_episodes_all_failed_keeps_its_index() {
 #[test]
 fn held_out_selected_checkpoints_with_different_updates_share_a_row() {
     let root = TempDir::new().unwrap();
-    let of = |step| (format!("evaluation-{step}.json"), evaluation(step, 5, matched()));
-    let files = [100, 200].map(of);
+    let at_step = |step| (format!("evaluation-{step}.json"), evaluation(step, 5, matched()));
+    let files = [100, 200].map(at_step);
     let files: Vec<(&str, Evaluation)> =
         files.iter().map(|(file, report)| (file.as_str(), report.clone())).collect();
     let runs = [100, 200].map(|best| (files.clone(), Some(best)));
@@ -208,8 +208,8 @@ fn held_out_selected_checkpoints_with_different_updates_share_a_row() {
 #[test]
 fn a_study_aggregates_stopped_runs_without_a_note() {
     let root = TempDir::new().unwrap();
-    let of = |step| vec![("evaluation.json", evaluation(step, 5, matched()))];
-    let mut all = cell(&root, &[(of(200), None), (of(100), None)]);
+    let at_step = |step| vec![("evaluation.json", evaluation(step, 5, matched()))];
+    let mut all = cell(&root, &[(at_step(200), None), (at_step(100), None)]);
     all.runs[1].last_step = Some(100);
     let page = Page::of_study("one", &[all], &QUICK).unwrap();
     assert_eq!(scored(&page)[0], ["last", "16", "1 2"]);
@@ -231,8 +231,8 @@ fn cells_without_a_run_do_not_affect_other_cells() {
 #[test]
 fn a_run_with_non_finite_loss_does_not_affect_the_curve_of_other_runs() {
     let root = TempDir::new().unwrap();
-    let of = || vec![("evaluation.json", evaluation(200, 5, matched()))];
-    let mut all = cell(&root, &[(of(), None), (of(), None)]);
+    let evaluations = || vec![("evaluation.json", evaluation(200, 5, matched()))];
+    let mut all = cell(&root, &[(evaluations(), None), (evaluations(), None)]);
     let broken = all.runs[1].metrics.as_mut().unwrap();
     broken.columns.get_mut("loss").unwrap()[1] = f64::NAN;
     let page = Page::of_study("one", &[all], &QUICK).unwrap();
@@ -261,8 +261,8 @@ fn failed_runs_are_named() {
 #[test]
 fn curves_of_returns_end_with_the_evaluation_after_training() {
     let root = TempDir::new().unwrap();
-    let of = || vec![("evaluation.json", evaluation(200, 5, matched()))];
-    let mut all = cell(&root, &[(of(), None), (of(), None)]);
+    let evaluations = || vec![("evaluation.json", evaluation(200, 5, matched()))];
+    let mut all = cell(&root, &[(evaluations(), None), (evaluations(), None)]);
     let n_points = |all: &StudyCell| {
         let page = Page::of_study("one", std::slice::from_ref(all), &QUICK).unwrap();
         let files = page.files("report");
