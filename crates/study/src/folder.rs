@@ -52,8 +52,8 @@ impl StudyFolder {
             return newest.map(|(_, path)| Self(path)).ok_or_else(none);
         }
         let places = [all.join(name), PathBuf::from(name)];
-        let found = places.into_iter().find(|place| place.join(DOCUMENT).is_file());
-        found.map(Self).ok_or_else(no_study)
+        let place = places.into_iter().find(|place| place.join(DOCUMENT).is_file());
+        place.map(Self).ok_or_else(no_study)
     }
 
     /// Path of the directory.
@@ -225,8 +225,8 @@ mod tests {
         let mut study = study;
         study.settings.insert("runs".into(), runs.path().display().to_string().into());
         for name in ["", "a", &folder.path().display().to_string()] {
-            let found = StudyFolder::find(runs.path(), name).unwrap();
-            assert_eq!((found.study().unwrap(), found.path()), (study.clone(), folder.path()));
+            let located = StudyFolder::find(runs.path(), name).unwrap();
+            assert_eq!((located.study().unwrap(), located.path()), (study.clone(), folder.path()));
         }
         for name in ["b", "b.toml"] {
             let error = StudyFolder::find(runs.path(), name).unwrap_err();

@@ -149,8 +149,8 @@ impl Study {
         }
         variants.extend(self.cells.iter().map(words_of));
         if !self.seeds.is_empty() {
-            let own = variants.iter().flatten().find(|(key, _)| key == "seed");
-            if let Some((key, text)) = own {
+            let seed = variants.iter().flatten().find(|(key, _)| key == "seed");
+            if let Some((key, text)) = seed {
                 return Err(seed_below(key, text));
             }
         }
@@ -175,9 +175,9 @@ impl Study {
         };
         for (variant, label) in variants.iter().zip(&labels) {
             for seed in &seeds {
-                let own: Words =
+                let seed_words: Words =
                     seed.map(|seed| ("seed".into(), seed.to_string())).into_iter().collect();
-                let words: Vec<String> = together(&[variant, &own])
+                let words: Vec<String> = together(&[variant, &seed_words])
                     .into_iter()
                     .map(|(key, text)| format!("{}={text}", keys::short(&key)))
                     .collect();
@@ -198,22 +198,22 @@ impl Study {
 
     /// All combinations of the grid's values. The last axis by name changes fastest.
     fn combinations(&self) -> Result<Vec<Words>, StudyError> {
-        let mut found = vec![Words::new()];
+        let mut combinations = vec![Words::new()];
         for (axis, values) in &self.grid {
             if axis == "seed" {
                 return Err(seed_below("grid.seed", &values.to_string()));
             }
             let values = axis_values(axis, values)?;
-            let n = found.len().saturating_mul(values.len());
+            let n = combinations.len().saturating_mul(values.len());
             if n > MOST_CELLS {
                 return Err(StudyError::Large { n, most: MOST_CELLS });
             }
-            found = found
+            combinations = combinations
                 .iter()
                 .flat_map(|before| values.iter().map(|value| together(&[before, value])))
                 .collect();
         }
-        Ok(found)
+        Ok(combinations)
     }
 }
 
@@ -296,46 +296,46 @@ mod tests {
 
     #[test]
     fn a_grid_has_every_combination_with_every_seed() {
-        let found = cells(
+        let refused = cells(
             "seeds = [1, 2]\n[settings]\ntrain.updates = 7\ntask = \"ale/seaquest\"\n\
              [grid]\nagent = [{ head = \"linear\" }, { head = \"fourier\", head.frequencies = 14 }]\n",
         );
         // TOML rejects `head` as both a value and a section of one table.
-        assert!(found.is_err());
-        let found = cells(
+        assert!(refused.is_err());
+        let all = cells(
             "seeds = [1, 2]\n[settings]\ntrain.updates = 7\ntask = \"ale/seaquest\"\n\
              [grid]\ndata.run = [\"1\", \"2\"]\n\
              agent = [{ head = \"linear\" }, { head.kind = \"fourier\", head.frequencies = 14 }]\n",
         )
         .unwrap();
-        let words: Vec<String> = found.iter().map(|cell| cell.words.join(" ")).collect();
+        let words: Vec<String> = all.iter().map(|cell| cell.words.join(" ")).collect();
         assert_eq!(words.len(), 2 * 2 * 2);
         assert_eq!(words[0], "task=ale/seaquest train.updates=7 head=linear data.run=1 seed=1");
         assert_eq!(
             words[7],
             "task=ale/seaquest train.updates=7 head.frequencies=14 head=fourier data.run=2 seed=2"
         );
-        assert_eq!(found[0].label, "head=linear data.run=1");
-        assert_eq!(found[0].id, "head=linear_data.run=1_s1");
-        assert_eq!(found[1].label, found[0].label);
+        assert_eq!(all[0].label, "head=linear data.run=1");
+        assert_eq!(all[0].id, "head=linear_data.run=1_s1");
+        assert_eq!(all[1].label, all[0].label);
     }
 
     #[test]
     fn cells_are_added_to_the_grid_and_override_settings() {
-        let found = cells(
+        let all = cells(
             "[settings]\na = 1\nb = 2\n[grid]\nb = [3, 4]\n[[cells]]\nc = 5\n[[cells]]\na = 9\n",
         )
         .unwrap();
-        let words: Vec<String> = found.iter().map(|cell| cell.words.join(" ")).collect();
+        let words: Vec<String> = all.iter().map(|cell| cell.words.join(" ")).collect();
         assert_eq!(words, ["a=1 b=3", "a=1 b=4", "a=1 b=2 c=5", "a=9 b=2"]);
-        let labels: Vec<&str> = found.iter().map(|cell| &*cell.label).collect();
+        let labels: Vec<&str> = all.iter().map(|cell| &*cell.label).collect();
         assert_eq!(labels, ["a=1 b=3", "a=1 b=4", "a=1 b=2 c=5", "a=9 b=2"]);
     }
 
     #[test]
     fn cells_whose_names_differ_in_one_character_have_separate_files() {
-        let found = cells("seeds = [1]\n[grid]\na = [\"x_y\", \"x y\", \"x/y\"]\n").unwrap();
-        let ids: Vec<&str> = found.iter().map(|cell| &*cell.id).collect();
+        let all = cells("seeds = [1]\n[grid]\na = [\"x_y\", \"x y\", \"x/y\"]\n").unwrap();
+        let ids: Vec<&str> = all.iter().map(|cell| &*cell.id).collect();
         assert_eq!(ids[0], "a=x_y_s1");
         assert!(ids[1..].iter().all(|id| id.starts_with("a=x_y_s1-")), "{ids:?}");
         assert_ne!(ids[1], ids[2]);

@@ -155,18 +155,18 @@ fn sbatch(words: &[String]) -> Result<u64, StudyError> {
 /// # Errors
 /// When Slurm is installed but the query fails. Waiting tasks must not count as ended.
 pub fn live(arrays: &[u64]) -> Result<BTreeMap<(u64, usize), String>, StudyError> {
-    let mut found = BTreeMap::new();
+    let mut states = BTreeMap::new();
     for array in arrays {
         // One query for each array, because `squeue` rejects a list with one unknown job.
         let job = format!("--jobs={array}");
         match output_of("squeue", &["--noheader", "--array", "--format=%F %K %T", &job]) {
-            Ok(text) => found.extend(text.lines().filter_map(task)),
+            Ok(text) => states.extend(text.lines().filter_map(task)),
             Err(StudyError::NoSlurm { .. }) => {}
             Err(StudyError::Slurm { what, .. }) if what.contains(FORGOTTEN) => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(found)
+    Ok(states)
 }
 
 /// Error of `squeue` for a job that ended some minutes ago.
@@ -210,7 +210,7 @@ mod tests {
             "program='/b in/overtone'",
             r"folder='/it'\''s'",
         ] {
-            assert!(script.lines().any(|found| found == line), "no {line:?} in\n{script}");
+            assert!(script.lines().any(|written| written == line), "no {line:?} in\n{script}");
         }
         assert!(!script.contains("--gpus") && !script.contains("--account"), "{script}");
         let checked = Command::new("bash").args(["-n", "-c", &script]).status();

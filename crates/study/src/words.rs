@@ -298,21 +298,21 @@ mod tests {
 
     #[test]
     fn an_escaped_comma_is_part_of_a_value() {
-        let of = |word: &str| KeyValues::new(word, |key| key == "b").unwrap().values;
-        assert_eq!(of(r"dataset=folder/a\,b/own.npz"), ["folder/a,b/own.npz"]);
-        assert_eq!(of(r"dataset=a\,b.npz,c\d.npz"), ["a,b.npz", r"c\d.npz"]);
-        assert_eq!(of("b=p50,p90"), ["p50,p90"]);
+        let values = |word: &str| KeyValues::new(word, |key| key == "b").unwrap().values;
+        assert_eq!(values(r"dataset=folder/a\,b/own.npz"), ["folder/a,b/own.npz"]);
+        assert_eq!(values(r"dataset=a\,b.npz,c\d.npz"), ["a,b.npz", r"c\d.npz"]);
+        assert_eq!(values("b=p50,p90"), ["p50,p90"]);
     }
 
     /// A task is written in the same way as for one run.
     #[test]
     fn a_keyword_argument_belongs_to_its_task() {
-        let of = |word: &str| KeyValues::new(word, |_| false).unwrap().values;
-        assert_eq!(of("task=gymnasium/Pendulum-v1,g=9.81"), ["gymnasium/Pendulum-v1,g=9.81"]);
+        let values = |word: &str| KeyValues::new(word, |_| false).unwrap().values;
+        assert_eq!(values("task=gymnasium/Pendulum-v1,g=9.81"), ["gymnasium/Pendulum-v1,g=9.81"]);
         let several = "task=gymnasium/a:make,sizes=[1,2],n=3,gymnasium/CartPole-v1,seaquest";
         let expected = ["gymnasium/a:make,sizes=[1,2],n=3", "gymnasium/CartPole-v1", "seaquest"];
-        assert_eq!(of(several)[..2], expected[..2]);
-        assert_eq!(of("game=seaquest,bank_heist"), ["seaquest", "bank_heist"]);
+        assert_eq!(values(several)[..2], expected[..2]);
+        assert_eq!(values("game=seaquest,bank_heist"), ["seaquest", "bank_heist"]);
     }
 
     #[test]
