@@ -161,9 +161,9 @@ fn run_study<S: Study>(matches: &ArgMatches, request: &Request) -> Result<()> {
         .with_context(|| format!("cannot write to out={out}; out= names another folder"))?;
     let bar = progress::parts("parts", study.units());
     let start = Instant::now();
-    let found = study.run(&|| bar.inc(1));
+    let results = study.run(&|| bar.inc(1));
     bar.finish_and_clear();
-    let report = study.report(&found?);
+    let report = study.report(&results?);
     say!("{} parts in {:.0} s", study.units(), start.elapsed().as_secs_f64());
     if let Some((_, table)) = report.tables().next() {
         say!("{table}");

@@ -263,17 +263,17 @@ mod tests {
 
     #[test]
     fn differences_are_taken_seed_by_seed() {
-        let found = comparison();
-        let difference = found.difference(&found.variants[1], 0).unwrap();
+        let comparison = comparison();
+        let difference = comparison.difference(&comparison.variants[1], 0).unwrap();
         // 1 and 3: mean 2, deviation √2, half width 12.706205 · √2 / √2.
         assert_eq!(difference.mean, 2.0);
         assert!((difference.half.unwrap() - 12.706_205).abs() < 1e-5);
-        assert_eq!(found.difference(&found.variants[0], 0), None);
-        let rows = found.table().rows().to_vec();
+        assert_eq!(comparison.difference(&comparison.variants[0], 0), None);
+        let rows = comparison.table().rows().to_vec();
         assert_eq!(rows[2], ["b", "7.00 ± 76.24", "+2.00 ± 12.71"]);
         assert_eq!(rows[1][2], "");
-        assert_eq!(found.runs_table().rows()[3], ["b", "0", "1.000000"]);
-        assert_eq!(found.curves("").lines[1].points, [[5.0, 7.0]]);
-        assert_eq!(found.cost_table().rows()[1][1..4], ["7", "2.000", "3.0"]);
+        assert_eq!(comparison.runs_table().rows()[3], ["b", "0", "1.000000"]);
+        assert_eq!(comparison.curves("").lines[1].points, [[5.0, 7.0]]);
+        assert_eq!(comparison.cost_table().rows()[1][1..4], ["7", "2.000", "3.0"]);
     }
 }

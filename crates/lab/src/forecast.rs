@@ -171,7 +171,7 @@ pub struct Run {
 
 /// Every training, and what they are compared with.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// By variant, then by seed.
     pub runs: Vec<Run>,
     /// Of the seasonal naive forecast, on both sets.
@@ -260,7 +260,7 @@ impl Forecast {
         })
     }
 
-    fn compare(&self, real: &Series, tick: &(dyn Fn() + Sync)) -> Result<Found, StudyError> {
+    fn compare(&self, real: &Series, tick: &(dyn Fn() + Sync)) -> Result<Results, StudyError> {
         let data = self.data(real)?;
         let variants = self.variants();
         let unit = |i: usize| {
@@ -271,7 +271,7 @@ impl Forecast {
         };
         let runs = side_by_side(self.units(), &unit);
         let [_, real] = &data.tests;
-        Ok(Found {
+        Ok(Results {
             runs,
             naive: data.tests.each_ref().map(|windows| evaluation::naive_accuracy(windows)),
             shown: real[real.len() - 1].clone(),
@@ -329,21 +329,21 @@ pub fn train(
 impl Study for Forecast {
     const NAME: &'static str = "forecast";
     const QUICK: &'static [&'static str] = &["seeds=1,2", "frequencies=128", "steps=80"];
-    type Found = Found;
+    type Results = Results;
 
     fn units(&self) -> usize {
         self.variants().len() * self.seeds.len()
     }
 
-    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Found, StudyError> {
+    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Results, StudyError> {
         let values = series_file::read(&datasets()?.join("series/el-nino.csv"))?;
         self.compare(&Series { season: EL_NINOS_SEASON, values }, tick)
     }
 
-    fn report(&self, found: &Found) -> Report {
+    fn report(&self, results: &Results) -> Report {
         let mut report = Report::default();
-        tables::add(self, found, &mut report);
-        plots::add(self, found, &mut report);
+        tables::add(self, results, &mut report);
+        plots::add(self, results, &mut report);
         report
     }
 }
@@ -376,13 +376,13 @@ pub(crate) mod tests {
         }
     }
 
-    fn compare(study: &Forecast) -> Result<Found, StudyError> {
+    fn compare(study: &Forecast) -> Result<Results, StudyError> {
         let mut values = series_file::read(&shipped("series/el-nino.csv")).unwrap();
         values.truncate(40);
         study.compare(&Series { season: EL_NINOS_SEASON, values }, &|| ())
     }
 
-    pub(crate) fn tiny_found() -> Found {
+    pub(crate) fn tiny_results() -> Results {
         compare(&tiny()).unwrap()
     }
 
@@ -401,14 +401,14 @@ pub(crate) mod tests {
     fn the_number_of_threads_changes_nothing() {
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(tiny_found)
+            pool.install(tiny_results)
         };
-        let found = with(1);
-        assert_eq!(found, with(3));
-        assert_eq!(found.runs.len(), 20);
+        let results = with(1);
+        assert_eq!(results, with(3));
+        assert_eq!(results.runs.len(), 20);
         // Another seed is another training.
-        assert_eq!([found.runs[0].seed, found.runs[1].seed], [1, 2]);
-        assert_ne!(found.runs[0].evaluations, found.runs[1].evaluations);
+        assert_eq!([results.runs[0].seed, results.runs[1].seed], [1, 2]);
+        assert_ne!(results.runs[0].evaluations, results.runs[1].evaluations);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub struct FourierIntegral {
 
 /// The paper's examples, and the rates.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// The paper's examples.
     pub examples: Vec<synthetic::Finding>,
     /// Exact rates, by target, dimensions and power.
@@ -65,20 +65,20 @@ impl Study for FourierIntegral {
     const NAME: &'static str = "fourier-integral";
     const QUICK: &'static [&'static str] =
         &["draws=2", "density_points=10000", "regression_points=9000", "radii=11"];
-    type Found = Found;
+    type Results = Results;
 
     fn units(&self) -> usize {
         3 * self.draws + rates::UNITS
     }
 
-    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Found, StudyError> {
-        Ok(Found { examples: synthetic::run(self, tick), rates: rates::exact(tick) })
+    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Results, StudyError> {
+        Ok(Results { examples: synthetic::run(self, tick), rates: rates::exact(tick) })
     }
 
-    fn report(&self, found: &Found) -> Report {
+    fn report(&self, results: &Results) -> Report {
         let mut report = Report::default();
-        tables::add(self, found, &mut report);
-        plots::add(self, found, &mut report);
+        tables::add(self, results, &mut report);
+        plots::add(self, results, &mut report);
         report
     }
 }
@@ -98,10 +98,10 @@ fn tiny() -> FourierIntegral {
 /// What is found with [`tiny`], for every test that only looks at it.
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
-fn tiny_found() -> &'static Found {
-    static FOUND: std::sync::LazyLock<Found> =
+fn tiny_results() -> &'static Results {
+    static RESULTS: std::sync::LazyLock<Results> =
         std::sync::LazyLock::new(|| tiny().run(&|| ()).unwrap());
-    &FOUND
+    &RESULTS
 }
 
 #[cfg(test)]
@@ -122,11 +122,11 @@ mod tests {
             tiny().run(&tick).unwrap()
         });
         assert_eq!(done.into_inner(), tiny().units());
-        let found = tiny_found();
-        assert_eq!(&alone, found);
+        let results = tiny_results();
+        assert_eq!(&alone, results);
         let other = FourierIntegral { seed: 2, ..tiny() }.run(&|| ()).unwrap();
-        assert_ne!(other.examples, found.examples);
-        assert_eq!(other.rates, found.rates, "these are exact");
+        assert_ne!(other.examples, results.examples);
+        assert_eq!(other.rates, results.rates, "these are exact");
     }
 
     #[test]

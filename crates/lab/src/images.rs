@@ -29,7 +29,7 @@ impl Study for Images {
     const DEFAULTS: &'static [(&'static str, &'static str)] = &[("learning_rate", "0.002,0.005")];
     const QUICK: &'static [&'static str] =
         &["seeds=1,2", "learning_rate=0.005", "attentions=softmax,fourier4/R1", "updates=100"];
-    type Found = Comparison;
+    type Results = Comparison;
 
     fn units(&self) -> usize {
         self.grid.units()
@@ -44,9 +44,9 @@ impl Study for Images {
         Ok(classifier::compare(&self.grid, self.updates, &split, tick))
     }
 
-    fn report(&self, found: &Comparison) -> Report {
+    fn report(&self, comparison: &Comparison) -> Report {
         let mut report = Report::default();
-        found.add(&mut report, Self::NAME, "Test accuracy while training");
+        comparison.add(&mut report, Self::NAME, "Test accuracy while training");
         report
     }
 }

@@ -175,7 +175,7 @@ impl Study for Language {
         "evaluate_every=50",
         "windows=100",
     ];
-    type Found = Comparison;
+    type Results = Comparison;
 
     fn units(&self) -> usize {
         self.grid.units()
@@ -187,20 +187,20 @@ impl Study for Language {
         Ok(self.compare(&text, tick))
     }
 
-    fn report(&self, found: &Comparison) -> Report {
+    fn report(&self, comparison: &Comparison) -> Report {
         let mut report = Report::default();
-        found.add(&mut report, Self::NAME, "Validation, bits a character, while training");
-        report.csv("language-layers", layers(found, self.grid.network.n_layers));
+        comparison.add(&mut report, Self::NAME, "Validation, bits a character, while training");
+        report.csv("language-layers", layers(comparison, self.grid.network.n_layers));
         report
     }
 }
 
 /// The distance between the heads of each layer, and the learned `R`.
-fn layers(found: &Comparison, n_layers: usize) -> Table {
+fn layers(comparison: &Comparison, n_layers: usize) -> Table {
     let layer = |what: &str| (1..=n_layers).map(|i| format!("{what}, layer {i}")).collect();
     let [distances, radii]: [Vec<String>; 2] = ["distance", "mean learned R"].map(layer);
     let mut table = Table::new(["way".to_owned()].into_iter().chain(distances).chain(radii));
-    for variant in &found.variants {
+    for variant in &comparison.variants {
         let n = variant.runs.first().map_or(0, |run| run.detail.len());
         let cell =
             |i: usize| variant.runs.iter().map(|run| run.detail[i]).collect::<Mean>().text(2);
@@ -225,18 +225,19 @@ mod tests {
         };
         let grid = tiny(&["softmax", "fourier4"], &[0.01]);
         let study = Language { context: 8, windows: 10, updates: 40, grid };
-        let found = study.compare(&text, &|| ());
-        for variant in &found.variants {
+        let comparison = study.compare(&text, &|| ());
+        for variant in &comparison.variants {
             for run in &variant.runs {
                 assert!(run.scores[0] < 0.3, "{}: {:?}", variant.name, run.scores);
                 assert!((run.scores[1] - run.scores[0].exp2()).abs() < 1e-12);
             }
         }
         // A distance, and a radius of Fourier attention.
-        let lengths = [0, 1].map(|variant: usize| found.variants[variant].runs[0].detail.len());
+        let lengths =
+            [0, 1].map(|variant: usize| comparison.variants[variant].runs[0].detail.len());
         assert_eq!(lengths, [1, 2]);
         let names: Vec<String> =
-            study.report(&found).tables().map(|(name, _)| name.to_owned()).collect();
+            study.report(&comparison).tables().map(|(name, _)| name.to_owned()).collect();
         assert_eq!(names, ["language"]);
     }
 }

@@ -142,7 +142,7 @@ impl Study for ScalingLaw {
     const NAME: &'static str = "scaling-law";
     const QUICK: &'static [&'static str] = &["bins=1024", "from=6", "to=32", "most_fitted=32"];
     /// By target, from the roughest.
-    type Found = Vec<Finding>;
+    type Results = Vec<Finding>;
 
     fn units(&self) -> usize {
         Shape::ALL.len()
@@ -152,15 +152,15 @@ impl Study for ScalingLaw {
         self.check()?;
         let metric = Smoothness::new(self.bins);
         let one = |&shape: &Shape| {
-            let found = finding(self, &metric, Target { shape, floor: self.floor });
+            let finding = finding(self, &metric, Target { shape, floor: self.floor });
             tick();
-            found
+            finding
         };
         Ok(Shape::ALL.par_iter().map(one).collect())
     }
 
-    fn report(&self, found: &Vec<Finding>) -> Report {
-        tables::report(self, found)
+    fn report(&self, findings: &Vec<Finding>) -> Report {
+        tables::report(self, findings)
     }
 }
 
@@ -189,8 +189,14 @@ fn finding(settings: &ScalingLaw, metric: &Smoothness, target: Target) -> Findin
         let fitter = Fitter::new(&whole, settings.most_fitted);
         let fit = |&n: &usize| {
             let BestFit { coefficients, divergence, excess, .. } = fitter.fit(n);
-            let own = metric.l2(&pmf(&coefficients));
-            Fitted { n, divergence, excess, smoothness: own, lacking: (smoothness - own).abs() }
+            let head_smoothness = metric.l2(&pmf(&coefficients));
+            Fitted {
+                n,
+                divergence,
+                excess,
+                smoothness: head_smoothness,
+                lacking: (smoothness - head_smoothness).abs(),
+            }
         };
         fitted = settings.fitted().par_iter().map(fit).collect();
     }
@@ -254,7 +260,7 @@ fn tiny() -> ScalingLaw {
 /// What is found with [`tiny`], for every test that only looks at it.
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
-fn tiny_found() -> &'static [Finding] {
+fn tiny_findings() -> &'static [Finding] {
     static FOUND: std::sync::LazyLock<Vec<Finding>> =
         std::sync::LazyLock::new(|| tiny().run(&|| ()).unwrap());
     &FOUND
@@ -267,8 +273,8 @@ mod tests {
 
     #[test]
     fn what_is_lacking_is_the_difference() {
-        let found = tiny_found();
-        for finding in found {
+        let findings = tiny_findings();
+        for finding in findings {
             for cut in &finding.truncations {
                 let difference = finding.smoothness - cut.smoothness;
                 let off = (cut.lacking - difference).abs();
@@ -284,8 +290,8 @@ mod tests {
     /// the error of the fit.
     #[test]
     fn where_the_blur_removes_everything_the_theorem_holds() {
-        let found = tiny_found();
-        for finding in found.iter().filter(|finding| finding.target.shape.decay() >= 2.0) {
+        let findings = tiny_findings();
+        for finding in findings.iter().filter(|finding| finding.target.shape.decay() >= 2.0) {
             let theorems = finding.target.shape.theorems_exponent();
             let wide = finding.law([12, 64], |cut| cut.lacking_at[3]).unwrap();
             assert!((wide.exponent + theorems).abs() < 0.2, "{wide:?} {:?}", finding.target);
@@ -296,8 +302,8 @@ mod tests {
 
     #[test]
     fn the_whole_metric_follows_the_derived_exponent() {
-        let found = tiny_found();
-        for finding in found {
+        let findings = tiny_findings();
+        for finding in findings {
             let Some(derived) = finding.target.shape.derived_exponent() else { continue };
             let seen = finding.law([8, 32], |cut| cut.lacking).unwrap();
             assert!((seen.exponent + derived).abs() < 0.35, "{seen:?} {:?}", finding.target);
@@ -311,8 +317,8 @@ mod tests {
 
     #[test]
     fn best_heads_get_better_and_are_proven_best() {
-        let found = tiny_found();
-        for finding in found {
+        let findings = tiny_findings();
+        for finding in findings {
             assert_eq!(finding.fitted.len(), tiny().fitted().len());
             for pair in finding.fitted.windows(2) {
                 assert!(pair[1].divergence < pair[0].divergence, "{pair:?}");
@@ -323,11 +329,11 @@ mod tests {
 
     #[test]
     fn a_target_that_rings_below_zero_has_no_best_head() {
-        let found = ScalingLaw { bins: 62, floor: 0.001, from: 2, to: 7, most_fitted: 4 }
+        let findings = ScalingLaw { bins: 62, floor: 0.001, from: 2, to: 7, most_fitted: 4 }
             .run(&|| ())
             .unwrap();
-        assert!(found[0].fitted.is_empty());
-        assert!(!found[1].fitted.is_empty());
+        assert!(findings[0].fitted.is_empty());
+        assert!(!findings[1].fitted.is_empty());
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Study for SeriesStudy {
     const QUICK: &'static [&'static str] =
         &["seeds=1,2", "learning_rate=0.003", "attentions=softmax,fourier4/R1", "epochs=8"];
     /// By set.
-    type Found = Vec<Comparison>;
+    type Results = Vec<Comparison>;
 
     fn units(&self) -> usize {
         self.sets.len() * self.grid.units()
@@ -51,9 +51,9 @@ impl Study for SeriesStudy {
         Ok(splits.iter().map(compare).collect())
     }
 
-    fn report(&self, found: &Vec<Comparison>) -> Report {
+    fn report(&self, comparisons: &Vec<Comparison>) -> Report {
         let mut report = Report::default();
-        for (set, comparison) in self.sets.iter().zip(found) {
+        for (set, comparison) in self.sets.iter().zip(comparisons) {
             let name = format!("series-{}", set.to_lowercase());
             comparison.add(&mut report, &name, &format!("{set}: test accuracy while training"));
         }

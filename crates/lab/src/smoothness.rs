@@ -62,7 +62,7 @@ pub struct SquareWaveFinding {
 
 /// Noise by colour from the smoothest, and square waves by number of sines.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// By colour.
     pub noise: Vec<NoiseFinding>,
     /// By number of sines, from one.
@@ -120,38 +120,38 @@ impl SmoothnessStudy {
 
 impl Study for SmoothnessStudy {
     const NAME: &'static str = "smoothness";
-    type Found = Found;
+    type Results = Results;
 
     fn units(&self) -> usize {
         Colour::ALL.len() + 1
     }
 
-    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Found, StudyError> {
+    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Results, StudyError> {
         let noise = Colour::ALL.map(|colour| {
-            let found = self.noise(colour);
+            let finding = self.noise(colour);
             tick();
-            found
+            finding
         });
         let square_waves = squares(SQUARE_WAVE_LENGTH, SINES);
         tick();
-        Ok(Found { noise: noise.to_vec(), square_waves })
+        Ok(Results { noise: noise.to_vec(), square_waves })
     }
 
-    fn report(&self, found: &Found) -> Report {
+    fn report(&self, results: &Results) -> Report {
         let mut report = Report::default();
-        report.table("smoothness-noise", found.noise_table());
+        report.table("smoothness-noise", results.noise_table());
         let mut waves = table("sines | L² | L¹");
-        for wave in &found.square_waves {
+        for wave in &results.square_waves {
             let numbers = [wave.l2, wave.l1].map(|x| format!("{x:.6}"));
             waves.row([wave.sines.to_string()].into_iter().chain(numbers).collect());
         }
         report.csv("square-waves", waves);
-        report.plot("square-waves", found.waves());
+        report.plot("square-waves", results.waves());
         for (norm, name, of) in [
             ("L²", "square-waves-l2", (|wave| wave.l2) as fn(&SquareWaveFinding) -> f64),
             ("L¹", "square-waves-l1", |wave| wave.l1),
         ] {
-            let points = found.square_waves.iter().map(|wave| [wave.sines as f64, of(wave)]);
+            let points = results.square_waves.iter().map(|wave| [wave.sines as f64, of(wave)]);
             let curve = plot(
                 format!("Smoothness of square waves by {norm}"),
                 ["sines", &format!("smoothness, {norm}")],
@@ -164,7 +164,7 @@ impl Study for SmoothnessStudy {
     }
 }
 
-impl Found {
+impl Results {
     /// The noise, the paper's numbers next to ours.
     fn noise_table(&self) -> Table {
         let mut table = table(
@@ -202,12 +202,12 @@ mod tests {
     #[test]
     fn sharper_noise_and_more_sines_are_less_smooth() {
         let study = SmoothnessStudy { seed: 1, trials: 20, length: 512 };
-        let found = |threads: usize| {
+        let results = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| study.run(&|| ()).unwrap())
         };
-        let first = found(1);
-        assert_eq!(first, found(3));
+        let first = results(1);
+        assert_eq!(first, results(3));
         assert!(first.noise.is_sorted_by_key(|noise| noise.smoothness.mean));
         let [few, many] = [0, 199].map(|i| &first.square_waves[i]);
         assert!(few.l2 < many.l2 && few.l1 < many.l1);

@@ -20,7 +20,7 @@ pub trait Study: clap::Args {
     /// What `quick=true` sets.
     const QUICK: &'static [&'static str] = &[];
     /// The measurements.
-    type Found;
+    type Results;
 
     /// How often [`Self::run`] reports progress.
     fn units(&self) -> usize;
@@ -29,10 +29,10 @@ pub trait Study: clap::Args {
     ///
     /// # Errors
     /// When a setting is invalid or data is missing.
-    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Self::Found, StudyError>;
+    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Self::Results, StudyError>;
 
     /// The tables and plots, the most important table first.
-    fn report(&self, found: &Self::Found) -> Report;
+    fn report(&self, results: &Self::Results) -> Report;
 }
 
 /// Why a study cannot run.

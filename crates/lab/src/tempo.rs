@@ -50,7 +50,7 @@ pub struct Tempo {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// All runs; `detail` is the distribution of the shown clip.
     pub comparison: Comparison,
     /// The bin of the shown clip.
@@ -87,13 +87,13 @@ impl Study for Tempo {
     const NAME: &'static str = "tempo";
     const DEFAULTS: &'static [(&'static str, &'static str)] = &[("learning_rate", "0.005")];
     const QUICK: &'static [&'static str] = &["seeds=1,2", "updates=100", "test_each=1"];
-    type Found = Found;
+    type Results = Results;
 
     fn units(&self) -> usize {
         (1 + self.frequencies.len()) * self.network.seeds.len()
     }
 
-    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Found, StudyError> {
+    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Results, StudyError> {
         self.network.check()?;
         check_distinct("frequencies", &self.frequencies)?;
         let [rate] = self.network.learning_rate[..] else {
@@ -117,18 +117,18 @@ impl Study for Tempo {
         let n_ways = planned.len();
         let comparison =
             Comparison::run(&task, &METRICS, planned, &self.network.seeds, n_ways, tick);
-        Ok(Found { comparison, shown: split.test.classes[shown] })
+        Ok(Results { comparison, shown: split.test.classes[shown] })
     }
 
-    fn report(&self, found: &Found) -> Report {
+    fn report(&self, results: &Results) -> Report {
         let mut report = Report::default();
-        found.comparison.add(&mut report, Self::NAME, "Macro F1 on test clips while training");
-        report.plot("tempo-example", found.distributions());
+        results.comparison.add(&mut report, Self::NAME, "Macro F1 on test clips while training");
+        report.plot("tempo-example", results.distributions());
         report
     }
 }
 
-impl Found {
+impl Results {
     /// Figure 7: what each head says of one clip, first seed.
     fn distributions(&self) -> LinePlot {
         let middle = |bin: usize| (TEMPI.start() + BIN * bin + BIN / 2) as f64;
@@ -164,9 +164,9 @@ mod tests {
     fn errors_are_in_bins() {
         let certain = |bin: usize| (0..BINS).map(|j| f64::from(u8::from(j == bin))).collect();
         let probs: Vec<Vec<f64>> = vec![certain(3), certain(4), certain(10)];
-        let found = scores(&probs, &[3, 5, 6], &Smoothness::new(BINS));
-        assert!((found[1] - 200.0 / 3.0).abs() < 1e-12);
-        assert!((found[2] - 5.0 / 3.0).abs() < 1e-12);
-        assert!(found[3] > 0.5, "a single bin is as rough as can be: {}", found[3]);
+        let numbers = scores(&probs, &[3, 5, 6], &Smoothness::new(BINS));
+        assert!((numbers[1] - 200.0 / 3.0).abs() < 1e-12);
+        assert!((numbers[2] - 5.0 / 3.0).abs() < 1e-12);
+        assert!(numbers[3] > 0.5, "a single bin is as rough as can be: {}", numbers[3]);
     }
 }

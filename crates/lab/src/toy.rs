@@ -70,7 +70,7 @@ pub type Likelihood = Toy<true>;
 
 /// Every run, and the examples of the plots.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// In the order of datasets, heads, data seeds, weight seeds.
     pub runs: Vec<Run>,
     /// Of each dataset's first draw, the `x` and `y` of a test row and its true distribution.
@@ -118,13 +118,13 @@ impl<const LIKELIHOOD: bool> Study for Toy<LIKELIHOOD> {
     // Fourier heads still improve.
     const QUICK: &'static [&'static str] =
         &["weight_seeds=1", "frequencies=2,6,12,20", "epochs=150"];
-    type Found = Found;
+    type Results = Results;
 
     fn units(&self) -> usize {
         self.stacks().len()
     }
 
-    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Found, StudyError> {
+    fn run(&self, tick: &(dyn Fn() + Sync)) -> Result<Results, StudyError> {
         check_distinct("data_seeds", &self.data_seeds)?;
         check_distinct("weight_seeds", &self.weight_seeds)?;
         let path = datasets()?.join("lab/toy.safetensors");
@@ -133,8 +133,8 @@ impl<const LIKELIHOOD: bool> Study for Toy<LIKELIHOOD> {
         let (cells, stacks) = (self.cells(), self.stacks());
         let unit = |i: usize| {
             let is_on = |judge: &&Judge| cells.contains(&(judge.draw.dataset, stacks[i]));
-            let of: Vec<&Judge> = judges.iter().filter(is_on).collect();
-            let runs = runs::train(self, stacks[i], &of);
+            let judges: Vec<&Judge> = judges.iter().filter(is_on).collect();
+            let runs = runs::train(self, stacks[i], &judges);
             tick();
             runs
         };
@@ -147,13 +147,13 @@ impl<const LIKELIHOOD: bool> Study for Toy<LIKELIHOOD> {
             let dataset = judge.draw.dataset;
             examples.insert(dataset, (at, dataset.truth(at, judge.m)));
         }
-        Ok(Found { runs, examples })
+        Ok(Results { runs, examples })
     }
 
-    fn report(&self, found: &Found) -> Report {
+    fn report(&self, results: &Results) -> Report {
         let mut report = Report::default();
-        self.add_tables(found, &mut report);
-        self.add_plots(found, &mut report);
+        self.add_tables(results, &mut report);
+        self.add_plots(results, &mut report);
         report
     }
 }
@@ -181,14 +181,14 @@ mod tests {
         let tick = || {
             ticks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         };
-        let found = |threads: usize| {
+        let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| study.run(&tick).unwrap())
         };
-        let first = found(1);
+        let first = run(1);
         assert_eq!(ticks.load(std::sync::atomic::Ordering::Relaxed), study.units());
         assert_eq!(first.runs.len(), 2 * study.units());
-        assert!(first == found(2), "the number of threads changes a result");
+        assert!(first == run(2), "the number of threads changes a result");
         let report = study.report(&first);
         let names: Vec<&str> = report.tables().map(|(name, _)| name).collect();
         assert_eq!(names, [table]);

@@ -66,10 +66,10 @@ impl Embeddings {
     /// - result: `[rows, time, d_model]`
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
         let [rows, time] = tokens.dims();
-        let found = self.tokens.val().select(0, tokens.reshape([rows * time]));
-        let [_, d_model] = found.dims();
+        let embedded = self.tokens.val().select(0, tokens.reshape([rows * time]));
+        let [_, d_model] = embedded.dims();
         let positions = self.positions.val().narrow(0, 0, time).unsqueeze_dim::<3>(0);
-        found.reshape([rows, time, d_model]) + positions
+        embedded.reshape([rows, time, d_model]) + positions
     }
 }
 

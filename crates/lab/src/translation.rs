@@ -69,7 +69,7 @@ impl Corpus {
         let letters: BTreeSet<char> = germans.iter().flat_map(|word| word.chars()).collect();
         let words: BTreeSet<&str> = all.iter().flat_map(|n| numbers::english(*n)).collect();
         let (letters, words) = (Vec::from_iter(letters), Vec::from_iter(words));
-        let place = |found: Result<usize, usize>| found.map_or(END, |place| place as i32 + 1);
+        let place = |position: Result<usize, usize>| position.map_or(END, |place| place as i32 + 1);
         let source =
             |word: &String| word.chars().map(|c| place(letters.binary_search(&c))).collect();
         let target = |n: &u32| {
@@ -145,8 +145,9 @@ impl Translator {
     /// Mean cross-entropy in nats a word, the end with them.
     pub fn loss(&self, pairs: &Pairs, rows: &[usize], device: &Device) -> Tensor<1> {
         let sources: Vec<&[i32]> = rows.iter().map(|&row| &pairs.sources[row][..]).collect();
-        let of = |target: &[i32]| [&[END], target, &[END]].concat();
-        let targets: Vec<Vec<i32>> = rows.iter().map(|&row| of(&pairs.targets[row])).collect();
+        let between_ends = |target: &[i32]| [&[END], target, &[END]].concat();
+        let targets: Vec<Vec<i32>> =
+            rows.iter().map(|&row| between_ends(&pairs.targets[row])).collect();
         let cut = |from: usize| -> Vec<&[i32]> {
             targets.iter().map(|row| &row[from..from + row.len() - 1]).collect()
         };
@@ -165,18 +166,19 @@ impl Translator {
         let part = |sources: &[Vec<i32>]| -> Vec<Vec<i32>> {
             let memory =
                 self.encode(&sources.iter().map(Vec::as_slice).collect::<Vec<_>>(), &device);
-            let mut said = vec![vec![END]; sources.len()];
+            let mut translations = vec![vec![END]; sources.len()];
             for time in 1..longest {
-                let rows: Vec<&[i32]> = said.iter().map(Vec::as_slice).collect();
+                let rows: Vec<&[i32]> = translations.iter().map(Vec::as_slice).collect();
                 let logits = self.logits(padded(&rows, &device).0, &memory);
                 let [_, n_words] = logits.dims();
                 let last = logits.reshape([sources.len(), time, n_words]).narrow(1, time - 1, 1);
                 let words: Vec<i32> = last.argmax(2).into_data().iter().collect();
-                for (row, word) in said.iter_mut().zip(words) {
+                for (row, word) in translations.iter_mut().zip(words) {
                     row.push(word);
                 }
             }
-            said.iter()
+            translations
+                .iter()
                 .map(|row| row[1..].iter().copied().take_while(|word| *word != END).collect())
                 .collect()
         };
@@ -195,9 +197,9 @@ impl Numbers<'_> {
     fn scores(&self, network: &Translator) -> [f64; 2] {
         let Pairs { sources, targets } = &self.corpus.test;
         // One word more than the longest, so that a translation can be too long.
-        let said = network.translate(sources, self.corpus.longest[1] + 1);
-        let exact = said.iter().zip(targets).filter(|(a, b)| a == b).count();
-        [100.0 * exact as f64 / targets.len() as f64, bleu::bleu(&said, targets)]
+        let translations = network.translate(sources, self.corpus.longest[1] + 1);
+        let exact = translations.iter().zip(targets).filter(|(a, b)| a == b).count();
+        [100.0 * exact as f64 / targets.len() as f64, bleu::bleu(&translations, targets)]
     }
 }
 
@@ -269,7 +271,7 @@ impl Study for Translation {
         "attentions=softmax,fourier2/R1",
         "updates=100",
     ];
-    type Found = Comparison;
+    type Results = Comparison;
 
     fn units(&self) -> usize {
         self.grid.units()
@@ -287,10 +289,10 @@ impl Study for Translation {
         Ok(self.compare(&corpus, tick))
     }
 
-    fn report(&self, found: &Comparison) -> Report {
+    fn report(&self, comparison: &Comparison) -> Report {
         let mut report = Report::default();
         let title = "Exact translations of unseen numbers while training";
-        found.add(&mut report, Self::NAME, title);
+        comparison.add(&mut report, Self::NAME, title);
         report
     }
 }
@@ -345,8 +347,8 @@ mod tests {
         (grid.network.d_model, grid.network.batch, grid.network.seeds) = (16, 20, vec![1]);
         let study =
             Translation { data_seed: 1, below: 100, n_train: 60, n_test: 40, updates: 150, grid };
-        let found = study.compare(&corpus, &|| ());
-        for variant in &found.variants {
+        let comparison = study.compare(&corpus, &|| ());
+        for variant in &comparison.variants {
             let [exact, bleu, loss] = variant.runs[0].scores[..] else { panic!("three scores") };
             assert!(
                 exact > 50.0 && bleu > 50.0 && loss < 1.0,

@@ -15,7 +15,7 @@ const STANDARD_ERRORS: f64 = 4.0;
 
 /// Every entry of the golden files whose key begins with `prefix`, with what follows it.
 fn entries(prefix: &str) -> Vec<(String, Value)> {
-    let mut found = Vec::new();
+    let mut entries = Vec::new();
     for path in golden::files("smoothness", "_pmfs.safetensors") {
         println!("checking {prefix}* beside {}", path.display());
         let json = path.to_str().unwrap().replace("_pmfs.safetensors", ".json");
@@ -23,9 +23,9 @@ fn entries(prefix: &str) -> Vec<(String, Value)> {
             serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
         let begins =
             |(key, value): (String, Value)| Some((key.strip_prefix(prefix)?.into(), value));
-        found.extend(file.into_iter().filter_map(begins));
+        entries.extend(file.into_iter().filter_map(begins));
     }
-    found
+    entries
 }
 
 #[test]
@@ -33,10 +33,10 @@ fn smoothness_of_square_waves() {
     for (length, waves) in entries("square_wave_") {
         for (sines, expected) in waves.as_object().unwrap() {
             let sines: usize = sines.parse().unwrap();
-            let found = &squares(length.parse().unwrap(), sines..=sines)[0];
+            let wave = &squares(length.parse().unwrap(), sines..=sines)[0];
             let expected = ["L2", "L1"].map(|norm| expected[norm].as_f64().unwrap());
             let what = format!("square wave of {sines} sines");
-            assert_close(&what, &[found.l2, found.l1], &expected, SQUARE_WAVES, 0.0);
+            assert_close(&what, &[wave.l2, wave.l1], &expected, SQUARE_WAVES, 0.0);
         }
     }
 }
@@ -48,18 +48,18 @@ fn smoothness_of_noise() {
         let (length, trials) = numbers.trim_end_matches("trials").split_once('_').unwrap();
         let (length, trials) = (length.parse().unwrap(), trials.parse().unwrap());
         let study = SmoothnessStudy { seed: 1, trials, length };
-        for found in Colour::ALL.map(|colour| study.noise(colour)) {
-            let [mean, sd] = [0, 1].map(|i| expected["values"][found.colour.name()][i].as_f64());
+        for noise in Colour::ALL.map(|colour| study.noise(colour)) {
+            let [mean, sd] = [0, 1].map(|i| expected["values"][noise.colour.name()][i].as_f64());
             let (mean, sd) = (mean.unwrap(), sd.unwrap());
-            let Pooled { n, mean: our_mean, .. } = found.smoothness;
-            let our_sd = found.smoothness.sd().unwrap();
+            let Pooled { n, mean: our_mean, .. } = noise.smoothness;
+            let our_sd = noise.smoothness.sd().unwrap();
             let error = ((sd * sd + our_sd * our_sd) / n as f64).sqrt();
             let off = (our_mean - mean) / error;
-            println!("{:?}: {our_mean:e} ± {our_sd:e}, off by {off:.2} errors", found.colour);
-            assert!(off.abs() < STANDARD_ERRORS, "{found:?}, expected {mean:e} ± {sd:e}");
+            println!("{:?}: {our_mean:e} ± {our_sd:e}, off by {off:.2} errors", noise.colour);
+            assert!(off.abs() < STANDARD_ERRORS, "{noise:?}, expected {mean:e} ± {sd:e}");
             // The relative error of a standard deviation is about 1/√(2n).
             let off = (our_sd / sd - 1.0) * (n as f64).sqrt();
-            assert!(off.abs() < STANDARD_ERRORS, "{found:?}, expected {mean:e} ± {sd:e}");
+            assert!(off.abs() < STANDARD_ERRORS, "{noise:?}, expected {mean:e} ± {sd:e}");
         }
     }
 }

@@ -84,9 +84,9 @@ fn check(name: &str, weights: &Golden, draw: &Draw, expected: &Value, relative: 
         trainer.stack.biases[index] = parameter(&bias.values, 1, outputs);
     }
     if let Some(raw) = weights.try_get(&format!("{name}/4.log_stds")) {
-        let own: Vec<f64> = head.raw_stds().into_iter().map(f64::from).collect();
-        assert_close("initial deviations", &own, &raw.values, 1e-6, 0.0);
-        trainer.stack.raw_stds = Some(parameter(&raw.values, 1, own.len()));
+        let initial: Vec<f64> = head.raw_stds().into_iter().map(f64::from).collect();
+        assert_close("initial deviations", &initial, &raw.values, 1e-6, 0.0);
+        trainer.stack.raw_stds = Some(parameter(&raw.values, 1, initial.len()));
     }
     let mut largest = 0.0f64;
     let mut close = |what: &str, got: f64, expected: f64, relative: f64| {

@@ -182,9 +182,9 @@ mod tests {
             assert!(last < 0.6 && last < 0.5 * first, "{head:?}: {first} to {last}");
             let generator = &mut seed::generator(1, "sampling");
             let forecasts = forecasts(&model, &binning, &windows, 9, generator);
-            let found = accuracy(&windows, &forecasts);
+            let reached = accuracy(&windows, &forecasts);
             // What is left is a bin's width.
-            assert!(found.mase < 0.03 && found.wql < 0.06, "{head:?}: {found:?}");
+            assert!(reached.mase < 0.03 && reached.wql < 0.06, "{head:?}: {reached:?}");
             assert!(naive_accuracy(&windows).mase > 0.9);
             let first = &forecasts[0];
             assert_eq!((first.quantiles.len(), first.quantiles[MEDIAN].len()), (9, 4));

@@ -5,7 +5,7 @@ use overtone_plot::{Line, LinePlot, Scale, Stroke};
 
 use super::metrics::{MEDIAN, QUANTILES};
 use super::tables::{MASE, Metric, SMOOTHNESS, WQL};
-use super::{Forecast, Found, Run, Variant};
+use super::{Forecast, Results, Run, Variant};
 use crate::report::{LINEAR, Report, plot};
 
 /// Values of the history that are drawn before a forecast.
@@ -14,7 +14,7 @@ const HISTORY: usize = 48;
 const TAIL: f64 = 2e-3;
 
 /// Adds all plots.
-pub(super) fn add(study: &Forecast, found: &Found, report: &mut Report) {
+pub(super) fn add(study: &Forecast, results: &Results, report: &mut Report) {
     for (label, name, metric, scale) in [
         ("MASE over the naive forecast's", "forecast-mase", MASE, Scale::Linear),
         ("WQL over the naive forecast's", "forecast-wql", WQL, Scale::Linear),
@@ -24,7 +24,7 @@ pub(super) fn add(study: &Forecast, found: &Found, report: &mut Report) {
             format!("{label} and the number of frequencies"),
             ["frequencies N", label],
             [Scale::Log, scale],
-            curves(study, found, metric),
+            curves(study, results, metric),
         );
         report.plot(name, curve);
     }
@@ -33,12 +33,12 @@ pub(super) fn add(study: &Forecast, found: &Found, report: &mut Report) {
     let most = study.frequencies.iter().copied().max().unwrap_or_default();
     let fourier = |mixed| Variant { fourier: Some((most, study.gamma)), mixed };
     for (name, variant) in [("linear", linear(true)), ("fourier", fourier(true))] {
-        if let Some(run) = found.of(variant).next() {
-            report.plot(format!("forecast-example-{name}"), example(found, run));
+        if let Some(run) = results.of(variant).next() {
+            report.plot(format!("forecast-example-{name}"), example(results, run));
         }
     }
     for mixed in [true, false] {
-        let runs = [linear(mixed), fourier(mixed)].map(|variant| found.of(variant).next());
+        let runs = [linear(mixed), fourier(mixed)].map(|variant| results.of(variant).next());
         let runs: Vec<&Run> = runs.into_iter().flatten().collect();
         if let Some(run) = runs.first() {
             let name = run.variant.bins();
@@ -48,23 +48,23 @@ pub(super) fn add(study: &Forecast, found: &Found, report: &mut Report) {
 }
 
 /// A metric against the number of frequencies, linear heads as levels.
-fn curves(study: &Forecast, found: &Found, metric: Metric) -> Vec<Line> {
+fn curves(study: &Forecast, results: &Results, metric: Metric) -> Vec<Line> {
     let mut gammas = vec![study.gamma, 0.0];
     gammas.dedup();
     let mut lines = Vec::new();
     for (colour, mixed) in [true, false].into_iter().enumerate() {
         for (i, &gamma) in gammas.iter().enumerate() {
-            let of = |n: usize| Variant { fourier: Some((n, gamma)), mixed };
-            let pooled = study.frequencies.iter().map(|&n| (n, found.pooled(of(n), metric)));
+            let variant = |n: usize| Variant { fourier: Some((n, gamma)), mixed };
+            let pooled = study.frequencies.iter().map(|&n| (n, results.pooled(variant(n), metric)));
             let pooled: Vec<(usize, Pooled)> = pooled.collect();
-            let name = format!("Fourier, {}, γ = {}", of(0).bins(), of(0).gamma());
+            let name = format!("Fourier, {}, γ = {}", variant(0).bins(), variant(0).gamma());
             let points = pooled.iter().map(|(n, pooled)| [*n as f64, pooled.mean]).collect();
             let spread = pooled.iter().map(|(_, pooled)| pooled.sd().unwrap_or(0.0)).collect();
             let line = Line::new(name, points).spread(spread).stroke(Stroke::Marked);
             lines.push(line.colour(2 * i + colour));
         }
         let linear = Variant { fourier: None, mixed };
-        let mean = found.pooled(linear, metric).mean;
+        let mean = results.pooled(linear, metric).mean;
         let points = study.frequencies.iter().map(|&n| [n as f64, mean]).collect();
         let line = Line::new(format!("linear, {}", linear.bins()), points);
         lines.push(line.stroke(Stroke::Dashed).colour(4 + colour));
@@ -89,8 +89,8 @@ fn distributions(study: &Forecast, runs: &[&Run], bins: &str) -> LinePlot {
 }
 
 /// A forecast against the true values.
-fn example(found: &Found, run: &Run) -> LinePlot {
-    let window = &found.shown;
+fn example(results: &Results, run: &Run) -> LinePlot {
+    let window = &results.shown;
     let drawn = window.history.len().min(HISTORY);
     let known = window.history[window.history.len() - drawn..].iter();
     let places = |first: usize, values: &[f64]| -> Vec<[f64; 2]> {
@@ -128,7 +128,7 @@ fn latent(probs: &[f64]) -> Vec<[f64; 2]> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use super::super::tests::{tiny, tiny_found};
+    use super::super::tests::{tiny, tiny_results};
     use super::*;
 
     #[test]
@@ -140,13 +140,13 @@ mod tests {
 
     #[test]
     fn curves_have_a_point_for_each_number_of_frequencies() {
-        let (study, found) = (tiny(), tiny_found());
-        let lines = curves(&study, &found, SMOOTHNESS);
+        let (study, results) = (tiny(), tiny_results());
+        let lines = curves(&study, &results, SMOOTHNESS);
         assert_eq!((lines.len(), lines[0].name.as_str()), (6, "Fourier, mixed, γ = 1e-6"));
         for line in lines {
             assert_eq!([line.points[0][0], line.points[1][0]], [3.0, 5.0]);
         }
-        let plot = example(&found, &found.runs[0]);
+        let plot = example(&results, &results.runs[0]);
         assert_eq!(plot.lines[0].points.len(), 17); // 14 known, 3 to come
         let median: Vec<f64> = plot.lines[1].points.iter().map(|point| point[0]).collect();
         assert_eq!(median, [14.0, 15.0, 16.0]);

@@ -3,7 +3,7 @@
 use overtone_eval::{Pooled, table::Table};
 
 use super::evaluation::{Accuracy, Evaluation};
-use super::{Forecast, Found, Run, Variant};
+use super::{Forecast, Results, Run, Variant};
 use crate::report::{Report, plus_minus, table};
 
 /// Both sets.
@@ -30,7 +30,7 @@ pub(super) const SMOOTHNESS: Metric = |run, _| {
     pooled.mean
 };
 
-impl Found {
+impl Results {
     /// The runs of a variant, by seed.
     pub(super) fn of(&self, variant: Variant) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| run.variant == variant)
@@ -51,42 +51,45 @@ fn names(variant: &Variant) -> Vec<String> {
 }
 
 /// Adds all tables.
-pub(super) fn add(study: &Forecast, found: &Found, report: &mut Report) {
-    report.table("forecast", relative_table(study, found));
-    report.csv("forecast-sets", sets(study, found));
-    report.csv("forecast-runs", runs(found));
+pub(super) fn add(study: &Forecast, results: &Results, report: &mut Report) {
+    report.table("forecast", relative_table(study, results));
+    report.csv("forecast-sets", sets(study, results));
+    report.csv("forecast-runs", runs(results));
 }
 
 /// Both metrics over the seasonal naive forecast's, and smoothness.
-fn relative_table(study: &Forecast, found: &Found) -> Table {
+fn relative_table(study: &Forecast, results: &Results) -> Table {
     let mut table = table("head | bins | γ | MASE | WQL | smoothness");
     table.row(["Seasonal naive", "-", "-", "1", "1"].map(str::to_owned).to_vec());
     for variant in study.variants() {
         let numbers = [(MASE, 3), (WQL, 3), (SMOOTHNESS, 4)];
-        let numbers = numbers.map(|(of, digits)| text(&found.pooled(variant, of), digits));
+        let numbers = numbers.map(|(of, digits)| text(&results.pooled(variant, of), digits));
         table.row(names(&variant).into_iter().chain(numbers).collect());
     }
     table
 }
 
 /// Both metrics as they are, and likelihoods, for each set.
-fn sets(study: &Forecast, found: &Found) -> Table {
+fn sets(study: &Forecast, results: &Results) -> Table {
     let columns =
         SETS.iter().flat_map(|set| ["MASE", "WQL", "nats"].map(|of| format!("{set} {of}")));
     let mut table = Table::new(["head", "bins", "γ"].map(String::from).into_iter().chain(columns));
     let mut naive = ["Seasonal naive", "-", "-"].map(str::to_owned).to_vec();
-    for accuracy in &found.naive {
+    for accuracy in &results.naive {
         naive.extend([accuracy.mase, accuracy.wql].map(|x| format!("{x:.3}")));
         naive.push("-".into());
     }
     table.row(naive);
-    let numbers: [fn(&Evaluation) -> f64; 3] =
-        [|found| found.accuracy.mase, |found| found.accuracy.wql, |found| found.nats];
+    let numbers: [fn(&Evaluation) -> f64; 3] = [
+        |evaluation| evaluation.accuracy.mase,
+        |evaluation| evaluation.accuracy.wql,
+        |evaluation| evaluation.nats,
+    ];
     for variant in study.variants() {
         let mut row = names(&variant);
         for set in 0..SETS.len() {
             for of in numbers {
-                let pooled = found.of(variant).map(|run| of(&run.evaluations[set])).collect();
+                let pooled = results.of(variant).map(|run| of(&run.evaluations[set])).collect();
                 row.push(text(&pooled, 3));
             }
         }
@@ -96,9 +99,9 @@ fn sets(study: &Forecast, found: &Found) -> Table {
 }
 
 /// Every number of every training, with all digits.
-fn runs(found: &Found) -> Table {
+fn runs(results: &Results) -> Table {
     let mut table = table("head | bins | gamma | seed | set | MASE | WQL | nats | smoothness");
-    for run in &found.runs {
+    for run in &results.runs {
         for (set, Evaluation { accuracy, nats, smoothness }) in SETS.iter().zip(&run.evaluations) {
             let mut row = names(&run.variant);
             row.extend([run.seed.to_string(), set.to_string()]);
@@ -112,12 +115,12 @@ fn runs(found: &Found) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{tiny, tiny_found};
+    use super::super::tests::{tiny, tiny_results};
     use super::*;
 
     #[test]
     fn relative_metrics_by_hand() {
-        let mut run = tiny_found().runs.swap_remove(0);
+        let mut run = tiny_results().runs.swap_remove(0);
         let naive = [Accuracy { mase: 2.0, wql: 0.5 }, Accuracy { mase: 1.0, wql: 0.1 }];
         run.evaluations[0].accuracy = Accuracy { mase: 1.0, wql: 0.5 };
         run.evaluations[1].accuracy = Accuracy { mase: 2.0, wql: 0.9 };
@@ -128,10 +131,10 @@ mod tests {
 
     #[test]
     fn every_variant_has_its_row() {
-        let (study, found) = (tiny(), tiny_found());
-        assert_eq!(relative_table(&study, &found).rows().len(), 2 + 10);
-        assert_eq!(sets(&study, &found).rows().len(), 2 + 10);
-        let runs = runs(&found);
+        let (study, results) = (tiny(), tiny_results());
+        assert_eq!(relative_table(&study, &results).rows().len(), 2 + 10);
+        assert_eq!(sets(&study, &results).rows().len(), 2 + 10);
+        let runs = runs(&results);
         assert_eq!(runs.rows().len(), 1 + 10 * 2 * 2);
         assert!(!runs.to_csv().contains("NaN"));
     }

@@ -7,18 +7,18 @@ use super::mise::{Mise, Smoother, Target};
 use super::rates::{DIMENSIONS, geometric, silvermans_error};
 use super::synthetic::Finding;
 use super::tables::phi;
-use super::{Found, FourierIntegral};
+use super::{FourierIntegral, Results};
 use crate::report::{LOG, Report, plot};
 
 /// Numbers of points of the plotted errors, in one dimension and in two.
 const POINTS: [f64; 2] = [1e5, 1e4];
 
 /// Adds all plots.
-pub(super) fn add(study: &FourierIntegral, found: &Found, report: &mut Report) {
+pub(super) fn add(study: &FourierIntegral, results: &Results, report: &mut Report) {
     for (name, index) in
         [("density-1d", 0), ("density-2d", 1), ("regression-drawn", 2), ("regression-uniform", 4)]
     {
-        report.plot(name, example(study, &found.examples[index]));
+        report.plot(name, example(study, &results.examples[index]));
     }
     for d in DIMENSIONS {
         report.plot(format!("mise-{d}d"), mise(d));

@@ -155,12 +155,12 @@ pub fn silvermans_error(dimensions: usize, n: f64) -> f64 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use super::super::tiny_found;
+    use super::super::tiny_results;
     use super::*;
 
     #[test]
     fn exponents_are_the_sharp_ones() {
-        for rate in &tiny_found().rates {
+        for rate in &tiny_results().rates {
             let sharp = rate.sharp();
             let exponent = |law: Option<PowerLaw>| law.unwrap().exponent;
             assert!((exponent(rate.variance) - rate.dimensions as f64).abs() < 0.03, "{rate:?}");

@@ -73,13 +73,13 @@ pub(super) fn run(settings: &FourierIntegral, tick: &(dyn Fn() + Sync)) -> Vec<F
         all
     };
     let draws: Vec<Vec<Errors>> = (0..settings.draws).into_par_iter().map(one).collect();
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for (e, (name, paper)) in EXAMPLES.into_iter().enumerate() {
         let pooled = |of: &dyn Fn(&Errors) -> f64| -> Pooled {
             draws.iter().map(|draw| of(&draw[e])).collect()
         };
         let n = settings.radii;
-        found.push(Finding {
+        findings.push(Finding {
             name,
             paper,
             errors: (0..n).map(|r| array::from_fn(|p| pooled(&|errors| errors.0[r][p]))).collect(),
@@ -87,7 +87,7 @@ pub(super) fn run(settings: &FourierIntegral, tick: &(dyn Fn() + Sync)) -> Vec<F
             gaussian: (1..=n).map(|b| pooled(&|errors| errors.1[b])).collect(),
         });
     }
-    found
+    findings
 }
 
 /// The generator of one role in one draw.
@@ -110,13 +110,13 @@ pub fn normals<const D: usize>(
     for _ in 0..n {
         let mut before = 0.0;
         for (j, column) in columns.iter_mut().enumerate() {
-            let own = standard_normal(generator);
+            let noise = standard_normal(generator);
             let value = match j {
-                0 => own,
-                _ => correlation * before + (1.0 - correlation * correlation).sqrt() * own,
+                0 => noise,
+                _ => correlation * before + (1.0 - correlation * correlation).sqrt() * noise,
             };
             column.push(value);
-            before = own;
+            before = noise;
         }
     }
     columns
@@ -249,7 +249,7 @@ fn mse(estimates: impl IntoIterator<Item = f64>, truth: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tiny_found;
+    use super::super::tiny_results;
     use super::*;
 
     #[test]
@@ -274,17 +274,17 @@ mod tests {
 
     #[test]
     fn each_form_of_the_regression_has_its_own_error() {
-        let found = &tiny_found().examples;
-        assert_eq!(found.len(), EXAMPLES.len());
-        for finding in found {
+        let findings = &tiny_results().examples;
+        assert_eq!(findings.len(), EXAMPLES.len());
+        for finding in findings {
             assert_eq!((finding.errors.len(), finding.silverman.n), (3, 2));
             assert_eq!(finding.gaussian.len(), 3);
             assert!(finding.gaussian.iter().all(|error| error.mean.is_finite()), "{finding:?}");
         }
         // Noise adds to the error of a narrow kernel, which averages few values.
-        assert!(found[2].gaussian[2].mean > found[3].gaussian[2].mean);
-        assert!(found[4].gaussian[2].mean > found[5].gaussian[2].mean);
-        assert_ne!(found[2].errors, found[4].errors);
+        assert!(findings[2].gaussian[2].mean > findings[3].gaussian[2].mean);
+        assert!(findings[4].gaussian[2].mean > findings[5].gaussian[2].mean);
+        assert_ne!(findings[2].errors, findings[4].errors);
     }
 
     /// The nearest point's value where the kernel is narrow, the mean where it is wide.

@@ -4,7 +4,7 @@ use overtone_eval::{Pooled, table::Table};
 
 use super::kernel::POWERS;
 use super::rates::{Exponents, Rate};
-use super::{Found, FourierIntegral};
+use super::{FourierIntegral, Results};
 use crate::power_law::PowerLaw;
 use crate::report::{Report, table};
 
@@ -40,21 +40,21 @@ fn exponent(x: f64) -> String {
 }
 
 /// Adds all tables.
-pub(super) fn add(study: &FourierIntegral, found: &Found, report: &mut Report) {
-    report.table("examples", examples(found));
-    report.table("mise", mise(found));
-    report.csv("rates", rates(found));
-    report.csv("examples-by-radius", all_examples(study, found));
-    report.csv("rates-best", best(found));
+pub(super) fn add(study: &FourierIntegral, results: &Results, report: &mut Report) {
+    report.table("examples", examples(results));
+    report.table("mise", mise(results));
+    report.csv("rates", rates(results));
+    report.csv("examples-by-radius", all_examples(study, results));
+    report.csv("rates-best", best(results));
 }
 
 /// The least error of every example and kernel, next to the paper's.
-fn examples(found: &Found) -> Table {
+fn examples(results: &Results) -> Table {
     let mut table = table(
         "example | paper | φ = z | φ = z² | φ = z⁴ | φ = z⁶ | Gaussian kernel | Gaussian kernel, \
          Silverman's bandwidth",
     );
-    for finding in &found.examples {
+    for finding in &results.examples {
         let mut row = vec![finding.name.into(), format!("{:.2e}", finding.paper)];
         let fourier = |p: usize| least(finding.errors.iter().map(|errors| &errors[p]));
         row.extend((0..POWERS.len()).map(fourier));
@@ -65,12 +65,12 @@ fn examples(found: &Found) -> Table {
 }
 
 /// How the least MISE falls with N: the paper's bounds, and the exponents that are seen.
-fn mise(found: &Found) -> Table {
+fn mise(results: &Results) -> Table {
     let mut table = table(
         "target | D | φ = z: bound | seen | φ = z²: bound | seen | φ = z⁴: bound | seen \
          | φ = z⁶: bound | seen",
     );
-    for rates in found.rates.chunks(POWERS.len()) {
+    for rates in results.rates.chunks(POWERS.len()) {
         let mut row = vec![rates[0].target.name().into(), rates[0].dimensions.to_string()];
         let cells = |rate: &Rate| [bound(rate, Exponents::error), PowerLaw::show(rate.error())];
         row.extend(rates.iter().flat_map(cells));
@@ -81,12 +81,12 @@ fn mise(found: &Found) -> Table {
 
 /// The exponents of every target and kernel: the paper's bound, equation 26's for large R, and
 /// those that are seen.
-fn rates(found: &Found) -> Table {
+fn rates(results: &Results) -> Table {
     let mut table = table(
         "target | D | kernel | bias² in R: paper | eq. 26 | seen | variance in R: paper | \
          seen | best R in N: paper | eq. 26 | seen | MISE in N: paper | eq. 26 | seen",
     );
-    for rate in &found.rates {
+    for rate in &results.rates {
         let mut row = vec![rate.target.name().into(), rate.dimensions.to_string(), phi(rate.power)];
         let mut add = |of: fn(Exponents) -> f64, seen: String| {
             row.extend([bound(rate, of), exponent(of(rate.sharp())), seen]);
@@ -101,9 +101,9 @@ fn rates(found: &Found) -> Table {
     table
 }
 
-fn all_examples(study: &FourierIntegral, found: &Found) -> Table {
+fn all_examples(study: &FourierIntegral, results: &Results) -> Table {
     let mut table = table("example | kernel | width | mse | sd");
-    for finding in &found.examples {
+    for finding in &results.examples {
         let mut row = |kernel: String, width: f64, error: &Pooled| {
             let sd = error.sd().map_or(String::new(), |sd| sd.to_string());
             let name = finding.name.replace(',', "");
@@ -121,9 +121,9 @@ fn all_examples(study: &FourierIntegral, found: &Found) -> Table {
     table
 }
 
-fn best(found: &Found) -> Table {
+fn best(results: &Results) -> Table {
     let mut table = table("target | dimensions | power | n | radius | mise");
-    for rate in &found.rates {
+    for rate in &results.rates {
         for best in &rate.best {
             let counts = [rate.dimensions.to_string(), rate.power.to_string()];
             let names = [rate.target.name().to_owned()].into_iter().chain(counts);
@@ -135,19 +135,19 @@ fn best(found: &Found) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{tiny, tiny_found};
+    use super::super::{tiny, tiny_results};
     use super::*;
 
     #[test]
     fn every_case_has_its_row() {
-        let (study, found) = (tiny(), tiny_found());
+        let (study, results) = (tiny(), tiny_results());
         let rows = |table: Table| table.rows().len() - 1;
-        assert_eq!(rows(examples(found)), 6);
-        assert_eq!(rows(mise(found)), 2 * 2);
-        assert_eq!(rows(all_examples(&study, found)), 6 * (4 + 1) * 3);
-        assert_eq!(rows(rates(found)), 2 * 2 * 4);
-        assert_eq!(rows(best(found)), 16 * 11);
-        let markdown = rates(found).to_markdown();
+        assert_eq!(rows(examples(results)), 6);
+        assert_eq!(rows(mise(results)), 2 * 2);
+        assert_eq!(rows(all_examples(&study, results)), 6 * (4 + 1) * 3);
+        assert_eq!(rows(rates(results)), 2 * 2 * 4);
+        assert_eq!(rows(best(results)), 16 * 11);
+        let markdown = rates(results).to_markdown();
         assert!(markdown.contains("| Laplace | 1 | φ = z² | (-2.00) | -2.00 |"), "{markdown}");
     }
 }

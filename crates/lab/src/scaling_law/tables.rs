@@ -19,26 +19,26 @@ fn or_none(exponent: Option<f64>) -> String {
 }
 
 /// Everything that is shown.
-pub(super) fn report(study: &ScalingLaw, found: &[Finding]) -> Report {
+pub(super) fn report(study: &ScalingLaw, findings: &[Finding]) -> Report {
     let mut report = Report::default();
-    report.table("exponents", exponents(study, found));
-    report.csv("widths", widths(study, found));
-    report.csv("truncations", truncations(found));
-    report.csv("best-heads", best_heads(found));
-    report.plot("lacking-by-n", lacking_plot(study, found));
-    report.plot("fit-by-n", fit_plot(study, found));
+    report.table("exponents", exponents(study, findings));
+    report.csv("widths", widths(study, findings));
+    report.csv("truncations", truncations(findings));
+    report.csv("best-heads", best_heads(findings));
+    report.plot("lacking-by-n", lacking_plot(study, findings));
+    report.plot("fit-by-n", fit_plot(study, findings));
     report
 }
 
 /// Exponents of what smoothness lacks to its limit, and of how well truncations and the best heads
 /// fit. In brackets: `t` is less than the theorem asks for.
-fn exponents(study: &ScalingLaw, found: &[Finding]) -> Table {
+fn exponents(study: &ScalingLaw, findings: &[Finding]) -> Table {
     let mut table = table(
         "target | t | 2t−1 | derived | C₁ − s | C₁ − s, best head | ∫(f − f_N)² \
          | divergence, best head",
     );
     let range = study.fitted_range();
-    for finding in found {
+    for finding in findings {
         let shape = finding.target.shape;
         let theorem = shape.theorems_exponent();
         table.row(vec![
@@ -56,11 +56,11 @@ fn exponents(study: &ScalingLaw, found: &[Finding]) -> Table {
 }
 
 /// Exponents of single blurs.
-fn widths(study: &ScalingLaw, found: &[Finding]) -> Table {
+fn widths(study: &ScalingLaw, findings: &[Finding]) -> Table {
     let mut header = vec!["target".to_owned(), "2t−5".into(), "2t−1".into()];
     header.extend(WIDTHS.map(|sigma| format!("seen, σ = {sigma}")));
     let mut table = Table::new(header);
-    for finding in found {
+    for finding in findings {
         let shape = finding.target.shape;
         let t = shape.decay();
         let narrow = or_none((t > 2.5).then_some(2.0 * t - 5.0));
@@ -78,12 +78,12 @@ fn names(finding: &Finding, n: usize) -> Vec<String> {
     vec![shape.name().replace(',', ""), shape.decay().to_string(), n.to_string()]
 }
 
-fn truncations(found: &[Finding]) -> Table {
+fn truncations(findings: &[Finding]) -> Table {
     let mut header: Vec<String> =
         ["target", "t", "n", "smoothness", "lacking", "squared_error"].map(str::to_owned).to_vec();
     header.extend(WIDTHS.map(|sigma| format!("lacking_{sigma}")));
     let mut table = Table::new(header);
-    for finding in found {
+    for finding in findings {
         for cut in &finding.truncations {
             let numbers = [cut.smoothness, cut.lacking, cut.error];
             let numbers = numbers.iter().chain(&cut.lacking_at).map(f64::to_string);
@@ -93,9 +93,9 @@ fn truncations(found: &[Finding]) -> Table {
     table
 }
 
-fn best_heads(found: &[Finding]) -> Table {
+fn best_heads(findings: &[Finding]) -> Table {
     let mut table = table("target | t | n | divergence | excess | smoothness | lacking");
-    for finding in found {
+    for finding in findings {
         for fit in &finding.fitted {
             let numbers = [fit.divergence, fit.excess, fit.smoothness, fit.lacking];
             let numbers = numbers.map(|x| x.to_string());
@@ -110,15 +110,15 @@ fn by_n(title: &str, y_label: &str, lines: Vec<Line>) -> LinePlot {
     plot(title, ["frequencies N", y_label], LOG, lines)
 }
 
-fn powers(found: &[Finding]) -> impl Iterator<Item = &Finding> {
-    found.iter().filter(|finding| matches!(finding.target.shape, Shape::Power(_)))
+fn powers(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    findings.iter().filter(|finding| matches!(finding.target.shape, Shape::Power(_)))
 }
 
 /// `C₁ − s` of the powers, and the theorem's slope through where the exponent is read off.
-fn lacking_plot(study: &ScalingLaw, found: &[Finding]) -> LinePlot {
+fn lacking_plot(study: &ScalingLaw, findings: &[Finding]) -> LinePlot {
     let mut lines = Vec::new();
     let [from, to] = study.range().map(|n| n as f64);
-    for (colour, finding) in powers(found).enumerate() {
+    for (colour, finding) in powers(findings).enumerate() {
         let cuts = finding.truncations.iter();
         let points: Vec<[f64; 2]> =
             cuts.map(|cut| [cut.n as f64, cut.lacking / finding.smoothness]).collect();
@@ -135,9 +135,9 @@ fn lacking_plot(study: &ScalingLaw, found: &[Finding]) -> LinePlot {
     by_n("What smoothness lacks to its limit", "(C₁ − s(y^(N))) / C₁", lines)
 }
 
-fn fit_plot(study: &ScalingLaw, found: &[Finding]) -> LinePlot {
+fn fit_plot(study: &ScalingLaw, findings: &[Finding]) -> LinePlot {
     let mut lines = Vec::new();
-    for (colour, finding) in powers(found).enumerate() {
+    for (colour, finding) in powers(findings).enumerate() {
         let name = finding.target.shape.name();
         let cuts = finding.truncations.iter().filter(|cut| cut.n <= study.most_fitted);
         let error = cuts.map(|cut| [cut.n as f64, cut.error]).collect();
@@ -152,15 +152,15 @@ fn fit_plot(study: &ScalingLaw, found: &[Finding]) -> LinePlot {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use super::super::{tiny, tiny_found};
+    use super::super::{tiny, tiny_findings};
     use super::*;
 
     #[test]
     fn every_target_has_its_rows() {
-        for table in [exponents, widths].map(|of| of(&tiny(), tiny_found())) {
+        for table in [exponents, widths].map(|table| table(&tiny(), tiny_findings())) {
             assert_eq!(table.rows().len(), 1 + Shape::ALL.len(), "{table}");
         }
-        assert_eq!(truncations(tiny_found()).rows().len(), 1 + 7 * tiny().frequencies().len());
-        assert_eq!(best_heads(tiny_found()).rows().len(), 1 + 7 * tiny().fitted().len());
+        assert_eq!(truncations(tiny_findings()).rows().len(), 1 + 7 * tiny().frequencies().len());
+        assert_eq!(best_heads(tiny_findings()).rows().len(), 1 + 7 * tiny().fitted().len());
     }
 }

@@ -137,7 +137,7 @@ impl Draw {
                     .zip(bins)
                     .map(|(&values, &bins)| Row { values, bins })
                     .collect();
-                let part = |of: &[usize]| of.iter().map(|&row| rows[row]).collect();
+                let part = |indices: &[usize]| indices.iter().map(|&row| rows[row]).collect();
                 draws.push(Self { dataset, seed, train: part(&train), test: part(&test) });
             }
         }

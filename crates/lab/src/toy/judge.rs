@@ -87,7 +87,7 @@ impl Judge {
 /// The numbers of every run of a stack over its test rows, in the order of [`METRICS`].
 pub fn evaluate(head: HeadKind, stack: &Stack, judges: &[&Judge]) -> Vec<[Pooled; 4]> {
     let (m, n_rows) = (judges[0].m, judges[0].draw.test.len());
-    let mut found = vec![[Pooled::default(); 4]; judges.len()];
+    let mut pooled = vec![[Pooled::default(); 4]; judges.len()];
     for first in (0..n_rows).step_by(ROWS) {
         let n = ROWS.min(n_rows - first);
         let mut batch = Batch::default();
@@ -101,10 +101,10 @@ pub fn evaluate(head: HeadKind, stack: &Stack, judges: &[&Judge]) -> Vec<[Pooled
         let probs = head.probs(outputs, m);
         for (i, (probs, loss)) in probs.chunks(m).zip(losses.iter::<f64>()).enumerate() {
             let numbers = judges[i / n].numbers(first + i % n, probs, loss);
-            found[i / n].iter_mut().zip(numbers).for_each(|(pooled, x)| pooled.add(x));
+            pooled[i / n].iter_mut().zip(numbers).for_each(|(pooled, x)| pooled.add(x));
         }
     }
-    found
+    pooled
 }
 
 /// The distribution of each draw's example by each run; of pointwise regression the prediction.

@@ -6,35 +6,35 @@ use super::data::{Dataset, bin_centre};
 use super::head::HeadKind;
 use super::judge::fits;
 use super::paper::published_mean;
-use super::{Found, GAMMAS, HEADLINE, Toy};
+use super::{GAMMAS, HEADLINE, Results, Toy};
 use crate::report::{LINEAR, Report, plot};
 use crate::study::Study;
 
 impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
-    pub(super) fn add_plots(&self, found: &Found, report: &mut Report) {
+    pub(super) fn add_plots(&self, results: &Results, report: &mut Report) {
         let name = Self::NAME;
         for &dataset in &self.datasets {
             for (metric, of) in Self::METRICS.iter().enumerate() {
                 if *of != "MSE (argmax)" {
-                    let plot = self.against_frequencies(found, metric, dataset);
+                    let plot = self.against_frequencies(results, metric, dataset);
                     report.plot(format!("{name}-{dataset}-{}", of.to_lowercase()), plot);
                 }
             }
-            report.plot(format!("{name}-{dataset}-epochs"), self.over_epochs(found, dataset));
-            report.plot(format!("{name}-{dataset}-example"), self.example(found, dataset, false));
+            report.plot(format!("{name}-{dataset}-epochs"), self.over_epochs(results, dataset));
+            report.plot(format!("{name}-{dataset}-example"), self.example(results, dataset, false));
             if !LIKELIHOOD {
-                let plot = self.example(found, dataset, true);
+                let plot = self.example(results, dataset, true);
                 report.plot(format!("{name}-{dataset}-pointwise"), plot);
             }
         }
     }
 
     /// Figures 8 and 9: a metric against N, the other heads as levels.
-    fn against_frequencies(&self, found: &Found, metric: usize, dataset: Dataset) -> LinePlot {
+    fn against_frequencies(&self, results: &Results, metric: usize, dataset: Dataset) -> LinePlot {
         let name = Self::METRICS[metric];
         let mut lines = Vec::new();
         let mut add = |label: String, heads: &[(f64, HeadKind)], stroke, colour: usize| {
-            let ours = heads.iter().map(|&(n, head)| (n, found.spread(metric, dataset, head)));
+            let ours = heads.iter().map(|&(n, head)| (n, results.spread(metric, dataset, head)));
             let ours: Vec<_> = ours.collect();
             let points = ours.iter().map(|(n, spread)| [*n, spread.mean]).collect();
             let spread = ours.iter().map(|(_, spread)| spread.over_data.unwrap_or(0.0)).collect();
@@ -74,9 +74,9 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
     }
 
     /// KL on the test set over the epochs, mean over runs.
-    fn over_epochs(&self, found: &Found, dataset: Dataset) -> LinePlot {
+    fn over_epochs(&self, results: &Results, dataset: Dataset) -> LinePlot {
         let line = |head: HeadKind| {
-            let points = found.curve(dataset, head).into_iter();
+            let points = results.curve(dataset, head).into_iter();
             let points = points.map(|(epoch, kl)| [epoch as f64, kl.mean]);
             Line::new(head.to_string(), points.collect())
         };
@@ -90,8 +90,8 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
 
     /// Figures 2 and 11: what the first run of each head learned of the example. Figure 10: where
     /// the runs of pointwise regression on the first draw put it.
-    fn example(&self, found: &Found, dataset: Dataset, pointwise: bool) -> LinePlot {
-        let ([x, y], truth) = found.examples.get(&dataset).cloned().unwrap_or_default();
+    fn example(&self, results: &Results, dataset: Dataset, pointwise: bool) -> LinePlot {
+        let ([x, y], truth) = results.examples.get(&dataset).cloned().unwrap_or_default();
         // A density where there are no bins.
         let height = if LIKELIHOOD { truth.len() as f64 / 2.0 } else { 1.0 };
         let points = |probs: &[f64]| -> Vec<[f64; 2]> {
@@ -101,7 +101,7 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
         let mut lines = vec![Line::new("truth", points(&truth)).colour(6).stroke(Stroke::Dashed)];
         if pointwise {
             let most = truth.iter().copied().fold(0.0, f64::max);
-            let runs = found.of(dataset, HeadKind::Pointwise);
+            let runs = results.of(dataset, HeadKind::Pointwise);
             let runs = runs.filter(|run| Some(&run.data_seed) == self.data_seeds.first());
             for (i, at) in runs.flat_map(|run| &run.example).enumerate() {
                 let name = if i == 0 { "predictions" } else { "" };
@@ -109,7 +109,7 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
             }
         } else {
             for (colour, head) in self.drawn(dataset).into_iter().enumerate() {
-                let probs = found.of(dataset, head).next().map_or(&[][..], |run| &run.example);
+                let probs = results.of(dataset, head).next().map_or(&[][..], |run| &run.example);
                 lines.push(Line::new(head.to_string(), points(probs)).colour(colour));
             }
         }

@@ -109,8 +109,8 @@ pub fn train<const LIKELIHOOD: bool>(
             trainer.step(&batch, rate);
         }
         if epoch.is_multiple_of(settings.evaluate_every) || epoch == settings.epochs {
-            let found = evaluate(head, &trainer.valid(), &judges);
-            for (run, pooled) in runs.iter_mut().zip(found) {
+            let evaluations = evaluate(head, &trainer.valid(), &judges);
+            for (run, pooled) in runs.iter_mut().zip(evaluations) {
                 let mut numbers = pooled.map(|pooled| pooled.mean).to_vec();
                 if LIKELIHOOD {
                     numbers = vec![numbers[0], numbers[1].exp()];

@@ -7,11 +7,11 @@ use super::head::HeadKind;
 use super::judge::{METRICS, SMOOTHNESS, fits};
 use super::paper::published;
 use super::runs::{Run, Spread};
-use super::{Found, HEADLINE, Toy};
+use super::{HEADLINE, Results, Toy};
 use crate::report::{Report, plus_minus, table};
 use crate::study::Study;
 
-impl Found {
+impl Results {
     /// A head's runs on a dataset.
     pub(super) fn of(&self, dataset: Dataset, head: HeadKind) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| run.dataset == dataset && run.head == head)
@@ -41,19 +41,19 @@ fn published_text(dataset: Dataset, head: HeadKind, metric: &str) -> String {
 impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
     pub(super) const METRICS: &'static [&'static str] = METRICS[LIKELIHOOD as usize];
 
-    pub(super) fn add_tables(&self, found: &Found, report: &mut Report) {
+    pub(super) fn add_tables(&self, results: &Results, report: &mut Report) {
         let name = Self::NAME;
         // What the paper's tables print.
         let is_printed = |head: HeadKind, metric: &str| {
             metric != "MSE (argmax)" && head.series().is_none_or(|series| series == (HEADLINE, 0.0))
         };
-        report.table(name, self.numbers(found, is_printed));
-        report.csv(format!("{name}-heads"), self.numbers(found, |_, _| true));
-        report.csv(format!("{name}-runs"), self.all_runs(found));
+        report.table(name, self.numbers(results, is_printed));
+        report.csv(format!("{name}-heads"), self.numbers(results, |_, _| true));
+        report.csv(format!("{name}-runs"), self.all_runs(results));
     }
 
     /// Our numbers and the paper's, of these heads and metrics.
-    fn numbers(&self, found: &Found, is_shown: impl Fn(HeadKind, &str) -> bool) -> Table {
+    fn numbers(&self, results: &Results, is_shown: impl Fn(HeadKind, &str) -> bool) -> Table {
         let mut table = table("dataset | head | metric | ours | paper");
         for (dataset, head) in self.cells() {
             for (metric, name) in Self::METRICS.iter().enumerate() {
@@ -62,7 +62,7 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
                         dataset.to_string(),
                         head.to_string(),
                         (*name).into(),
-                        found.text(metric, dataset, head),
+                        results.text(metric, dataset, head),
                         published_text(dataset, head, name),
                     ]);
                 }
@@ -72,12 +72,12 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
     }
 
     /// Every run: its numbers after the last epoch, and its best KL.
-    fn all_runs(&self, found: &Found) -> Table {
+    fn all_runs(&self, results: &Results) -> Table {
         let mut header = vec!["dataset", "head", "data seed", "weight seed"];
         header.extend(Self::METRICS);
         header.extend(["best epoch", "best KL"]);
         let mut table = Table::new(header);
-        for run in &found.runs {
+        for run in &results.runs {
             let mut row = vec![run.dataset.to_string(), run.head.to_string()];
             row.extend([run.data_seed, run.weight_seed].map(|seed| seed.to_string()));
             for (metric, number) in run.last().iter().enumerate() {
@@ -94,7 +94,7 @@ impl<const LIKELIHOOD: bool> Toy<LIKELIHOOD> {
     }
 }
 
-impl Found {
+impl Results {
     /// Epoch, and KL over runs.
     pub(super) fn curve(&self, dataset: Dataset, head: HeadKind) -> Vec<(usize, Pooled)> {
         let runs: Vec<&Run> = self.of(dataset, head).collect();

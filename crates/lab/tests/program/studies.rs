@@ -12,8 +12,8 @@ const KINDS: &str = "attentions=softmax,fourier2/R2/vector";
 #[track_caller]
 fn check(name: &str, options: &str, repeats: &str, parts: &[&str]) {
     let desk = desk();
-    let said = desk.succeeds(&format!("{name} {options}"));
-    assert!(said.contains(&format!("tables and plots: runs/lab/{name}")), "{said}");
+    let printed = desk.succeeds(&format!("{name} {options}"));
+    assert!(printed.contains(&format!("tables and plots: runs/lab/{name}")), "{printed}");
     let folder = desk.path("runs/lab").join(name);
     let page = fs::read_to_string(folder.join(format!("{name}.md"))).unwrap();
     for part in parts.iter().chain(&[&*format!("just lab {name} ")]) {

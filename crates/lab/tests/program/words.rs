@@ -54,9 +54,9 @@ fn where_nothing_can_be_written_nothing_is_computed() {
     let desk = desk();
     fs::write(desk.path("file"), "").unwrap();
     for study in ["smoothness trials=1000000", "density", "fourier-integral", "forecast"] {
-        let said = desk.run(&format!("{study} out=file/pages"));
-        said.refused_naming(&["out=file/pages", "directory"]);
-        assert_eq!(said.stdout, "", "{study}");
+        let output = desk.run(&format!("{study} out=file/pages"));
+        output.refused_naming(&["out=file/pages", "directory"]);
+        assert_eq!(output.stdout, "", "{study}");
     }
 }
 
@@ -65,9 +65,9 @@ fn where_nothing_can_be_written_nothing_is_computed() {
 fn missing_datasets_are_named() {
     let desk = desk();
     let mut command = desk.command("series");
-    let said =
+    let output =
         overtone_testkit::desk::said(command.env_remove("OVERTONE_DATASETS").output().unwrap());
-    said.refused_naming(&["no folder datasets", "OVERTONE_DATASETS"]);
+    output.refused_naming(&["no folder datasets", "OVERTONE_DATASETS"]);
 }
 
 #[test]
