@@ -152,6 +152,7 @@ class Dataset:
                     "numpy.eye(n_states)[observations]; if it is a quantity, observations[:, None]"
                 )
             seen = seen[:, None]
+        _check_flat({"rewards": rewards, "terminations": ends, "truncations": limits})
         seen = numbers_of("observations", seen)
         if not pictures:
             seen = seen.reshape(n, -1)
@@ -165,6 +166,11 @@ class Dataset:
         if behavior_log_probs is not None:
             # The program refuses impossible ones.
             log_probs = array_of("behavior_log_probs", behavior_log_probs)
+            if log_probs.ndim == 2 and log_probs.shape[1] > 1:
+                raise ValueError(
+                    f"behavior_log_probs: expected one for each step, got shape {log_probs.shape}. "
+                    "Use those of the recorded actions, log_probs[numpy.arange(len(actions)), actions]"
+                )
             arrays["behavior_log_probs"] = column_of("behavior_log_probs", log_probs)
         _check_lengths(arrays)
         if limits is None and not arrays["terminals"].any():
@@ -215,6 +221,12 @@ class Dataset:
         if isinstance(episodes, Mapping):
             raise ValueError("episodes: expected a list of episodes, got one. Use [episode]")
         for number, episode in enumerate(episodes):
+            if episode is None or isinstance(episode, (str, bytes, list, tuple, np.ndarray)):
+                kind = type(cast("object", episode)).__name__
+                raise ValueError(
+                    f"episode {number}: expected a dict of arrays, got a {kind}. Use "
+                    '{"observations": ..., "actions": ..., "rewards": ..., "terminated": ...}'
+                )
             rewards = _of_steps(episode, number, "rewards", "rews")
             rewards = numbers_of(f"episode {number}: rewards", rewards)
             n = len(rewards)
@@ -224,10 +236,10 @@ class Dataset:
             observations = array_of(name, _field(episode, number, "observations", "obs"))
             rows = len(observations) if observations.ndim else 1
             if observations.ndim == 0 or rows not in (n, n + 1):
-                raise ValueError(f"episode {number}: {rows} observations and {n} rewards")
+                raise _uneven(number, "observations", rows, n, "and at most one observation more")
             actions = _episode_actions(episode, number)
             if len(actions) != n:
-                raise ValueError(f"episode {number}: {len(actions)} actions and {n} rewards")
+                raise _uneven(number, "actions", len(actions), n)
             ended = _episode_flags(episode, number, n, ENDS)
             cut = _episode_flags(episode, number, n, LIMITS)
             if ended is None:
@@ -442,6 +454,18 @@ def _lines(words: list[str]) -> str:
     return "\n".join(output.lines)
 
 
+def _check_flat(arrays: Mapping[str, ArrayLike | None]) -> None:
+    """Refuses arrays with an axis for episodes or environments."""
+    for name, values in arrays.items():
+        shape = getattr(values, "shape", ())
+        if len(shape) == 2 and 1 not in shape:
+            raise ValueError(
+                f"{name}: expected one for each step, got shape {tuple(shape)}. Use array[mask], the "
+                "real steps of each episode, if rows are padded episodes; if the axes are [time, "
+                "environment], first array.swapaxes(0, 1)"
+            )
+
+
 def _check_lengths(arrays: Mapping[str, NDArray[Any]]) -> None:
     """Refuses the array whose number of rows most others do not have."""
     lengths = [len(array) for array in arrays.values()]
@@ -498,7 +522,7 @@ def _episode_flags(episode: Any, number: int, n: int, names: tuple[str, ...]) ->
     flags = flags_of(f"episode {number}: {names[0]}", values)
     # One flag, or one for each step, or one more with a final observation.
     if len(flags) not in (1, n, n + 1):
-        raise ValueError(f"episode {number}: {len(flags)} {names[0]} and {n} rewards")
+        raise _uneven(number, names[0], len(flags), n)
     if len(flags) > 1 and flags[: n - 1].any():
         raise ValueError(
             f"episode {number}: {names[0]}: step {int(np.argmax(flags))} ends the episode, which "
@@ -526,7 +550,7 @@ def _episode_log_probs(episode: Any, number: int, steps: int) -> NDArray[Any] | 
         return None
     array = _of_steps(episode, number, "behavior_log_probs")
     if len(array) != steps:
-        raise ValueError(f"episode {number}: {len(array)} behavior_log_probs and {steps} rewards")
+        raise _uneven(number, "behavior_log_probs", len(array), steps)
     return array
 
 
@@ -567,11 +591,14 @@ def _spaces(
     if actions.ndim == 1:
         if low is not None:
             raise ValueError(
-                "action_low: applies only to continuous actions, and these are discrete"
+                "action_low: applies only to continuous actions, and these are discrete. Use "
+                "actions.astype(float), or leave the bounds out"
             )
         if n_actions is None:
             return {}
         n_actions = whole_number("n_actions", n_actions)
+        if n_actions < 1:
+            raise ValueError(f"n_actions={n_actions}: expected at least 1")
         if n_actions > MAX_ACTIONS:
             raise ValueError(
                 f"n_actions={n_actions}: at most {MAX_ACTIONS} discrete actions are supported"
@@ -620,6 +647,11 @@ def _missing(number: int, names: Sequence[str]) -> ValueError:
     return ValueError(
         f"episode {number}: {' or '.join(names)} is missing{way_out if names is ENDS else ''}"
     )
+
+
+def _uneven(number: int, name: str, got: int, n: int, more: str = "") -> ValueError:
+    rule = f"Use one for each step{f', {more}' if more else ''}"
+    return ValueError(f"episode {number}: {name} of length {got} and rewards of length {n}. {rule}")
 
 
 def _optional_field(episode: Any, *names: str) -> Any:

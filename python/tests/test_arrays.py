@@ -103,6 +103,12 @@ class Arrays(Desk):
             ("actions: row 0 is a dict", {"actions": [{"a": 1}] * 8}),
         ]:
             self.refused(f"episode 1: {words}", lambda c=changed: ov.from_episodes(episodes(**c)))
+        for wrong in (None, "a", [(np.ones(3), 1, 1.0, np.ones(3), False)]):
+            self.refused("episode 0: expected a dict of arrays, got a ",
+                         lambda w=wrong: ov.from_episodes([w]))
+        longer = {"rewards": np.ones(9)}
+        self.refused("episode 1: observations of length 8 and rewards of length 9. Use one for each",
+                     lambda: ov.from_episodes(episodes(**longer)))
         self.refused("got one. Use \\[episode\\]", lambda: ov.from_episodes(episodes()[0]))
         dones = {**episodes()[0], "dones": middle}
         del dones["terminations"]

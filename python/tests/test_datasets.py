@@ -225,6 +225,8 @@ class Datasets(Desk):
         self.assertIsNone(plain.behavior_log_probs)
         data = ov.from_arrays(**arrays, behavior_log_probs=log_probs.astype(float)[:, None])
         np.testing.assert_array_equal(data.behavior_log_probs, log_probs)
+        with self.assertRaisesRegex(ValueError, r"shape \(\d+, 2\). Use those of the recorded"):
+            ov.from_arrays(**arrays, behavior_log_probs=np.zeros((n, 2)))
         self.assertEqual(data.hash, plain.hash)
         # A written dataset keeps them.
         saved = data.save("saved.hdf5")
@@ -240,7 +242,7 @@ class Datasets(Desk):
         del episodes[3]["behavior_log_probs"]
         self.assertIsNone(ov.from_episodes(episodes).behavior_log_probs)
         short = [{**each, "behavior_log_probs": [-1.0] * 3} for each in episodes]
-        with self.assertRaisesRegex(ValueError, "episode 0: 3 behavior_log_probs and"):
+        with self.assertRaisesRegex(ValueError, "episode 0: behavior_log_probs of length 3 and"):
             ov.from_episodes(short)
         for words, changed in [
             ("behavior_log_probs: 3 rows, expected", log_probs[:3]),
@@ -290,7 +292,7 @@ class Datasets(Desk):
         refused("terminations and terminals", terminals=carts()["terminations"])
         refused("observations: expected numbers", observations=np.full((len(nan), 2), "a"))
         refused("n_actions=1: row [0-9]+ exceeds it", n_actions=1)
-        refused("action_low: applies only to continuous actions", action_low=0, action_high=1)
+        refused(r"action_low: applies only to .*Use actions.astype\(float\)", action_low=0, action_high=1)
         real = {"actions": np.zeros((len(nan), 2))}
         refused("n_actions: applies only to discrete actions", n_actions=2, **real)
         refused("set both", action_low=0, **real)
@@ -312,9 +314,9 @@ class Datasets(Desk):
             with np.load(ov.Dataset.from_episodes([given]).path) as file:
                 self.assertEqual(file["terminals"].tolist(), [False, True], flags)
         for words, changed in [
-            ("episode 1: 1 actions and 2 rewards", {"actions": [0]}),
-            ("episode 1: 3 actions and 2 rewards", {"actions": [0, 1, 0]}),
-            ("episode 1: 0 terminations and 2 rewards", {"terminations": []}),
+            ("episode 1: actions of length 1 and rewards of length 2", {"actions": [0]}),
+            ("episode 1: actions of length 3 and rewards of length 2", {"actions": [0, 1, 0]}),
+            ("episode 1: terminations of length 0 and rewards of length 2", {"terminations": []}),
             ("episode 1: terminations: row 1 is nan", {"terminations": [0, np.nan]}),
             ("episode 1: terminations: step 0 ends the episode, which has 2 steps", {"terminations": [1, 0]}),
         ]:
@@ -360,12 +362,13 @@ class Datasets(Desk):
         arrays = carts()
         n = len(arrays["rewards"])
         for words, changed in {
-            r"rewards: expected one for each step, got shape \(\d+, 5\)":
+            r"rewards: expected one for each step, got shape \(\d+, 5\)\. Use array\[mask\]":
                 {"rewards": np.ones((n, 5))},
             r"terminations: expected one for each step, .* \(\d+, 2\)": {"terminations": np.zeros((n, 2))},
             "actions: row 3 is 70000, but at most 65535":
                 {"actions": np.where(np.arange(n) == 3, 70000, 0)},
             "n_actions=70000: at most": {"n_actions": 70000},
+            "n_actions=-1: expected at least 1": {"n_actions": -1},
             "actions: expected at least one number for each step": {"actions": np.zeros((n, 0))},
             "observations: expected at least one number for each step": {"observations": np.zeros((n, 0))},
             r"rewards: row 0 exceeds float32 \(1e\+39\)": {"rewards": np.full(n, 1e39)},
