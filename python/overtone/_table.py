@@ -68,6 +68,7 @@ def from_pandas(
     if len(frame) == 0:
         raise ValueError("frame: expected at least one row")
     ids = frame[episode].factorize()[0]
+    _check_ids(episode, np.asarray(frame[episode]))
     if (ids < 0).any():
         raise ValueError(
             f"{episode}: row {int(np.argmax(ids < 0))} has no value. Name the episode of each row"
@@ -103,6 +104,20 @@ def from_pandas(
         _columns(frame, [reward], row_name), ended, last & ~ended, behavior_log_probs=log_probs,
         n_actions=n_actions, action_low=action_low, action_high=action_high, path=path, task=task,
     )
+
+
+def _check_ids(episode: str, ids: NDArray[Any]) -> None:
+    """Refuses real numbers so large that neighbouring whole numbers are equal."""
+    if ids.dtype.kind != "f":
+        return
+    coarse = np.isfinite(ids) & (np.spacing(np.abs(ids)) > 1)
+    if coarse.any():
+        row = int(np.argmax(coarse))
+        raise ValueError(
+            f"{episode}: row {row} has the number {ids[row]:.0f}, but {ids.dtype} does not hold each "
+            "whole number of this size, so several episodes may have become one. Use int64 where the "
+            "numbers are made"
+        )
 
 
 def _column_name(name: str) -> str:

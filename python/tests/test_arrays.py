@@ -145,6 +145,8 @@ class Arrays(Desk):
             (r"frame\['x'\]: row 0 \(episode 0\) is a dict", frame.assign(x=[{}] * n)),
             ("2 columns are named 'x'. Rename one", pd.concat([frame, frame["x"]], axis=1)),
             ("no column .id., .r.. Use frame.reset_index", frame.set_index(["id", "r"])),
+            (r"id: row 0 has the number 67108864, but float32 does not hold each whole number",
+             frame.assign(id=(frame["id"] + 2.0**26).astype("f4"))),
             (r"got a builtins.dict. Use pandas.DataFrame\(frame\)", dict(frame)),
         ]:
             self.refused(words, lambda changed=changed: ov.from_pandas(changed, **names))
