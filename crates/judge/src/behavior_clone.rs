@@ -158,7 +158,10 @@ impl BehaviorClone {
         let of_row = |(row, action): (usize, &[f32])| {
             if self.is_discrete {
                 let probs = action.iter().zip(self.row(row));
-                probs.filter(|(_, own)| f64::from(**own) < rare).map(|(p, _)| f64::from(*p)).sum()
+                probs
+                    .filter(|(_, clone)| f64::from(**clone) < rare)
+                    .map(|(p, _)| f64::from(*p))
+                    .sum()
             } else {
                 f64::from(u8::from(self.log_density(row, action) < rare))
             }

@@ -86,17 +86,21 @@ pub(crate) fn by_critics(
     let mut levels = vec![level; n];
     tested.iter().zip(of_tested).for_each(|(&at, level)| levels[at] = level);
     let mut all: Vec<Evidence> = (0..n).map(|at| evidence(at, levels[at])).collect();
-    if all.iter().any(|of| of.failed().is_empty()) {
+    if all.iter().any(|evidence| evidence.failed().is_empty()) {
         for of_discount in critics.at_other_discounts(progress)? {
-            all.iter_mut().zip(of_discount).for_each(|(of, other)| of.others.push(other));
+            all.iter_mut()
+                .zip(of_discount)
+                .for_each(|(evidence, other)| evidence.others.push(other));
         }
     }
     for (at, evidence) in all.iter().enumerate() {
-        let of = &mut judged[covered[at]];
-        of.verdict = evidence.verdict();
-        of.level = levels[at];
+        let policy = &mut judged[covered[at]];
+        policy.verdict = evidence.verdict();
+        policy.level = levels[at];
         let difference = evidence.difference;
-        of.estimates.push(ReturnEstimate { difference, ..fitted.return_estimate(at, of.level) });
+        policy
+            .estimates
+            .push(ReturnEstimate { difference, ..fitted.return_estimate(at, policy.level) });
     }
     Ok((judged, Some(fitted.return_estimate(n, level))))
 }

@@ -35,8 +35,8 @@ pub(crate) fn by_weights(
 ) -> Result<Vec<Judged>, JudgeError> {
     let of_each = log_ratios.iter().map(|ratios| weighing.of(ratios, None, settings));
     let mut weighed = of_each.collect::<Result<Vec<_>, _>>()?;
-    let is_refused = |of: &Weighed| {
-        let failed = weighing.evidence(of, settings).failed();
+    let is_refused = |weighed: &Weighed| {
+        let failed = weighing.evidence(weighed, settings).failed();
         failed.iter().any(|check| matches!(check, Check::Weights | Check::Overlap))
     };
     let open: Vec<usize> = (0..modes.len()).filter(|&i| !is_refused(&weighed[i])).collect();
@@ -73,11 +73,11 @@ pub(crate) fn by_weights(
         levels[open[at]] = level;
         weighed[open[at]] = weigh(at, level)?;
     }
-    let judged = modes.iter().zip(weighed).zip(levels).map(|((&mode, of), level)| Judged {
+    let judged = modes.iter().zip(weighed).zip(levels).map(|((&mode, weighed), level)| Judged {
         mode,
-        verdict: weighing.evidence(&of, settings).verdict(),
-        estimates: of.estimates,
-        overlap: Some(of.overlap),
+        verdict: weighing.evidence(&weighed, settings).verdict(),
+        estimates: weighed.estimates,
+        overlap: Some(weighed.overlap),
         uncovered: None,
         level,
     });
@@ -86,22 +86,22 @@ pub(crate) fn by_weights(
 
 impl Weighing<'_> {
     /// What speaks for and against weighted estimates.
-    fn evidence(&self, of: &Weighed, settings: &Settings) -> Evidence {
-        let deciding: Option<&ReturnEstimate> = of.estimates.last();
+    fn evidence(&self, weighed: &Weighed, settings: &Settings) -> Evidence {
+        let deciding: Option<&ReturnEstimate> = weighed.estimates.last();
         let rewards = self.data.rewards().iter().map(|&reward| f64::from(reward));
         let ends = rewards.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], reward| {
             [low.min(reward), high.max(reward)]
         });
         let longest = Some(self.data.episodes().longest());
         Evidence {
-            estimate: deciding.map(|of| of.value),
+            estimate: deciding.map(|estimate| estimate.value),
             possible: return_bounds(ends, settings.discount, longest),
-            difference: deciding.and_then(|of| of.difference),
-            others: of.others.clone(),
+            difference: deciding.and_then(|estimate| estimate.difference),
+            others: weighed.others.clone(),
             known_answer: None,
-            mean_weight: of.mean_weight,
+            mean_weight: weighed.mean_weight,
             uncovered: None,
-            horizon: of.overlap.horizon,
+            horizon: weighed.overlap.horizon,
         }
     }
 }

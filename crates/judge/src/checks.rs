@@ -111,7 +111,7 @@ impl Evidence {
     /// recorded policy itself has a difference of some 1e-17.
     pub fn differs(&self) -> bool {
         let rounding = ROUNDING * self.estimate.unwrap_or(0.0).abs();
-        self.difference.is_some_and(|of| of.low > rounding || of.high < -rounding)
+        self.difference.is_some_and(|interval| interval.low > rounding || interval.high < -rounding)
     }
 
     /// Whether no check fails but the difference.

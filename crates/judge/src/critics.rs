@@ -37,8 +37,9 @@ impl Critics<'_> {
         let mut all = [vec![0.0; n], vec![0.0; n]];
         let options = FitOptions { critics: 1, ..self.options.clone() };
         for (fold, left_out) in folds(episodes.len(), FOLDS, options.seed).iter().enumerate() {
-            let others: Vec<usize> =
-                (0..episodes.len()).filter(|of| left_out.binary_search(of).is_err()).collect();
+            let others: Vec<usize> = (0..episodes.len())
+                .filter(|episode| left_out.binary_search(episode).is_err())
+                .collect();
             let of_fold = Fit { episodes: Some(&others), ..self.fit };
             let mut go_on = || progress("fitting critics without a fold", fold, FOLDS);
             let fitted = fit(&of_fold, &options, &mut go_on)?;
@@ -70,7 +71,7 @@ impl Critics<'_> {
             let mut go_on = || progress(what, all.len(), others.len());
             let fitted = fit(&of_discount, &options, &mut go_on)?;
             let last = self.fit.policies.len() - 1;
-            all.push((0..last).map(|of| fitted.difference(of, last).value).collect());
+            all.push((0..last).map(|policy| fitted.difference(policy, last).value).collect());
             let _ = progress(what, all.len(), others.len());
         }
         Ok(all)

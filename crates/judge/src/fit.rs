@@ -180,11 +180,11 @@ const ROWS: usize = 1024;
 /// # Panics
 /// When `policies` is empty, or belongs to another recording: a caller's bug.
 pub fn fit(
-    of: &Fit<'_>,
+    inputs: &Fit<'_>,
     options: &FitOptions,
     progress: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<Fitted, JudgeError> {
-    let Fit { data, policies, conditioning, action_scale, episodes, limit } = *of;
+    let Fit { data, policies, conditioning, action_scale, episodes, limit } = *inputs;
     assert!(!policies.is_empty() && options.critics > 0, "no policy to judge, or no critic");
     let recorded = Recorded::of(data, policies, conditioning, action_scale, episodes, limit);
     let recorded = recorded.ok_or(JudgeError::Pixels)?;
@@ -233,9 +233,9 @@ impl Fitted {
     /// The difference between two policies after the updates of the second half, one number for
     /// each [`FitOptions::estimate_every`] updates.
     pub fn differences_over(&self, policy: usize, other: usize) -> Vec<f64> {
-        let last = self.over_updates.last().map_or(0, |of| of.updates);
-        let late = self.over_updates.iter().filter(|of| 2 * of.updates >= last);
-        late.map(|of| of.of(policy) - of.of(other)).collect()
+        let last = self.over_updates.last().map_or(0, |estimates| estimates.updates);
+        let late = self.over_updates.iter().filter(|estimates| 2 * estimates.updates >= last);
+        late.map(|estimates| estimates.of(policy) - estimates.of(other)).collect()
     }
 
     /// `Q_m(o, a)` of the recorded actions and `V_m(o)` of each policy at these rows, also of
@@ -249,8 +249,8 @@ impl Fitted {
             for network in &self.networks {
                 let [observations, actions, policies] = self.recorded.at(chunk.iter().copied());
                 let taken = self.fitted_q.recorded_values(network, observations.clone(), actions);
-                let own = self.fitted_q.policy_values(network, observations, policies);
-                for (sum, values) in sums.iter_mut().zip([taken, own]) {
+                let of_policies = self.fitted_q.policy_values(network, observations, policies);
+                for (sum, values) in sums.iter_mut().zip([taken, of_policies]) {
                     for (sum, value) in sum.iter_mut().zip(self.in_raw_rewards(values)) {
                         *sum += value / n_critics;
                     }
@@ -340,8 +340,8 @@ impl Fitted {
         if means.iter().any(|mean| !mean.is_finite()) {
             return Err(JudgeError::Diverged { critic: number, updates });
         }
-        match self.over_updates.iter_mut().find(|of| of.updates == updates) {
-            Some(of) => of.values.push(means),
+        match self.over_updates.iter_mut().find(|estimates| estimates.updates == updates) {
+            Some(estimates) => estimates.values.push(means),
             None => self.over_updates.push(Estimates { updates, values: vec![means] }),
         }
         Ok(())

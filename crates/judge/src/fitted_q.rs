@@ -83,14 +83,14 @@ impl FittedQ {
         observation: usize,
         hidden: Hidden,
         mean: f32,
-        of: &mut Generator,
+        generator: &mut Generator,
     ) -> Mlp {
         let widths = if self.is_discrete {
             [observation, self.n_policies * self.width]
         } else {
             [observation + self.width, self.n_policies]
         };
-        let init = &mut Init::drawn(&Device::flex().autodiff(), of);
+        let init = &mut Init::drawn(&Device::flex().autodiff(), generator);
         let mut network = Mlp::init(widths, hidden, init);
         if let Some(last) = network.layers.last_mut() {
             last.bias = init.constant([widths[1]], mean);
@@ -120,10 +120,11 @@ impl FittedQ {
         let policies = policies.reshape([rows * n_policies, width]);
         // Output `m` for the rows of policy `m`; the other outputs are of other policies.
         let values = network.forward(concat(repeated, policies));
-        let own: Vec<i32> = (0..rows * n_policies).map(|row| (row % n_policies) as i32).collect();
-        let own = TensorData::new(own, [rows * n_policies, 1]);
-        let own = Tensor::<2, Int>::from_data(own, &values.device());
-        values.gather(1, own).reshape([rows, n_policies])
+        let policy_idx: Vec<i32> =
+            (0..rows * n_policies).map(|row| (row % n_policies) as i32).collect();
+        let policy_idx = TensorData::new(policy_idx, [rows * n_policies, 1]);
+        let policy_idx = Tensor::<2, Int>::from_data(policy_idx, &values.device());
+        values.gather(1, policy_idx).reshape([rows, n_policies])
     }
 
     /// `Q_m(o, a)` of recorded actions for every policy.

@@ -162,15 +162,16 @@ fn write(
         Actions::Discrete(indices) => {
             let played = policy.played().filter(|_| play.action_choice == ActionChoice::Sample);
             for (at, (&row, &index)) in rows.iter().zip(indices).enumerate() {
-                let own = &mut values[row * width..(row + 1) * width];
+                let row_values = &mut values[row * width..(row + 1) * width];
                 match &played {
                     Some(played) if played.actions.len() == width => {
                         let probs = &played.probs[at * width..(at + 1) * width];
                         for (&prob, &action) in probs.iter().zip(played.actions) {
-                            *own.get_mut(action).ok_or(ReplayError::OtherActions)? = prob as f32;
+                            *row_values.get_mut(action).ok_or(ReplayError::OtherActions)? =
+                                prob as f32;
                         }
                     }
-                    None if index < width => own[index] = 1.0,
+                    None if index < width => row_values[index] = 1.0,
                     _ => return Err(ReplayError::OtherActions),
                 }
             }
@@ -198,8 +199,8 @@ fn recorded(actions: &ActionColumn, rows: &[usize]) -> Actions {
             Actions::Discrete(rows.iter().map(|&row| usize::from(values[row])).collect())
         }
         ActionColumn::Continuous { width, values } => {
-            let of = |row: &usize| &values[row * width..(row + 1) * width];
-            let values = rows.iter().flat_map(of).copied().collect();
+            let action = |row: &usize| &values[row * width..(row + 1) * width];
+            let values = rows.iter().flat_map(action).copied().collect();
             Actions::Continuous { width: *width, values }
         }
     }

@@ -72,9 +72,11 @@ pub struct Recorded {
 /// good and need no clock.
 pub fn time_limit(data: &Dataset, gamma: f64) -> Option<usize> {
     let (episodes, longest) = (data.episodes().as_slice(), data.episodes().longest());
-    let cut = episodes.iter().filter(|of| of.outcome == Outcome::Truncated);
+    let cut = episodes.iter().filter(|episode| episode.outcome == Outcome::Truncated);
     let [mut at_limit, mut earlier] = [0, 0];
-    cut.for_each(|of| *(if of.length == longest { &mut at_limit } else { &mut earlier }) += 1);
+    cut.for_each(|episode| {
+        *(if episode.length == longest { &mut at_limit } else { &mut earlier }) += 1
+    });
     (at_limit > earlier && gamma.powf(longest as f64) > LEAST_WEIGHT).then_some(longest)
 }
 
@@ -108,8 +110,9 @@ impl Recorded {
         };
         let rows = data.n_transitions();
         let elapsed = limit.map(|limit| {
-            let of = |episode: &Episode| (0..episode.length).map(move |t| t as f32 / limit as f32);
-            data.episodes().as_slice().iter().flat_map(of).collect::<Vec<f32>>()
+            let times =
+                |episode: &Episode| (0..episode.length).map(move |t| t as f32 / limit as f32);
+            data.episodes().as_slice().iter().flat_map(times).collect::<Vec<f32>>()
         });
         let mut inputs = Vec::with_capacity(rows * (observation + 2));
         let rescaling = Rescaling::new(Some(normalization), true);
@@ -139,8 +142,9 @@ impl Recorded {
             let is_whole = actions.values().len() == rows * width;
             assert!(fits && is_whole && actions.width() == width, "actions of another recording");
         }
-        let at = |row: usize| policies.iter().flat_map(move |forced| of_row(&forced.actions, row));
-        let policies = (0..rows).flat_map(at).collect();
+        let of_policies =
+            |row: usize| policies.iter().flat_map(move |forced| of_row(&forced.actions, row));
+        let policies = (0..rows).flat_map(of_policies).collect();
 
         let all = data.episodes().as_slice();
         let used: Vec<usize> = match episodes {
@@ -149,11 +153,11 @@ impl Recorded {
         };
         let mut steps = Vec::with_capacity(rows);
         for &episode in &used {
-            let of = &all[episode];
-            let is_open = of.outcome == Outcome::Truncated && limit != Some(of.length);
-            let is_cut = |row: usize| row + 1 == of.end() && is_open;
-            let step = |row: usize| Step { row, episode, continues: row + 1 < of.end() };
-            steps.extend(of.range().filter(|&row| !is_cut(row)).map(step));
+            let recorded = &all[episode];
+            let is_open = recorded.outcome == Outcome::Truncated && limit != Some(recorded.length);
+            let is_cut = |row: usize| row + 1 == recorded.end() && is_open;
+            let step = |row: usize| Step { row, episode, continues: row + 1 < recorded.end() };
+            steps.extend(recorded.range().filter(|&row| !is_cut(row)).map(step));
         }
         Some(Self {
             observations: matrix(inputs, rows),
@@ -219,7 +223,7 @@ impl Recorded {
         let n = rows.len();
         let rows = Tensor::<1, Int>::from_data(TensorData::new(rows, [n]), &Device::flex());
         [&self.observations, &self.actions, &self.policies]
-            .map(|of| of.clone().select(0, rows.clone()))
+            .map(|table| table.clone().select(0, rows.clone()))
     }
 
     /// Number of rows.
@@ -277,11 +281,11 @@ impl Recorded {
 
     /// The discounted return of each episode, up to a cut.
     pub fn returns(&self, gamma: f64) -> Vec<f64> {
-        let of = |(range, _): &(Range<usize>, Outcome)| {
+        let discounted = |(range, _): &(Range<usize>, Outcome)| {
             let rewards = self.rewards[range.clone()].iter().rev();
             rewards.fold(0.0, |tail, &reward| f64::from(reward) + gamma * tail)
         };
-        self.episodes.iter().map(of).collect()
+        self.episodes.iter().map(discounted).collect()
     }
 }
 

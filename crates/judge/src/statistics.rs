@@ -19,7 +19,7 @@ pub(crate) fn normal(level: f64) -> f64 {
 /// for a deviation from `n` numbers. Infinite for fewer than two.
 pub(crate) fn student(n: usize, level: f64) -> f64 {
     StudentsT::new(0.0, 1.0, n as f64 - 1.0)
-        .map_or(f64::INFINITY, |of| of.inverse_cdf(f64::midpoint(level, 1.0)))
+        .map_or(f64::INFINITY, |distribution| distribution.inverse_cdf(f64::midpoint(level, 1.0)))
 }
 
 #[cfg(test)]

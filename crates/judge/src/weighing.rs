@@ -84,14 +84,14 @@ impl Weighing<'_> {
         settings: &Settings,
     ) -> Result<Weighed, WeightsError> {
         let episodes = logged(self.data, &|row| log_ratios[row], values);
-        let found = match estimate(&episodes, settings) {
+        let weighted = match estimate(&episodes, settings) {
             Err(WeightsError::NoWeight { step }) => {
                 let overlap = Overlap { effective: Vec::new(), horizon: Some(step) };
                 let estimates = Vec::new();
                 let others = Vec::new();
                 return Ok(Weighed { estimates, overlap, others, mean_weight: None });
             }
-            found => found?,
+            weighted => weighted?,
         };
         let mut others = Vec::new();
         for discount in DISCOUNTS {
@@ -104,7 +104,7 @@ impl Weighing<'_> {
             episodes.iter().map(|of| of.log_ratios.iter().sum::<f64>().exp()).collect();
         let [estimated, standard_error] = mean_and_error(&weights);
         let mean_weight = Comparison { estimated, expected: 1.0, standard_error };
-        let Weighted { estimates, overlap, .. } = found;
+        let Weighted { estimates, overlap, .. } = weighted;
         Ok(Weighed { estimates, overlap, others, mean_weight: Some(mean_weight) })
     }
 }

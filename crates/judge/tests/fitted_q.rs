@@ -161,8 +161,8 @@ fn a_table_has_the_least_squares_solution() {
         continues: matrix(1, &|row| vec![row.continues]),
         next_observations: matrix(N_STATES, &|row| one_hot(row.next)),
         next_policies: matrix(N_POLICIES * N_ACTIONS, &|row| {
-            let of = |policy| (0..N_ACTIONS).map(move |a| probability(policy, row.next, a));
-            (0..N_POLICIES).flat_map(of).collect()
+            let probs = |policy| (0..N_ACTIONS).map(move |a| probability(policy, row.next, a));
+            (0..N_POLICIES).flat_map(probs).collect()
         }),
         weights: matrix(1, &|row| vec![row.weight]),
     };
@@ -256,7 +256,7 @@ fn values_of_a_chain() {
         let of_policy =
             |values: Vec<f64>| values.into_iter().skip(policy).step_by(3).collect::<Vec<f64>>();
         let rows: Vec<usize> = (0..states.len()).collect();
-        let [taken, own] = fitted.values(&rows).map(of_policy);
+        let [taken, of_policies] = fitted.values(&rows).map(of_policy);
         let expected_of = |row: usize| match (states[row], actions[row]) {
             (state, RIGHT) => known.get(state + 1).map_or(1.0, |value| GAMMA * value),
             (state, _) => GAMMA * known[state.saturating_sub(1)],
@@ -264,7 +264,7 @@ fn values_of_a_chain() {
         largest = largest.max((estimate.value - expected).abs());
         for row in 0..states.len() {
             largest = largest.max((taken[row] - expected_of(row)).abs());
-            largest = largest.max((own[row] - known[states[row]]).abs());
+            largest = largest.max((of_policies[row] - known[states[row]]).abs());
         }
         let last = fitted.over_updates.last().unwrap();
         assert_eq!((last.updates, last.of(policy)), (2500, estimate.value));
@@ -432,7 +432,7 @@ fn bits(data: &Dataset, threads: usize) -> Vec<u64> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let fitted = pool.install(|| fit_all(data, &policies, &options));
     let mut numbers: Vec<f64> =
-        fitted.over_updates.iter().flat_map(|of| of.values.concat()).collect();
+        fitted.over_updates.iter().flat_map(|estimates| estimates.values.concat()).collect();
     for policy in 0..policies.len() {
         let estimate = fitted.estimate(policy);
         let Interval { low, high } = estimate.interval(0.95).unwrap();

@@ -157,12 +157,12 @@ impl Doctor {
         let mut of_treatments = vec![vec![[0.0; 4]; n]; VISITS];
         for visit in (0..VISITS).rev() {
             for patient in Patient::all() {
-                let of = |treatment| -> f64 {
+                let action_value = |treatment| -> f64 {
                     let later = |next: Patient| discount * of_patients[visit + 1][next.index()];
                     let outcomes = patient.outcomes(treatment).into_iter();
                     outcomes.map(|o| o.probability * (o.reward + o.next.map_or(0.0, later))).sum()
                 };
-                let q = [0, 1, 2, 3].map(of);
+                let q = [0, 1, 2, 3].map(action_value);
                 let probs = self.probs(patient);
                 of_treatments[visit][patient.index()] = q;
                 of_patients[visit][patient.index()] = q.iter().zip(probs).map(|(q, p)| q * p).sum();

@@ -40,14 +40,14 @@ fn estimates(doctor: Doctor, patients: usize) -> Vec<Weighted> {
 #[test]
 fn intervals_cover_the_truth() {
     let truth = Doctor::Guideline.value(1.0);
-    let found = estimates(Doctor::Guideline, 200);
+    let estimates = estimates(Doctor::Guideline, 200);
     let mut widths = Vec::new();
     for method in [Method::Wpdis, Method::Wdr] {
         let of_method = |weighted: &Weighted| {
             let estimate = weighted.estimates.iter().find(|e| e.method == method).unwrap();
             estimate.interval.unwrap()
         };
-        let intervals: Vec<_> = found.iter().map(of_method).collect();
+        let intervals: Vec<_> = estimates.iter().map(of_method).collect();
         let covering = intervals.iter().filter(|interval| interval.contains(truth)).count();
         assert!(covering >= 85, "{method:?}: {covering} of 100 intervals cover {truth}");
         widths.push(intervals.iter().map(|interval| interval.high - interval.low).sum::<f64>());
@@ -71,11 +71,11 @@ pub fn verdict(weighted: &Weighted) -> Verdict {
 fn a_policy_unlike_the_recorded_one_is_refused() {
     // WPDIS's intervals cover less than 85 % here: in most recordings, fewer than 20 of the 200
     // episodes are left in effect.
-    let found = estimates(Doctor::Reluctant, 200);
+    let estimates = estimates(Doctor::Reluctant, 200);
     let refused = |weighted: &&Weighted| match verdict(weighted) {
         Verdict::CannotTell { reasons } => reasons.contains(&Check::Overlap),
         _ => false,
     };
-    let refused = found.iter().filter(refused).count();
+    let refused = estimates.iter().filter(refused).count();
     assert!(refused > 50, "{refused} of 100 refused");
 }

@@ -93,7 +93,7 @@ impl Recording {
     fn join_episodes(&mut self, n: usize) {
         let joined = self.episodes.chunks(n).map(|some| Episode {
             start: some[0].start,
-            length: some.iter().map(|of| of.length).sum(),
+            length: some.iter().map(|episode| episode.length).sum(),
             outcome: Outcome::Terminated,
         });
         self.episodes = joined.collect();
@@ -243,18 +243,18 @@ fn what_costs_least_refuses_first() {
 #[test]
 fn the_intervals_of_several_modes_hold_together() {
     let data = dataset(2000, 4, true);
-    let of = |doctors: &[Doctor]| judged(&data, doctors, 0, 1).unwrap();
-    let alone = of(&[Doctor::Guideline]);
-    let together = of(&[Doctor::Guideline, Doctor::Recorded, Doctor::Recorded]);
-    let levels: Vec<f64> = together.policies.iter().map(|of| of.level).collect();
+    let judgement = |doctors: &[Doctor]| judged(&data, doctors, 0, 1).unwrap();
+    let alone = judgement(&[Doctor::Guideline]);
+    let together = judgement(&[Doctor::Guideline, Doctor::Recorded, Doctor::Recorded]);
+    let levels: Vec<f64> = together.policies.iter().map(|policy| policy.level).collect();
     // The guideline differs at 1 − .05/3; the recorded doctor, who does not differ from himself, is
     // then tested twice at 1 − .05/2.
     let expected = [1.0 - 0.05 / 3.0, 0.975, 0.975];
     for (level, expected) in levels.iter().zip(expected) {
         assert!((level - expected).abs() < 1e-12, "{levels:?}");
     }
-    let width = |of: &Judgement| {
-        let interval = of.policies[0].deciding().unwrap().interval.unwrap();
+    let width = |judgement: &Judgement| {
+        let interval = judgement.policies[0].deciding().unwrap().interval.unwrap();
         interval.high - interval.low
     };
     assert_eq!((alone.policies[0].level, alone.level), (0.95, 0.95));
@@ -267,11 +267,11 @@ fn the_intervals_of_several_modes_hold_together() {
 #[test]
 fn the_same_seed_gives_the_same_judgement() {
     let data = dataset(40, 5, false);
-    let of = |threads: usize| {
+    let with_threads = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| judged(&data, &[Doctor::Guideline], 20, 7).unwrap())
     };
-    assert_eq!(of(1), of(2));
+    assert_eq!(with_threads(1), with_threads(2));
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn recordings_that_no_method_can_judge() {
     let few = judged(&dataset(19, 1, true), &[Doctor::Recorded], 0, 1).unwrap_err();
     check_error!(few, JudgeError::FewEpisodes(19));
     let rows = 40;
-    let of = |actions: ActionColumn, rewards: Vec<f32>| {
+    let error_of = |actions: ActionColumn, rewards: Vec<f32>| {
         let observations =
             ObservationColumn::Vectors { width: WIDTH, values: vec![0.5; rows * WIDTH] };
         let outcome = Outcome::Terminated;
@@ -290,9 +290,9 @@ fn recordings_that_no_method_can_judge() {
         judged(&data, &[Doctor::Recorded], 0, 1).unwrap_err()
     };
     let discrete = ActionColumn::Discrete { n_actions: 4, values: vec![1; rows] };
-    check_error!(of(discrete, vec![0.25; rows]), JudgeError::SameReturns(20));
+    check_error!(error_of(discrete, vec![0.25; rows]), JudgeError::SameReturns(20));
     let continuous = ActionColumn::Continuous { width: 1, values: vec![0.5; rows] };
-    let error = of(continuous, (0..rows).map(|i| i as f32).collect());
+    let error = error_of(continuous, (0..rows).map(|i| i as f32).collect());
     check_error!(error, JudgeError::NoMethod);
     let (n_episodes, length) = (20, 101);
     let rows = n_episodes * length;

@@ -78,16 +78,16 @@ impl Ward {
 
     /// Mean discounted return: every state is a start.
     fn truth(&self, choices: &Choices) -> f64 {
-        let of = self.values(choices);
-        let all = of.iter().zip(choices).flat_map(|(of, probs)| of.iter().zip(probs));
-        all.map(|(of, prob)| of * prob).sum::<f64>() / STATES as f64
+        let values = self.values(choices);
+        let all = values.iter().zip(choices).flat_map(|(values, probs)| values.iter().zip(probs));
+        all.map(|(value, prob)| value * prob).sum::<f64>() / STATES as f64
     }
 
     /// Choices that favour good treatments of an equally likely choice by `strength`.
     fn favouring(&self, strength: f64) -> Choices {
         let random = vec![[1.0 / TREATMENTS as f64; TREATMENTS]; STATES];
-        let softmax = |of: [f64; TREATMENTS]| {
-            let weights = of.map(|value| (strength * value).exp());
+        let softmax = |values: [f64; TREATMENTS]| {
+            let weights = values.map(|value| (strength * value).exp());
             weights.map(|weight| weight / weights.iter().sum::<f64>())
         };
         self.values(&random).into_iter().map(softmax).collect()
@@ -284,8 +284,8 @@ fn intervals_of_a_table_cover_the_truth() {
         let deciding = if has_log_probs { Method::Wdr } else { Method::FittedQ };
         for strength in [RECORDED, 8.0] {
             let name = |what: &str| format!("{strength}, {}: {what}", deciding.name());
-            let of = |what: &str| counts.get(&name(what)).copied().unwrap_or(0);
-            let [held, missed] = [of("contains the truth"), of("misses the truth")];
+            let count = |what: &str| counts.get(&name(what)).copied().unwrap_or(0);
+            let [held, missed] = [count("contains the truth"), count("misses the truth")];
             assert!(held >= 9 * missed, "{strength}: {held} of {}", held + missed);
         }
     }

@@ -141,10 +141,11 @@ fn the_recorded_policy_has_the_recorded_return() {
         close(estimate.value, weighted.recorded.mean);
         let Interval { low, high } = estimate.difference.unwrap();
         assert!(low.abs() < ROUNDING && high.abs() < ROUNDING, "{low} {high}");
-        let (own, recorded) = (estimate.interval.unwrap(), weighted.recorded.interval.unwrap());
-        assert!(own.low < estimate.value && estimate.value < own.high);
-        close(own.low, recorded.low);
-        close(own.high, recorded.high);
+        let (interval, recorded) =
+            (estimate.interval.unwrap(), weighted.recorded.interval.unwrap());
+        assert!(interval.low < estimate.value && estimate.value < interval.high);
+        close(interval.low, recorded.low);
+        close(interval.high, recorded.high);
     }
     assert!(weighted.overlap.effective.iter().all(|&size| (size - 23.0).abs() < ROUNDING));
 }
