@@ -43,9 +43,9 @@ impl Buffer {
         let best = (0..idle.len())
             .filter(|i| (length..=2 * length).contains(&idle[*i].len()))
             .min_by_key(|i| idle[*i].len());
-        let found = best.map(|i| idle.remove(i));
+        let reused = best.map(|i| idle.remove(i));
         drop(idle);
-        Self { values: found.unwrap_or_else(|| vec![0.0; length]), length }
+        Self { values: reused.unwrap_or_else(|| vec![0.0; length]), length }
     }
 }
 

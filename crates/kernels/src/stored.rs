@@ -61,10 +61,10 @@ pub fn constant<const D: usize>(
         return send(&values).reshape(shape);
     }
     KEPT.with_borrow_mut(|kept| {
-        let found = kept
+        let stored = kept
             .iter()
             .find(|(of, on, tensor)| *of == values && on == device && tensor.dtype() == dtype);
-        if let Some((.., tensor)) = found {
+        if let Some((.., tensor)) = stored {
             return tensor.clone().reshape(shape);
         }
         // A network has a few. Many of them are of many networks, so earlier ones may be dropped.

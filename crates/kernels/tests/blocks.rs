@@ -26,8 +26,8 @@ fn some_dropout() -> Dropout {
 }
 
 /// Largest seen: 3e-6, and 7e-5 by a single `R`, whose gradient is a sum of cancelling terms.
-fn fourier_tolerance(of: &str) -> f64 {
-    if of == "fourier_r" { 3e-4 } else { 2e-5 }
+fn fourier_tolerance(input: &str) -> f64 {
+    if input == "fourier_r" { 3e-4 } else { 2e-5 }
 }
 
 fn fourier(power: u32, epsilon: f64) -> Score<'static> {

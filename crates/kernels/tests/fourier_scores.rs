@@ -20,8 +20,8 @@ use overtone_testkit::assert_gradient;
 
 /// Tolerance of the fused form. Largest seen: 3e-7, and 2e-6 by a single `R`, whose gradient is a
 /// sum of cancelling terms.
-fn tolerance(of: &str) -> f64 {
-    if of == "r" { 1e-5 } else { 2e-6 }
+fn tolerance(input: &str) -> f64 {
+    if input == "r" { 1e-5 } else { 2e-6 }
 }
 
 /// The formula, computed directly, and the maximum effect of the floor on it.
@@ -130,18 +130,19 @@ fn the_fused_form_agrees_with_the_reference() {
 #[test]
 fn keys_may_be_fewer_or_more_than_queries() {
     for (queries, keys) in [(3, 20), (20, 3), (1, 33)] {
-        let of = |size| {
+        let inputs = |size| {
             vec![
                 Input::new("q", &[2, 3, queries, 16], 0.0, size),
                 Input::new("k", &[2, 3, keys, 16], 0.0, size),
                 Input::new("r", &[3, 16], 2.0, 0.4),
             ]
         };
-        check_fused_by(tolerance, &of(0.4), |leaves, form| scores(leaves, 4, form));
-        check_differences_of(1e-5, &of(0.2), 40, 1e-8, |leaves, form| scores(leaves, 4, form));
+        check_fused_by(tolerance, &inputs(0.4), |leaves, form| scores(leaves, 4, form));
+        check_differences_of(1e-5, &inputs(0.2), 40, 1e-8, |leaves, form| scores(leaves, 4, form));
         // Each score depends only on its query and its key.
-        let got = infer(&of(0.4), DType::F32, Form::Auto, |leaves, form| scores(leaves, 4, form));
-        let first = infer(&of(0.4), DType::F32, Form::Auto, |leaves, form| {
+        let got =
+            infer(&inputs(0.4), DType::F32, Form::Auto, |leaves, form| scores(leaves, 4, form));
+        let first = infer(&inputs(0.4), DType::F32, Form::Auto, |leaves, form| {
             let [q, k] = ["q", "k"].map(|name| leaves.four(name).narrow(2, 0, 1));
             fourier_scores(q, k, leaves.two("r"), 4, form)
         });
@@ -172,8 +173,9 @@ fn hard_points_are_finite() {
 #[test]
 fn rows_of_tiny_weights_are_normalised() {
     let inputs = score_inputs([1, 2, 12, 64], [1, 1], 8.0);
-    let of = |dtype, form| infer(&inputs, dtype, form, |leaves, form| scores(leaves, 4, form));
-    let exact = of(DType::F64, Form::Reference);
+    let inferred =
+        |dtype, form| infer(&inputs, dtype, form, |leaves, form| scores(leaves, 4, form));
+    let exact = inferred(DType::F64, Form::Reference);
     assert!(exact.iter().all(|score| (*score as f32).exp() == 0.0), "weights do not underflow");
     let normal = |dtype, form| {
         infer(&inputs, dtype, form, |leaves, form| probabilities(scores(leaves, 4, form), 0.0))

@@ -104,14 +104,14 @@ impl Case<'_> {
             ("grad_v", numbers(v.grad(&gradients).unwrap())),
             ("grad_R", numbers(r.grad(&gradients).unwrap())),
         ];
-        let mut found = 0;
+        let mut n_compared = 0;
         for (key, got) in results {
             if let Some(expected) = self.file.try_get(&format!("{}/{key}", self.name)) {
                 self.check_values(key, got, &expected.values);
-                found += 1;
+                n_compared += 1;
             }
         }
-        found
+        n_compared
     }
 
     fn check_values(&self, key: &str, got: Vec<f64>, expected: &[f64]) {

@@ -53,11 +53,11 @@ impl Network {
     }
 
     fn layers(self, leaves: &Leaves) -> Vec<ReluLayer> {
-        let of = |(i, [weight, bias, norm_weight, norm_bias]): (usize, [&str; 4])| {
+        let layer = |(i, [weight, bias, norm_weight, norm_bias]): (usize, [&str; 4])| {
             let norm = self.has_norm(i).then(|| [leaves.one(norm_weight), leaves.one(norm_bias)]);
             ReluLayer { weight: leaves.two(weight), bias: leaves.one(bias), norm }
         };
-        LAYERS.into_iter().enumerate().take(self.n_layers()).map(of).collect()
+        LAYERS.into_iter().enumerate().take(self.n_layers()).map(layer).collect()
     }
 
     fn run(self, leaves: &Leaves, form: Form) -> Tensor<2> {

@@ -81,12 +81,12 @@ pub fn export(
                 let config = &options.config;
                 actor(&mut g, agent, "mean.layers", config.n_layers, config.normalize)?
             }
-            Some(own) => {
+            Some(head_config) => {
                 let config = &options.config;
                 let observation = observation(&mut g, agent, Some(config.normalize));
                 let space = &agent.task.observations;
                 let features = networks::body(&mut g, &observation, space, config.n_layers)?;
-                head::head(&mut g, &features, own, &agent.task.actions, "head")?
+                head::head(&mut g, &features, head_config, &agent.task.actions, "head")?
             }
         },
     };
@@ -141,8 +141,8 @@ fn sequence(
             instead: "use the agent's own protocol, `matched`".into(),
         });
     }
-    let (k, own) = (model.context_length(), &agent.task.observations);
-    let observations = networks::observations(g, own, agent.normalization.as_ref(), k);
+    let (k, space) = (model.context_length(), &agent.task.observations);
+    let observations = networks::observations(g, space, agent.normalization.as_ref(), k);
     let mut inputs = Inputs { k, timesteps: None, mask: None };
     let condition = match model.conditioning() {
         None => None,
@@ -312,7 +312,7 @@ fn perceptron(
 /// the divisor of the way back; `None` if nothing changes.
 fn bounds(actions: &ActionSpace) -> Option<Vec<[f32; 5]>> {
     let scale = ActionScale::of(actions)?;
-    let of = |bounds: &Option<[f64; 2]>| match *bounds {
+    let factors = |bounds: &Option<[f64; 2]>| match *bounds {
         None => [1.0, 0.0, f32::NEG_INFINITY, f32::INFINITY, 1.0],
         Some([low, high]) if (high - low).is_infinite() => [1.0, 0.0, low as f32, high as f32, 1.0],
         Some([low, high]) => {
@@ -322,7 +322,7 @@ fn bounds(actions: &ActionSpace) -> Option<Vec<[f32; 5]>> {
             [half, low + half, low, high.max(low), divisor].map(|x| x as f32)
         }
     };
-    Some(scale.bounds().iter().map(of).collect())
+    Some(scale.bounds().iter().map(factors).collect())
 }
 
 /// Actions in [-1, 1] in the environment's units.

@@ -172,14 +172,14 @@ fn block(
 ) -> Result<Name, ExportError> {
     let (d, heads) = (config.d_model, config.n_heads);
     let d_head = d / heads;
-    let of = |name: &str| format!("blocks.{layer}.{name}");
+    let in_block = |name: &str| format!("blocks.{layer}.{name}");
     let affine = |g: &mut Graph<'_>, x: &str, name: &str| {
-        let weight = g.weight(&of(&format!("{name}_weight")))?;
-        let bias = g.weight(&of(&format!("{name}_bias")))?;
+        let weight = g.weight(&in_block(&format!("{name}_weight")))?;
+        let bias = g.weight(&in_block(&format!("{name}_bias")))?;
         let product = g.op("MatMul", &[x, &weight]);
         Ok::<_, ExportError>(g.op("Add", &[&product, &bias]))
     };
-    let normal = g.layer_norm(x, &of("norm_1_weight"), &of("norm_1_bias"))?;
+    let normal = g.layer_norm(x, &in_block("norm_1_weight"), &in_block("norm_1_bias"))?;
     let qkv = affine(g, &normal, "qkv")?;
     let part = |g: &mut Graph<'_>, at: usize| {
         let part = g.slice(&qkv, 1, at * d, (at + 1) * d);
@@ -195,7 +195,7 @@ fn block(
             (g.op("Mul", &[&scores, &factor]), 0.0)
         }
         AttentionConfig::Fourier(kernel) => {
-            let r = g.weight(&of("fourier_r"))?;
+            let r = g.weight(&in_block("fourier_r"))?;
             let shape = g.shape(&r);
             let r = g.reshape(&r, &[shape[0], 1, 1, shape[1]]);
             let q = g.reshape(&q, &[heads, n_tokens, 1, d_head]);
@@ -222,7 +222,7 @@ fn block(
     let out = affine(g, &mixed, "projection")?;
     let x = g.op("Add", &[x, &out]);
 
-    let normal = g.layer_norm(&x, &of("norm_2_weight"), &of("norm_2_bias"))?;
+    let normal = g.layer_norm(&x, &in_block("norm_2_weight"), &in_block("norm_2_bias"))?;
     let up = affine(g, &normal, "mlp_1")?;
     let up = activation(g, &up, config);
     let down = affine(g, &up, "mlp_2")?;

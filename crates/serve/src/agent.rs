@@ -324,11 +324,11 @@ impl Draw {
                 let weights: Vec<f64> = scores.iter().map(weight).collect();
                 let draw = generator.unit() * weights.iter().sum::<f64>();
                 let mut below = 0.0;
-                let found = weights.iter().position(|weight| {
+                let drawn = weights.iter().position(|weight| {
                     below += weight;
                     draw < below
                 });
-                found.unwrap_or(scores.len() - 1)
+                drawn.unwrap_or(scores.len() - 1)
             }
         }
     }

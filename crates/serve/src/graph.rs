@@ -132,8 +132,8 @@ impl Builder {
 
     fn read(mut self, graph: &[u8]) -> Result<Graph, Error> {
         let all = fields(graph)?;
-        let of = |wanted: u64| all.iter().filter(move |(tag, _)| *tag == wanted);
-        for (_, field) in of(5) {
+        let tagged = |wanted: u64| all.iter().filter(move |(tag, _)| *tag == wanted);
+        for (_, field) in tagged(5) {
             let (name, tensor) = tensor(field.bytes())?;
             self.bytes += tensor.size();
             check_bytes(self.bytes)?;
@@ -142,7 +142,7 @@ impl Builder {
             self.known[place] = true;
         }
         let mut inputs = Vec::new();
-        for (_, field) in of(11) {
+        for (_, field) in tagged(11) {
             let border = self.border(field.bytes())?;
             if self.known[border.place] {
                 return Err(damaged(format!("agent.onnx: `{}` is repeated", border.name)));
@@ -153,7 +153,7 @@ impl Builder {
             inputs.push(border);
         }
         let mut nodes = Vec::new();
-        for (_, field) in of(1) {
+        for (_, field) in tagged(1) {
             let node = self.node(field.bytes())?;
             if node.inputs.iter().any(|&place| !self.known[place]) || self.known[node.output] {
                 return Err(damaged("agent.onnx: the operations are not in order"));
@@ -172,7 +172,7 @@ impl Builder {
                 None => nodes.push(node),
             }
         }
-        let mut outputs = of(12);
+        let mut outputs = tagged(12);
         let (Some((_, output)), None) = (outputs.next(), outputs.next()) else {
             return Err(damaged("agent.onnx does not have one output"));
         };

@@ -24,8 +24,8 @@ fn c_plays_what_rust_plays() {
     compiler.args(flags).arg(here.join("include")).arg(here.join("tests/play.c")).arg("-o");
     compiler.arg(&program).arg("-L").arg(&libraries).args(["-lovertone_serve", "-lm"]);
     let compiled = compiler.output().unwrap();
-    let said = String::from_utf8_lossy(&compiled.stderr);
-    assert!(compiled.status.success(), "{said}");
+    let errors = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "{errors}");
     let mut play = Command::new(&program);
     let played = play
         .arg(folder.path())
@@ -33,8 +33,8 @@ fn c_plays_what_rust_plays() {
         .env("DYLD_LIBRARY_PATH", &libraries)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&played.stderr);
-    assert!(played.status.success(), "{said}");
+    let errors = String::from_utf8_lossy(&played.stderr);
+    assert!(played.status.success(), "{errors}");
     let lines = String::from_utf8(played.stdout).unwrap();
     let theirs: Vec<f32> = lines.lines().map(|line| line.parse().unwrap()).collect();
 

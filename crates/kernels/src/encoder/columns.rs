@@ -174,8 +174,8 @@ mod tests {
         close("output", got.into_data(), expected.into_data());
         macro_rules! gradients_agree {
             ($($parameter:ident),*) => {
-                $(let of = &weights.$parameter;
-                let (got, expected) = (of.grad(&got_by).unwrap(), of.grad(&by).unwrap());
+                $(let weight = &weights.$parameter;
+                let (got, expected) = (weight.grad(&got_by).unwrap(), weight.grad(&by).unwrap());
                 close(stringify!($parameter), got.into_data(), expected.into_data());)*
             };
         }

@@ -88,9 +88,9 @@ pub(super) fn forward(
     let mut saved = Buffer::new(if keep { rows * h } else { 0 });
     let block = |i: usize, x: &[f32], out: &mut [f32], saved: Option<&mut [f32]>| {
         let rows = x.len() / d;
-        let own = if saved.is_none() { rows * h } else { 0 };
-        with_scratch([rows * d, rows * h, own], |[normal, active, own]| {
-            let hidden = saved.unwrap_or(own);
+        let unsaved = if saved.is_none() { rows * h } else { 0 };
+        with_scratch([rows * d, rows * h, unsaved], |[normal, active, unsaved]| {
+            let hidden = saved.unwrap_or(unsaved);
             normalise(x, parameters.norm_weight, parameters.norm_bias, normal);
             multiply_panels(hidden, h, Accumulate::Overwrite, Matrix::new(normal, rows, d), &up);
             activate(hidden, parameters.up_bias, active, activation);

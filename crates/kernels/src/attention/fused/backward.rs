@@ -218,9 +218,9 @@ impl SequenceGroup<'_> {
             };
             let (by_q, by_kv) = (&mut by_q[of_queries], &mut by_kv[of_keys]);
             for head in (0..plan.n_heads).map(|head| plan.head(head, d)) {
-                let own = head.start()..head.start() + head.d_head;
-                let r = &parameters.fourier_r[own.clone()];
-                work.head(head, plan, r, [by_q, by_kv], &mut by_r[own]);
+                let range = head.start()..head.start() + head.d_head;
+                let r = &parameters.fourier_r[range.clone()];
+                work.head(head, plan, r, [by_q, by_kv], &mut by_r[range]);
             }
         }
     }
