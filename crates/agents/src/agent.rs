@@ -8,7 +8,7 @@ use overtone_model::{ModelError, weights::NamedTensors};
 use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
 
-use crate::{algorithm::AlgorithmConfig, options::Restored, scaled_actions::in_units_of};
+use crate::{algorithm::AlgorithmConfig, options::PolicyParts, scaled_actions::in_units_of};
 
 /// Description of an agent and its task: together with the weights, everything that acting needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,7 +122,7 @@ impl Agent {
         self.algorithm.validate(&task.observations, &task.actions)?;
         let normalization = normalization.as_ref();
         let policy =
-            self.algorithm.policy(&Restored { task, weights, normalization, play, device })?;
+            self.algorithm.policy(&PolicyParts { task, weights, normalization, play, device })?;
         Ok(in_units_of(&task.actions, policy))
     }
 

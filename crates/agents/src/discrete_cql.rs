@@ -42,7 +42,7 @@ use overtone_train::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    options::{AlgorithmOptions, Docs, Restored, fields},
+    options::{AlgorithmOptions, Docs, PolicyParts, fields},
     value::{
         DiscreteSteps, QNetwork, Rescaling,
         keys::{check_fractions, check_positive},
@@ -154,13 +154,13 @@ impl AlgorithmOptions for DiscreteCqlConfig {
         Ok(Box::new(Trainer::new(algorithm, job)?))
     }
 
-    fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
-        let Task { observations, actions, .. } = of.task;
-        let described = self.network(observations, actions, &mut Init::shapes(of.device))?;
-        let network: QNetwork = weights::restore(described, of.weights)?.valid();
+    fn policy(&self, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError> {
+        let Task { observations, actions, .. } = parts.task;
+        let described = self.network(observations, actions, &mut Init::shapes(parts.device))?;
+        let network: QNetwork = weights::restore(described, parts.weights)?.valid();
         let same = Rescaling::new(None, true);
         let draw = Draw::Greedy { epsilon: self.epsilon };
-        Ok(Box::new(StepPolicy::new(network, of, same, Some(draw))))
+        Ok(Box::new(StepPolicy::new(network, parts, same, Some(draw))))
     }
 }
 

@@ -52,7 +52,7 @@ pub use self::{
     discrete::{CategoricalActor, Discrete, QTwin},
 };
 use crate::{
-    options::{AlgorithmOptions, Docs, Restored, fields},
+    options::{AlgorithmOptions, Docs, PolicyParts, fields},
     value::{
         keys::{check_fractions, check_positive},
         network::{Hidden, constant_like},
@@ -205,10 +205,10 @@ impl AlgorithmOptions for IqlOptions {
         })
     }
 
-    fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
+    fn policy(&self, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError> {
         match &self.head {
-            None => continuous::policy(&self.config, of),
-            Some(head) => discrete::policy(&self.config, head, of),
+            None => continuous::policy(&self.config, parts),
+            Some(head) => discrete::policy(&self.config, head, parts),
         }
     }
 }

@@ -22,7 +22,7 @@ pub use agent::{Agent, policy};
 pub use algorithm::{AlgorithmConfig, AlgorithmKind};
 pub use discrete_cql::{DiscreteCql, DiscreteCqlConfig};
 pub use iql::{Iql, IqlConfig, IqlOptions};
-pub use options::{AlgorithmOptions, Restored};
+pub use options::{AlgorithmOptions, PolicyParts};
 pub use rebrac::{Rebrac, RebracConfig};
 pub use rvs::RvsConfig;
 pub use sequence_model::{

@@ -69,7 +69,7 @@ pub trait AlgorithmOptions {
     ///
     /// # Errors
     /// When the weights do not fit the options.
-    fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError>;
+    fn policy(&self, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError>;
 }
 
 /// Keys with their documentation.
@@ -82,7 +82,7 @@ pub(crate) fn fields<T: DocumentedFields>() -> Docs {
 
 /// Parts of a policy in addition to the options.
 #[derive(Clone, Copy, Debug)]
-pub struct Restored<'a> {
+pub struct PolicyParts<'a> {
     /// The task.
     pub task: &'a Task,
     /// The trained weights.

@@ -28,7 +28,7 @@ use overtone_train::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    options::{AlgorithmOptions, Restored},
+    options::{AlgorithmOptions, PolicyParts},
     value::{parts, steps::where_finite},
 };
 
@@ -353,25 +353,26 @@ impl<O: LearnsActions> AlgorithmOptions for O {
         Ok(Box::new(Trainer::new(algorithm, job)?))
     }
 
-    fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
-        policy_of(&self.learned(), of)
+    fn policy(&self, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError> {
+        policy_of(&self.learned(), parts)
     }
 }
 
 /// The policy of a model of actions.
 pub(crate) fn policy_of(
     model: &ModelConfig,
-    of: &Restored<'_>,
+    parts: &PolicyParts<'_>,
 ) -> Result<Box<dyn Policy>, ModelError> {
-    let Task { observations, actions, .. } = of.task;
-    let (mut tensors, mut returns) = (of.weights.clone(), None);
+    let Task { observations, actions, .. } = parts.task;
+    let (mut tensors, mut returns) = (parts.weights.clone(), None);
     if let Some(config) = model.return_model() {
-        let own = weights::of_part(return_model::PART, of.weights);
-        returns = Some(ReturnModel::from_weights(config, observations, &own, of.device)?);
+        let return_weights = weights::of_part(return_model::PART, parts.weights);
+        returns =
+            Some(ReturnModel::from_weights(config, observations, &return_weights, parts.device)?);
         tensors.retain(|name, _| !name.starts_with(&format!("{}.", return_model::PART)));
     }
-    let model = Model::from_weights(model, observations, actions, &tensors, of.device)?;
-    let policy = ModelPolicy::new(&model, returns.as_ref(), of.normalization, of.play)?;
+    let model = Model::from_weights(model, observations, actions, &tensors, parts.device)?;
+    let policy = ModelPolicy::new(&model, returns.as_ref(), parts.normalization, parts.play)?;
     Ok(Box::new(policy))
 }
 

@@ -30,7 +30,7 @@ use overtone_train::{Job, TrainError, Training};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    options::{AlgorithmOptions, Docs, Restored, fields},
+    options::{AlgorithmOptions, Docs, PolicyParts, fields},
     value::{
         ActorCritic, Steps, Td3,
         keys::check_positive,
@@ -115,8 +115,8 @@ impl AlgorithmOptions for Td3BcConfig {
         Td3::trainer(self, task, job)
     }
 
-    fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
-        Td3::policy(self, of)
+    fn policy(&self, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError> {
+        Td3::policy(self, parts)
     }
 }
 

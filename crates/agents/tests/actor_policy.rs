@@ -4,7 +4,7 @@
 
 use burn::tensor::{Device, TensorData};
 use overtone_agents::{
-    Restored,
+    PolicyParts,
     value::{
         Mlp, StepPolicy,
         network::Hidden,
@@ -38,14 +38,14 @@ fn policy(weights: &NamedTensors) -> Result<StepPolicy<Mlp>, String> {
     let normalization = Normalization { mean: vec![0.5; WIDTH], std: vec![2.0; WIDTH] };
     let task =
         Task::own("actor", ObservationSpace::Vectors { width: WIDTH }, ActionSpace::unit(ACTION));
-    let of = Restored {
+    let parts = PolicyParts {
         task: &task,
         weights,
         normalization: Some(&normalization),
         play: &task.matched(None),
         device: &Device::flex(),
     };
-    StepPolicy::restore("td3_bc", HIDDEN, true, &of).map_err(|error| error.to_string())
+    StepPolicy::restore("td3_bc", HIDDEN, true, &parts).map_err(|error| error.to_string())
 }
 
 fn turn(agent: usize, is_first: bool) -> Turn {
@@ -116,7 +116,7 @@ impl Actor for Echo {
 fn a_failed_call_draws_nothing() {
     let task = Task::own("echo", ObservationSpace::Vectors { width: 3 }, ActionSpace::numbered(3));
     let weights = NamedTensors::new();
-    let of = Restored {
+    let parts = PolicyParts {
         task: &task,
         weights: &weights,
         normalization: None,
@@ -124,7 +124,7 @@ fn a_failed_call_draws_nothing() {
         device: &Device::flex(),
     };
     for draw in [Draw::Greedy { epsilon: 0.7 }, Draw::Softmax { temperature: 1.0 }] {
-        let new = || StepPolicy::new(Echo, &of, Rescaling::new(None, true), Some(draw));
+        let new = || StepPolicy::new(Echo, &parts, Rescaling::new(None, true), Some(draw));
         let (mut plain, mut disturbed) = (new(), new());
         let seen = Observations::Vectors(&[0.0, 0.5, 0.2, 0.1, 0.0, 0.4]);
         let huge = Observations::Vectors(&[0.0, 0.5, 0.2, 0.1, f32::MAX, 0.4]);

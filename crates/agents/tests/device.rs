@@ -96,9 +96,9 @@ fn a_non_finite_loss_is_found_when_it_is_read() {
 fn stacks(windows: Tensor<4, Int>) -> Vec<u8> {
     let [rows, length, ..] = windows.dims();
     let steps = length + 1 - STACK;
-    let of = |row: usize, step: usize| windows.clone().slice([row..row + 1, step..step + STACK]);
+    let stack = |row: usize, step: usize| windows.clone().slice([row..row + 1, step..step + STACK]);
     let all = (0..rows).flat_map(|row| (0..steps).map(move |step| (row, step)));
-    let stacks = Tensor::cat(all.map(|(row, step)| of(row, step)).collect(), 0);
+    let stacks = Tensor::cat(all.map(|(row, step)| stack(row, step)).collect(), 0);
     assert_eq!(stacks.dims()[1..], [STACK, FRAME, FRAME]);
     stacks.into_data().iter::<u8>().collect()
 }

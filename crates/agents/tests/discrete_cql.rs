@@ -12,7 +12,7 @@ mod chain;
 use burn::tensor::Device;
 use chain::{GAMMA, STATES, check_resuming, config, learned, listed};
 use overtone_agents::{
-    AlgorithmOptions, DiscreteCql, DiscreteCqlConfig, Restored, discrete_cql::DiscreteCqlState,
+    AlgorithmOptions, DiscreteCql, DiscreteCqlConfig, PolicyParts, discrete_cql::DiscreteCqlState,
     value::QNetwork,
 };
 use overtone_core::{
@@ -80,14 +80,14 @@ fn the_probabilities_of_its_draws_are_known() {
     let state = learned(&algorithm(config.clone()), &data, chain::config(50));
     let task = Task::own("chain", chain::observations(), ActionSpace::numbered(2));
     let weights = state.export_model();
-    let of = Restored {
+    let parts = PolicyParts {
         task: &task,
         weights: &weights,
         normalization: data.normalization(),
         play: &Play { action_choice: ActionChoice::Sample, ..task.matched(None) },
         device: &Device::flex(),
     };
-    let mut policy = config.policy(&of).unwrap();
+    let mut policy = config.policy(&parts).unwrap();
     assert!(policy.played().is_some(), "a recording asks before the first action");
     let n = 4000;
     let start = |agent| Some(EpisodeStart { seed: agent as u64, target_return: 0.0 });

@@ -92,14 +92,14 @@ fn the_best_checkpoint_outlives_newer_ones() {
     assert_eq!(finished.checkpoint.state.best.unwrap().step, lowest.0);
     let kept = [lowest.0, 15, 18].map(|step| format!("step-{step:08}"));
     assert_eq!(bench.steps(), kept);
-    let (found, skipped) = Checkpoint::best(&bench.run.checkpoints()).unwrap();
-    assert_eq!((found.state.step, skipped.len()), (lowest.0, 0));
-    assert_eq!(found.state.held_out, Some(lowest.1));
+    let (best, skipped) = Checkpoint::best(&bench.run.checkpoints()).unwrap();
+    assert_eq!((best.state.step, skipped.len()), (lowest.0, 0));
+    assert_eq!(best.state.held_out, Some(lowest.1));
     // Without it, the best of the existing ones.
     fs::remove_dir_all(bench.step(lowest.0)).unwrap();
     let next = rows.iter().filter(|row| row.0 >= 15).min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
-    let (found, skipped) = Checkpoint::best(&bench.run.checkpoints()).unwrap();
-    assert_eq!((found.state.step, skipped.len()), (next.0, 1));
+    let (best, skipped) = Checkpoint::best(&bench.run.checkpoints()).unwrap();
+    assert_eq!((best.state.step, skipped.len()), (next.0, 1));
     assert!(skipped[0].to_string().contains(&format!("step-{:08}", lowest.0)), "{}", skipped[0]);
 }
 

@@ -49,7 +49,7 @@ fn a_model_of_vectors_is_the_golden_one() {
     }
     let missing_settings = MissingSettings { n_heads: Some(2), ..PUBLISHED };
     let (algorithm, ours) = state_dict::import(&theirs, &vectors(5, 3), missing_settings).unwrap();
-    let AlgorithmConfig::DecisionTransformer(found) = algorithm else { panic!("{algorithm:?}") };
+    let AlgorithmConfig::DecisionTransformer(options) = algorithm else { panic!("{algorithm:?}") };
     let expected = DecisionTransformerConfig {
         n_layers: 2,
         n_heads: 2,
@@ -57,7 +57,7 @@ fn a_model_of_vectors_is_the_golden_one() {
         context_length: 4,
         ..DecisionTransformerConfig::gym(20)
     };
-    assert_eq!(found.0, expected);
+    assert_eq!(options.0, expected);
     assert_eq!(ours, published::gym(&expected, &theirs).unwrap());
 }
 
@@ -79,10 +79,10 @@ fn a_safetensors_file_is_read_as_torch_s_is() {
     for (name, dtype, shape, bytes) in arrays {
         let from = numbers.len();
         numbers.extend(bytes);
-        let of = serde_json::json!({
+        let tensor = serde_json::json!({
             "dtype": dtype, "shape": shape, "data_offsets": [from, numbers.len()],
         });
-        header.insert(name.into(), of);
+        header.insert(name.into(), tensor);
     }
     let header = serde_json::to_vec(&header).unwrap();
     let length = (header.len() as u64).to_le_bytes();
@@ -108,7 +108,7 @@ fn a_model_of_frames_determines_its_context() {
         assert_eq!(numbers[((i * 32 + j) * 4 + k) * 4 + l], expected, "{i} {j} {k} {l}");
     }
     let (algorithm, ours) = state_dict::import(&theirs, &frames(6), PUBLISHED).unwrap();
-    let AlgorithmConfig::DecisionTransformer(found) = algorithm else { panic!("{algorithm:?}") };
+    let AlgorithmConfig::DecisionTransformer(options) = algorithm else { panic!("{algorithm:?}") };
     let max_timestep = 6;
     let expected = DecisionTransformerConfig {
         n_layers: 2,
@@ -118,7 +118,7 @@ fn a_model_of_frames_determines_its_context() {
         positions: PositionsConfig::LocalAndGlobal { max_timestep },
         ..DecisionTransformerConfig::atari(max_timestep)
     };
-    assert_eq!(found.0, expected);
+    assert_eq!(options.0, expected);
     assert_eq!(ours["positions.local"].shape()[..], [7, 8]);
 }
 

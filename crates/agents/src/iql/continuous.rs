@@ -14,7 +14,7 @@ use overtone_train::TrainingData;
 
 use super::{Critics, IqlConfig, NAME, Networks, Outputs, StateOf};
 use crate::{
-    options::Restored,
+    options::PolicyParts,
     value::{
         Mlp, Rescaling, StepPolicy, Steps, Twin,
         network::{self, constant_like},
@@ -122,9 +122,12 @@ impl Networks for Continuous {
 }
 
 /// The policy that acts with `tanh μ(s)`.
-pub(super) fn policy(config: &IqlConfig, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
+pub(super) fn policy(
+    config: &IqlConfig,
+    parts: &PolicyParts<'_>,
+) -> Result<Box<dyn Policy>, ModelError> {
     // Acting does not use the deviation, only the weights of the mean.
-    let mean = weights::of_part("mean", of.weights);
-    let of = Restored { weights: &mean, ..*of };
-    Ok(Box::new(StepPolicy::restore(NAME, config.layers(), config.normalize, &of)?))
+    let mean = weights::of_part("mean", parts.weights);
+    let parts = PolicyParts { weights: &mean, ..*parts };
+    Ok(Box::new(StepPolicy::restore(NAME, config.layers(), config.normalize, &parts)?))
 }

@@ -19,7 +19,7 @@ use overtone_train::TrainingData;
 
 use super::{Critics, IqlConfig, Networks, Outputs, StateOf};
 use crate::{
-    options::Restored,
+    options::PolicyParts,
     value::{
         Body, QNetwork, Rescaling,
         discrete_steps::DiscreteSteps,
@@ -149,12 +149,12 @@ impl Networks for Discrete {
 pub(super) fn policy(
     config: &IqlConfig,
     head: &HeadConfig,
-    of: &Restored<'_>,
+    parts: &PolicyParts<'_>,
 ) -> Result<Box<dyn Policy>, ModelError> {
-    let networks = Discrete::new(&of.task.observations, &of.task.actions, head.clone());
-    let described = actor(config, &networks, Form::Auto, &mut Init::shapes(of.device))?;
-    let actor: CategoricalActor = weights::restore(described, of.weights)?.valid();
-    let rescaling = Rescaling::new(of.normalization, config.normalize);
-    let draw = Draw::Softmax { temperature: of.play.acting.temperature };
-    Ok(Box::new(StepPolicy::new(actor, of, rescaling, Some(draw))))
+    let networks = Discrete::new(&parts.task.observations, &parts.task.actions, head.clone());
+    let described = actor(config, &networks, Form::Auto, &mut Init::shapes(parts.device))?;
+    let actor: CategoricalActor = weights::restore(described, parts.weights)?.valid();
+    let rescaling = Rescaling::new(parts.normalization, config.normalize);
+    let draw = Draw::Softmax { temperature: parts.play.acting.temperature };
+    Ok(Box::new(StepPolicy::new(actor, parts, rescaling, Some(draw))))
 }

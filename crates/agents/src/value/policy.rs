@@ -24,7 +24,7 @@ use super::{
     network::{self, Hidden, Mlp},
     steps::Rescaling,
 };
-use crate::options::Restored;
+use crate::options::PolicyParts;
 
 /// The advice for an output that is not finite.
 const CHECK: &str = "Check the observation, and the weights";
@@ -72,20 +72,25 @@ impl<N> StepPolicy<N> {
     /// Acts with `network`, which has no gradients and lies on the device of `of`. If the protocol
     /// samples actions, it samples them by `draw`; `None`: the network has one action for each
     /// observation.
-    pub fn new(network: N, of: &Restored<'_>, rescaling: Rescaling, draw: Option<Draw>) -> Self {
-        let n_actions = match &of.task.actions {
+    pub fn new(
+        network: N,
+        parts: &PolicyParts<'_>,
+        rescaling: Rescaling,
+        draw: Option<Draw>,
+    ) -> Self {
+        let n_actions = match &parts.task.actions {
             ActionSpace::Discrete { names } => names.len(),
             ActionSpace::Continuous { .. } => 0,
         };
         Self {
             network,
-            device: of.device.clone(),
-            observations: of.task.observations.clone(),
-            actions: of.task.actions.clone(),
-            normalization: of.normalization.cloned(),
+            device: parts.device.clone(),
+            observations: parts.task.observations.clone(),
+            actions: parts.task.actions.clone(),
+            normalization: parts.normalization.cloned(),
             rescaling,
             draw,
-            choice: of.play.action_choice,
+            choice: parts.play.action_choice,
             generators: Vec::new(),
             probs: Vec::new(),
             indices: (0..n_actions).collect(),
@@ -177,13 +182,13 @@ impl StepPolicy<Mlp> {
         algorithm: &str,
         hidden: Hidden,
         is_normalized: bool,
-        of: &Restored<'_>,
+        parts: &PolicyParts<'_>,
     ) -> Result<Self, ModelError> {
-        let Task { observations, actions, .. } = of.task;
+        let Task { observations, actions, .. } = parts.task;
         let widths = network::widths(algorithm, observations, actions)?;
-        let described = Mlp::init(widths, hidden, &mut Init::shapes(of.device));
-        let actor = weights::restore(described, of.weights)?.valid();
-        Ok(Self::new(actor, of, Rescaling::new(of.normalization, is_normalized), None))
+        let described = Mlp::init(widths, hidden, &mut Init::shapes(parts.device));
+        let actor = weights::restore(described, parts.weights)?.valid();
+        Ok(Self::new(actor, parts, Rescaling::new(parts.normalization, is_normalized), None))
     }
 }
 

@@ -21,7 +21,9 @@ impl Rescaling {
     /// Conversion to `(o − mean) / (std + 1e-3)`, or back to the environment's own units. Without a
     /// normalization, observations do not change.
     pub fn new(normalization: Option<&Normalization>, is_normalized: bool) -> Self {
-        let columns = normalization.into_iter().flat_map(|of| of.mean.iter().zip(&of.std));
+        let columns = normalization
+            .into_iter()
+            .flat_map(|normalization| normalization.mean.iter().zip(&normalization.std));
         let of_column = |(mean, std): (&f32, &f32)| {
             let divided_by = std + normalization::EPSILON;
             if is_normalized { (divided_by / (std + DEVIATION), 0.0) } else { (divided_by, *mean) }
@@ -150,13 +152,13 @@ mod tests {
 
     #[test]
     fn rescaling_by_hand() {
-        let of = Normalization { mean: vec![3.0, -1.0], std: vec![0.5, 0.0] };
+        let normalization = Normalization { mean: vec![3.0, -1.0], std: vec![0.5, 0.0] };
         // The second dimension has no spread, so its value has no effect.
         let mut seen = [4.0, -0.999, 3.0, 7.0];
-        of.apply(&mut seen);
+        normalization.apply(&mut seen);
         let (mut normalized, mut raw) = (seen, seen);
-        Rescaling::new(Some(&of), true).apply(&mut normalized);
-        Rescaling::new(Some(&of), false).apply(&mut raw);
+        Rescaling::new(Some(&normalization), true).apply(&mut normalized);
+        Rescaling::new(Some(&normalization), false).apply(&mut raw);
         for (got, expected) in normalized.iter().zip([1.0 / 0.501, 0.0, 0.0, 0.0]) {
             assert!((got - expected).abs() < 1e-6, "{normalized:?}");
         }

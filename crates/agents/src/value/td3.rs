@@ -13,7 +13,7 @@ use overtone_train::{
     TrainingData,
 };
 
-use crate::options::{AlgorithmOptions, Restored};
+use crate::options::{AlgorithmOptions, PolicyParts};
 
 use super::{
     actor_critic::{ActorCritic, noise},
@@ -159,9 +159,9 @@ impl<O: Td3Options> Td3<O> {
     ///
     /// # Errors
     /// When the weights do not fit the options.
-    pub fn policy(config: &O, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
+    pub fn policy(config: &O, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError> {
         let Td3Keys { actor: hidden, is_normalized, .. } = config.keys();
-        Ok(Box::new(StepPolicy::restore(O::NAME, hidden, is_normalized, of)?))
+        Ok(Box::new(StepPolicy::restore(O::NAME, hidden, is_normalized, parts)?))
     }
 
     fn steps(&self, batch: &Batch, data: &TrainingData, device: &Device) -> Option<Steps> {

@@ -211,7 +211,7 @@ pub fn metrics(checkpoint: &Checkpoint, name: &str) -> Vec<f64> {
     let run = checkpoint.path.parent().and_then(Path::parent).unwrap();
     let metrics = fs::read_to_string(run.join("metrics.csv")).unwrap();
     let mut lines = metrics.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let column = lines.next().unwrap().iter().position(|of| *of == name).unwrap();
+    let column = lines.next().unwrap().iter().position(|column| *column == name).unwrap();
     lines.map(|cells| cells[column].parse().unwrap()).collect()
 }
 

@@ -37,8 +37,8 @@ impl Processes for Member {
         self.to.len()
     }
 
-    fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, LostProcess> {
-        self.exchange(|_| own.to_vec())
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<u8>, LostProcess> {
+        self.exchange(|_| bytes.to_vec())
     }
 
     fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, LostProcess> {
