@@ -7,5 +7,5 @@ mod model_policy;
 mod recent;
 pub mod turns;
 
-pub use history::{ContextShape, History, Past};
+pub use history::{ContextShape, History, PreviousActions};
 pub use model_policy::ModelPolicy;

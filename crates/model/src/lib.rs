@@ -26,7 +26,7 @@ pub mod perceptron;
 pub mod published;
 pub mod transformer_block;
 
-pub use acting::{ContextShape, History, ModelPolicy, Past};
+pub use acting::{ContextShape, History, ModelPolicy, PreviousActions};
 pub use attention::{
     AttentionConfig, FourierAttention, FourierAttentionConfig, FourierKernel, RShape,
 };

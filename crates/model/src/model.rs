@@ -56,16 +56,16 @@ impl ModelConfig {
     /// tables, and the range and horizon of returns.
     #[must_use]
     pub fn scaled_as(mut self, other: &Self) -> Self {
-        if let (Self::Transformer(own), Self::Transformer(other)) = (&mut self, other) {
-            own.positions = other.positions;
+        if let (Self::Transformer(config), Self::Transformer(other)) = (&mut self, other) {
+            config.positions = other.positions;
         }
-        let own = match &mut self {
+        let conditioning = match &mut self {
             Self::Transformer(config) => &mut config.conditioning,
             Self::Perceptron(config) => &mut config.conditioning,
         };
-        if let (Some(own), Some(other)) = (own, other.conditioning()) {
-            own.return_range = other.return_range;
-            own.average_return = other.average_return;
+        if let (Some(conditioning), Some(other)) = (conditioning, other.conditioning()) {
+            conditioning.return_range = other.return_range;
+            conditioning.average_return = other.average_return;
         }
         self
     }

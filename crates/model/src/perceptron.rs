@@ -292,10 +292,10 @@ mod tests {
 
     /// `x W + b` of a layer.
     fn affine(x: &[f64], layer: &str, weights: &NamedTensors) -> Vec<f64> {
-        let of = |name: &str| -> Vec<f64> {
+        let values = |name: &str| -> Vec<f64> {
             weights[&format!("{layer}.{name}")].iter::<f64>().collect()
         };
-        let (weight, bias) = (of("weight"), of("bias"));
+        let (weight, bias) = (values("weight"), values("bias"));
         let out = bias.len();
         (0..out)
             .map(|j| bias[j] + (0..x.len()).map(|i| x[i] * weight[i * out + j]).sum::<f64>())

@@ -215,13 +215,13 @@ fn gradients_are_central_differences() {
             let x = || tensor(at.clone(), shape, &device, DType::F64);
             let gradients = loss(&attention, x()).backward();
             let by_r = numbers(attention.r.val().grad(&gradients).unwrap());
-            let of = attention.r.val().dims();
+            let dims = attention.r.val().dims();
             let values = numbers(attention.r.val().inner());
             for (index, by_r) in by_r.iter().enumerate() {
                 let moved = |step: f64| -> f64 {
                     let mut values = values.clone();
                     values[index] += step;
-                    let r = Param::from_tensor(tensor(values, of, &device, DType::F64));
+                    let r = Param::from_tensor(tensor(values, dims, &device, DType::F64));
                     let attention = FourierAttention { r, ..attention.clone() };
                     loss(&attention, x()).into_scalar()
                 };
@@ -262,10 +262,10 @@ fn cross_attention_sees_the_real_tokens_of_the_memory() {
         let attention = module(&config, &device, DType::F32);
         let x = tensor(noise(2 * time * d, 3), [2, time, d], &device, DType::F32);
         let memory = tensor(noise(2 * keys * d, 4), [2, keys, d], &device, DType::F32);
-        let own = attention.forward_cross(memory.clone(), memory.clone(), None);
+        let cross = attention.forward_cross(memory.clone(), memory.clone(), None);
         assert_close(
             "itself",
-            &numbers(own),
+            &numbers(cross),
             &numbers(attention.forward(memory.clone())),
             0.0,
             1e-6,

@@ -272,11 +272,11 @@ fn check_initial_std(file: &Golden, raw: Option<Tensor<1>>) {
 #[track_caller]
 fn check_gradient<const D: usize>(
     gradients: &Gradients,
-    of: &Tensor<D>,
+    parameter: &Tensor<D>,
     what: &str,
     expected: &Array,
 ) {
-    check_gradient_values(what, &values(of.grad(gradients).unwrap()), expected);
+    check_gradient_values(what, &values(parameter.grad(gradients).unwrap()), expected);
 }
 
 #[track_caller]

@@ -13,8 +13,8 @@ use overtone_core::{
 };
 use overtone_model::{
     ConditionerConfig, ContextShape, Contexts, DecisionTransformer, DecisionTransformerConfig,
-    HeadConfig, History, Init, Model, ModelConfig, ModelError, ModelPolicy, Past, PerceptronConfig,
-    ReturnModel, ReturnModelConfig,
+    HeadConfig, History, Init, Model, ModelConfig, ModelError, ModelPolicy, PerceptronConfig,
+    PreviousActions, ReturnModel, ReturnModelConfig,
     head::{
         BinnedConfig, BinsHeadConfig, Decisions, FourierHeadConfig, FourierLikelihoodConfig,
         GaussianConfig, GmmLikelihoodConfig, LinearConfig, TanhConfig,
@@ -194,9 +194,9 @@ fn actions_are_the_model_s_for_histories_written_by_hand() {
                     let history = History {
                         observations: &observations[..(t + 1) * OBSERVATION_WIDTH],
                         actions: match model.spaces().1 {
-                            ActionSpace::Discrete { .. } => Past::Discrete(&ids[..t]),
+                            ActionSpace::Discrete { .. } => PreviousActions::Discrete(&ids[..t]),
                             ActionSpace::Continuous { .. } => {
-                                Past::Continuous(&played[..t * width])
+                                PreviousActions::Continuous(&played[..t * width])
                             }
                         },
                         returns_to_go: &returns_to_go[..=t],
@@ -244,17 +244,19 @@ fn actions_that_were_taken_are_in_the_history() {
         let [mut replaying, mut confirming, mut alone] = [new(), new(), new()];
         for t in 0..episode.length() {
             let (turns, observation) = ([episode.turn(0, t)], episode.observation(t));
-            let own = act(&mut confirming, &turns, observation);
-            assert_eq!(own, act(&mut alone, &turns, observation));
-            confirming.took(&turns, &actions(&own)).unwrap();
+            let action = act(&mut confirming, &turns, observation);
+            assert_eq!(action, act(&mut alone, &turns, observation));
+            confirming.took(&turns, &actions(&action)).unwrap();
 
             let proposed = act(&mut replaying, &turns, observation);
             replaying.took(&turns, &actions(&recorded[t * width..(t + 1) * width])).unwrap();
             let history = History {
                 observations: &episode.observations[..(t + 1) * OBSERVATION_WIDTH],
                 actions: match model.spaces().1 {
-                    ActionSpace::Discrete { .. } => Past::Discrete(&ids[..t]),
-                    ActionSpace::Continuous { .. } => Past::Continuous(&recorded[..t * width]),
+                    ActionSpace::Discrete { .. } => PreviousActions::Discrete(&ids[..t]),
+                    ActionSpace::Continuous { .. } => {
+                        PreviousActions::Continuous(&recorded[..t * width])
+                    }
                 },
                 returns_to_go: &vec![episode.start.target_return / SCALE; t + 1],
                 timestep: t,
@@ -585,8 +587,10 @@ fn returns_are_cut_to_integers_before_they_are_scaled() {
                 let history = History {
                     observations: &episode.observations[..(t + 1) * OBSERVATION_WIDTH],
                     actions: match model.spaces().1 {
-                        ActionSpace::Discrete { .. } => Past::Discrete(&ids[..t]),
-                        ActionSpace::Continuous { .. } => Past::Continuous(&played[..t * width]),
+                        ActionSpace::Discrete { .. } => PreviousActions::Discrete(&ids[..t]),
+                        ActionSpace::Continuous { .. } => {
+                            PreviousActions::Continuous(&played[..t * width])
+                        }
                     },
                     returns_to_go: &returns_to_go[..=t],
                     timestep: t,

@@ -7,7 +7,7 @@ use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
     Acted, AttentionConfig, ConditionerConfig, ContextShape, Contexts, DecisionTransformer,
     DecisionTransformerConfig, FourierKernel, HeadConfig, History, Init, Model, ModelConfig,
-    Observed, Past, Perceptron, PerceptronConfig, PositionsConfig, RShape, Steps,
+    Observed, Perceptron, PerceptronConfig, PositionsConfig, PreviousActions, RShape, Steps,
     contexts::timesteps_from,
     decision_transformer::{DropoutSeed, Form},
     head::{
@@ -201,10 +201,10 @@ impl Episode {
             observations: &self.observations
                 [first * OBSERVATION_WIDTH..(last + 1) * OBSERVATION_WIDTH],
             actions: match actions(head) {
-                ActionSpace::Discrete { .. } => Past::Discrete(&self.ids[first..last]),
-                ActionSpace::Continuous { .. } => {
-                    Past::Continuous(&self.actions[first * ACTION_WIDTH..last * ACTION_WIDTH])
-                }
+                ActionSpace::Discrete { .. } => PreviousActions::Discrete(&self.ids[first..last]),
+                ActionSpace::Continuous { .. } => PreviousActions::Continuous(
+                    &self.actions[first * ACTION_WIDTH..last * ACTION_WIDTH],
+                ),
             },
             returns_to_go: &self.returns_to_go[first..=last],
             timestep: last,
@@ -505,9 +505,9 @@ fn a_perceptron_reads_only_observations() {
     other.actions.iter_mut().for_each(|action| *action += 0.1);
     other.returns_to_go.iter_mut().for_each(|returns| *returns += 1.0);
     let last = CONTEXT + 1;
-    let of = |episode: &Episode, last| current(&agent, &[episode.history(head, 0, last)]);
-    assert_eq!(of(&episode, last), of(&other, last));
-    assert_ne!(of(&episode, last - 1), of(&other, last - 1));
+    let acting = |episode: &Episode, last| current(&agent, &[episode.history(head, 0, last)]);
+    assert_eq!(acting(&episode, last), acting(&other, last));
+    assert_ne!(acting(&episode, last - 1), acting(&other, last - 1));
 
     let hidden = |noise| numbers(model.hidden(&episode.context(head, 0, 2, 2, noise), None));
     assert_eq!(hidden(0.0), hidden(-10.0));

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{
     moments::Moments,
-    parameters::{Found, replace, with_gradients, with_slices},
+    parameters::{FlatParameter, replace, with_gradients, with_slices},
 };
 use crate::gradient::Gradient;
 
@@ -120,8 +120,8 @@ impl AdamW {
         mut gradients: Gradients,
         learning_rate: f64,
     ) -> (M, Tensor<1>) {
-        let found = with_gradients(&module, &mut gradients);
-        self.move_along(module, found, learning_rate)
+        let parameters = with_gradients(&module, &mut gradients);
+        self.move_along(module, parameters, learning_rate)
     }
 
     /// The same with a gradient that was assembled from parts.
@@ -134,8 +134,8 @@ impl AdamW {
         gradient: Gradient,
         learning_rate: f64,
     ) -> (M, Tensor<1>) {
-        let found = with_slices(&module, gradient);
-        self.move_along(module, found, learning_rate)
+        let parameters = with_slices(&module, gradient);
+        self.move_along(module, parameters, learning_rate)
     }
 
     /// The factors of the next step, for [`step_in_place`](Self::step_in_place).
@@ -155,9 +155,9 @@ impl AdamW {
         mut gradients: Gradients,
         factors: Tensor<1>,
     ) -> (M, Tensor<1>) {
-        let found = with_gradients(&module, &mut gradients);
+        let parameters = with_gradients(&module, &mut gradients);
         let (constants, clip_norm) = (self.constants(0.0), Some(self.config.clip_norm));
-        self.update(module, found, |state, gradients| {
+        self.update(module, parameters, |state, gradients| {
             state.step_in_place(constants, factors, clip_norm, gradients)
         })
     }
@@ -175,17 +175,17 @@ impl AdamW {
     fn move_along<M: Module>(
         &mut self,
         module: M,
-        found: Vec<Found>,
+        parameters: Vec<FlatParameter>,
         learning_rate: f64,
     ) -> (M, Tensor<1>) {
-        if found.is_empty() {
+        if parameters.is_empty() {
             let norm = zero_of(&module);
             return (module, norm);
         }
         self.n_steps += 1;
         let (constants, n_steps) = (self.constants(learning_rate), self.n_steps);
         let clip_norm = Some(self.config.clip_norm);
-        self.update(module, found, |state, gradients| {
+        self.update(module, parameters, |state, gradients| {
             state.step(constants, n_steps, clip_norm, gradients)
         })
     }
@@ -199,11 +199,11 @@ impl AdamW {
     fn update<M: Module>(
         &mut self,
         module: M,
-        found: Vec<Found>,
+        parameters: Vec<FlatParameter>,
         step: impl FnOnce(&mut AdamWState, Vec<Tensor<1>>) -> Tensor<1>,
     ) -> (M, Tensor<1>) {
-        let gradients = found.iter().map(|found| found.gradient.clone()).collect();
-        let (names, mut state) = self.take_state(&module, found);
+        let gradients = parameters.iter().map(|parameter| parameter.gradient.clone()).collect();
+        let (names, mut state) = self.take_state(&module, parameters);
         let norm = step(&mut state, gradients);
         let moved = names.iter().cloned().zip(state.parameters()).collect();
         self.stepping = Some((names, state));
@@ -212,8 +212,13 @@ impl AdamW {
 
     /// The state of these parameters, with their names. It is the state of the last step if the
     /// parameters are the same, else a new one with their moments.
-    fn take_state(&mut self, module: &impl Module, found: Vec<Found>) -> (Vec<String>, AdamWState) {
-        let is_same = |names: &[String]| names.iter().eq(found.iter().map(|found| &found.name));
+    fn take_state(
+        &mut self,
+        module: &impl Module,
+        parameters: Vec<FlatParameter>,
+    ) -> (Vec<String>, AdamWState) {
+        let is_same =
+            |names: &[String]| names.iter().eq(parameters.iter().map(|parameter| &parameter.name));
         match self.stepping.take() {
             Some((names, state)) if is_same(&names) => return (names, state),
             Some(earlier) => self.waiting.extend(moments_by_name(&earlier)),
@@ -223,17 +228,17 @@ impl AdamW {
             Decayed::Matrices => Some(matrices::names(module)),
             Decayed::Everything => None,
         };
-        let slot = |found: Found| {
-            let decays = matrices.as_ref().is_none_or(|names| names.contains(&found.name));
-            self.slot(found, if decays { self.config.weight_decay } else { 0.0 })
+        let slot = |parameter: FlatParameter| {
+            let decays = matrices.as_ref().is_none_or(|names| names.contains(&parameter.name));
+            self.slot(parameter, if decays { self.config.weight_decay } else { 0.0 })
         };
-        let (names, slots) = found.into_iter().map(slot).unzip();
+        let (names, slots) = parameters.into_iter().map(slot).unzip();
         (names, AdamWState::new(slots, self.form))
     }
 
     /// Name and slot of a parameter with its moments, or zeros if it has none.
-    fn slot(&mut self, found: Found, weight_decay: f64) -> (String, TensorSlot) {
-        let Found { name, parameter, gradient, .. } = found;
+    fn slot(&mut self, flat: FlatParameter, weight_decay: f64) -> (String, TensorSlot) {
+        let FlatParameter { name, parameter, gradient, .. } = flat;
         let moments = self.waiting.remove(&name).unwrap_or_else(|| Moments::zeros(&gradient));
         let slot = TensorSlot {
             parameter,

@@ -19,7 +19,7 @@ pub trait Processes {
     ///
     /// # Errors
     /// When a process cannot be reached.
-    fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, LostProcess>;
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<u8>, LostProcess>;
 
     /// The bytes of every process for this one, by rank. `parts` is cut into as many equal parts as
     /// there are processes, and part i goes to process i. All processes must pass equally many
@@ -53,8 +53,8 @@ impl Processes for SingleProcess {
         1
     }
 
-    fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, LostProcess> {
-        Ok(own.to_vec())
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<u8>, LostProcess> {
+        Ok(bytes.to_vec())
     }
 
     fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, LostProcess> {
@@ -71,9 +71,9 @@ pub fn broadcast(processes: &dyn Processes, bytes: &[u8]) -> Result<Vec<u8>, Los
     let n = if leads { bytes.len() as u64 } else { 0 };
     let lengths = processes.all_gather(&n.to_le_bytes())?;
     let n: u64 = lengths.iter().take(8).rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
-    let mut own = if leads { bytes.to_vec() } else { Vec::new() };
-    own.resize(n as usize, 0);
-    let mut all = processes.all_gather(&own)?;
+    let mut sent = if leads { bytes.to_vec() } else { Vec::new() };
+    sent.resize(n as usize, 0);
+    let mut all = processes.all_gather(&sent)?;
     all.truncate(n as usize);
     Ok(all)
 }

@@ -24,7 +24,7 @@ pub struct History<'a> {
     /// which are passed embedded.
     pub observations: &'a [f32],
     /// The previous actions; the action at the last observation is not known yet.
-    pub actions: Past<'a>,
+    pub actions: PreviousActions<'a>,
     /// `[n]`, divided by the task's scale, as in the training data.
     pub returns_to_go: &'a [f32],
     /// The timestep of the last observation in its episode, from 0; at least `n - 1`.
@@ -33,7 +33,7 @@ pub struct History<'a> {
 
 /// Previous actions.
 #[derive(Clone, Copy, Debug)]
-pub enum Past<'a> {
+pub enum PreviousActions<'a> {
     /// `[n - 1]` environment action ids.
     Discrete(&'a [i32]),
     /// `[n - 1, width]` numbers in [-1, 1].
@@ -80,16 +80,16 @@ impl Contexts {
         let actions = match shape.actions {
             ActionSpace::Discrete { .. } => {
                 let ids = histories.iter().map(|history| match history.actions {
-                    Past::Discrete(ids) => [ids, &[0]].concat(),
-                    Past::Continuous(_) => unreachable!("histories were checked"),
+                    PreviousActions::Discrete(ids) => [ids, &[0]].concat(),
+                    PreviousActions::Continuous(_) => unreachable!("histories were checked"),
                 });
                 let ids = TensorData::new(rows_of_windows(&windows, ids, 1, 0), [batch, time]);
                 Acted::Discrete(Tensor::from_data(ids, device))
             }
             ActionSpace::Continuous { .. } => {
                 let numbers = histories.iter().map(|history| match history.actions {
-                    Past::Continuous(numbers) => [numbers, &vec![0.0; width]].concat(),
-                    Past::Discrete(_) => unreachable!("histories were checked"),
+                    PreviousActions::Continuous(numbers) => [numbers, &vec![0.0; width]].concat(),
+                    PreviousActions::Discrete(_) => unreachable!("histories were checked"),
                 });
                 Acted::Continuous(floats(rows_of_windows(&windows, numbers, width, 0.0), width))
             }
@@ -134,8 +134,8 @@ impl History<'_> {
         assert!(n > 0 && self.timestep >= n - 1, "{n} timesteps up to {}", self.timestep);
         assert_eq!(self.observations.len(), n * observation_width, "numbers of observations");
         let (got, width) = match (self.actions, actions) {
-            (Past::Discrete(ids), ActionSpace::Discrete { .. }) => (ids.len(), 1),
-            (Past::Continuous(numbers), ActionSpace::Continuous { .. }) => {
+            (PreviousActions::Discrete(ids), ActionSpace::Discrete { .. }) => (ids.len(), 1),
+            (PreviousActions::Continuous(numbers), ActionSpace::Continuous { .. }) => {
                 (numbers.len(), actions.size())
             }
             (got, expected) => panic!("actions {got:?} of {}", expected.describe()),
@@ -166,13 +166,13 @@ mod tests {
 
     const FOUR_STEPS: History<'_> = History {
         observations: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
-        actions: Past::Continuous(&[0.1, 0.2, 0.3]),
+        actions: PreviousActions::Continuous(&[0.1, 0.2, 0.3]),
         returns_to_go: &[4.0, 3.0, 2.0, 1.0],
         timestep: 5,
     };
     const ONE_STEP: History<'_> = History {
         observations: &[9.0, 9.5],
-        actions: Past::Continuous(&[]),
+        actions: PreviousActions::Continuous(&[]),
         returns_to_go: &[7.0],
         timestep: 0,
     };
@@ -199,7 +199,10 @@ mod tests {
     #[test]
     #[should_panic(expected = "numbers of actions")]
     fn histories_that_do_not_fit_are_refused() {
-        inputs(&[ONE_STEP, History { actions: Past::Continuous(&[0.0; 4]), ..FOUR_STEPS }]);
+        inputs(&[
+            ONE_STEP,
+            History { actions: PreviousActions::Continuous(&[0.0; 4]), ..FOUR_STEPS },
+        ]);
     }
 
     /// Pixels are passed embedded, and discrete actions as ids.
@@ -210,7 +213,7 @@ mod tests {
         let shape = ContextShape { context_length: 2, observations, actions };
         let history = |actions, returns_to_go, timestep| History {
             observations: &[],
-            actions: Past::Discrete(actions),
+            actions: PreviousActions::Discrete(actions),
             returns_to_go,
             timestep,
         };

@@ -28,7 +28,7 @@ use overtone_core::{
 
 use super::{
     frame_memory::FrameMemory,
-    history::{ContextShape, History, Past},
+    history::{ContextShape, History, PreviousActions},
     recent::Recent,
     turns::{self, wrong},
 };
@@ -45,7 +45,7 @@ struct Agent {
     /// Normalized vectors; frames are in the policy's [`FrameMemory`].
     observations: Recent<f32>,
     /// The actions as taken; one fewer than observations while an action is due.
-    actions: Taken,
+    actions: ActionHistory,
     /// Divided by the return scale.
     returns_to_go: Recent<f32>,
     /// Return-to-go of the newest timestep, divided by [`unit`].
@@ -57,7 +57,7 @@ struct Agent {
 
 /// Previous actions, or the ids that are fed back in place of them.
 #[derive(Clone)]
-enum Taken {
+enum ActionHistory {
     Ids(Recent<i32>),
     Numbers(Recent<f32>),
 }
@@ -72,9 +72,9 @@ impl Agent {
         Self {
             observations: Recent::new(width, n),
             actions: match shape.actions {
-                ActionSpace::Discrete { .. } => Taken::Ids(Recent::new(1, n - 1)),
+                ActionSpace::Discrete { .. } => ActionHistory::Ids(Recent::new(1, n - 1)),
                 ActionSpace::Continuous { .. } => {
-                    Taken::Numbers(Recent::new(shape.actions.size(), n - 1))
+                    ActionHistory::Numbers(Recent::new(shape.actions.size(), n - 1))
                 }
             },
             returns_to_go: Recent::new(1, n),
@@ -108,8 +108,8 @@ impl Agent {
         History {
             observations: self.observations.rows(),
             actions: match &self.actions {
-                Taken::Ids(ids) => Past::Discrete(ids.rows()),
-                Taken::Numbers(numbers) => Past::Continuous(numbers.rows()),
+                ActionHistory::Ids(ids) => PreviousActions::Discrete(ids.rows()),
+                ActionHistory::Numbers(numbers) => PreviousActions::Continuous(numbers.rows()),
             },
             returns_to_go: self.returns_to_go.rows(),
             timestep: self.n_seen - 1,
@@ -289,7 +289,7 @@ impl ModelPolicy {
             let actions = self.played_order.iter().flat_map(|(_, actions)| actions);
             played.extend(actions.map(|&action| probs[action]));
             let fed_back = self.bin_of.as_ref().map_or(action, |bins| bins[action]);
-            if let Taken::Ids(ids) = &mut agent.actions {
+            if let ActionHistory::Ids(ids) = &mut agent.actions {
                 ids.push(&[fed_back as i32]);
             }
             chosen.push(action);
@@ -313,7 +313,7 @@ impl ModelPolicy {
             };
             let action: Vec<f32> = action.into_iter().map(|number| number as f32).collect();
             check_finite(&action)?;
-            if let Taken::Numbers(numbers) = &mut agent.actions {
+            if let ActionHistory::Numbers(numbers) = &mut agent.actions {
                 numbers.push(&action);
             }
             values.extend(action);
@@ -379,12 +379,12 @@ impl Policy for ModelPolicy {
         for (row, turn) in turns.iter().enumerate() {
             let Some(agent) = &mut self.agents[turn.agent] else { continue };
             match (&mut agent.actions, actions) {
-                (Taken::Ids(ids), Actions::Discrete(taken)) => {
+                (ActionHistory::Ids(ids), Actions::Discrete(taken)) => {
                     let action = taken[row];
                     let fed_back = self.bin_of.as_ref().map_or(action, |bins| bins[action]);
                     ids.replace_newest(&[fed_back as i32]);
                 }
-                (Taken::Numbers(numbers), Actions::Continuous { width, values }) => {
+                (ActionHistory::Numbers(numbers), Actions::Continuous { width, values }) => {
                     numbers.replace_newest(&values[row * width..(row + 1) * width]);
                 }
                 _ => {}

@@ -201,10 +201,10 @@ struct Table(Vec<f64>, [usize; 2]);
 /// imaginary part.
 fn tables(n: usize, points: &[f64], f: impl Fn(usize) -> f64) -> (Table, Table) {
     let angle = |l: usize, z: f64| l as f64 * std::f64::consts::PI * z;
-    let block = |of: &dyn Fn(f64) -> f64| -> Vec<f64> {
+    let block = |wave: &dyn Fn(f64) -> f64| -> Vec<f64> {
         (0..=n)
             .flat_map(|l| points.iter().map(move |&z| (l, z)))
-            .map(|(l, z)| f(l) * of(angle(l, z)))
+            .map(|(l, z)| f(l) * wave(angle(l, z)))
             .collect()
     };
     let cos = block(&f64::cos);

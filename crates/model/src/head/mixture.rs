@@ -320,12 +320,12 @@ impl GaussianMixture {
             None => generator.random_range(0..=last),
             Some(weights) => {
                 let mut left = generator.random::<f64>() * self.total();
-                let found = weights.iter().position(|weight| {
+                let drawn = weights.iter().position(|weight| {
                     left -= weight;
                     left < 0.0
                 });
                 // Rounding may leave a remainder after the last one.
-                found.unwrap_or(last)
+                drawn.unwrap_or(last)
             }
         };
         self.means[component] + self.stds[component] * standard_normal(generator)

@@ -34,7 +34,7 @@ use crate::parameters::weights::FieldPath;
 pub fn names<M: Module>(module: &M) -> BTreeSet<String> {
     let mut visitor = Names::default();
     module.visit(&mut visitor);
-    visitor.found
+    visitor.names
 }
 
 #[derive(Default)]
@@ -42,14 +42,14 @@ struct Names {
     path: FieldPath,
     /// Whether the visited field is one of an embedding.
     of_embedding: bool,
-    found: BTreeSet<String>,
+    names: BTreeSet<String>,
 }
 
 impl ModuleVisitor for Names {
     fn visit_float<const D: usize>(&mut self, _: &Param<Tensor<D>>) {
         let name = self.path.name();
         if D >= 2 && name.ends_with("weight") && !self.of_embedding {
-            self.found.insert(name);
+            self.names.insert(name);
         }
     }
 

@@ -189,11 +189,11 @@ pub fn as_part(part: &str, tensors: NamedTensors) -> NamedTensors {
 
 /// The tensors of one part, without the part's prefix.
 pub fn of_part(part: &str, tensors: &NamedTensors) -> NamedTensors {
-    let own = tensors.iter().filter_map(|(name, data)| {
+    let stripped = tensors.iter().filter_map(|(name, data)| {
         let name = name.strip_prefix(part)?.strip_prefix('.')?;
         Some((name.to_owned(), data.clone()))
     });
-    own.collect()
+    stripped.collect()
 }
 
 /// The tensor with this name.
@@ -262,9 +262,9 @@ pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
 /// # Errors
 /// When it is not safetensors, or contains a tensor that is not of floats.
 pub fn parse(bytes: &[u8], path: &Path) -> Result<NamedTensors, ModelError> {
-    let tensors = tensors_of(bytes, path)?.into_iter().map(|(name, found)| match found {
-        Found::Floats(data) => Ok((name, data)),
-        Found::Other(got) => Err(ModelError::DType { name, got }),
+    let tensors = tensors_of(bytes, path)?.into_iter().map(|(name, tensor)| match tensor {
+        FileTensor::Floats(data) => Ok((name, data)),
+        FileTensor::Other(got) => Err(ModelError::DType { name, got }),
     });
     tensors.collect()
 }
@@ -276,15 +276,15 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<NamedTensors, ModelError> {
 /// When the file cannot be read, or is not safetensors.
 pub fn load_floats(path: &Path) -> Result<NamedTensors, ModelError> {
     let tensors =
-        tensors_of(&read(path)?, path)?.into_iter().filter_map(|(name, found)| match found {
-            Found::Floats(data) => Some((name, data.convert::<f32>())),
-            Found::Other(_) => None,
+        tensors_of(&read(path)?, path)?.into_iter().filter_map(|(name, tensor)| match tensor {
+            FileTensor::Floats(data) => Some((name, data.convert::<f32>())),
+            FileTensor::Other(_) => None,
         });
     Ok(tensors.collect())
 }
 
 /// A tensor of a file.
-enum Found {
+enum FileTensor {
     /// Half precision is converted to `f32`.
     Floats(TensorData),
     /// A tensor of this type.
@@ -297,23 +297,23 @@ fn read(path: &Path) -> Result<Vec<u8>, ModelError> {
     fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })
 }
 
-fn tensors_of(bytes: &[u8], path: &Path) -> Result<Vec<(String, Found)>, ModelError> {
+fn tensors_of(bytes: &[u8], path: &Path) -> Result<Vec<(String, FileTensor)>, ModelError> {
     let tensors = SafeTensors::deserialize(bytes).map_err(|error| ModelError::Unreadable {
         path: path.to_owned(),
         reason: error.to_string(),
     })?;
-    let found = |view: TensorView<'_>| {
+    let converted = |view: TensorView<'_>| {
         let dtype = match view.dtype() {
             Dtype::F16 => DType::F16,
             Dtype::BF16 => DType::BF16,
             Dtype::F32 => DType::F32,
             Dtype::F64 => DType::F64,
-            other => return Found::Other(format!("{other:?}")),
+            other => return FileTensor::Other(format!("{other:?}")),
         };
         let data = TensorData::from_bytes_vec(view.data().to_vec(), view.shape().to_vec(), dtype);
-        Found::Floats(if dtype.size() < 4 { data.convert::<f32>() } else { data })
+        FileTensor::Floats(if dtype.size() < 4 { data.convert::<f32>() } else { data })
     };
-    Ok(tensors.tensors().into_iter().map(|(name, view)| (name, found(view))).collect())
+    Ok(tensors.tensors().into_iter().map(|(name, view)| (name, converted(view))).collect())
 }
 
 #[cfg(test)]

@@ -11,17 +11,20 @@ use overtone_model::{follows_path, weights::FieldPath};
 use crate::gradient::Gradient;
 
 /// A parameter that has a gradient, flat.
-pub(super) struct Found {
+pub(super) struct FlatParameter {
     pub(super) name: String,
     pub(super) parameter: Tensor<1>,
     pub(super) gradient: Tensor<1>,
 }
 
 /// Every parameter of `module` with a gradient; the gradients are removed from `gradients`.
-pub(super) fn with_gradients<M: Module>(module: &M, gradients: &mut Gradients) -> Vec<Found> {
-    let mut collect = Collect { path: FieldPath::default(), gradients, found: Vec::new() };
+pub(super) fn with_gradients<M: Module>(
+    module: &M,
+    gradients: &mut Gradients,
+) -> Vec<FlatParameter> {
+    let mut collect = Collect { path: FieldPath::default(), gradients, parameters: Vec::new() };
     module.visit(&mut collect);
-    collect.found
+    collect.parameters
 }
 
 impl Gradient {
@@ -36,11 +39,11 @@ impl Gradient {
 }
 
 /// Every parameter of `module` that has a gradient, with its slice of `gradient`.
-pub(super) fn with_slices<M: Module>(module: &M, gradient: Gradient) -> Vec<Found> {
+pub(super) fn with_slices<M: Module>(module: &M, gradient: Gradient) -> Vec<FlatParameter> {
     let path = FieldPath::default();
-    let mut slice = Slice { path, gradient, n_parameters: 0, n_values: 0, found: Vec::new() };
+    let mut slice = Slice { path, gradient, n_parameters: 0, n_values: 0, parameters: Vec::new() };
     module.visit(&mut slice);
-    slice.found
+    slice.parameters
 }
 
 /// `module` with the parameters in `moved` replaced.
@@ -52,7 +55,7 @@ pub(super) fn replace<M: Module>(module: M, moved: BTreeMap<String, Tensor<1>>) 
 struct Collect<'a> {
     path: FieldPath,
     gradients: &'a mut Gradients,
-    found: Vec<Found>,
+    parameters: Vec<FlatParameter>,
 }
 
 impl ModuleVisitor for Collect<'_> {
@@ -60,7 +63,7 @@ impl ModuleVisitor for Collect<'_> {
         let value = param.val();
         let Some(gradient) = value.grad_remove(self.gradients) else { return };
         let n = gradient.shape().num_elements();
-        self.found.push(Found {
+        self.parameters.push(FlatParameter {
             name: self.path.name(),
             parameter: value.inner().reshape([n]),
             gradient: gradient.reshape([n]),
@@ -94,7 +97,7 @@ struct Slice {
     /// Visited so far, and their sizes.
     n_parameters: usize,
     n_values: usize,
-    found: Vec<Found>,
+    parameters: Vec<FlatParameter>,
 }
 
 impl ModuleVisitor for Slice {
@@ -106,7 +109,7 @@ impl ModuleVisitor for Slice {
         self.n_parameters += 1;
         self.n_values += n;
         if is_present {
-            self.found.push(Found {
+            self.parameters.push(FlatParameter {
                 name: self.path.name(),
                 parameter: parameter.reshape([n]),
                 gradient: self.gradient.values.clone().slice([range]),

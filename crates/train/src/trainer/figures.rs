@@ -142,8 +142,8 @@ impl Accumulator {
 
     pub fn unreported(&self) -> Option<Unreported> {
         let Self { n_steps: steps, loss, .. } = *self;
-        let figures = self.figures.iter().map(|of| of.sum).collect();
-        let figure_steps = self.figures.iter().map(|of| of.n_steps).collect();
+        let figures = self.figures.iter().map(|figure| figure.sum).collect();
+        let figure_steps = self.figures.iter().map(|figure| figure.n_steps).collect();
         (steps > 0).then_some(Unreported { steps, loss, figures, figure_steps })
     }
 
@@ -159,7 +159,11 @@ impl Accumulator {
             n_updates,
             tokens: state.tokens,
             loss: self.loss / self.n_steps.max(1) as f64,
-            figures: self.figures.iter().map(|of| (of.name, of.sum / of.n_steps as f64)).collect(),
+            figures: self
+                .figures
+                .iter()
+                .map(|figure| (figure.name, figure.sum / figure.n_steps as f64))
+                .collect(),
             learning_rate: self.learning_rate,
             grad_norm: self.grad_norm,
             timesteps_per_s: self.n_labels as f64 / clock.since_report(),

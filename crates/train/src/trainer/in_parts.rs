@@ -28,11 +28,11 @@ use crate::{
 const COMPARED_EVERY: u64 = 100;
 
 impl<A: Algorithm> Trainer<A> {
-    /// One step; this process computes the parts `own`. Returns whether training must stop.
+    /// One step; this process computes the parts `share`. Returns whether training must stop.
     pub(super) fn step_in_parts(
         &mut self,
         loader: &mut Loader,
-        own: Range<usize>,
+        share: Range<usize>,
         team: &Team,
         stop: &AtomicBool,
     ) -> Result<(Step, bool), TrainError> {
@@ -43,7 +43,7 @@ impl<A: Algorithm> Trainer<A> {
         let at = self.at(&self.device);
         let mut sum = TreeSum::new(|earlier: Tensor<1>, later| earlier + later);
         let (mut n_here, mut present) = (0, Vec::new());
-        for part in own {
+        for part in share {
             let mut batch = loader.next()?;
             let n_labels = n_labels(&self.algorithm, &batch);
             let seed = seed::derive_nth(at.seed, part as u64);
@@ -59,9 +59,9 @@ impl<A: Algorithm> Trainer<A> {
         }
         let Some(sum) = sum.total() else { panic!("every process computes parts") };
         let learning_rate = at.learning_rate;
-        let met = team.meet(n_here, stop.load(Ordering::Relaxed))?;
+        let agreed = team.meet(n_here, stop.load(Ordering::Relaxed))?;
         let (sum, present) = team.sum(sum, present)?;
-        let mean = sum / met.n_labels as f64;
+        let mean = sum / agreed.n_labels as f64;
         let [n] = mean.dims();
         let (measured, values) =
             (mean.clone().narrow(0, 0, n_figures), mean.narrow(0, n_figures, n - n_figures));
@@ -73,14 +73,14 @@ impl<A: Algorithm> Trainer<A> {
         if n_figures > 1 {
             figures.push(measured.narrow(0, 1, n_figures - 1));
         }
-        let step = self.stepped(learning_rate, met.n_labels, n_drawn, Tensor::cat(figures, 0));
+        let step = self.stepped(learning_rate, agreed.n_labels, n_drawn, Tensor::cat(figures, 0));
         // Also before every checkpoint, so that a checkpoint never contains what a dying process
         // sent only in part.
         let every = [COMPARED_EVERY, self.config.checkpoint_every];
         let is_due = every.into_iter().any(|every| step.number.is_multiple_of(every));
-        if is_due || met.stops || step.number == self.n_updates {
+        if is_due || agreed.stops || step.number == self.n_updates {
             team.compare(step.number, || self.hash())?;
         }
-        Ok((step, met.stops))
+        Ok((step, agreed.stops))
     }
 }

@@ -29,7 +29,7 @@ enum Status {
 }
 
 /// Result of a meeting.
-pub struct Met {
+pub struct Agreement {
     /// Action labels of the whole batch.
     pub n_labels: u64,
     /// Whether any process must stop.
@@ -63,31 +63,32 @@ impl<'a> Team<'a> {
                 expected: "must be a multiple of the number of processes",
             });
         }
-        let own = parts / n;
-        Ok(Share { own: rank * own..(rank + 1) * own, of: parts })
+        let here = parts / n;
+        Ok(Share { own: rank * here..(rank + 1) * here, of: parts })
     }
 
     /// Reports the number of labels in the parts of this process, and whether it must stop.
     ///
     /// # Errors
     /// When a process failed or cannot be reached.
-    pub fn meet(&self, n_labels: u64, is_to_stop: bool) -> Result<Met, TrainError> {
+    pub fn meet(&self, n_labels: u64, is_to_stop: bool) -> Result<Agreement, TrainError> {
         self.exchange(if is_to_stop { Status::IsToStop } else { Status::Continues }, n_labels)
     }
 
-    fn exchange(&self, status: Status, n_labels: u64) -> Result<Met, TrainError> {
-        let mut own = vec![status as u8];
-        own.extend(n_labels.to_le_bytes());
-        let all = self.received(self.processes.all_gather(&own))?;
-        let mut met = Met { n_labels: 0, stops: false };
-        for (rank, message) in all.chunks_exact(own.len()).enumerate() {
+    fn exchange(&self, status: Status, n_labels: u64) -> Result<Agreement, TrainError> {
+        let mut sent = vec![status as u8];
+        sent.extend(n_labels.to_le_bytes());
+        let all = self.received(self.processes.all_gather(&sent))?;
+        let mut agreed = Agreement { n_labels: 0, stops: false };
+        for (rank, message) in all.chunks_exact(sent.len()).enumerate() {
             if message[0] == Status::Failed as u8 {
                 return self.end(TrainError::Elsewhere { rank, n: self.processes.count() });
             }
-            met.stops |= message[0] == Status::IsToStop as u8;
-            met.n_labels += message[1..].iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
+            agreed.stops |= message[0] == Status::IsToStop as u8;
+            agreed.n_labels +=
+                message[1..].iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
         }
-        Ok(met)
+        Ok(agreed)
     }
 
     /// The sum of `numbers` over all processes, and for each parameter whether any process has a
@@ -158,8 +159,8 @@ impl<'a> Team<'a> {
             return ended;
         }
         let status = if ended.is_err() { Status::Failed } else { Status::Continues };
-        let met = self.exchange(status, 0);
-        ended.and_then(|ended| met.map(|_| ended))
+        let agreed = self.exchange(status, 0);
+        ended.and_then(|ended| agreed.map(|_| ended))
     }
 
     fn received(

@@ -95,8 +95,8 @@ impl Atari {
 
     /// Published names and weights of the model with this head.
     fn published_arrays(&self, head: &str) -> impl Iterator<Item = (String, &Array)> {
-        let own = format!("{head}_head.");
-        self.0.weights.iter().filter_map(move |(name, array)| match name.strip_prefix(&own) {
+        let prefix = format!("{head}_head.");
+        self.0.weights.iter().filter_map(move |(name, array)| match name.strip_prefix(&prefix) {
             Some(rest) => Some((format!("head.{rest}"), array)),
             None => (!name.contains("_head.")).then(|| (name.to_owned(), array)),
         })

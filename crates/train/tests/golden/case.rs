@@ -98,10 +98,10 @@ pub fn check_trajectory(steps: &[Step], expected: &Value) {
     let expected = expected.as_array().unwrap();
     assert_eq!(steps.len(), expected.len());
     for (step, entry) in steps.iter().zip(expected) {
-        let of = |key: &str| [entry[key].as_f64().unwrap()];
-        assert_close("trajectory loss", &[step.loss], &of("loss"), DOUBLE, 0.0);
-        assert_close("learning rate", &[step.rate], &of("lr_used"), 1e-12, 0.0);
-        let norm = of("grad_norm_before_clip");
+        let number = |key: &str| [entry[key].as_f64().unwrap()];
+        assert_close("trajectory loss", &[step.loss], &number("loss"), DOUBLE, 0.0);
+        assert_close("learning rate", &[step.rate], &number("lr_used"), 1e-12, 0.0);
+        let norm = number("grad_norm_before_clip");
         assert_close("gradient norm", &[step.norm], &norm, 1e-8, 0.0);
     }
 }

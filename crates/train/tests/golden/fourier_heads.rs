@@ -63,12 +63,12 @@ fn check_fourier_head(file: &Golden, dtype: DType) {
     }
     let check_gradients = |loss: Tensor<1>, x: &Tensor<2>, head: &FourierHead, suffix: &str| {
         let gradients = loss.backward();
-        let of = |name: &str| file.try_get(&format!("{name}{suffix}"));
+        let expected = |name: &str| file.try_get(&format!("{name}{suffix}"));
         let grad_x = values(x.grad(&gradients).unwrap());
         let grad_weight = values(head.weight.val().grad(&gradients).unwrap());
         let grad_bias = values(head.bias.val().grad(&gradients).unwrap());
         if let (Some(x), Some(weight), Some(bias)) =
-            (of("grad_x"), of("grad_weight"), of("grad_bias"))
+            (expected("grad_x"), expected("grad_weight"), expected("grad_bias"))
         {
             check_scaled("grad_x", &grad_x, &x.values);
             check_scaled("grad_weight", &grad_weight, &weight.transposed().values);

@@ -4,7 +4,8 @@ use burn::tensor::{DType, Device};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
     Acted, ContextShape, Contexts, DecisionTransformer, DecisionTransformerConfig, History, Init,
-    Model, Observed, Past, PositionsConfig, Steps, decision_transformer::Form, published, weights,
+    Model, Observed, PositionsConfig, PreviousActions, Steps, decision_transformer::Form,
+    published, weights,
 };
 use overtone_testkit::{
     assert_close,
@@ -190,7 +191,7 @@ impl Gym {
             .flat_map(|key| self.0.outputs.get(key).values.clone())
             .collect();
         let histories = calls.each_ref().map(|(observations, actions, returns_to_go, timestep)| {
-            let actions = Past::Continuous(actions);
+            let actions = PreviousActions::Continuous(actions);
             History { observations, actions, returns_to_go, timestep: *timestep }
         });
         // Both agents at once: the shorter history is padded.

@@ -21,7 +21,7 @@ const SINGLE_TRAJECTORY: f64 = 1e-4;
 
 #[test]
 fn the_folder_holds_golden_files() {
-    let found: usize =
+    let n_files: usize =
         golden::PATTERNS.iter().map(|(prefix, suffix)| golden::files(prefix, suffix).len()).sum();
-    assert!(found > 0, "no golden files in {}", golden::folder().display());
+    assert!(n_files > 0, "no golden files in {}", golden::folder().display());
 }
