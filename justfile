@@ -81,7 +81,7 @@ export *args: build
 import *args: build
     @"{{ overtone }}" import "$@"
 
-# Inspect or check a dataset: just data inspect PATH [--json] | lint PATH [--json] | convert IN OUT
+# Inspect or check a dataset: just data inspect PATH [json=true] | lint PATH [json=true] | convert IN OUT
 data *args: build
     @"{{ overtone }}" data "$@"
 

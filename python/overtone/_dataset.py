@@ -268,7 +268,7 @@ class Dataset:
     def summary(self) -> dict[str, Any]:
         """Number of transitions and episodes, returns, actions, and anything unusual."""
         if self._summary is None:
-            text = _lines(["data", "inspect", str(self.path), "--json"])
+            text = _lines(["data", "inspect", str(self.path), "json=true"])
             summary: dict[str, Any] = json.loads(text)
             self._summary = summary
             return summary
@@ -277,7 +277,7 @@ class Dataset:
     def lint(self) -> list[dict[str, Any]]:
         """Findings of a check: what was expected and found, and what to do."""
         output = CommandOutput("none", None)
-        words = ["data", "lint", str(self.path), "--json"]
+        words = ["data", "lint", str(self.path), "json=true"]
         _program.call(words, output, codes=(0, 1, 2))
         return list(json.loads("\n".join(output.lines))["findings"])
 
@@ -296,7 +296,7 @@ class Dataset:
         """Writes the dataset as HDF5, which Minari also reads, and returns the new dataset."""
         words = ["data", "convert", str(self.path), str(path)]
         task = task or self.task
-        _program.call(words + (["--task", task] if task else []), CommandOutput("none", None))
+        _program.call(words + ([f"task={task}"] if task else []), CommandOutput("none", None))
         return Dataset.open(path)
 
 

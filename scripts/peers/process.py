@@ -74,7 +74,7 @@ def kept_name(name: str, of: object) -> str:
 def runs_of(program: str, words: list[str], folder: Path) -> list[tuple[Path, dict, dict]]:
     """The runs of the cells of a study, and no others in the directory: each with its settings and
     its evaluation."""
-    status = subprocess.run([program, "study", "status", *words, "--json"], cwd=folder, check=True,
+    status = subprocess.run([program, "study", "status", *words, "json=true"], cwd=folder, check=True,
                           stdout=subprocess.PIPE, text=True)
     found = []
     for cell in json.loads(status.stdout)["cells"]:

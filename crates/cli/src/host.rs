@@ -9,10 +9,7 @@ use std::{
 };
 
 use anyhow::Context;
-use clap::Parser;
 use overtone_train::StepReport;
-
-use crate::Cli;
 
 /// An event of a running command, for the host.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,30 +32,16 @@ thread_local! {
     static HOST: RefCell<Option<Host>> = const { RefCell::new(None) };
 }
 
-/// Runs the command line `words`, without the program's name, on this thread; returns the exit
-/// code. When `stop` is set, the command ends as after Ctrl-C. No signal handler is installed.
-///
-/// # Errors
-/// When the command fails, or the words are invalid.
-pub fn run(
-    words: &[String],
+/// Runs `work` on this thread for a host, which gets its events and may `stop` it.
+pub(crate) fn with<T>(
     stop: Arc<AtomicBool>,
-    mut on_event: impl FnMut(Event) + 'static,
-) -> anyhow::Result<u8> {
-    let words = std::iter::once("overtone").chain(words.iter().map(String::as_str));
-    let cli = match Cli::try_parse_from(words) {
-        Ok(cli) => cli,
-        // The output of --help or --version.
-        Err(output) if output.exit_code() == 0 => {
-            on_event(Event::Line(output.to_string().trim_end().to_owned()));
-            return Ok(0);
-        }
-        Err(refused) => return Err(refused.into()),
-    };
+    on_event: impl FnMut(Event) + 'static,
+    work: impl FnOnce() -> T,
+) -> T {
     let on_event = Rc::new(RefCell::new(on_event));
     HOST.replace(Some(Host { stop, on_event: on_event.clone() }));
     let on_line = move |line| (on_event.borrow_mut())(Event::Line(line));
-    let ended = overtone_console::host::with_reader(on_line, || crate::run(cli.command));
+    let ended = overtone_console::host::with_reader(on_line, work);
     HOST.take();
     ended
 }

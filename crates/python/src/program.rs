@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use overtone::host::{self, Event};
+use overtone::Event;
 use overtone_console::errors;
 use pyo3::{
     create_exception,
@@ -65,7 +65,7 @@ pub fn run(py: Python<'_>, words: Vec<String>, on_event: Bound<'_, PyAny>) -> Py
             // The receiver is gone after an error in Python.
             let _ = events.send(event);
         };
-        move || host::run(&words, stop, send)
+        move || overtone::run(&words, stop, send)
     };
     let worker = thread::Builder::new().name("overtone".into()).stack_size(STACK).spawn(work)?;
     let mut raised: Option<PyErr> = None;

@@ -46,3 +46,4 @@ pub use self::sequence::{
     RvsModel, SequenceConfig, Time, TransformerModel,
 };
 pub use self::targets::targets;
+pub use self::words::known_keys;

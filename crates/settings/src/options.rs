@@ -1,7 +1,7 @@
 //! Options of a command: a struct that [`options!`](overtone_model::options!) declares, changed by
 //! words `key=value`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use overtone_console::keys::{self, Keys};
@@ -16,14 +16,14 @@ use crate::error::ConfigError;
 /// # Errors
 /// For a word without `=`, an unknown key (with the nearest one), or a value of another type.
 pub fn read<O: Options + Serialize + DeserializeOwned>(words: &[String]) -> Result<O> {
-    read_without(words, "")
+    read_without(words, &[])
 }
 
-/// As [`read`], for a command without the option `left_out`.
+/// As [`read`], for a command without the options `left_out`.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_without<O>(words: &[String], left_out: &str) -> Result<O>
+pub fn read_without<O>(words: &[String], left_out: &[&str]) -> Result<O>
 where
     O: Options + Serialize + DeserializeOwned,
 {
@@ -31,10 +31,34 @@ where
     for word in words {
         let (key, text) = keys::split(word)?;
         let mut known = keys::flatten(&Table::try_from(&options)?);
-        known.remove(left_out);
+        known.retain(|key, _| !left_out.contains(&key.as_str()));
         options = with(&options, &known, &key, text)?
             .ok_or_else(|| ConfigError::unknown(&key, &known))?;
     }
+    Ok(options)
+}
+
+/// As [`read`], where words without `=` are the values of `places`, in this order.
+///
+/// # Errors
+/// As [`read`], and for more words without `=` than `places`.
+pub fn read_placed<O>(words: &[String], places: &[&str]) -> Result<O>
+where
+    O: Options + Serialize + DeserializeOwned,
+{
+    read(&placed::<O>(words, places)?)
+}
+
+/// `words` as `key=value`: those without `=` are the values of `places`, in this order.
+///
+/// # Errors
+/// For more of them than `places`.
+pub fn placed<O: Options>(words: &[String], places: &[&str]) -> Result<Vec<String>> {
+    let (mut options, names) = and_names::<O>(words);
+    if let Some(word) = names.get(places.len()) {
+        bail!("`{word}`: unexpected word. Leave it out");
+    }
+    options.extend(places.iter().zip(names).map(|(key, name)| format!("{key}={name}")));
     Ok(options)
 }
 
@@ -105,23 +129,35 @@ pub fn has<O: Options>(key: &str) -> bool {
 }
 
 /// Divides `words` into options of `O` and names. A word with `=` is a name, such as a study's run,
-/// if its key is unknown, and it exists here or in the directory of `runs=`.
+/// if its key is unknown, and [it exists](is_there).
 pub fn and_names<O: Options>(words: &[String]) -> (Vec<String>, Vec<String>) {
-    let runs = Path::new(keys::last(words, "runs").unwrap_or("runs"));
-    let is_there = |name: &str| Path::new(name).exists() || runs.join(name).exists();
-    let is_option =
-        |word: &String| keys::split(word).is_ok_and(|(key, _)| has::<O>(&key) || !is_there(word));
+    let is_option = |word: &String| {
+        keys::split(word).is_ok_and(|(key, _)| has::<O>(&key) || !is_there(word, words))
+    };
     words.iter().cloned().partition(is_option)
+}
+
+/// Whether a file, a run or a study is called `name`, here or in the directory of `runs=` among
+/// `words`.
+pub fn is_there(name: &str, words: &[String]) -> bool {
+    let runs = Path::new(keys::last(words, "runs").unwrap_or("runs"));
+    let folders = [PathBuf::new(), runs.to_owned(), runs.join("studies")];
+    folders.iter().any(|folder| folder.join(name).exists())
 }
 
 /// The part of `--help` after the arguments of a command: its options, and the text `after` them.
 pub fn help<O: Options + Serialize>(after: &str) -> String {
-    after_help(&lines_without::<O>(""), after)
+    help_without::<O>(&[], after)
+}
+
+/// As [`help`], for a command without the options `left_out`.
+pub fn help_without<O: Options + Serialize>(left_out: &[&str], after: &str) -> String {
+    after_help(&lines_without::<O>(left_out), after)
 }
 
 /// The [`lines`] of the options of `O`, without `left_out`.
-pub fn lines_without<O: Options + Serialize>(left_out: &str) -> String {
-    lines::<O>(O::KEYS.iter().copied().filter(|(key, _)| *key != left_out))
+pub fn lines_without<O: Options + Serialize>(left_out: &[&str]) -> String {
+    lines::<O>(O::KEYS.iter().copied().filter(|(key, _)| !left_out.contains(key)))
 }
 
 /// The part of `--help` with these [`lines`].
@@ -172,7 +208,7 @@ mod tests {
 
     #[track_caller]
     fn refused(word: &str, parts: &[&str]) {
-        let error = read_without::<Example>(&words(&[word]), "rate").unwrap_err().to_string();
+        let error = read_without::<Example>(&words(&[word]), &["rate"]).unwrap_err().to_string();
         for part in parts {
             assert!(error.contains(part), "{error:?} does not contain {part:?}");
         }

@@ -131,7 +131,7 @@ fn help_has_every_key_with_a_reason() {
     let help = help(true);
     let (help, differing) = help.split_once("\nDefaults that differ").unwrap();
     let lines: Vec<&str> = help.lines().collect();
-    for key in words::known_keys().keys() {
+    for key in known_keys().keys() {
         let word = format!("  {}=", keys::short(key));
         let place = lines.iter().position(|line| line.starts_with(&word));
         let place = place.unwrap_or_else(|| panic!("{key} has no help"));

@@ -351,7 +351,7 @@ pub(crate) fn all_choices(task: &Task, algorithm: AlgorithmKind) -> Vec<Choices<
 }
 
 /// Every key of every variant with a value of its type.
-pub(crate) fn known_keys() -> Keys {
+pub fn known_keys() -> Keys {
     let pixels = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
     let vectors = ObservationSpace::Vectors { width: 11 };
     let discrete = Task::own("any", pixels, ActionSpace::numbered(2));

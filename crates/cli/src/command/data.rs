@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use overtone_core::{Task, names::plain};
 use overtone_data::{
     Check, DatasetCard, Expected, Finding, ReadFrames, RecordedTask, check_as, datasets_folder,
@@ -13,18 +13,53 @@ use overtone_settings::{
     suites::{self, Data, tasks},
 };
 
+use crate::unix_path;
+
 overtone_model::options! {
     /// Options of `data inspect`.
     pub struct InspectOptions {
+        /// The dataset, or the first word without =. Required.
+        pub path: PathBuf = PathBuf::new(),
         /// The format, if the files do not contain it: ogbench; or numbers, for bytes that are not
         /// images.
         pub layout: String = String::new(),
+        /// Print JSON on standard output.
+        pub json: bool = false,
     }
 }
 
-/// `overtone data inspect PATH [--json] [layout=ogbench]`.
-pub fn inspect(path: &Path, json: bool, words: &[String]) -> Result<()> {
-    let InspectOptions { layout } = options::read(words)?;
+overtone_model::options! {
+    /// Options of `data lint`.
+    pub struct LintOptions {
+        /// The dataset, or the first word without =. Required.
+        pub path: PathBuf = PathBuf::new(),
+        /// As of data inspect.
+        pub layout: String = String::new(),
+        /// Print JSON on standard output.
+        pub json: bool = false,
+        /// The dataset card to compare with, a FILE.toml; empty: its card in datasets/.
+        pub card: PathBuf = PathBuf::new(),
+        /// The task, if the dataset does not name it, such as mujoco/hopper; its spaces and bounds
+        /// are compared.
+        pub task: String = String::new(),
+        /// Read the frames of large datasets too, which takes minutes.
+        pub all_frames: bool = false,
+    }
+}
+
+/// The path of a dataset that `key` sets.
+///
+/// # Errors
+/// When it is empty.
+pub fn path_of(key: &str, path: &Path) -> Result<PathBuf> {
+    ensure!(!path.as_os_str().is_empty(), "{key}=: no dataset is set. Name a file or a directory");
+    Ok(unix_path::of_text(path))
+}
+
+/// `overtone data inspect PATH key=value…`.
+pub fn inspect(words: &[String]) -> Result<()> {
+    let InspectOptions { path, layout, json } = options::read_placed(words, &["path"])?;
+    let path = &*path_of("path", &path)?;
     let data = Data::at(path, &layout);
     let inspection = check(&data, None, None, ReadFrames::IfSmall)?.inspection?;
     let returns = inspection.returns();
@@ -49,18 +84,15 @@ pub fn inspect(path: &Path, json: bool, words: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// `overtone data lint PATH [--json] [--card FILE] [--task SUITE/NAME] [--layout NAME]
-/// [--all-frames]`; returns the exit code.
-pub fn lint(
-    path: &Path,
-    layout: &str,
-    json: bool,
-    card: Option<&Path>,
-    task: Option<&str>,
-    all_frames: bool,
-) -> Result<u8> {
+/// `overtone data lint PATH key=value…`; returns the exit code.
+pub fn lint(words: &[String]) -> Result<u8> {
+    let LintOptions { path, layout, json, card, task, all_frames } =
+        options::read_placed(words, &["path"])?;
+    let path = path_of("path", &path)?;
     let frames = if all_frames { ReadFrames::Always } else { ReadFrames::IfSmall };
-    let data = Data::at(path, layout);
+    let data = Data::at(&path, &layout);
+    let card = Some(&*card).filter(|card| !card.as_os_str().is_empty());
+    let task = Some(&*task).filter(|task| !task.is_empty());
     let report = check(&data, card, task, frames)?.report;
     if json {
         say!("{}", serde_json::to_string_pretty(&report)?);

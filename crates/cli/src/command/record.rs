@@ -26,6 +26,7 @@ use overtone_settings::{
     suites::{self, Data},
 };
 
+use super::data::{path_of, task_of};
 use crate::{command::evaluate::playing, interrupt};
 use cast::Cast;
 use rollouts::{Rollouts, Rules};
@@ -182,8 +183,26 @@ fn limited(
 const NO_LAST: &str = "  The observation after the last action of an episode is unknown: the last \
                        observation is repeated.";
 
-/// `overtone data convert IN OUT`.
-pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Result<()> {
+overtone_model::options! {
+    /// Options of `data convert`.
+    pub struct ConvertOptions {
+        /// The dataset, in any format, or the first word without =. Required.
+        pub from: PathBuf = PathBuf::new(),
+        /// The output, or the second word without =: a directory, a file (NAME.hdf5), or
+        /// minari:NAME/DATASET-v0. Required.
+        pub to: String = String::new(),
+        /// The format, if the files do not contain it: ogbench; or numbers, for bytes that are not
+        /// images.
+        pub layout: String = String::new(),
+        /// The task, if the dataset does not name it, such as mujoco/hopper.
+        pub task: String = String::new(),
+    }
+}
+
+/// `overtone data convert FROM TO key=value…`.
+pub fn convert(words: &[String]) -> Result<()> {
+    let ConvertOptions { from, to, layout, task } = &options::read_placed(words, &["from", "to"])?;
+    let from = &*path_of("from", from)?;
     ensure!(
         !to.is_empty(),
         "the output is empty. Use a directory, a file (NAME.hdf5) or minari:NAME/DATASET-v0"
@@ -191,22 +210,22 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
     let recorded = RecordedTask::of(from)?;
     let data = Data::at(from, layout);
     let named = || reader_of(from).ok().and_then(|reader| reader.task(from));
-    let task: &'static Task = match task {
-        Some(name) => suites::with_data(name, Some(&data))?,
-        None => match suites::of_data(&data)? {
+    let task: &'static Task = match &**task {
+        "" => match suites::of_data(&data)? {
             Some(task) => task,
             None => {
-                let known = super::data::task_of(from);
+                let known = task_of(from);
                 let named = named().and_then(|name| suites::named(&name).ok());
                 known.or(named).with_context(|| {
                     format!(
-                        "{}: the dataset does not name its task. Use --task SUITE/NAME, or --task \
-                         own/NAME if there is no environment",
+                        "{}: the dataset does not name its task. Use task=SUITE/NAME, or \
+                         task=own/NAME if there is no environment",
                         from.display()
                     )
                 })?
             }
         },
+        name => suites::with_data(name, Some(&data))?,
     };
     let card = match datasets_folder().and_then(|datasets| description_of(from, &datasets)) {
         // A missing datasets directory is not an error here: the dataset has no description then.

@@ -9,15 +9,18 @@ use anyhow::{Result, bail};
 use overtone_agents::AlgorithmKind;
 use overtone_eval::statistics::Bootstrap;
 use overtone_report::{Page, PageError, RunFiles};
-use overtone_settings::options;
+use overtone_settings::{options, runs::open_runs};
 use overtone_train::RunDir;
 
 use super::video::{self, Request, VideoOptions};
 use crate::interrupt;
 
 overtone_model::options! {
-    /// Options of `report`; `study report` does not have `video`.
+    /// Options of `report`; `study report` does not have `run` and `video`.
     pub struct ReportOptions {
+        /// A run's directory or name, or several (a,b), or the words without =; empty: the newest
+        /// run.
+        pub run: String = String::new(),
         /// Directory that contains the runs and the studies.
         pub runs: PathBuf = "runs".into(),
         /// Output directory; empty: the directory of the run or study, or runs/reports for several
@@ -110,7 +113,7 @@ pub fn run(words: &[String]) -> Result<()> {
     let bootstrap = options.bootstrap()?;
     let ReportOptions { runs: root, out, video, .. } = &options;
     let runs = match &names[..] {
-        [] => vec![RunDir::newest(root)?],
+        [] => open_runs(root, &options.run)?,
         names => {
             names.iter().map(|name| RunDir::open(root, name)).collect::<Result<Vec<_>, _>>()?
         }

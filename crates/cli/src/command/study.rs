@@ -10,20 +10,26 @@ mod work;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use documented::DocumentedFields;
-use overtone_console::{keys, quoted};
-use overtone_settings::options;
+use overtone_console::{
+    keys::{self, Keys},
+    quoted,
+};
+use overtone_settings::{ConfigError, known_keys, options, suites};
 use overtone_study::{Engine, Executor, Study, StudyFolder};
 use toml::{Table, Value};
 
 pub use begin::{resume, run};
 pub use page::{report, report_help};
-pub use work::cell;
+pub use work::{CellOptions, cell};
 
 overtone_model::options! {
     /// Options of `study run` and `study resume`, next to those of [`Executor`].
     pub struct StudyOptions {
+        /// The study, or the first word without =: a file (FILE.toml), or a started study, by name or
+        /// directory. Empty: in run a new one, in resume the newest.
+        pub study: String = String::new(),
         /// Name of the study, and of its directory in runs/studies; empty: the name of its file, or
         /// made of its words.
         pub name: String = String::new(),
@@ -35,6 +41,27 @@ overtone_model::options! {
         /// With plan=true: train some updates of each cell without a similar run, which takes a
         /// while.
         pub measure: bool = false,
+    }
+}
+
+overtone_model::options! {
+    /// Options of `study init`.
+    pub struct InitOptions {
+        /// The file to write, or the first word without =. Required.
+        pub file: PathBuf = PathBuf::new(),
+    }
+}
+
+overtone_model::options! {
+    /// Options of `study status`.
+    pub struct StatusOptions {
+        /// A study, by name or directory, or the first word without =; empty: the newest.
+        pub study: String = String::new(),
+        /// Directory that contains the runs and the study's directory; empty: that of the study's
+        /// file, else runs.
+        pub runs: String = String::new(),
+        /// Print JSON on standard output.
+        pub json: bool = false,
     }
 }
 
@@ -57,8 +84,27 @@ pub fn resume_help(after: &str) -> String {
 fn help_without(left_out: &str, after: &str) -> String {
     let executor = Executor::FIELD_NAMES.iter().copied().zip(Executor::FIELD_DOCS.iter().copied());
     let lines =
-        options::lines_without::<StudyOptions>(left_out) + &options::lines::<Executor>(executor);
+        options::lines_without::<StudyOptions>(&[left_out]) + &options::lines::<Executor>(executor);
     options::after_help(&lines, after)
+}
+
+/// Checks that an unknown key is not a misspelt option of a study: others are settings of its runs.
+fn check_near(word: &str) -> Result<()> {
+    let (key, _) = &keys::split(word)?;
+    let mut known = known_keys();
+    if known.contains_key(key) || suites::by_key(key).is_some() {
+        return Ok(());
+    }
+    let own = keys::flatten(&Table::try_from(StudyOptions::default())?);
+    let own = own.into_iter().chain(keys::flatten(&Table::try_from(Executor::default())?));
+    let own: Keys = own.collect();
+    known.extend(own.clone());
+    match keys::nearest(key, &known) {
+        Some(near) if near != key && own.contains_key(near) => {
+            Err(ConfigError::unknown(key, &own).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Options of Slurm only.
@@ -68,13 +114,8 @@ const OF_SLURM: [&str; 4] = ["partition", "time", "gpus", "account"];
 const SEVERAL: [&str; 4] =
     ["data.shares", "evaluation.target", "evaluation.protocol", "model.top_percents"];
 
-/// Prefix of the word with the directory of the runs.
-const RUNS: &str = "runs=";
-
 /// The words of `study run` or `resume`, by kind.
 struct StudyWords {
-    /// The words that name a study.
-    names: Vec<String>,
     options: StudyOptions,
     /// Keys and values of the executor.
     executor: Vec<(String, String)>,
@@ -83,32 +124,28 @@ struct StudyWords {
 }
 
 impl StudyWords {
-    /// Sorts `words`, without the option `left_out`. A word with `=` is a name if it is not an
-    /// option and `is_name` is true.
-    fn new(left_out: &str, words: &[String], is_name: impl Fn(&str) -> bool) -> Result<Self> {
-        let (mut names, mut options, mut settings) = (Vec::new(), Vec::new(), Vec::new());
-        let mut executor = Vec::new();
+    /// Sorts `words`, without the option `left_out`. A word of an unknown key that names a study is
+    /// one; others are settings.
+    fn new(left_out: &str, words: &[String]) -> Result<Self> {
+        let is_known = |key: &str| key != left_out && options::has::<StudyOptions>(key);
+        let (mut own, mut executor, mut settings) = (Vec::new(), Vec::new(), Vec::new());
         for word in words {
             match word.split_once('=') {
-                None => names.push(word.clone()),
-                Some((key, _)) if key != left_out && options::has::<StudyOptions>(key) => {
-                    options.push(word.clone());
-                }
                 Some((key, text)) if Executor::FIELD_NAMES.contains(&key) => {
                     executor.push((key.to_owned(), text.to_owned()));
                 }
-                Some(_) if is_name(word) => names.push(word.clone()),
-                Some(_) => settings.push(word.clone()),
+                Some((key, _)) if !is_known(key) && !options::is_there(word, words) => {
+                    check_near(word)?;
+                    settings.push(word.clone());
+                }
+                _ => own.push(word.clone()),
             }
         }
-        if let [_, second, ..] = &names[..] {
-            bail!("`{second}`: expected one study. Name one at a time");
-        }
-        let options: StudyOptions = options::read(&options)?;
+        let options: StudyOptions = options::read_placed(&own, &["study"])?;
         if options.measure && !options.plan {
             bail!("measure=true needs plan=true, which starts nothing. Use both, or neither");
         }
-        Ok(Self { names, options, executor, settings })
+        Ok(Self { options, executor, settings })
     }
 
     /// `executor` with the user's options.
@@ -133,7 +170,9 @@ impl StudyWords {
 ///
 /// # Errors
 /// When the file exists, or cannot be written.
-pub fn init(file: &Path) -> Result<()> {
+pub fn init(words: &[String]) -> Result<()> {
+    let InitOptions { file } = &options::read_placed(words, &["file"])?;
+    ensure!(!file.as_os_str().is_empty(), "file=: no file is set. Name the file to write");
     if file.exists() {
         bail!("{} exists already. Use another file", file.display());
     }
@@ -151,8 +190,9 @@ pub fn init(file: &Path) -> Result<()> {
 ///
 /// # Errors
 /// When the study does not exist.
-pub fn status(words: &[String], json: bool) -> Result<()> {
-    let folder = started(words)?;
+pub fn status(words: &[String]) -> Result<()> {
+    let StatusOptions { study, runs, json } = options::read_placed(words, &["study"])?;
+    let folder = started(&study, &runs)?;
     let study = folder.study()?;
     let status = cells::status(&study, &folder, &cells::resolve(&study)?)?;
     if json {
@@ -163,36 +203,18 @@ pub fn status(words: &[String], json: bool) -> Result<()> {
     Ok(())
 }
 
-/// The started study that `words` name, or the newest without a name. `runs=` sets its directory.
-fn started(words: &[String]) -> Result<StudyFolder> {
-    let mut name = String::new();
-    for word in words.iter().filter(|word| !word.starts_with(RUNS)) {
-        if !is_name(word, words) {
-            bail!("unknown option `{word}`. Use the name of a study, and runs= for its directory");
-        }
-        if !name.is_empty() {
-            bail!("`{word}`: expected one study. Name one at a time");
-        }
-        name.clone_from(word);
-    }
-    let mut runs = runs_of(words);
+/// The started study called `name`, or the newest without a name, with its directory in `runs`.
+fn started(name: &str, runs: &str) -> Result<StudyFolder> {
+    let (mut name, mut runs) = (name.to_owned(), runs.to_owned());
     // A study's file is a name too, and may contain the directory of the runs.
     if Path::new(&name).extension().is_some_and(|ending| ending == "toml") {
         let study = Study::read(Path::new(&name))?;
         let stored = study.settings.get("runs").and_then(Value::as_str);
-        runs = runs.or_else(|| stored.map(PathBuf::from));
+        if runs.is_empty() {
+            runs = stored.unwrap_or_default().to_owned();
+        }
         name = study.name;
     }
-    Ok(StudyFolder::find(&runs.unwrap_or_else(|| "runs".into()), &name)?)
-}
-
-/// The directory in `runs=` among `words`.
-fn runs_of(words: &[String]) -> Option<PathBuf> {
-    words.iter().rev().find_map(|word| word.strip_prefix(RUNS)).map(PathBuf::from)
-}
-
-/// Whether `word` among `words` names a study. A word with `=` does if the study exists.
-fn is_name(word: &str, words: &[String]) -> bool {
-    let runs = runs_of(words).unwrap_or_else(|| "runs".into());
-    !word.contains('=') || Path::new(word).is_file() || StudyFolder::find(&runs, word).is_ok()
+    let runs = if runs.is_empty() { "runs" } else { &*runs };
+    Ok(StudyFolder::find(Path::new(runs), &name)?)
 }

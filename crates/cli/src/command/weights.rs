@@ -17,7 +17,7 @@ use overtone_agents::{
 };
 use overtone_console::quoted;
 use overtone_files as files;
-use overtone_model::{ModelConfig, options::Options, weights};
+use overtone_model::{ModelConfig, weights};
 use overtone_settings::{
     options,
     runs::{open_checkpoint, open_run},
@@ -72,7 +72,7 @@ const THEIRS: &str = "config.json";
 
 /// `overtone export RUN key=value… OUT`.
 pub fn export(words: &[String]) -> Result<()> {
-    let (options, _): (ExportOptions, _) = given(words, &["run", "to"])?;
+    let options: ExportOptions = options::read_placed(words, &["run", "to"])?;
     let to = folder("to", &options.to, "write")?;
     if to.exists() {
         bail!("to={}: exists already. Use another directory, or move it away", to.display());
@@ -179,20 +179,6 @@ fn write_folder(to: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()
 fn folder<'a>(key: &str, given: &'a Path, verb: &str) -> Result<&'a Path> {
     ensure!(!given.as_os_str().is_empty(), "{key}=: no directory to {verb} is set. Set one");
     Ok(given)
-}
-
-/// All options, and the options in `words`. Words without `=` are values of `places`, in
-/// that order.
-fn given<O>(words: &[String], places: &[&str]) -> Result<(O, Vec<String>)>
-where
-    O: Options + Serialize + DeserializeOwned,
-{
-    let (mut options, names) = options::and_names::<O>(words);
-    if let Some(word) = names.get(places.len()) {
-        bail!("`{word}`: unexpected word. Leave it out");
-    }
-    options.extend(places.iter().zip(names).map(|(key, name)| format!("{key}={name}")));
-    Ok((options::read(&options)?, options))
 }
 
 fn parsed<T: DeserializeOwned>(path: &Path) -> Result<T> {

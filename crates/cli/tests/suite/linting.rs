@@ -104,5 +104,5 @@ fn broken_files_and_no_files() {
         assert_eq!(said.stderr.lines().count(), 1, "{said:?}");
     }
     let help = desk.succeeds("data lint --help");
-    assert!(help.contains("Exit code: 0") && help.contains("--all-frames"), "{help}");
+    assert!(help.contains("Exit code: 0") && help.contains("  all_frames=false"), "{help}");
 }

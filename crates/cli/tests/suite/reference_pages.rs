@@ -29,6 +29,74 @@ fn describe(desk: &Desk, command: &str, page: &mut String) {
     }
 }
 
+/// Each command that has options, with its help.
+fn commands(desk: &Desk, command: &str, all: &mut Vec<(String, String)>) {
+    let help = desk.succeeds(format!("{command} --help").trim_start());
+    let below = subcommands(&help);
+    for name in &below {
+        commands(desk, format!("{command} {name}").trim_start(), all);
+    }
+    if below.is_empty() {
+        all.push((command.to_owned(), help));
+    }
+}
+
+/// Every key in a command's help is accepted with its default, and a misspelt one is refused with
+/// the right one.
+#[test]
+fn every_command_takes_keys_and_refuses_others() {
+    let desk = Desk::new();
+    let mut all = Vec::new();
+    commands(&desk, "", &mut all);
+    assert!(all.len() > 15, "{all:?}");
+    for (command, help) in all {
+        let line = |line: &'_ str| {
+            let word = line.strip_prefix("  ").filter(|word| !word.starts_with(' '))?;
+            word.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()))
+        };
+        let (_, options) = help.split_once("their defaults").expect(&command);
+        let keys: Vec<(String, String)> = options.lines().filter_map(line).collect();
+        let (longest, _) = keys.iter().max_by_key(|(key, _)| key.len()).expect(&command);
+        // Commands of a task need one.
+        let task = if ["train", "study run"].contains(&&*command) { " env=hopper" } else { "" };
+        let words: Vec<String> = keys
+            .iter()
+            .filter(|(key, _)| task.is_empty() || key != "task")
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let line = format!("{command}{task} {} {longest}x=1", words.join(" "));
+        let refused = desk.run(&line);
+        let expected = format!("unknown option `{longest}x`; did you mean `{longest}`?");
+        assert!(
+            refused.code != Some(0) && refused.stderr.contains(&expected),
+            "{line}: {refused:?}"
+        );
+    }
+}
+
+/// Flags that became keys stay spellings of them.
+#[test]
+fn a_flag_of_data_is_a_spelling_of_its_key() {
+    let desk = Desk::new();
+    let file = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
+    let file = file.display();
+    for [flags, keys] in [
+        [format!("inspect {file} --json"), format!("inspect path={file} json=true")],
+        [
+            format!("lint --json --task mujoco/hopper {file}"),
+            format!("lint {file} task=mujoco/hopper json=true"),
+        ],
+        [
+            format!("lint {file} --layout=odd --all-frames"),
+            format!("lint {file} layout=odd all_frames=true"),
+        ],
+    ] {
+        let [flags, keys] = [flags, keys].map(|line| desk.run(&format!("data {line}")));
+        assert_eq!((flags.code, flags.stdout), (keys.code, keys.stdout));
+        assert_eq!(flags.stderr, keys.stderr);
+    }
+}
+
 #[test]
 fn the_page_of_commands_is_current() {
     let mut page = "# Commands\n\nEvery command of `overtone` with its options. \

@@ -8,19 +8,17 @@ use overtone_study::{CellStatus, Engine, KeyValues, State, Study, StudyFolder};
 use toml::Value;
 
 use super::{
-    NAME, RUNS, RUNS_FOLDER, SEVERAL, StudyWords,
+    NAME, RUNS_FOLDER, SEVERAL, StudyWords,
     cells::{self, Resolved},
-    engines, is_name, plan, started,
+    engines, plan, started,
 };
+
+/// Prefix of the word with the directory of the runs.
+const RUNS: &str = "runs=";
 
 /// `overtone study run [FILE.toml | NAME] key=value…`; returns the exit code.
 pub fn run(words: &[String]) -> Result<u8> {
-    // A study's name with `=` looks like a setting.
-    let is_there = |word: &str| {
-        let path = Path::new(word);
-        path.is_file() || path.join("study.toml").is_file()
-    };
-    let given = StudyWords::new(RUNS_FOLDER, words, is_there)?;
+    let given = StudyWords::new(RUNS_FOLDER, words)?;
     let mut study = study_of(&given)?;
     study.executor = given.executor(&study.executor)?;
     carry_out(study, &given)
@@ -28,15 +26,16 @@ pub fn run(words: &[String]) -> Result<u8> {
 
 /// `overtone study resume [NAME] key=value…`, without settings; returns the exit code.
 pub fn resume(words: &[String]) -> Result<u8> {
-    let given = StudyWords::new(NAME, words, |word| is_name(word, words))?;
+    let given = StudyWords::new(NAME, words)?;
     if let Some(word) = given.settings.first() {
         bail!(
             "`{word}` cannot change when a study resumes. Use `overtone study run` to start it \
              with other words"
         );
     }
-    let runs = words.iter().filter(|word| word.starts_with(RUNS)).cloned();
-    let folder = started(&given.names.iter().cloned().chain(runs).collect::<Vec<_>>())?;
+    let is_set = words.iter().any(|word| word.starts_with(RUNS));
+    let runs = if is_set { &*given.options.runs } else { "" };
+    let folder = started(&given.options.study, runs)?;
     let mut study = folder.study()?;
     study.executor = given.executor(&study.executor)?;
     carry_out(study, &given)
@@ -44,10 +43,10 @@ pub fn resume(words: &[String]) -> Result<u8> {
 
 /// The study of the words, which change a file or a started study.
 fn study_of(given: &StudyWords) -> Result<Study> {
-    let mut study = match given.names.first() {
-        None => Study { name: Study::name_of(&given.settings), ..Study::default() },
-        Some(name) if Path::new(name).is_file() => Study::read(Path::new(name))?,
-        Some(name) => {
+    let mut study = match &*given.options.study {
+        "" => Study { name: Study::name_of(&given.settings), ..Study::default() },
+        name if Path::new(name).is_file() => Study::read(Path::new(name))?,
+        name => {
             let runs = given.settings.iter().find_map(|word| word.strip_prefix(RUNS));
             StudyFolder::find(Path::new(runs.unwrap_or("runs")), name)?.study()?
         }

@@ -41,8 +41,8 @@ pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
     let job = |resolved: &&Resolved| {
         let id = &resolved.cell.id;
         let mut command = Command::new(&program);
-        command.args(["study", "cell", "--until-input-ends"]).arg(folder.path());
-        command.arg(id);
+        command.args(["study", "cell"]).arg(folder.path()).arg(id);
+        command.arg("until_input_ends=true");
         command.env("RAYON_NUM_THREADS", threads.to_string());
         Job { id: id.clone(), command, log: folder.log(id) }
     };

@@ -11,9 +11,9 @@ use overtone_study::{Study, StudyFolder};
 use overtone_train::RunDir;
 
 use super::{
-    RUNS,
+    StatusOptions,
     cells::{self, KnownRuns, Resolved},
-    engines, is_name,
+    engines,
     names::{self, Name},
     started,
 };
@@ -23,12 +23,18 @@ use crate::command::{
     train,
 };
 
-/// The option of a report about runs that a study's does not have.
-const OF_RUNS: &str = "video";
+/// The options of a report about runs that a study's does not have.
+const OF_RUNS: [&str; 2] = ["run", "video"];
+
+/// The options of `study status` that a study's report has.
+const OF_STUDY: [&str; 2] = ["study", "runs"];
 
 /// The options in the help of `study report`, and the text `after` them.
 pub fn report_help(after: &str) -> String {
-    options::after_help(&options::lines_without::<ReportOptions>(OF_RUNS), after)
+    let left_out = [&OF_RUNS[..], &["runs"]].concat();
+    let lines = options::lines_without::<StatusOptions>(&["json"])
+        + &options::lines_without::<ReportOptions>(&left_out);
+    options::after_help(&lines, after)
 }
 
 /// `overtone study report [NAME] key=value…`.
@@ -36,10 +42,14 @@ pub fn report_help(after: &str) -> String {
 /// # Errors
 /// When the study or its evaluations do not exist, or the report cannot be written.
 pub fn report(words: &[String]) -> Result<()> {
-    let about_study = |word: &String| word.starts_with(RUNS) || is_name(word, words);
-    let (names, options): (Vec<String>, Vec<String>) = words.iter().cloned().partition(about_study);
-    let folder = started(&names)?;
-    let options: ReportOptions = options::read_without(&options, OF_RUNS)?;
+    let words = options::placed::<ReportOptions>(words, &["study"])?;
+    let is_about_study =
+        |word: &String| word.split_once('=').is_some_and(|(key, _)| OF_STUDY.contains(&key));
+    let (about_study, options): (Vec<String>, Vec<String>) =
+        words.into_iter().partition(is_about_study);
+    let StatusOptions { study, runs, .. } = options::read(&about_study)?;
+    let options: ReportOptions = options::read_without(&options, &OF_RUNS)?;
+    let folder = started(&study, &runs)?;
     let bootstrap = options.bootstrap()?;
     let study = folder.study()?;
     let cells = cells::resolve(&study)?;

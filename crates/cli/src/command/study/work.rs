@@ -9,8 +9,9 @@ use std::{
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
 };
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use overtone_console::errors;
+use overtone_settings::options;
 use overtone_study::StudyFolder;
 use overtone_train::Checkpoint;
 
@@ -20,10 +21,23 @@ use crate::{
     interrupt,
 };
 
-/// Runs a cell of the study in `folder`: starts or resumes its run, and evaluates it; returns the
-/// exit code. The study's directory records the error of a failed cell.
-pub fn cell(folder: &Path, id: &str, until_input_ends: bool) -> Result<u8> {
-    let folder = StudyFolder::find(Path::new(""), &folder.display().to_string())?;
+overtone_model::options! {
+    /// Options of `study cell`.
+    pub struct CellOptions {
+        /// Stop when standard input closes.
+        pub until_input_ends: bool = false,
+    }
+}
+
+/// `overtone study cell DIRECTORY CELL key=value…`: starts or resumes the run of a cell of the study
+/// in the directory, and evaluates it; returns the exit code. The directory records the error of a
+/// failed cell.
+pub fn cell(words: &[String]) -> Result<u8> {
+    let [folder, id, words @ ..] = words else {
+        bail!("expected the directory of a study and one of its cells");
+    };
+    let CellOptions { until_input_ends } = options::read(words)?;
+    let folder = StudyFolder::find(Path::new(""), folder)?;
     let study = folder.study()?;
     let stop = interrupt::listen()?;
     if until_input_ends {

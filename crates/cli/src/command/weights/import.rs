@@ -18,13 +18,13 @@ use overtone_core::{Normalization, ObservationSpace, Task};
 use overtone_data::EpisodeReturns;
 use overtone_eval::Choice;
 use overtone_model::{device, weights::NamedTensors};
-use overtone_settings::{RunConfig, suites};
+use overtone_settings::{RunConfig, options, suites};
 use overtone_train::{
     Checkpoint, Exported, RunDir, TrainState, checkpoint::FORMAT, run_dir::CONFIG,
 };
 use toml::{Table, Value};
 
-use super::{THEIRS, folder, given, parsed};
+use super::{THEIRS, folder, parsed};
 use crate::{
     command::{first_of, provenance, train},
     host,
@@ -79,7 +79,8 @@ impl ImportedRun {
 
 /// `overtone import OUT key=value…`.
 pub fn import(words: &[String]) -> Result<()> {
-    let (options, words): (ImportOptions, _) = given(words, &["from"])?;
+    let words = options::placed::<ImportOptions>(words, &["from"])?;
+    let options: ImportOptions = options::read(&words)?;
     let from = folder("from", &options.from, "read")?;
     ensure!(from.exists(), "from={}: does not exist", from.display());
     let found = match (from.is_file(), from.join(THEIRS).is_file()) {
