@@ -33,7 +33,7 @@ use crate::read::hdf5_layout::{cut, doubled};
 use crate::read::log_probs;
 use crate::read::next_observations::breaks;
 use crate::read::npy::Header;
-use crate::read::observed::{Shown, observed};
+use crate::read::observed::observed;
 use crate::read::recording::{Reader, Recording};
 use crate::read::source::{
     Claims, EachStream, Kind, Source, column, flags, missing, same, same_rows, singles, unread,
@@ -236,27 +236,19 @@ impl NpzFile {
         }
     }
 
-    /// Episode ends in imitation's transitions: an episode without `dones` ends if the next
-    /// observation differs from the observation of the row after it.
+    /// Episode ends in imitation's transitions: an episode without `dones` ends where the next
+    /// observation of a row [is not](breaks) the observation of the next row.
     fn ends_by_dones(&self) -> Result<Ends, DataError> {
         let terminals = flags(self, DONES)?;
         let (observations, next) = (self.named(OBSERVATIONS)?, self.named(NEXT)?);
-        let (here, led) = (observed(self, observations, None)?, observed(self, next, None)?);
-        same(self, observations, here.rows(), terminals.len(), DONES)?;
-        same(self, next, led.rows(), terminals.len(), DONES)?;
+        let here = observed(self, observations, None)?.seen();
         let steps = terminals.len();
-        let leads_on = |at: usize| match (&led, &here) {
-            (
-                Shown::Numbers { values: led, width, .. },
-                Shown::Numbers { values: here, width: same, .. },
-            ) => width == same && row(led, *width, at) == row(here, *width, at + 1),
-            (Shown::Frames { pixels: led, .. }, Shown::Frames { pixels: here, .. }) => {
-                let frame = led.len() / steps;
-                led[at * frame..][..frame] == here[(at + 1) * frame..][..frame]
-            }
-            _ => false,
-        };
-        let cut = |at: usize| !terminals[at] && at + 1 < steps && !leads_on(at);
+        same(self, observations, here.rows(), steps, DONES)?;
+        same(self, next, self.shape(next)?.first().copied().unwrap_or(0), steps, DONES)?;
+        // Next observations of another form lead nowhere.
+        let breaks = breaks(self, next, &here)?;
+        let is_break = |at: usize| breaks.get(at).copied().unwrap_or(true);
+        let cut = |at: usize| !terminals[at] && at + 1 < steps && is_break(at);
         let timeouts: Vec<bool> = (0..steps).map(cut).collect();
         let cuts = timeouts.iter().filter(|&&cut| cut).count();
         if 2 * cuts > steps {
@@ -422,11 +414,6 @@ impl NpzFile {
         }
         Ok(all)
     }
-}
-
-/// Row `at` of rows of `width` numbers.
-fn row(of: &[f32], width: usize, at: usize) -> &[f32] {
-    &of[at * width..(at + 1) * width]
 }
 
 impl Source for NpzFile {
