@@ -28,9 +28,7 @@ mod sample;
 pub mod store;
 pub mod write;
 
-pub use describe::{card, check, expected, findings, locate, minari_id, origin};
-pub use read::{column, columns, recording, spaces};
-pub use sample::{batch, dataset, episode_index, held_out, loader, options, sampler};
+pub use describe::{card, check};
 
 pub use describe::card::DatasetCard;
 pub use describe::check::{Check, Inspection, LintReport, check, check_as};
