@@ -1,5 +1,11 @@
 //! The folder of the project.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "the helpers of tests are tests too"
+)]
+
 use std::path::{Path, PathBuf};
 
 /// The project's folder.
