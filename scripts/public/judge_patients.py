@@ -3,7 +3,7 @@
     .venv-public/bin/python scripts/public/judge_patients.py [RECORDINGS] [UPDATES]
 
 Trains agents of three algorithms on one recording, restricts them to admissible treatments, and judges each by other
-recordings of 200 patients. Prints how many intervals contain the truth, and the answers. Needs the package `overtone`.
+recordings of 200 patients. Prints how many intervals hold the truth, and the answers. Needs the package `overtone`.
 """
 
 from __future__ import annotations
@@ -63,8 +63,13 @@ def main(recordings: int = 100, updates: int = 200) -> None:
                 row, = judged.table
                 count = counts[name]
                 if row["low"] is not None:
-                    count["interval"] += 1
-                    count["holds"] += row["low"] <= truths[name] <= row["high"]
+                    holds = row["low"] <= truths[name] <= row["high"]
+                    # Intervals that no check but the difference refuses, and all.
+                    if set(row["reasons"]) <= {"difference"}:
+                        count["sound intervals"] += 1
+                        count["hold"] += holds
+                    count["intervals"] += 1
+                    count["all hold"] += holds
                 answer = row["answer"]
                 is_wrong = (answer == "better than recorded" and truths[name] <= truths["clinicians"]) or (
                     answer == "worse than recorded" and truths[name] >= truths["clinicians"]
@@ -74,8 +79,7 @@ def main(recordings: int = 100, updates: int = 200) -> None:
             if (recording + 1) % 10 == 0:
                 print(f"{recording + 1}/{recordings} recordings", flush=True)
     for name, count in counts.items():
-        print(f"{name}: truth {truths[name]:.4f}, {count.pop('holds', 0)} of {count.pop('interval', 0)} intervals hold it;"
-              f" {dict(count)}")
+        print(f"{name}: truth {truths[name]:.4f}; {dict(count)}")
 
 
 if __name__ == "__main__":
