@@ -92,6 +92,7 @@ class Dataset:
         terminals: ArrayLike | None = None,
         timeouts: ArrayLike | None = None,
         behavior_log_probs: ArrayLike | None = None,
+        masks: ArrayLike | None = None,
         n_actions: int | None = None,
         action_low: ArrayLike | None = None,
         action_high: ArrayLike | None = None,
@@ -114,6 +115,8 @@ class Dataset:
             behavior_log_probs: ``[steps]``, the log-probability of each action under the policy
                 that recorded it: of a discrete action's probability, or of a continuous action's
                 density. Estimates from the dataset alone use it; training does not.
+            masks: ``[steps]``, 0 where the task is solved although the trajectory goes on, else 1
+                (OGBench's single tasks): value methods do not look behind such a step.
             n_actions: Number of discrete actions; by default one more than the largest recorded
                 action.
             action_low: Lower bounds of continuous actions, ``[width]`` or one number for all; by
@@ -172,6 +175,8 @@ class Dataset:
                     "Use those of the recorded actions, log_probs[numpy.arange(len(actions)), actions]"
                 )
             arrays["behavior_log_probs"] = column_of("behavior_log_probs", log_probs)
+        if masks is not None:
+            arrays["masks"] = column_of("masks", array_of("masks", masks))
         _check_lengths(arrays)
         if limits is None and not arrays["terminals"].any():
             raise ValueError(

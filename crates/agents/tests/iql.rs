@@ -60,6 +60,14 @@ fn with_a_high_expectile_the_actor_walks_right_and_values_are_the_optimum() {
     check_optimal(played(&state, &data), 0.08);
 }
 
+/// Trajectories that go on after the end of the task have the same values where masks stop backups.
+#[test]
+fn values_do_not_look_behind_a_mask() {
+    let data = chain::going_on(&real_valued(0.0));
+    let state = learned(&algorithm(small(0.98, 30.0)), &data, config(4000));
+    check_optimal(played(&state, &data), 0.08);
+}
+
 /// With τ = ½, a state has the value of the recorded policy, which goes left and right with equal
 /// probability: `V(s) = ½ γ V(s − 1) + ½ γ V(s + 1)`. In state 0, V(0) replaces V(−1); in state 4,
 /// 1 replaces the value after the step to the right. With β = 0 the actor clones the policy: the

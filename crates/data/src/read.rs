@@ -14,6 +14,7 @@ pub(crate) mod hdf5_layout;
 pub(crate) mod hdf5_paths;
 mod jpeg;
 pub(crate) mod log_probs;
+mod masks;
 mod minari;
 pub(crate) mod minari_spaces;
 mod next_observations;

@@ -251,6 +251,11 @@ pub fn write_columns(
     about: About<'_>,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Written, DataError> {
+    if log.stops.is_some() {
+        let reason = "its masks have zeros, which Minari's format does not hold. Train on the file as \
+                      it is";
+        return Err(Fault::Inconsistent(reason.into()).at(&log.path));
+    }
     if let Some(last) = last {
         check_last(log, last)?;
     }

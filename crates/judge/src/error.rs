@@ -16,6 +16,12 @@ pub enum JudgeError {
     /// Frames.
     #[error("the recording has pixel observations; only vectors can be judged")]
     Pixels,
+    /// Episodes that go on after the task is solved have no single return.
+    #[error(
+        "the recording has masks of 0 within its trajectories, so a trajectory does not have one \
+         return. Cut it into episodes there (terminals), and leave masks out"
+    )]
+    Stops,
     /// Too few episodes.
     #[error(
         "the recording has {0} finished episodes; a judgement needs at least {LEAST_EPISODES}. \

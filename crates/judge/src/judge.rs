@@ -266,6 +266,9 @@ fn check(data: &Dataset, discount: f64) -> Result<(), JudgeError> {
     if !matches!(data.observations(), StoredObservations::Vectors { .. }) {
         return Err(JudgeError::Pixels);
     }
+    if data.has_stops() {
+        return Err(JudgeError::Stops);
+    }
     let episodes = data.episodes().as_slice();
     if episodes.len() < LEAST_EPISODES {
         return Err(JudgeError::FewEpisodes(episodes.len()));

@@ -77,6 +77,7 @@ fn walk(
         actions: ActionColumn::Continuous { width: 1, values: actions.clone() },
         rewards,
         behavior_log_probs: None,
+        stops: None,
         episodes,
         finished,
         mixture: Default::default(),
@@ -137,6 +138,35 @@ pub fn cut_short(data: &Dataset) -> Arc<Dataset> {
         data.rewards().to_vec(),
         data.episodes().as_slice().iter().flat_map(parts).collect(),
     );
+    dataset(columns, 0.0)
+}
+
+/// The same steps in trajectories of two episodes each, which go on where the task is solved; masks
+/// say so.
+pub fn going_on(data: &Dataset) -> Arc<Dataset> {
+    let StoredObservations::Vectors { width, values, .. } = data.observations() else {
+        panic!("vectors")
+    };
+    let episodes = data.episodes().as_slice();
+    let mut columns = Columns::new(
+        ObservationColumn::Vectors { width: *width, values: values.clone() },
+        data.actions().clone(),
+        data.rewards().to_vec(),
+        Vec::new(),
+    );
+    let mut stops = vec![false; data.n_transitions()];
+    for pair in episodes.chunks(2) {
+        let [first, .., last] = pair else { continue };
+        if first.outcome == Outcome::Terminated {
+            stops[first.end() - 1] = true;
+            let (start, length) = (first.start, first.length + last.length);
+            columns.episodes.push(Episode { start, length, outcome: last.outcome });
+        } else {
+            columns.episodes.extend([*first, *last]);
+        }
+    }
+    columns.finished = vec![true; columns.episodes.len()];
+    columns.stops = Some(stops);
     dataset(columns, 0.0)
 }
 

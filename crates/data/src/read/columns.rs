@@ -40,6 +40,9 @@ pub struct Columns {
     /// of the probability of a discrete action, or of the density of a continuous one in the
     /// recording's units. `None` if unknown, also if only parts of the recording have them.
     pub behavior_log_probs: Option<Vec<f32>>,
+    /// `[steps]`, where the task is solved although the trajectory goes on: value methods stop there.
+    /// `None` if there are no such steps.
+    pub stops: Option<Vec<bool>>,
     /// Episodes, which cover all steps in order; none is empty. One that is not finished has
     /// the outcome `Truncated`: the end of the recording cut it.
     pub episodes: Vec<Episode>,
@@ -69,6 +72,7 @@ impl Columns {
             actions,
             rewards,
             behavior_log_probs: None,
+            stops: None,
             finished: vec![true; episodes.len()],
             mixture: Mixture::default(),
             episodes,
@@ -131,6 +135,9 @@ impl Columns {
         keep_rows(&mut self.rewards, 1, &spans);
         if let Some(log_probs) = &mut self.behavior_log_probs {
             keep_rows(log_probs, 1, &spans);
+        }
+        if let Some(stops) = &mut self.stops {
+            keep_rows(stops, 1, &spans);
         }
         self.finished = kept.iter().map(|&episode| self.finished[episode]).collect();
         let sources = &self.mixture.sources;
@@ -219,6 +226,9 @@ impl Columns {
                 what: not_finite(column[at], at % width),
             }
             .at(&self.path));
+        }
+        if let Some(stops) = self.stops.as_ref().filter(|stops| stops.len() != steps) {
+            return refuse(format!("it has {} masks, expected {steps}", stops.len()));
         }
         self.check_log_probs()
     }

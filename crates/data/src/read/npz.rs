@@ -6,7 +6,8 @@
 //! imitation's transitions (`dones` with `next_obs`) and Stable Baselines 2's (`episode_starts`).
 //!
 //! One whole number a row is a discrete action; bytes with rows and columns are pictures.
-//! `behavior_log_probs` may hold the log-probability of each recorded action. `n_actions` may set the
+//! `behavior_log_probs` may hold the log-probability of each recorded action, `masks` zeros where the
+//! task is solved although the trajectory goes on. `n_actions` may set the
 //! number of discrete actions. `action_low` and `action_high` may set the
 //! bounds of continuous actions, a number for each of an action's numbers or one for all.
 //! [`Ogbench`] reads OGBench's files, of the same format.
@@ -31,6 +32,7 @@ use crate::read::columns::{Columns, Mixture};
 use crate::read::foreign;
 use crate::read::hdf5_layout::{cut, doubled};
 use crate::read::log_probs;
+use crate::read::masks;
 use crate::read::next_observations::breaks;
 use crate::read::npy::Header;
 use crate::read::observed::observed;
@@ -110,12 +112,14 @@ impl Reader for Npz {
             *n_actions = *n;
         }
         let behavior_log_probs = log_probs::read(&file, &[LOG_PROBS], &actions)?;
+        let stops = masks::read(&file, actions.rows())?;
         let (episodes, finished) = cut(&terminals, &timeouts);
         stored.doubled = doubled(&terminals, &timeouts);
         let mut columns = Columns {
             path: path.to_path_buf(),
             format: self.name(),
             behavior_log_probs,
+            stops,
             finished,
             mixture: Mixture::default(),
             odd: taken.map(str::to_owned).into_iter().collect(),

@@ -72,7 +72,8 @@ pub enum BatchActions {
 pub struct Transitions {
     /// `[batch, context_length]`, divided by the return scale.
     pub rewards: Vec<f32>,
-    /// `[batch, context_length]`: `true` if the task ended with this step.
+    /// `[batch, context_length]`: `true` if the task ended with this step, or is solved by it although
+    /// the trajectory goes on ([`Dataset::stops_at`]).
     pub terminated: Vec<bool>,
     /// `[batch, context_length]`: `true` if the next step is in the recording, `false` at an
     /// episode's last step. The additional last observation of some formats is not used. Undefined
@@ -178,7 +179,7 @@ impl Batch {
         drawn.each(&mut transitions.next_is_known, |row| !is_last(row));
         drawn.each(&mut transitions.terminated, |row| {
             let outcome = || dataset.episodes().containing(row).map(|episode| episode.outcome);
-            is_last(row) && outcome() == Some(Outcome::Terminated)
+            dataset.stops_at(row) || is_last(row) && outcome() == Some(Outcome::Terminated)
         });
         drawn.actions(1, action_scale, &mut transitions.next_actions);
         drawn.observations(1, options.frames, &mut transitions.next_observations)

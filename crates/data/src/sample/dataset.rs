@@ -48,6 +48,8 @@ pub struct Dataset {
     pub(crate) actions: ActionColumn,
     pub(crate) rewards: Vec<f32>,
     pub(crate) behavior_log_probs: Option<Vec<f32>>,
+    /// `[rows]`
+    pub(crate) stops: Option<Vec<bool>>,
     pub(crate) returns_to_go: Vec<f32>,
     pub(crate) split: Split,
     /// `[episodes]`, the first episode of which each is a copy.
@@ -128,6 +130,17 @@ impl Dataset {
     /// recording's units. `None` if the recording does not have them for all of its steps.
     pub fn behavior_log_probs(&self) -> Option<&[f32]> {
         self.behavior_log_probs.as_deref()
+    }
+
+    /// Whether the task is solved at a row although the trajectory goes on, so that value methods
+    /// stop there.
+    pub fn stops_at(&self, row: usize) -> bool {
+        self.stops.as_ref().is_some_and(|stops| stops[row])
+    }
+
+    /// Whether there are such rows.
+    pub fn has_stops(&self) -> bool {
+        self.stops.is_some()
     }
 
     /// `[rows]`, undiscounted sums of rewards to the episode's end, the row's own included.

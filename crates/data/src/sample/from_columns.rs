@@ -100,6 +100,7 @@ impl Dataset {
         // stay valid.
         let content_hash =
             digest(&log.observations, &log.actions, &log.rewards, all.as_ref(), index.episodes());
+        let content_hash = with_stops(content_hash, log.stops.as_deref());
         let (observations, shown_before) = match log.observations {
             ObservationColumn::Vectors { width, values } => {
                 let normalization = trained.unwrap_or_else(|| Normalization::identity(width));
@@ -127,6 +128,7 @@ impl Dataset {
             actions: log.actions,
             rewards: log.rewards,
             behavior_log_probs: log.behavior_log_probs,
+            stops: log.stops,
             split,
             firsts,
             origin: options.origin.clone(),
@@ -155,6 +157,13 @@ fn without(log: &Columns, held_out: &[usize]) -> Option<Normalization> {
         .copied()
         .collect();
     Some(Normalization::of(&observations, *width))
+}
+
+/// The hash of rows with masks, from the hash of the same rows without.
+pub(crate) fn with_stops(hash: String, stops: Option<&[bool]>) -> String {
+    let Some(stops) = stops else { return hash };
+    let bytes: Vec<u8> = stops.iter().map(|&stop| stop.into()).collect();
+    hex(&Sha256::new().chain_update(hash).chain_update(bytes).finalize())
 }
 
 /// SHA-256 of the episodes and of the statistics of all of them.

@@ -154,6 +154,7 @@ impl Dataset {
             actions: ActionColumn::Discrete { n_actions, values: actions },
             rewards,
             behavior_log_probs: None,
+            stops: None,
             origin: manifest.origin.clone(),
             counts: manifest.counts,
             content_hash: manifest.content_hash.clone(),

@@ -99,13 +99,17 @@ impl Recording {
         self.episodes = joined.collect();
     }
 
-    fn dataset(&self, has_log_probs: bool) -> Dataset {
+    fn columns(&self, has_log_probs: bool) -> Columns {
         let Self { seen, treatments, rewards, log_probs, episodes } = self.clone();
         let observations = ObservationColumn::Vectors { width: WIDTH, values: seen };
         let actions = ActionColumn::Discrete { n_actions: TREATMENTS.len(), values: treatments };
         let mut columns = Columns::new(observations, actions, rewards, episodes);
         columns.behavior_log_probs = has_log_probs.then_some(log_probs);
-        Dataset::of(columns, &DatasetOptions::default()).unwrap()
+        columns
+    }
+
+    fn dataset(&self, has_log_probs: bool) -> Dataset {
+        Dataset::of(self.columns(has_log_probs), &DatasetOptions::default()).unwrap()
     }
 }
 
@@ -276,6 +280,11 @@ fn the_same_seed_gives_the_same_judgement() {
 
 #[test]
 fn recordings_that_no_method_can_judge() {
+    let mut columns = Recording::of(40, 1).columns(true);
+    columns.stops = Some((0..columns.rewards.len()).map(|row| row == 3).collect());
+    let masked = Dataset::of(columns, &DatasetOptions::default()).unwrap();
+    let masked = judged(&masked, &[Doctor::Recorded], 0, 1).unwrap_err();
+    check_error!(masked, JudgeError::Stops);
     let few = judged(&dataset(19, 1, true), &[Doctor::Recorded], 0, 1).unwrap_err();
     check_error!(few, JudgeError::FewEpisodes(19));
     let rows = 40;

@@ -12,6 +12,7 @@ use crate::read::array_names::LOG_PROBS;
 use crate::read::column::ObservationColumn;
 use crate::read::columns::Columns;
 use crate::read::hdf5_layout::cut;
+use crate::read::masks;
 use crate::read::observed::observed;
 use crate::read::recording::{Reader, Recording};
 use crate::read::source::{Source, column, flags, same, unread_arrays, wrong_shape, wrong_value};
@@ -75,6 +76,7 @@ impl Reader for Ogbench {
             path: path.to_path_buf(),
             format: self.name(),
             behavior_log_probs,
+            stops: masks::read(&file, rows)?,
             odd,
             stored,
             ..Columns::new(observations, actions, rewards, Vec::new())
