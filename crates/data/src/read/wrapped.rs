@@ -68,12 +68,17 @@ impl Wrapped {
             && self.n_large < self.n
             && self.largest >= self.type_max - NEAREST
             && (self.different.len() == MOST_KEPT || !needs_three);
+        let large = if self.smallest_large == self.largest {
+            self.largest.to_string()
+        } else {
+            format!("{} to {}", self.smallest_large, self.largest)
+        };
         is_wrapped.then(|| {
             format!(
-                "{} of {} values are {} to {}, and the others at most {}: negative numbers become \
+                "{} of {} values are {large}, and the others at most {}: negative numbers become \
                  large in an unsigned type; save them in a signed type, \
                  `.astype(numpy.int64)` before the subtraction",
-                self.n_large, self.n, self.smallest_large, self.largest, self.largest_small
+                self.n_large, self.n, self.largest_small
             )
         })
     }
@@ -93,7 +98,8 @@ mod tests {
     fn negative_values_of_unsigned_types_are_found() {
         let found = sentence(255.0, &[0.0, 255.0, 1.0, 156.0, 0.0], true).unwrap();
         assert!(found.starts_with("2 of 5 values are 156 to 255, and the others at most 1"));
-        assert!(sentence(65_535.0, &[0.0, 65_535.0, 10.0], false).is_some());
+        let one_value = sentence(65_535.0, &[0.0, 65_535.0, 10.0], false).unwrap();
+        assert!(one_value.starts_with("1 of 3 values are 65535, and"), "{one_value}");
         assert!(sentence(u64::MAX as f32, &[0.0, u64::MAX as f32], false).is_some());
     }
 
