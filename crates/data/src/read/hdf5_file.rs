@@ -171,6 +171,11 @@ impl Hdf5File {
         Ok(described(&datatype.map_err(|error| self.unreadable(name, error))?).1)
     }
 
+    /// Whether array `name` is there and its elements are numbers or booleans.
+    pub fn holds_numbers(&self, name: &str) -> bool {
+        self.kind(name).is_ok()
+    }
+
     /// Array `name` of numbers (`f32`, `f64` or integers), `[rows, width]`, finite or not.
     ///
     /// # Errors

@@ -470,4 +470,10 @@ fn lists_in_cells() {
     let error = columns(&refused_fixture("lists.hdf5")).unwrap_err();
     assert!(matches!(error, DataError::At { fault: Fault::DatasetType { .. }, .. }), "{error}");
     assert!(error.to_string().contains("`numpy.concatenate(observations)`"), "{error}");
+    // They cannot be rounded to float32.
+    let check = overtone_data::check(&refused_fixture("lists.hdf5"), &Expected::default()).unwrap();
+    let of_lists = |dataset: &Option<String>| dataset.as_deref() == Some("observations");
+    let findings = check.report.findings.iter().filter(|found| of_lists(&found.dataset));
+    let codes: Vec<_> = findings.map(|found| found.code).collect();
+    assert_eq!(codes, ["wrong-type"]);
 }

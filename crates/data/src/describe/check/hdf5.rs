@@ -195,6 +195,9 @@ fn forms(
 ) {
     for name in ["observations", "actions", "rewards"] {
         let name = format!("{prefix}{name}");
+        if !file.holds_numbers(&name) {
+            continue;
+        }
         let Ok(element) = file.element(&name) else { continue };
         // Minari's rewards are doubles; pictures stay bytes.
         let usual = layout == Hdf5Layout::Minari && name.ends_with("rewards")
