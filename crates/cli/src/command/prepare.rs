@@ -231,7 +231,7 @@ fn made_of(settings: &RunConfig, columns: Columns, origin: &Origin) -> Result<Da
         &dataset.content_hash()[..16]
     );
     for odd in dataset.odd() {
-        say!("odd: {odd} (see where, and what to do, with `data lint`)");
+        say!("odd: {odd} (`data lint` checks each file)");
     }
     if outside > 0 {
         say!(

@@ -61,7 +61,8 @@ impl Dataset {
         for (source, path) in log.mixture.paths.iter().enumerate() {
             if !log.mixture.sources.iter().any(|&of| usize::from(of) == source) {
                 log.odd.push(format!(
-                    "{} gives no step: none of its episodes is finished",
+                    "{} gives no step: none of its episodes is finished; leave it out, or use \
+                     data.fragment=keep",
                     path.display()
                 ));
             }

@@ -35,7 +35,9 @@ impl Columns {
         for (place, hash) in hashes.iter().enumerate() {
             if let Some(before) = hashes[..place].iter().position(|other| other == hash) {
                 let [first, second] = [&names[before], &names[place]];
-                odd.push(format!("{first} and {second} hold the same steps, which count twice"));
+                odd.push(format!(
+                    "{first} and {second} hold the same steps, which count twice: leave one out"
+                ));
             }
         }
         let n_with_log_probs =

@@ -96,12 +96,13 @@ fn a_part_that_adds_nothing_or_removes_something_is_named() {
     let copy = Columns { path: "copy".into(), ..low.clone() };
     assert_eq!(
         odd(vec![low.clone(), copy]),
-        ["low and copy hold the same steps, which count twice"]
+        ["low and copy hold the same steps, which count twice: leave one out"]
     );
     let open = Columns { finished: vec![false; 3], ..high.clone() };
     assert_eq!(
         odd(vec![low.clone(), open]),
-        ["high gives no step: none of its episodes is finished"]
+        ["high gives no step: none of its episodes is finished; leave it out, or use \
+             data.fragment=keep"]
     );
     let known = Columns { behavior_log_probs: Some(vec![0.0; 7]), ..low };
     let expected = "high has no behavior_log_probs, so those of the other recordings are not used";
