@@ -269,9 +269,11 @@ fn fetch(plan: &DownloadPlan) -> Result<()> {
             say!("{}", how_far(progress, there, began.elapsed()));
         }
     })?;
+    // A plan may not know the size.
+    let fetched = bar.position().saturating_sub(there);
     bar.finish_and_clear();
-    let fetched = plan.bytes as f64 / began.elapsed().as_secs_f64().max(1e-3);
-    say!("downloaded {} at {}/s", size(plan.bytes), size(fetched as u64));
+    let rate = fetched as f64 / began.elapsed().as_secs_f64().max(1e-3);
+    say!("downloaded {} at {}/s", size(fetched), size(rate as u64));
     Ok(())
 }
 

@@ -2,9 +2,10 @@
 
 mod network;
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, io::Write, path::PathBuf, process::Command};
 
-use overtone_testkit::{dopamine::Recorder, web_server::WebServer};
+use overtone_testkit::dopamine::Recorder;
+use overtone_testkit::web_server::{WebServer, answer_head};
 
 use crate::desk::{Desk, ProgramOutput, names, project, said};
 
@@ -165,7 +166,7 @@ fn invalid_downloads_are_refused() {
     let to = format!("Location: http://{}/a", elsewhere.address);
     let server = WebServer::start(move |_, stream| {
         let headers = [to.clone(), "Content-Length: 0".into()];
-        overtone_testkit::web_server::answer_head(stream, "302 Found", &headers);
+        answer_head(stream, "302 Found", &headers);
     });
     let words = format!("game=seaquest parallel=1 from=http://{}", server.address);
     refuses(&words);
@@ -192,4 +193,22 @@ fn a_page_in_place_of_a_dataset_is_not_kept() {
     );
     let kept = mirror.desk.path("datasets/published/d4rl");
     assert_eq!(names(&kept), [""; 0]);
+}
+
+#[test]
+fn fetched_bytes_of_an_unknown_size_are_counted() {
+    let mirror = Mirror::new();
+    let content = fs::read(mirror.robots.join("hopper_medium-v2.hdf5")).unwrap();
+    let server = WebServer::start(move |request, stream| {
+        answer_head(stream, "200 OK", &["Transfer-Encoding: chunked".into()]);
+        if request.method == "GET" {
+            let _ = stream.write_all(format!("{:x}\r\n", content.len()).as_bytes());
+            let _ = stream.write_all(&content);
+            let _ = stream.write_all(b"\r\n0\r\n\r\n");
+        }
+    });
+    let from = format!("from=http://{}", server.address);
+    let text = mirror.succeeds(&format!("download env=hopper dataset=medium {from}"));
+    assert!(text.contains("of unknown size"), "{text}");
+    assert!(text.contains("downloaded ") && !text.contains("downloaded 0 bytes"), "{text}");
 }
