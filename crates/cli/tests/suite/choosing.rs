@@ -470,6 +470,8 @@ fn a_quantile_is_chosen_after_training() {
     let page = fs::read_to_string(run.join("report.md")).unwrap();
     let headings = ["## Chosen acting modes", "return quantile 0.9", "return quantile 0.5"];
     headings.iter().for_each(|part| assert!(page.contains(part), "no {part} in {page}"));
+    // The last column names the chosen mode as the header does.
+    assert!(page.contains(&format!("| return quantile {short} |\n")), "{page}");
 }
 
 #[test]

@@ -90,9 +90,10 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
     );
     let mut header = vec!["run".to_owned(), "target".into()];
     let setting = what.trim_end_matches(" or top percent");
-    header.extend(labels.iter().map(|label| {
-        if label.contains("top ") { label.clone() } else { format!("{setting} {label}") }
-    }));
+    let named = |label: &str| {
+        if label.contains("top ") { label.to_owned() } else { format!("{setting} {label}") }
+    };
+    header.extend(labels.iter().map(|label| named(label)));
     header.push("chosen".into());
     let mut table = Table::new(header);
     let points = choices.iter().flat_map(|(_, choice)| &choice.curve);
@@ -105,7 +106,7 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
             let score = |all: &Summary| format!("{} ({})", spread(all, digits), all.n);
             returns.map_or_else(|| "-".into(), score)
         }));
-        row.push(choice.label(&choice.chosen));
+        row.push(named(&choice.label(&choice.chosen)));
         table.row(row);
     }
     table
