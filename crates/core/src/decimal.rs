@@ -1,4 +1,4 @@
-//! [`decimal`]: a number as text.
+//! Numbers as text: [`decimal`] and [`counted`].
 
 /// A number with so many decimals, or with three significant digits if these would all be 0.
 ///
@@ -17,4 +17,14 @@ pub fn decimal(number: f64, decimals: usize) -> String {
     } else {
         format!("{number:.decimals$}")
     }
+}
+
+/// A count with its noun, whose plural takes an s.
+///
+/// ```
+/// use overtone_core::counted;
+/// assert_eq!([0, 1, 2].map(|n| counted(n, "row")), ["0 rows", "1 row", "2 rows"]);
+/// ```
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

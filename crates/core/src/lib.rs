@@ -25,7 +25,7 @@ pub mod window;
 
 pub use acting_mode::ActingMode;
 pub use action_scale::ActionScale;
-pub use decimal::decimal;
+pub use decimal::{counted, decimal};
 pub use episode::{Episode, EpisodeError, Episodes, Outcome};
 pub use first_observations::FirstObservations;
 pub use interval::Interval;

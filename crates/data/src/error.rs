@@ -7,6 +7,7 @@ pub(crate) mod advice;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use overtone_core::counted;
 use overtone_core::names::{nearest, suggestion};
 
 /// An error in a dataset, in its files, or in a request for them.
@@ -237,7 +238,8 @@ pub enum Fault {
         expected: String,
     },
     /// Two arrays in an HDF5 file that do not belong together.
-    #[error("`{dataset}` has {got} rows, expected {expected} because of `{other}`; {way_out}")]
+    #[error("`{dataset}` has {}, expected {expected} because of `{other}`; {way_out}",
+        counted(*got, "row"))]
     DatasetLength {
         /// The array's name in the file.
         dataset: String,

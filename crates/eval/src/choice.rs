@@ -14,12 +14,12 @@
 
 use std::path::Path;
 
-use overtone_core::ActingMode;
+use overtone_core::{ActingMode, counted};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     report_file::{ReportError, read_json_if_any, write_json},
-    summary::{Summary, n_episodes},
+    summary::Summary,
 };
 
 /// The contents of a choice's file in an error.
@@ -51,7 +51,7 @@ impl Portfolio {
     pub fn describe(&self) -> String {
         match (self.runs.len(), self.episodes) {
             (n, 0) => format!("the first of {n} runs, without episodes"),
-            (n, episodes) => format!("the best of {n} runs by {}", n_episodes(episodes)),
+            (n, episodes) => format!("the best of {n} runs by {}", counted(episodes, "episode")),
         }
     }
 }
@@ -211,12 +211,15 @@ impl Choice {
         let how = match (self.curve.len(), self.own_episodes()) {
             (1, _) => "the only mode".to_owned(),
             (n, 0) => format!("the first of {n}, without episodes"),
-            (n, episodes) => match self.curve.iter().filter(|p| p.raw_return.is_some()).count() {
-                played if played < n => {
-                    format!("best of {n} by {episodes} episodes, {played} of {n} modes played")
+            (n, episodes) => {
+                let episodes = counted(episodes, "episode");
+                match self.curve.iter().filter(|p| p.raw_return.is_some()).count() {
+                    played if played < n => {
+                        format!("best of {n} by {episodes}, {played} of {n} modes played")
+                    }
+                    _ => format!("best of {n} by {episodes}"),
                 }
-                _ => format!("best of {n} by {episodes} episodes"),
-            },
+            }
         };
         let portfolio = self.portfolio.as_ref().map(Portfolio::describe);
         let how = [Some(how), portfolio].into_iter().flatten().collect::<Vec<_>>().join("; ");
@@ -318,7 +321,7 @@ mod tests {
         let of_both = described(&[([1.0, 0.9], &[3.0]), ([0.5, 0.5], &[2.0])]);
         assert_eq!(of_both, "temperature 1, return quantile 0.9 (best of 2 by 2 episodes)");
         let of_few = described(&[([1.0, 1.0], &[3.0]), ([0.5, 1.0], &[]), ([0.25, 1.0], &[])]);
-        assert_eq!(of_few, "temperature 1 (best of 3 by 1 episodes, 1 of 3 modes played)");
+        assert_eq!(of_few, "temperature 1 (best of 3 by 1 episode, 1 of 3 modes played)");
         let of_one = described(&[([0.25, 1.0], &[3.0])]);
         assert_eq!(of_one, "temperature 0.25 (the only mode)");
         assert_eq!(described(&[([1.0, 1.0], &[3.0])]), "as trained (the only mode)");

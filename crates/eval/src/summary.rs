@@ -99,11 +99,6 @@ pub(crate) fn interquartile_mean(sorted: &[f64]) -> f64 {
     middle.iter().sum::<f64>() / middle.len() as f64
 }
 
-/// `1 episode`, `20 episodes`.
-pub fn n_episodes(n: usize) -> String {
-    format!("{n} episode{}", if n == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Summary, digits, fixed, spread};

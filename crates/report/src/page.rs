@@ -34,13 +34,12 @@ mod study;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use overtone_core::Reference;
+use overtone_core::{Reference, counted};
 use overtone_plot::Line;
 
 use document::{Block, Document};
 use overtone_eval::evaluation::outcome_name;
 use overtone_eval::statistics::Bootstrap;
-use overtone_eval::summary::n_episodes;
 use overtone_eval::summary::{digits, fixed};
 use overtone_eval::table::{Table, or_dash};
 use overtone_eval::{Summary, TargetResult};
@@ -554,7 +553,7 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
         "; evaluation seed {}; {} steps, up to {} in parallel. To repeat this evaluation:",
         evaluation.seed,
         evaluation.steps,
-        n_episodes(evaluation.parallel_episodes)
+        counted(evaluation.parallel_episodes, "episode")
     );
     let failed = evaluation.warning().map(|warning| text(format!("Warning: {warning}.")));
     let digits =

@@ -143,7 +143,7 @@ fn a_protocol_other_than_training_has_its_own_report() {
     assert_eq!(scores.lines().count(), 8, "every one of them is on the page: {scores}");
     let page = fs::read_to_string(run.join("report.md")).unwrap();
     let largest = "This is the largest evaluation, evaluation-n2.json. Others: evaluation.json \
-                   (1 episodes), evaluation-seed2.json (1 episodes).";
+                   (1 episode), evaluation-seed2.json (1 episode).";
     assert!(page.contains(largest), "{page}");
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::describe::expected::Expected;
+use overtone_core::counted;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of reported findings of one code; further ones are only counted.
@@ -141,7 +142,13 @@ impl Findings<'_> {
     }
 
     /// As [`Findings::tell`], if `tally` counted any `what`.
-    pub(crate) fn tally(&mut self, name: &'static str, dataset: &str, tally: &Tally, what: &str) {
+    pub(crate) fn tally(
+        &mut self,
+        name: &'static str,
+        dataset: &str,
+        tally: &Tally,
+        what: [&str; 2],
+    ) {
         if let Some(found) = tally.counted(what) {
             self.tell(name, dataset, found);
         }
@@ -152,7 +159,7 @@ impl Findings<'_> {
         &mut self,
         name: &'static str,
         detail: impl fmt::Display,
-        (tally, what): (&Tally, &str),
+        (tally, what): (&Tally, [&str; 2]),
     ) {
         if let Some(found) = tally.counted(what) {
             self.tell_of(name, "", detail, found);
@@ -226,9 +233,11 @@ impl Tally {
         self.count += 1;
     }
 
-    /// `3 steps, the first in row 7`, if any.
-    pub fn counted(&self, what: &str) -> Option<String> {
-        (self.count > 0).then(|| format!("{} {what}, the first in {}", self.count, self.first))
+    /// `3 steps with both, the first in row 7`, if any, of the noun `step` and of `with both`.
+    pub fn counted(&self, [noun, rest]: [&str; 2]) -> Option<String> {
+        let space = if rest.is_empty() { "" } else { " " };
+        let counted = counted(self.count as usize, noun);
+        (self.count > 0).then(|| format!("{counted}{space}{rest}, the first in {}", self.first))
     }
 }
 

@@ -140,7 +140,7 @@ fn a_picture_in_padding_is_refused() {
     recorder.ring[9].pixel = 77; // Padding of the second episode.
     recorder.save();
     let odd = tasks::oddities(recorder.game());
-    assert!(odd.iter().any(|odd| odd.contains("1 padding slots with a picture")));
+    assert!(odd.iter().any(|odd| odd.contains("1 padding slot with a picture")));
     let plan = plan(recorder.game(), Selection::uniform(1000), 1, &dir.path().join("cache"));
     let error = plan.ensure(&mut |_, _| {}).unwrap_err();
     assert!(matches!(error, DataError::At { fault: Fault::Value { slot: 9, .. }, .. }), "{error}");

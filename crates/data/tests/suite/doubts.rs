@@ -297,7 +297,7 @@ fn observations_may_be_names_angles_or_counters() {
         _ => (row * 9 % 360) as f32 - 179.5,
     };
     let one = Log::sound().seeing(2, degrees).with("terminals", flags(|row| row == STEPS - 1));
-    let found = "number 1: 1 steps from one end of [-179.5, 171.5] to the other";
+    let found = "number 1: 1 step from one end of [-179.5, 171.5] to the other";
     finds(&one, &[(Note, "wrapped-angle", found, "the sine and the cosine")]);
     let counter = |row: usize, at: usize| match at {
         0 => (row as f32 * 0.3).sin(),
@@ -315,7 +315,7 @@ fn observations_may_be_names_angles_or_counters() {
     };
     let one =
         Log::sound().seeing(2, other_lengths).with("terminals", flags(|row| row == STEPS - 1));
-    let found = "number 1, which counts up, restarts in 1 rows, the first in row 20";
+    let found = "number 1, which counts up, restarts in 1 row, the first in row 20";
     finds(&one, &[(Note, "unflagged-restart", found, "Set timeouts")]);
 }
 

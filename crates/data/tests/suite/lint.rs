@@ -86,14 +86,14 @@ fn slots_of_a_run() {
     check_run(None, |_| {}, &[]);
     check_run(Some(game_card()), |_| {}, &[]);
     let reward = |reward| move |run: &mut Recorder| run.ring[10].reward = reward;
-    let words = "$store$_reward_ckpt.0.gz: : 1 rewards outside, the first in slot 10: 2";
+    let words = "$store$_reward_ckpt.0.gz: : 1 reward outside, the first in slot 10: 2";
     check_run(None, reward(2.0), &[(Error, "unclipped-rewards", words)]);
     check_run(None, reward(0.5), &[(Warning, "fractional-rewards", "slot 10: 0.5")]);
     let task: &Task = &tasks::game("pong", "Pong", 6);
     let few = Expected { task: Some(task), ..Expected::default() };
     let words = "$store$_action_ckpt.0.gz: : 5 actions beyond it, the first in slot 6: 6";
     check_run_of(&few, |_| {}, &[(Error, "action-beyond-set", words)]);
-    let words = "$store$_observation_ckpt.0.gz: : 1 padding slots with a picture";
+    let words = "$store$_observation_ckpt.0.gz: : 1 padding slot with a picture";
     check_run(None, |run| run.ring[1].pixel = 9, &[(Error, "padding-not-black", words)]);
     let words = "begins with 2 padding slots, not 3";
     check_run(None, |run| run.ring[2].action = 3, &[(Warning, "missing-padding", words)]);
@@ -101,7 +101,7 @@ fn slots_of_a_run() {
     check_run(None, still, &[(Error, "equal-frames", "all 36 frames equal")]);
     // Padding without the terminal that comes before it; two slots of it, or four, are none.
     let black = |n: usize| move |run: &mut Recorder| run.ring[15..15 + n].fill(Slot::default());
-    let words = "$store$_terminal_ckpt.0.gz: : 1 times padding inside an episode, the first in \
+    let words = "$store$_terminal_ckpt.0.gz: : 1 time padding inside an episode, the first in \
                  slot 15";
     check_run(None, black(3), &[(Warning, "missing-terminal", words)]);
     check_run(None, black(2), &[]);
@@ -118,7 +118,7 @@ fn episodes_of_a_run() {
     check_run(None, |run| run.ring[38].terminal = 0, &[(Error, "no-episode", "none")]);
     let at_most = |steps| Expected { horizon: Some(steps), ..Expected::default() };
     check_run_of(&at_most(36), |_| {}, &[]);
-    let words = "1 longer episodes, the first in file 0, slot 3";
+    let words = "1 longer episode, the first in file 0, slot 3";
     check_run_of(&at_most(35), |_| {}, &[(Error, "episode-too-long", words)]);
     let more = |run: &mut Recorder| {
         run.files = 1;
@@ -226,7 +226,7 @@ fn flags_of_a_file() {
     check_file(
         "..t..b",
         |_| {},
-        &[(Warning, "doubled-flag", "1 steps with both, the first in row 5")],
+        &[(Warning, "doubled-flag", "1 step with both, the first in row 5")],
     );
     check_file(
         "..t..l..",
@@ -252,7 +252,7 @@ fn next_observations_that_differ_from_the_next_row() {
     };
     check_file("..t....l", next(&[2, 7]), &[]);
     check_file("..t....l", next(&[]), &[]);
-    let words = "1 rows without a flag whose next_observations are not the next row's \
+    let words = "1 row without a flag whose next_observations are not the next row's \
                  observations, the first in row 4";
     check_file("..t....l", next(&[2, 4, 7]), &[(Warning, "ends-and-jumps", words)]);
     // A missing flag is found in a file without timeouts as well.
@@ -273,7 +273,7 @@ fn numbers_of_a_file() {
     let rewards = |path: &Path| {
         replace(path, "rewards", &[0.0, 1.0, f32::NAN, 0.0, f32::INFINITY, 0.0], 0);
     };
-    let words = "rewards: 2 that are not, the first in row 2: NaN";
+    let words = "rewards: 2 values not finite, the first in row 2: NaN";
     check_file("..t..l", rewards, &[(Error, "non-finite", words)]);
     // All arrays are looked at, those too that are not read.
     let all = |path: &Path| {
@@ -286,8 +286,8 @@ fn numbers_of_a_file() {
         infos.put("name", &[b'x'; 8], 0);
     };
     let found = [
-        (Error, "non-finite", "actions: 1 that are not, the first in row 3: -inf"),
-        (Warning, "non-finite", "infos/qpos: 1 that are not, the first in row 1: NaN"),
+        (Error, "non-finite", "actions: 1 value not finite, the first in row 3: -inf"),
+        (Warning, "non-finite", "infos/qpos: 1 value not finite, the first in row 1: NaN"),
         (Warning, "constant-dimension", "actions: the same in every step at place 0"),
         (Note, "not-read", "not read: `infos/name`, `infos/qpos`"),
     ];
@@ -325,7 +325,7 @@ fn repetitions_of_a_file() {
         let rows: Vec<f32> = [0, 1, 2, 2, 2, 3].into_iter().flat_map(observation).collect();
         replace(path, "observations", &rows, 3);
     };
-    let words = "1 rows equal to the row before, the first in row 4";
+    let words = "1 row equal to the row before, the first in row 4";
     check_file("..t..l", rows, &[(Warning, "repeated-observations", words)]);
     // The second episode is the first again, in observations, actions and rewards.
     let twice = |path: &Path| {
@@ -335,7 +335,7 @@ fn repetitions_of_a_file() {
         let actions: Vec<f32> = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6].repeat(2);
         replace(path, "actions", &actions, 2);
     };
-    let words = "1 episodes there already, the first in row 3, as the one in row 0";
+    let words = "1 episode there already, the first in row 3, as the one in row 0";
     check_file("..t..t", twice, &[(Warning, "repeated-episodes", words)]);
     let but_a_reward = |path: &Path| {
         twice(path);
@@ -424,7 +424,7 @@ fn episodes_of_minari() {
     let found = [
         (Error, "missing-episodes", "3"),
         (Error, "wrong-length", "episode_1/actions: 2 rows"),
-        (Error, "non-finite", "rewards: 1 that are not, the first in episode_0, row 1: NaN"),
+        (Error, "non-finite", "rewards: 1 value not finite, the first in episode_0, row 1: NaN"),
         (Warning, "doubled-flag", "episode_3, row 1"),
     ];
     check(&look(&path), &found);

@@ -320,7 +320,7 @@ fn additional_arrays_describe_actions() {
     assert_eq!(odd(&path), [""; 0]);
     files.last_mut().unwrap().1 = f4(&[2], &[2.0, 3.5]);
     shown(&files);
-    let told = "actions: expected actions within the bounds of each number, found 1 steps \
+    let told = "actions: expected actions within the bounds of each number, found 1 step \
                 outside, the first in row 1: 4";
     assert_eq!(odd(&path), [told]);
     let read = columns(&path).unwrap();

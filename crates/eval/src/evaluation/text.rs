@@ -1,12 +1,12 @@
 //! The report as text for the terminal.
 
-use overtone_core::Outcome;
 use overtone_core::protocol::Difference;
 use overtone_core::protocol::ReturnUnits;
+use overtone_core::{Outcome, counted};
 
 use super::{Evaluation, TargetResult};
 use crate::summary::Summary;
-use crate::summary::{digits, fixed, n_episodes, spread};
+use crate::summary::{digits, fixed, spread};
 use crate::table::{Column, Table, or_dash};
 
 impl Evaluation {
@@ -53,7 +53,7 @@ impl Evaluation {
         text += &format!(
             "{} steps, up to {} in parallel, in {:.1} s: {:.0} steps/s; seed {}\n",
             self.steps,
-            n_episodes(self.parallel_episodes),
+            counted(self.parallel_episodes, "episode"),
             self.wall_seconds,
             self.steps_per_second,
             self.seed

@@ -1,6 +1,7 @@
 //! The first screen of a page: the run, its mean return compared with the dataset, and plots of
 //! the episodes and of the returns during training.
 
+use overtone_core::counted;
 use overtone_core::protocol::ReturnUnits;
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, mean};
 use overtone_eval::summary::{digits, fixed};
@@ -168,8 +169,9 @@ fn other_sizes(rows: &[Row<'_>], shown: &Row<'_>) -> Option<String> {
             && row.protocol == shown.protocol
             && row.target.target_return == shown.target.target_return
     });
-    let others: Vec<String> =
-        others.map(|row| format!("{} ({} episodes)", row.source.file, row.raw.n)).collect();
+    let others: Vec<String> = others
+        .map(|row| format!("{} ({})", row.source.file, counted(row.raw.n, "episode")))
+        .collect();
     (!others.is_empty()).then(|| {
         format!(
             "This is the largest evaluation, {}. Others: {}.",

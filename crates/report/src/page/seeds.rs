@@ -9,6 +9,7 @@ use super::run_files::PageError;
 use super::scores::{Configuration, Role, Row, estimate, spread};
 use super::unique;
 use overtone_core::ObservationSpace;
+use overtone_core::counted;
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::summary::{digits, fixed};
 use overtone_eval::table::{Table, or_dash};
@@ -138,13 +139,13 @@ impl<'a> Groups<'a> {
             };
             let others = rows.iter().filter(|row| seeds(row) != seeds(first));
             let others: Vec<String> = others
-                .map(|row| format!("{} ({} episodes)", row.run.name, seeds(row).len()))
+                .map(|row| format!("{} ({})", row.run.name, counted(seeds(row).len(), "episode")))
                 .collect();
             if !others.is_empty() {
                 notes.push(format!(
-                    "Evaluated on other episodes than {} ({} episodes): {}.",
+                    "Evaluated on other episodes than {} ({}): {}.",
                     first.run.name,
-                    seeds(first).len(),
+                    counted(seeds(first).len(), "episode"),
                     others.join("; ")
                 ));
             }

@@ -11,11 +11,11 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::Agent;
 use overtone_console::quoted;
-use overtone_core::{ActingMode, ObservationSpace, Play};
+use overtone_core::{ActingMode, ObservationSpace, Play, counted};
 use overtone_eval::{
     Choice, ChoicePoint, Portfolio, Summary,
     selection::{Rule, Selection},
-    summary::{digits, fixed, n_episodes},
+    summary::{digits, fixed},
     table::Table,
 };
 use overtone_model::device;
@@ -253,7 +253,7 @@ fn choose(candidates: &[Candidate], options: &ChooseOptions, stop: &AtomicBool) 
             plan.targets[0]
         );
     }
-    say!("playing {} of seed {}", n_episodes(budget), options.seed);
+    say!("playing {} of seed {}", counted(budget, "episode"), options.seed);
     let (best, returns) = place(&mut arms, budget, rule, options, stop)?;
     let portfolio = (candidates.len() > 1).then(|| Portfolio {
         runs: candidates.iter().map(|one| one.run.path().display().to_string()).collect(),

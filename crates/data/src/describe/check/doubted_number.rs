@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::f32::consts::TAU;
 
+use overtone_core::counted;
+
 use crate::describe::findings::Tally;
 
 /// Different whole numbers that are counted.
@@ -127,8 +129,10 @@ impl DoubtedNumber {
         let (angle, _) =
             known.find(|(angle, turn)| angle.wraps > 0 && angle.jumps == 0 && is_turn(*turn))?;
         Some(format!(
-            "{} steps from one end of [{}, {}] to the other",
-            angle.wraps, self.low, self.high
+            "{} from one end of [{}, {}] to the other",
+            counted(angle.wraps, "step"),
+            self.low,
+            self.high
         ))
     }
 
@@ -144,7 +148,7 @@ impl DoubtedNumber {
     pub fn restarted(&self) -> Option<String> {
         let Counter { is_other, restarts, step, .. } = &self.counter;
         let counts = !is_other && step.is_some() && 5 * restarts.count < self.rows as u64;
-        restarts.counted("rows").filter(|_| counts)
+        restarts.counted(["row", ""]).filter(|_| counts)
     }
 }
 

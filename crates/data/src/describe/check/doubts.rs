@@ -130,7 +130,7 @@ impl Doubts {
         if !self.flags.tell(self.rows, findings) {
             self.ends.tell(findings);
         }
-        findings.tally("doubled-flag", "", &self.doubled, "steps with both");
+        findings.tally("doubled-flag", "", &self.doubled, ["step", "with both"]);
         self.tell_unread(findings);
         self.tell_actions(acted, task, findings);
         if self.rows < FEW {

@@ -75,7 +75,7 @@ fn episodes(log: &ReplayLog, limit: u64, findings: &mut Findings<'_>) {
         };
         long.add(place);
     }
-    findings.tally_of("episode-too-long", limit, (&long, "longer episodes"));
+    findings.tally_of("episode-too-long", limit, (&long, ["longer episode", ""]));
 }
 
 fn compare(log: &ReplayLog, counts: &CardCounts, all_read: bool, findings: &mut Findings<'_>) {
@@ -153,8 +153,8 @@ impl FileLook {
             }
         }
         self.of(Column::Reward);
-        self.findings.tally("unclipped-rewards", "", &outside, "rewards outside");
-        self.findings.tally("fractional-rewards", "", &broken, "rewards between");
+        self.findings.tally("unclipped-rewards", "", &outside, ["reward", "outside"]);
+        self.findings.tally("fractional-rewards", "", &broken, ["reward", "between"]);
     }
 
     fn actions(&mut self, columns: &SmallColumns, n_actions: Option<usize>) {
@@ -169,7 +169,7 @@ impl FileLook {
         self.findings.tally_of(
             "action-beyond-set",
             n_actions.saturating_sub(1),
-            (&beyond, "actions beyond it"),
+            (&beyond, ["action", "beyond it"]),
         );
     }
 
@@ -225,7 +225,7 @@ impl FileLook {
             return;
         }
         self.of(Column::Observation);
-        self.findings.tally("padding-not-black", "", &pictures, "padding slots with a picture");
+        self.findings.tally("padding-not-black", "", &pictures, ["padding slot", "with a picture"]);
         if steps > 1 && !differ {
             self.findings.tell(
                 "equal-frames",
@@ -234,6 +234,11 @@ impl FileLook {
             );
         }
         self.of(Column::Terminal);
-        self.findings.tally("missing-terminal", "", &unended, "times padding inside an episode");
+        self.findings.tally(
+            "missing-terminal",
+            "",
+            &unended,
+            ["time", "padding inside an episode"],
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-use overtone_core::{ActionSpace, Episode, Outcome};
+use overtone_core::{ActionSpace, Episode, Outcome, counted};
 
 use super::columns::ColumnsInspection;
 use super::doubts::Doubts;
@@ -257,7 +257,7 @@ impl<'a> Look<'a> {
                 true => "non-finite",
                 false => "non-finite-elsewhere",
             };
-            findings.tally(rule, array, tally, "that are not");
+            findings.tally(rule, array, tally, ["value", "not finite"]);
         }
         if let (Some(n), Some(ActionSpace::Discrete { names })) =
             (self.n_actions, self.expected.task.map(|task| &task.actions))
@@ -266,7 +266,7 @@ impl<'a> Look<'a> {
             let found = format!("actions 0 to {}", n - 1);
             findings.tell_of("action-beyond-set", "actions", names.len() - 1, found);
         }
-        if let Some(found) = self.outside.counted("steps outside") {
+        if let Some(found) = self.outside.counted(["step", "outside"]) {
             findings.tell_of("actions-outside", "actions", self.told_bounds(), found);
         }
         for (array, figures) in [("observations", &self.observations), ("actions", &self.actions)] {
@@ -291,7 +291,7 @@ impl<'a> Look<'a> {
                 "repeated-observations",
                 "observations",
                 &self.repeated_rows,
-                "rows equal to the row before",
+                ["row", "equal to the row before"],
             );
         }
     }
@@ -309,19 +309,19 @@ impl<'a> Look<'a> {
 
     fn tell_episodes(&self, layout: Hdf5Layout, findings: &mut Findings<'_>) {
         if let Some(limit) = self.expected.horizon {
-            let found = (&self.too_long, "longer episodes");
+            let found = (&self.too_long, ["longer episode", ""]);
             findings.tally_of("episode-too-long", limit, found);
         }
         if !self.begins_alike {
             let repeated = &self.repeated_episodes;
-            findings.tally("repeated-episodes", "", repeated, "episodes there already");
+            findings.tally("repeated-episodes", "", repeated, ["episode", "there already"]);
         }
-        findings.tally("early-flag", "", &self.strange.early, "episodes flagged earlier");
-        findings.tally("empty-episode", "", &self.strange.empty, "episodes without a step");
+        findings.tally("early-flag", "", &self.strange.early, ["episode", "flagged earlier"]);
+        findings.tally("empty-episode", "", &self.strange.empty, ["episode", "without a step"]);
         if self.unfinished.count > 0 {
-            let (n, steps) = (self.unfinished.count, self.unfinished_steps);
-            let found =
-                format!("{n} without an end, {steps} steps, from {}", self.unfinished.first);
+            let (n, steps) =
+                (self.unfinished.count, counted(self.unfinished_steps as usize, "step"));
+            let found = format!("{n} without an end, {steps}, from {}", self.unfinished.first);
             let rule = match layout {
                 Hdf5Layout::D4rl => "trailing-fragment",
                 Hdf5Layout::Minari => "trailing-fragment-in-minari",

@@ -6,6 +6,7 @@ use crate::error::advice::{
     GIVE_ARRAYS_OR_TABLE, LEFT_OPEN, episodes, of_episodes, of_shape, of_type, of_value, sentence,
 };
 use crate::error::{DataError, Fault};
+use overtone_core::counted;
 
 const AGAIN: &str = "Fetch or copy the file again.";
 const LIMIT: &str = "a flag where a step limit ended an episode";
@@ -113,8 +114,8 @@ impl Findings<'_> {
                 self.error("wrong-shape", dataset, expected.as_str(), found, advice);
             }
             Fault::DatasetLength { dataset, got, expected, other, way_out } => {
-                let expected = format!("{expected} rows, because of `{other}`");
-                let found = format!("{got} rows");
+                let expected = format!("{}, because of `{other}`", counted(*expected, "row"));
+                let found = counted(*got, "row");
                 self.error("wrong-length", dataset, expected, found, sentence(way_out));
             }
             Fault::Value { slot, what } => {

@@ -1,6 +1,7 @@
 //! Jumps of observations from row to row, and the flags that belong to them.
 
 use overtone_core::Outcome::{self, Terminated, Truncated};
+use overtone_core::counted;
 
 use super::Misplaced;
 use super::sequence::Sequence;
@@ -55,9 +56,9 @@ pub(super) fn broken(sequence: &Sequence, flagged: bool) -> Option<Misplaced> {
         }
     }
     let found = format!(
-        "{} rows without a flag whose next_observations are not the next row's observations, the \
-         first in {}",
-        unflagged.len(),
+        "{} without a flag whose next_observations are not the next row's observations, the first \
+         in {}",
+        counted(unflagged.len(), "row"),
         sequence.place(first)
     );
     if 2 * unflagged.len() > rows.len() {
@@ -246,7 +247,8 @@ impl<'a> Jumps<'a> {
         }
         let (n, first) = (after_flag.len(), self.sequence.place(after_flag[0]));
         let found = format!(
-            "{n} flagged rows right after a flagged row without a jump, the first in {first}"
+            "{} right after a flagged row without a jump, the first in {first}",
+            counted(n, "flagged row")
         );
         let advice = "Keep the first flag of each run, and leave out the rows after it: each flagged \
                       row is read as the end of an episode";
@@ -278,7 +280,8 @@ impl<'a> Jumps<'a> {
         (10 * n_back <= jumps.len()).then(|| {
             let (n, first) = (jumps.len(), self.sequence.place(jumps[0]));
             let found = format!(
-                "{n} rows without a flag after which observations jump, the first in {first}"
+                "{} without a flag after which observations jump, the first in {first}",
+                counted(n, "row")
             );
             Misplaced::new(found, MERGED)
         })
