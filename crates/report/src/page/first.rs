@@ -236,8 +236,8 @@ pub(super) fn strips(
 }
 
 /// The caption of a plot of [`returns`].
-pub(super) const RETURNS: &str =
-    "Mean return during training; the last point is the evaluation after training";
+pub(super) const RETURNS: &str = "Mean return during training; the last point is the evaluation after training, whose acting mode \
+     may differ";
 
 /// A run's mean returns against updates. The last point is `row`, its [`headline`] evaluation.
 pub(super) fn returns(run: &RunFiles, row: Option<&Row<'_>>) -> Vec<[f64; 2]> {
