@@ -28,6 +28,9 @@ const NOTHING_KEPT: &str = "no part of the prepared data was kept";
 /// rewards in the algorithms' papers.
 const LARGEST_REWARDS: f64 = 100.0;
 
+/// The part of its bounds that a number of actions at least uses, usually.
+const LEAST_SHARE: f32 = 0.01;
+
 /// A prepared training.
 #[derive(Clone, Debug)]
 pub struct Prepared {
@@ -73,7 +76,13 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
     interrupt::check(&stop, NOTHING_KEPT)?;
     let actions = match &before {
         Some(agent) => agent.task.actions.clone(),
-        None => with_bounds(&task.actions, &dataset)?,
+        None => {
+            let actions = with_bounds(&task.actions, &dataset)?;
+            for sentence in narrow_ranges(&actions, &dataset.actions().ranges()) {
+                say!("odd: {sentence}");
+            }
+            actions
+        }
     };
     let dataset = match before.as_ref().and_then(|agent| agent.normalization.as_ref()) {
         Some(normalization) => dataset.with_normalization(normalization),
@@ -301,6 +310,23 @@ fn with_bounds(actions: &ActionSpace, dataset: &Dataset) -> Result<ActionSpace> 
     Ok(bounded)
 }
 
+/// A sentence for each number of actions that uses little of its bounds, by which agents scale.
+fn narrow_ranges(actions: &ActionSpace, recorded: &[[f32; 2]]) -> Vec<String> {
+    let ActionSpace::Continuous { low, high } = actions else { return Vec::new() };
+    let mut sentences = Vec::new();
+    for (place, ((&low, &high), &[least, most])) in low.iter().zip(high).zip(recorded).enumerate() {
+        if least < most && most - least < LEAST_SHARE * (high - low) {
+            sentences.push(format!(
+                "actions: number {place} is recorded from {least} to {most}, less than {} % of its \
+                 bounds, {low} to {high}. Agents scale actions by their bounds, so a small error is \
+                 large there. Use narrower bounds (gymnasium.wrappers.RescaleAction)",
+                100.0 * LEAST_SHARE
+            ));
+        }
+    }
+    sentences
+}
+
 /// Prints doubts about the meaning of a dataset's numbers.
 fn say_doubts(columns: &Columns, task: &Task) {
     // A task without an environment is defined by its dataset.
@@ -326,4 +352,23 @@ fn say_held_out(split: &Split, episodes: &Episodes) {
         split.held_out.len(),
         split.training.len()
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_uses_little_of_its_bounds_is_named() {
+        let actions = ActionSpace::Continuous { low: vec![-1e6, -1.0], high: vec![1e6, 1.0] };
+        let said = narrow_ranges(&actions, &[[-20.0, 20.0], [-0.5, 0.5]]);
+        let [sentence] = &said[..] else { panic!("{said:?}") };
+        let expected =
+            "number 0 is recorded from -20 to 20, less than 1 % of its bounds, -1000000 to";
+        assert!(sentence.contains(expected), "{sentence}");
+        // A constant, and a discrete action.
+        assert!(narrow_ranges(&actions, &[[2.0, 2.0], [-1.0, 1.0]]).is_empty());
+        let discrete = ActionSpace::Discrete { names: vec!["a".into()] };
+        assert!(narrow_ranges(&discrete, &[]).is_empty());
+    }
 }
