@@ -6,10 +6,11 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
     Acted, AttentionConfig, ConditionerConfig, ContextShape, Contexts, DecisionTransformer,
-    DecisionTransformerConfig, FourierKernel, HeadConfig, History, Init, Model, ModelConfig,
-    Observed, Perceptron, PerceptronConfig, PositionsConfig, PreviousActions, RShape, Steps,
+    DecisionTransformerConfig, DropoutSeed, FourierKernel, HeadConfig, History, Init, Model,
+    ModelConfig, Observed, Perceptron, PerceptronConfig, PositionsConfig, PreviousActions, RShape,
+    Steps,
     contexts::timesteps_from,
-    decision_transformer::{DropoutSeed, Form},
+    decision_transformer::Form,
     head::{
         BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig, FourierLikelihoodConfig,
         GaussianConfig, GmmHeadConfig, GmmLikelihoodConfig, LinearConfig, PointwiseConfig,

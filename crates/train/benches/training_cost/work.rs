@@ -9,10 +9,10 @@ use overtone_core::{
     seed::{self, Generator},
 };
 use overtone_model::{
-    Acted, AttentionConfig, Contexts, DecisionTransformer, DecisionTransformerConfig,
+    Acted, AttentionConfig, Contexts, DecisionTransformer, DecisionTransformerConfig, DropoutSeed,
     FourierKernel, HeadConfig, Init, Observed, RShape,
     contexts::{FRAME, STACK, timesteps_from},
-    decision_transformer::{DropoutSeed, Form},
+    decision_transformer::Form,
     head::{ActionOrder, FourierHeadConfig, FourierLikelihoodConfig, LinearConfig, TanhConfig},
     weights::{self, NamedTensors},
 };
