@@ -111,7 +111,7 @@ fn data(task: &Task, agent: &AgentConfig, is_paper: bool) -> DataConfig {
         delayed_reward: false,
         return_scale: match task.observations {
             // The environment's rewards: the penalties are tuned for them.
-            _ if !agent.sequence().is_some() => 1.0,
+            _ if agent.sequence().is_none() => 1.0,
             _ if has_own_returns(task) => 0.0,
             ObservationSpace::Vectors { .. } => 1000.0,
             ObservationSpace::Pixels { .. } => 1.0,

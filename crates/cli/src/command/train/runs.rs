@@ -101,11 +101,11 @@ pub fn newest_checkpoint(run: &RunDir) -> Result<Option<Checkpoint>> {
         }
         Err(error) => {
             let run = run.path().display();
-            return Err(error).with_context(|| {
+            Err(error).with_context(|| {
                 format!(
                     "cannot resume {run} (use `overtone train` … resume=never to start a new run)"
                 )
-            });
+            })
         }
     }
 }
