@@ -132,7 +132,7 @@ mod tests {
         near(hopper(Revision::V4, true), 2.995);
         near(hopper(Revision::V4, false), 2.995);
         near(hopper(Revision::V5, true), 2.995);
-        near(of(Revision::V5, false), 1.995);
+        near(hopper(Revision::V5, false), 1.995);
         // 0.5 m in 5 · 0.01 s; 0.1 · 0.25.
         let action = [0.5, 0.0, 0.0, 0.0, 0.0, 0.0];
         near(reward(robot("halfcheetah"), Revision::V5, (-0.5, 0.0), &action, true), 9.975);
