@@ -1,6 +1,5 @@
 //! [`AgentConfig`]: an algorithm by the keys of a run.
 
-use documented::DocumentedFields;
 use overtone_agents::{AlgorithmConfig, AlgorithmKind};
 use overtone_console::keys::one_line;
 use overtone_core::Task;
@@ -9,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 use toml::{Table, Value};
 
 use crate::{
+    docs::Docs,
     head::HeadKeys,
     sequence::{Recorded, SequenceConfig},
 };
@@ -80,16 +80,6 @@ impl TryFrom<Table> for AgentConfig {
 /// Keys of the options of implicit Q-learning: its section, and its head.
 const CONFIG: &str = "config";
 const HEAD: &str = "head";
-
-/// Help by key.
-pub type Docs = Vec<(String, &'static str)>;
-
-/// The help of a section's keys, from the docs of its fields.
-pub fn section<T: DocumentedFields>(name: &str) -> Docs {
-    let dot = if name.is_empty() { "" } else { "." };
-    let fields = T::FIELD_NAMES.iter().zip(T::FIELD_DOCS);
-    fields.map(|(field, doc)| (format!("{name}{dot}{field}"), *doc)).collect()
-}
 
 impl AgentConfig {
     /// The algorithm.

@@ -11,8 +11,8 @@ use overtone_train::{AdamWConfig, TrainConfig};
 use toml::Value;
 
 use crate::{
-    agent::section,
     defaults::{Choices, defaults},
+    docs::section,
     options,
     run_config::{DataConfig, EvaluationConfig, Profile, RunConfig},
     suites,

@@ -11,6 +11,7 @@ mod agent;
 mod auto_or;
 mod chosen;
 mod defaults;
+mod docs;
 mod error;
 mod head;
 mod help;

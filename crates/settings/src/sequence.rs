@@ -11,7 +11,7 @@ use overtone_model::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    agent::{Docs, section},
+    docs::{Docs, section},
     head::HeadKeys,
     positive::Percents,
 };

@@ -50,7 +50,7 @@ fn refused(path: &Path) {
     assert!(!error.contains('\n'), "{error}");
 }
 
-fn npz(dir: &Path, more: &[(&'static str, Vec<u8>)]) -> std::path::PathBuf {
+pub fn npz(dir: &Path, more: &[(&'static str, Vec<u8>)]) -> std::path::PathBuf {
     let mut files = sound();
     files.retain(|(name, _)| more.iter().all(|(other, _)| other != name));
     files.extend_from_slice(more);

@@ -12,6 +12,7 @@ mod held_out;
 mod lint;
 mod log_probs;
 mod logs;
+mod masks;
 mod minari_forms;
 mod mixtures;
 mod own_arrays;

@@ -12,7 +12,7 @@ use overtone_core::{
 use overtone_data::{
     ActionColumn, Columns, Dataset, DatasetOptions, ObservationColumn, StoredObservations,
 };
-use overtone_judge::{Candidate, JudgeError, JudgeOptions, Request, judge};
+use overtone_judge::{Candidate, JudgeError, JudgeOptions, Known, Request, judge, judge_known};
 use overtone_testkit::check_error;
 
 use crate::clinic::{Doctor, Patient, TREATMENTS, WIDTH, record};
@@ -280,11 +280,6 @@ fn the_same_seed_gives_the_same_judgement() {
 
 #[test]
 fn recordings_that_no_method_can_judge() {
-    let mut columns = Recording::of(40, 1).columns(true);
-    columns.stops = Some((0..columns.rewards.len()).map(|row| row == 3).collect());
-    let masked = Dataset::of(columns, &DatasetOptions::default()).unwrap();
-    let masked = judged(&masked, &[Doctor::Recorded], 0, 1).unwrap_err();
-    check_error!(masked, JudgeError::Stops);
     let few = judged(&dataset(19, 1, true), &[Doctor::Recorded], 0, 1).unwrap_err();
     check_error!(few, JudgeError::FewEpisodes(19));
     let rows = 40;
@@ -316,6 +311,17 @@ fn recordings_that_no_method_can_judge() {
     let data = Dataset::of(columns, &DatasetOptions::default()).unwrap();
     let error = judged_at(1.0, &data, &[Doctor::Recorded], 10, 1).unwrap_err();
     check_error!(error, JudgeError::Undiscounted(101));
+    let mut columns = Recording::of(40, 1).columns(true);
+    columns.stops = Some((0..columns.rewards.len()).map(|row| row == 3).collect());
+    let masked = Dataset::of(columns, &DatasetOptions::default()).unwrap();
+    let masked = judged(&masked, &[Doctor::Recorded], 0, 1).unwrap_err();
+    check_error!(masked, JudgeError::Stops);
+    let data = dataset(40, 1, false);
+    let probs = Known::OfRecorded(vec![0.5; data.n_transitions()]);
+    let options = JudgeOptions { discount: DISCOUNT, updates: 10, critics: 2, seed: 1 };
+    let mut progress = |_: &'static str, _, _| ControlFlow::Continue(());
+    let error = judge_known(&request(&data), probs, &options, &mut progress).unwrap_err();
+    check_error!(error, JudgeError::NoLogProbs);
 }
 
 /// Doctors and methods with the number of intervals that contain the truth, and the answers.
