@@ -460,3 +460,29 @@ fn figures_are_of_the_steps_that_are_trained_on() {
     assert_eq!(inspect(&Log::sound()).action_width, 3);
     assert_eq!(inspect(&Log::sound().with("n_actions", n_actions)).action_width, 11);
 }
+
+/// A category that one step has, among others, and a lone number that is 1 in one step.
+#[test]
+fn a_rare_category_is_no_constant() {
+    const ROWS: usize = 2000;
+    let is_told = |width: usize, number: &dyn Fn(usize, usize) -> f32| {
+        let seen: Vec<f32> = (0..ROWS * width).map(|at| number(at / width, at % width)).collect();
+        let ends: Vec<u8> = (0..ROWS).map(|row| u8::from(row % 20 == 19)).collect();
+        let actions: Vec<u8> = (0..ROWS).map(|row| (row * row % 7 % 3) as u8).collect();
+        let log = Log(vec![
+            ("observations", f4(&[ROWS, width], &seen)),
+            ("actions", npy("|u1", &[ROWS], &actions)),
+            ("rewards", f4(&[ROWS], &(0..ROWS).map(|row| (row % 5) as f32).collect::<Vec<_>>())),
+            ("terminals", npy("|b1", &[ROWS], &ends)),
+            ("timeouts", npy("|b1", &[ROWS], &vec![0; ROWS])),
+        ]);
+        let (_dir, path) = log.save();
+        let report = check(&path, &Expected::default()).unwrap().report;
+        report.findings.iter().any(|finding| finding.code == "nearly-constant")
+    };
+    let flag = |is_set: bool| f32::from(u8::from(is_set));
+    let category = |row: usize| if row == 30 { 3 } else { row * row % 7 % 3 };
+    assert!(!is_told(4, &|row, at| flag(at == category(row))));
+    let wave = |row: usize| (row as f32 * 0.7).sin();
+    assert!(is_told(2, &|row, at| if at == 0 { wave(row) } else { flag(row == 30) }));
+}

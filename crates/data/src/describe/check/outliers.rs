@@ -5,10 +5,18 @@ use super::range::Range;
 use super::sample::Unusual;
 use crate::describe::findings::Findings;
 
+/// Numbers from 0 to 1 that make rare ones among them categories, as of one-hot observations.
+const CATEGORIES: usize = 3;
+
 /// Reports numbers whose deviation does not describe their spread, by array: observations,
 /// continuous actions, rewards.
 pub(super) fn tell(arrays: [Vec<&Sums>; 3], findings: &mut Findings<'_>) {
     for (array, all) in ["observations", "actions", "rewards"].into_iter().zip(arrays) {
+        let is_from_0_to_1 = |sums: &&&Sums| {
+            let Range { min, max, .. } = sums.range();
+            (min, max) == (0.0, 1.0)
+        };
+        let has_categories = all.iter().filter(is_from_0_to_1).count() >= CATEGORIES;
         for (place, sums) in all.iter().enumerate() {
             let at = if array == "rewards" { "".into() } else { format!("at place {place} ") };
             // Only observations: a reward that is paid once is usual.
@@ -35,6 +43,9 @@ pub(super) fn tell(arrays: [Vec<&Sums>; 3], findings: &mut Findings<'_>) {
                     );
                     findings.tell("frequent-outlier", array, found);
                 }
+                // A rare category.
+                Some(Unusual::NearlyConstant { usual: 0.0, farthest: 1.0, .. })
+                    if has_categories => {}
                 Some(Unusual::NearlyConstant { usual, farthest, steps }) if is_seen => {
                     let plural = if steps == 1 { "" } else { "s" };
                     let found = format!(
