@@ -114,7 +114,7 @@ setup:
 build program="overtone": setup
     @scripts/build.sh "{{ programs }}/{{ program }}" --release {{ cargo_args }} --bin {{ program }}
 
-# Run every test: 15 minutes on 2 cores after the dependencies are compiled. OVERTONE_TEST_ALL=1 adds tests that need Slurm, MPI or Minari
+# Run every test: 9 minutes on 2 cores after a build. OVERTONE_TEST_ALL=1 adds tests that need Slurm, MPI or Minari
 test: setup
     cargo test --release {{ cargo_args }} {{ ignored }}
     cargo build --release {{ cargo_args }} --lib --bin overtone
