@@ -16,7 +16,6 @@ use crate::{
     critics::Critics,
     error::{JudgeError, Progress},
     fit::Fit,
-    fitted_q::return_bounds,
     forced::Forced,
     together::levels_together,
     weighing::{PolicyValues, Weighed, Weighing},
@@ -24,7 +23,7 @@ use crate::{
 };
 
 /// Answers for policies with these modes and `log_ratios`, `[policies][rows]`. `critics` are of the
-/// same policies, without a clone; without them there are no values.
+/// same policies, without a clone; if absent, no values are fitted.
 pub(crate) fn by_weights(
     modes: &[ActingMode],
     weighing: &Weighing<'_>,
@@ -36,7 +35,7 @@ pub(crate) fn by_weights(
     let of_each = log_ratios.iter().map(|ratios| weighing.of(ratios, None, settings));
     let mut weighed = of_each.collect::<Result<Vec<_>, _>>()?;
     let is_refused = |weighed: &Weighed| {
-        let failed = weighing.evidence(weighed, settings).failed();
+        let failed = weighing.evidence(weighed).failed();
         failed.iter().any(|check| matches!(check, Check::Weights | Check::Overlap))
     };
     let open: Vec<usize> = (0..modes.len()).filter(|&i| !is_refused(&weighed[i])).collect();
@@ -60,13 +59,13 @@ pub(crate) fn by_weights(
     let mut tested = Vec::new();
     for (at, &i) in open.iter().enumerate() {
         weighed[i] = weigh(at, settings.level)?;
-        if weighing.evidence(&weighed[i], settings).passes_but_difference() {
+        if weighing.evidence(&weighed[i]).passes_but_difference() {
             tested.push(at);
         }
     }
     let mut levels = vec![settings.level; modes.len()];
     let differs = |at: usize, level: f64| {
-        Ok::<_, JudgeError>(weighing.evidence(&weigh(tested[at], level)?, settings).differs())
+        Ok::<_, JudgeError>(weighing.evidence(&weigh(tested[at], level)?).differs())
     };
     let of_tested = levels_together(tested.len(), settings.level, differs)?;
     for (&at, level) in tested.iter().zip(of_tested) {
@@ -75,7 +74,7 @@ pub(crate) fn by_weights(
     }
     let judged = modes.iter().zip(weighed).zip(levels).map(|((&mode, weighed), level)| Judged {
         mode,
-        verdict: weighing.evidence(&weighed, settings).verdict(),
+        verdict: weighing.evidence(&weighed).verdict(),
         estimates: weighed.estimates,
         overlap: Some(weighed.overlap),
         uncovered: None,
@@ -85,17 +84,12 @@ pub(crate) fn by_weights(
 }
 
 impl Weighing<'_> {
-    /// What speaks for and against weighted estimates.
-    fn evidence(&self, weighed: &Weighed, settings: &Settings) -> Evidence {
+    /// The evidence for and against weighted estimates.
+    fn evidence(&self, weighed: &Weighed) -> Evidence {
         let deciding: Option<&ReturnEstimate> = weighed.estimates.last();
-        let rewards = self.data.rewards().iter().map(|&reward| f64::from(reward));
-        let ends = rewards.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], reward| {
-            [low.min(reward), high.max(reward)]
-        });
-        let longest = Some(self.data.episodes().longest());
         Evidence {
             estimate: deciding.map(|estimate| estimate.value),
-            possible: return_bounds(ends, settings.discount, longest),
+            possible: self.possible,
             difference: deciding.and_then(|estimate| estimate.difference),
             others: weighed.others.clone(),
             known_answer: None,

@@ -88,7 +88,7 @@ impl Default for Evidence {
 }
 
 impl Evidence {
-    /// The checks that fail. Without an estimate, the difference is no further reason.
+    /// The checks that fail. Without an estimate, another reason stands for the difference.
     pub fn failed(&self) -> Vec<Check> {
         let is_covered = self.uncovered.is_none_or(|share| share <= MOST_UNCOVERED);
         let checks = [

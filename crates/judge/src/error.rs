@@ -16,7 +16,7 @@ pub enum JudgeError {
     /// Frames.
     #[error("the recording has pixel observations; only vectors can be judged")]
     Pixels,
-    /// Episodes that go on after the task is solved have no single return.
+    /// Trajectories that continue after the task is solved have no single return.
     #[error(
         "the recording has masks of 0 within its trajectories, so a trajectory does not have one \
          return. Cut it into episodes there (terminals), and leave masks out"
@@ -49,7 +49,7 @@ pub enum JudgeError {
          log-probabilities (behavior_log_probs). Leave updates out"
     )]
     NoMethod,
-    /// Ratios of probabilities without those of the recorded policy.
+    /// Ratios of probabilities without the recorded policy's.
     #[error(
         "the policy's probabilities of the recorded actions alone need the recorded log-probabilities \
          (behavior_log_probs), which this recording does not have. For discrete actions, give the \

@@ -1,8 +1,8 @@
 //! [`judge`]: estimates for the acting modes of one run, and an answer for each.
 //!
 //! Discrete actions with recorded log-probabilities get importance weights, all other recordings
-//! fitted Q-evaluation. What costs least refuses first: the recording, then the weights or the clone
-//! of the recorded policy. Critics are fitted only where an answer is still possible.
+//! fitted Q-evaluation. The cheapest check refuses first: that of the recording, then those of the
+//! weights or of the recorded policy's clone. Critics are fitted only where an answer is still possible.
 
 use overtone_core::{
     ActingMode, ActionScale, Play, Policy,
@@ -69,7 +69,7 @@ pub struct JudgeOptions {
     pub seed: u64,
 }
 
-/// What an outside policy would do at the rows of a recording.
+/// An outside policy at the rows of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Known {
     /// Its actions at every row.
@@ -127,7 +127,7 @@ pub fn judge(
 /// See [`JudgeError`].
 ///
 /// # Panics
-/// When the policy's rows or actions are not those of the recording: a caller's bug.
+/// When the policy has other rows or actions than the recording: a caller's bug.
 pub fn judge_known(
     of: &Request<'_>,
     policy: Known,
@@ -146,7 +146,7 @@ fn judged(
 ) -> Result<Judgement, JudgeError> {
     let data = of.data;
     check(data, options.discount)?;
-    // Ratios need the probability of each recorded action: an agent tells that of discrete ones.
+    // Ratios need the probability of each recorded action, which agents have for discrete ones only.
     let of_recorded = matches!(policies, Policies::Known(Known::OfRecorded(_)));
     let is_discrete = matches!(data.actions(), ActionColumn::Discrete { .. });
     let log_probs = data.behavior_log_probs().filter(|_| is_discrete || of_recorded);
@@ -171,7 +171,7 @@ fn judged(
             (modes.iter().map(refused).collect(), None)
         }
         (None, Policies::Known(Known::OfRecorded(probs)), Some(log_probs)) => {
-            let weighing = Weighing { data, log_probs };
+            let weighing = Weighing::new(data, log_probs, options.discount);
             let ratios = weighing.log_ratios(|row| probs[row].into());
             (by_weights(modes, &weighing, &settings, &[ratios], None, progress)?, None)
         }
@@ -196,7 +196,7 @@ fn judged(
             .bounded(data.n_transitions());
             match log_probs {
                 Some(log_probs) => {
-                    let weighing = Weighing { data, log_probs };
+                    let weighing = Weighing::new(data, log_probs, options.discount);
                     let ratios: Vec<Vec<f64>> =
                         policies.iter().map(|policy| weighing.log_ratios_of(policy)).collect();
                     let critics = Critics { fit, options: fit_options };

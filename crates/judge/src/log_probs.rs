@@ -1,4 +1,4 @@
-//! [`fit_actions`]: whether recorded log-probabilities can be those of the recorded actions.
+//! [`fit_actions`]: whether recorded log-probabilities can belong to the recorded actions.
 //!
 //! With probability `β(a|h)` of action `a` after history `h`, rows in a set `R` that the history
 //! decides, and actions `a_i` with recorded probabilities `p_i = β(a_i|h_i)`:
@@ -12,7 +12,7 @@
 //! then belong to other actions. Frequent actions show it in all rows; if all are equally frequent,
 //! those that are frequent where a number of the observation is above its median.
 //!
-//! The opposite is no fault: an action of probability 0.0001 need not occur.
+//! An action may occur less often than it should: one of probability 0.0001 may never occur.
 
 use overtone_data::{ActionColumn, Dataset, StoredObservations};
 
@@ -22,8 +22,8 @@ const LEAST_EXCESS: f64 = 0.1;
 /// Smallest excess of the sum in standard errors. There are thousands of sums.
 const STANDARD_ERRORS: f64 = 5.0;
 
-/// Whether the log-probabilities `[rows]` can be those of the recorded actions. Always for recordings
-/// of frames or of continuous actions.
+/// Whether the log-probabilities `[rows]` can belong to the recorded actions. Always true for
+/// recordings of frames or of continuous actions.
 pub(crate) fn fit_actions(data: &Dataset, log_probs: &[f32]) -> bool {
     let (
         StoredObservations::Vectors { width, values, .. },

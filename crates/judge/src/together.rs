@@ -6,11 +6,11 @@
 //! are then right in at least 95 of 100 recordings, however the modes depend on each other.
 
 /// The level at which each of `n` differences is tested, so that all answers together hold at
-/// `level`. `differs` tells whether the interval of a difference excludes zero at a level; it must
+/// `level`. `differs` is whether the interval of a difference excludes zero at a level; it must
 /// not do so at a higher level only.
 ///
 /// # Errors
-/// Those of `differs`.
+/// Errors of `differs`.
 pub(crate) fn levels_together<E>(
     n: usize,
     level: f64,

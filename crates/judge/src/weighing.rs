@@ -8,6 +8,7 @@ use overtone_data::{ActionColumn, Dataset};
 
 use crate::{
     checks::{Comparison, DISCOUNTS},
+    fitted_q::return_bounds,
     forced::{Forced, ForcedActions},
     statistics::mean_and_error,
     weights::{Logged, RecordedReturn, Settings, Values, Weighted, WeightsError, estimate},
@@ -24,6 +25,8 @@ pub(crate) struct Weighing<'a> {
     pub(crate) data: &'a Dataset,
     /// `[rows]`: log-probabilities of the recorded actions under the recorded policy.
     pub(crate) log_probs: &'a [f32],
+    /// The smallest and the largest possible discounted return.
+    pub(crate) possible: [f64; 2],
 }
 
 /// Values of several policies, and the position of one of them.
@@ -50,7 +53,17 @@ pub(crate) struct Weighed {
     pub(crate) mean_weight: Option<Comparison>,
 }
 
-impl Weighing<'_> {
+impl<'a> Weighing<'a> {
+    /// For returns with this discount.
+    pub(crate) fn new(data: &'a Dataset, log_probs: &'a [f32], discount: f64) -> Self {
+        let rewards = data.rewards().iter().map(|&reward| f64::from(reward));
+        let ends = rewards.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], reward| {
+            [low.min(reward), high.max(reward)]
+        });
+        let longest = Some(data.episodes().longest());
+        Self { data, log_probs, possible: return_bounds(ends, discount, longest) }
+    }
+
     /// `[rows]`: the logarithms of the ratios between a policy's probabilities of the recorded actions
     /// and the recorded ones.
     pub(crate) fn log_ratios(&self, prob: impl Fn(usize) -> f64) -> Vec<f64> {

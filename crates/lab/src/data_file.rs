@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::{fs, io};
 
-/// Why there is no data.
+/// Data that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DataFileError {
     /// A file cannot be read.
@@ -12,7 +12,7 @@ pub enum DataFileError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A file of another format.
@@ -20,7 +20,7 @@ pub enum DataFileError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
 }
@@ -67,7 +67,7 @@ pub fn read_lines<T>(
 /// When the cell holds none.
 pub fn number<T: FromStr + Copy + Into<f64>>(cell: &str) -> Result<T, String> {
     let number = cell.trim().parse().ok().filter(|&number: &T| number.into().is_finite());
-    number.ok_or_else(|| format!("`{cell}` is no number"))
+    number.ok_or_else(|| format!("`{cell}` is not a number"))
 }
 
 /// A file of the project's datasets, for tests.
@@ -89,7 +89,7 @@ mod tests {
             read_lines(&path, |line| (line != "#").then(|| number::<f32>(line)).transpose())
         };
         assert_eq!(read("1\n#\n-2.5\n").unwrap(), [1.0, -2.5]);
-        for (text, part) in [("1\nx\n", "line 2: `x` is no number"), ("#\n", "it has no data")] {
+        for (text, part) in [("1\nx\n", "line 2: `x` is not a number"), ("#\n", "it has no data")] {
             let refused = read(text).unwrap_err().to_string();
             assert!(refused.contains(part) && refused.contains("a.txt"), "{refused}");
         }

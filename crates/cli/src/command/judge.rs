@@ -173,7 +173,7 @@ impl JudgeOptions {
 /// Judges a policy of another program and writes the judgement to `path`.
 fn judge_outside(options: &JudgeOptions, path: &Path) -> Result<Judgement> {
     let (data, policy) = outside(options)?;
-    let name = options.probs.display().to_string();
+    let name = options.probs.file_name().unwrap_or_default().to_string_lossy();
     let dataset = data.path().display().to_string();
     let request = Request {
         run: &name,

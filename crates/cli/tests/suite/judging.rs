@@ -1,10 +1,10 @@
 //! `overtone judge`: estimates from recordings, and what it refuses.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use overtone_core::judgement::{Check, Judged, Judgement, Method, Trained, Verdict};
 use overtone_data::{Recording, read};
-use overtone_testkit::sentences;
+use overtone_testkit::{dopamine::npy, sentences};
 
 use crate::desk::{Desk, project};
 
@@ -114,17 +114,6 @@ fn a_run_has_seen_the_data_of_the_run_that_initialised_it() {
     assert_eq!((seen().episodes, seen().trained), (100, Trained::Unknown));
 }
 
-/// A `.npy` file of `float64` numbers.
-fn save(path: &Path, shape: &str, numbers: &[f64]) {
-    let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}");
-    let header = format!("{header:<117}\n");
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.as_bytes());
-    bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-    fs::write(path, bytes).unwrap();
-}
-
 /// A policy of another program, by its probabilities at the recorded rows.
 #[test]
 fn a_policy_of_another_program_is_judged() {
@@ -133,7 +122,10 @@ fn a_policy_of_another_program_is_judged() {
     let Recording::Columns(columns) = read::open(&file).unwrap() else { panic!("columns") };
     let recorded = columns.behavior_log_probs.unwrap();
     let rows = recorded.len();
-    let probs = desk.path("doctor.npy");
+    let save = |shape: &[usize], numbers: &[f64]| {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        fs::write(desk.path("doctor.npy"), npy("<f8", shape, &bytes)).unwrap();
+    };
     let judged = |words: &str| -> Judgement {
         desk.succeeds(&format!("judge dataset={} probs=doctor.npy {words}", file.display()));
         let path = desk.path("doctor.judgement.json");
@@ -141,7 +133,7 @@ fn a_policy_of_another_program_is_judged() {
     };
     // The recorded policy itself has the recorded return, and no difference from it.
     let own: Vec<f64> = recorded.iter().map(|&log| f64::from(log).exp()).collect();
-    save(&probs, &format!("({rows},)"), &own);
+    save(&[rows], &own);
     let same = judged("steps=0");
     let estimate = same.policies[0].deciding().unwrap();
     assert!((estimate.value - same.recording.mean_return).abs() < 1e-9, "{same:?}");
@@ -154,7 +146,7 @@ fn a_policy_of_another_program_is_judged() {
     assert!(drawn.recording.episodes < 200, "{drawn:?}");
     assert!((estimate.value - drawn.recording.mean_return).abs() < 1e-9, "{drawn:?}");
     // Each treatment with the same probability, known at every row, so critics can be fitted.
-    save(&probs, &format!("({rows}, 4)"), &vec![0.25; 4 * rows]);
+    save(&[rows, 4], &vec![0.25; 4 * rows]);
     let random = judged("updates=20 steps=0");
     assert_eq!(random.policies[0].estimates.last().unwrap().method, Method::Wdr);
 
@@ -168,11 +160,11 @@ fn a_policy_of_another_program_is_judged() {
     refused(&format!("{clinic} modes=own"));
     refused(&format!("{clinic}.npy"));
     for (shape, numbers) in [
-        ("(3,)".to_owned(), vec![0.5; 3]),
-        (format!("({rows}, 4)"), vec![0.5; 4 * rows]),
-        (format!("({rows},)"), recorded.iter().map(|&log| log.into()).collect()),
+        (vec![3], vec![0.5; 3]),
+        (vec![rows, 4], vec![0.5; 4 * rows]),
+        (vec![rows], recorded.iter().map(|&log| log.into()).collect()),
     ] {
-        save(&probs, &shape, &numbers);
+        save(&shape, &numbers);
         refused(&clinic);
     }
 }

@@ -12,6 +12,7 @@ use crate::read::columns::{Columns, Mixture};
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, cut, doubled, outcome};
 use crate::read::log_probs;
+use crate::read::masks;
 use crate::read::minari_spaces::MinariSpaces;
 use crate::read::next_observations::breaks;
 use crate::read::observed::{self, Shown};
@@ -35,6 +36,8 @@ pub(crate) struct Arrays {
     pub rewards: Option<Vec<f32>>,
     /// `[steps]`, log-probabilities of the actions, if there are any.
     pub log_probs: Option<Vec<f32>>,
+    /// Rows whose mask is 0, in D4RL's layout.
+    stops: Option<Vec<bool>>,
     /// Whether there is an array with such a name, which may have another shape.
     names_log_probs: bool,
     /// `[steps]`, the task's end.
@@ -98,6 +101,7 @@ impl Arrays {
             actions: kept(actions, &mut errors),
             rewards: kept(source::column(file, &named("rewards")), &mut errors),
             log_probs: None,
+            stops: None,
             names_log_probs: false,
             stored,
             errors,
@@ -105,6 +109,9 @@ impl Arrays {
         };
         arrays.fit(file);
         arrays.read_log_probs(file);
+        if let (Hdf5Layout::D4rl, Some(actions)) = (layout, &arrays.actions) {
+            arrays.stops = kept(masks::read(file, actions.rows()), &mut arrays.errors).flatten();
+        }
         if let (Hdf5Layout::D4rl, Some(observations)) = (layout, &arrays.observations) {
             // Training does not use them, so they need not be readable.
             arrays.stored.breaks =
@@ -250,7 +257,7 @@ pub(super) fn columns(
     let (mut observations, mut last): (Option<ObservationColumn>, Option<ObservationColumn>) =
         (None, None);
     let mut actions: Option<ActionColumn> = None;
-    let (mut episodes, mut finished) = (Vec::new(), Vec::new());
+    let (mut episodes, mut finished, mut stops) = (Vec::new(), Vec::new(), None);
     let mut stored = Stored::default();
     for mut part in parts {
         part.check(file, &mut first)?;
@@ -272,6 +279,8 @@ pub(super) fn columns(
             add(&mut observations, seen);
         }
         append(&mut rewards, part.rewards.unwrap_or_default());
+        // D4RL's layout, which alone has them, is one part.
+        stops = stops.or(part.stops);
         match (&mut log_probs, part.log_probs) {
             (Some(all), Some(here)) => append(all, here),
             (_, None) if steps > 0 => log_probs = None,
@@ -293,6 +302,7 @@ pub(super) fn columns(
         path: file.path().to_path_buf(),
         format: layout.name(),
         behavior_log_probs: log_probs.filter(|all| !all.is_empty()),
+        stops,
         finished,
         mixture: Mixture::default(),
         stored,

@@ -10,8 +10,8 @@ use overtone_data::error::Fault;
 use overtone_data::read::{self, columns};
 use overtone_data::write::write_columns;
 use overtone_data::{
-    About, ActionColumn, Columns, DataError, Dataset, DatasetOptions, Expected, Fragment,
-    MinariWriter, ObservationColumn, Recording, WrittenEpisode,
+    ActionColumn, Columns, DataError, Dataset, DatasetOptions, Expected, Fragment, MinariWriter,
+    ObservationColumn, Recording, WrittenEpisode,
 };
 use overtone_testkit::dopamine::npy;
 use overtone_testkit::{Hdf5File, check_error, sentences};
@@ -19,6 +19,7 @@ use overtone_testkit::{Hdf5File, check_error, sentences};
 use crate::own_arrays::{f4, sound, zip};
 use crate::robots::{d4rl, minari};
 use crate::starter::datasets;
+use crate::writing::about;
 
 /// A log-probability that tells rows apart.
 fn log_prob(row: usize) -> f32 {
@@ -76,13 +77,7 @@ fn the_clinic_has_them_and_a_written_file_keeps_them() {
     let ObservationColumn::Vectors { width, .. } = log.observations else { panic!() };
     let task = Task::own("clinic", ObservationSpace::Vectors { width }, ActionSpace::numbered(4));
     let written = |log: &Columns, name: &str| {
-        let about = About {
-            task: &task,
-            simulation: None,
-            env_spec: None,
-            algorithm: "by hand".into(),
-            description: "For tests.".into(),
-        };
+        let about = about(&task);
         let to = dir.path().join(name);
         let written = write_columns(log, None, &to, about, &mut |_| Continue(())).unwrap();
         (written.content_hash, read_checked(&to).unwrap().behavior_log_probs)
@@ -227,13 +222,7 @@ fn columns_in_memory_are_checked() {
     // A writer refuses an episode whose log-probabilities are not one for each step.
     let dir = tempfile::tempdir().unwrap();
     let task = Task::own("tiny", ObservationSpace::Vectors { width: 1 }, ActionSpace::numbered(2));
-    let about = About {
-        task: &task,
-        simulation: None,
-        env_spec: None,
-        algorithm: "by hand".into(),
-        description: "For tests.".into(),
-    };
+    let about = about(&task);
     let mut writer = MinariWriter::create(&dir.path().join("tiny.hdf5"), about).unwrap();
     let episode = WrittenEpisode {
         observations: ObservationColumn::Vectors { width: 1, values: vec![0.0; 3] },
@@ -247,7 +236,7 @@ fn columns_in_memory_are_checked() {
     check_error!(error, DataError::At { fault: Fault::Inconsistent(_), .. });
 }
 
-fn put(path: &Path, name: &str, values: &[f32]) {
+pub fn put(path: &Path, name: &str, values: &[f32]) {
     let file = Hdf5File::edit(path);
     match name.rsplit_once('/') {
         Some((group, name)) => file.group(group).put(name, values, 0),

@@ -6,11 +6,13 @@ use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_data::error::Fault;
 use overtone_data::read::columns;
 use overtone_data::write::write_columns;
-use overtone_data::{About, Columns, DataError, Dataset, DatasetOptions};
+use overtone_data::{Columns, DataError, Dataset, DatasetOptions, Expected, check};
 use overtone_testkit::check_error;
 
-use crate::log_probs::npz;
+use crate::log_probs::{npz, put};
 use crate::own_arrays::f4;
+use crate::robots::d4rl;
+use crate::writing::about;
 
 /// The columns of a small file with these masks.
 fn with(masks: Vec<u8>) -> Result<Columns, DataError> {
@@ -55,14 +57,27 @@ fn impossible_masks_are_refused() {
     let stopped = with(f4(&[rows], &masks)).unwrap();
     let width = stopped.observations.width();
     let task = Task::own("masked", ObservationSpace::Vectors { width }, ActionSpace::numbered(4));
-    let about = About {
-        task: &task,
-        simulation: None,
-        env_spec: None,
-        algorithm: "by hand".into(),
-        description: "For tests.".into(),
-    };
+    let about = about(&task);
     let to = folder.path().join("written.hdf5");
     let error = write_columns(&stopped, None, &to, about, &mut |_| Continue(())).unwrap_err();
     check_error!(error, DataError::At { fault: Fault::Inconsistent(_), .. });
+}
+
+#[test]
+fn a_file_of_d4rl_has_masks() {
+    let (_dir, path) = d4rl("..t..l.");
+    let mut masks = [1.0; 7];
+    put(&path, "masks", &masks);
+    assert_eq!(columns(&path).unwrap().stops, None);
+    masks[4] = 0.0;
+    put(&path, "masks", &masks);
+    let stops = columns(&path).unwrap().stops.unwrap();
+    assert_eq!(stops, [false, false, false, false, true, false, false]);
+    let report = check(&path, &Expected::default()).unwrap().report;
+    assert!(report.findings.iter().all(|finding| finding.code != "not-read"), "{report}");
+    masks[4] = 2.0;
+    put(&path, "masks", &masks);
+    let error = columns(&path).unwrap_err();
+    assert!(matches!(&error, DataError::At { fault: Fault::DatasetValue { row: 4, .. }, .. }));
+    assert!(check(&path, &Expected::default()).unwrap().inspection.is_err());
 }

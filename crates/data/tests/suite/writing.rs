@@ -22,7 +22,7 @@ fn task(observations: ObservationSpace, actions: ActionSpace) -> Task {
     Task::own("tiny", observations, actions)
 }
 
-fn about(task: &Task) -> About<'_> {
+pub fn about(task: &Task) -> About<'_> {
     About {
         task,
         simulation: None,

@@ -1,4 +1,4 @@
-//! What a trained forecaster is worth on windows it has not seen.
+//! The figures of a trained forecaster on windows that it has not seen.
 
 use burn::tensor::{Device, activation::log_softmax};
 use overtone_core::seed::Generator;
@@ -19,10 +19,10 @@ pub struct Accuracy {
     pub wql: f64,
 }
 
-/// What was found on a set of windows.
+/// The figures of a forecaster on a set of windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {
-    /// Of the drawn futures.
+    /// The accuracy of the drawn futures.
     pub accuracy: Accuracy,
     /// Mean negative logarithm of the density at the true next value, given the true past, in
     /// nats: the probability of its bin over the bin's width, in scaled units. Unlike the
@@ -183,7 +183,7 @@ mod tests {
             let generator = &mut seed::generator(1, "sampling");
             let forecasts = forecasts(&model, &binning, &windows, 9, generator);
             let reached = accuracy(&windows, &forecasts);
-            // What is left is a bin's width.
+            // The rest is a bin's width.
             assert!(reached.mase < 0.03 && reached.wql < 0.06, "{head:?}: {reached:?}");
             assert!(naive_accuracy(&windows).mase > 0.9);
             let first = &forecasts[0];

@@ -25,9 +25,9 @@ pub struct Rate {
     pub dimensions: usize,
     /// `p` in `φ(z) = z^p`.
     pub power: u32,
-    /// Of the squared bias in `R`; `None` where it is no power law.
+    /// The power law of the squared bias in `R`; `None` if it does not follow one.
     pub bias: Option<PowerLaw>,
-    /// Of the variance in `R`.
+    /// The power law of the variance in `R`.
     pub variance: Option<PowerLaw>,
     /// `[N, R, error]`: the best radius for each number of points.
     pub best: Vec<[f64; 3]>,
@@ -44,19 +44,19 @@ pub struct Exponents {
 }
 
 impl Exponents {
-    /// Of the best radius: `1/(D + b)`, from `R^−b = R^D/N`.
+    /// The exponent of the best radius: `1/(D + b)`, from `R^−b = R^D/N`.
     pub fn radius(self) -> f64 {
         1.0 / (self.dimensions as f64 + self.bias)
     }
 
-    /// Of the error at the best radius: `−b/(D + b)`; −1 when the bias is exponential.
+    /// The exponent of the error at the best radius: `−b/(D + b)`; −1 when the bias is exponential.
     pub fn error(self) -> f64 {
         -1.0 + self.dimensions as f64 * self.radius()
     }
 }
 
 impl Rate {
-    /// What the paper's bound says, or would say where its conditions do not hold.
+    /// The exponents of the paper's bound, also where its conditions do not hold.
     pub fn paper(&self) -> Exponents {
         let bias = match (self.power, self.target) {
             (1, Target::Gaussian) => f64::INFINITY,
@@ -74,7 +74,7 @@ impl Rate {
         self.target == Target::Gaussian || self.power == 1
     }
 
-    /// What equation 26 gives for large `R`: `1 − K(t/R)` begins with `|t/R|` for `p` = 2 and
+    /// The exponents of equation 26 for large `R`: `1 − K(t/R)` begins with `|t/R|` for `p` = 2 and
     /// with `(t/R)²` for 4 and 6, and is squared; a heavier tail of the spectrum, `t⁻⁴` for the
     /// Laplace density, limits the exponent to 3.
     pub fn sharp(&self) -> Exponents {

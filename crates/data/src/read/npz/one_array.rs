@@ -42,24 +42,15 @@ pub fn read_array(path: &Path) -> Result<(Vec<usize>, Vec<f64>), DataError> {
 
 #[cfg(test)]
 mod tests {
+    use overtone_testkit::dopamine::npy_with_dict;
     use tempfile::TempDir;
 
     use super::*;
 
-    /// A `.npy` file of `elements` after a header.
-    fn npy(header: &str, elements: &[u8]) -> Vec<u8> {
-        let header = format!("{header:<117}\n");
-        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        bytes.extend((header.len() as u16).to_le_bytes());
-        bytes.extend(header.as_bytes());
-        bytes.extend(elements);
-        bytes
-    }
-
     fn read(header: &str, elements: &[u8]) -> Result<(Vec<usize>, Vec<f64>), DataError> {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("array.npy");
-        fs::write(&path, npy(header, elements)).unwrap();
+        fs::write(&path, npy_with_dict(header, elements)).unwrap();
         read_array(&path)
     }
 
