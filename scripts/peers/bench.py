@@ -95,21 +95,21 @@ def machine() -> dict:
             "memory_gib": round(int(memory[1]) / 2**20), "system": platform.release()}
 
 
-def versions() -> dict:
+def versions(names: list[str]) -> dict:
     from importlib.metadata import version
 
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT,
                             stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
     compiler = subprocess.run(["rustc", "--version"], cwd=ROOT, stdout=subprocess.PIPE, text=True,
                               check=True).stdout.strip()
-    packages = {name: version(name) for name in PACKAGES}
+    packages = {name: version(name) for name in names}
     return {"overtone": commit, "rustc": compiler, "python": platform.python_version(), **packages}
 
 
-def circumstances(command: str) -> dict:
+def circumstances(command: str, packages: list[str] = PACKAGES) -> dict:
     """Date, command, machine and versions of a section."""
     return {"date": datetime.date.today().isoformat(), "command": command,
-            "machine": machine(), "versions": versions()}
+            "machine": machine(), "versions": versions(packages)}
 
 
 def measured(part: str, section: dict) -> str:
@@ -120,9 +120,9 @@ def measured(part: str, section: dict) -> str:
             f"{of['overtone']}, PyTorch {of['torch']} ([numbers, versions](raw/{part}.json)).*\n")
 
 
-def replaced(page: str, part: str, text: str) -> str:
+def replaced(page: str, part: str, text: str, by: str = "just bench-peers") -> str:
     """The page with another table between the marks of this part, or at the end."""
-    begin, end = f"<!-- {part}: written by just bench-peers -->", f"<!-- end of {part} -->"
+    begin, end = f"<!-- {part}: written by {by} -->", f"<!-- end of {part} -->"
     before, found, rest = page.partition(begin)
     after = rest.partition(end)[2] if found else "\n"
     before = before if found else before.rstrip() + "\n\n"

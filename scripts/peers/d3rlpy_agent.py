@@ -1,6 +1,7 @@
-"""Trains an agent of d3rlpy on a file in D4RL's format, and evaluates it.
+"""Trains an agent of d3rlpy on a file in D4RL's format, or in OGBench's, and evaluates it.
 
     python scripts/peers/d3rlpy_agent.py td3_bc|iql|dt hopper_medium.hdf5 updates=5000 threads=1
+    python scripts/peers/d3rlpy_agent.py bc|iql|td3_bc|rebrac cube.npz task=ogbench:cube-single-singletask-v0
 
 The settings are from d3rlpy's `reproductions/offline`, with these changes for short runs:
 
@@ -14,8 +15,11 @@ left out. The agent plays Gymnasium's `-v4` task from `episodes=20` starts, or f
 `target`. Copies of the agent are made after each number of updates in `evaluate=N,N` (by default
 the last), and play after training.
 
+With `task`, the settings are the defaults of d3rlpy's classes with batches of 256, and standardized
+observations but for IQL. A row with a mask of 0 ends an episode of d3rlpy's data.
+
 Prints one line of JSON: the processor seconds of training, and for each copy its updates, its time
-(`time.time()`) and its returns.
+(`time.time()`), its returns, and how many of its episodes the task ended.
 """
 
 import copy
@@ -32,7 +36,8 @@ import torch
 structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
 import d3rlpy  # noqa: E402 (quiet first)
-from d3rlpy.algos import DecisionTransformerConfig, IQLConfig, TD3PlusBCConfig  # noqa: E402
+from d3rlpy.algos import (  # noqa: E402
+    BCConfig, DecisionTransformerConfig, IQLConfig, ReBRACConfig, TD3PlusBCConfig)
 from d3rlpy.models import VectorEncoderFactory  # noqa: E402
 from d3rlpy.optimizers import (  # noqa: E402
     AdamFactory, CosineAnnealingLRFactory, GPTAdamWFactory, WarmupSchedulerFactory)
@@ -41,6 +46,16 @@ from d3rlpy.preprocessing import (  # noqa: E402
 
 ENVIRONMENTS = {"halfcheetah": "HalfCheetah-v4", "hopper": "Hopper-v4", "walker2d": "Walker2d-v4"}
 CONTEXT, DT_BATCH = 20, 64
+
+
+def public_dataset_of(path):
+    """OGBench's single-task layout: the last row of a trajectory is its final observation."""
+    with np.load(path) as columns:
+        solved, last = columns["masks"] == 0, columns["terminals"].astype(bool)
+        return d3rlpy.dataset.MDPDataset(
+            columns["observations"].astype(np.float32), columns["actions"].astype(np.float32),
+            columns["rewards"].astype(np.float32), solved.astype(np.float32),
+            (last & ~solved).astype(np.float32))
 
 
 def dataset_of(path):
@@ -55,6 +70,22 @@ def dataset_of(path):
         columns["rewards"][:whole].astype(np.float32),
         terminals[:whole].astype(np.float32),
         (timeouts & ~terminals)[:whole].astype(np.float32))
+
+
+def public_algorithm_of(name, dataset):
+    """The algorithm by the defaults of its class, ready for its first update."""
+    scaled = dict(batch_size=256, observation_scaler=StandardObservationScaler(eps=1e-3))
+    configs = {"bc": (BCConfig, scaled), "iql": (IQLConfig, dict(batch_size=256)),
+               "td3_bc": (TD3PlusBCConfig, scaled), "rebrac": (ReBRACConfig, scaled)}
+    if name not in configs:
+        sys.exit(f"unknown algorithm `{name}`: expected {', '.join(configs)}")
+    config, settings = configs[name]
+    algorithm = config(**settings).create(device="cpu:0")
+    if algorithm.observation_scaler:
+        algorithm.observation_scaler.fit_with_transition_picker(
+            dataset.episodes, dataset.transition_picker)
+    algorithm.build_with_dataset(dataset)
+    return algorithm
 
 
 def algorithm_of(name, dataset, updates):
@@ -106,6 +137,7 @@ class Players:
         self.seen = np.stack([env.reset(seed=seed)[0] for env, seed in zip(self.envs, seeds)])
         self.seen = self.seen.astype(np.float32)
         self.returns = np.zeros(len(seeds))
+        self.ended = 0
         self.playing = np.arange(len(seeds))
 
     def actions(self):
@@ -123,10 +155,11 @@ class Players:
                 self.seen[index], reward, ended, cut, _ = self.envs[index].step(bounded)
                 self.returns[index] += reward
                 self.took(index, action, reward)
+                self.ended += bool(ended)
                 if not (ended or cut):
                     running.append(index)
             self.playing = np.array(running, dtype=int)
-        return self.returns.tolist()
+        return {"returns": self.returns.tolist(), "ended": self.ended}
 
 
 class TransformerPlayers(Players):
@@ -171,14 +204,18 @@ def modules_of(algorithm, name):
 def main():
     name, path, *words = sys.argv[1:]
     options = {"updates": "5000", "evaluate": "", "threads": "2", "seed": "1", "seeds": "",
-               "episodes": "20", "target": "0"}
+               "episodes": "20", "target": "0", "task": ""}
     options |= dict(word.split("=", 1) for word in words)
     updates = int(options["updates"])
     at = {int(number) for number in options["evaluate"].split(",") if number} or {updates}
     torch.set_num_threads(int(options["threads"]))
     d3rlpy.seed(int(options["seed"]))
-    dataset = dataset_of(path)
-    algorithm = algorithm_of(name, dataset, updates)
+    if options["task"]:
+        dataset = public_dataset_of(path)
+        algorithm = public_algorithm_of(name, dataset)
+    else:
+        dataset = dataset_of(path)
+        algorithm = algorithm_of(name, dataset, updates)
     if name == "dt":
         update = lambda: algorithm.update(dataset.sample_trajectory_batch(DT_BATCH, CONTEXT))
     else:
@@ -200,10 +237,10 @@ def main():
         robot = path.rpartition("/")[2].partition("_")[0]
         for made in copies:
             modules_of(algorithm, name).load_state_dict(made["weights"])
-            where = (algorithm, ENVIRONMENTS[robot], seeds)
+            where = (algorithm, options["task"] or ENVIRONMENTS[robot], seeds)
             players = (TransformerPlayers(*where, float(options["target"])) if name == "dt"
                        else Players(*where))
-            made["returns"] = players.play()
+            made |= players.play()
     for made in copies:
         del made["weights"]
     print(json.dumps({"algorithm": name, "file": path.rpartition("/")[2], "updates": updates,

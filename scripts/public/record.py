@@ -3,19 +3,24 @@
     .venv-public/bin/python scripts/public/record.py SET [FOLDER]
 
 A set has one seed, so its file is equal to the bit on every run with the packages of `requirements.txt`; the
-program prints its SHA-256. `--list` prints the sets.
+program prints its SHA-256. Simulated sets also depend on how the processor rounds: NumPy and OpenBLAS are held
+to instructions that every x86-64 processor with AVX2 has. `--list` prints the sets.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import os
 import sys
 import zipfile
 from importlib import import_module
 from pathlib import Path
 
-import numpy as np
+os.environ["NPY_DISABLE_CPU_FEATURES"] = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
+os.environ["OPENBLAS_CORETYPE"] = "Haswell"
+
+import numpy as np  # noqa: E402 (reads these settings)
 
 Arrays = dict[str, np.ndarray]
 
