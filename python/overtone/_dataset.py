@@ -93,6 +93,7 @@ class Dataset:
         timeouts: ArrayLike | None = None,
         behavior_log_probs: ArrayLike | None = None,
         masks: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
         n_actions: int | None = None,
         action_low: ArrayLike | None = None,
         action_high: ArrayLike | None = None,
@@ -117,6 +118,8 @@ class Dataset:
                 density. Estimates from the dataset alone use it; training does not.
             masks: ``[steps]``, 0 where the task is solved although the trajectory goes on, else 1
                 (OGBench's single tasks): value methods do not look behind such a step.
+            weights: ``[steps]``, the factor of each step's loss, at least 0: 0 leaves the step out
+                of the loss.
             n_actions: Number of discrete actions; by default one more than the largest recorded
                 action.
             action_low: Lower bounds of continuous actions, ``[width]`` or one number for all; by
@@ -175,8 +178,9 @@ class Dataset:
                     "Use those of the recorded actions, log_probs[numpy.arange(len(actions)), actions]"
                 )
             arrays["behavior_log_probs"] = column_of("behavior_log_probs", log_probs)
-        if masks is not None:
-            arrays["masks"] = column_of("masks", array_of("masks", masks))
+        for name, values in (("masks", masks), ("weights", weights)):
+            if values is not None:
+                arrays[name] = column_of(name, array_of(name, values))
         _check_lengths(arrays)
         if limits is None and not arrays["terminals"].any():
             raise ValueError(
@@ -213,8 +217,8 @@ class Dataset:
 
         ``truncations`` or ``truncated`` are optional: an episode that does not terminate counts as
         cut. A final observation after the last action is left out. ``behavior_log_probs`` is
-        optional; if an episode lacks it, the dataset does not have it. Other arguments are those of
-        :meth:`from_arrays`.
+        optional; if an episode lacks it, the dataset does not have it. ``masks`` and ``weights`` are
+        optional, and 1 in episodes without them. Other arguments are those of :meth:`from_arrays`.
 
         Raises:
             ValueError: Names the array, with the episode or the row.
@@ -223,6 +227,7 @@ class Dataset:
             name: [] for name in ("observations", "actions", "rewards", "ends", "limits")
         }
         log_probs: list[NDArray[Any] | None] = []
+        optional: dict[str, list[NDArray[Any]]] = {"masks": [], "weights": []}
         if isinstance(episodes, Mapping):
             raise ValueError("episodes: expected a list of episodes, got one. Use [episode]")
         for number, episode in enumerate(episodes):
@@ -259,7 +264,10 @@ class Dataset:
                     numbers_of(f"episode {number}: {name}", array)
                     _check_same_rows(f"episode {number}: {name}", array, parts[name])
                 parts[name].append(array)
-            log_probs.append(_episode_log_probs(episode, number, n))
+            log_probs.append(_episode_column(episode, number, n, "behavior_log_probs"))
+            for name, columns in optional.items():
+                column = _episode_column(episode, number, n, name)
+                columns.append(np.ones(n, np.float32) if column is None else column)
         if not parts["rewards"]:
             raise ValueError("episodes: expected at least one episode with a step")
         whole = {name: np.concatenate(part) for name, part in parts.items()}
@@ -268,6 +276,8 @@ class Dataset:
             whole["ends"], whole["limits"], behavior_log_probs=_joined(log_probs),
             n_actions=n_actions, action_low=action_low, action_high=action_high, path=path,
             task=task,
+            **{name: np.concatenate(columns) for name, columns in optional.items()
+               if any((column != 1).any() for column in columns)},
         )
 
     def summary(self) -> dict[str, Any]:
@@ -355,7 +365,11 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
                     else action_rows(acted, actions, f"episode {number}: actions")
                 ),
                 "rewards": _field(episode, number, "rewards"),
-                "behavior_log_probs": _minari_log_probs(episode, len(ends)),
+                "behavior_log_probs": _minari_info(
+                    episode, len(ends), "f", "action_log_probs", "behavior_log_probs"
+                ),
+                "masks": _minari_info(episode, len(ends), "fiub", "masks"),
+                "weights": _minari_info(episode, len(ends), "fiub", "weights"),
                 # Like the program's reader of Minari's files: an episode has one end.
                 "terminations": ends[-1:],
             }
@@ -370,17 +384,17 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
     return data
 
 
-def _minari_log_probs(episode: Any, steps: int) -> Any:
-    """``infos["action_log_probs"]`` of an episode if it has one number for each step, as the program's
-    reader of Minari's files takes it. Minari's own infos have one row more."""
+def _minari_info(episode: Any, steps: int, kinds: str, *names: str) -> Any:
+    """The first of these ``infos`` of an episode, if it has one number of these kinds for each step, as
+    the program's reader of Minari's files takes it. Minari's own infos have one row more."""
     infos = episode.get("infos") if isinstance(episode, Mapping) else getattr(episode, "infos", None)
     if not isinstance(infos, Mapping):
         return None
-    values = infos.get("action_log_probs", infos.get("behavior_log_probs"))
+    values = next((infos[name] for name in names if name in infos), None)
     if np.ma.is_masked(values):
         return values  # Refused like any other masked array.
     values = np.asarray(values)
-    is_read = values.dtype.kind == "f" and values.shape in ((steps,), (steps, 1))
+    is_read = values.dtype.kind in kinds and values.shape in ((steps,), (steps, 1))
     return values if is_read else None
 
 
@@ -548,14 +562,13 @@ def _check_same_rows(name: str, array: NDArray[Any], before: Sequence[NDArray[An
         raise ValueError(f"{name}: {array.dtype}, expected {first.dtype} as before")
 
 
-def _episode_log_probs(episode: Any, number: int, steps: int) -> NDArray[Any] | None:
-    """The log-probabilities of an episode's actions, if it has them."""
-    values = _optional_field(episode, "behavior_log_probs")
-    if values is None:
+def _episode_column(episode: Any, number: int, steps: int, name: str) -> NDArray[Any] | None:
+    """The optional array ``name`` of an episode, one number for each step."""
+    if _optional_field(episode, name) is None:
         return None
-    array = _of_steps(episode, number, "behavior_log_probs")
+    array = _of_steps(episode, number, name)
     if len(array) != steps:
-        raise _uneven(number, "behavior_log_probs", len(array), steps)
+        raise _uneven(number, name, len(array), steps)
     return array
 
 

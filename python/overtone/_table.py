@@ -22,6 +22,7 @@ def from_pandas(
     reward: str,
     termination: str | None = None,
     behavior_log_probs: str | None = None,
+    weights: str | None = None,
     n_actions: int | None = None,
     action_low: ArrayLike | None = None,
     action_high: ArrayLike | None = None,
@@ -40,6 +41,7 @@ def from_pandas(
         termination: The column that is true (or 1) where the task ended, else false (or 0); without
             it every episode counts as truncated.
         behavior_log_probs: The column of log-probabilities of the recorded actions.
+        weights: The column of factors of the steps' losses.
         n_actions: See :meth:`Dataset.from_arrays`, as for all following arguments.
 
     Raises:
@@ -53,7 +55,7 @@ def from_pandas(
     observation = [observation] if isinstance(observation, str) else list(observation)
     acted = [action] if isinstance(action, str) else list(action)
     names = [episode, *observation, reward, *acted]
-    names += [name for name in (termination, behavior_log_probs) if name is not None]
+    names += [name for name in (termination, behavior_log_probs, weights) if name is not None]
     missing = [name for name in names if name not in columns]
     if missing:
         in_index = set(missing) & set(frame.index.names)
@@ -93,16 +95,15 @@ def from_pandas(
             )
     # One column of whole numbers is discrete.
     actions = _columns(frame, acted, row_name)
-    log_probs = None
-    if behavior_log_probs is not None:
-        log_probs = array_of(
-            _column_name(behavior_log_probs), frame[behavior_log_probs], row_name=row_name
-        )
+    log_probs, factors = (
+        None if name is None else array_of(_column_name(name), frame[name], row_name=row_name)
+        for name in (behavior_log_probs, weights)
+    )
     return Dataset.from_arrays(
         _columns(frame, observation, row_name),
         actions[:, 0] if len(acted) == 1 and actions.shape[1] == 1 else actions,
         _columns(frame, [reward], row_name), ended, last & ~ended, behavior_log_probs=log_probs,
-        n_actions=n_actions, action_low=action_low, action_high=action_high, path=path, task=task,
+        weights=factors, n_actions=n_actions, action_low=action_low, action_high=action_high, path=path, task=task,
     )
 
 

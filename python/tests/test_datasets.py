@@ -131,6 +131,9 @@ class Datasets(Desk):
         frame["log"] = np.log(0.5)
         logged = ov.from_pandas(frame, **{**names, "observation": "x0"}, behavior_log_probs="log")
         np.testing.assert_allclose(logged.behavior_log_probs, np.log(0.5), rtol=1e-6)
+        frame["w"] = np.where(frame.index == 2, 0.0, 1.5)
+        weighted = ov.from_pandas(frame, **names, termination="end", weights="w")
+        self.assertEqual(weighted.hash, ov.from_arrays(**arrays, weights=frame["w"]).hash)
         # pandas' nullable number types.
         nullable = frame.convert_dtypes()
         self.assertEqual(ov.from_pandas(nullable, **names, termination="end").hash, data.hash)
@@ -253,6 +256,27 @@ class Datasets(Desk):
         ]:
             with self.assertRaisesRegex(ValueError, words):
                 ov.from_arrays(**arrays, behavior_log_probs=changed)
+
+    def test_masks_and_weights_are_read(self) -> None:
+        arrays = carts()
+        n, plain = len(arrays["rewards"]), ov.from_arrays(**arrays)
+        numbers = np.where(np.arange(n) == 2, 0.0, 1.0)
+        for name in ("masks", "weights"):
+            self.assertEqual(ov.from_arrays(**arrays, **{name: np.ones(n)}).hash, plain.hash)
+            data = ov.from_arrays(**arrays, **{name: numbers[:, None]})
+            self.assertNotEqual(data.hash, plain.hash)
+            self.assertEqual(data.save(f"{name}.hdf5").hash, data.hash)
+            # In episodes without them, they are 1.
+            first, *others = episodes_of({**arrays, name: numbers})
+            others = [{key: value for key, value in each.items() if key != name} for each in others]
+            self.assertEqual(ov.from_episodes([first, *others]).hash, data.hash)
+            infos = [{**each, "infos": {name: each.pop(name)}} for each in [dict(first)]] + others
+            minari = types.SimpleNamespace(iterate_episodes=lambda: iter(infos))
+            self.assertEqual(ov.from_minari(minari).hash, data.hash)
+            with self.assertRaisesRegex(ValueError, f"episode 0: {name} of length 3 and"):
+                ov.from_episodes([{**first, name: numbers[:3]}])
+            with self.assertRaisesRegex(ValueError, f"`{name}` holds in row 0 -1, expected"):
+                ov.from_arrays(**arrays, **{name: numbers - 2})
 
     def test_ends_of_episodes_are_not_guessed(self) -> None:
         arrays = {**carts(), "truncations": None}

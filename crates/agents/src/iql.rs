@@ -269,7 +269,7 @@ pub struct Outputs {
     pub log_probs: Tensor<2>,
     /// Regularisation of the actor's head, `[n]`, to be averaged.
     pub regularization: Option<Tensor<1>>,
-    /// The weight of each step in a mean; `None` if they are equal.
+    /// The weight of each step in the losses; `None` if they are equal.
     pub weights: Option<Tensor<2>>,
 }
 

@@ -168,9 +168,9 @@ impl Td3Options for RebracConfig {
     /// `L_π`
     fn actor_loss(&self, state: &ActorCritic, steps: &Steps) -> Tensor<1> {
         let actions = state.actor.network.act(steps.observations.clone());
-        let away = (actions.clone() - constant(steps.actions.clone())).square().sum_dim(1).mean();
+        let away = (actions.clone() - constant(steps.actions.clone())).square().sum_dim(1);
         let critics = state.critics.network.valid();
         let values = critics.smaller(concat(steps.observations.clone(), actions));
-        away * self.actor_penalty - per_size(values)
+        steps.mean(away) * self.actor_penalty - per_size(values, steps)
     }
 }

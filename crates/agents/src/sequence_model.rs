@@ -197,7 +197,8 @@ impl Recorded<SequenceLearner> for SequenceModel {
         if let Some(returns) = &state.returns {
             send_factors("factors_of_returns", &returns.optimizer);
         }
-        self.model.send(Places { timesteps, n_padding: &n_padding, top_percent_idx }, to);
+        let (n_padding, step_weights) = (&n_padding[..], &batch.step_weights[..]);
+        self.model.send(Places { timesteps, n_padding, step_weights, top_percent_idx }, to);
         data.send(batch, to)
     }
 

@@ -140,9 +140,9 @@ impl Td3Options for Td3BcConfig {
     /// `L_π`
     fn actor_loss(&self, state: &ActorCritic, steps: &Steps) -> Tensor<1> {
         let actions = state.actor.network.act(steps.observations.clone());
-        let cloning = (actions.clone() - constant(steps.actions.clone())).square().mean();
+        let cloning = steps.mean((actions.clone() - constant(steps.actions.clone())).square());
         let critic = state.critics.network.first.valid();
         let values = critic.forward(concat(steps.observations.clone(), actions));
-        cloning - per_size(values) * self.alpha
+        cloning - per_size(values, steps) * self.alpha
     }
 }

@@ -66,7 +66,15 @@ impl Case {
         let [observations, actions, rewards, continues, next_observations, next_actions] =
             ["observations", "actions", "rewards", "goes_on", "next_observations", "next_actions"]
                 .map(|name| self.column(name, step));
-        Steps { observations, actions, rewards, continues, next_observations, next_actions }
+        Steps {
+            observations,
+            actions,
+            rewards,
+            continues,
+            next_observations,
+            next_actions,
+            step_weights: None,
+        }
     }
 
     /// The tensors under `prefix/`.
@@ -246,6 +254,7 @@ fn listed(case: &Case, step: u64) -> DiscreteSteps {
             rewards: case.column("rewards", step),
             next_is_known: terminated.ones_like(),
             terminated,
+            step_weights: None,
             next_observations: observed(case.column("next_observations", step)),
         },
     }

@@ -47,7 +47,8 @@ fn both(
     let (timesteps, top_percent_idx) = (&batch.timesteps[..], &batch.top_percent_idx[..]);
     let mut sections = Sections::default();
     assert!(data.send(&batch, &mut sections));
-    model.send(Places { timesteps, n_padding: &n_padding, top_percent_idx }, &mut sections);
+    let (n_padding, step_weights) = (&n_padding[..], &batch.step_weights[..]);
+    model.send(Places { timesteps, n_padding, step_weights, top_percent_idx }, &mut sections);
     let (layout, words) = sections.finish();
     let received = data.received(&Inputs::new(layout, words, &device));
     [received, data.contexts(&mut batch, &device)]
@@ -120,7 +121,9 @@ fn vectors_with_timesteps_and_average_returns() {
     let names = vec!["left".to_owned(), "right".to_owned()];
     let spaces = (chain::observations(), ActionSpace::Discrete { names });
     let best = [None, Some(0), None, Some(1), Some(0), None];
-    check(small(model), &chain::listed(0.5, 0.0), spaces, &best);
+    let data = chain::listed(0.5, 0.0);
+    check(small(model.clone()), &data, spaces.clone(), &best);
+    check(small(model), &chain::weighted(&data), spaces, &best);
 }
 
 #[test]

@@ -88,6 +88,7 @@ fn without_values_it_is_behaviour_cloning() {
             returns_to_go: Tensor::zeros([n, 1], &device),
             timesteps: vec![0; n],
             n_padding: vec![0; n],
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: None,
         };

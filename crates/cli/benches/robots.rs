@@ -143,6 +143,7 @@ fn play_single(
             returns_to_go: Tensor::from_data(TensorData::new(to_go.clone(), [1, CONTEXT]), device),
             timesteps: timesteps.clone(),
             n_padding: vec![CONTEXT - n_seen.min(CONTEXT)],
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: None,
         };

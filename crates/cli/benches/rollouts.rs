@@ -195,6 +195,7 @@ fn play_single(
             returns_to_go: Tensor::from_data(TensorData::new(returns, [1, time]), device),
             timesteps: timesteps_from(&[(step + 1 - time) as i32], &[0], time),
             n_padding: vec![0],
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: None,
         };

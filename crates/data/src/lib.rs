@@ -45,6 +45,7 @@ pub use error::DataError;
 pub use read::column::{ActionColumn, ObservationColumn};
 pub use read::columns::{Columns, Mixture};
 pub use read::npz::read_array;
+pub use read::optional_arrays::OptionalArrays;
 pub use read::read_frames::ReadFrames;
 pub use read::recording::{Reader, Recording};
 pub use read::replay_log::ReplayLog;

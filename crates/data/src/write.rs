@@ -27,6 +27,7 @@ use crate::read::array_names::LOG_PROBS_IN_INFOS;
 use crate::read::column::{ActionColumn, ObservationColumn};
 use crate::read::columns::Columns;
 use crate::read::minari_spaces::METADATA;
+use crate::read::optional_arrays::OptionalArrays;
 use crate::sample::dataset::Dataset;
 use crate::write::about::{About, Written};
 
@@ -49,6 +50,8 @@ pub struct WrittenEpisode {
     pub rewards: Vec<f32>,
     /// `[steps]`, log-probabilities of the actions, as in [`Columns`]; `None` if unknown.
     pub behavior_log_probs: Option<Vec<f32>>,
+    /// Optional arrays.
+    pub optional: OptionalArrays,
     /// The reason for its end; `None` if the recording's end cut it.
     pub outcome: Option<Outcome>,
     /// The seed of its environment, if known.
@@ -159,6 +162,9 @@ impl<'a> MinariWriter<'a> {
             let reason = format!("an episode of {steps} rewards has {got} log-probabilities");
             return Err(Fault::Inconsistent(reason).at(&self.to));
         }
+        if let Some(fault) = episode.optional.fault(steps) {
+            return Err(fault.at(&self.to));
+        }
         if let Some(file) = &self.file {
             self.held += rows * episode.observations.width() * 4;
             let is_full = self.held > HELD;
@@ -251,11 +257,6 @@ pub fn write_columns(
     about: About<'_>,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Written, DataError> {
-    if log.stops.is_some() {
-        let reason = "its masks have zeros, which Minari's format does not hold. Train on the file as \
-                      it is";
-        return Err(Fault::Inconsistent(reason.into()).at(&log.path));
-    }
     if let Some(last) = last {
         check_last(log, last)?;
     }
@@ -271,7 +272,11 @@ pub fn write_columns(
             observations,
             actions: log.actions.rows_at(rows.clone()),
             rewards: log.rewards[rows.clone()].to_vec(),
-            behavior_log_probs: log.behavior_log_probs.as_ref().map(|all| all[rows].to_vec()),
+            behavior_log_probs: log
+                .behavior_log_probs
+                .as_ref()
+                .map(|all| all[rows.clone()].to_vec()),
+            optional: log.optional.rows_at(rows),
             outcome: finished.then_some(episode.outcome),
             seed: None,
         })
@@ -361,6 +366,7 @@ pub fn write_frames(
             actions: ActionColumn::Discrete { n_actions: *n_actions, values: actions },
             rewards: log.rewards()[rows].to_vec(),
             behavior_log_probs: None,
+            optional: OptionalArrays::default(),
             outcome: Some(episode.outcome),
             seed: None,
         })
@@ -406,10 +412,17 @@ fn stage(file: &File, number: u64, episode: &WrittenEpisode) -> Result<(), hdf5_
         group.create_dataset("rewards", |array| {
             array.with_f32_data(&episode.rewards);
         });
-        if let Some(log_probs) = &episode.behavior_log_probs {
+        let log_probs = episode.behavior_log_probs.clone();
+        let log_probs = log_probs.map(|log_probs| (LOG_PROBS_IN_INFOS.into(), log_probs));
+        let optional = episode.optional.columns().into_iter();
+        let optional = optional.map(|(name, numbers)| (format!("infos/{name}"), numbers));
+        let infos: Vec<(String, Vec<f32>)> = log_probs.into_iter().chain(optional).collect();
+        if !infos.is_empty() {
             group.create_group("infos");
-            group.create_dataset(LOG_PROBS_IN_INFOS, |array| {
-                array.with_f32_data(log_probs);
+        }
+        for (name, numbers) in infos {
+            group.create_dataset(&name, |array| {
+                array.with_f32_data(&numbers);
             });
         }
         for (name, outcome) in
@@ -447,4 +460,7 @@ fn digest(hash: &mut Sha256, episode: &WrittenEpisode) {
     }
     hash_reals(hash, &episode.rewards);
     hash.update([episode.outcome.map_or(u8::MAX, outcome_code)]);
+    if episode.optional != OptionalArrays::default() {
+        hash.update(episode.optional.hashed(String::new()));
+    }
 }

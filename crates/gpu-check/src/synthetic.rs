@@ -86,6 +86,7 @@ pub fn batch(nth: u64, batch: usize, time: usize, device: &Device) -> Contexts {
         returns_to_go: Tensor::from_data(TensorData::new(returns, [batch, time]), device),
         timesteps: timesteps_from(&starts, &n_padding, time),
         n_padding,
+        step_weights: Vec::new(),
         top_percent_idx: Vec::new(),
         stored: None,
     }

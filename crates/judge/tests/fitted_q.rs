@@ -65,7 +65,7 @@ fn of_one_state(episodes: &[(&[(u16, f32)], Outcome)]) -> Dataset {
         actions: ActionColumn::Discrete { n_actions: 2, values: actions },
         rewards,
         behavior_log_probs: None,
-        stops: None,
+        optional: Default::default(),
         finished: vec![true; spans.len()],
         mixture: Default::default(),
         episodes: spans,

@@ -22,7 +22,7 @@ fn recording(actions: ActionColumn) -> Dataset {
         actions,
         rewards: vec![1.0, 5.0, 2.0, 4.0],
         behavior_log_probs: None,
-        stops: None,
+        optional: Default::default(),
         episodes: vec![episode(0, 3), episode(3, 1)],
         finished: vec![true; 2],
         mixture: Default::default(),

@@ -207,6 +207,7 @@ mod tests {
                 actions: Acted::Continuous(Tensor::zeros([2, 2, 6], &device)),
                 timesteps: vec![0, 5, 9, 5],
                 n_padding: vec![0, 0],
+                step_weights: Vec::new(),
                 top_percent_idx: Vec::new(),
                 stored: None,
             };

@@ -85,10 +85,12 @@ pub struct Contexts {
     pub timesteps: Vec<i32>,
     /// Padded timesteps at the start of each context.
     pub n_padding: Vec<usize>,
+    /// `[batch · time]`, on the host: the factor of each step's loss, at least 0. Empty: all are 1.
+    pub step_weights: Vec<f32>,
     /// `[batch]`: the index of each context's [top percent](crate::conditioning::top_percent) in
     /// the model's list; `None` for a context that was drawn from all episodes. Empty: all were.
     pub top_percent_idx: Vec<Option<u8>>,
-    /// What a model makes of the last three on the host, if it was sent to the device beforehand.
+    /// What a model makes of the last four on the host, if it was sent to the device beforehand.
     /// They may be empty then.
     pub stored: Option<Stored>,
 }
@@ -97,8 +99,10 @@ pub struct Contexts {
 /// step's inputs that [`ModelConfig::send`](crate::ModelConfig::send) sends.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// `[batch · time]`: the weight of each timestep in a mean over real timesteps.
+    /// `[batch · time]`: the weight of each timestep in the loss.
     pub weights: Tensor<1>,
+    /// `[batch]`: the same of newest timesteps alone, if they are not equal (perceptron only).
+    pub newest_weights: Option<Tensor<1>>,
     /// The same without contexts of a top percent, for a return model.
     pub return_weights: Option<Tensor<1>>,
     /// `[batch]`: the first token that is not padding (transformer only).
@@ -124,6 +128,7 @@ impl Stored {
     pub fn of(inputs: &Inputs) -> Option<Self> {
         Some(Self {
             weights: inputs.floats("weights")?,
+            newest_weights: inputs.floats("newest_weights"),
             return_weights: inputs.floats("return_weights"),
             first_token: inputs.ints("first_token"),
             real: inputs.floats("real"),
@@ -144,6 +149,8 @@ pub struct Places<'a> {
     pub timesteps: &'a [i32],
     /// As [`Contexts::n_padding`].
     pub n_padding: &'a [usize],
+    /// As [`Contexts::step_weights`].
+    pub step_weights: &'a [f32],
     /// As [`Contexts::top_percent_idx`].
     pub top_percent_idx: &'a [Option<u8>],
 }
@@ -162,6 +169,45 @@ impl Places<'_> {
     }
 }
 
+/// The weights of timesteps in a loss, on the host: `factors / n_counted`.
+///
+/// The divisor is not the sum of the factors, which would cancel them in a batch of equal ones.
+pub(crate) struct LossWeights {
+    /// 0 for padding.
+    pub factors: Vec<f32>,
+    /// The number of factors above 0, at least 1.
+    pub n_counted: f32,
+}
+
+impl LossWeights {
+    /// The weights of all timesteps, `[batch · time]`, with these factors (empty: all 1).
+    pub fn of_all(n_padding: &[usize], step_weights: &[f32], time: usize) -> Self {
+        Self::of(real_mask(n_padding, time), step_weights.iter())
+    }
+
+    /// The weights of the newest timestep of each context, `[batch]`.
+    pub fn of_newest(batch: usize, step_weights: &[f32]) -> Self {
+        let time = (step_weights.len() / batch.max(1)).max(1);
+        Self::of(vec![1.0; batch], step_weights.iter().skip(time - 1).step_by(time))
+    }
+
+    fn of<'a>(mut factors: Vec<f32>, step_weights: impl Iterator<Item = &'a f32>) -> Self {
+        factors.iter_mut().zip(step_weights).for_each(|(factor, weight)| *factor *= weight);
+        let n_counted = factors.iter().filter(|&&factor| factor > 0.0).count().max(1) as f32;
+        Self { factors, n_counted }
+    }
+
+    /// The weights.
+    pub fn on_host(self) -> impl Iterator<Item = f32> {
+        self.factors.into_iter().map(move |factor| factor / self.n_counted)
+    }
+
+    fn on(self, device: &Device, dtype: DType) -> Tensor<1> {
+        let factors = TensorData::from(&self.factors[..]);
+        Tensor::from_data(factors, (device, dtype)) / f64::from(self.n_counted)
+    }
+}
+
 impl Contexts {
     /// Batch and time.
     pub fn dims(&self) -> [usize; 2] {
@@ -170,8 +216,8 @@ impl Contexts {
 
     /// `[batch]`: the timestep of each context's first real place.
     pub fn first_timesteps(&self) -> Vec<i32> {
-        let Self { timesteps, n_padding, top_percent_idx, .. } = self;
-        Places { timesteps, n_padding, top_percent_idx }.first_timesteps()
+        let Self { timesteps, n_padding, step_weights, top_percent_idx, .. } = self;
+        Places { timesteps, n_padding, step_weights, top_percent_idx }.first_timesteps()
     }
 
     /// The [weight of each timestep](Self::timestep_weights), 0 in contexts of a top percent, so
@@ -189,13 +235,24 @@ impl Contexts {
         weights * Tensor::from_data(of_all, (device, dtype))
     }
 
-    /// The weight of each timestep in a mean over real timesteps, `[batch · time]`.
+    /// The weight of each timestep in the loss, `[batch · time]`: its
+    /// [factor](Self::step_weights), divided by the number of real timesteps whose factor is above
+    /// 0; zero for padding.
     pub fn timestep_weights(&self, device: &Device, dtype: DType) -> Tensor<1> {
         if let Some(stored) = &self.stored {
             return stored.weights.clone();
         }
         let [_, time] = self.dims();
-        timestep_weights(&self.n_padding, time, device, dtype)
+        LossWeights::of_all(&self.n_padding, &self.step_weights, time).on(device, dtype)
+    }
+
+    /// The same in a loss of the newest timestep of each context, `[batch]`.
+    pub fn newest_weights(&self, device: &Device, dtype: DType) -> Tensor<1> {
+        if let Some(Stored { newest_weights: Some(weights), .. }) = &self.stored {
+            return weights.clone();
+        }
+        let [batch, _] = self.dims();
+        LossWeights::of_newest(batch, &self.step_weights).on(device, dtype)
     }
 }
 
@@ -210,21 +267,6 @@ pub(crate) fn of_all(top_percent_idx: &[Option<u8>], time: usize) -> Vec<f32> {
 /// `n_padding` counts the padded timesteps at the start of each context.
 pub fn real_mask(n_padding: &[usize], time: usize) -> Vec<f32> {
     n_padding.iter().flat_map(|&pad| (0..time).map(move |place| f32::from(place >= pad))).collect()
-}
-
-/// The weight of each timestep in a mean over real timesteps, `[batch · time]`: zero for padding;
-/// the other weights add up to one.
-///
-/// `n_padding` counts the padded timesteps at the start of each context.
-pub fn timestep_weights(
-    n_padding: &[usize],
-    time: usize,
-    device: &Device,
-    dtype: DType,
-) -> Tensor<1> {
-    let real = real_mask(n_padding, time);
-    let n_real: f32 = real.iter().sum();
-    Tensor::from_data(TensorData::from(&real[..]), (device, dtype)) / f64::from(n_real.max(1.0))
 }
 
 /// Timesteps of contexts with these first timesteps, `[batch · time]`; 0 in padded places.
@@ -246,14 +288,23 @@ mod tests {
     fn real_timesteps_have_equal_weights() {
         let device = Device::flex();
         let numbers = |tensor: Tensor<1>| tensor.into_data().iter().collect::<Vec<f32>>();
-        let got = numbers(timestep_weights(&[0, 2, 1], 3, &device, DType::F64));
+        let all = |n_padding: &[usize], step_weights: &[f32], time| {
+            LossWeights::of_all(n_padding, step_weights, time)
+        };
+        let got = numbers(all(&[0, 2, 1], &[], 3).on(&device, DType::F64));
         let sixth = (1.0f64 / 6.0) as f32;
         assert_eq!(got, [1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0].map(|x| x * sixth));
         assert_eq!(
-            numbers(timestep_weights(&[2], 2, &device, DType::F32)),
+            numbers(all(&[2], &[], 2).on(&device, DType::F32)),
             [0.0, 0.0],
             "all is padding"
         );
+        // Three of five real timesteps count.
+        let factors = [1.5, 0.0, 3.0, 9.0, 9.0, 0.0, 9.0, 6.0, 0.0];
+        let weights: Vec<f32> = all(&[0, 2, 1], &factors, 3).on_host().collect();
+        assert_eq!(weights, [0.5, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0]);
+        let newest: Vec<f32> = LossWeights::of_newest(3, &factors).on_host().collect();
+        assert_eq!(newest, [3.0, 0.0, 0.0]);
     }
 
     #[test]
@@ -265,6 +316,7 @@ mod tests {
             returns_to_go: Tensor::zeros([2, 3], &device),
             timesteps: timesteps_from(&[7, 4], &[0, 1], 3),
             n_padding: vec![0, 1],
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: None,
         };

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     conditioning::{ConditionerConfig, ReturnModelConfig, top_percent::conditions},
-    contexts::{Contexts, Observed, Places, of_all, real_mask},
+    contexts::{Contexts, LossWeights, Observed, Places, of_all, real_mask},
     decision_transformer::{
         DecisionTransformer, DecisionTransformerConfig, Steps, positions::PositionsConfig,
     },
@@ -127,9 +127,8 @@ impl ModelConfig {
     /// Sends what the model makes of the places of contexts, for [`Contexts::stored`].
     pub fn send(&self, places: Places<'_>, to: &mut Sections) {
         let (batch, time) = (places.n_padding.len(), places.time());
-        let real = real_mask(places.n_padding, time);
-        let n_real: f32 = real.iter().sum();
-        let weights: Vec<f32> = real.iter().map(|real| real / n_real.max(1.0)).collect();
+        let weights = LossWeights::of_all(places.n_padding, places.step_weights, time);
+        let weights: Vec<f32> = weights.on_host().collect();
         if self.return_model().is_some() {
             let of_all = of_all(places.top_percent_idx, time);
             let weights = weights.iter().enumerate();
@@ -145,8 +144,14 @@ impl ModelConfig {
                 to.ints("first_token", &[batch], first_token.iter().map(|&token| token as i32));
                 config.positions.send(places, &first_token, per_step * time, to);
             }
-            Self::Perceptron(_) if time > 1 => to.floats("real", &[batch, time, 1], real),
-            Self::Perceptron(_) => {}
+            Self::Perceptron(_) => {
+                let newest = LossWeights::of_newest(batch, places.step_weights);
+                to.floats("newest_weights", &[batch], newest.on_host());
+                if time > 1 {
+                    let real = real_mask(places.n_padding, time);
+                    to.floats("real", &[batch, time, 1], real);
+                }
+            }
         }
         if let Some(conditioning) = self.conditioning() {
             if let Some(average) = conditioning.average_return {

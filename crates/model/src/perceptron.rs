@@ -235,10 +235,8 @@ impl Perceptron {
 
     /// Mean loss of the newest recorded action of each context, plus the head's regulariser.
     pub fn loss(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Loss {
-        let [batch, _] = contexts.dims();
         let loss = self.head.loss(self.hidden(contexts, dropout), contexts.actions.newest());
-        let (device, dtype) = (loss.rows.device(), loss.rows.dtype());
-        let weights = Tensor::ones([batch], (&device, dtype)) / batch as f64;
+        let weights = contexts.newest_weights(&loss.rows.device(), loss.rows.dtype());
         Loss::of(loss, weights)
     }
 }
@@ -282,6 +280,7 @@ mod tests {
             returns_to_go: Tensor::from_data([[3.0f32, 2.0], [0.0, 1.0]], &device),
             timesteps: vec![4, 5, 0, 0],
             n_padding: vec![0, 1],
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: None,
         }

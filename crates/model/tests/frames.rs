@@ -149,6 +149,7 @@ impl Episode {
             returns_to_go: Tensor::from_data(TensorData::new(returns.concat(), [1, time]), &device),
             timesteps: timesteps_from(&[first as i32], &[n_padding], time),
             n_padding: vec![n_padding],
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: None,
         }

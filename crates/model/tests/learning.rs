@@ -239,6 +239,7 @@ fn batch(generator: &mut Generator, device: &Device) -> Contexts {
         returns_to_go: Tensor::from_data(TensorData::new(returns_to_go, [rows, CONTEXT]), device),
         timesteps: timesteps.collect(),
         n_padding: (0..rows).map(|row| row % CONTEXT).collect(),
+        step_weights: Vec::new(),
         top_percent_idx: Vec::new(),
         stored: None,
     }

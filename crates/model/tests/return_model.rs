@@ -85,6 +85,7 @@ fn contexts(target: f32, device: &Device) -> Contexts {
         actions: Acted::Continuous(Tensor::zeros([1, 3, 1], device)),
         timesteps: vec![0, 1, 2],
         n_padding: vec![0],
+        step_weights: Vec::new(),
         top_percent_idx: Vec::new(),
         stored: None,
     }

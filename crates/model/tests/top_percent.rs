@@ -69,6 +69,7 @@ fn contexts(target: f32, best: &[Option<u8>], actions: &[f32], device: &Device) 
         actions: Acted::Continuous(Tensor::from_data(TensorData::new(acted, [n, 3, 1]), device)),
         timesteps: [0, 1, 2].repeat(n),
         n_padding: vec![0; n],
+        step_weights: Vec::new(),
         top_percent_idx: best.to_vec(),
         stored: None,
     }

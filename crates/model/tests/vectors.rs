@@ -191,6 +191,7 @@ impl Episode {
             returns_to_go: padded(&self.returns_to_go, 1).squeeze_dim::<2>(2),
             timesteps,
             n_padding: vec![n_padding],
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: None,
         }
@@ -399,6 +400,7 @@ fn check_gradients(config: &ModelConfig) {
             returns_to_go: double(single.returns_to_go.unsqueeze_dim(2)).squeeze_dim::<2>(2),
             timesteps: timesteps_from(&[0], &[1], 4),
             n_padding: vec![1],
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: None,
         }

@@ -99,10 +99,19 @@ pub trait Algorithm {
     ) -> Option<Tensor<1>>;
 }
 
-/// Number of action labels in a batch; in contexts with padding, only real timesteps count.
+/// Number of action labels in a batch; in contexts with padding, only real timesteps count, and
+/// timesteps whose [weight](Batch::step_weights) is 0 do not.
 pub(crate) fn n_labels(algorithm: &impl Algorithm, batch: &Batch) -> u64 {
-    let most = algorithm.labels_per_context() as u64;
-    batch.n_real.iter().map(|&n_real| (n_real as u64).min(most)).sum()
+    let most = algorithm.labels_per_context();
+    let n_real = batch.n_real.iter().map(|&n_real| (n_real as usize).min(most));
+    if batch.step_weights.is_empty() {
+        return n_real.map(|n| n as u64).sum();
+    }
+    let contexts = n_real.zip(batch.step_weights.chunks_exact(batch.context_length));
+    let of_context = |(n, weights): (usize, &[f32])| {
+        weights.iter().rev().take(n).filter(|&&weight| weight > 0.0).count() as u64
+    };
+    contexts.map(of_context).sum()
 }
 
 /// A step in two halves: the gradients of the parts of a batch, and the descent of their sum, which

@@ -156,6 +156,7 @@ impl TrainingData {
             ),
             timesteps: batch.timesteps.clone(),
             n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),
+            step_weights: batch.step_weights.clone(),
             top_percent_idx: batch.top_percent_idx.clone(),
             stored: None,
         }
@@ -208,6 +209,7 @@ impl TrainingData {
             returns_to_go,
             timesteps: Vec::new(),
             n_padding: Vec::new(),
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: Stored::of(inputs),
         }
@@ -224,6 +226,8 @@ impl TrainingData {
             rewards: column(transitions.rewards.clone()),
             terminated: flags(&transitions.terminated),
             next_is_known: flags(&transitions.next_is_known),
+            step_weights: (!batch.step_weights.is_empty())
+                .then(|| column(batch.step_weights.clone())),
             next_observations: next,
         })
     }
@@ -286,6 +290,8 @@ pub struct TransitionTensors {
     pub terminated: Tensor<2>,
     /// `[batch, time]`: 1 if the dataset contains the next observation.
     pub next_is_known: Tensor<2>,
+    /// `[batch, time]`: the factor of each step's loss; `None`: all are 1.
+    pub step_weights: Option<Tensor<2>>,
     /// The observation one step later, laid out like the contexts' observations; undefined where it
     /// is not known.
     pub next_observations: Observed,

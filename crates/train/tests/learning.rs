@@ -46,6 +46,7 @@ fn batch(device: &Device, actions: Vec<i32>) -> Contexts {
         returns_to_go: Tensor::from_data(TensorData::new(returns, [rows, 1]), device),
         timesteps: vec![0; rows],
         n_padding: vec![0; rows],
+        step_weights: Vec::new(),
         top_percent_idx: Vec::new(),
         stored: None,
     }

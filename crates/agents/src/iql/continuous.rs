@@ -116,7 +116,10 @@ impl Networks for Continuous {
             returns: steps.returns(next_values, gamma),
             log_probs: state.actor.network.log_likelihood(observations, actions),
             regularization: None,
-            weights: None,
+            weights: steps.step_weights.clone().map(|weights| {
+                let [n, _] = weights.dims();
+                weights / n as f64
+            }),
         }
     }
 }

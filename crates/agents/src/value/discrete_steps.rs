@@ -18,13 +18,15 @@ pub struct DiscreteSteps {
 
 impl DiscreteSteps {
     /// The steps of all contexts of a batch, whose memory may be taken; `None` if no step has a
-    /// target.
+    /// target and a weight above 0.
     ///
     /// # Panics
     /// When the batch has no transitions, or not discrete actions: a caller's bug.
     pub fn of(batch: &mut Batch, data: &TrainingData, device: &Device) -> Option<Self> {
         let Some(next) = &batch.transitions else { panic!("the batches have no transitions") };
-        let has_target = |row: usize| next.terminated[row] || next.next_is_known[row];
+        let counts = |row: usize| batch.step_weights.get(row).is_none_or(|&weight| weight > 0.0);
+        let has_target =
+            |row: usize| counts(row) && (next.terminated[row] || next.next_is_known[row]);
         if !(0..next.terminated.len()).any(has_target) {
             return None;
         }
@@ -46,14 +48,18 @@ impl DiscreteSteps {
         Self { next: TransitionTensors { rewards, ..self.next }, ..self }
     }
 
-    /// The weight of each row in a mean over the rows with a target, `[rows]`.
+    /// The weight of each row in the loss, `[rows]`: its factor, divided by the number of rows with a
+    /// target and a factor above 0; 0 for the others.
     pub fn weights(&self) -> Tensor<1> {
-        let TransitionTensors { terminated, next_is_known, .. } = &self.next;
+        let TransitionTensors { terminated, next_is_known, step_weights, .. } = &self.next;
         let [rows, time] = terminated.dims();
-        let counts = (terminated.clone() + next_is_known.clone()).clamp_max(1.0);
-        let counts = counts.reshape([rows * time]);
-        let n_counted = counts.clone().sum().clamp_min(1.0);
-        counts / n_counted
+        let mut counts = (terminated.clone() + next_is_known.clone()).clamp_max(1.0);
+        let mut factors = counts.clone();
+        if let Some(weights) = step_weights {
+            factors = factors * weights.clone();
+            counts = counts * weights.clone().greater_elem(0.0).float().cast(weights.dtype());
+        }
+        factors.reshape([rows * time]) / counts.sum().clamp_min(1.0)
     }
 
     /// `r + γ (1 − done) v`, from the values `v` of the next observations.

@@ -5,6 +5,8 @@ use overtone_core::{Normalization, normalization};
 use overtone_data::{Batch, BatchActions, BatchObservations};
 use overtone_train::StepFigures;
 
+use super::network::constant_like;
+
 /// Added to standard deviations of normalized observations, as in TD3+BC.
 const DEVIATION: f32 = 1e-3;
 
@@ -53,7 +55,7 @@ impl Rescaling {
 }
 
 /// Steps without gradients. A step is left out if the data ends after it although the task has not
-/// ended, because it has no target value.
+/// ended, because it has no target value, or if its weight is 0.
 #[derive(Clone, Debug)]
 pub struct Steps {
     /// `[n, observation]`
@@ -68,6 +70,8 @@ pub struct Steps {
     pub next_observations: Tensor<2>,
     /// `[n, action]`: the recorded action at the next observation.
     pub next_actions: Tensor<2>,
+    /// `[n, 1]`, the factor of each step's loss, above 0; `None`: all are 1.
+    pub step_weights: Option<Tensor<2>>,
 }
 
 impl Steps {
@@ -82,8 +86,10 @@ impl Steps {
         let time = batch.context_length;
         let is_real = |row: usize| row % time + batch.n_real[row / time] as usize >= time;
         let continues = |row: usize| transitions.next_is_known[row];
+        let counts = |row: usize| batch.step_weights.get(row).is_none_or(|&weight| weight > 0.0);
+        let has_target = |row: usize| transitions.terminated[row] || continues(row);
         let kept: Vec<usize> = (0..batch.batch * time)
-            .filter(|&row| is_real(row) && (transitions.terminated[row] || continues(row)))
+            .filter(|&row| is_real(row) && counts(row) && has_target(row))
             .collect();
         if kept.is_empty() {
             return None;
@@ -107,7 +113,23 @@ impl Steps {
             continues: matrix(&continues, None),
             next_observations: matrix(vectors(&transitions.next_observations), Some(rescaling)),
             next_actions: matrix(numbers(&transitions.next_actions), None),
+            step_weights: (!batch.step_weights.is_empty())
+                .then(|| matrix(&batch.step_weights, None)),
         })
+    }
+
+    /// The mean of `rows` times the steps' weights, `[1]`.
+    ///
+    /// # Shapes
+    /// - `rows`: `[n, width]`
+    pub fn mean(&self, rows: Tensor<2>) -> Tensor<1> {
+        match &self.step_weights {
+            None => rows.mean(),
+            Some(weights) => {
+                let weights = constant_like(weights.clone(), &rows);
+                (rows * weights).mean()
+            }
+        }
     }
 
     /// `r + γ (1 − done) v`, `[n, 1]`, from the values `v` of the next observations.

@@ -51,9 +51,9 @@ pub trait Td3Options: AlgorithmOptions + Clone {
         let returns = steps.returns(next_values, gamma);
         let inputs = concat(steps.observations.clone(), steps.actions.clone());
         let values = state.critics.network.values(inputs);
-        let loss = squared_errors(&values, returns);
+        let loss = squared_errors(&values, returns, steps);
         let [first, _] = values;
-        [loss, first.mean()]
+        [loss, steps.mean(first)]
     }
 
     /// The actor's loss, `[1]`, in which the critics are constants.

@@ -4,7 +4,10 @@ use burn::{module::Module, tensor::Tensor};
 use overtone_kernels::Form;
 use overtone_model::init::Init;
 
-use super::network::{Hidden, Mlp, constant_like};
+use super::{
+    network::{Hidden, Mlp, constant_like},
+    steps::Steps,
+};
 
 /// Two critics with the same shape and different initial weights.
 #[derive(Module, Debug)]
@@ -46,17 +49,18 @@ pub fn concat(observations: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
     Tensor::cat(vec![observations, actions], 1)
 }
 
-/// `mean (value − target)²` of each critic, added up, `[1]`. `target` is a constant.
-pub fn squared_errors(values: &[Tensor<2>; 2], target: Tensor<2>) -> Tensor<1> {
+/// [`mean`](Steps::mean) `(value − target)²` of each critic, added up, `[1]`. `target` is a constant.
+pub fn squared_errors(values: &[Tensor<2>; 2], target: Tensor<2>, steps: &Steps) -> Tensor<1> {
     let [first, second] = values;
     let target = constant_like(target, first);
-    let error = |values: &Tensor<2>| (values.clone() - target.clone()).square().mean();
+    let error = |values: &Tensor<2>| steps.mean((values.clone() - target.clone()).square());
     error(first) + error(second)
 }
 
-/// `mean v / mean |v|`, `[1]`, in which the divisor is a constant.
-pub fn per_size(values: Tensor<2>) -> Tensor<1> {
+/// [`mean`](Steps::mean) `v / mean |v|`, `[1]`, in which the divisor is a constant without weights:
+/// it is the unit of values.
+pub fn per_size(values: Tensor<2>, steps: &Steps) -> Tensor<1> {
     // If all values are exactly 0, their mean size is 0 and the gradient is 0.
     let size = values.clone().detach().abs().mean().clamp_min(f64::from(f32::MIN_POSITIVE));
-    values.mean() / size
+    steps.mean(values) / size
 }

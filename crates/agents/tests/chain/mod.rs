@@ -77,7 +77,7 @@ fn walk(
         actions: ActionColumn::Continuous { width: 1, values: actions.clone() },
         rewards,
         behavior_log_probs: None,
-        stops: None,
+        optional: Default::default(),
         episodes,
         finished,
         mixture: Default::default(),
@@ -166,7 +166,23 @@ pub fn going_on(data: &Dataset) -> Arc<Dataset> {
         }
     }
     columns.finished = vec![true; columns.episodes.len()];
-    columns.stops = Some(stops);
+    columns.optional.stops = Some(stops);
+    dataset(columns, 0.0)
+}
+
+/// The same episodes, with weights of the steps.
+pub fn weighted(data: &Dataset) -> Arc<Dataset> {
+    let StoredObservations::Vectors { width, values, .. } = data.observations() else {
+        panic!("vectors")
+    };
+    let mut columns = Columns::new(
+        ObservationColumn::Vectors { width: *width, values: values.clone() },
+        data.actions().clone(),
+        data.rewards().to_vec(),
+        data.episodes().as_slice().to_vec(),
+    );
+    let weights = (0..data.n_transitions()).map(|row| [0.0, 0.5, 1.0, 2.0][row % 4]);
+    columns.optional.weights = Some(weights.collect());
     dataset(columns, 0.0)
 }
 

@@ -236,7 +236,8 @@ fn a_run_resumes_with_fewer_processes_to_the_same_bits() {
 /// The sum of the parts is the gradient of the batch, for parts with different numbers of labels.
 #[test]
 fn a_step_in_parts_equals_a_step_of_the_whole_batch() {
-    for (name, mut case) in heads() {
+    let weighted = Case { data: chain::weighted(&linear().data), ..linear() };
+    for (name, mut case) in heads().into_iter().chain([("weights".to_owned(), weighted)]) {
         let ModelConfig::Transformer(model) = &mut case.algorithm.model else { unreachable!() };
         model.dropout = 0.0;
         case.config = TrainConfig { log_every: 1, ..config(1) };

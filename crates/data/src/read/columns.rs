@@ -9,6 +9,7 @@ use crate::error::{DataError, Fault};
 use crate::read::array_names::LOG_PROBS;
 use crate::read::column::{ActionColumn, MOST_ACTIONS, ObservationColumn};
 use crate::read::log_probs;
+use crate::read::optional_arrays::OptionalArrays;
 use crate::read::stored::Stored;
 
 /// The recordings that a dataset is made of; empty for one recording.
@@ -40,9 +41,8 @@ pub struct Columns {
     /// of the probability of a discrete action, or of the density of a continuous one in the
     /// recording's units. `None` if unknown, also if only parts of the recording have them.
     pub behavior_log_probs: Option<Vec<f32>>,
-    /// `[steps]`, where the task is solved although the trajectory goes on: value methods stop there.
-    /// `None` if there are no such steps.
-    pub stops: Option<Vec<bool>>,
+    /// Its optional arrays.
+    pub optional: OptionalArrays,
     /// Episodes, which cover all steps in order; none is empty. One that is not finished has
     /// the outcome `Truncated`: the end of the recording cut it.
     pub episodes: Vec<Episode>,
@@ -72,7 +72,7 @@ impl Columns {
             actions,
             rewards,
             behavior_log_probs: None,
-            stops: None,
+            optional: OptionalArrays::default(),
             finished: vec![true; episodes.len()],
             mixture: Mixture::default(),
             episodes,
@@ -136,9 +136,7 @@ impl Columns {
         if let Some(log_probs) = &mut self.behavior_log_probs {
             keep_rows(log_probs, 1, &spans);
         }
-        if let Some(stops) = &mut self.stops {
-            keep_rows(stops, 1, &spans);
-        }
+        self.optional.keep(&spans);
         self.finished = kept.iter().map(|&episode| self.finished[episode]).collect();
         let sources = &self.mixture.sources;
         self.mixture.sources = kept.iter().filter_map(|&i| sources.get(i).copied()).collect();
@@ -154,7 +152,7 @@ impl Columns {
     ///
     /// # Errors
     /// `Fault::Inconsistent`, which says what is wrong; `Fault::DatasetValue` for a
-    /// number that is not finite or an impossible log-probability; `Fault::DatasetLength` for
+    /// number that is not finite, or an impossible log-probability or weight; `Fault::DatasetLength` for
     /// log-probabilities that are not one for each step.
     pub fn check(&self) -> Result<(), DataError> {
         let steps = self.n_transitions();
@@ -227,8 +225,8 @@ impl Columns {
             }
             .at(&self.path));
         }
-        if let Some(stops) = self.stops.as_ref().filter(|stops| stops.len() != steps) {
-            return refuse(format!("it has {} masks, expected {steps}", stops.len()));
+        if let Some(fault) = self.optional.fault(steps) {
+            return Err(fault.at(&self.path));
         }
         self.check_log_probs()
     }
@@ -249,7 +247,7 @@ impl Columns {
     }
 }
 
-fn keep_rows<T: Copy>(column: &mut Vec<T>, width: usize, spans: &[Episode]) {
+pub(crate) fn keep_rows<T: Copy>(column: &mut Vec<T>, width: usize, spans: &[Episode]) {
     let mut to = 0;
     for span in spans {
         column.copy_within(span.start * width..span.end() * width, to);

@@ -12,10 +12,10 @@ use crate::read::columns::{Columns, Mixture};
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, cut, doubled, outcome};
 use crate::read::log_probs;
-use crate::read::masks;
 use crate::read::minari_spaces::MinariSpaces;
 use crate::read::next_observations::breaks;
 use crate::read::observed::{self, Shown};
+use crate::read::optional_arrays::OptionalArrays;
 use crate::read::source::{self, Source};
 use crate::read::stored::Stored;
 
@@ -36,8 +36,8 @@ pub(crate) struct Arrays {
     pub rewards: Option<Vec<f32>>,
     /// `[steps]`, log-probabilities of the actions, if there are any.
     pub log_probs: Option<Vec<f32>>,
-    /// Rows whose mask is 0, in D4RL's layout.
-    stops: Option<Vec<bool>>,
+    /// Optional arrays; in Minari's files those in `infos`.
+    optional: OptionalArrays,
     /// Whether there is an array with such a name, which may have another shape.
     names_log_probs: bool,
     /// `[steps]`, the task's end.
@@ -101,7 +101,7 @@ impl Arrays {
             actions: kept(actions, &mut errors),
             rewards: kept(source::column(file, &named("rewards")), &mut errors),
             log_probs: None,
-            stops: None,
+            optional: OptionalArrays::default(),
             names_log_probs: false,
             stored,
             errors,
@@ -109,8 +109,13 @@ impl Arrays {
         };
         arrays.fit(file);
         arrays.read_log_probs(file);
-        if let (Hdf5Layout::D4rl, Some(actions)) = (layout, &arrays.actions) {
-            arrays.stops = kept(masks::read(file, actions.rows()), &mut arrays.errors).flatten();
+        if let Some(rows) = arrays.actions.as_ref().map(ActionColumn::rows) {
+            let group = match layout {
+                Hdf5Layout::D4rl => String::new(),
+                Hdf5Layout::Minari => format!("{}infos/", arrays.prefix),
+            };
+            let optional = OptionalArrays::read(file, &group, rows);
+            arrays.optional = kept(optional, &mut arrays.errors).unwrap_or_default();
         }
         if let (Hdf5Layout::D4rl, Some(observations)) = (layout, &arrays.observations) {
             // Training does not use them, so they need not be readable.
@@ -257,7 +262,8 @@ pub(super) fn columns(
     let (mut observations, mut last): (Option<ObservationColumn>, Option<ObservationColumn>) =
         (None, None);
     let mut actions: Option<ActionColumn> = None;
-    let (mut episodes, mut finished, mut stops) = (Vec::new(), Vec::new(), None);
+    let (mut episodes, mut finished) = (Vec::new(), Vec::new());
+    let mut optional = OptionalArrays::default();
     let mut stored = Stored::default();
     for mut part in parts {
         part.check(file, &mut first)?;
@@ -278,9 +284,8 @@ pub(super) fn columns(
             seen.truncate(steps);
             add(&mut observations, seen);
         }
+        optional.extend(rewards.len(), part.optional, steps);
         append(&mut rewards, part.rewards.unwrap_or_default());
-        // D4RL's layout, which alone has them, is one part.
-        stops = stops.or(part.stops);
         match (&mut log_probs, part.log_probs) {
             (Some(all), Some(here)) => append(all, here),
             (_, None) if steps > 0 => log_probs = None,
@@ -302,7 +307,7 @@ pub(super) fn columns(
         path: file.path().to_path_buf(),
         format: layout.name(),
         behavior_log_probs: log_probs.filter(|all| !all.is_empty()),
-        stops,
+        optional,
         finished,
         mixture: Mixture::default(),
         stored,

@@ -6,9 +6,8 @@
 //! imitation's transitions (`dones` with `next_obs`) and Stable Baselines 2's (`episode_starts`).
 //!
 //! One whole number a row is a discrete action; bytes with rows and columns are pictures.
-//! `behavior_log_probs` may hold the log-probability of each recorded action, `masks` zeros where the
-//! task is solved although the trajectory goes on. `n_actions` may set the
-//! number of discrete actions. `action_low` and `action_high` may set the
+//! `behavior_log_probs` may hold the log-probability of each recorded action; further arrays are
+//! [`OptionalArrays`]. `n_actions` may set the number of discrete actions. `action_low` and `action_high` may set the
 //! bounds of continuous actions, a number for each of an action's numbers or one for all.
 //! [`Ogbench`] reads OGBench's files, of the same format.
 
@@ -32,10 +31,10 @@ use crate::read::columns::{Columns, Mixture};
 use crate::read::foreign;
 use crate::read::hdf5_layout::{cut, doubled};
 use crate::read::log_probs;
-use crate::read::masks;
 use crate::read::next_observations::breaks;
 use crate::read::npy::Header;
 use crate::read::observed::observed;
+use crate::read::optional_arrays::OptionalArrays;
 use crate::read::recording::{Reader, Recording};
 use crate::read::source::{
     Claims, EachStream, Kind, Source, column, flags, missing, same, same_rows, singles, unread,
@@ -112,14 +111,14 @@ impl Reader for Npz {
             *n_actions = *n;
         }
         let behavior_log_probs = log_probs::read(&file, &[LOG_PROBS], &actions)?;
-        let stops = masks::read(&file, actions.rows())?;
+        let optional = OptionalArrays::read(&file, "", actions.rows())?;
         let (episodes, finished) = cut(&terminals, &timeouts);
         stored.doubled = doubled(&terminals, &timeouts);
         let mut columns = Columns {
             path: path.to_path_buf(),
             format: self.name(),
             behavior_log_probs,
-            stops,
+            optional,
             finished,
             mixture: Mixture::default(),
             odd: taken.map(str::to_owned).into_iter().collect(),

@@ -26,6 +26,9 @@ pub struct Batch {
     /// `[batch, context_length]`, the dataset's returns-to-go divided by the return scale, the
     /// step's own reward included.
     pub returns_to_go: Vec<f32>,
+    /// `[batch, context_length]`, the factor of each step's loss; empty if the dataset has no
+    /// [weights](Dataset::step_weights).
+    pub step_weights: Vec<f32>,
     /// `[batch, context_length]`, steps since the episode began, from 0.
     pub timesteps: Vec<i32>,
     /// `[batch]`, real timesteps of each window.
@@ -168,6 +171,10 @@ impl Batch {
         drawn.actions(0, action_scale, &mut self.actions);
         drawn.scaled(dataset.returns_to_go(), scale, &mut self.returns_to_go);
         drawn.each(&mut self.timesteps, |row| dataset.index().timestep(row) as i32);
+        match dataset.step_weights() {
+            Some(weights) => drawn.each(&mut self.step_weights, |row| weights[row]),
+            None => self.step_weights.clear(),
+        }
         drawn.observations(0, options.frames, &mut self.observations)?;
         if !options.transitions {
             self.transitions = None;

@@ -12,6 +12,7 @@ use crate::describe::origin::Origin;
 use crate::error::{DataError, Fault};
 use crate::read::column::ActionColumn;
 use crate::read::columns::Mixture;
+use crate::read::optional_arrays::OptionalArrays;
 use crate::sample::counts::Counts;
 use crate::sample::episode_index::EpisodeIndex;
 use crate::sample::episode_returns::EpisodeReturns;
@@ -48,8 +49,7 @@ pub struct Dataset {
     pub(crate) actions: ActionColumn,
     pub(crate) rewards: Vec<f32>,
     pub(crate) behavior_log_probs: Option<Vec<f32>>,
-    /// `[rows]`
-    pub(crate) stops: Option<Vec<bool>>,
+    pub(crate) optional: OptionalArrays,
     pub(crate) returns_to_go: Vec<f32>,
     pub(crate) split: Split,
     /// `[episodes]`, the first episode of which each is a copy.
@@ -135,12 +135,17 @@ impl Dataset {
     /// Whether the task is solved at a row although the trajectory goes on, so that value methods
     /// stop there.
     pub fn stops_at(&self, row: usize) -> bool {
-        self.stops.as_ref().is_some_and(|stops| stops[row])
+        self.optional.stops.as_ref().is_some_and(|stops| stops[row])
     }
 
     /// Whether there are such rows.
     pub fn has_stops(&self) -> bool {
-        self.stops.is_some()
+        self.optional.stops.is_some()
+    }
+
+    /// `[rows]`, the factor of each step's loss, finite and at least 0; `None`: all are 1.
+    pub fn step_weights(&self) -> Option<&[f32]> {
+        self.optional.weights.as_deref()
     }
 
     /// `[rows]`, undiscounted sums of rewards to the episode's end, the row's own included.

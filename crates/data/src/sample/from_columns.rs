@@ -92,6 +92,11 @@ impl Dataset {
         let held_out: Vec<usize> = split.held_out.iter().map(|&episode| best[episode]).collect();
         let trained = without(&log, &held_out).or_else(|| all.clone());
         log.keep(&best);
+        if log.optional.weights.as_ref().is_some_and(|all| all.iter().all(|&weight| weight == 0.0))
+        {
+            let reason = "the weights of its steps are all 0. Set some of them above 0";
+            return Err(Fault::NothingSelected(reason.into()).at(log.path));
+        }
 
         let wrong = |reason: String| Fault::Inconsistent(reason).at(&log.path);
         let episodes = Episodes::new(log.episodes).map_err(|error| wrong(error.to_string()))?;
@@ -101,7 +106,7 @@ impl Dataset {
         // stay valid.
         let content_hash =
             digest(&log.observations, &log.actions, &log.rewards, all.as_ref(), index.episodes());
-        let content_hash = with_stops(content_hash, log.stops.as_deref());
+        let content_hash = log.optional.hashed(content_hash);
         let (observations, shown_before) = match log.observations {
             ObservationColumn::Vectors { width, values } => {
                 let normalization = trained.unwrap_or_else(|| Normalization::identity(width));
@@ -129,7 +134,7 @@ impl Dataset {
             actions: log.actions,
             rewards: log.rewards,
             behavior_log_probs: log.behavior_log_probs,
-            stops: log.stops,
+            optional: log.optional,
             split,
             firsts,
             origin: options.origin.clone(),
@@ -158,13 +163,6 @@ fn without(log: &Columns, held_out: &[usize]) -> Option<Normalization> {
         .copied()
         .collect();
     Some(Normalization::of(&observations, *width))
-}
-
-/// The hash of rows with masks, from the hash of the same rows without.
-pub(crate) fn with_stops(hash: String, stops: Option<&[bool]>) -> String {
-    let Some(stops) = stops else { return hash };
-    let bytes: Vec<u8> = stops.iter().map(|&stop| stop.into()).collect();
-    hex(&Sha256::new().chain_update(hash).chain_update(bytes).finalize())
 }
 
 /// SHA-256 of the episodes and of the statistics of all of them.

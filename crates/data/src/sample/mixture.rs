@@ -10,7 +10,7 @@ use crate::read::column::{ActionColumn, ObservationColumn};
 use crate::read::columns::{Columns, Mixture};
 use crate::read::stored::Stored;
 use crate::sample::dataset::{Dataset, StoredObservations};
-use crate::sample::from_columns::{digest, with_stops};
+use crate::sample::from_columns::digest;
 
 impl Columns {
     /// All `parts` as one recording, drawn in proportion to `shares`; without shares, in proportion
@@ -78,11 +78,7 @@ impl Columns {
             );
             return Err(Fault::Inconsistent(reason).at(part.path));
         }
-        // Recordings without masks have none that are 0.
-        if self.stops.is_some() || part.stops.is_some() {
-            let more = part.stops.unwrap_or_else(|| vec![false; part.rewards.len()]);
-            self.stops.get_or_insert_with(|| vec![false; first]).extend(more);
-        }
+        self.optional.extend(first, part.optional, part.rewards.len());
         self.rewards.extend(part.rewards);
         self.behavior_log_probs =
             self.behavior_log_probs.take().zip(part.behavior_log_probs).map(|(mut all, more)| {
@@ -110,7 +106,7 @@ impl Columns {
             continuous => continuous,
         };
         let hash = digest(&self.observations, actions, &self.rewards, None, &episodes);
-        Ok(with_stops(hash, self.stops.as_deref()))
+        Ok(self.optional.hashed(hash))
     }
 }
 

@@ -13,6 +13,7 @@ use safetensors::tensor::{Dtype, SafeTensors};
 use crate::error::{DataError, Fault};
 use crate::read::column::ActionColumn;
 use crate::read::columns::Mixture;
+use crate::read::optional_arrays::OptionalArrays;
 use crate::sample::dataset::{Dataset, StoredObservations};
 use crate::sample::episode_index::EpisodeIndex;
 use crate::sample::held_out::Split;
@@ -154,7 +155,7 @@ impl Dataset {
             actions: ActionColumn::Discrete { n_actions, values: actions },
             rewards,
             behavior_log_probs: None,
-            stops: None,
+            optional: OptionalArrays::default(),
             origin: manifest.origin.clone(),
             counts: manifest.counts,
             content_hash: manifest.content_hash.clone(),

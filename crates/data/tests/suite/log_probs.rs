@@ -229,6 +229,7 @@ fn columns_in_memory_are_checked() {
         actions: ActionColumn::Discrete { n_actions: 2, values: vec![0, 1] },
         rewards: vec![0.0; 2],
         behavior_log_probs: Some(vec![-0.5]),
+        optional: Default::default(),
         outcome: Some(Outcome::Terminated),
         seed: None,
     };

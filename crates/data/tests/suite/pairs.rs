@@ -24,7 +24,7 @@ fn columns(observations: ObservationColumn, actions: ActionColumn) -> Columns {
         actions,
         rewards: vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],
         behavior_log_probs: None,
-        stops: None,
+        optional: Default::default(),
         episodes: ends.map(|(start, length, outcome)| Episode { start, length, outcome }).into(),
         finished: vec![true; 3],
         mixture: Default::default(),

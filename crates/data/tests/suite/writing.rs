@@ -63,6 +63,7 @@ fn write(to: &Path, task: &Task, simulation: Option<&Simulation>) -> overtone_da
                 },
                 rewards: rows.map(|row| row as f32 - 1.5).collect(),
                 behavior_log_probs: None,
+                optional: Default::default(),
                 outcome,
                 seed: Some(u64::MAX - row as u64),
             })
@@ -228,6 +229,7 @@ fn a_file_that_appeared_meanwhile_stays() {
                 actions: ActionColumn::Continuous { width: 2, values: vec![0.0; 2] },
                 rewards: vec![reward],
                 behavior_log_probs: None,
+                optional: Default::default(),
                 outcome: Some(Outcome::Terminated),
                 seed: None,
             };

@@ -312,7 +312,7 @@ fn recordings_that_no_method_can_judge() {
     let error = judged_at(1.0, &data, &[Doctor::Recorded], 10, 1).unwrap_err();
     check_error!(error, JudgeError::Undiscounted(101));
     let mut columns = Recording::of(40, 1).columns(true);
-    columns.stops = Some((0..columns.rewards.len()).map(|row| row == 3).collect());
+    columns.optional.stops = Some((0..columns.rewards.len()).map(|row| row == 3).collect());
     let masked = Dataset::of(columns, &DatasetOptions::default()).unwrap();
     let masked = judged(&masked, &[Doctor::Recorded], 0, 1).unwrap_err();
     check_error!(masked, JudgeError::Stops);

@@ -107,6 +107,7 @@ impl Contexts {
             returns_to_go: returns_to_go.squeeze_dim::<2>(2),
             timesteps: rows_of_windows(&windows, timesteps, 1, 0),
             n_padding: windows.iter().map(Window::n_padding).collect(),
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: None,
         }

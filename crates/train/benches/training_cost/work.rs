@@ -234,6 +234,7 @@ impl Atari {
             returns_to_go: random([batch, time], &mut generator, device),
             timesteps: timesteps_from(&vec![9; batch], &n_padding, time),
             n_padding,
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: None,
         }
@@ -304,6 +305,7 @@ fn continuous_batch(model: &DecisionTransformer, batch: usize, device: &Device) 
         returns_to_go: random(1).squeeze_dim::<2>(2),
         timesteps,
         n_padding: vec![0; batch],
+        step_weights: Vec::new(),
         top_percent_idx: Vec::new(),
         stored: None,
     }

@@ -61,7 +61,8 @@ impl<A: Algorithm> Trainer<A> {
         let learning_rate = at.learning_rate;
         let agreed = team.meet(n_here, stop.load(Ordering::Relaxed))?;
         let (sum, present) = team.sum(sum, present)?;
-        let mean = sum / agreed.n_labels as f64;
+        // Without labels, all weights of the batch are 0.
+        let mean = sum / agreed.n_labels.max(1) as f64;
         let [n] = mean.dims();
         let (measured, values) =
             (mean.clone().narrow(0, 0, n_figures), mean.narrow(0, n_figures, n - n_figures));

@@ -144,6 +144,7 @@ impl Atari {
             ),
             timesteps: timesteps_from(&ints(timesteps), &n_padding, time),
             n_padding,
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: None,
         }

@@ -98,6 +98,7 @@ impl Gym {
                 .squeeze_dim::<2>(2),
             timesteps: inputs.get("timesteps").values.iter().map(|&t| t as i32).collect(),
             n_padding: self.n_padding(),
+            step_weights: Vec::new(),
             top_percent_idx: Vec::new(),
             stored: None,
         }

@@ -113,6 +113,7 @@ fn batch(observations: &ObservationSpace, actions: &ActionSpace) -> Contexts {
         // The last context extends beyond the horizon.
         timesteps: timesteps_from(&[3, 0, 7], &n_padding, CONTEXT),
         n_padding,
+        step_weights: Vec::new(),
         top_percent_idx: Vec::new(),
         stored: None,
     }

@@ -13,7 +13,7 @@ use overtone_core::picture::FRAME;
 use overtone_core::policy::EpisodeStart;
 use overtone_core::seed::{Generator, derive, derive_nth};
 use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Outcome, Played, Turn};
-use overtone_data::{ActionColumn, ObservationColumn, WrittenEpisode};
+use overtone_data::{ActionColumn, ObservationColumn, OptionalArrays, WrittenEpisode};
 use overtone_env::{EnvError, Step, VectorEnv, cut_seed};
 use overtone_eval::rollout::{Rows, role_seeds};
 use rand::{RngExt, SeedableRng};
@@ -448,6 +448,7 @@ impl Live {
             },
             rewards: self.rewards,
             behavior_log_probs: self.log_probs,
+            optional: OptionalArrays::default(),
             outcome: None,
             seed: Some(self.environment_seed),
         }

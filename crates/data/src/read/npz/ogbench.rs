@@ -12,8 +12,8 @@ use crate::read::array_names::LOG_PROBS;
 use crate::read::column::ObservationColumn;
 use crate::read::columns::Columns;
 use crate::read::hdf5_layout::cut;
-use crate::read::masks;
 use crate::read::observed::observed;
+use crate::read::optional_arrays::OptionalArrays;
 use crate::read::recording::{Reader, Recording};
 use crate::read::source::{Source, column, flags, same, unread_arrays, wrong_shape, wrong_value};
 
@@ -76,7 +76,7 @@ impl Reader for Ogbench {
             path: path.to_path_buf(),
             format: self.name(),
             behavior_log_probs,
-            stops: masks::read(&file, rows)?,
+            optional: OptionalArrays::read(&file, "", rows)?,
             odd,
             stored,
             ..Columns::new(observations, actions, rewards, Vec::new())
