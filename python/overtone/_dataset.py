@@ -94,6 +94,7 @@ class Dataset:
         behavior_log_probs: ArrayLike | None = None,
         masks: ArrayLike | None = None,
         weights: ArrayLike | None = None,
+        action_mask: ArrayLike | None = None,
         n_actions: int | None = None,
         action_low: ArrayLike | None = None,
         action_high: ArrayLike | None = None,
@@ -120,6 +121,8 @@ class Dataset:
                 (OGBench's single tasks): value methods do not look behind such a step.
             weights: ``[steps]``, the factor of each step's loss, at least 0: 0 leaves the step out
                 of the loss.
+            action_mask: ``[steps, n_actions]``, true for the allowed discrete actions, which must
+                include the recorded one.
             n_actions: Number of discrete actions; by default one more than the largest recorded
                 action.
             action_low: Lower bounds of continuous actions, ``[width]`` or one number for all; by
@@ -181,6 +184,8 @@ class Dataset:
         for name, values in (("masks", masks), ("weights", weights)):
             if values is not None:
                 arrays[name] = column_of(name, array_of(name, values))
+        if action_mask is not None:
+            arrays["action_mask"] = array_of("action_mask", action_mask)
         _check_lengths(arrays)
         if limits is None and not arrays["terminals"].any():
             raise ValueError(
@@ -217,8 +222,8 @@ class Dataset:
 
         ``truncations`` or ``truncated`` are optional: an episode that does not terminate counts as
         cut. A final observation after the last action is left out. ``behavior_log_probs`` is
-        optional; if an episode lacks it, the dataset does not have it. ``masks`` and ``weights`` are
-        optional, and 1 in episodes without them. Other arguments are those of :meth:`from_arrays`.
+        optional; if an episode lacks it, the dataset does not have it. ``masks``, ``weights`` and
+        ``action_mask`` are optional, and 1 in episodes without them. Other arguments are those of :meth:`from_arrays`.
 
         Raises:
             ValueError: Names the array, with the episode or the row.
@@ -228,6 +233,7 @@ class Dataset:
         }
         log_probs: list[NDArray[Any] | None] = []
         optional: dict[str, list[NDArray[Any]]] = {"masks": [], "weights": []}
+        allowed: list[NDArray[Any] | int] = []
         if isinstance(episodes, Mapping):
             raise ValueError("episodes: expected a list of episodes, got one. Use [episode]")
         for number, episode in enumerate(episodes):
@@ -268,6 +274,7 @@ class Dataset:
             for name, columns in optional.items():
                 column = _episode_column(episode, number, n, name)
                 columns.append(np.ones(n, np.float32) if column is None else column)
+            allowed.append(_episode_mask(episode, number, n))
         if not parts["rewards"]:
             raise ValueError("episodes: expected at least one episode with a step")
         whole = {name: np.concatenate(part) for name, part in parts.items()}
@@ -278,6 +285,7 @@ class Dataset:
             task=task,
             **{name: np.concatenate(columns) for name, columns in optional.items()
                if any((column != 1).any() for column in columns)},
+            action_mask=_joined_masks(allowed),
         )
 
     def summary(self) -> dict[str, Any]:
@@ -370,6 +378,7 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
                 ),
                 "masks": _minari_info(episode, len(ends), "fiub", "masks"),
                 "weights": _minari_info(episode, len(ends), "fiub", "weights"),
+                "action_mask": _minari_mask(episode, len(ends)),
                 # Like the program's reader of Minari's files: an episode has one end.
                 "terminations": ends[-1:],
             }
@@ -382,6 +391,17 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
         if odd[name]:
             _host.warn(f"{what}: {odd[name]}")
     return data
+
+
+def _minari_mask(episode: Any, steps: int) -> Any:
+    """The allowed actions of an episode's steps, if its ``infos`` have them. Minari's own infos have
+    one row more."""
+    infos = episode.get("infos") if isinstance(episode, Mapping) else getattr(episode, "infos", None)
+    if not isinstance(infos, Mapping):
+        return None
+    names = [name for name in ("action_mask", "admissible_actions") if name in infos]
+    mask = np.asarray(infos[names[0]]) if names else np.zeros(0)
+    return mask[:steps] if mask.ndim == 2 and len(mask) in (steps, steps + 1) else None
 
 
 def _minari_info(episode: Any, steps: int, kinds: str, *names: str) -> Any:
@@ -570,6 +590,29 @@ def _episode_column(episode: Any, number: int, steps: int, name: str) -> NDArray
     if len(array) != steps:
         raise _uneven(number, name, len(array), steps)
     return array
+
+
+def _episode_mask(episode: Any, number: int, steps: int) -> NDArray[Any] | int:
+    """The allowed actions of an episode, ``[steps, n_actions]``; without them the number of steps."""
+    values = _optional_field(episode, "action_mask", "admissible_actions")
+    if values is None:
+        return steps
+    mask = array_of(f"episode {number}: action_mask", values)
+    if mask.ndim != 2 or len(mask) != steps:
+        raise ValueError(
+            f"episode {number}: action_mask: shape {mask.shape}, expected {(steps, 'n_actions')}"
+        )
+    return mask
+
+
+def _joined_masks(parts: Sequence[NDArray[Any] | int]) -> NDArray[Any] | None:
+    """The allowed actions of all episodes; all actions in an episode without masks."""
+    width = next((part.shape[1] for part in parts if not isinstance(part, int)), None)
+    if width is None:
+        return None
+    return np.concatenate([
+        np.ones((part, width), bool) if isinstance(part, int) else part for part in parts
+    ])
 
 
 def _joined(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:

@@ -82,4 +82,5 @@ class Agents:
         starts: NDArray[np.bool_] | None,
         targets: NDArray[np.float32] | None,
         deterministic: bool | None,
+        allowed: NDArray[np.bool_] | None,
     ) -> NDArray[Any]: ...

@@ -127,6 +127,7 @@ class Policy:
         *,
         target_returns: ArrayLike | None = None,
         deterministic: bool | None = None,
+        action_mask: ArrayLike | None = None,
     ) -> NDArray[Any]:
         """One action for each agent.
 
@@ -146,6 +147,8 @@ class Policy:
                 :attr:`target_return`.
             deterministic: True: the most probable actions; False: random draws; ``None``: the
                 policy's setting.
+            action_mask: ``[n, n_actions]``, true for the allowed actions (discrete actions only); an
+                agent that was trained with masks needs it.
 
         Returns:
             ``[n]`` indices of actions from 0, or ``[n, width]`` numbers in the environment's units.
@@ -164,6 +167,7 @@ class Policy:
         who = None if agents is None else _indices(agents)
         n = self.n_agents if who is None else len(who)
         begins = None if starts is None else _one_each("starts", flags_of("starts", starts), n)
+        allowed = None if action_mask is None else self._allowed(action_mask, n)
         shown = _flat(self.rows_of(observations), (n, *self._shape))
         acting = range(n) if who is None else who.tolist()
         is_picture = self._is_picture(shown)
@@ -189,6 +193,7 @@ class Policy:
                 begins,
                 _reals("target_returns", target_returns, n),
                 deterministic,
+                allowed,
             )
         if is_picture:
             self._frames.update(zip(acting, array))
@@ -196,6 +201,17 @@ class Policy:
             self._warn_of_rewards(acting, begins)
         self._begun.update(acting)
         return actions
+
+    def _allowed(self, action_mask: ArrayLike, n: int) -> NDArray[np.bool_]:
+        """A mask with a row for each of ``n`` agents, flat."""
+        mask, n_actions = np.asarray(action_mask), self.n_actions
+        if n_actions is None:
+            raise ValueError("action_mask: applies only to discrete actions, and these are continuous")
+        if mask.shape != (n, n_actions) or not np.isin(mask, (0, 1)).all():
+            raise ValueError(
+                f"action_mask: expected 0 or 1 in shape {(n, n_actions)}, got shape {mask.shape}"
+            )
+        return np.ascontiguousarray(mask, dtype=bool).reshape(-1)
 
     def took(self, actions: ArrayLike, agents: Sequence[int] | None = None) -> None:
         """Says which actions were really taken, where they differ from the last :meth:`act`'s.
@@ -255,6 +271,7 @@ class Policy:
         deterministic: bool | None = None,
         *,
         reward: ArrayLike | float | None = None,
+        action_mask: ArrayLike | None = None,
     ) -> tuple[Any, None]:
         """Stable-Baselines3's ``predict``: ``(action, None)`` for one observation or a batch.
 
@@ -269,6 +286,7 @@ class Policy:
             deterministic: True: the most probable action; False: a random draw; ``None``: the
                 policy's setting.
             reward: ``[n]``, for each agent's previous action. A return-conditioned agent needs it.
+            action_mask: ``[n, n_actions]``, or ``[n_actions]`` for one observation: as in :meth:`act`.
 
         Warns:
             UserWarning: As :meth:`act`, without ``reward``.
@@ -280,7 +298,10 @@ class Policy:
         starts = None if episode_start is None else np.atleast_1d(episode_start)
         rewards = None if reward is None else np.atleast_1d(array_of("reward", reward))
         convert = self._for_step()
-        taken = convert(self.act(batch, rewards, starts, list(range(n)), deterministic=deterministic))
+        taken = convert(self.act(
+            batch, rewards, starts, list(range(n)), deterministic=deterministic,
+            action_mask=None if action_mask is None else np.atleast_2d(action_mask),
+        ))
         return (taken[0] if single else taken), None
 
     def rows_of(self, observations: Any) -> NDArray[Any]:

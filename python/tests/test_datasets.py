@@ -278,6 +278,28 @@ class Datasets(Desk):
             with self.assertRaisesRegex(ValueError, f"`{name}` holds in row 0 -1, expected"):
                 ov.from_arrays(**arrays, **{name: numbers - 2})
 
+    def test_masks_of_actions_are_read(self) -> None:
+        arrays = carts()
+        n, plain = len(arrays["actions"]), ov.from_arrays(**arrays, n_actions=3)
+        mask = np.ones((n, 3), bool)
+        mask[2] = [True, True, False]
+        data = ov.from_arrays(**arrays, action_mask=mask)
+        self.assertNotEqual(data.hash, plain.hash)
+        self.assertEqual(data.save("masked.hdf5", task="own/masked").hash, data.hash)
+        first, *others = episodes_of({**arrays, "action_mask": mask})
+        others = [{key: value for key, value in each.items() if key != "action_mask"} for each in others]
+        self.assertEqual(ov.from_episodes([first, *others]).hash, data.hash)
+        # Minari's own infos have one row more.
+        info = np.concatenate([first["action_mask"], np.zeros((1, 3), bool)])
+        infos = [{**first, "action_mask": None, "infos": {"action_mask": info}}, *others]
+        minari = types.SimpleNamespace(iterate_episodes=lambda: iter(infos))
+        self.assertEqual(ov.from_minari(minari).hash, data.hash)
+        mask[5, arrays["actions"][5]] = False
+        with self.assertRaisesRegex(ValueError, "`action_mask` holds in row 5 0 for the recorded action"):
+            ov.from_arrays(**arrays, action_mask=mask)
+        with self.assertRaisesRegex(ValueError, r"action_mask: shape \(2, 3\), expected"):
+            ov.from_episodes([{**first, "action_mask": mask[:2]}])
+
     def test_ends_of_episodes_are_not_guessed(self) -> None:
         arrays = {**carts(), "truncations": None}
         arrays["terminations"] = np.zeros_like(arrays["terminations"])

@@ -90,6 +90,36 @@ class Policies(Desk):
             alone = [policy.act(step[[agent]], agents=[agent])[0] for step in seen]
             np.testing.assert_allclose(alone, together[:, agent], atol=1e-6)
 
+    def test_only_allowed_actions_are_taken(self) -> None:
+        arrays = carts()
+        mask = np.ones((len(arrays["actions"]), 3), bool)
+        mask[:, 2] = False
+        data = ov.from_arrays(**arrays, action_mask=mask, task="own/carts")
+        run = ov.train(data, algorithm="discrete_cql", progress="none", **VALUES)
+        policy = run.policy(n_agents=2, seed=1)
+        seen = np.zeros((2, 4), np.float32)
+        with self.assertRaisesRegex(ov.OvertoneError, "trained with masks of actions.*action_mask="):
+            policy.act(seen)
+        for allowed in (0, 1, 2):
+            one = np.eye(3, dtype=int)[[allowed, (allowed + 1) % 3]]
+            np.testing.assert_array_equal(policy.act(seen, action_mask=one), one.argmax(1))
+            np.testing.assert_allclose(policy.probabilities, one)
+            self.assertEqual(policy.predict(seen[0], action_mask=one[0])[0], allowed)
+        for words, wrong in [
+            (r"expected 0 or 1 in shape \(2, 3\), got shape \(3,\)", [1, 1, 1]),
+            (r"expected 0 or 1 in shape \(2, 3\)", np.full((2, 3), 2)),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                policy.act(seen, action_mask=wrong)
+        with self.assertRaisesRegex(ov.OvertoneError, "no allowed action in row 1"):
+            policy.act(seen, action_mask=[[1, 0, 0], [0, 0, 0]])
+        with self.assertRaisesRegex(ov.OvertoneError, "needs masks of actions cannot be exported"):
+            ov.export(run, "masked", format="onnx", progress="none")
+        # The recording's own masks.
+        self.assertTrue((policy.replay(data)[:, 2] == 0).all())
+        with self.assertRaisesRegex(ValueError, "these are continuous"):
+            self.train().policy("p50").act(np.zeros((1, 11)), action_mask=[[1]])
+
     def test_an_action_that_was_taken_enters_the_history(self) -> None:
         policy = self.train().policy("p50", n_agents=2)
         seen = np.random.default_rng(1).normal(size=(3, 2, 11)).astype(np.float32)

@@ -8,7 +8,10 @@ use overtone_model::{ModelError, weights::NamedTensors};
 use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
 
-use crate::{algorithm::AlgorithmConfig, options::PolicyParts, scaled_actions::in_units_of};
+use crate::{
+    algorithm::AlgorithmConfig, masked_actions::masked, options::PolicyParts,
+    scaled_actions::in_units_of,
+};
 
 /// Description of an agent and its task: together with the weights, everything that acting needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +31,9 @@ pub struct Agent {
     pub delayed_reward: bool,
     /// The simulator's settings when the data was recorded, if known.
     pub recording: Option<Simulation>,
+    /// Whether it was trained with masks of actions, and acts only with them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_action_mask: bool,
 }
 
 /// The quantile of predicted returns that bounds an agent's target: one in ten recorded returns
@@ -45,6 +51,7 @@ impl Agent {
             return_scale: data.return_scale(),
             delayed_reward: false,
             recording: None,
+            needs_action_mask: data.dataset().has_action_masks(),
         }
     }
 
@@ -123,7 +130,7 @@ impl Agent {
         let normalization = normalization.as_ref();
         let policy =
             self.algorithm.policy(&PolicyParts { task, weights, normalization, play, device })?;
-        Ok(in_units_of(&task.actions, policy))
+        Ok(masked(self.needs_action_mask, in_units_of(&task.actions, policy)))
     }
 
     /// Whether its head orders discrete actions differently from the environment.

@@ -12,6 +12,8 @@
 //!                             + α (ln Σ_b e^{Q(s, b)} − Q(s, a))
 //! ```
 //!
+//! With masks of actions, `a*` and `Σ_b` are among the allowed ones.
+//!
 //! Huber's `H(u)` is `u²/2` up to 1 and `|u| − 1/2` beyond. A step has weight 0 if the data ends
 //! after it although the task has not ended: it has no target.
 //!
@@ -344,7 +346,7 @@ impl DiscreteCql {
 
         let taken = steps.actions.clone().unsqueeze_dim::<2>(1);
         let value = values.clone().gather(1, taken).squeeze_dim::<1>(1);
-        let rows_conservative = log_sum_exp(values) - value.clone();
+        let rows_conservative = log_sum_exp(among(values, &steps.penalties)) - value.clone();
 
         let mean = |rows: Tensor<1>| (rows * weights.clone()).sum();
         let temporal_difference = mean(rows_td);
@@ -361,7 +363,20 @@ impl DiscreteCql {
     fn targets(&self, state: &DiscreteCqlState, steps: &DiscreteSteps) -> Tensor<2> {
         let next = &steps.next.next_observations;
         let values = state.online.network.valid().values(next);
-        let best = values.argmax(1).squeeze_dim::<1>(1);
+        let penalties = steps.next.next_penalties.clone();
+        let penalties = penalties.map(|penalties| penalties.flatten(0, 1));
+        let best = among(values, &penalties).argmax(1).squeeze_dim::<1>(1);
         steps.returns(of_actions(state.target.quantiles(next), best), self.config.gamma)
+    }
+}
+
+/// Values with the penalties on actions that are not allowed, `[rows, actions]`.
+fn among(values: Tensor<2>, penalties: &Option<Tensor<2>>) -> Tensor<2> {
+    match penalties {
+        None => values,
+        Some(penalties) => {
+            let penalties = constant_like(penalties.clone(), &values);
+            values + penalties
+        }
     }
 }

@@ -316,6 +316,7 @@ mod tests {
                 return_scale: 1.0,
                 delayed_reward: false,
                 recording: None,
+                needs_action_mask: false,
             };
             let (config, theirs) = export(&agent, &weights, 0.0).unwrap();
             assert_eq!(config.n_positions, expected);

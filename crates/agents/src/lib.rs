@@ -9,6 +9,7 @@ pub mod discrete_cql;
 pub mod exchange;
 pub mod hugging_face;
 pub mod iql;
+mod masked_actions;
 pub mod options;
 pub mod rebrac;
 pub mod rvs;

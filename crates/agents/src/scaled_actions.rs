@@ -39,6 +39,10 @@ impl Policy for Scaled {
         Ok(actions)
     }
 
+    fn allow(&mut self, allowed: Vec<bool>) -> Result<(), PolicyError> {
+        self.policy.allow(allowed)
+    }
+
     fn took(&mut self, turns: &[Turn], actions: &Actions) -> Result<(), PolicyError> {
         let mut actions = actions.clone();
         if let Actions::Continuous { values, .. } = &mut actions {

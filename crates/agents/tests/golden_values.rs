@@ -250,12 +250,14 @@ fn listed(case: &Case, step: u64) -> DiscreteSteps {
     DiscreteSteps {
         observations: observed(case.column("observations", step).autodiff()),
         actions: case.column("actions", step).int().flatten(0, 1),
+        penalties: None,
         next: TransitionTensors {
             rewards: case.column("rewards", step),
             next_is_known: terminated.ones_like(),
             terminated,
             step_weights: None,
             next_observations: observed(case.column("next_observations", step)),
+            next_penalties: None,
         },
     }
 }

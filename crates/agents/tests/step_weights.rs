@@ -75,6 +75,7 @@ fn selected(contexts: &[usize], batch: &Batch) -> Batch {
             next_is_known: of(contexts, &transitions.next_is_known),
             next_observations: observed(&transitions.next_observations),
             next_actions: acted(&transitions.next_actions),
+            next_allowed_actions: Vec::new(),
         }),
         ..batch.clone()
     }

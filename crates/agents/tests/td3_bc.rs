@@ -89,6 +89,7 @@ fn without_values_it_is_behaviour_cloning() {
             timesteps: vec![0; n],
             n_padding: vec![0; n],
             step_weights: Vec::new(),
+            penalties: None,
             top_percent_idx: Vec::new(),
             stored: None,
         };

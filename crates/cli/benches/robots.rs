@@ -144,6 +144,7 @@ fn play_single(
             timesteps: timesteps.clone(),
             n_padding: vec![CONTEXT - n_seen.min(CONTEXT)],
             step_weights: Vec::new(),
+            penalties: None,
             top_percent_idx: Vec::new(),
             stored: None,
         };

@@ -196,6 +196,7 @@ fn play_single(
             timesteps: timesteps_from(&[(step + 1 - time) as i32], &[0], time),
             n_padding: vec![0],
             step_weights: Vec::new(),
+            penalties: None,
             top_percent_idx: Vec::new(),
             stored: None,
         };

@@ -107,6 +107,14 @@ pub trait Policy: Send {
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError>;
 
+    /// Allows only some discrete actions in the next [`act`](Self::act): `[turns, n_actions]`.
+    ///
+    /// # Errors
+    /// When the policy does not support it.
+    fn allow(&mut self, _allowed: Vec<bool>) -> Result<(), PolicyError> {
+        Err("this policy does not support masks of actions".into())
+    }
+
     /// Replaces the actions of the last [`act`](Self::act) in the histories of these agents, where
     /// another action was taken: a person, a limit or a random action overrode the policy, or a
     /// recording is replayed. Actions are in the units of `act`. A policy without previous actions

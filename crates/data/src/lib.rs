@@ -42,6 +42,7 @@ pub use describe::origin::{Kind, Origin};
 pub use describe::recorded_spaces::RecordedSpaces;
 pub use describe::recorded_task::RecordedTask;
 pub use error::DataError;
+pub use read::action_masks::ActionMasks;
 pub use read::column::{ActionColumn, ObservationColumn};
 pub use read::columns::{Columns, Mixture};
 pub use read::npz::read_array;

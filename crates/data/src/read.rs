@@ -1,6 +1,7 @@
 //! The file formats that are read, one file each, and the list of them.
 
 pub(crate) mod acted;
+pub mod action_masks;
 pub(crate) mod array_names;
 pub mod column;
 pub mod columns;

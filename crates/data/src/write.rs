@@ -162,7 +162,8 @@ impl<'a> MinariWriter<'a> {
             let reason = format!("an episode of {steps} rewards has {got} log-probabilities");
             return Err(Fault::Inconsistent(reason).at(&self.to));
         }
-        if let Some(fault) = episode.optional.fault(steps) {
+        let whole = Episode { start: 0, length: steps, outcome: Outcome::Truncated };
+        if let Some(fault) = episode.optional.fault(&episode.actions, &[whole]) {
             return Err(fault.at(&self.to));
         }
         if let Some(file) = &self.file {
@@ -414,7 +415,7 @@ fn stage(file: &File, number: u64, episode: &WrittenEpisode) -> Result<(), hdf5_
         });
         let log_probs = episode.behavior_log_probs.clone();
         let log_probs = log_probs.map(|log_probs| (LOG_PROBS_IN_INFOS.into(), log_probs));
-        let optional = episode.optional.columns().into_iter();
+        let optional = episode.optional.numbers().into_iter();
         let optional = optional.map(|(name, numbers)| (format!("infos/{name}"), numbers));
         let infos: Vec<(String, Vec<f32>)> = log_probs.into_iter().chain(optional).collect();
         if !infos.is_empty() {
@@ -422,7 +423,10 @@ fn stage(file: &File, number: u64, episode: &WrittenEpisode) -> Result<(), hdf5_
         }
         for (name, numbers) in infos {
             group.create_dataset(&name, |array| {
-                array.with_f32_data(&numbers);
+                let width = numbers.len() / steps;
+                let shape =
+                    if width > 1 { rows(steps, width).to_vec() } else { vec![steps as u64] };
+                array.with_f32_data(&numbers).with_shape(&shape);
             });
         }
         for (name, outcome) in

@@ -57,4 +57,10 @@ pub trait VectorEnv: Send {
     /// A row is zero before its environment's first reset. After a step with an outcome, it holds
     /// the last observation of the simulator.
     fn observations(&self) -> Observations<'_>;
+
+    /// Whether each discrete action is allowed in the current state of each environment,
+    /// `[n_envs, n_actions]`; `None`: the environment does not say, and all are.
+    fn allowed_actions(&self) -> Option<&[bool]> {
+        None
+    }
 }

@@ -26,7 +26,7 @@ pub use evaluation::{
 };
 pub use fourier_transform::FourierTransform;
 pub use paired::paired_difference;
-pub use random::RandomPolicy;
+pub use random::{RandomPolicy, allowed_actions};
 pub use replay::{Moment, replay};
 pub use report_file::ReportError;
 pub use rollout::{

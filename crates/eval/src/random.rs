@@ -10,17 +10,25 @@ use rand::{RngExt, SeedableRng};
 pub struct RandomPolicy {
     space: ActionSpace,
     generators: Vec<Option<Generator>>,
+    /// The allowed actions of the next turns.
+    allowed: Option<Vec<bool>>,
 }
 
 impl RandomPolicy {
     /// `n_agents` agents acting in `space`.
     pub fn new(space: ActionSpace, n_agents: usize) -> Self {
-        Self { space, generators: (0..n_agents).map(|_| None).collect() }
+        Self { space, generators: (0..n_agents).map(|_| None).collect(), allowed: None }
     }
 }
 
 impl Policy for RandomPolicy {
+    fn allow(&mut self, allowed: Vec<bool>) -> Result<(), PolicyError> {
+        self.allowed = Some(allowed);
+        Ok(())
+    }
+
     fn act(&mut self, turns: &[Turn], _: Observations<'_>) -> Result<Actions, PolicyError> {
+        let allowed = self.allowed.take();
         for turn in turns {
             let n_agents = self.generators.len();
             let generator = self.generators.get_mut(turn.agent).ok_or_else(|| {
@@ -33,9 +41,13 @@ impl Policy for RandomPolicy {
         match &self.space {
             ActionSpace::Discrete { names } => {
                 let mut actions = Vec::with_capacity(turns.len());
-                for turn in turns {
+                for (row, turn) in turns.iter().enumerate() {
                     let generator = begun(&mut self.generators, turn.agent)?;
-                    actions.push(generator.random_range(0..names.len()));
+                    let choices = allowed_actions(allowed.as_deref(), row, names.len());
+                    if choices.is_empty() {
+                        return Err(format!("agent {} has no allowed action", turn.agent).into());
+                    }
+                    actions.push(choices[generator.random_range(0..choices.len())]);
                 }
                 Ok(Actions::Discrete(actions))
             }
@@ -51,6 +63,13 @@ impl Policy for RandomPolicy {
             }
         }
     }
+}
+
+/// The allowed actions in a row of a mask `[rows, n_actions]`; `None`: all.
+pub fn allowed_actions(allowed: Option<&[bool]>, row: usize, n_actions: usize) -> Vec<usize> {
+    let is_allowed =
+        |&action: &usize| allowed.is_none_or(|allowed| allowed[row * n_actions + action]);
+    (0..n_actions).filter(is_allowed).collect()
 }
 
 fn begun(

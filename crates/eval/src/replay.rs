@@ -10,8 +10,7 @@ use overtone_core::protocol::ReturnUnits;
 use overtone_core::{Actions, Observations, Play, Played, Policy, Turn};
 use overtone_env::VectorEnv;
 
-use crate::rollout::role_seeds;
-use crate::rollout::{PlayedEpisode, RolloutError};
+use crate::rollout::{PlayedEpisode, RolloutError, Rows, role_seeds};
 
 /// The state of an episode before an action is taken.
 #[derive(Clone, Debug)]
@@ -52,9 +51,10 @@ pub fn replay(
         PlayedEpisode { length: 0, raw_return: 0.0, clipped_return: 0.0, ..episode.clone() };
     let (mut reward, mut return_to_go) = (0.0, target_return);
     loop {
-        let observation = first_row(env);
+        let rows = Rows::of(env, &[0]);
+        let observation = rows.view();
         let turn = Turn { agent: 0, reward, start: start.take() };
-        let actions = policy.act(&[turn], observation).map_err(RolloutError::Policy)?;
+        let actions = rows.act(policy, &[turn]).map_err(RolloutError::Policy)?;
         let played = policy.played();
         let (step, raw_return) = (again.length, again.raw_return);
         let moment =
@@ -78,14 +78,5 @@ pub fn replay(
             again.outcome = outcome;
             return Ok(again);
         }
-    }
-}
-
-/// The observation of the first environment.
-fn first_row(env: &dyn VectorEnv) -> Observations<'_> {
-    let size = env.observation_space().size();
-    match env.observations() {
-        Observations::Pixels(pixels) => Observations::Pixels(&pixels[..size]),
-        Observations::Vectors(numbers) => Observations::Vectors(&numbers[..size]),
     }
 }

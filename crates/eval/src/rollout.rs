@@ -394,9 +394,9 @@ impl Game<'_> {
             }
             let (turns, numbers) = group.turns(&envs);
             let subset =
-                (envs.len() < seen.acting.len()).then(|| seen.rows.of(&seen.acting, &envs));
+                (envs.len() < seen.acting.len()).then(|| seen.rows.some(&seen.acting, &envs));
             let rows = subset.as_ref().unwrap_or(&seen.rows);
-            let acted = self.clock.acting(|| player.policy.act(&turns, rows.view()));
+            let acted = self.clock.acting(|| rows.act(player.policy, &turns));
             let actions = acted.map_err(RolloutError::Policy)?;
             if let Some(played) = player.policy.played() {
                 let record = &mut self.records[player_idx];

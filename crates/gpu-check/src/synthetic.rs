@@ -87,6 +87,7 @@ pub fn batch(nth: u64, batch: usize, time: usize, device: &Device) -> Contexts {
         timesteps: timesteps_from(&starts, &n_padding, time),
         n_padding,
         step_weights: Vec::new(),
+        penalties: None,
         top_percent_idx: Vec::new(),
         stored: None,
     }

@@ -133,6 +133,12 @@ impl Forced {
                     .flat_map(|row| &observations[row * observation..(row + 1) * observation])
                     .copied()
                     .collect();
+                if data.has_action_masks() {
+                    let all = vec![true; width];
+                    let allowed = |row: &usize| data.allowed_at(*row).unwrap_or(&all);
+                    let allowed = rows.iter().flat_map(allowed).copied().collect();
+                    policy.allow(allowed).map_err(ReplayError::Policy)?;
+                }
                 let acted = policy.act(&turns, Observations::Vectors(&seen));
                 let acted = acted.map_err(ReplayError::Policy)?;
                 write(policy, play, &acted, &rows, width, scale, &mut values)?;

@@ -208,6 +208,7 @@ mod tests {
                 timesteps: vec![0, 5, 9, 5],
                 n_padding: vec![0, 0],
                 step_weights: Vec::new(),
+                penalties: None,
                 top_percent_idx: Vec::new(),
                 stored: None,
             };

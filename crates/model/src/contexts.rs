@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-use crate::{head::ActedRows, inputs::Inputs};
+use crate::{decision_transformer::Steps, head::ActedRows, inputs::Inputs};
 
 /// Pixels of one frame, height and width.
 pub const FRAME: usize = 84;
@@ -87,6 +87,9 @@ pub struct Contexts {
     pub n_padding: Vec<usize>,
     /// `[batch · time]`, on the host: the factor of each step's loss, at least 0. Empty: all are 1.
     pub step_weights: Vec<f32>,
+    /// `[batch, time, actions]`: 0 for an allowed discrete action, else
+    /// [`NOT_ALLOWED`](crate::head::NOT_ALLOWED); `None`: all are allowed.
+    pub penalties: Option<Tensor<3>>,
     /// `[batch]`: the index of each context's [top percent](crate::conditioning::top_percent) in
     /// the model's list; `None` for a context that was drawn from all episodes. Empty: all were.
     pub top_percent_idx: Vec<Option<u8>>,
@@ -214,6 +217,17 @@ impl Contexts {
         self.actions.dims()
     }
 
+    /// The [penalties](Self::penalties) of all actions, context by context, or of the newest of each
+    /// context: `[rows, actions]`.
+    pub(crate) fn penalties_of(&self, steps: Steps) -> Option<Tensor<2>> {
+        let penalties = self.penalties.clone()?;
+        let [_, time, _] = penalties.dims();
+        Some(match steps {
+            Steps::All => penalties.flatten(0, 1),
+            Steps::Newest => penalties.narrow(1, time - 1, 1).squeeze_dim::<2>(1),
+        })
+    }
+
     /// `[batch]`: the timestep of each context's first real place.
     pub fn first_timesteps(&self) -> Vec<i32> {
         let Self { timesteps, n_padding, step_weights, top_percent_idx, .. } = self;
@@ -317,6 +331,7 @@ mod tests {
             timesteps: timesteps_from(&[7, 4], &[0, 1], 3),
             n_padding: vec![0, 1],
             step_weights: Vec::new(),
+            penalties: None,
             top_percent_idx: Vec::new(),
             stored: None,
         };

@@ -238,7 +238,8 @@ impl DecisionTransformer {
         let [batch, time] = contexts.dims();
         let hidden = self.hidden(contexts, Steps::All, dropout);
         let rows = hidden.reshape([batch * time, self.config.d_model]);
-        let loss = self.head.loss(rows, contexts.actions.rows());
+        let penalties = contexts.penalties_of(Steps::All);
+        let loss = self.head.loss(rows, contexts.actions.rows(), penalties);
         let weights = contexts.timestep_weights(&loss.rows.device(), loss.rows.dtype());
         Loss::of(loss, weights)
     }

@@ -53,7 +53,8 @@ pub use gaussian::{GaussianConfig, GaussianHead};
 pub use gmm::{GmmHead, GmmHeadConfig};
 pub use gmm_likelihood::{GmmLikelihoodConfig, GmmLikelihoodHead};
 pub use kinds::{
-    ActedRows, BinsOptions, HeadLoss, HeadOutput, NumbersOptions, OnBins, OnNumbers, cross_entropy,
+    ActedRows, BinsOptions, HeadLoss, HeadOutput, NOT_ALLOWED, NumbersOptions, OnBins, OnNumbers,
+    cross_entropy,
 };
 pub use linear::{LinearConfig, LinearHead};
 pub use mixture::{GaussianMixture, MixtureLayout, MixtureStd, MixtureWeights};

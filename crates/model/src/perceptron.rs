@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     conditioning::{AverageReturn, ConditionerConfig},
     contexts::{self, Contexts, Observed, Stored},
+    decision_transformer::Steps,
     dropout_seed::DropoutSeed,
     encoder,
     error::{ModelError, check_counts, config_error},
@@ -235,7 +236,8 @@ impl Perceptron {
 
     /// Mean loss of the newest recorded action of each context, plus the head's regulariser.
     pub fn loss(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Loss {
-        let loss = self.head.loss(self.hidden(contexts, dropout), contexts.actions.newest());
+        let (hidden, actions) = (self.hidden(contexts, dropout), contexts.actions.newest());
+        let loss = self.head.loss(hidden, actions, contexts.penalties_of(Steps::Newest));
         let weights = contexts.newest_weights(&loss.rows.device(), loss.rows.dtype());
         Loss::of(loss, weights)
     }
@@ -281,6 +283,7 @@ mod tests {
             timesteps: vec![4, 5, 0, 0],
             n_padding: vec![0, 1],
             step_weights: Vec::new(),
+            penalties: None,
             top_percent_idx: Vec::new(),
             stored: None,
         }

@@ -150,6 +150,7 @@ impl Episode {
             timesteps: timesteps_from(&[first as i32], &[n_padding], time),
             n_padding: vec![n_padding],
             step_weights: Vec::new(),
+            penalties: None,
             top_percent_idx: Vec::new(),
             stored: None,
         }

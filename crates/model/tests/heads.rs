@@ -80,7 +80,7 @@ fn sample(head: &Head, hidden: Tensor<2>, generators: &mut [Generator]) -> Vec<f
 }
 
 fn loss(head: &Head, hidden: Tensor<2>, targets: Tensor<2>) -> Vec<f64> {
-    let loss = head.loss(hidden, ActedRows::Continuous(targets));
+    let loss = head.loss(hidden, ActedRows::Continuous(targets), None);
     loss.rows.into_data().iter::<f64>().collect()
 }
 

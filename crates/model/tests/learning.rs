@@ -67,7 +67,7 @@ fn learned_from_two_humps(config: &HeadConfig) -> Head {
     );
     let head = learn(head, 300, 0.05, |head, step| {
         let (tokens, actions) = two_humps(&mut seed::generator(step, "batch"), &device);
-        head.loss(tokens, ActedRows::Continuous(actions)).rows.mean()
+        head.loss(tokens, ActedRows::Continuous(actions), None).rows.mean()
     });
     head.valid()
 }
@@ -135,8 +135,9 @@ fn learned(config: &HeadConfig, distributions: [GaussianMixture; 2]) -> (f64, He
     let rows = 2 * OF_EACH;
     let tensor = |values, width| Tensor::from_data(TensorData::new(values, [rows, width]), &device);
     let (tokens, actions): (Tensor<2>, Tensor<2>) = (tensor(tokens, 2), tensor(actions, 1));
-    let loss =
-        |head: &Head| head.loss(tokens.clone(), ActedRows::Continuous(actions.clone())).rows.mean();
+    let loss = |head: &Head| {
+        head.loss(tokens.clone(), ActedRows::Continuous(actions.clone()), None).rows.mean()
+    };
     let init = &mut seed::generator(1, "init");
     let head = config.init(2, &ActionSpace::unit(1), &mut Init::drawn(&device, init));
     let head = learn(head, 600, 0.02, |head, _| loss(head));
@@ -240,6 +241,7 @@ fn batch(generator: &mut Generator, device: &Device) -> Contexts {
         timesteps: timesteps.collect(),
         n_padding: (0..rows).map(|row| row % CONTEXT).collect(),
         step_weights: Vec::new(),
+        penalties: None,
         top_percent_idx: Vec::new(),
         stored: None,
     }

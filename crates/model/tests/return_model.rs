@@ -86,6 +86,7 @@ fn contexts(target: f32, device: &Device) -> Contexts {
         timesteps: vec![0, 1, 2],
         n_padding: vec![0],
         step_weights: Vec::new(),
+        penalties: None,
         top_percent_idx: Vec::new(),
         stored: None,
     }

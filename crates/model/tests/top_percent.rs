@@ -70,6 +70,7 @@ fn contexts(target: f32, best: &[Option<u8>], actions: &[f32], device: &Device) 
         timesteps: [0, 1, 2].repeat(n),
         n_padding: vec![0; n],
         step_weights: Vec::new(),
+        penalties: None,
         top_percent_idx: best.to_vec(),
         stored: None,
     }

@@ -192,6 +192,7 @@ impl Episode {
             timesteps,
             n_padding: vec![n_padding],
             step_weights: Vec::new(),
+            penalties: None,
             top_percent_idx: Vec::new(),
             stored: None,
         }
@@ -401,6 +402,7 @@ fn check_gradients(config: &ModelConfig) {
             timesteps: timesteps_from(&[0], &[1], 4),
             n_padding: vec![1],
             step_weights: Vec::new(),
+            penalties: None,
             top_percent_idx: Vec::new(),
             stored: None,
         }

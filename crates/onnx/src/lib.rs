@@ -49,6 +49,12 @@ pub fn export(
     version: &str,
 ) -> Result<Vec<u8>, ExportError> {
     agent.algorithm.validate(&agent.task.observations, &agent.task.actions)?;
+    if agent.needs_action_mask {
+        return Err(ExportError::Unsupported {
+            what: "an agent that needs masks of actions".into(),
+            instead: "the graph has no input for them. Use the agent in Python or Rust".into(),
+        });
+    }
     let mut g = Graph::new(&agent.task.title, weights);
     let output = match &agent.algorithm {
         AlgorithmConfig::DecisionTransformer(options) => {

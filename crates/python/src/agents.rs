@@ -64,6 +64,8 @@ struct Inputs {
     rewards: Option<Vec<f32>>,
     starts: Option<Vec<bool>>,
     targets: Option<Vec<f32>>,
+    /// `[n, n_actions]`, the allowed actions; `None`: all.
+    allowed: Option<Vec<bool>>,
 }
 
 fn failed(error: impl Display) -> PyErr {
@@ -181,6 +183,7 @@ impl Agents {
     /// previous actions (default: 0). `starts` marks the first step of an episode, as an agent's
     /// first turn always is; these episodes have `targets` (default: the policy's).
     /// `deterministic`: the most probable actions, or draws (default: as the policy was made).
+    /// `allowed`: `[n · n_actions]`, the allowed actions (default: all).
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn act<'py>(
         &self,
@@ -191,12 +194,14 @@ impl Agents {
         starts: Option<PyReadonlyArray1<'py, bool>>,
         targets: Option<PyReadonlyArray1<'py, f32>>,
         deterministic: Option<bool>,
+        allowed: Option<PyReadonlyArray1<'py, bool>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let inputs = Inputs {
             agents: numbers(agents)?,
             rewards: numbers(rewards)?,
             starts: numbers(starts)?,
             targets: numbers(targets)?,
+            allowed: numbers(allowed)?,
         };
         if inputs.targets.is_some() && self.play.acting.top_percent > 0.0 {
             return Err(wrong(format!(
@@ -323,6 +328,9 @@ impl Agents {
         if acting.choice != choice {
             acting.policy.choose(choice).map_err(failed)?;
             acting.choice = choice;
+        }
+        if let Some(allowed) = &inputs.allowed {
+            acting.policy.allow(allowed.clone()).map_err(failed)?;
         }
         let acted = acting.policy.act(&turns, observations).map_err(failed)?;
         // Only now, because a failed call does not start an episode.

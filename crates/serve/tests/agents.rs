@@ -79,6 +79,7 @@ fn described(actions: &ActionSpace, algorithm: AlgorithmConfig) -> (Described, N
         return_scale: 7.0,
         delayed_reward: false,
         recording: None,
+        needs_action_mask: false,
     };
     (agent, weights)
 }

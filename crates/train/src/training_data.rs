@@ -12,6 +12,7 @@ use overtone_model::{
     Inputs, Sections, Stored,
     contexts::{Acted, Contexts, FRAME, Observed, STACK},
     device::is_cpu,
+    head::NOT_ALLOWED,
 };
 
 use crate::{config::TrainConfig, error::TrainError, frame_bank::FrameBank};
@@ -157,6 +158,7 @@ impl TrainingData {
             timesteps: batch.timesteps.clone(),
             n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),
             step_weights: batch.step_weights.clone(),
+            penalties: penalties_of(&batch.allowed_actions, [rows, time], device),
             top_percent_idx: batch.top_percent_idx.clone(),
             stored: None,
         }
@@ -186,6 +188,10 @@ impl TrainingData {
             }
         }
         to.floats("returns_to_go", &shape, batch.returns_to_go.iter().copied());
+        let allowed = &batch.allowed_actions;
+        if !allowed.is_empty() {
+            to.floats("penalties", &with_width(allowed.len()), allowed.iter().map(penalty));
+        }
         true
     }
 
@@ -210,6 +216,7 @@ impl TrainingData {
             timesteps: Vec::new(),
             n_padding: Vec::new(),
             step_weights: Vec::new(),
+            penalties: inputs.floats("penalties"),
             top_percent_idx: Vec::new(),
             stored: Stored::of(inputs),
         }
@@ -220,6 +227,7 @@ impl TrainingData {
         let shape = [batch.batch, batch.context_length];
         let transitions = batch.transitions.as_mut()?;
         let next = self.observed(&mut transitions.next_observations, shape, device);
+        let next_penalties = penalties_of(&transitions.next_allowed_actions, shape, device);
         let column = |values: Vec<f32>| Tensor::from_data(TensorData::new(values, shape), device);
         let flags = |flags: &[bool]| column(flags.iter().map(|&flag| f32::from(flag)).collect());
         Some(TransitionTensors {
@@ -229,6 +237,7 @@ impl TrainingData {
             step_weights: (!batch.step_weights.is_empty())
                 .then(|| column(batch.step_weights.clone())),
             next_observations: next,
+            next_penalties,
         })
     }
 
@@ -295,4 +304,18 @@ pub struct TransitionTensors {
     /// The observation one step later, laid out like the contexts' observations; undefined where it
     /// is not known.
     pub next_observations: Observed,
+    /// As [`Contexts::penalties`], one step later.
+    pub next_penalties: Option<Tensor<3>>,
+}
+
+/// The penalty on a discrete action.
+fn penalty(&is_allowed: &bool) -> f32 {
+    if is_allowed { 0.0 } else { NOT_ALLOWED }
+}
+
+/// The penalties of actions, `[rows, time, actions]`; `None` without masks.
+fn penalties_of(allowed: &[bool], [rows, time]: [usize; 2], device: &Device) -> Option<Tensor<3>> {
+    let n_actions = allowed.len().checked_div(rows * time).filter(|&n| n > 0)?;
+    let penalties: Vec<f32> = allowed.iter().map(penalty).collect();
+    Some(Tensor::from_data(TensorData::new(penalties, [rows, time, n_actions]), device))
 }

@@ -47,8 +47,9 @@ fn learn(config: &HeadConfig) -> (f64, Head) {
     );
     let (inputs, actions) = rows(&device);
     let mut adam = AdamW::new(AdamWConfig { beta_2: 0.95, ..AdamWConfig::default() });
-    let loss =
-        |head: &Head| head.loss(inputs.clone(), ActedRows::Continuous(actions.clone())).rows.mean();
+    let loss = |head: &Head| {
+        head.loss(inputs.clone(), ActedRows::Continuous(actions.clone()), None).rows.mean()
+    };
     for step in 0..N_STEPS {
         let rate = 0.02 * (1.0 - step as f64 / N_STEPS as f64);
         let gradients = loss(&head).backward();

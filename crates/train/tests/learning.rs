@@ -47,6 +47,7 @@ fn batch(device: &Device, actions: Vec<i32>) -> Contexts {
         timesteps: vec![0; rows],
         n_padding: vec![0; rows],
         step_weights: Vec::new(),
+        penalties: None,
         top_percent_idx: Vec::new(),
         stored: None,
     }

@@ -230,10 +230,10 @@ def no_numbers(value):
 
 
 def begun(answer):
-    """The observation in the result of `reset`."""
+    """The observation and the info in the result of `reset`."""
     # A bare observation, as in Gym's old `reset`, can also be a tuple of two parts.
     if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict):
-        return answer[0]
+        return answer
     if isinstance(answer, tuple):
         given = ", ".join(type(part).__name__ for part in answer)
         given = f"a tuple of {len(answer)} ({given})"
@@ -439,6 +439,26 @@ def convert_actions(space):
 CHECKED = 2000
 
 
+# Names of the allowed actions in an info.
+MASKS = ("action_mask", "admissible_actions")
+
+
+def allowed(info, n):
+    """Flags of the allowed ones of `n` discrete actions; None if the info does not say.
+
+    `admissible_actions` may also hold the indices of the allowed actions.
+    """
+    name = next((name for name in MASKS if info.get(name) is not None), None)
+    if name is None:
+        return None
+    held = numpy.asarray(info[name])
+    if name == "admissible_actions" and held.ndim == 1 and held.dtype != bool:
+        held = numpy.isin(numpy.arange(n), held)
+    if held.shape != (n,) or not numpy.isin(held, (0, 1)).all():
+        raise ValueError(f"info[{name!r}]: expected 0 or 1 for each of {n} actions, got {held!r:.60}")
+    return held.astype(bool)
+
+
 class Rounded:
     """Writes 64-bit observations, and warns once if float32 makes successive values equal."""
 
@@ -487,7 +507,10 @@ class Batch:
         first = self.envs[0]
         width, image = flat(first.observation_space, "observation")
         self.write = writer(first.observation_space)
-        self.decode = convert_actions(first.action_space)[1]
+        described, self.decode = convert_actions(first.action_space)
+        self.n_actions = len(described.get("names", []))
+        # `[n, n_actions]`, the allowed actions, once an environment says which.
+        self.masks = None
         is_image = image and not numbers
         space = first.observation_space
         if isinstance(space, spaces.Box) and space.dtype.itemsize > 2 and space.dtype != "float32":
@@ -504,7 +527,9 @@ class Batch:
                 if self.envs[index] is None:
                     self.envs[index] = make(*self.how)
                 answer = self.envs[index].reset(seed=seeds[position])
-                self.show(index, begun(answer))
+                observation, info = begun(answer)
+                self.show(index, observation)
+                self.allow(index, info)
             except BaseException as error:
                 self.give_up(index)
                 failures.append((position, one_line(error)))
@@ -512,6 +537,14 @@ class Batch:
 
     def show(self, index, observation):
         (self.write or numbers)(self.row[index], observation)
+
+    def allow(self, index, info):
+        """Notes the allowed actions of an environment."""
+        flags = allowed(info, self.n_actions) if self.n_actions else None
+        if flags is not None and self.masks is None:
+            self.masks = numpy.ones((len(self.envs), self.n_actions), bool)
+        if self.masks is not None:
+            self.masks[index] = True if flags is None else flags
 
     def step(self, indices, actions):
         """Rewards, endings (0: none, 1: terminated, 2: truncated) and failures."""
@@ -523,13 +556,15 @@ class Batch:
             try:
                 answer = envs[index].step(action)
                 try:
-                    observation, reward, terminated, truncated, _ = answer
+                    observation, reward, terminated, truncated, info = answer
                 except (TypeError, ValueError):
                     raise stepped(answer) from None
                 if write is not None:
                     write(row[index], observation)
                 else:
                     numbers(row[index], observation)
+                if self.masks is not None:
+                    self.allow(index, info)
                 # Common types come first, because a step of a small environment takes a microsecond.
                 kind = type(reward)
                 if kind is not float and kind is not int and kind is not numpy.float64:

@@ -24,6 +24,8 @@ pub struct GymnasiumVectorEnv {
     shown: Shown,
     observation_space: ObservationSpace,
     action_space: ActionSpace,
+    /// `[n_envs, n_actions]`, once an environment says which actions are allowed.
+    allowed: Option<Vec<bool>>,
 }
 
 /// The observations of all environments.
@@ -70,6 +72,7 @@ impl GymnasiumVectorEnv {
             shown,
             observation_space: task.observations.clone(),
             action_space: task.actions.clone(),
+            allowed: None,
         })
     }
 
@@ -115,6 +118,10 @@ impl GymnasiumVectorEnv {
             Shown::Pictures { .. } => rows.extract().map(Rows::Images),
         };
         let rows = rows.map_err(failed("looking"))?;
+        let masks = self.batch.bind(py).getattr(intern!(py, "masks"));
+        let masks = masks.and_then(|masks| masks.extract::<Option<PyReadonlyArray2<'_, bool>>>());
+        let masks = masks.map_err(failed("looking"))?;
+        self.allowed = masks.and_then(|masks| masks.as_slice().ok().map(<[bool]>::to_vec));
         let mut results: Vec<Result<(), GymnasiumError>> = envs.iter().map(|_| Ok(())).collect();
         for (position, message) in failures {
             if let Some(result) = results.get_mut(position) {
@@ -220,6 +227,10 @@ impl VectorEnv for GymnasiumVectorEnv {
             Ok::<_, GymnasiumError>(steps)
         })?;
         self.slots.after_step(envs, results)
+    }
+
+    fn allowed_actions(&self) -> Option<&[bool]> {
+        self.allowed.as_deref()
     }
 
     fn observations(&self) -> Observations<'_> {

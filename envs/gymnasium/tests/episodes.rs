@@ -273,3 +273,28 @@ fn python_repeats_an_evaluated_episode_from_its_seed_and_actions() {
         }
     }
 }
+
+/// The environment raises if an action is not allowed.
+#[test]
+fn actions_are_those_that_the_info_allows() {
+    for form in ["action_mask", "admissible_actions", "flags"] {
+        let task = own(&format!("Masked,form={form}"));
+        let plan = Plan::new(6, vec![1.0], 7, ReturnUnits::Raw);
+        let mut random = RandomPolicy::new(task.actions.clone(), 2);
+        let mut env = open(task, 2);
+        assert_eq!(env.allowed_actions(), None);
+        let mut go = |_: &overtone_eval::Progress| ControlFlow::Continue(());
+        let mut players = [Player { policy: &mut random, plan: &plan }];
+        let played = rollout_together(&mut [env.as_mut()], &mut players, &mut go).unwrap();
+        assert_eq!((played[0].episodes.len(), played[0].failed.len()), (6, 0), "{form}");
+    }
+    // A policy that does not know masks is refused, and so is a mask of another size.
+    let mut env = open(own("Masked"), 1);
+    let plan = Plan::new(1, vec![1.0], 7, ReturnUnits::Raw);
+    let mut go = |_: &overtone_eval::Progress| ControlFlow::Continue(());
+    let mut players = [Player { policy: &mut Balance, plan: &plan }];
+    let error = rollout_together(&mut [env.as_mut()], &mut players, &mut go).unwrap_err();
+    assert!(matches!(error, overtone_eval::RolloutError::Policy(_)), "{error}");
+    let error = open(own("Masked,form=wrong"), 1).reset(&[0], &[1]).unwrap_err().to_string();
+    assert!(error.contains("expected 0 or 1 for each of 3 actions"), "{error}");
+}

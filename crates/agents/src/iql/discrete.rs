@@ -23,6 +23,7 @@ use crate::{
     value::{
         Body, QNetwork, Rescaling,
         discrete_steps::DiscreteSteps,
+        network::constant_like,
         policy::{Actor, Draw, StepPolicy},
         q_network::of_actions,
     },
@@ -132,7 +133,10 @@ impl Networks for Discrete {
         let next_values = value.valid().values(&steps.next.next_observations);
         let actor = &state.actor.network;
         let hidden = actor.body.features(&steps.observations, actor.form);
-        let loss = actor.head.loss(hidden, ActedRows::Discrete(steps.actions.clone()));
+        let actions = ActedRows::Discrete(steps.actions.clone());
+        let penalties = steps.penalties.clone();
+        let penalties = penalties.map(|penalties| constant_like(penalties, &hidden));
+        let loss = actor.head.loss(hidden, actions, penalties);
         Outputs {
             target: first.min_pair(second),
             value: value.values(&steps.observations),

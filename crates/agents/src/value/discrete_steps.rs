@@ -12,6 +12,8 @@ pub struct DiscreteSteps {
     pub observations: Observed,
     /// `[rows]`: the recorded actions.
     pub actions: Tensor<1, Int>,
+    /// `[rows, actions]`: as [`Contexts::penalties`](overtone_model::Contexts::penalties).
+    pub penalties: Option<Tensor<2>>,
     /// Rewards and next observations, without gradients.
     pub next: TransitionTensors,
 }
@@ -38,7 +40,8 @@ impl DiscreteSteps {
         };
         let [rows, time] = taken.dims();
         let actions = taken.clone().reshape([rows * time]);
-        Some(Self { observations: contexts.observations, actions, next })
+        let penalties = contexts.penalties.map(|penalties| penalties.flatten(0, 1));
+        Some(Self { observations: contexts.observations, actions, penalties, next })
     }
 
     /// The same steps with multiplied rewards.

@@ -64,6 +64,8 @@ pub struct StepPolicy<N> {
     generators: Vec<Option<Generator>>,
     /// `[turns, n_actions]`: the probabilities that the last discrete actions were drawn from.
     probs: Vec<f64>,
+    /// The allowed actions of the next turns.
+    allowed: Option<Vec<bool>>,
     /// `0, 1, … n_actions - 1`; empty for continuous actions.
     indices: Vec<usize>,
 }
@@ -93,6 +95,7 @@ impl<N> StepPolicy<N> {
             choice: parts.play.action_choice,
             generators: Vec::new(),
             probs: Vec::new(),
+            allowed: None,
             indices: (0..n_actions).collect(),
         }
     }
@@ -112,27 +115,38 @@ impl<N> StepPolicy<N> {
         }
     }
 
-    /// A discrete action for each turn, and the probabilities that it was drawn from.
+    /// A discrete action for each turn, among the allowed ones, and the probabilities that it was
+    /// drawn from.
     fn choose_actions(
         &self,
         turns: &[Turn],
         generators: &mut [Generator],
-        decisions: &LogitsDecisions,
+        mut decisions: LogitsDecisions,
+        allowed: Option<&[bool]>,
     ) -> Result<(Actions, Vec<f64>), PolicyError> {
-        let (mut chosen, mut probs) = (Vec::with_capacity(turns.len()), Vec::new());
-        for (row, (turn, generator)) in turns.iter().zip(generators).enumerate() {
-            let scores = decisions.logits(row);
-            if scores.iter().any(|score| !score.is_finite()) {
-                let agent = turn.agent;
+        for (row, Turn { agent, .. }) in turns.iter().enumerate() {
+            if decisions.logits(row).iter().any(|score| !score.is_finite()) {
                 return Err(format!("the scores for agent {agent} are not finite. {CHECK}").into());
             }
+        }
+        if let Some(allowed) = allowed {
+            decisions.allow(allowed);
+        }
+        let (mut chosen, mut probs) = (Vec::with_capacity(turns.len()), Vec::new());
+        for (row, generator) in generators.iter_mut().enumerate() {
+            let scores = decisions.logits(row);
+            let choices: Vec<usize> =
+                (0..scores.len()).filter(|&action| scores[action].is_finite()).collect();
             match self.draw {
                 Some(Draw::Softmax { temperature }) => {
                     probs.extend(decisions.probs(row, temperature));
                 }
                 Some(Draw::Greedy { epsilon }) => {
                     let from = probs.len();
-                    probs.resize(from + scores.len(), epsilon / scores.len() as f64);
+                    probs.resize(from + scores.len(), 0.0);
+                    for &action in &choices {
+                        probs[from + action] = epsilon / choices.len() as f64;
+                    }
                     probs[from + decisions.mode(row)] += 1.0 - epsilon;
                 }
                 None => {}
@@ -146,7 +160,7 @@ impl<N> StepPolicy<N> {
                     // Both numbers are drawn at every step, so that epsilon does not change later
                     // draws.
                     let explores = generator.random::<f64>() < epsilon;
-                    let random = generator.random_range(0..scores.len());
+                    let random = choices[generator.random_range(0..choices.len())];
                     if explores { random } else { decisions.mode(row) }
                 }
             });
@@ -205,6 +219,10 @@ impl<N: Actor> Policy for StepPolicy<N> {
         turns: &[Turn],
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError> {
+        let allowed = self.allowed.take();
+        if let Some(allowed) = &allowed {
+            turns::check_allowed(allowed, turns.len(), &self.actions)?;
+        }
         let plays = |agent: usize| self.generators.get(agent).is_some_and(Option::is_some);
         turns::check(turns, observations, &self.observations, plays)?;
         let mut normalized = turns::normalized(turns, observations, self.normalization.as_ref())?;
@@ -221,13 +239,18 @@ impl<N: Actor> Policy for StepPolicy<N> {
         let observed = self.observed(turns.len(), observations, normalized);
         let (actions, probs) = match self.network.decide(&observed) {
             Decisions::Actions(decisions) => {
-                self.choose_actions(turns, &mut generators, &decisions)?
+                self.choose_actions(turns, &mut generators, decisions, allowed.as_deref())?
             }
             Decisions::Numbers(decisions) => (self.choose_numbers(turns, &decisions)?, Vec::new()),
         };
         self.probs = probs;
         turns::replace(&mut self.generators, turns, generators);
         Ok(actions)
+    }
+
+    fn allow(&mut self, allowed: Vec<bool>) -> Result<(), PolicyError> {
+        self.allowed = Some(allowed);
+        Ok(())
     }
 
     fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {

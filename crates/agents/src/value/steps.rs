@@ -219,6 +219,7 @@ mod tests {
                 next_is_known: known.into(),
                 next_observations: BatchObservations::Vectors(vec![3.0, 4.0, 0.0, 0.0, 0.0, 0.0]),
                 next_actions: BatchActions::Continuous(vec![0.2, 0.0, 0.0]),
+                next_allowed_actions: Vec::new(),
             }),
             ..Batch::default()
         }

@@ -117,6 +117,7 @@ impl Bench {
             return_scale: 1.0,
             delayed_reward: false,
             recording: None,
+            needs_action_mask: false,
         }
     }
 

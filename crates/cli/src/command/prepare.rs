@@ -126,6 +126,7 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
         return_scale,
         delayed_reward: settings.data.delayed_reward,
         recording,
+        needs_action_mask: dataset.has_action_masks(),
     };
     let data = TrainingData::new(Arc::new(dataset), return_scale);
     Ok(Prepared { data, agent, init })

@@ -225,7 +225,7 @@ impl Columns {
             }
             .at(&self.path));
         }
-        if let Some(fault) = self.optional.fault(steps) {
+        if let Some(fault) = self.optional.fault(&self.actions, &self.episodes) {
             return Err(fault.at(&self.path));
         }
         self.check_log_probs()

@@ -109,13 +109,16 @@ impl Arrays {
         };
         arrays.fit(file);
         arrays.read_log_probs(file);
-        if let Some(rows) = arrays.actions.as_ref().map(ActionColumn::rows) {
+        if let Some(actions) = &mut arrays.actions {
             let group = match layout {
                 Hdf5Layout::D4rl => String::new(),
                 Hdf5Layout::Minari => format!("{}infos/", arrays.prefix),
             };
-            let optional = OptionalArrays::read(file, &group, rows);
+            let optional = OptionalArrays::read(file, &group, actions);
             arrays.optional = kept(optional, &mut arrays.errors).unwrap_or_default();
+            if spaces.actions.is_none() {
+                arrays.optional.count_actions(actions);
+            }
         }
         if let (Hdf5Layout::D4rl, Some(observations)) = (layout, &arrays.observations) {
             // Training does not use them, so they need not be readable.
@@ -226,6 +229,9 @@ impl Arrays {
                 Some(*width)
             }
         };
+        if let Some(fault) = self.optional.fault(actions, &self.episodes().0) {
+            return Err(fault.at(file.path()));
+        }
         let form =
             Form { observed, acted, pictures: matches!(seen, ObservationColumn::Frames { .. }) };
         let first = *first.get_or_insert(form);

@@ -111,7 +111,10 @@ impl Reader for Npz {
             *n_actions = *n;
         }
         let behavior_log_probs = log_probs::read(&file, &[LOG_PROBS], &actions)?;
-        let optional = OptionalArrays::read(&file, "", actions.rows())?;
+        let optional = OptionalArrays::read(&file, "", &actions)?;
+        if space.is_none() {
+            optional.count_actions(&mut actions);
+        }
         let (episodes, finished) = cut(&terminals, &timeouts);
         stored.doubled = doubled(&terminals, &timeouts);
         let mut columns = Columns {

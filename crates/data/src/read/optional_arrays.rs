@@ -2,7 +2,8 @@
 //!
 //! `masks` mark rows where the task is solved although the trajectory goes on (OGBench's single
 //! tasks). A value method does not look behind such a row, as if the task ended there. Returns and
-//! context windows go on. `weights` multiply the loss of their step.
+//! context windows go on. `weights` multiply the loss of their step. `action_mask` marks the allowed
+//! actions ([`ActionMasks`]).
 
 use std::ops::Range;
 
@@ -11,8 +12,10 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{DataError, Fault};
 use crate::hex::{hash_reals, hex};
+use crate::read::action_masks::ActionMasks;
+use crate::read::column::ActionColumn;
 use crate::read::columns::keep_rows;
-use crate::read::source::{Source, column, same, wrong_value};
+use crate::read::source::{Source, column, has_shape, same, wrong_value};
 
 /// The arrays' names.
 const MASKS: &str = "masks";
@@ -26,19 +29,27 @@ pub struct OptionalArrays {
     pub stops: Option<Vec<bool>>,
     /// `[steps]`, the factor of each step's loss, finite and at least 0. By default 1.
     pub weights: Option<Vec<f32>>,
+    /// The allowed actions. By default all.
+    pub action_masks: Option<ActionMasks>,
 }
 
 impl OptionalArrays {
-    /// The arrays of `rows` steps. `group` is empty, or ends in a `/`: the group may hold anything
-    /// (Minari's `infos`), so an array of another shape is not read.
+    /// The arrays of steps with these actions. `group` is empty, or ends in a `/`: the group may hold
+    /// anything (Minari's `infos`), so an array of another shape is not read.
     ///
     /// # Errors
-    /// If an array is not one number for each row, or holds an impossible number.
-    pub(crate) fn read(source: &dyn Source, group: &str, rows: usize) -> Result<Self, DataError> {
+    /// If an array does not fit the steps, or holds an impossible number.
+    pub(crate) fn read(
+        source: &dyn Source,
+        group: &str,
+        actions: &ActionColumn,
+    ) -> Result<Self, DataError> {
+        let rows = actions.rows();
         let numbers = |own_name: &str, wrong: fn(&f32) -> Option<String>| {
             let name = &format!("{group}{own_name}");
-            let is_column = || source.shape(name).is_ok_and(|s| s == [rows] || s == [rows, 1]);
-            if !source.has(name) || !group.is_empty() && !is_column() {
+            let fits =
+                |shape: &[usize]| group.is_empty() || matches!(shape, [n] | [n, 1] if *n == rows);
+            if !has_shape(source, name, fits) {
                 return Ok(None);
             }
             let numbers = column(source, name)?;
@@ -53,22 +64,40 @@ impl OptionalArrays {
             is_wrong.then(|| format!("{mask}, expected 0 (the task is solved) or 1"))
         })?;
         let stops = masks.map(|masks| masks.iter().map(|&mask| mask == 0.0).collect());
-        Ok(Self { stops, weights: numbers(WEIGHTS, wrong_weight)? })
+        let weights = numbers(WEIGHTS, wrong_weight)?;
+        Ok(Self { stops, weights, action_masks: ActionMasks::read(source, group, actions)? })
     }
 
-    /// The arrays as columns of numbers, by name.
-    pub(crate) fn columns(&self) -> Vec<(&'static str, Vec<f32>)> {
+    /// Raises the number of these actions to that of the masks: not every action need have been
+    /// chosen.
+    pub(crate) fn count_actions(&self, actions: &mut ActionColumn) {
+        if let (ActionColumn::Discrete { n_actions, .. }, Some(masks)) =
+            (actions, &self.action_masks)
+        {
+            *n_actions = masks.n_actions.max(*n_actions);
+        }
+    }
+
+    /// The arrays as numbers, by name.
+    pub(crate) fn numbers(&self) -> Vec<(&'static str, Vec<f32>)> {
         let masks = |stops: &Vec<bool>| stops.iter().map(|&stop| f32::from(!stop)).collect();
         let masks = self.stops.as_ref().map(|stops| (MASKS, masks(stops)));
         let weights = self.weights.clone().map(|weights| (WEIGHTS, weights));
-        masks.into_iter().chain(weights).collect()
+        let flags = |masks: &ActionMasks| masks.allowed.iter().map(|&is| f32::from(is)).collect();
+        let flags = self.action_masks.as_ref().map(|masks| (ActionMasks::NAME, flags(masks)));
+        masks.into_iter().chain(weights).chain(flags).collect()
     }
 
     /// The rows of some steps.
     pub(crate) fn rows_at(&self, rows: Range<usize>) -> Self {
         Self {
             stops: self.stops.as_ref().map(|stops| stops[rows.clone()].to_vec()),
-            weights: self.weights.as_ref().map(|weights| weights[rows].to_vec()),
+            weights: self.weights.as_ref().map(|weights| weights[rows.clone()].to_vec()),
+            action_masks: self.action_masks.as_ref().map(|masks| ActionMasks {
+                n_actions: masks.n_actions,
+                allowed: masks.allowed[rows.start * masks.n_actions..rows.end * masks.n_actions]
+                    .to_vec(),
+            }),
         }
     }
 
@@ -80,16 +109,21 @@ impl OptionalArrays {
         if let Some(weights) = &mut self.weights {
             keep_rows(weights, 1, spans);
         }
+        if let Some(masks) = &mut self.action_masks {
+            masks.keep(spans);
+        }
     }
 
     /// Appends the arrays of `n_more` steps to those of `n` steps.
     pub(crate) fn extend(&mut self, n: usize, more: Self, n_more: usize) {
         extend(&mut self.stops, n, more.stops, n_more, false);
         extend(&mut self.weights, n, more.weights, n_more, 1.0);
+        ActionMasks::extend(&mut self.action_masks, n, more.action_masks, n_more);
     }
 
-    /// What is wrong with the arrays of `steps` steps, if anything.
-    pub(crate) fn fault(&self, steps: usize) -> Option<Fault> {
+    /// What is wrong with the arrays of steps with these actions, if anything.
+    pub(crate) fn fault(&self, actions: &ActionColumn, episodes: &[Episode]) -> Option<Fault> {
+        let steps = actions.rows();
         let lengths = [
             (MASKS, self.stops.as_ref().map(Vec::len)),
             (WEIGHTS, self.weights.as_ref().map(Vec::len)),
@@ -100,10 +134,12 @@ impl OptionalArrays {
                 return Some(Fault::Inconsistent(reason));
             }
         }
-        let weights = self.weights.as_ref()?;
         let wrong = |(row, weight)| Some((row, wrong_weight(weight)?));
-        let (row, what) = weights.iter().enumerate().find_map(wrong)?;
-        Some(Fault::DatasetValue { dataset: WEIGHTS.into(), row, what })
+        let mut weights = self.weights.iter().flatten().enumerate();
+        if let Some((row, what)) = weights.find_map(wrong) {
+            return Some(Fault::DatasetValue { dataset: WEIGHTS.into(), row, what });
+        }
+        self.action_masks.as_ref()?.fault(actions, episodes)
     }
 
     /// The hash of rows with these arrays, from the hash of the same rows without.
@@ -116,6 +152,12 @@ impl OptionalArrays {
             let mut with_weights = Sha256::new().chain_update(hash).chain_update(WEIGHTS);
             hash_reals(&mut with_weights, weights);
             hash = hex(&with_weights.finalize());
+        }
+        if let Some(ActionMasks { n_actions, allowed }) = &self.action_masks {
+            let bytes: Vec<u8> = allowed.iter().map(|&is_allowed| is_allowed.into()).collect();
+            let with_masks = Sha256::new().chain_update(hash).chain_update(ActionMasks::NAME);
+            let with_masks = with_masks.chain_update((*n_actions as u64).to_le_bytes());
+            hash = hex(&with_masks.chain_update(bytes).finalize());
         }
         hash
     }

@@ -101,6 +101,19 @@ pub(crate) trait Source {
     }
 }
 
+/// Whether array `name` exists with a shape that `fits`. Another array counts as not read.
+pub(crate) fn has_shape(
+    source: &dyn Source,
+    name: &str,
+    fits: impl FnOnce(&[usize]) -> bool,
+) -> bool {
+    let has_it = source.has(name) && source.shape(name).is_ok_and(|shape| fits(&shape));
+    if !has_it {
+        source.claims().read.borrow_mut().remove(name);
+    }
+    has_it
+}
+
 /// Maximum number of names in an error.
 pub(crate) const NAMES_SHOWN: usize = 12;
 

@@ -29,6 +29,9 @@ pub struct Batch {
     /// `[batch, context_length]`, the factor of each step's loss; empty if the dataset has no
     /// [weights](Dataset::step_weights).
     pub step_weights: Vec<f32>,
+    /// `[batch, context_length, actions]`, whether each discrete action is allowed; empty if the
+    /// dataset has no [masks](Dataset::has_action_masks). In padding, all are.
+    pub allowed_actions: Vec<bool>,
     /// `[batch, context_length]`, steps since the episode began, from 0.
     pub timesteps: Vec<i32>,
     /// `[batch]`, real timesteps of each window.
@@ -87,6 +90,8 @@ pub struct Transitions {
     pub next_observations: BatchObservations,
     /// As [`Batch::actions`], one step later; zeros if it is not known.
     pub next_actions: BatchActions,
+    /// As [`Batch::allowed_actions`], one step later; if it is not known, all are.
+    pub next_allowed_actions: Vec<bool>,
 }
 
 /// Options for filling a batch.
@@ -175,6 +180,7 @@ impl Batch {
             Some(weights) => drawn.each(&mut self.step_weights, |row| weights[row]),
             None => self.step_weights.clear(),
         }
+        drawn.allowed_actions(0, &mut self.allowed_actions);
         drawn.observations(0, options.frames, &mut self.observations)?;
         if !options.transitions {
             self.transitions = None;
@@ -189,6 +195,7 @@ impl Batch {
             dataset.stops_at(row) || is_last(row) && outcome() == Some(Outcome::Terminated)
         });
         drawn.actions(1, action_scale, &mut transitions.next_actions);
+        drawn.allowed_actions(1, &mut transitions.next_allowed_actions);
         drawn.observations(1, options.frames, &mut transitions.next_observations)
     }
 }
@@ -242,6 +249,26 @@ impl Drawn<'_> {
                         scale.to_unit(place);
                     }
                 });
+            }
+        }
+    }
+
+    /// The actions that are allowed `later` (0 or 1) steps after each step; empty without masks.
+    fn allowed_actions(&self, later: usize, out: &mut Vec<bool>) {
+        out.clear();
+        if !self.dataset.has_action_masks() {
+            return;
+        }
+        let n_actions = self.dataset.actions().size();
+        out.resize(self.windows.len() * self.context * n_actions, true);
+        let windows = self.windows.iter().zip(out.chunks_exact_mut(self.context * n_actions));
+        for (window, places) in windows {
+            let real = places[window.n_padding() * n_actions..].chunks_exact_mut(n_actions);
+            for (place, row) in real.zip(window.range()) {
+                let is_past = later > 0 && self.dataset.index().is_last(row);
+                if let Some(allowed) = (!is_past).then(|| self.dataset.allowed_at(row + later)) {
+                    allowed.iter().for_each(|allowed| place.copy_from_slice(allowed));
+                }
             }
         }
     }

@@ -143,6 +143,16 @@ impl Dataset {
         self.optional.stops.is_some()
     }
 
+    /// The discrete actions that are allowed at a row, `[n_actions]`; `None`: all.
+    pub fn allowed_at(&self, row: usize) -> Option<&[bool]> {
+        self.optional.action_masks.as_ref()?.at(row)
+    }
+
+    /// Whether there are masks of actions.
+    pub fn has_action_masks(&self) -> bool {
+        self.optional.action_masks.is_some()
+    }
+
     /// `[rows]`, the factor of each step's loss, finite and at least 0; `None`: all are 1.
     pub fn step_weights(&self) -> Option<&[f32]> {
         self.optional.weights.as_deref()

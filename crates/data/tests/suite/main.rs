@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
+mod action_masks;
 mod conversion;
 mod doubts;
 mod download;

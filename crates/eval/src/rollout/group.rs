@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 use std::time::Instant;
 
-use overtone_core::{Actions, Observations, Turn};
+use overtone_core::{Actions, Observations, Policy, PolicyError, Turn};
 use overtone_env::{EnvError, Failure, Step, VectorEnv, cut_seed};
 
 use super::RolloutError;
@@ -162,7 +162,7 @@ fn carry_out(env: &mut dyn VectorEnv, order: Order) -> Result<Seen, EnvError> {
     }
     acting.extend(steps.iter().filter(|(_, step)| step.outcome.is_none()).map(|&(env, _)| env));
     acting.sort_unstable();
-    let rows = Rows::gather(env.observations(), env.observation_space().size(), &acting);
+    let rows = Rows::of(env, &acting);
     Ok(Seen { steps, failed, acting, rows, seconds: start.elapsed().as_secs_f64() })
 }
 
@@ -191,12 +191,15 @@ fn one_line(error: &dyn std::error::Error) -> String {
     words.join(": ")
 }
 
-/// Rows of observations.
+/// What policies see of some environments: rows of observations, and the allowed actions.
 #[derive(Clone, Debug)]
 pub struct Rows {
     /// Numbers in a row.
     size: usize,
     values: Values,
+    /// `[rows, n_actions]`; `None`: all are allowed.
+    allowed: Option<Vec<bool>>,
+    n_actions: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -206,20 +209,42 @@ enum Values {
 }
 
 impl Rows {
-    /// A copy of these rows of `all`, each with `size` values.
-    pub fn gather(all: Observations<'_>, size: usize, rows: &[usize]) -> Self {
+    /// The current state of these environments.
+    pub fn of(env: &dyn VectorEnv, envs: &[usize]) -> Self {
+        let sizes = [env.observation_space().size(), env.action_space().size()];
+        Self::gather(env.observations(), env.allowed_actions(), sizes, envs)
+    }
+
+    fn gather(
+        all: Observations<'_>,
+        allowed: Option<&[bool]>,
+        [size, n_actions]: [usize; 2],
+        rows: &[usize],
+    ) -> Self {
         let values = match all {
             Observations::Pixels(all) => Values::Pixels(gather(all, size, rows)),
             Observations::Vectors(all) => Values::Vectors(gather(all, size, rows)),
         };
-        Self { size, values }
+        Self { size, values, allowed: allowed.map(|all| gather(all, n_actions, rows)), n_actions }
     }
 
     /// The rows for `some` environments, where the rows of `self` belong to `envs` (ascending).
-    pub(super) fn of(&self, envs: &[usize], some: &[usize]) -> Self {
+    pub(super) fn some(&self, envs: &[usize], some: &[usize]) -> Self {
         let place = |env: &usize| envs.binary_search(env).ok();
         let places: Vec<usize> = some.iter().filter_map(place).collect();
-        Self::gather(self.view(), self.size, &places)
+        let sizes = [self.size, self.n_actions];
+        Self::gather(self.view(), self.allowed.as_deref(), sizes, &places)
+    }
+
+    /// The policy's actions, among the allowed ones.
+    ///
+    /// # Errors
+    /// When the policy fails, or does not support masks of actions.
+    pub fn act(&self, policy: &mut dyn Policy, turns: &[Turn]) -> Result<Actions, PolicyError> {
+        if let Some(allowed) = &self.allowed {
+            policy.allow(allowed.clone())?;
+        }
+        policy.act(turns, self.view())
     }
 
     /// A view of all rows.

@@ -366,6 +366,7 @@ fn agent(model: ModelConfig) -> Agent {
         return_scale: 10.0,
         delayed_reward: false,
         recording: Some(simulation()),
+        needs_action_mask: false,
     }
 }
 

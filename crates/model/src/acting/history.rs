@@ -108,6 +108,7 @@ impl Contexts {
             timesteps: rows_of_windows(&windows, timesteps, 1, 0),
             n_padding: windows.iter().map(Window::n_padding).collect(),
             step_weights: Vec::new(),
+            penalties: None,
             top_percent_idx: Vec::new(),
             stored: None,
         }

@@ -137,6 +137,8 @@ pub struct ModelPolicy {
     bin_of: Option<Vec<usize>>,
     /// The distributions of the last actions, bin by bin.
     played: Vec<f64>,
+    /// The allowed actions of the next turns.
+    allowed: Option<Vec<bool>>,
     /// The order of the bins in `played`, and the action of each; `None` for continuous actions.
     played_order: Option<(BinOrder, Vec<usize>)>,
 }
@@ -200,6 +202,7 @@ impl ModelPolicy {
                 && config.reads_global_timestep(),
             bin_of,
             played: Vec::new(),
+            allowed: None,
             played_order: played_order(&model),
             model,
         })
@@ -271,16 +274,21 @@ impl ModelPolicy {
         self.model.embedded(&Observed::Frames(frames))
     }
 
-    /// A discrete action for each agent, and the distributions that they were chosen from.
+    /// A discrete action for each agent, among the allowed ones, and the distributions that they were
+    /// chosen from.
     fn choose_actions(
         &self,
         agents: &mut [Agent],
-        decisions: &LogitsDecisions,
+        mut decisions: LogitsDecisions,
+        allowed: Option<&[bool]>,
     ) -> Result<(Actions, Vec<f64>), ModelError> {
+        (0..agents.len()).try_for_each(|row| check_finite(decisions.logits(row)))?;
+        if let Some(allowed) = allowed {
+            decisions.allow(allowed);
+        }
         let Play { action_choice, acting: ActingMode { temperature, .. }, .. } = self.play;
         let (mut chosen, mut played) = (Vec::with_capacity(agents.len()), Vec::new());
         for (row, agent) in agents.iter_mut().enumerate() {
-            check_finite(decisions.logits(row))?;
             let action = match action_choice {
                 ActionChoice::Mode => decisions.mode(row),
                 ActionChoice::Sample => decisions.draw(row, temperature, &mut agent.generator),
@@ -328,8 +336,12 @@ impl Policy for ModelPolicy {
         turns: &[Turn],
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError> {
+        let allowed = self.allowed.take();
         let plays = |agent: usize| self.agents.get(agent).is_some_and(Option::is_some);
         turns::check(turns, observations, self.shape().observations, plays)?;
+        if let Some(allowed) = &allowed {
+            turns::check_allowed(allowed, turns.len(), self.shape().actions)?;
+        }
         let normalized = turns::normalized(turns, observations, self.normalization.as_ref())?;
         if turns.is_empty() {
             self.played.clear();
@@ -340,7 +352,9 @@ impl Policy for ModelPolicy {
         let new = self.embedded(turns.len(), observations);
         let embedded = new.map(|new| frames.contexts(turns, new));
         let (actions, played) = match self.decide(&agents, embedded) {
-            Decisions::Actions(decisions) => self.choose_actions(&mut agents, &decisions)?,
+            Decisions::Actions(decisions) => {
+                self.choose_actions(&mut agents, decisions, allowed.as_deref())?
+            }
             Decisions::Numbers(decisions) => {
                 (self.choose_numbers(&mut agents, &decisions)?, Vec::new())
             }
@@ -348,6 +362,11 @@ impl Policy for ModelPolicy {
         (self.frames, self.played) = (frames, played);
         turns::replace(&mut self.agents, turns, agents);
         Ok(actions)
+    }
+
+    fn allow(&mut self, allowed: Vec<bool>) -> Result<(), PolicyError> {
+        self.allowed = Some(allowed);
+        Ok(())
     }
 
     fn took(&mut self, turns: &[Turn], actions: &Actions) -> Result<(), PolicyError> {

@@ -47,6 +47,28 @@ pub fn check(
     Ok(())
 }
 
+/// Asserts that masks of `actions` fit `n` turns, and that each turn has an allowed action.
+///
+/// # Errors
+/// When they do not fit, or the actions are not discrete.
+pub fn check_allowed(allowed: &[bool], n: usize, actions: &ActionSpace) -> Result<(), ModelError> {
+    let got = format!("{} flags", allowed.len());
+    let ActionSpace::Discrete { names } = actions else {
+        return Err(wrong("action mask", got, "none: these actions are continuous".into()));
+    };
+    if allowed.len() != n * names.len() {
+        let expected = format!("one flag for each of {} actions in {n} turns", names.len());
+        return Err(wrong("action mask", got, expected));
+    }
+    match allowed.chunks(names.len()).position(|row| !row.contains(&true)) {
+        Some(row) => {
+            let got = format!("no allowed action in row {row}");
+            Err(wrong("action mask", got, "at least one allowed action in each row".into()))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Replaces the states of the agents of `turns`; `None` is an agent before its first episode.
 pub fn replace<T>(agents: &mut Vec<Option<T>>, turns: &[Turn], states: Vec<T>) {
     for (turn, state) in turns.iter().zip(states) {

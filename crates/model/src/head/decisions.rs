@@ -45,6 +45,18 @@ impl LogitsDecisions {
         Self { logits: read(logits), n_actions }
     }
 
+    /// Leaves only the allowed actions: the logits of the others become -inf.
+    ///
+    /// # Shapes
+    /// - `allowed`: `[rows, n_actions]`
+    pub fn allow(&mut self, allowed: &[bool]) {
+        for (logit, allowed) in self.logits.iter_mut().zip(allowed) {
+            if !allowed {
+                *logit = f32::NEG_INFINITY;
+            }
+        }
+    }
+
     /// Logits of one row, by environment action id.
     pub fn logits(&self, row: usize) -> &[f32] {
         &self.logits[row * self.n_actions..(row + 1) * self.n_actions]

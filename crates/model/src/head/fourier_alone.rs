@@ -70,7 +70,7 @@ impl FourierHead {
     /// - `hidden`: `[rows, d_model]`
     /// - `bins`: `[rows]`, each row's true bin
     pub fn mean_loss(&self, hidden: Tensor<2>, bins: Tensor<1, Int>) -> Tensor<1> {
-        let loss = bins_loss(self.forward(hidden), bins);
+        let loss = bins_loss(self.forward(hidden), bins, None);
         match loss.regularization {
             Some(regularization) => loss.rows.mean() + regularization.mean(),
             None => loss.rows.mean(),

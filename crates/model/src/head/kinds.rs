@@ -114,9 +114,23 @@ pub struct HeadLoss {
     pub hits: Option<Tensor<1>>,
 }
 
-/// Cross-entropy of recorded actions.
-pub(super) fn bins_loss(output: HeadOutput, targets: Tensor<1, Int>) -> HeadLoss {
+/// Added to the logit of an action that is not allowed. Its exponential is 0 in every float type.
+pub const NOT_ALLOWED: f32 = -1e9;
+
+/// Cross-entropy of recorded actions among all actions, or among those without a penalty.
+///
+/// # Shapes
+/// - `penalties`: `[rows, n]`: 0 for an allowed action, else [`NOT_ALLOWED`]
+pub(super) fn bins_loss(
+    output: HeadOutput,
+    targets: Tensor<1, Int>,
+    penalties: Option<Tensor<2>>,
+) -> HeadLoss {
     let HeadOutput { logits, regularization } = output;
+    let logits = match penalties {
+        None => logits,
+        Some(penalties) => logits + penalties,
+    };
     let most_probable = logits.clone().argmax(1).squeeze_dim::<1>(1);
     let hits = most_probable.equal(targets.clone()).float().cast(logits.dtype());
     HeadLoss { rows: cross_entropy(logits, targets), regularization, hits: Some(hits) }
@@ -137,4 +151,30 @@ pub(super) fn mean_squared_error(predictions: Tensor<2>, targets: Tensor<2>) -> 
 pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
     let log_probs = log_softmax(logits, 1);
     log_probs.gather(1, targets.unsqueeze_dim::<2>(1)).squeeze_dim::<1>(1).neg()
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+
+    /// The loss among two of three actions is that of the two logits alone, and so is the most
+    /// probable action.
+    #[test]
+    fn actions_that_are_not_allowed_do_not_count() {
+        let device = Device::flex();
+        let loss = |logits: Tensor<2>, penalties| {
+            let output = HeadOutput { logits, regularization: None };
+            let HeadLoss { rows, hits, .. } =
+                bins_loss(output, Tensor::from_data([1, 0], &device), penalties);
+            [rows, hits.unwrap()].map(|tensor| tensor.into_data().iter::<f32>().collect::<Vec<_>>())
+        };
+        let three = Tensor::from_data([[0.5f32, 2.0, 9.0], [-1.0, 0.25, 0.5]], &device);
+        let two = Tensor::from_data([[0.5f32, 2.0], [-1.0, 0.25]], &device);
+        let penalties = Tensor::from_data([[0.0f32, 0.0, NOT_ALLOWED]; 2], &device);
+        let [rows, hits] = loss(three, Some(penalties));
+        assert_eq!([&rows, &hits], loss(two, None).each_ref());
+        assert_eq!(hits, [1.0, 0.0]);
+    }
 }

@@ -229,16 +229,25 @@ impl HeadConfig {
 }
 
 impl Head {
-    /// The loss of each row of recorded actions.
+    /// The loss of each row of recorded actions, among the allowed ones of discrete actions.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
+    /// - `penalties`: `[rows, n_actions]`: 0 for an allowed action, else
+    ///   [`NOT_ALLOWED`](super::NOT_ALLOWED); `None`: all are allowed
     ///
     /// # Panics
     /// When the targets have another kind than the head's actions: a caller's bug.
-    pub fn loss(&self, hidden: Tensor<2>, targets: ActedRows) -> HeadLoss {
+    pub fn loss(
+        &self,
+        hidden: Tensor<2>,
+        targets: ActedRows,
+        penalties: Option<Tensor<2>>,
+    ) -> HeadLoss {
         match (self.inner(), targets) {
-            (Inner::Bins(head), ActedRows::Discrete(ids)) => bins_loss(head.forward(hidden), ids),
+            (Inner::Bins(head), ActedRows::Discrete(ids)) => {
+                bins_loss(head.forward(hidden), ids, penalties)
+            }
             (Inner::Numbers(head), ActedRows::Continuous(numbers)) => head.loss(hidden, numbers),
             (Inner::Bins(_), ActedRows::Continuous(_)) => {
                 panic!("continuous targets for discrete actions")

@@ -26,6 +26,7 @@ pub fn files() -> (Vec<u8>, String) {
         return_scale: 1.0,
         delayed_reward: false,
         recording: None,
+        needs_action_mask: false,
     };
     let play = agent.matched();
     let graph = overtone_onnx::export(&agent, &weights::export(&model), &play, "test").unwrap();

@@ -235,6 +235,7 @@ impl Atari {
             timesteps: timesteps_from(&vec![9; batch], &n_padding, time),
             n_padding,
             step_weights: Vec::new(),
+            penalties: None,
             top_percent_idx: Vec::new(),
             stored: None,
         }
@@ -306,6 +307,7 @@ fn continuous_batch(model: &DecisionTransformer, batch: usize, device: &Device) 
         timesteps,
         n_padding: vec![0; batch],
         step_weights: Vec::new(),
+        penalties: None,
         top_percent_idx: Vec::new(),
         stored: None,
     }

@@ -145,6 +145,7 @@ impl Atari {
             timesteps: timesteps_from(&ints(timesteps), &n_padding, time),
             n_padding,
             step_weights: Vec::new(),
+            penalties: None,
             top_percent_idx: Vec::new(),
             stored: None,
         }

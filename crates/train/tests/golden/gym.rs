@@ -99,6 +99,7 @@ impl Gym {
             timesteps: inputs.get("timesteps").values.iter().map(|&t| t as i32).collect(),
             n_padding: self.n_padding(),
             step_weights: Vec::new(),
+            penalties: None,
             top_percent_idx: Vec::new(),
             stored: None,
         }

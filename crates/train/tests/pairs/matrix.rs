@@ -114,6 +114,7 @@ fn batch(observations: &ObservationSpace, actions: &ActionSpace) -> Contexts {
         timesteps: timesteps_from(&[3, 0, 7], &n_padding, CONTEXT),
         n_padding,
         step_weights: Vec::new(),
+        penalties: None,
         top_percent_idx: Vec::new(),
         stored: None,
     }

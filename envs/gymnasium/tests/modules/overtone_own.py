@@ -47,6 +47,32 @@ class Raising(Own):
         return super().step(action)
 
 
+class Masked(Own):
+    """Allows one action at each step, and says so in a form of info selected by `form`."""
+
+    def __init__(self, form="action_mask", **options):
+        super().__init__(**options)
+        self.form = form
+
+    def info(self):
+        place = self.time % 3
+        flags = numpy.arange(3) == place
+        forms = {
+            "action_mask": {"action_mask": flags.astype(numpy.int8)},
+            "admissible_actions": {"admissible_actions": [place]},
+            "flags": {"admissible_actions": flags},
+            "wrong": {"action_mask": numpy.ones(4)},
+        }
+        return forms[self.form]
+
+    def reset(self, **options):
+        return super().reset(**options)[0], self.info()
+
+    def step(self, action):
+        assert action == self.time % 3, f"{action} is not allowed"
+        return *super().step(action)[:4], self.info()
+
+
 class NotFinite(Own):
     def see(self):
         seen = super().see()
@@ -308,7 +334,7 @@ def capped():
 
 
 NAMES = "Own Raising NotFinite BadReward StickyNan Exiting OneWide OneShort OldReset Bare \
-AllSpaces Greedy Started Bounded Tight Painted Unlit Licensed Worded Mixed Ordered Whole Listed Pays Answers"
+AllSpaces Greedy Started Bounded Tight Painted Unlit Licensed Worded Mixed Ordered Whole Listed Pays Answers Masked"
 for name in NAMES.split():
     id = f"Overtone{name}-v0"
     if id not in gymnasium.registry:

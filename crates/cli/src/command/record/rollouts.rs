@@ -13,9 +13,12 @@ use overtone_core::picture::FRAME;
 use overtone_core::policy::EpisodeStart;
 use overtone_core::seed::{Generator, derive, derive_nth};
 use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Outcome, Played, Turn};
-use overtone_data::{ActionColumn, ObservationColumn, OptionalArrays, WrittenEpisode};
+use overtone_data::{ActionColumn, ActionMasks, ObservationColumn, OptionalArrays, WrittenEpisode};
 use overtone_env::{EnvError, Step, VectorEnv, cut_seed};
-use overtone_eval::rollout::{Rows, role_seeds};
+use overtone_eval::{
+    allowed_actions,
+    rollout::{Rows, role_seeds},
+};
 use rand::{RngExt, SeedableRng};
 
 use super::cast::Cast;
@@ -82,6 +85,8 @@ struct Live {
     rewards: Vec<f32>,
     /// Log-probabilities of the actions; `None` if they are not recorded.
     log_probs: Option<Vec<f32>>,
+    /// `[steps, n_actions]`, the allowed actions; `None`: the environment does not say.
+    allowed: Option<Vec<bool>>,
 }
 
 /// The actions of one policy for some turns.
@@ -283,9 +288,21 @@ impl<'a> Rollouts<'a> {
         let (mut rows, mut log_probs) = (Vec::with_capacity(envs.len()), Vec::new());
         for (&env, acted) in envs.iter().zip(acted) {
             let Some(live) = &mut self.slots[env] else { continue };
+            let allowed = self.env.allowed_actions();
+            let choices = match &space {
+                ActionSpace::Discrete { .. } => allowed_actions(allowed, env, n_actions),
+                ActionSpace::Continuous { .. } => Vec::new(),
+            };
+            if let (Some(all), []) = (allowed, &choices[..]) {
+                bail!("no action of {} is allowed in a running episode", all.len());
+            }
+            if let Some(allowed) = allowed {
+                let row = &allowed[env * n_actions..(env + 1) * n_actions];
+                live.allowed.get_or_insert_default().extend_from_slice(row);
+            }
             // Always drawn, so that epsilon does not change other draws.
             let at_random = live.random.random::<f64>() < self.rules.epsilon;
-            let random = random_action(&space, &mut live.random);
+            let random = random_action(&space, &choices, &mut live.random);
             if let (Some(policy), true) = (&mut self.cast.members[live.member].policy, at_random) {
                 let turn = Turn { agent: env, reward: 0.0, start: None };
                 policy.took(&[turn], &random).map_err(|error| anyhow!("{error}"))?;
@@ -294,9 +311,9 @@ impl<'a> Rollouts<'a> {
             let taken = chosen.filter(|_| !at_random).unwrap_or(random);
             if let (Actions::Discrete(index), true) = (&taken, live.log_probs.is_some()) {
                 // Without a policy, actions are uniformly random.
-                let uniform = 1.0 / n_actions as f64;
+                let uniform = 1.0 / choices.len() as f64;
                 let prob = probs.flatten().map_or(uniform, |probs| probs[index[0]]);
-                log_probs.push(log_prob(prob, self.rules.epsilon, n_actions));
+                log_probs.push(log_prob(prob, self.rules.epsilon, choices.len()));
             }
             rows.push(taken);
         }
@@ -308,7 +325,6 @@ impl<'a> Rollouts<'a> {
         let n_actions = self.env.action_space().size();
         let member = &mut self.cast.members[at];
         let Some(policy) = &mut member.policy else { return Ok(None) };
-        let size = self.env.observation_space().size();
         let numbered: Vec<Turn> = turns
             .iter()
             .filter_map(|&(_, env)| {
@@ -322,8 +338,8 @@ impl<'a> Rollouts<'a> {
             })
             .collect();
         let envs: Vec<usize> = turns.iter().map(|&(_, env)| env).collect();
-        let rows = Rows::gather(self.env.observations(), size, &envs);
-        let actions = policy.act(&numbered, rows.view()).map_err(|error| anyhow!("{error}"))?;
+        let rows = Rows::of(self.env, &envs);
+        let actions = rows.act(&mut **policy, &numbered).map_err(|error| anyhow!("{error}"))?;
         let probs = match (self.has_log_probs, policy.played()) {
             (true, Some(played)) => Some(by_action(played, n_actions)),
             (true, None) => bail!("the policy did not store the distributions of its actions"),
@@ -414,6 +430,7 @@ impl Live {
             values: Vec::new(),
             rewards: Vec::new(),
             log_probs: None,
+            allowed: None,
         };
         live.change(cast, switch.unwrap_or([u64::MAX; 2]));
         live
@@ -429,6 +446,8 @@ impl Live {
     }
 
     fn written(self, observations: &ObservationSpace, actions: &ActionSpace) -> WrittenEpisode {
+        let n_actions = actions.size();
+        let action_masks = self.allowed.map(|allowed| ActionMasks { n_actions, allowed });
         WrittenEpisode {
             observations: match observations {
                 ObservationSpace::Vectors { width } => {
@@ -448,7 +467,7 @@ impl Live {
             },
             rewards: self.rewards,
             behavior_log_probs: self.log_probs,
-            optional: OptionalArrays::default(),
+            optional: OptionalArrays { action_masks, ..OptionalArrays::default() },
             outcome: None,
             seed: Some(self.environment_seed),
         }
@@ -477,11 +496,12 @@ fn log_prob(prob: f64, epsilon: f64, n_actions: usize) -> f32 {
     mixed.clamp(f64::MIN_POSITIVE, 1.0).ln() as f32
 }
 
-/// A uniformly random action ([`ActionSpace::drawn_between`]).
-fn random_action(space: &ActionSpace, random: &mut Generator) -> Actions {
+/// A uniformly random action: one of `choices`, or between the
+/// [bounds](ActionSpace::drawn_between) of continuous actions.
+fn random_action(space: &ActionSpace, choices: &[usize], random: &mut Generator) -> Actions {
     match space {
-        ActionSpace::Discrete { names } => {
-            Actions::Discrete(vec![random.random_range(0..names.len().max(1))])
+        ActionSpace::Discrete { .. } => {
+            Actions::Discrete(vec![choices[random.random_range(0..choices.len())]])
         }
         ActionSpace::Continuous { low, .. } => {
             let draw =

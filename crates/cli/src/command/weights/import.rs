@@ -211,6 +211,7 @@ fn of_transformers(from: &Path, options: &ImportOptions, words: &[String]) -> Re
         dataset: known_agent.map(|agent| agent.dataset.clone()).unwrap_or_default(),
         delayed_reward: known_agent.is_some_and(|agent| agent.delayed_reward),
         recording: known_agent.and_then(|agent| agent.recording.clone()),
+        needs_action_mask: known_agent.is_some_and(|agent| agent.needs_action_mask),
         task,
     };
     let Some((known, before)) = known else { return unknown(&agent, tensors, &options.runs) };
@@ -244,6 +245,7 @@ fn of_state_dict(from: &Path, options: &ImportOptions, words: &[String]) -> Resu
         dataset: String::new(),
         delayed_reward: false,
         recording: None,
+        needs_action_mask: false,
         task,
     };
     unknown(&agent, tensors, &options.runs)

@@ -55,7 +55,7 @@ impl Reader for Ogbench {
         let limits = file.first(LIMITS).map(flags_of).transpose()?;
         let valids = file.has(VALIDS).then(|| flags_of(VALIDS)).transpose()?;
         let next = file.first(NEXT);
-        let (observations, actions, mut stored) = file.steps(&[("terminals", rows)])?;
+        let (observations, mut actions, mut stored) = file.steps(&[("terminals", rows)])?;
         stored.without_rewards = !file.has("rewards");
         let mut odd = Vec::new();
         let rewards = if file.has("rewards") {
@@ -72,11 +72,13 @@ impl Reader for Ogbench {
         if let Some(log_probs) = &behavior_log_probs {
             same(&file, LOG_PROBS, log_probs.len(), rows, "terminals")?;
         }
+        let optional = OptionalArrays::read(&file, "", &actions)?;
+        optional.count_actions(&mut actions);
         let mut columns = Columns {
             path: path.to_path_buf(),
             format: self.name(),
             behavior_log_probs,
-            optional: OptionalArrays::read(&file, "", rows)?,
+            optional,
             odd,
             stored,
             ..Columns::new(observations, actions, rewards, Vec::new())

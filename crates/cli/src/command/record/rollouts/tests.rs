@@ -13,6 +13,16 @@ struct Steps {
     space: ActionSpace,
     shown: Vec<f32>,
     lengths: Vec<u64>,
+    /// The allowed actions, if it says which: two of three, in turn.
+    allowed: Option<Vec<bool>>,
+}
+
+impl Steps {
+    fn mask(&mut self) {
+        let row = |&shown: &f32| [0, 1, 2].map(|action| action != shown as usize % 3);
+        let rows = self.shown.iter().flat_map(row).collect();
+        self.allowed = self.allowed.take().map(|_| rows);
+    }
 }
 
 impl VectorEnv for Steps {
@@ -30,6 +40,7 @@ impl VectorEnv for Steps {
             self.shown[env] = 0.0;
             self.lengths[env] = 2 + seed % 4;
         }
+        self.mask();
         Ok(())
     }
     fn step(&mut self, envs: &[usize], _: &Actions) -> Result<Vec<Step>, EnvError> {
@@ -38,10 +49,15 @@ impl VectorEnv for Steps {
             let is_over = self.shown[env] as u64 == self.lengths[env];
             Step { reward: 1.0, outcome: is_over.then_some(Outcome::Terminated) }
         };
-        Ok(envs.iter().map(step).collect())
+        let steps = envs.iter().map(step).collect();
+        self.mask();
+        Ok(steps)
     }
     fn observations(&self) -> Observations<'_> {
         Observations::Vectors(&self.shown)
+    }
+    fn allowed_actions(&self) -> Option<&[bool]> {
+        self.allowed.as_deref()
     }
 }
 
@@ -75,12 +91,22 @@ impl Policy for Turning {
 
 /// Observations, actions and log-probabilities of a recording by `members`.
 fn record(members: Vec<Member>, epsilon: f64) -> Vec<(f32, usize, Option<f32>)> {
+    record_in(None, members, epsilon)
+}
+
+/// The same in environments that say which actions are `allowed`.
+fn record_in(
+    allowed: Option<Vec<bool>>,
+    members: Vec<Member>,
+    epsilon: f64,
+) -> Vec<(f32, usize, Option<f32>)> {
     let shown = ObservationSpace::Vectors { width: 1 };
     let task: &Task = Box::leak(Box::new(Task::own("steps", shown, ActionSpace::numbered(3))));
     let (protocol, description) = (task.matched(None), String::new());
     let mut cast = Cast { task, protocol, members, switch: None, description };
     let space = task.actions.clone();
-    let mut env = Steps { space, shown: vec![0.0; 4], lengths: vec![0; 4] };
+    let is_masked = allowed.is_some();
+    let mut env = Steps { space, shown: vec![0.0; 4], lengths: vec![0; 4], allowed };
     let rules = Rules { transitions: 200, epsilon, seed: 7, switch: None, endless: None };
     let mut rollouts = Rollouts::new(&mut env, &mut cast, rules);
     let mut rows = Vec::new();
@@ -88,6 +114,12 @@ fn record(members: Vec<Member>, epsilon: f64) -> Vec<(f32, usize, Option<f32>)> 
         for episode in episodes {
             let ObservationColumn::Vectors { values, .. } = episode.observations else { panic!() };
             let ActionColumn::Discrete { values: actions, .. } = episode.actions else { panic!() };
+            let masks = episode.optional.action_masks;
+            assert_eq!(masks.is_some(), is_masked);
+            for (row, &action) in actions.iter().enumerate() {
+                let is_allowed = |masks: &ActionMasks| masks.allowed[row * 3 + usize::from(action)];
+                assert!(masks.as_ref().is_none_or(is_allowed));
+            }
             let log_probs = episode.behavior_log_probs;
             assert!(log_probs.as_ref().is_none_or(|all| all.len() == actions.len()));
             for (row, &action) in actions.iter().enumerate() {
@@ -131,6 +163,15 @@ fn each_action_is_recorded_with_its_log_prob() {
     for members in [vec![by_turns(false)], vec![random(), by_turns(false)]] {
         assert!(record(members, 0.2).iter().all(|row| row.2.is_none()));
     }
+}
+
+#[test]
+fn actions_are_allowed_ones_and_the_masks_are_recorded() {
+    let rows = record_in(Some(Vec::new()), vec![random()], 0.0);
+    let half = 0.5f32.ln();
+    assert!(rows.iter().all(|&(shown, action, log_prob)| {
+        action != shown as usize % 3 && log_prob.is_some_and(|got| (got - half).abs() < 1e-6)
+    }));
 }
 
 #[test]
