@@ -128,8 +128,8 @@ impl Agent {
         let Self { task, normalization, .. } = self;
         self.algorithm.validate(&task.observations, &task.actions)?;
         let normalization = normalization.as_ref();
-        let policy =
-            self.algorithm.policy(&PolicyParts { task, weights, normalization, play, device })?;
+        let parts = PolicyParts { task, weights, normalization, play, device };
+        let policy = self.algorithm.network().policy(&parts)?;
         Ok(masked(self.needs_action_mask, in_units_of(&task.actions, policy)))
     }
 

@@ -26,7 +26,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use documented::DocumentedFields;
-use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
+use overtone_core::{ActionSpace, ObservationSpace, Task, seed::Generator};
 use overtone_data::Batch;
 use overtone_kernels::quantile_huber;
 use overtone_model::{
@@ -35,7 +35,7 @@ use overtone_model::{
     error::config_error,
     head::{Decisions, LogitsDecisions},
     init::Init,
-    weights::{self, NamedTensors},
+    weights::NamedTensors,
 };
 use overtone_train::{
     Algorithm, Export, Exported, Job, Learner, Shortened, StepAt, StepFigures, Stored, TrainConfig,
@@ -44,13 +44,14 @@ use overtone_train::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    options::{AlgorithmOptions, Docs, PolicyParts, fields},
+    acting::ActingNetwork,
+    options::{AlgorithmOptions, Docs, fields},
     value::{
-        DiscreteSteps, QNetwork, Rescaling,
+        DiscreteSteps, QNetwork,
         keys::{check_fractions, check_positive},
         network::{Hidden, constant_like},
         parts::{self, Parts},
-        policy::{Actor, Draw, StepPolicy},
+        policy::Actor,
         q_network::{log_sum_exp, of_actions},
         steps::nothing_learned,
     },
@@ -97,14 +98,8 @@ impl Default for DiscreteCqlConfig {
 }
 
 impl DiscreteCqlConfig {
-    fn network(
-        &self,
-        observations: &ObservationSpace,
-        actions: &ActionSpace,
-        init: &mut Init<'_>,
-    ) -> Result<QNetwork, ModelError> {
-        let hidden = Hidden { n_layers: 2, width: self.hidden, has_norms: false };
-        QNetwork::init(observations, hidden, [actions.size(), self.quantiles], init)
+    fn layers(&self) -> Hidden {
+        Hidden { n_layers: 2, width: self.hidden, has_norms: false }
     }
 }
 
@@ -150,19 +145,15 @@ impl AlgorithmOptions for DiscreteCqlConfig {
         &["quantiles", "hidden"]
     }
 
+    fn network(&self) -> ActingNetwork<'_> {
+        let (n_quantiles, epsilon) = (self.quantiles, self.epsilon);
+        ActingNetwork::Quantiles { hidden: self.layers(), n_quantiles, epsilon }
+    }
+
     fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
         let (observations, actions) = (task.observations.clone(), task.actions.clone());
         let algorithm = DiscreteCql { config: self.clone(), observations, actions };
         Ok(Box::new(Trainer::new(algorithm, job)?))
-    }
-
-    fn policy(&self, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError> {
-        let Task { observations, actions, .. } = parts.task;
-        let described = self.network(observations, actions, &mut Init::shapes(parts.device))?;
-        let network: QNetwork = weights::restore(described, parts.weights)?.valid();
-        let same = Rescaling::new(None, true);
-        let draw = Draw::Greedy { epsilon: self.epsilon };
-        Ok(Box::new(StepPolicy::new(network, parts, same, Some(draw))))
     }
 }
 
@@ -269,7 +260,8 @@ impl Algorithm for DiscreteCql {
     ) -> Result<DiscreteCqlState, TrainError> {
         self.config.validate(&self.observations, &self.actions)?;
         let mut init = Init::drawn(device, generator);
-        let online = self.config.network(&self.observations, &self.actions, &mut init)?;
+        let sizes = [self.actions.size(), self.config.quantiles];
+        let online = QNetwork::init(&self.observations, self.config.layers(), sizes, &mut init)?;
         let online = QNetwork { form: config.precision.form(), ..online };
         let target = online.valid();
         Ok(DiscreteCqlState { online: Learner::new(online, config), target })

@@ -35,7 +35,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use documented::DocumentedFields;
-use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
+use overtone_core::{ActionSpace, ObservationSpace, Task, seed::Generator};
 use overtone_data::Batch;
 use overtone_kernels::Form;
 use overtone_model::{
@@ -52,7 +52,8 @@ pub use self::{
     discrete::{CategoricalActor, Discrete, QTwin},
 };
 use crate::{
-    options::{AlgorithmOptions, Docs, PolicyParts, fields},
+    acting::ActingNetwork,
+    options::{AlgorithmOptions, Docs, fields},
     value::{
         keys::{check_fractions, check_positive},
         network::{Hidden, constant_like},
@@ -178,17 +179,17 @@ impl AlgorithmOptions for IqlOptions {
         fields::<IqlConfig>()
     }
 
-    fn head(&self) -> Option<&HeadConfig> {
-        self.head.as_ref()
-    }
-
     fn keys_of_weights(&self) -> &'static [&'static str] {
         &["n_layers", "hidden", "normalize"]
     }
 
-    /// Whether actions are discrete: a continuous action is the mean.
-    fn has_distribution(&self) -> bool {
-        self.head.is_some()
+    /// A continuous action is the mean, without the deviation.
+    fn network(&self) -> ActingNetwork<'_> {
+        let (hidden, is_normalized) = (self.config.layers(), self.config.normalize);
+        match &self.head {
+            None => ActingNetwork::Tanh { prefix: "mean.", hidden, is_normalized },
+            Some(head) => ActingNetwork::Categorical { hidden, head, is_normalized },
+        }
     }
 
     fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
@@ -203,13 +204,6 @@ impl AlgorithmOptions for IqlOptions {
                 Box::new(Trainer::new(Iql::new(config, networks), job)?)
             }
         })
-    }
-
-    fn policy(&self, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError> {
-        match &self.head {
-            None => continuous::policy(&self.config, parts),
-            Some(head) => discrete::policy(&self.config, head, parts),
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! An algorithm implements [`overtone_train::Algorithm`], and a [`Policy`](overtone_core::Policy)
 //! acts with the result. [`Agent`] is the description that a checkpoint stores next to the weights.
 
+pub mod acting;
 pub mod agent;
 pub mod algorithm;
 pub mod discrete_cql;
@@ -19,6 +20,7 @@ pub mod state_dict;
 pub mod td3_bc;
 pub mod value;
 
+pub use acting::ActingNetwork;
 pub use agent::{Agent, policy};
 pub use algorithm::{AlgorithmConfig, AlgorithmKind};
 pub use discrete_cql::{DiscreteCql, DiscreteCqlConfig};

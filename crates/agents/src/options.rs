@@ -2,11 +2,13 @@
 
 use burn::tensor::Device;
 use documented::DocumentedFields;
-use overtone_core::{ActionSpace, Normalization, ObservationSpace, Play, Policy, Task};
+use overtone_core::{ActionSpace, Normalization, ObservationSpace, Play, Task};
 use overtone_model::{ModelConfig, ModelError, head::HeadConfig, weights::NamedTensors};
 use overtone_train::{Job, TrainError, Training};
 
-/// Options of an algorithm, with everything that training and acting need from it.
+use crate::acting::ActingNetwork;
+
+/// Options of an algorithm, with everything that training, acting and export need from it.
 pub trait AlgorithmOptions {
     /// Checks the values that the types do not.
     ///
@@ -38,25 +40,8 @@ pub trait AlgorithmOptions {
         Vec::new()
     }
 
-    /// The head of its actor, if the actor is no model of recorded actions and has one.
-    fn head(&self) -> Option<&HeadConfig> {
-        None
-    }
-
-    /// The model of recorded actions, if the algorithm learns one.
-    fn model(&self) -> Option<ModelConfig> {
-        None
-    }
-
-    /// Whether the target return has an effect on the actions.
-    fn reads_returns(&self) -> bool {
-        false
-    }
-
-    /// Whether actions are drawn from a distribution, instead of one action per observation.
-    fn has_distribution(&self) -> bool {
-        false
-    }
+    /// The network that an agent with [valid](Self::validate) options acts with.
+    fn network(&self) -> ActingNetwork<'_>;
 
     /// Training of an agent for `task`.
     ///
@@ -64,12 +49,37 @@ pub trait AlgorithmOptions {
     /// When the options are not valid for the task, or the checkpoint belongs to another run.
     fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError>;
 
-    /// The policy of an agent with [valid](Self::validate) options. Its actions are within [-1, 1],
-    /// as [`Agent::policy`](crate::Agent::policy) expects.
-    ///
-    /// # Errors
-    /// When the weights do not fit the options.
-    fn policy(&self, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError>;
+    /// The head of its actor, if the actor is no model of recorded actions and has one.
+    fn head(&self) -> Option<&HeadConfig> {
+        match self.network() {
+            ActingNetwork::Categorical { head, .. } => Some(head),
+            _ => None,
+        }
+    }
+
+    /// The model of recorded actions, if the algorithm learns one.
+    fn model(&self) -> Option<ModelConfig> {
+        match self.network() {
+            ActingNetwork::Sequence(model) => Some(model),
+            _ => None,
+        }
+    }
+
+    /// Whether the target return has an effect on the actions.
+    fn reads_returns(&self) -> bool {
+        self.model().is_some_and(|model| model.conditioning().is_some())
+    }
+
+    /// Whether actions are drawn from a distribution, instead of one action per observation.
+    fn has_distribution(&self) -> bool {
+        match self.network() {
+            ActingNetwork::Sequence(model) => {
+                !matches!(model.head(), HeadConfig::Tanh(_) | HeadConfig::Pointwise(_))
+            }
+            ActingNetwork::Categorical { .. } => true,
+            ActingNetwork::Tanh { .. } | ActingNetwork::Quantiles { .. } => false,
+        }
+    }
 }
 
 /// Keys with their documentation.

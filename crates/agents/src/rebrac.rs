@@ -30,13 +30,14 @@
 
 use burn::{module::Module, tensor::Tensor};
 use documented::DocumentedFields;
-use overtone_core::{ActionSpace, ObservationSpace, Policy, Task};
+use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_model::ModelError;
 use overtone_train::{Job, TrainError, Training};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    options::{AlgorithmOptions, Docs, PolicyParts, fields},
+    acting::ActingNetwork,
+    options::{AlgorithmOptions, Docs, fields},
     value::{
         ActorCritic, Steps, Td3,
         keys::check_positive,
@@ -133,12 +134,12 @@ impl AlgorithmOptions for RebracConfig {
         &["n_layers", "hidden", "critic_norms", "normalize"]
     }
 
-    fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
-        Td3::trainer(self, task, job)
+    fn network(&self) -> ActingNetwork<'_> {
+        self.keys().network()
     }
 
-    fn policy(&self, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError> {
-        Td3::policy(self, parts)
+    fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
+        Td3::trainer(self, task, job)
     }
 }
 

@@ -31,10 +31,6 @@ impl LearnsActions for RvsConfig {
         ModelConfig::Perceptron(self.0.clone())
     }
 
-    fn is_conditioned(&self) -> bool {
-        true
-    }
-
     fn describe(&self) -> String {
         let PerceptronConfig { n_layers, width, head, conditioning, .. } = &self.0;
         let has_top = conditioning.as_ref().is_some_and(|config| !config.top_percents.is_empty());

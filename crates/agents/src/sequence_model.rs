@@ -16,7 +16,6 @@ use overtone_model::{
     ModelPolicy, Places, ReturnModel, Sections,
     conditioning::return_model,
     error::config_error,
-    head::HeadConfig,
     init::Init,
     weights::{self, NamedTensors},
 };
@@ -28,6 +27,7 @@ use overtone_train::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    acting::ActingNetwork,
     options::{AlgorithmOptions, PolicyParts},
     value::{parts, steps::where_finite},
 };
@@ -309,9 +309,6 @@ pub trait LearnsActions {
     /// The model.
     fn learned(&self) -> ModelConfig;
 
-    /// Whether the model is conditioned on returns.
-    fn is_conditioned(&self) -> bool;
-
     /// As [`AlgorithmOptions::describe`].
     fn describe(&self) -> String;
 
@@ -336,16 +333,8 @@ impl<O: LearnsActions> AlgorithmOptions for O {
         LearnsActions::describe(self)
     }
 
-    fn model(&self) -> Option<ModelConfig> {
-        Some(self.learned())
-    }
-
-    fn reads_returns(&self) -> bool {
-        self.is_conditioned()
-    }
-
-    fn has_distribution(&self) -> bool {
-        !matches!(self.learned().head(), HeadConfig::Tanh(_) | HeadConfig::Pointwise(_))
+    fn network(&self) -> ActingNetwork<'_> {
+        ActingNetwork::Sequence(self.learned())
     }
 
     fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
@@ -353,14 +342,10 @@ impl<O: LearnsActions> AlgorithmOptions for O {
         let algorithm = SequenceModel { model: self.learned(), observations, actions };
         Ok(Box::new(Trainer::new(algorithm, job)?))
     }
-
-    fn policy(&self, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError> {
-        policy_of(&self.learned(), parts)
-    }
 }
 
 /// The policy of a model of actions.
-pub(crate) fn policy_of(
+pub(crate) fn policy(
     model: &ModelConfig,
     parts: &PolicyParts<'_>,
 ) -> Result<Box<dyn Policy>, ModelError> {
@@ -382,10 +367,6 @@ impl LearnsActions for DecisionTransformerOptions {
         ModelConfig::Transformer(self.0.clone())
     }
 
-    fn is_conditioned(&self) -> bool {
-        true
-    }
-
     fn describe(&self) -> String {
         describe_transformer("Decision Transformer", &self.0)
     }
@@ -402,10 +383,6 @@ impl LearnsActions for DecisionTransformerOptions {
 impl LearnsActions for BehaviorCloningConfig {
     fn learned(&self) -> ModelConfig {
         self.0.clone()
-    }
-
-    fn is_conditioned(&self) -> bool {
-        false
     }
 
     fn describe(&self) -> String {

@@ -4,7 +4,7 @@
 
 use burn::tensor::{Device, TensorData};
 use overtone_agents::{
-    PolicyParts,
+    ActingNetwork, PolicyParts,
     value::{
         Mlp, StepPolicy,
         network::Hidden,
@@ -34,7 +34,7 @@ fn weights() -> NamedTensors {
     weights::export(&Mlp::init([WIDTH, ACTION], HIDDEN, &mut init))
 }
 
-fn policy(weights: &NamedTensors) -> Result<StepPolicy<Mlp>, String> {
+fn policy(weights: &NamedTensors) -> Result<Box<dyn Policy>, String> {
     let normalization = Normalization { mean: vec![0.5; WIDTH], std: vec![2.0; WIDTH] };
     let task =
         Task::own("actor", ObservationSpace::Vectors { width: WIDTH }, ActionSpace::unit(ACTION));
@@ -45,7 +45,8 @@ fn policy(weights: &NamedTensors) -> Result<StepPolicy<Mlp>, String> {
         play: &task.matched(None),
         device: &Device::flex(),
     };
-    StepPolicy::restore("td3_bc", HIDDEN, true, &parts).map_err(|error| error.to_string())
+    let network = ActingNetwork::Tanh { prefix: "", hidden: HIDDEN, is_normalized: true };
+    network.policy(&parts).map_err(|error| error.to_string())
 }
 
 fn turn(agent: usize, is_first: bool) -> Turn {

@@ -87,7 +87,7 @@ fn the_probabilities_of_its_draws_are_known() {
         play: &Play { action_choice: ActionChoice::Sample, ..task.matched(None) },
         device: &Device::flex(),
     };
-    let mut policy = config.policy(&parts).unwrap();
+    let mut policy = config.network().policy(&parts).unwrap();
     assert!(policy.played().is_some(), "a recording asks before the first action");
     let n = 4000;
     let start = |agent| Some(EpisodeStart { seed: agent as u64, target_return: 0.0 });

@@ -21,7 +21,7 @@ mod networks;
 mod proto;
 mod transformer;
 
-use overtone_agents::{Agent, AlgorithmConfig};
+use overtone_agents::{ActingNetwork, Agent};
 use overtone_core::{ActionScale, ActionSpace, ObservationSpace, Play, protocol::GlobalTimestep};
 use overtone_model::{
     ConditionerConfig, DecisionTransformerConfig, ModelConfig, PerceptronConfig,
@@ -56,47 +56,31 @@ pub fn export(
         });
     }
     let mut g = Graph::new(&agent.task.title, weights);
-    let output = match &agent.algorithm {
-        AlgorithmConfig::DecisionTransformer(options) => {
-            sequence(&mut g, agent, &ModelConfig::Transformer(options.0.clone()), play)?
+    let (observations, actions) = (&agent.task.observations, &agent.task.actions);
+    let output = match agent.algorithm.network() {
+        ActingNetwork::Sequence(model) => sequence(&mut g, agent, &model, play)?,
+        ActingNetwork::Tanh { prefix, hidden, is_normalized } => {
+            let observation = observation(&mut g, agent, Some(is_normalized));
+            let layers = format!("{prefix}layers");
+            let out = networks::layers(&mut g, &observation, &layers, hidden.n_layers + 1, true)?;
+            Output::Numbers(g.op("Tanh", &[&out]))
         }
-        AlgorithmConfig::BehaviorCloning(options) => sequence(&mut g, agent, &options.0, play)?,
-        AlgorithmConfig::Rvs(options) => {
-            sequence(&mut g, agent, &ModelConfig::Perceptron(options.0.clone()), play)?
+        ActingNetwork::Categorical { hidden, head, is_normalized } => {
+            let observation = observation(&mut g, agent, Some(is_normalized));
+            let features = networks::body(&mut g, &observation, observations, hidden.n_layers)?;
+            head::head(&mut g, &features, head, actions, "head")?
         }
-        AlgorithmConfig::DiscreteCql(_) => {
+        ActingNetwork::Quantiles { hidden, n_quantiles, .. } => {
             let observation = observation(&mut g, agent, None);
-            let features = networks::body(&mut g, &observation, &agent.task.observations, 2)?;
+            let features = networks::body(&mut g, &observation, observations, hidden.n_layers)?;
             let quantiles = g.affine(&features, "out")?;
-            let n = agent.task.actions.size();
-            let size = g.shape("out.weight")[1];
-            let quantiles = g.reshape(&quantiles, &[n, size / n]);
+            let quantiles = g.reshape(&quantiles, &[actions.size(), n_quantiles]);
             let mean =
                 [("axes", graph::Attribute::Ints(&[1])), ("keepdims", graph::Attribute::Int(0))];
-            let means = g.with("ReduceMean", &[&quantiles], &mean);
-            Output::Logits(means)
+            Output::Logits(g.with("ReduceMean", &[&quantiles], &mean))
         }
-        AlgorithmConfig::Td3Bc(options) => {
-            actor(&mut g, agent, "layers", options.n_layers, options.normalize)?
-        }
-        AlgorithmConfig::Rebrac(options) => {
-            actor(&mut g, agent, "layers", options.n_layers, options.normalize)?
-        }
-        AlgorithmConfig::Iql(options) => match &options.head {
-            None => {
-                let config = &options.config;
-                actor(&mut g, agent, "mean.layers", config.n_layers, config.normalize)?
-            }
-            Some(head_config) => {
-                let config = &options.config;
-                let observation = observation(&mut g, agent, Some(config.normalize));
-                let space = &agent.task.observations;
-                let features = networks::body(&mut g, &observation, space, config.n_layers)?;
-                head::head(&mut g, &features, head_config, &agent.task.actions, "head")?
-            }
-        },
     };
-    let n = agent.task.actions.size();
+    let n = actions.size();
     match output {
         Output::Logits(logits) => {
             let logits = g.reshape(&logits, &[n]);
@@ -104,14 +88,14 @@ pub fn export(
         }
         Output::Numbers(numbers) => {
             let numbers = g.reshape(&numbers, &[n]);
-            let action = in_units_of(&mut g, &numbers, &agent.task.actions);
+            let action = in_units_of(&mut g, &numbers, actions);
             g.output("action", &action, data_type::FLOAT, &[n]);
         }
     }
     Ok(g.finish(agent.algorithm.describe(), version))
 }
 
-/// The newest observation as the network reads it; `Some`: rescaled for a value-based algorithm.
+/// The newest observation as the network reads it; `Some`: rescaled.
 fn observation(g: &mut Graph<'_>, agent: &Agent, is_normalized: Option<bool>) -> Name {
     let normalization = agent.normalization.as_ref();
     let normalized = networks::observations(g, &agent.task.observations, normalization, 1);
@@ -119,19 +103,6 @@ fn observation(g: &mut Graph<'_>, agent: &Agent, is_normalized: Option<bool>) ->
         None => normalized,
         Some(is) => networks::rescaled(g, &normalized, normalization, is),
     }
-}
-
-/// An actor of continuous actions: the tanh of a perceptron.
-fn actor(
-    g: &mut Graph<'_>,
-    agent: &Agent,
-    prefix: &str,
-    n_layers: usize,
-    is_normalized: bool,
-) -> Result<Output, ExportError> {
-    let observation = observation(g, agent, Some(is_normalized));
-    let out = networks::layers(g, &observation, prefix, n_layers + 1, true)?;
-    Ok(Output::Numbers(g.op("Tanh", &[&out])))
 }
 
 /// A model of recorded actions.

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 use overtone_agents::{
-    Agent as Described, AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions,
-    DiscreteCqlConfig, IqlConfig, IqlOptions, RebracConfig, RvsConfig, Td3BcConfig,
-    iql::{Continuous, Discrete, Networks},
-    value::{Mlp, QNetwork, network::Hidden},
+    ActingNetwork, Agent as Described, AlgorithmConfig, BehaviorCloningConfig,
+    DecisionTransformerOptions, DiscreteCqlConfig, IqlConfig, IqlOptions, RebracConfig, RvsConfig,
+    Td3BcConfig,
+    iql::CategoricalActor,
+    value::{Mlp, QNetwork, policy::Draw},
 };
 use overtone_core::{
     ActionSpace, Actions, Normalization, ObservationSpace, Observations, Play, Task, Turn,
@@ -16,7 +17,6 @@ use overtone_model::{
     AttentionConfig, ConditionerConfig, DecisionTransformerConfig, FourierKernel, Init, Model,
     ModelConfig, PerceptronConfig,
     burn::tensor::{Device, TensorData},
-    decision_transformer::Form,
     head::{FourierHeadConfig, HeadConfig, LinearConfig, TanhConfig},
     weights::{self, NamedTensors},
 };
@@ -42,35 +42,23 @@ fn drawn<T>(draw: impl FnOnce(&mut Init<'_>) -> T) -> T {
 /// An agent with the weights of its initialisation.
 fn described(actions: &ActionSpace, algorithm: AlgorithmConfig) -> (Described, NamedTensors) {
     let observations = ObservationSpace::Vectors { width: WIDTH };
-    let hidden = |n_layers| Hidden { n_layers, width: 256, has_norms: false };
-    let perceptron = |n_layers| {
-        let widths = [WIDTH, actions.size()];
-        weights::export(&drawn(|init| Mlp::init(widths, hidden(n_layers), init)))
-    };
-    let weights = match &algorithm {
-        AlgorithmConfig::DiscreteCql(config) => {
-            let sizes = [actions.size(), config.quantiles];
-            let network = drawn(|init| QNetwork::init(&observations, hidden(2), sizes, init));
-            weights::export(&network.unwrap())
+    let sizes = (&observations, actions);
+    let weights = drawn(|init| match algorithm.network() {
+        ActingNetwork::Sequence(model) => {
+            weights::export(&Model::init(&model, sizes.0, actions, init).unwrap())
         }
-        AlgorithmConfig::Iql(IqlOptions { config, head: None }) => {
-            let networks = Continuous::new(&observations, actions);
-            let (actor, _) = drawn(|init| networks.init(config, Form::Auto, init)).unwrap();
-            weights::export(&actor)
+        ActingNetwork::Tanh { prefix, hidden, .. } => {
+            let actor = weights::export(&Mlp::init([WIDTH, actions.size()], hidden, init));
+            actor.into_iter().map(|(name, data)| (format!("{prefix}{name}"), data)).collect()
         }
-        AlgorithmConfig::Iql(IqlOptions { config, head: Some(head) }) => {
-            let networks = Discrete::new(&observations, actions, head.clone());
-            let (actor, _) = drawn(|init| networks.init(config, Form::Auto, init)).unwrap();
-            weights::export(&actor)
+        ActingNetwork::Categorical { hidden, head, .. } => {
+            weights::export(&CategoricalActor::init(sizes, hidden, head, init).unwrap())
         }
-        AlgorithmConfig::Td3Bc(_) => perceptron(2),
-        AlgorithmConfig::Rebrac(_) => perceptron(3),
-        sequence => {
-            let model = sequence.model().unwrap();
-            let model = drawn(|init| Model::init(&model, &observations, actions, init));
-            weights::export(&model.unwrap())
+        ActingNetwork::Quantiles { hidden, n_quantiles, .. } => {
+            let outputs = [actions.size(), n_quantiles];
+            weights::export(&QNetwork::init(sizes.0, hidden, outputs, init).unwrap())
         }
-    };
+    });
     let agent = Described {
         task: Task::own("served", observations, actions.clone()),
         dataset: String::new(),
@@ -108,8 +96,8 @@ fn check(actions: &ActionSpace, algorithm: AlgorithmConfig, play: impl FnOnce(Pl
     } else {
         Play { action_choice: ActionChoice::Mode, ..matched }
     });
-    let greedy = match &agent.algorithm {
-        AlgorithmConfig::DiscreteCql(config) => 1.0 - config.epsilon,
+    let greedy = match agent.algorithm.network().draw(&play) {
+        Some(Draw::Greedy { epsilon }) => 1.0 - epsilon,
         _ => 0.0,
     };
     let graph = overtone_onnx::export(&agent, &weights, &play, "test").unwrap();

@@ -6,20 +6,17 @@ use burn::{
     module::{Module, Param},
     tensor::{Device, Tensor},
 };
-use overtone_core::{ActionSpace, ObservationSpace, Policy};
+use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_data::Batch;
 use overtone_kernels::Form;
-use overtone_model::{ModelError, init::Init, weights};
+use overtone_model::{ModelError, init::Init};
 use overtone_train::TrainingData;
 
 use super::{Critics, IqlConfig, NAME, Networks, Outputs, StateOf};
-use crate::{
-    options::PolicyParts,
-    value::{
-        Mlp, Rescaling, StepPolicy, Steps, Twin,
-        network::{self, constant_like},
-        twin::concat,
-    },
+use crate::value::{
+    Mlp, Rescaling, Steps, Twin,
+    network::{self, constant_like},
+    twin::concat,
 };
 
 /// Bounds of ln σ.
@@ -122,15 +119,4 @@ impl Networks for Continuous {
             }),
         }
     }
-}
-
-/// The policy that acts with `tanh μ(s)`.
-pub(super) fn policy(
-    config: &IqlConfig,
-    parts: &PolicyParts<'_>,
-) -> Result<Box<dyn Policy>, ModelError> {
-    // Acting does not use the deviation, only the weights of the mean.
-    let mean = weights::of_part("mean", parts.weights);
-    let parts = PolicyParts { weights: &mean, ..*parts };
-    Ok(Box::new(StepPolicy::restore(NAME, config.layers(), config.normalize, &parts)?))
 }

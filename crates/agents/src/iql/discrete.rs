@@ -5,7 +5,7 @@ use burn::{
     module::Module,
     tensor::{Device, Tensor},
 };
-use overtone_core::{ActionSpace, ObservationSpace, Policy};
+use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_data::Batch;
 use overtone_kernels::Form;
 use overtone_model::{
@@ -13,20 +13,16 @@ use overtone_model::{
     contexts::Observed,
     head::{ActedRows, Decisions, Head, HeadConfig},
     init::Init,
-    weights,
 };
 use overtone_train::TrainingData;
 
 use super::{Critics, IqlConfig, Networks, Outputs, StateOf};
-use crate::{
-    options::PolicyParts,
-    value::{
-        Body, QNetwork, Rescaling,
-        discrete_steps::DiscreteSteps,
-        network::constant_like,
-        policy::{Actor, Draw, StepPolicy},
-        q_network::of_actions,
-    },
+use crate::value::{
+    Body, QNetwork, Rescaling,
+    discrete_steps::DiscreteSteps,
+    network::{Hidden, constant_like},
+    policy::Actor,
+    q_network::of_actions,
 };
 
 /// The networks of a task.
@@ -56,6 +52,23 @@ pub struct CategoricalActor {
     pub form: Form,
 }
 
+impl CategoricalActor {
+    /// An actor with a body of `hidden` layers and this head on the actions of a task with these
+    /// spaces.
+    ///
+    /// # Errors
+    /// When there is no encoder for such observations.
+    pub fn init(
+        (observations, actions): (&ObservationSpace, &ActionSpace),
+        hidden: Hidden,
+        head: &HeadConfig,
+        init: &mut Init<'_>,
+    ) -> Result<Self, ModelError> {
+        let body = Body::init(observations, hidden, init)?;
+        Ok(Self { body, head: head.init(hidden.width, actions, init), form: Form::Auto })
+    }
+}
+
 impl Actor for CategoricalActor {
     fn decide(&self, observed: &Observed) -> Decisions {
         self.head.decide(self.body.features(observed, self.form))
@@ -79,16 +92,6 @@ impl QTwin {
     }
 }
 
-fn actor(
-    config: &IqlConfig,
-    Discrete { observations, actions, head }: &Discrete,
-    form: Form,
-    init: &mut Init<'_>,
-) -> Result<CategoricalActor, ModelError> {
-    let body = Body::init(observations, config.layers(), init)?;
-    Ok(CategoricalActor { body, head: head.init(config.hidden, actions, init), form })
-}
-
 impl Networks for Discrete {
     type Actor = CategoricalActor;
     type Twin = QTwin;
@@ -102,7 +105,9 @@ impl Networks for Discrete {
         init: &mut Init<'_>,
     ) -> Result<(CategoricalActor, Critics<QTwin, QNetwork>), ModelError> {
         self.head.validate(&self.actions)?;
-        let actor = actor(config, self, form, init)?;
+        let Self { observations, actions, head } = self;
+        let actor = CategoricalActor::init((observations, actions), config.layers(), head, init)?;
+        let actor = CategoricalActor { form, ..actor };
         let mut network = |n_outputs| {
             let sizes = [n_outputs, 1];
             let network = QNetwork::init(&self.observations, config.layers(), sizes, init)?;
@@ -147,18 +152,4 @@ impl Networks for Discrete {
             weights: Some(steps.weights().unsqueeze_dim(1)),
         }
     }
-}
-
-/// The policy that draws from the actor's distribution, or takes its most probable action.
-pub(super) fn policy(
-    config: &IqlConfig,
-    head: &HeadConfig,
-    parts: &PolicyParts<'_>,
-) -> Result<Box<dyn Policy>, ModelError> {
-    let networks = Discrete::new(&parts.task.observations, &parts.task.actions, head.clone());
-    let described = actor(config, &networks, Form::Auto, &mut Init::shapes(parts.device))?;
-    let actor: CategoricalActor = weights::restore(described, parts.weights)?.valid();
-    let rescaling = Rescaling::new(parts.normalization, config.normalize);
-    let draw = Draw::Softmax { temperature: parts.play.acting.temperature };
-    Ok(Box::new(StepPolicy::new(actor, parts, rescaling, Some(draw))))
 }

@@ -1,29 +1,20 @@
 //! [`StepPolicy`]: acts with a network that reads one observation.
 
-use burn::{
-    module::Module,
-    tensor::{DType, Device, Int, Tensor, TensorData},
-};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{
     ActionSpace, Actions, BinOrder, Normalization, ObservationSpace, Observations, Played, Policy,
-    PolicyError, Task, Turn,
+    PolicyError, Turn,
     protocol::ActionChoice,
     seed::{self, Generator},
 };
 use overtone_model::{
-    ModelError,
     acting::turns,
     contexts::{FRAME, Observed, STACK},
     head::{Decisions, LogitsDecisions, NumbersDecisions},
-    init::Init,
-    weights,
 };
 use rand::RngExt;
 
-use super::{
-    network::{self, Hidden, Mlp},
-    steps::Rescaling,
-};
+use super::{network::Mlp, steps::Rescaling};
 use crate::options::PolicyParts;
 
 /// The advice for an output that is not finite.
@@ -184,25 +175,6 @@ impl<N> StepPolicy<N> {
             }
         }
         Ok(Actions::Continuous { width, values })
-    }
-}
-
-impl StepPolicy<Mlp> {
-    /// The policy of an actor with these hidden layers and the weights of `of`.
-    ///
-    /// # Errors
-    /// When the weights do not fit the actor, or the task does not fit `algorithm`.
-    pub fn restore(
-        algorithm: &str,
-        hidden: Hidden,
-        is_normalized: bool,
-        parts: &PolicyParts<'_>,
-    ) -> Result<Self, ModelError> {
-        let Task { observations, actions, .. } = parts.task;
-        let widths = network::widths(algorithm, observations, actions)?;
-        let described = Mlp::init(widths, hidden, &mut Init::shapes(parts.device));
-        let actor = weights::restore(described, parts.weights)?.valid();
-        Ok(Self::new(actor, parts, Rescaling::new(parts.normalization, is_normalized), None))
     }
 }
 

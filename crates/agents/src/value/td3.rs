@@ -5,7 +5,7 @@
 //! actor takes a step after them, and the targets move.
 
 use burn::tensor::{Device, Tensor};
-use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
+use overtone_core::{ActionSpace, ObservationSpace, Task, seed::Generator};
 use overtone_data::Batch;
 use overtone_model::{ModelError, error::config_error, init::Init};
 use overtone_train::{
@@ -13,13 +13,12 @@ use overtone_train::{
     TrainingData,
 };
 
-use crate::options::{AlgorithmOptions, PolicyParts};
+use crate::{acting::ActingNetwork, options::AlgorithmOptions};
 
 use super::{
     actor_critic::{ActorCritic, noise},
     keys::{check_fractions, check_positive},
     network::{self, Hidden},
-    policy::StepPolicy,
     steps::{Rescaling, Steps, nothing_learned, where_finite},
     twin::{concat, squared_errors},
 };
@@ -95,6 +94,12 @@ impl Td3Keys {
             _ => Ok(()),
         }
     }
+
+    /// The actor.
+    pub fn network(&self) -> ActingNetwork<'static> {
+        let Self { actor: hidden, is_normalized, .. } = *self;
+        ActingNetwork::Tanh { prefix: "", hidden, is_normalized }
+    }
 }
 
 /// Learning of an actor and critics from recorded steps.
@@ -153,15 +158,6 @@ impl<O: Td3Options> Td3<O> {
     {
         let algorithm = Self::new(config.clone(), &task.observations, &task.actions);
         Ok(Box::new(Trainer::new(algorithm, job)?))
-    }
-
-    /// The policy of an actor with these weights.
-    ///
-    /// # Errors
-    /// When the weights do not fit the options.
-    pub fn policy(config: &O, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError> {
-        let Td3Keys { actor: hidden, is_normalized, .. } = config.keys();
-        Ok(Box::new(StepPolicy::restore(O::NAME, hidden, is_normalized, parts)?))
     }
 
     fn steps(&self, batch: &Batch, data: &TrainingData, device: &Device) -> Option<Steps> {

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
-use overtone_agents::{Agent, AlgorithmConfig};
+use overtone_agents::{Agent, value::policy::Draw};
 use overtone_core::protocol::{ActionChoice, ReturnUnits};
 use overtone_core::{ActionSpace, ObservationSpace, Play};
 use overtone_eval::{Evaluation, PlayedEpisode};
@@ -92,8 +92,8 @@ pub(super) fn write(
     let version = env!("CARGO_PKG_VERSION");
     let graph = overtone_onnx::export(agent, &weights, &play, version)
         .with_context(|| format!("cannot export {}", checkpoint.path.display()))?;
-    let (greedy, temperature) = match &agent.algorithm {
-        AlgorithmConfig::DiscreteCql(options) => (1.0 - options.epsilon, RANDOM),
+    let (greedy, temperature) = match agent.algorithm.network().draw(&play) {
+        Some(Draw::Greedy { epsilon }) => (1.0 - epsilon, RANDOM),
         _ => (0.0, play.acting.temperature),
     };
     let about = About {
