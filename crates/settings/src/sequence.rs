@@ -238,20 +238,57 @@ impl SequenceConfig {
 
     /// The model for `task` and data with the statistics `recorded`.
     pub fn model(&self, task: &Task, recorded: Recorded) -> ModelConfig {
-        let head = self.head().clone();
-        let attention = self.attention().unwrap_or_default();
+        let (head, conditioning) = (self.head().clone(), self.conditioner(recorded));
         match self {
-            Self::DecisionTransformer { model, .. } => {
-                ModelConfig::Transformer(model.config(task, recorded, attention, head))
+            Self::DecisionTransformer {
+                model: DecisionTransformerModel { transformer, .. },
+                ..
             }
-            Self::BehaviorCloning { model: ClonedModel::Transformer(model), .. } => {
-                ModelConfig::Transformer(model.config(task, recorded, attention, head))
+            | Self::BehaviorCloning { model: ClonedModel::Transformer(transformer), .. } => {
+                let attention = self.attention().unwrap_or_default();
+                let config = transformer.config(task, recorded.longest);
+                let config = DecisionTransformerConfig { attention, head, conditioning, ..config };
+                ModelConfig::Transformer(config)
             }
-            Self::BehaviorCloning { model: ClonedModel::Perceptron(model), .. } => {
-                ModelConfig::Perceptron(model.config(head))
+            Self::BehaviorCloning { model: ClonedModel::Perceptron(perceptron), .. }
+            | Self::Rvs { model: RvsModel { perceptron, .. }, .. } => {
+                let PerceptronModel { context_length, n_layers, d_model, dropout } = *perceptron;
+                ModelConfig::Perceptron(PerceptronConfig {
+                    n_layers,
+                    width: d_model,
+                    context_length,
+                    dropout,
+                    head,
+                    conditioning,
+                })
             }
-            Self::Rvs { model, .. } => ModelConfig::Perceptron(model.config(recorded, head)),
         }
+    }
+
+    /// The inputs from returns; `None` for behaviour cloning.
+    fn conditioner(&self, recorded: Recorded) -> Option<ConditionerConfig> {
+        let average = AverageReturn { horizon: recorded.longest };
+        let top_percents = self.top_percents()?.0.clone();
+        let Self::DecisionTransformer { model, .. } = self else {
+            return Some(ConditionerConfig {
+                average_return: Some(average),
+                top_percents,
+                ..ConditionerConfig::default()
+            });
+        };
+        let (return_range, average_return) = match model.return_unit {
+            ReturnUnit::Scale => (None, None),
+            ReturnUnit::Range => (Some(recorded.returns), None),
+            ReturnUnit::Rate => (Some(recorded.rates), Some(average)),
+        };
+        // In a unit without bounds there is no model of the returns.
+        let has_model = return_range.is_some() && model.return_head == ReturnHead::HlGauss;
+        Some(ConditionerConfig {
+            return_range,
+            average_return,
+            return_model: has_model.then(ReturnModelConfig::hl_gauss),
+            top_percents,
+        })
     }
 
     /// The help of its keys, without heads and attentions.
@@ -278,15 +315,9 @@ const KIND: &str = "Model of behavior_cloning: transformer, or perceptron (a mul
                     on the last observations).";
 
 impl TransformerModel {
-    /// The transformer for `task`, without returns.
-    fn config(
-        &self,
-        task: &Task,
-        recorded: Recorded,
-        attention: AttentionConfig,
-        head: HeadConfig,
-    ) -> DecisionTransformerConfig {
-        let longest = recorded.longest;
+    /// The transformer for `task` and episodes of up to `longest` steps; the reference's in all that
+    /// these keys leave open.
+    fn config(&self, task: &Task, longest: usize) -> DecisionTransformerConfig {
         let (reference, positions) = match task.observations {
             ObservationSpace::Pixels { .. } => {
                 let max_timestep = longest.saturating_sub(1);
@@ -312,72 +343,8 @@ impl TransformerModel {
             d_model: self.d_model,
             context_length: self.context_length,
             dropout: self.dropout,
-            conditioning: None,
             positions,
-            attention,
-            head,
             ..reference
-        }
-    }
-}
-
-impl DecisionTransformerModel {
-    /// The Decision Transformer for `task` and the returns in `recorded`.
-    fn config(
-        &self,
-        task: &Task,
-        recorded: Recorded,
-        attention: AttentionConfig,
-        head: HeadConfig,
-    ) -> DecisionTransformerConfig {
-        let average = AverageReturn { horizon: recorded.longest };
-        let (return_range, average_return) = match self.return_unit {
-            ReturnUnit::Scale => (None, None),
-            ReturnUnit::Range => (Some(recorded.returns), None),
-            ReturnUnit::Rate => (Some(recorded.rates), Some(average)),
-        };
-        DecisionTransformerConfig {
-            conditioning: Some(ConditionerConfig {
-                return_range,
-                average_return,
-                return_model: self.return_model(),
-                top_percents: self.top_percents.0.clone(),
-            }),
-            ..self.transformer.config(task, recorded, attention, head)
-        }
-    }
-
-    /// The model of the return distribution; `None` in a unit without bounds.
-    fn return_model(&self) -> Option<ReturnModelConfig> {
-        let has_bounds = self.return_unit != ReturnUnit::Scale;
-        (has_bounds && self.return_head == ReturnHead::HlGauss).then(ReturnModelConfig::hl_gauss)
-    }
-}
-
-impl PerceptronModel {
-    /// The perceptron, without returns.
-    fn config(&self, head: HeadConfig) -> PerceptronConfig {
-        PerceptronConfig {
-            n_layers: self.n_layers,
-            width: self.d_model,
-            context_length: self.context_length,
-            dropout: self.dropout,
-            head,
-            conditioning: None,
-        }
-    }
-}
-
-impl RvsModel {
-    /// The perceptron for episodes as long as those in `recorded`.
-    fn config(&self, recorded: Recorded, head: HeadConfig) -> PerceptronConfig {
-        PerceptronConfig {
-            conditioning: Some(ConditionerConfig {
-                average_return: Some(AverageReturn { horizon: recorded.longest }),
-                top_percents: self.top_percents.0.clone(),
-                ..ConditionerConfig::default()
-            }),
-            ..self.perceptron.config(head)
         }
     }
 }
