@@ -9,17 +9,9 @@ Settings are the program's (``overtone train --help-all``): ``ov.train(env="hopp
 **{"train.updates": 500})``, or with two underscores for the dot, ``train__updates=500``.
 """
 
+from overtone import _estimator
 from overtone._dataset import Dataset, from_d3rlpy, from_minari
-from overtone._estimator import (
-    IQL,
-    TD3BC,
-    BehaviorCloning,
-    DecisionTransformer,
-    DiscreteCQL,
-    Estimator,
-    ReBRAC,
-    RvS,
-)
+from overtone._estimator import *
 from overtone._judgement import Judgement, judge
 from overtone._mixture import Mixture, concat
 from overtone._overtone import OvertoneError, OvertoneWarning, __version__
@@ -46,24 +38,16 @@ from_arrays = Dataset.from_arrays
 from_episodes = Dataset.from_episodes
 
 __all__ = [
-    "BehaviorCloning",
     "BudgetPoint",
     "D3rlpyActor",
     "Dataset",
-    "DecisionTransformer",
-    "DiscreteCQL",
-    "Estimator",
-    "IQL",
     "Judgement",
     "Mixture",
     "OvertoneError",
     "OvertoneWarning",
     "Policy",
-    "ReBRAC",
     "Report",
     "Run",
-    "RvS",
-    "TD3BC",
     "__version__",
     "budget_curve",
     "choose",
@@ -86,3 +70,4 @@ __all__ = [
     "video",
     "words",
 ]
+__all__ += _estimator.__all__

@@ -28,6 +28,17 @@ from overtone._run import TASK_KEYS, Run, begin
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+__all__ = [
+    "BehaviorCloning",
+    "DecisionTransformer",
+    "DiscreteCQL",
+    "Estimator",
+    "IQL",
+    "ReBRAC",
+    "RvS",
+    "TD3BC",
+]
+
 #: Batch size of :meth:`Estimator.predict`.
 BATCH = 256
 

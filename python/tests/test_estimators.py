@@ -19,9 +19,7 @@ import overtone as ov
 
 from .common import HOPPER, ROOT, TINY, Desk, carts
 
-ALGORITHMS: list[type[ov.Estimator]] = [
-    ov.DecisionTransformer, ov.BehaviorCloning, ov.RvS, ov.DiscreteCQL, ov.TD3BC, ov.IQL, ov.ReBRAC,
-]
+ALGORITHMS = ov.Estimator.__subclasses__()
 #: Minimal agents with an actor and critics.
 TINY_VALUES: dict[str, Any] = {"train": TINY["train"]}
 
