@@ -22,7 +22,6 @@ mod first;
 mod html;
 mod labels;
 mod markdown;
-mod over_seeds;
 mod pictures;
 mod protocols;
 mod run_files;
@@ -99,20 +98,19 @@ impl Page {
         bootstrap: &Bootstrap,
     ) -> Result<Self, PageError> {
         let protocols = Protocols::of(runs);
-        let rows = Row::all(runs, &protocols, bootstrap)?;
-        let groups = Groups::of(&rows, bootstrap)?;
+        let rows = Row::all(runs, cells, &protocols, bootstrap)?;
+        let groups = Groups::of(cells, &rows, bootstrap)?;
         let mut blocks = Vec::new();
         // Explanations of the numbers. Readers need them once at most, so they are folded away.
         let mut notes = Vec::new();
         let mut csv = Vec::new();
         if !cells.is_empty() {
-            let cells = study::Cells::of(cells, runs, &rows, bootstrap)?;
-            blocks.extend(cells.strips());
-            blocks.extend(cells.blocks(bootstrap, &mut notes));
-            csv.push(("cells", cells.csv()));
+            blocks.extend(study::strips(&groups.groups));
+            blocks.extend(study::section(cells, &groups));
+            notes.push(groups.explanation(bootstrap));
             blocks.extend(warnings(runs));
         }
-        let compared = agents::section(&rows, &|row| study::of_row(cells, runs, row), bootstrap)?;
+        let compared = agents::section(&rows, bootstrap)?;
         let mut agents = compared.blocks;
         if !agents.is_empty() {
             agents.insert(0, heading("Agents and tasks"));
@@ -161,7 +159,7 @@ impl Page {
             study_curves_section(cells, runs, &rows, &mut blocks);
             fold("Protocol and modes", played, &mut blocks);
             fold("How the numbers are made", notes, &mut blocks);
-            fold("Gradient norm", study::curves(cells, &study::SLOW), &mut blocks);
+            fold("Gradient norm", study::curves(cells, study::GRAD_NORM), &mut blocks);
             let (mut single, mut of_single) = (Vec::new(), Vec::new());
             scores_section(runs, &rows, bootstrap, &mut single, &mut of_single);
             single.extend(of_single);
@@ -182,7 +180,7 @@ impl Page {
         csv.extend([
             ("scores", scores::csv(&rows)),
             ("episodes", scores::episodes_csv(&rows)),
-            ("seeds", groups.csv()),
+            groups.csv(),
             ("protocols", protocols.table()),
         ]);
         Ok(Self { document: Document { title, blocks }, csv })
@@ -201,8 +199,8 @@ impl Page {
     /// All files of the page, by name.
     ///
     /// These are `<stem>.html`, `<stem>.md`, the pictures of the Markdown page, and the tables as
-    /// `<stem>-<name>.csv`. Every page has the tables `scores`, `episodes`, `seeds` and
-    /// `protocols`. The tables `cells`, `agents` and `improvement` exist only if they have rows.
+    /// `<stem>-<name>.csv`. Every page has the tables `scores`, `episodes`, `protocols` and `seeds`
+    /// (of a study `cells`). The tables `agents` and `improvement` exist only if they have rows.
     pub fn files(&self, stem: &str) -> Vec<(String, Vec<u8>)> {
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         for (name, table) in &self.csv {
@@ -377,25 +375,9 @@ fn seeds_section(
         return;
     }
     blocks.push(heading("Over training seeds"));
-    for role in Role::ALL {
-        if let Some(table) = groups.readable(role) {
-            blocks.push(subheading(match role {
-                Role::Last => "Last checkpoints",
-                Role::HeldOut => "Held-out-selected checkpoints",
-                Role::Chosen => "Chosen checkpoints",
-                Role::NoWeights => "Policies without weights",
-            }));
-            blocks.extend(table);
-        }
-    }
+    blocks.extend(groups.tables());
     if !groups.groups.is_empty() {
-        how.push(text(format!(
-            "Over training seeds: runs that differ only in their seed and use the same protocol. \
-             Each row is named after its first run. The score of a run is the mean of its \
-             episodes. ±: sample standard deviation (ddof 1) over runs. Intervals are over runs: \
-             {}. With few runs these intervals are too narrow (Agarwal et al. 2021).",
-            how_made(bootstrap)
-        )));
+        how.push(groups.explanation(bootstrap));
     }
     blocks.extend(groups.notes.iter().chain(&groups.ungrouped).map(text));
 }
@@ -507,7 +489,7 @@ fn study_curves_section(
     blocks: &mut Vec<Block>,
 ) {
     let mut plots = study::returns(cells, runs, rows);
-    plots.extend(study::curves(cells, &study::OWN));
+    plots.extend(study::curves(cells, study::LOSS));
     if !plots.is_empty() {
         blocks.push(heading("Curves"));
         blocks.extend(plots);

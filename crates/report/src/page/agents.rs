@@ -5,14 +5,14 @@
 //! is the mean return of its last checkpoint for the first target. Aggregates include one protocol
 //! only, and only the tasks that all agents have.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use overtone_plot::{Line, LinePlot};
 
 use super::document::Block;
 use super::run_files::PageError;
 use super::scores::{Configuration, Role, Row, ends, estimate};
-use super::study::{self, StudyCell};
+use super::study;
 use super::{agent_names, choices, pictures, unique};
 use overtone_eval::statistics::{
     Aggregates, Bootstrap, ScoreMatrix, improvement, performance_profile,
@@ -27,9 +27,6 @@ const EXPERT: f64 = 100.0;
 /// Number of points of a performance profile.
 const THRESHOLDS: usize = 101;
 
-/// Looks up a row's cell of a study; `None` without a study.
-type CellOf<'f, 'a> = &'f dyn Fn(&Row<'_>) -> Option<&'a StudyCell>;
-
 /// The comparison: the section, and its tables with all digits.
 pub(super) struct Compared {
     /// Empty if each protocol has only one agent on one task.
@@ -41,11 +38,7 @@ pub(super) struct Compared {
 }
 
 /// The section about agents and tasks.
-pub(super) fn section(
-    rows: &[Row<'_>],
-    cell_of: CellOf<'_, '_>,
-    bootstrap: &Bootstrap,
-) -> Result<Compared, PageError> {
+pub(super) fn section(rows: &[Row<'_>], bootstrap: &Bootstrap) -> Result<Compared, PageError> {
     let mut compared = Compared {
         blocks: Vec::new(),
         notes: None,
@@ -70,7 +63,7 @@ pub(super) fn section(
         improvement: Table::new(["protocol", "x", "y", "tasks", "probability", "low", "high"]),
     };
     for protocol in unique(rows.iter().map(|row| row.protocol.as_str())) {
-        compared.add_protocol(protocol, rows, cell_of, bootstrap)?;
+        compared.add_protocol(protocol, rows, bootstrap)?;
     }
     let [over_tasks, in_pairs] =
         [&compared.agents, &compared.improvement].map(|table| !table.is_empty());
@@ -103,10 +96,9 @@ impl Compared {
         &mut self,
         protocol: &str,
         rows: &[Row<'_>],
-        cell_of: CellOf<'_, '_>,
         bootstrap: &Bootstrap,
     ) -> Result<(), PageError> {
-        let (all_agents, mut notes) = agents_in(protocol, rows, cell_of);
+        let (all_agents, mut notes) = agents_in(protocol, rows);
         let different_targets = different_targets(&all_agents);
         let different_lengths = different_lengths(&all_agents);
         let agents = with_equal_runs(all_agents, &mut notes);
@@ -119,7 +111,7 @@ impl Compared {
                 blocks.push(self.aggregates(protocol, &agents, &tasks, bootstrap)?);
             }
             // Fewer seeds show neither a distribution nor which agent is better.
-            let (enough, few): (Vec<&Agent>, Vec<&Agent>) =
+            let (enough, few): (Vec<&Agent<'_>>, Vec<&Agent<'_>>) =
                 agents.iter().partition(|agent| agent.n_runs() >= study::ENOUGH);
             if !enough.is_empty() && are_aggregated(enough.len()) {
                 blocks.extend(profiles(protocol, &enough, &tasks, bootstrap)?);
@@ -154,7 +146,7 @@ impl Compared {
     fn aggregates(
         &mut self,
         protocol: &str,
-        agents: &[Agent],
+        agents: &[Agent<'_>],
         tasks: &[&str],
         bootstrap: &Bootstrap,
     ) -> Result<Block, PageError> {
@@ -178,7 +170,7 @@ impl Compared {
     fn improvements(
         &mut self,
         protocol: &str,
-        agents: &[&Agent],
+        agents: &[&Agent<'_>],
         bootstrap: &Bootstrap,
     ) -> Result<Option<Block>, PageError> {
         let mut table = Table::new(["X", "Y", "tasks in common", "P(X > Y)"]);
@@ -202,13 +194,13 @@ impl Compared {
 }
 
 /// An agent and its scores.
-struct Agent {
+struct Agent<'a> {
     name: String,
-    /// Scores by task and seed.
-    scores: BTreeMap<String, BTreeMap<String, Score>>,
+    /// The row of each run, by task and seed.
+    scores: BTreeMap<String, BTreeMap<String, &'a Row<'a>>>,
 }
 
-impl Agent {
+impl Agent<'_> {
     fn tasks(&self) -> impl Iterator<Item = &str> {
         self.scores.keys().map(String::as_str)
     }
@@ -220,43 +212,24 @@ impl Agent {
 
     /// Raw scores in `tasks`; the agent must have all of them.
     fn raw(&self, tasks: &[&str]) -> Result<ScoreMatrix, PageError> {
-        self.matrix(tasks, |score| score.raw)
+        self.matrix(tasks, |row| row.raw.mean)
     }
 
     /// Normalized scores in `tasks`; the agent must have all of them, with reference scores.
     fn normalized(&self, tasks: &[&str]) -> Result<ScoreMatrix, PageError> {
-        self.matrix(tasks, |score| score.normalized.unwrap_or(f64::NAN))
+        self.matrix(tasks, |row| row.normalized.as_ref().map_or(f64::NAN, |all| all.mean))
     }
 
-    fn matrix(&self, tasks: &[&str], of: fn(&Score) -> f64) -> Result<ScoreMatrix, PageError> {
-        let runs = |task: &&str| self.scores[*task].values().map(of).collect();
+    fn matrix(&self, tasks: &[&str], of: fn(&Row<'_>) -> f64) -> Result<ScoreMatrix, PageError> {
+        let runs = |task: &&str| self.scores[*task].values().map(|row| of(row)).collect();
         Ok(ScoreMatrix::new(tasks.iter().map(|task| (*task, runs(task))))?)
     }
 }
 
-/// The score of one run.
-struct Score {
-    run: String,
-    /// All settings of the run's training.
-    configuration: Configuration,
-    /// The first target, if the agent uses it.
-    target: Option<String>,
-    /// Updates of the evaluated weights.
-    step: Option<u64>,
-    /// Episodes that chose the acting mode.
-    choosing_episodes: usize,
-    raw: f64,
-    normalized: Option<f64>,
-}
-
 /// The agents with a score under `protocol`, and sentences about the runs that are not included.
-fn agents_in(
-    protocol: &str,
-    rows: &[Row<'_>],
-    cell_of: CellOf<'_, '_>,
-) -> (Vec<Agent>, Vec<String>) {
+fn agents_in<'a>(protocol: &str, rows: &'a [Row<'a>]) -> (Vec<Agent<'a>>, Vec<String>) {
     let mut configurations: Vec<Configuration> = Vec::new();
-    let (mut agents, mut notes): (Vec<Agent>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut agents, mut notes): (Vec<Agent<'_>>, Vec<String>) = (Vec::new(), Vec::new());
     let several = rows.iter().any(|row| !std::ptr::eq(row.run, rows[0].run));
     let last = rows.iter().filter(|row| row.role == Role::Last && row.protocol == protocol);
     for row in last {
@@ -274,43 +247,35 @@ fn agents_in(
         if !std::ptr::eq(first, row.target) {
             continue;
         }
-        let policy = || row.setting().policy.clone();
-        let (name, task, settings) = match cell_of(row) {
+        let (mut name, settings) = match row.cell {
             Some(cell) => {
-                let name = if cell.agent.is_empty() { policy() } else { cell.agent.clone() };
-                let settings = Configuration::from([("cell".to_owned(), cell.agent.clone())]);
-                (name, cell.task.clone(), settings)
+                (cell.agent.clone(), Configuration::from([("cell".to_owned(), cell.agent.clone())]))
             }
-            None => (policy(), task(row), row.configuration(&TASK)),
+            None => (String::new(), row.configuration(&TASK)),
         };
+        if name.is_empty() {
+            name.clone_from(&row.setting().policy);
+        }
         let known = configurations.iter().position(|other| *other == settings);
         let place = known.unwrap_or_else(|| {
             configurations.push(settings);
             agents.push(Agent { name, scores: BTreeMap::new() });
             agents.len() - 1
         });
-        let score = Score {
-            run: row.run.name.clone(),
-            configuration: row.configuration(&[]),
-            target: row.condition(),
-            step: row.step(),
-            choosing_episodes: row.choosing_episodes(),
-            raw: row.raw.mean,
-            normalized: row.normalized.as_ref().map(|summary| summary.mean),
-        };
         // The same seed trains the same agent, so it counts once.
-        let runs = agents[place].scores.entry(task).or_default();
-        match runs.get(&row.seed()) {
-            None => drop(runs.insert(row.seed(), score)),
+        match agents[place].scores.entry(row.task()).or_default().entry(row.seed()) {
+            Entry::Vacant(score) => {
+                score.insert(row);
+            }
             // The section about training seeds reports this case.
-            Some(before) if before.configuration == score.configuration => {}
-            Some(before) => notes.push(format!(
+            Entry::Occupied(first) if first.get().configuration(&[]) == row.configuration(&[]) => {}
+            Entry::Occupied(first) => notes.push(format!(
                 "{} of {} is not included in the aggregates: seed {} of this agent and task is \
                  already included, from {}.",
                 row.source.file,
                 row.run.name,
                 row.seed(),
-                before.run
+                first.get().run.name
             )),
         }
     }
@@ -321,25 +286,16 @@ fn agents_in(
     (agents, notes)
 }
 
-/// The task, followed by the dataset if the configuration names one.
-fn task(row: &Row<'_>) -> String {
-    let task = &row.setting().task.title;
-    match row.run.config.get("dataset").and_then(toml::Value::as_str) {
-        None | Some("") => task.clone(),
-        Some(dataset) => format!("{task} {dataset}"),
-    }
-}
-
 /// A sentence about the episodes that chose the acting modes of each agent's runs.
-fn choosing_episodes(agents: &[Agent]) -> String {
-    let of_agent = |agent: &Agent| {
+fn choosing_episodes(agents: &[Agent<'_>]) -> String {
+    let of_agent = |agent: &Agent<'_>| {
         let runs = agent.scores.values().flat_map(BTreeMap::values);
-        choices::range(runs.map(|score| score.choosing_episodes).collect())
+        choices::range(runs.map(|row| row.choosing_episodes()).collect())
     };
     let numbers = match &unique(agents.iter().map(of_agent))[..] {
         [same] => format!("N = {same} (all agents)"),
         _ => {
-            let named = |agent: &Agent| format!("{}: N = {}", agent.name, of_agent(agent));
+            let named = |agent: &Agent<'_>| format!("{}: N = {}", agent.name, of_agent(agent));
             agents.iter().map(named).collect::<Vec<_>>().join("; ")
         }
     };
@@ -347,20 +303,16 @@ fn choosing_episodes(agents: &[Agent]) -> String {
 }
 
 /// A sentence for each task whose runs have different first targets.
-fn different_targets(agents: &[Agent]) -> Vec<String> {
-    let mut tasks: Vec<&String> = agents.iter().flat_map(|agent| agent.scores.keys()).collect();
-    tasks.sort();
-    tasks.dedup();
-    fn first_targets<'a>(agent: &'a Agent, task: &str) -> Option<Vec<&'a str>> {
-        let mut targets: Vec<&str> =
-            agent.scores.get(task)?.values().filter_map(|score| score.target.as_deref()).collect();
-        targets.sort_unstable();
-        targets.dedup();
-        (!targets.is_empty()).then_some(targets)
-    }
+fn different_targets(agents: &[Agent<'_>]) -> Vec<String> {
+    let tasks: BTreeSet<&str> = agents.iter().flat_map(Agent::tasks).collect();
+    let first_targets = |agent: &Agent<'_>, task: &str| {
+        let targets = agent.scores.get(task)?.values().filter_map(|row| row.condition());
+        let targets: BTreeSet<String> = targets.collect();
+        (!targets.is_empty()).then(|| Vec::from_iter(targets))
+    };
     let mut notes = Vec::new();
     for task in tasks {
-        let with_targets: Vec<(&str, Vec<&str>)> = agents
+        let with_targets: Vec<(&str, Vec<String>)> = agents
             .iter()
             .filter_map(|agent| Some((agent.name.as_str(), first_targets(agent, task)?)))
             .collect();
@@ -382,11 +334,9 @@ fn different_targets(agents: &[Agent]) -> Vec<String> {
 }
 
 /// A sentence for each agent and task whose runs have different numbers of updates.
-fn different_lengths(agents: &[Agent]) -> Vec<String> {
-    let sentence = |(agent, (task, scores)): (&Agent, (&String, &BTreeMap<String, Score>))| {
-        let mut steps: Vec<u64> = scores.values().filter_map(|score| score.step).collect();
-        steps.sort_unstable();
-        steps.dedup();
+fn different_lengths(agents: &[Agent<'_>]) -> Vec<String> {
+    let sentence = |(agent, (task, scores)): (&Agent<'_>, (&String, &BTreeMap<_, &Row<'_>>))| {
+        let steps: BTreeSet<u64> = scores.values().filter_map(|row| row.step()).collect();
         let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
         (steps.len() > 1).then(|| {
             format!(
@@ -402,7 +352,7 @@ fn different_lengths(agents: &[Agent]) -> Vec<String> {
 
 /// The agents with the same number of runs for each of their tasks. Adds a note about each other
 /// agent.
-fn with_equal_runs(mut agents: Vec<Agent>, notes: &mut Vec<String>) -> Vec<Agent> {
+fn with_equal_runs<'a>(mut agents: Vec<Agent<'a>>, notes: &mut Vec<String>) -> Vec<Agent<'a>> {
     agents.retain(|agent| {
         let is_equal = agent.scores.values().all(|runs| runs.len() == agent.n_runs());
         if !is_equal {
@@ -426,7 +376,7 @@ fn common_tasks<'a>(agents: &'a [Agent], notes: &mut Vec<String>) -> Vec<&'a str
     for task in agents.iter().flat_map(Agent::tasks).collect::<BTreeSet<_>>() {
         let scored: Vec<_> = agents.iter().filter_map(|agent| agent.scores.get(task)).collect();
         let mut scores = scored.iter().flat_map(|runs| runs.values());
-        if !scores.all(|score| score.normalized.is_some()) {
+        if !scores.all(|row| row.normalized.is_some()) {
             unnormalized.push(task);
         } else if scored.len() < agents.len() {
             incomplete.push(task);
@@ -449,7 +399,7 @@ fn common_tasks<'a>(agents: &'a [Agent], notes: &mut Vec<String>) -> Vec<&'a str
 /// Performance profiles: the fraction of runs above each score.
 fn profiles(
     protocol: &str,
-    agents: &[&Agent],
+    agents: &[&Agent<'_>],
     tasks: &[&str],
     bootstrap: &Bootstrap,
 ) -> Result<Vec<Block>, PageError> {

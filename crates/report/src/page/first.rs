@@ -9,7 +9,7 @@ use overtone_plot::{Line, LinePlot, Strip, Strips, Stroke};
 
 use super::document::Block;
 use super::run_files::{DataReturns, PageError, RunFiles};
-use super::scores::{Role, Row, conditions, estimate, short};
+use super::scores::{self, Role, Row, conditions, estimate, short};
 use super::{pictures, unique};
 use crate::estimates::answer;
 
@@ -47,17 +47,7 @@ fn task(run: &RunFiles) -> Option<String> {
 pub(super) fn headline<'r, 'a>(rows: &'r [Row<'a>], run: &RunFiles) -> Option<&'r Row<'a>> {
     let of_run = || rows.iter().filter(|row| std::ptr::eq(row.run, run));
     let first = of_run().find(|row| row.role == Role::Last).or_else(|| of_run().next())?;
-    let mut largest = first;
-    for row in of_run() {
-        let same_setting = row.role == first.role
-            && row.protocol == first.protocol
-            && row.step() == first.step()
-            && row.target.target_return == first.target.target_return;
-        if same_setting && row.raw.n > largest.raw.n {
-            largest = row;
-        }
-    }
-    Some(largest)
+    scores::largest(rows, first)
 }
 
 /// The returns of the run's dataset; `None` if their units differ from the units of the score.
@@ -161,14 +151,7 @@ fn episodes(n: usize) -> String {
 
 /// A sentence about evaluations with other sizes or seeds than the one shown.
 fn other_sizes(rows: &[Row<'_>], shown: &Row<'_>) -> Option<String> {
-    let others = rows.iter().filter(|row| {
-        std::ptr::eq(row.run, shown.run)
-            && !std::ptr::eq(*row, shown)
-            && row.role == shown.role
-            && row.step() == shown.step()
-            && row.protocol == shown.protocol
-            && row.target.target_return == shown.target.target_return
-    });
+    let others = rows.iter().filter(|row| row.is_evaluated_as(shown) && !std::ptr::eq(*row, shown));
     let others: Vec<String> = others
         .map(|row| format!("{} ({})", row.source.file, counted(row.raw.n, "episode")))
         .collect();
@@ -224,10 +207,7 @@ pub(super) fn strips(
 ) -> Vec<Block> {
     let n_pictures = rows.len().div_ceil(MOST_ROWS);
     let picture = |(i, rows): (usize, &[Strip])| {
-        let (name, title) = match n_pictures {
-            1 => (name.to_owned(), title.to_owned()),
-            n => (format!("{name}-part-{}", i + 1), format!("{title}, {} of {n}", i + 1)),
-        };
+        let (name, title) = pictures::part(name, title, i, n_pictures);
         let (rows, marks) = (rows.to_vec(), marks.clone());
         let svg = Strips { x_label: x_label.into(), rows, marks }.to_svg();
         Block::Plot { name, title, svg }

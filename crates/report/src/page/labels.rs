@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::run_files::RunFiles;
-use super::scores::flatten;
+use super::scores::{Configuration, settings};
 
 /// Maximum number of settings in a label.
 const MOST: usize = 3;
@@ -19,7 +19,7 @@ const KNOWN: [&str; 8] =
 /// of the run directories are used.
 pub(super) fn distinct(runs: &[RunFiles]) -> Vec<String> {
     let names = || runs.iter().map(|run| run.name.clone()).collect::<Vec<_>>();
-    let all: Vec<BTreeMap<String, String>> = runs.iter().map(settings).collect();
+    let all: Vec<Configuration> = runs.iter().map(|run| settings(&run.config, &IGNORED)).collect();
     let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
     let differs = |key: &&String| all.iter().any(|settings| settings.get(*key) != all[0].get(*key));
     let mut differing: Vec<&String> = keys.into_iter().filter(differs).collect();
@@ -29,7 +29,7 @@ pub(super) fn distinct(runs: &[RunFiles]) -> Vec<String> {
         differing.retain(|key| KNOWN.contains(&key.as_str()));
     }
     differing.truncate(MOST);
-    let label = |settings: &BTreeMap<String, String>| {
+    let label = |settings: &Configuration| {
         let words = differing.iter().map(|key| {
             let value = settings.get(*key).map_or("-", String::as_str);
             format!("{}={value}", key.trim_end_matches(".kind"))
@@ -39,12 +39,4 @@ pub(super) fn distinct(runs: &[RunFiles]) -> Vec<String> {
     let labels: Vec<String> = all.iter().map(label).collect();
     let n_different = labels.iter().collect::<BTreeSet<_>>().len();
     if runs.len() > 1 && n_different == runs.len() { labels } else { names() }
-}
-
-fn settings(run: &RunFiles) -> BTreeMap<String, String> {
-    let mut settings = BTreeMap::new();
-    flatten("", &run.config, &mut settings);
-    let table = |key: &str| key.split('.').next().unwrap_or_default().to_owned();
-    settings.retain(|key, _| !IGNORED.contains(&table(key).as_str()));
-    settings
 }

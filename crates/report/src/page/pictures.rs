@@ -4,7 +4,7 @@ use overtone_plot::{Bars, Line, LinePlot, MOST_LINES};
 
 use super::document::Block;
 use super::run_files::{EvaluationFile, MOST_VIDEO, RunFiles};
-use super::scores::{Role, Row};
+use super::scores::{Role, Row, largest};
 
 /// Maximum number of points of a line. In longer lines, neighbouring points are averaged.
 const MOST_POINTS: usize = 400;
@@ -30,14 +30,19 @@ pub(super) fn plots(name: &str, title: &str, plot: LinePlot) -> Vec<Block> {
     }
     let n_plots = lines.len().div_ceil(MOST_LINES);
     let block = |(i, lines): (usize, &[Line])| {
-        let (name, title) = match n_plots {
-            1 => (name.to_owned(), title.to_owned()),
-            n => (format!("{name}-part-{}", i + 1), format!("{title}, {} of {n}", i + 1)),
-        };
+        let (name, title) = part(name, title, i, n_plots);
         let svg = LinePlot { lines: lines.to_vec(), ..plot.clone() }.to_svg();
         Block::Plot { name, title, svg }
     };
     lines.chunks(MOST_LINES).enumerate().map(block).collect()
+}
+
+/// Name and title of part `i` of a picture in `n` parts.
+pub(super) fn part(name: &str, title: &str, i: usize, n: usize) -> (String, String) {
+    match n {
+        1 => (name.to_owned(), title.to_owned()),
+        n => (format!("{name}-part-{}", i + 1), format!("{title}, {} of {n}", i + 1)),
+    }
 }
 
 /// Whether a number can be a point of a curve.
@@ -113,24 +118,6 @@ pub(super) fn of_play(runs: &[RunFiles], rows: &[Row<'_>]) -> [Vec<Block>; 2] {
     [pictures, words.into_iter().map(|words| Block::Text(words.into())).collect()]
 }
 
-/// Whether `row` has the most episodes among the evaluations of its weights with its protocol and
-/// its target.
-fn is_largest(row: &Row<'_>, rows: &[Row<'_>]) -> bool {
-    let mut same = rows.iter().filter(|other| {
-        std::ptr::eq(other.run, row.run)
-            && (other.step(), other.role) == (row.step(), row.role)
-            && (&other.protocol, other.condition()) == (&row.protocol, row.condition())
-    });
-    let first = same.next().unwrap_or(row);
-    let largest = same.fold(
-        first,
-        |largest, other| {
-            if other.raw.n > largest.raw.n { other } else { largest }
-        },
-    );
-    std::ptr::eq(largest, row)
-}
-
 /// The mean probability of each discrete action of each run, for its first targets. The last
 /// checkpoint is used if it was evaluated.
 fn actions(rows: &[Row<'_>]) -> Vec<Block> {
@@ -143,7 +130,8 @@ fn actions(rows: &[Row<'_>]) -> Vec<Block> {
             std::ptr::eq(other.source, row.source) && other.target.actions.is_some()
         });
         let Some(shares) = &row.target.actions else { continue };
-        if (has_last && row.role != Role::Last) || !is_largest(row, rows) {
+        let is_largest = largest(rows, row).is_some_and(|other| std::ptr::eq(other, row));
+        if (has_last && row.role != Role::Last) || !is_largest {
             continue;
         }
         if before.count() >= MOST_TARGETS {

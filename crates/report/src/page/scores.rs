@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::protocols::Protocols;
 use super::run_files::{EvaluationFile, PageError, RunFiles};
+use super::study::StudyCell;
 use overtone_eval::evaluation::{CheckpointRef, SmoothnessResult, outcome_name};
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 use overtone_eval::summary::{self, digits, fixed};
@@ -32,6 +33,16 @@ impl Role {
             Self::HeldOut => "held-out",
             Self::Chosen => "chosen",
             Self::NoWeights => "none",
+        }
+    }
+
+    /// The heading of a table of such checkpoints.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Last => "Last checkpoints",
+            Self::HeldOut => "Held-out-selected checkpoints",
+            Self::Chosen => "Chosen checkpoints",
+            Self::NoWeights => "Policies without weights",
         }
     }
 
@@ -65,6 +76,8 @@ const IGNORED: [&str; 6] = ["format", "seed", "runs", "resume", "device", "evalu
 /// Statistics of one target, computed from its episodes.
 pub(super) struct Row<'a> {
     pub(super) run: &'a RunFiles,
+    /// The run's cell of a study.
+    pub(super) cell: Option<&'a StudyCell>,
     pub(super) source: &'a EvaluationFile,
     pub(super) target: &'a TargetResult,
     pub(super) role: Role,
@@ -78,7 +91,7 @@ pub(super) struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn new(
-        run: &'a RunFiles,
+        (run, cell): (&'a RunFiles, Option<&'a StudyCell>),
         source: &'a EvaluationFile,
         target: &'a TargetResult,
         role: Role,
@@ -96,22 +109,31 @@ impl<'a> Row<'a> {
         });
         let iqm = bootstrap.estimate(&matrix, iqm)?;
         let protocol = protocols.label(&source.evaluation.setting);
-        Ok(Self { run, source, target, role, protocol, raw, iqm, normalized })
+        Ok(Self { run, cell, source, target, role, protocol, raw, iqm, normalized })
     }
 
     /// A row for every target of every evaluation of these runs. A checkpoint that is both last and
-    /// held-out-selected has two rows.
+    /// held-out-selected has two rows. `cells` are the cells of a study, whose runs have this order.
     pub(super) fn all(
         runs: &'a [RunFiles],
+        cells: &'a [StudyCell],
         protocols: &Protocols,
         bootstrap: &Bootstrap,
     ) -> Result<Vec<Self>, PageError> {
         let mut rows = Vec::new();
-        for run in runs {
+        let cells = cells.iter().flat_map(|cell| std::iter::repeat_n(Some(cell), cell.runs.len()));
+        for (run, cell) in runs.iter().zip(cells.chain(std::iter::repeat(None))) {
             for source in &run.evaluations {
                 for role in Role::all_of(run, &source.evaluation) {
                     for target in &source.evaluation.targets {
-                        rows.push(Self::new(run, source, target, role, protocols, bootstrap)?);
+                        rows.push(Self::new(
+                            (run, cell),
+                            source,
+                            target,
+                            role,
+                            protocols,
+                            bootstrap,
+                        )?);
                     }
                 }
             }
@@ -132,10 +154,31 @@ impl<'a> Row<'a> {
         self.setting().condition(self.target.target_return)
     }
 
-    /// Index of this target among the evaluation's targets.
+    /// Index of this target among all of the evaluation's targets, including those without a score.
     pub(super) fn place(&self) -> usize {
-        let targets = &self.evaluation().targets;
-        targets.iter().position(|target| std::ptr::eq(target, self.target)).unwrap_or_default()
+        let (targets, target) = (&self.evaluation().target_returns, self.target.target_return);
+        targets.iter().position(|other| *other == target).unwrap_or_default()
+    }
+
+    /// The task, followed by the dataset if the configuration names one; in a study the task of the
+    /// cell.
+    pub(super) fn task(&self) -> String {
+        if let Some(cell) = self.cell {
+            return cell.task.clone();
+        }
+        let task = &self.setting().task.title;
+        match self.run.config.get("dataset").and_then(toml::Value::as_str) {
+            None | Some("") => task.clone(),
+            Some(dataset) => format!("{task} {dataset}"),
+        }
+    }
+
+    /// Whether the same weights were evaluated with the same protocol and target, perhaps with other
+    /// episodes.
+    pub(super) fn is_evaluated_as(&self, other: &Row<'_>) -> bool {
+        std::ptr::eq(self.run, other.run)
+            && (self.step(), self.role) == (other.step(), other.role)
+            && (&self.protocol, self.condition()) == (&other.protocol, other.condition())
     }
 
     /// Updates of the evaluated weights.
@@ -161,13 +204,7 @@ impl<'a> Row<'a> {
     /// The run's training settings without the seed, by dotted keys. Keys and tables in `without`,
     /// such as `env` or `data.path`, are also excluded.
     pub(super) fn configuration(&self, without: &[&str]) -> Configuration {
-        let mut settings = Configuration::new();
-        flatten("", &self.run.config, &mut settings);
-        let inside = |key: &str, table: &str| {
-            key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        settings.retain(|key, _| !IGNORED.iter().chain(without).any(|table| inside(key, table)));
-        settings
+        settings(&self.run.config, &[&IGNORED[..], without].concat())
     }
 
     /// The convention of the normalized scores; empty without reference scores.
@@ -175,6 +212,12 @@ impl<'a> Row<'a> {
         let reference = self.setting().task.reference.as_ref();
         reference.map_or("", |reference| &reference.convention)
     }
+}
+
+/// The row with the most episodes among those that were evaluated as `like`; the first of several.
+pub(super) fn largest<'r, 'a>(rows: &'r [Row<'a>], like: &Row<'_>) -> Option<&'r Row<'a>> {
+    let same = rows.iter().rev().filter(|row| row.is_evaluated_as(like));
+    same.max_by_key(|row| row.raw.n)
 }
 
 /// The conditions of `rows`, such as `4002.2; top 10 %; top 50 %`: the target returns, formatted by
@@ -203,8 +246,19 @@ pub(super) fn conditions<'a>(
     words.join("; ")
 }
 
-/// The values of a table, by dotted keys (`train.updates`).
-pub(super) fn flatten(name: &str, table: &toml::Table, settings: &mut Configuration) {
+/// The values of a configuration by dotted keys (`train.updates`), except the keys and tables in
+/// `without`.
+pub(super) fn settings(config: &toml::Table, without: &[&str]) -> Configuration {
+    let mut settings = Configuration::new();
+    flatten("", config, &mut settings);
+    let inside = |key: &str, table: &str| {
+        key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    settings.retain(|key, _| !without.iter().any(|table| inside(key, table)));
+    settings
+}
+
+fn flatten(name: &str, table: &toml::Table, settings: &mut Configuration) {
     for (key, value) in table {
         let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
         match value {

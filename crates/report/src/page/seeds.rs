@@ -1,71 +1,92 @@
-//! Aggregates of runs that differ only in their training seed.
+//! Runs that differ only in their training seed: one group for each protocol and target. In a study
+//! the groups are parts of its cells.
 
 use std::collections::BTreeMap;
 
 use super::choices;
 use super::document::Block;
-use super::over_seeds::{self, OverSeeds};
 use super::run_files::PageError;
-use super::scores::{Configuration, Role, Row, estimate, spread};
+use super::scores::{Role, Row, cell as all_digits, conditions, estimate, short, spread};
+use super::study::{self, StudyCell};
 use super::unique;
-use overtone_core::ObservationSpace;
-use overtone_core::counted;
-use overtone_eval::statistics::Bootstrap;
+use overtone_core::{ObservationSpace, counted};
+use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 use overtone_eval::summary::{digits, fixed};
-use overtone_eval::table::{Table, or_dash};
+use overtone_eval::table::{Column, Table, or_dash};
+use overtone_eval::{ReportError, Summary};
+
+/// One agent trained with several seeds and evaluated with one protocol. The score of a run is the
+/// mean of its episodes.
+pub(super) struct Group<'a> {
+    /// A row of each run.
+    pub(super) rows: Vec<&'a Row<'a>>,
+    /// Summary of the runs' mean raw returns.
+    raw: Summary,
+    pub(super) iqm: Estimate,
+    normalized: Option<Summary>,
+    normalized_iqm: Option<Estimate>,
+    /// Summary of the runs' mean smoothness, if their policies report action distributions.
+    smoothness: Option<Summary>,
+}
 
 /// Runs grouped over training seeds.
 pub(super) struct Groups<'a> {
-    /// Each group is one agent trained with several seeds and evaluated with one protocol.
-    pub(super) groups: Vec<OverSeeds<'a>>,
+    /// The groups of one task, protocol and target are adjacent.
+    pub(super) groups: Vec<Group<'a>>,
     /// Sentences about rows that would have counted twice, and about data that differ.
     pub(super) notes: Vec<String>,
     /// Sentences about runs that are not in any group.
     pub(super) ungrouped: Vec<String>,
+    /// Whether the groups are parts of a study's cells.
+    is_study: bool,
 }
 
-/// Key of rows with the same task, configuration, protocol and role.
-type SettingKey = (String, Configuration, String, Role, String);
+/// Key of a row's group: its configuration, protocol and role, then what else its rows share.
+type Key = [String; 2];
 
-/// Key of the additional conditions for one group: updates, target and dataset.
-type DataKey = (Option<u64>, u32, Option<String>);
-
-fn key(row: &Row<'_>) -> (SettingKey, DataKey) {
-    let setting = row.setting();
-    let setting_key = (
-        setting.task.title.clone(),
-        row.configuration(&[]),
-        row.protocol.clone(),
-        row.role,
-        format!("{:?} {}", setting.task.reference, setting.policy),
-    );
-    // Each seed has its own held-out-selected checkpoint. A stopped run also has a last checkpoint,
-    // but with fewer updates.
-    let step = row.step().filter(|_| row.role != Role::HeldOut);
+fn key(row: &Row<'_>) -> Key {
+    let (setting, protocol, role) = (row.setting(), &row.protocol, row.role);
+    // Each seed has its own held-out-selected checkpoint, with its own updates.
+    let is_selected = role == Role::HeldOut;
+    if let Some(cell) = row.cell {
+        let (place, n_targets) = (row.place(), row.evaluation().target_returns.len());
+        // Percentiles with equal returns are evaluated once. The later targets of such a seed are
+        // ambiguous, so their number is part of the key.
+        let n_targets = if place == 0 { 0 } else { n_targets };
+        let file = if is_selected { "" } else { &row.source.file };
+        return [
+            format!("{:?}", (&cell.label, protocol, role)),
+            format!("{:?}", (file, place, n_targets)),
+        ];
+    }
+    // A stopped run also has a last checkpoint, but with fewer updates.
+    let step = row.step().filter(|_| !is_selected);
     // A target that the agent does not use can be a different percentile value for each seed.
-    let target = match row.condition() {
-        Some(_) => row.target.target_return.to_bits(),
-        None => row.place() as u32,
-    };
-    (setting_key, (step, target, shared_dataset(row)))
+    let target = row.condition().map(|_| row.target.target_return.to_bits());
+    let place = if target.is_some() { 0 } else { row.place() };
+    let task = (&setting.task.title, &setting.task.reference);
+    [
+        format!("{:?}", (task, &setting.policy, row.configuration(&[]), protocol, role)),
+        format!("{:?}", (step, target, place, shared_dataset(row))),
+    ]
 }
 
 /// The hash of a dataset that all seeds share. `None` for frame datasets, from which each seed can
 /// sample its own transitions.
-pub(super) fn shared_dataset(row: &Row<'_>) -> Option<String> {
+fn shared_dataset<'a>(row: &'a Row<'a>) -> Option<&'a String> {
     let setting = row.setting();
     match setting.task.observations {
-        ObservationSpace::Vectors { .. } => setting.dataset_hash.clone(),
+        ObservationSpace::Vectors { .. } => setting.dataset_hash.as_ref(),
         ObservationSpace::Pixels { .. } => None,
     }
 }
 
 /// Sentences about runs that are alone in their groups although runs of other seeds have the same
 /// configuration.
-fn ungrouped(members: &[Vec<&Row<'_>>]) -> Vec<String> {
-    let mut same_setting: BTreeMap<SettingKey, Vec<&[&Row<'_>]>> = BTreeMap::new();
-    for rows in members {
-        same_setting.entry(key(rows[0]).0).or_default().push(rows);
+fn ungrouped(members: &[(Key, Vec<&Row<'_>>)]) -> Vec<String> {
+    let mut same_setting: BTreeMap<&str, Vec<&[&Row<'_>]>> = BTreeMap::new();
+    for ([setting, _], rows) in members {
+        same_setting.entry(setting).or_default().push(rows);
     }
     let mut notes = Vec::new();
     for groups in same_setting.into_values() {
@@ -95,112 +116,289 @@ fn ungrouped(members: &[Vec<&Row<'_>>]) -> Vec<String> {
 }
 
 impl<'a> Groups<'a> {
-    /// Groups of rows, in the order of their first rows. Each run and each seed counts once in a
-    /// group, because the same seed trains the same agent.
-    pub(super) fn of(rows: &'a [Row<'a>], bootstrap: &Bootstrap) -> Result<Self, PageError> {
-        let mut places: BTreeMap<(SettingKey, DataKey), usize> = BTreeMap::new();
-        let mut members: Vec<Vec<&Row<'_>>> = Vec::new();
+    /// Groups of rows. Each run and each seed counts once in a group, because the same seed trains
+    /// the same agent. `cells` are the cells of a study; its runs may be alone in a group.
+    pub(super) fn of(
+        cells: &[StudyCell],
+        rows: &'a [Row<'a>],
+        bootstrap: &Bootstrap,
+    ) -> Result<Self, PageError> {
+        let mut members: Vec<(Key, Vec<&Row<'_>>)> = Vec::new();
         let mut notes = Vec::new();
         for row in rows {
-            let place = *places.entry(key(row)).or_insert(members.len());
-            if place == members.len() {
-                members.push(Vec::new());
-            }
-            let (seed, group) = (row.seed(), &mut members[place]);
-            match group.iter().find(|other| other.seed() == seed) {
-                Some(first) => {
-                    let target = row.condition().map(|target| format!(" (target {target})"));
-                    notes.push(format!(
-                        "{} of {}{} is not included: seed {seed} is already included, from {} of \
-                         {}.",
-                        row.source.file,
-                        row.run.name,
-                        target.unwrap_or_default(),
-                        first.source.file,
-                        first.run.name
-                    ));
-                }
-                None => group.push(row),
-            }
+            let key = key(row);
+            let Some((_, group)) = members.iter_mut().find(|(known, _)| *known == key) else {
+                members.push((key, vec![row]));
+                continue;
+            };
+            let seed = row.seed();
+            let Some(first) = group.iter().find(|other| other.seed() == seed) else {
+                group.push(row);
+                continue;
+            };
+            let target = row.condition().map(|target| format!(" (target {target})"));
+            notes.push(format!(
+                "{} of {}{} is not included: seed {seed} is already included, from {} of {}.",
+                row.source.file,
+                row.run.name,
+                target.unwrap_or_default(),
+                first.source.file,
+                first.run.name
+            ));
         }
-        for rows in &members {
-            let hash = |row: &Row<'_>| row.setting().dataset_hash.clone();
-            let first = rows[0];
-            let note = format!(
+        let is_study = !cells.is_empty();
+        let ungrouped = if is_study { Vec::new() } else { ungrouped(&members) };
+        let mut groups = Vec::new();
+        for (_, rows) in members.into_iter().filter(|(_, rows)| is_study || rows.len() > 1) {
+            groups.push(Group::of(rows, bootstrap)?);
+        }
+        notes = unique(notes.into_iter().chain(groups.iter().flat_map(Group::notes)));
+        let tasks =
+            unique(cells.iter().map(|cell| cell.task.clone()).chain(rows.iter().map(Row::task)));
+        let protocols = unique(rows.iter().map(|row| &row.protocol));
+        groups.sort_by_key(|group| {
+            let first = group.first();
+            let protocol = protocols.iter().position(|protocol| **protocol == first.protocol);
+            (tasks.iter().position(|task| *task == first.task()), protocol, first.place())
+        });
+        Ok(Self { groups, notes, ungrouped, is_study })
+    }
+
+    /// A table for people of the groups with each role, under its heading.
+    pub(super) fn tables(&self) -> Vec<Block> {
+        let roles = if self.is_study { &Role::ALL[..2] } else { &Role::ALL[..] };
+        let mut blocks = Vec::new();
+        for role in roles {
+            let groups: Vec<&Group<'_>> =
+                self.groups.iter().filter(|group| group.first().role == *role).collect();
+            if groups.is_empty() {
+                continue;
+            }
+            let n_seeds: Vec<usize> = groups.iter().map(|group| group.rows.len()).collect();
+            let caveat = study::caveat(if self.is_study { "cells" } else { "groups" }, &n_seeds);
+            let caveat = caveat.map_or_else(String::new, |few| format!(": {few}"));
+            blocks.push(Block::Subheading(format!("{}{caveat}", role.title())));
+            blocks.extend(readable(&groups));
+        }
+        blocks
+    }
+
+    /// Explanation of the numbers in the tables.
+    pub(super) fn explanation(&self, bootstrap: &Bootstrap) -> Block {
+        let names = if self.is_study {
+            "A cell is named after the settings that differ between cells."
+        } else {
+            "Over training seeds: runs that differ only in their seed and use the same protocol. \
+             Each row is named after its first run."
+        };
+        Block::Text(format!(
+            "{names} The score of a run is the mean of its episodes. ±: sample standard deviation \
+             (ddof 1) over runs. IQM: interquartile mean over runs. Intervals are over training \
+             seeds: {}. With few runs these intervals are too narrow (Agarwal et al. 2021). With \
+             fewer than {} runs, the page does not show that one row is better than another.",
+            super::how_made(bootstrap),
+            study::ENOUGH
+        ))
+    }
+
+    /// A sentence for each cell whose runs used different datasets.
+    pub(super) fn different_datasets(&self) -> Vec<Block> {
+        let differ = self.groups.iter().filter(|group| group.differ(shared_dataset));
+        let labels = unique(differ.map(|group| group.label()));
+        let sentence = |label: String| {
+            Block::Text(format!(
+                "Runs of {label} used different datasets although their settings are the same: \
+                 the file changed between the runs. Do not treat them as seeds of one agent."
+            ))
+        };
+        labels.into_iter().map(sentence).collect()
+    }
+
+    /// All groups with all digits: the file's name, and its table.
+    pub(super) fn csv(&self) -> (&'static str, Table) {
+        let (file, label) = if self.is_study { ("cells", "cell") } else { ("seeds", "agent") };
+        let low = |iqm: &Estimate| Some(iqm.interval?.low);
+        let high = |iqm: &Estimate| Some(iqm.interval?.high);
+        let columns: [Column<'_, &Group<'_>>; 23] = [
+            (label, &|group| group.label()),
+            ("task", &|group| group.first().task()),
+            ("protocol", &|group| group.first().protocol.clone()),
+            ("checkpoint", &|group| group.first().role.name().to_owned()),
+            ("target", &|group| group.target(|target| target.to_string())),
+            ("runs", &|group| group.rows.len().to_string()),
+            ("training_seeds", &|group| group.seeds()),
+            ("raw_mean", &|group| group.raw.mean.to_string()),
+            ("raw_sd", &|group| all_digits(group.raw.sd)),
+            ("raw_median", &|group| group.raw.median.to_string()),
+            ("raw_iqm", &|group| group.iqm.value.to_string()),
+            ("raw_iqm_low", &|group| all_digits(low(&group.iqm))),
+            ("raw_iqm_high", &|group| all_digits(high(&group.iqm))),
+            ("convention", &|group| group.first().convention().to_owned()),
+            ("normalized_mean", &|group| all_digits(group.normalized.as_ref().map(|all| all.mean))),
+            ("normalized_sd", &|group| {
+                all_digits(group.normalized.as_ref().and_then(|all| all.sd))
+            }),
+            ("normalized_iqm", &|group| all_digits(group.normalized_iqm.map(|iqm| iqm.value))),
+            ("normalized_iqm_low", &|group| {
+                all_digits(group.normalized_iqm.as_ref().and_then(low))
+            }),
+            ("normalized_iqm_high", &|group| {
+                all_digits(group.normalized_iqm.as_ref().and_then(high))
+            }),
+            ("each_raw_mean", &|group| group.each(|mean| mean.to_string())),
+            ("smoothness_mean", &|group| all_digits(group.smoothness.as_ref().map(|all| all.mean))),
+            ("smoothness_sd", &|group| {
+                all_digits(group.smoothness.as_ref().and_then(|all| all.sd))
+            }),
+            ("first_run", &|group| group.first().run.name.clone()),
+        ];
+        (file, Table::of(&self.groups, &columns))
+    }
+}
+
+/// The table for people, and a sentence about the columns that are equal in all rows.
+fn readable(groups: &[&Group<'_>]) -> Vec<Block> {
+    type Column<'a> = (&'static str, Box<dyn Fn(&Group<'_>) -> String + 'a>);
+    let name = if groups[0].first().cell.is_some() { "cell" } else { "first run" };
+    // If such a column is equal in all rows, the sentence below the table replaces it.
+    let names: [Column<'_>; 6] = [
+        ("task", Box::new(|group| group.first().task())),
+        ("protocol", Box::new(|group| group.first().protocol.clone())),
+        ("target", Box::new(|group| group.target(short))),
+        (name, Box::new(|group| group.name())),
+        ("seeds", Box::new(|group| group.seeds())),
+        (choices::CHOOSING, Box::new(|group| choices::episodes(&group.rows))),
+    ];
+    let (same, mut columns): (Vec<Column<'_>>, Vec<Column<'_>>) =
+        names.into_iter().partition(|(_, of)| groups.iter().all(|row| of(row) == of(groups[0])));
+    // Compared groups have the same task, protocol and target.
+    let place = columns.iter().position(|(other, _)| *other == name).unwrap_or_default();
+    let digits = digits(groups.iter().map(|group| &group.raw));
+    let numbers: [Column<'_>; 6] = [
+        ("IQM [interval]", Box::new(move |group| estimate(&group.iqm, digits))),
+        (
+            "normalized IQM [interval]",
+            Box::new(|group| or_dash(group.normalized_iqm.map(|iqm| estimate(&iqm, 2)))),
+        ),
+        ("raw mean ± sd", Box::new(move |group| spread(&group.raw, digits))),
+        (
+            "normalized mean ± sd",
+            Box::new(|group| or_dash(group.normalized.as_ref().map(|all| spread(all, 2)))),
+        ),
+        (
+            "smoothness ± sd",
+            Box::new(|group| or_dash(group.smoothness.as_ref().map(|all| spread(all, 4)))),
+        ),
+        ("each run", Box::new(move |group| group.each(|mean| fixed(mean, digits)))),
+    ];
+    let has_values = |(_, of): &Column<'_>| groups.iter().any(|row| of(row) != "-");
+    columns.extend(numbers.into_iter().filter(has_values));
+    let mut table = Table::new(columns.iter().map(|(name, _)| *name));
+    for row in groups {
+        table.row(columns.iter().map(|(_, of)| of(row)).collect());
+    }
+    let n_compared = table.rows()[1..].chunk_by(|a, b| a[..place] == b[..place]).count();
+    let grouped = if n_compared < groups.len() { place } else { 0 };
+    let same: Vec<String> = same
+        .iter()
+        .map(|(name, of)| (name, of(groups[0])))
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    let sentence =
+        (!same.is_empty()).then(|| Block::Text(format!("In every row: {}.", same.join("; "))));
+    std::iter::once(Block::Groups(table, grouped)).chain(sentence).collect()
+}
+
+impl<'a> Group<'a> {
+    /// Scores of these rows: at least one, all of the same task.
+    fn of(rows: Vec<&'a Row<'a>>, bootstrap: &Bootstrap) -> Result<Self, PageError> {
+        let means: Vec<f64> = rows.iter().map(|row| row.raw.mean).collect();
+        let (task, target) = (&rows[0].setting().task, rows[0].target.target_return);
+        let raw = Summary::of(&means).ok_or(ReportError::NoScore(target))?;
+        let iqm = bootstrap.estimate(&ScoreMatrix::one_task(&task.title, &means)?, iqm)?;
+        let (mut normalized, mut normalized_iqm) = (None, None);
+        if let Some(reference) = &task.reference {
+            let normalize = |score: f64| reference.normalize(score);
+            normalized = Summary::of(&means.into_iter().map(normalize).collect::<Vec<_>>());
+            // Normalization is linear, so it also maps the ends of an interval.
+            let interval = iqm.interval.map(|mut interval| {
+                interval.low = normalize(interval.low);
+                interval.high = normalize(interval.high);
+                interval
+            });
+            normalized_iqm =
+                normalized.is_some().then(|| Estimate { value: normalize(iqm.value), interval });
+        }
+        let smoothness = rows.iter().map(|row| Some(row.target.smoothness?.mean));
+        let smoothness = smoothness.collect::<Option<Vec<f64>>>().and_then(|all| Summary::of(&all));
+        Ok(Self { rows, raw, iqm, normalized, normalized_iqm, smoothness })
+    }
+
+    /// The row of the first run.
+    pub(super) fn first(&self) -> &'a Row<'a> {
+        self.rows[0]
+    }
+
+    /// The settings that distinguish its cell within the task; without a study the first run.
+    pub(super) fn name(&self) -> String {
+        let first = self.first();
+        first.cell.map_or(&first.run.label, |cell| &cell.agent).clone()
+    }
+
+    /// The settings that distinguish its cell; without a study the policy.
+    fn label(&self) -> String {
+        let first = self.first();
+        first.cell.map_or(&first.setting().policy, |cell| &cell.label).clone()
+    }
+
+    /// The training seeds as text.
+    fn seeds(&self) -> String {
+        self.rows.iter().map(|row| row.seed()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The conditions of all rows, with target returns formatted by `number`.
+    pub(super) fn target(&self, number: impl Fn(f32) -> String) -> String {
+        conditions(self.rows.iter().copied(), number)
+    }
+
+    /// The mean of each run, formatted by `number`.
+    fn each(&self, number: impl Fn(f64) -> String) -> String {
+        self.rows.iter().map(|row| number(row.raw.mean)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether `of` is not the same for all rows.
+    fn differ<T: PartialEq>(&self, of: impl Fn(&'a Row<'a>) -> T) -> bool {
+        let first = of(self.first());
+        self.rows.iter().any(|row| of(row) != first)
+    }
+
+    /// Sentences about data and episodes that differ between its runs.
+    fn notes(&self) -> Vec<String> {
+        let first = self.first();
+        let mut notes = Vec::new();
+        if self.differ(|row| row.setting().dataset_hash.as_ref()) && !self.differ(shared_dataset) {
+            notes.push(format!(
                 "Each run in the group of {} was trained on its own transitions, sampled with its \
                  seed.",
                 first.run.name
-            );
-            if rows.iter().any(|row| hash(row) != hash(first)) && !notes.contains(&note) {
-                notes.push(note);
-            }
-            let seeds = |row: &Row<'_>| -> Vec<u64> {
-                row.source.episodes(row.target).map(|episode| episode.seed).collect()
-            };
-            let others = rows.iter().filter(|row| seeds(row) != seeds(first));
-            let others: Vec<String> = others
-                .map(|row| format!("{} ({})", row.run.name, counted(seeds(row).len(), "episode")))
-                .collect();
-            if !others.is_empty() {
-                notes.push(format!(
-                    "Evaluated on other episodes than {} ({}): {}.",
-                    first.run.name,
-                    counted(seeds(first).len(), "episode"),
-                    others.join("; ")
-                ));
-            }
+            ));
         }
-        let ungrouped = ungrouped(&members);
-        let groups = members.into_iter().filter(|rows| rows.len() > 1);
-        let groups = groups.map(|rows| OverSeeds::of(rows, bootstrap)).collect::<Result<_, _>>()?;
-        Ok(Self { groups, notes, ungrouped })
-    }
-
-    /// A table for people of the groups with one role.
-    pub(super) fn readable(&self, role: Role) -> Option<Vec<Block>> {
-        let groups: Vec<&OverSeeds<'_>> =
-            self.groups.iter().filter(|group| group.first().role == role).collect();
-        groups.first()?;
-        let digits = digits(groups.iter().map(|group| &group.raw));
-        let table = Table::of(
-            groups.iter().copied(),
-            &[
-                // The policy's description does not distinguish datasets, but the run's name does.
-                ("first run", &|group| group.first().run.label.clone()),
-                ("task", &|group| group.first().setting().task.title.clone()),
-                ("protocol", &|group| group.first().protocol.clone()),
-                ("target", &|group| {
-                    or_dash(Some(group.target()).filter(|target| !target.is_empty()))
-                }),
-                ("runs", &|group| group.rows.len().to_string()),
-                ("training seeds", &|group| group.seeds()),
-                ("raw mean ± sd", &|group| spread(&group.raw, digits)),
-                ("IQM [interval]", &|group| estimate(&group.iqm, digits)),
-                ("normalized mean ± sd", &|group| {
-                    or_dash(group.normalized.as_ref().map(|all| spread(all, 2)))
-                }),
-                ("normalized IQM [interval]", &|group| {
-                    or_dash(group.normalized_iqm.map(|iqm| estimate(&iqm, 2)))
-                }),
-                ("median", &|group| fixed(group.raw.median, digits)),
-            ],
-        );
-        let episodes = groups.iter().map(|group| choices::episodes(&group.rows)).collect();
-        Some(choices::counted(table, episodes))
-    }
-
-    /// All groups with all digits.
-    pub(super) fn csv(&self) -> Table {
-        let mut table = Table::of(
-            &self.groups,
-            &[
-                ("agent", &|group| group.first().setting().policy.clone()),
-                ("task", &|group| group.first().setting().task.title.clone()),
-            ],
-        );
-        over_seeds::add_columns(&mut table, self.groups.iter(), &[]);
-        let first_runs = self.groups.iter().map(|group| group.first().run.name.clone());
-        table.column("first_run", first_runs.collect());
-        table
+        let seeds = |row: &Row<'_>| -> Vec<u64> {
+            row.source.episodes(row.target).map(|episode| episode.seed).collect()
+        };
+        let others = self.rows.iter().filter(|row| seeds(row) != seeds(first));
+        let others: Vec<String> = others
+            .map(|row| format!("{} ({})", row.run.name, counted(seeds(row).len(), "episode")))
+            .collect();
+        if !others.is_empty() {
+            notes.push(format!(
+                "Evaluated on other episodes than {} ({}): {}.",
+                first.run.name,
+                counted(seeds(first).len(), "episode"),
+                others.join("; ")
+            ));
+        }
+        notes
     }
 }

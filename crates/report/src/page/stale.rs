@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// Tables that some pages do not have.
-const TABLES: [&str; 3] = ["cells", "agents", "improvement"];
+const TABLES: [&str; 4] = ["cells", "seeds", "agents", "improvement"];
 
 /// Names of the files of an earlier page called `stem` in `folder` that a new page may lack: the
 /// pictures in its Markdown, and some tables.

@@ -1,38 +1,16 @@
 //! Comparison of a study's cells: scores over training seeds for each task, and curves with bands.
 
 use overtone_eval::Summary;
-use overtone_eval::statistics::Bootstrap;
-use overtone_eval::summary::{digits, fixed};
-use overtone_eval::table::{Table, or_dash};
 use overtone_plot::{Line, Strip, Stroke};
 
 use super::document::Block;
-use super::over_seeds::{self, OverSeeds};
-use super::run_files::{PageError, RunFiles};
-use super::scores::{Role, Row, cell as all_digits, conditions, estimate, short, spread};
-use super::seeds;
-use super::{choices, first, pictures, unique};
+use super::run_files::RunFiles;
+use super::scores::{Role, Row, short};
+use super::seeds::{Group, Groups};
+use super::{first, pictures, unique};
 
 /// Minimum number of training seeds for comparing agents.
 pub(super) const ENOUGH: usize = 4;
-
-/// Key of an evaluation: role of the checkpoint, protocol, file, index of the target, and number of
-/// targets.
-type EvaluationKey<'a> = (Role, &'a str, &'a str, usize, usize);
-
-/// The evaluation key of a row. It identifies a target by its index, because a percentile of the
-/// data can be a different return for each seed.
-fn evaluation_key<'a>(row: &'a Row<'_>) -> EvaluationKey<'a> {
-    let (evaluation, target) = (row.evaluation(), row.target.target_return);
-    let targets = &evaluation.target_returns;
-    let place = targets.iter().position(|other| *other == target).unwrap_or_default();
-    // Percentiles with equal returns are evaluated once. The later targets of such a seed are
-    // ambiguous, so their number is part of the key.
-    let n_targets = if place == 0 { 0 } else { targets.len() };
-    // Held-out-selected checkpoints have different updates, and these are part of the file name.
-    let file = if row.role == Role::HeldOut { "" } else { &row.source.file };
-    (row.role, &row.protocol, file, place, n_targets)
-}
 
 /// A cell of a study: runs that differ only in their seed.
 #[derive(Clone, Debug)]
@@ -94,350 +72,120 @@ fn tasks(cells: &[StudyCell]) -> Vec<&str> {
     unique(cells.iter().map(|cell| cell.task.as_str()))
 }
 
-/// A cell's scores for one protocol and one target.
-struct Scored<'a> {
-    cell: &'a StudyCell,
-    scores: OverSeeds<'a>,
-    /// Summary of the runs' mean smoothness, if their policies report action distributions.
-    smoothness: Option<Summary>,
-}
-
-/// The scores of all cells of a study.
-pub(super) struct Cells<'a> {
-    scored: Vec<Scored<'a>>,
-    failed: Vec<&'a FailedRun>,
-    missing: usize,
-}
-
-impl<'a> Cells<'a> {
-    /// The scores of `cells`. `runs` are the runs of the cells in this order, and `rows` are their
-    /// scores.
-    pub(super) fn of(
-        cells: &'a [StudyCell],
-        runs: &'a [RunFiles],
-        rows: &'a [Row<'a>],
-        bootstrap: &Bootstrap,
-    ) -> Result<Self, PageError> {
-        // Compared cells have the same task, protocol and target, and are adjacent.
-        let mut scored: Vec<((usize, usize, usize), Scored<'a>)> = Vec::new();
-        let (tasks, mut protocols) = (tasks(cells), Vec::<&str>::new());
-        for cell in cells {
-            let is_own = |row: &&Row<'_>| {
-                of_row(cells, runs, row).is_some_and(|other| std::ptr::eq(other, cell))
-            };
-            let mut groups: Vec<(EvaluationKey<'_>, Vec<&Row<'_>>)> = Vec::new();
-            for row in rows.iter().filter(is_own) {
-                let key = evaluation_key(row);
-                let has_run =
-                    |group: &[&Row<'_>]| group.iter().any(|other| std::ptr::eq(other.run, row.run));
-                match groups.iter_mut().find(|(known, _)| *known == key) {
-                    // For the same weights only the first file is used.
-                    Some((_, group)) if has_run(group) => {}
-                    Some((_, group)) => group.push(row),
-                    None => groups.push((key, vec![row])),
-                }
-            }
-            let task = tasks.iter().position(|task| *task == cell.task).unwrap_or_default();
-            for ((_, protocol, _, target, _), rows) in groups {
-                let known = protocols.iter().position(|known| *known == protocol);
-                let protocol = known.unwrap_or_else(|| {
-                    protocols.push(protocol);
-                    protocols.len() - 1
-                });
-                scored.push(((task, protocol, target), Scored::new(cell, rows, bootstrap)?));
-            }
-        }
-        scored.sort_by_key(|(place, _)| *place);
-        let scored = scored.into_iter().map(|(_, scored)| scored).collect();
-        let missing = cells.iter().map(|cell| cell.missing).sum();
-        let failed = cells.iter().flat_map(|cell| &cell.failed).collect();
-        Ok(Self { scored, failed, missing })
-    }
-
-    /// Plots of the last checkpoints: a dot for each run, a row for each cell, and a plot for each
-    /// task, protocol and target.
-    pub(super) fn strips(&self) -> Vec<Block> {
-        let last = self.scored.iter().filter(|scored| scored.role() == Role::Last);
-        let mut groups: Vec<([String; 3], Vec<Strip>)> = Vec::new();
-        for scored in last {
-            let target = conditions(scored.scores.rows.iter().copied(), short);
-            // A target can be a different percentile value for each cell.
-            let place = scored.scores.first().place().to_string();
-            let key = [scored.cell.task.clone(), scored.scores.first().protocol.clone(), place];
-            let name = match scored.cell.agent.as_str() {
-                "" => target,
-                agent => agent.to_owned(),
-            };
-            let strip = Strip {
-                name,
-                dots: scored.scores.rows.iter().map(|row| row.raw.mean).collect(),
-                estimate: Some(scored.scores.iqm.value),
-                interval: scored.scores.iqm.interval.map(|ends| [ends.low, ends.high]),
-            };
-            match groups.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, strips)) => strips.push(strip),
-                None => groups.push((key, vec![strip])),
-            }
-        }
-        let differ = |part: usize| groups.iter().any(|(key, _)| key[part] != groups[0].0[part]);
-        let [protocols, targets] = [differ(1), differ(2)];
-        let mut blocks = Vec::new();
-        for (i, ([task, protocol, place], strips)) in groups.iter().enumerate() {
-            let mut title = task.clone();
-            if protocols {
-                title += &format!(", {protocol}");
-            }
-            if targets {
-                let place: usize = place.parse().unwrap_or_default();
-                title += &format!(", target {}", place + 1);
-            }
-            title += ": a dot for each run, with interquartile mean and interval";
-            let name = format!("cells-{}", i + 1);
-            blocks.extend(first::strips(&name, &title, "raw return", strips.clone(), Vec::new()));
-        }
-        blocks
-    }
-
-    /// Tables for people, the last checkpoints first. Adds the explanation of the numbers to
-    /// `notes`.
-    pub(super) fn blocks(&self, bootstrap: &Bootstrap, notes: &mut Vec<Block>) -> Vec<Block> {
-        let mut blocks = vec![Block::Heading("Cells".into())];
-        for role in [Role::Last, Role::HeldOut] {
-            let scored: Vec<&Scored<'_>> =
-                self.scored.iter().filter(|scored| scored.role() == role).collect();
-            if scored.is_empty() {
-                continue;
-            }
-            let what = match role {
-                Role::Last => "Last checkpoints",
-                _ => "Held-out-selected checkpoints",
-            };
-            let seeds: Vec<usize> = scored.iter().map(|scored| scored.scores.rows.len()).collect();
-            let caveat = caveat("cells", &seeds).map_or_else(String::new, |few| format!(": {few}"));
-            blocks.push(Block::Subheading(format!("{what}{caveat}")));
-            blocks.extend(readable(&scored));
-        }
-        if self.scored.is_empty() {
-            blocks.push(Block::Text("No run of this study has been evaluated yet.".into()));
-        }
-        if !self.failed.is_empty() {
-            let failed = self.failed.iter().map(|run| format!("{} ({})", run.name, run.error));
-            let failed = failed.collect::<Vec<_>>().join("; ");
-            blocks.push(Block::Text(format!(
-                "Failed: {failed}. The comparison includes only what was evaluated, so an agent \
-                 whose runs fail looks better than it is."
-            )));
-        }
-        if self.missing > 0 {
-            blocks.push(Block::Text(format!(
-                "{} runs of this study have not been evaluated yet and are not included.",
-                self.missing
-            )));
-        }
-        blocks.extend(self.different_datasets().map(Block::Text));
-        notes.push(Block::Text(format!(
-            "A cell is named after the settings that differ between cells. The score of a run is \
-             the mean of its episodes. ±: sample standard deviation (ddof 1) over runs. IQM: \
-             interquartile mean over runs. Intervals are over training seeds: {}. With few runs \
-             these intervals are too narrow (Agarwal et al. 2021). With fewer than {ENOUGH} runs, \
-             the page does not show that one cell is better than another.",
-            super::how_made(bootstrap)
-        )));
-        blocks
-    }
-
-    /// A sentence for each cell whose runs used different datasets.
-    fn different_datasets(&self) -> impl Iterator<Item = String> {
-        let differ = |scored: &&Scored<'_>| {
-            let first = seeds::shared_dataset(scored.scores.first());
-            scored.scores.rows.iter().any(|row| seeds::shared_dataset(row) != first)
-        };
-        let labels = self.scored.iter().filter(differ).map(|scored| &scored.cell.label);
-        unique(labels).into_iter().map(|label| {
-            format!(
-                "Runs of {label} used different datasets although their settings are the same: \
-                 the file changed between the runs. Do not treat them as seeds of one agent."
-            )
-        })
-    }
-
-    /// All cells with all digits.
-    pub(super) fn csv(&self) -> Table {
-        let mut table = Table::of(
-            &self.scored,
-            &[
-                ("cell", &|scored| scored.cell.label.clone()),
-                ("task", &|scored| scored.cell.task.clone()),
-            ],
-        );
-        let scores = self.scored.iter().map(|scored| &scored.scores);
-        over_seeds::add_columns(&mut table, scores, &["raw_median", "convention"]);
-        let mut add = |name, cell: &dyn Fn(&Scored<'_>) -> String| {
-            table.column(name, self.scored.iter().map(cell).collect());
-        };
-        add("each_raw_mean", &|scored| {
-            let each = scored.scores.rows.iter().map(|row| row.raw.mean.to_string());
-            each.collect::<Vec<_>>().join(" ")
-        });
-        add("smoothness_mean", &|scored| {
-            all_digits(scored.smoothness.as_ref().map(|summary| summary.mean))
-        });
-        add("smoothness_sd", &|scored| {
-            all_digits(scored.smoothness.as_ref().and_then(|summary| summary.sd))
-        });
-        table
-    }
-}
-
-/// The table for people, and a sentence about the columns that are equal in all rows.
-fn readable(scored: &[&Scored<'_>]) -> Vec<Block> {
-    type Column<'a> = (&'static str, Box<dyn Fn(&Scored<'_>) -> String + 'a>);
-    // If such a column is equal in all rows, the sentence below the table replaces it.
-    let names: [Column<'_>; 6] = [
-        ("task", Box::new(|scored| scored.cell.task.clone())),
-        ("protocol", Box::new(|scored| scored.scores.first().protocol.clone())),
-        ("target", Box::new(|scored| conditions(scored.scores.rows.iter().copied(), short))),
-        ("cell", Box::new(|scored| scored.cell.agent.clone())),
-        ("seeds", Box::new(|scored| scored.scores.seeds())),
-        (choices::CHOOSING, Box::new(|scored| choices::episodes(&scored.scores.rows))),
-    ];
-    let (same, mut columns): (Vec<Column<'_>>, Vec<Column<'_>>) =
-        names.into_iter().partition(|(_, of)| scored.iter().all(|row| of(row) == of(scored[0])));
-    // A group contains the compared cells: same task, protocol and target.
-    let place = columns.iter().position(|(name, _)| *name == "cell").unwrap_or_default();
-    let digits = digits(scored.iter().map(|scored| &scored.scores.raw));
-    let each = move |scored: &Scored<'_>| {
-        let means = scored.scores.rows.iter().map(|row| fixed(row.raw.mean, digits));
-        means.collect::<Vec<_>>().join(" ")
+/// Plots of the last checkpoints: a dot for each run, a row for each cell, and a plot for each task,
+/// protocol and target.
+pub(super) fn strips(groups: &[Group<'_>]) -> Vec<Block> {
+    let last = groups.iter().filter(|group| group.first().role == Role::Last);
+    // A target can be a different percentile value for each cell, so its index is compared.
+    let place = |group: &Group<'_>| {
+        let first = group.first();
+        (first.task(), first.protocol.clone(), first.place())
     };
-    let numbers: [Column<'_>; 6] = [
-        ("IQM [interval]", Box::new(move |scored| estimate(&scored.scores.iqm, digits))),
-        (
-            "normalized IQM [interval]",
-            Box::new(|scored| or_dash(scored.scores.normalized_iqm.map(|iqm| estimate(&iqm, 2)))),
-        ),
-        ("raw mean ± sd", Box::new(move |scored| spread(&scored.scores.raw, digits))),
-        (
-            "normalized mean ± sd",
-            Box::new(|scored| or_dash(scored.scores.normalized.as_ref().map(|all| spread(all, 2)))),
-        ),
-        (
-            "smoothness ± sd",
-            Box::new(|scored| or_dash(scored.smoothness.as_ref().map(|all| spread(all, 4)))),
-        ),
-        ("each run", Box::new(each)),
-    ];
-    let has_values = |(_, of): &Column<'_>| scored.iter().any(|row| of(row) != "-");
-    columns.extend(numbers.into_iter().filter(has_values));
-    let mut table = Table::new(columns.iter().map(|(name, _)| *name));
-    for row in scored {
-        table.row(columns.iter().map(|(_, of)| of(row)).collect());
-    }
-    let n_groups = {
-        let mut groups: Vec<&[String]> =
-            table.rows().iter().skip(1).map(|row| &row[..place]).collect();
-        groups.dedup();
-        groups.len()
-    };
-    let grouped = if n_groups < scored.len() { place } else { 0 };
-    let same: Vec<String> = same
-        .iter()
-        .map(|(name, of)| (name, of(scored[0])))
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("{name} {value}"))
-        .collect();
-    let sentence =
-        (!same.is_empty()).then(|| Block::Text(format!("In every row: {}.", same.join("; "))));
-    std::iter::once(Block::Groups(table, grouped)).chain(sentence).collect()
-}
-
-impl<'a> Scored<'a> {
-    fn new(
-        cell: &'a StudyCell,
-        rows: Vec<&'a Row<'a>>,
-        bootstrap: &Bootstrap,
-    ) -> Result<Self, PageError> {
-        let smoothness: Option<Vec<f64>> = rows
-            .iter()
-            .map(|row| row.target.smoothness.map(|smoothness| smoothness.mean))
-            .collect();
-        let smoothness = smoothness.and_then(|means| Summary::of(&means));
-        Ok(Self { cell, scores: OverSeeds::of(rows, bootstrap)?, smoothness })
-    }
-
-    fn role(&self) -> Role {
-        self.scores.first().role
-    }
-}
-
-/// The cell of a row's run. `runs` are the runs of `cells` in this order.
-pub(super) fn of_row<'a>(
-    cells: &'a [StudyCell],
-    runs: &[RunFiles],
-    row: &Row<'_>,
-) -> Option<&'a StudyCell> {
-    let place = runs.iter().position(|run| std::ptr::eq(run, row.run))?;
-    let mut end = 0;
-    cells.iter().find(|cell| {
-        end += cell.runs.len();
-        place < end
-    })
-}
-
-/// Mean returns during training and after it: a plot for each task with a line for each cell.
-/// `runs` are the runs of `cells` in this order, and `rows` are their scores.
-pub(super) fn returns(cells: &[StudyCell], runs: &[RunFiles], rows: &[Row<'_>]) -> Vec<Block> {
-    let tasks = tasks(cells);
+    let last: Vec<_> = last.map(|group| (place(group), group)).collect();
+    let protocols = unique(last.iter().map(|((_, protocol, _), _)| protocol)).len() > 1;
+    let targets = unique(last.iter().map(|((.., place), _)| place)).len() > 1;
     let mut blocks = Vec::new();
-    for (i, task) in tasks.iter().enumerate() {
-        let mut lines = Vec::new();
-        let mut rest = runs;
-        for cell in cells {
-            let (of_cell, others) = rest.split_at(cell.runs.len());
-            rest = others;
-            if cell.task != *task {
-                continue;
-            }
-            let curve = |run: &RunFiles| first::returns(run, first::headline(rows, run));
-            let curves: Vec<Vec<[f64; 2]>> =
-                of_cell.iter().map(curve).filter(|curve| curve.len() > 1).collect();
-            let line = mean_of(cell, &curves).filter(|line| line.points.len() > 1);
-            lines.extend(line.map(|line| line.stroke(Stroke::Marked)));
+    for (i, rows) in last.chunk_by(|(a, _), (b, _)| a == b).enumerate() {
+        let (task, protocol, place) = &rows[0].0;
+        let mut title = task.clone();
+        if protocols {
+            title += &format!(", {protocol}");
         }
-        let (name, heading) = match tasks.len() {
-            1 => ("returns".to_owned(), first::RETURNS.to_owned()),
-            _ => (format!("returns-{}", i + 1), format!("{task}: {}", first::RETURNS)),
+        if targets {
+            title += &format!(", target {}", place + 1);
+        }
+        title += ": a dot for each run, with interquartile mean and interval";
+        let strip = |(_, group): &(_, &Group<'_>)| Strip {
+            name: match group.name() {
+                name if name.is_empty() => group.target(short),
+                name => name,
+            },
+            dots: group.rows.iter().map(|row| row.raw.mean).collect(),
+            estimate: Some(group.iqm.value),
+            interval: group.iqm.interval.map(|ends| [ends.low, ends.high]),
         };
-        blocks.extend(pictures::curves(&name, &heading, "updates", lines));
+        let (name, strips) = (format!("cells-{}", i + 1), rows.iter().map(strip).collect());
+        blocks.extend(first::strips(&name, &title, "raw return", strips, Vec::new()));
     }
     blocks
+}
+
+/// The tables of the cells for people, and sentences about what is not in them.
+pub(super) fn section(cells: &[StudyCell], scores: &Groups<'_>) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading("Cells".into())];
+    blocks.extend(scores.tables());
+    if scores.groups.is_empty() {
+        blocks.push(Block::Text("No run of this study has been evaluated yet.".into()));
+    }
+    let failed = cells.iter().flat_map(|cell| &cell.failed);
+    let failed: Vec<String> = failed.map(|run| format!("{} ({})", run.name, run.error)).collect();
+    if !failed.is_empty() {
+        blocks.push(Block::Text(format!(
+            "Failed: {}. The comparison includes only what was evaluated, so an agent whose runs \
+             fail looks better than it is.",
+            failed.join("; ")
+        )));
+    }
+    let missing: usize = cells.iter().map(|cell| cell.missing).sum();
+    if missing > 0 {
+        blocks.push(Block::Text(format!(
+            "{missing} runs of this study have not been evaluated yet and are not included."
+        )));
+    }
+    blocks.extend(scores.different_datasets());
+    blocks
+}
+
+/// Mean returns during training and after it, by task. `runs` are the runs of `cells` in this order,
+/// and `rows` are their scores.
+pub(super) fn returns(cells: &[StudyCell], runs: &[RunFiles], rows: &[Row<'_>]) -> Vec<Block> {
+    let mut rest = runs;
+    let lines = cells.iter().map(|cell| {
+        let (of_cell, others) = rest.split_at(cell.runs.len());
+        rest = others;
+        let curve = |run: &RunFiles| first::returns(run, first::headline(rows, run));
+        let curves: Vec<Vec<[f64; 2]>> =
+            of_cell.iter().map(curve).filter(|curve| curve.len() > 1).collect();
+        let line = mean_of(cell, &curves).filter(|line| line.points.len() > 1);
+        line.map(|line| line.stroke(Stroke::Marked))
+    });
+    by_task(cells, "returns", first::RETURNS, &lines.collect::<Vec<_>>(), |_| Vec::new())
 }
 
 /// A curve: its file name, its column of the metrics, and its title.
 pub(super) type Named = (&'static str, &'static str, &'static str);
 
-/// Curves on the open part of the page.
-pub(super) const OWN: [Named; 1] = [("loss", "loss", "training loss")];
+/// The curve on the open part of the page.
+pub(super) const LOSS: Named = ("loss", "loss", "training loss");
 
-/// Curves for diagnosing problems, in a folded section.
-pub(super) const SLOW: [Named; 1] = [("grad-norm", "grad_norm", "gradient norm before clipping")];
+/// The curve for diagnosing problems, in a folded section.
+pub(super) const GRAD_NORM: Named = ("grad-norm", "grad_norm", "gradient norm before clipping");
 
-/// Curves against updates: a plot for each task with a line for each cell, and sentences about runs
-/// with non-finite values.
-pub(super) fn curves(cells: &[StudyCell], named: &[Named]) -> Vec<Block> {
+/// A curve against updates, by task, and sentences about runs with non-finite values.
+pub(super) fn curves(cells: &[StudyCell], (name, column, title): Named) -> Vec<Block> {
+    let lines: Vec<Option<Line>> = cells.iter().map(|cell| band(cell, column)).collect();
+    by_task(cells, name, title, &lines, |cell| pictures::broken(&cell.runs, column, title))
+}
+
+/// A plot for each task with the line of each of its cells, and the blocks `below` it.
+fn by_task(
+    cells: &[StudyCell],
+    name: &str,
+    title: &str,
+    lines: &[Option<Line>],
+    below: impl Fn(&StudyCell) -> Vec<Block>,
+) -> Vec<Block> {
     let tasks = tasks(cells);
     let mut blocks = Vec::new();
-    for &(name, column, title) in named {
-        for (i, task) in tasks.iter().enumerate() {
-            let of_task = || cells.iter().filter(|cell| cell.task == *task);
-            let lines = of_task().filter_map(|cell| band(cell, column)).collect();
-            let (name, heading) = match tasks.len() {
-                1 => (name.to_owned(), title.to_owned()),
-                _ => (format!("{name}-{}", i + 1), format!("{task}: {title}")),
-            };
-            blocks.extend(pictures::curves(&name, &heading, "updates", lines));
-            blocks.extend(of_task().flat_map(|cell| pictures::broken(&cell.runs, column, title)));
-        }
+    for (i, task) in tasks.iter().enumerate() {
+        let of_task = || cells.iter().zip(lines).filter(|(cell, _)| cell.task == *task);
+        let (name, heading) = match tasks.len() {
+            1 => (name.to_owned(), title.to_owned()),
+            _ => (format!("{name}-{}", i + 1), format!("{task}: {title}")),
+        };
+        let lines = of_task().filter_map(|(_, line)| line.clone()).collect();
+        blocks.extend(pictures::curves(&name, &heading, "updates", lines));
+        blocks.extend(of_task().flat_map(|(cell, _)| below(cell)));
     }
     blocks
 }

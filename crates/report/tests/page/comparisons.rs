@@ -55,10 +55,10 @@ fn runs_that_differ_only_in_their_seed_are_aggregated() {
     assert!((row[7].parse::<f64>().unwrap() - mean).abs() < 1e-9, "{seeds}");
     let squares: f64 = means.iter().map(|x| (x - mean).powi(2)).sum();
     assert!((row[8].parse::<f64>().unwrap() - (squares / 2.0).sqrt()).abs() < 1e-9, "{seeds}");
-    let row = page.to_markdown("report");
-    let row = row.lines().find(|row| row.contains("| s1 |") && row.contains("| 1 2 3 |"));
-    assert!(row.unwrap().starts_with("| s1 | Seaquest | matched | 16 | 3 | 1 2 3 |"), "{row:?}");
     let markdown = page.to_markdown("report");
+    let same = "In every row: task Seaquest; protocol matched; first run s1; seeds 1 2 3; choosing \
+                episodes 0.";
+    assert!(markdown.contains(same), "{markdown}");
     sentences::check_prose(&markdown, "again (target 16)");
     sentences::check_prose(&markdown, "group of s1");
 }
@@ -155,7 +155,7 @@ fn a_top_percent_replaces_the_target_of_agents_that_use_it() {
     for row in [
         "| seed=1 | Seaquest | matched | 200 | 16 | 8 |",
         "| seed=2 | Seaquest | matched | 200 | top 10 % | 8 |",
-        "| seed=1 | Seaquest | matched | 16; top 10 %; top 50 % | 3 | 1 2 3 |",
+        "| 16; top 10 %; top 50 % |",
     ] {
         assert!(markdown.contains(row), "no {row} in {markdown}");
     }
@@ -177,6 +177,7 @@ fn seeds_of_agents_without_a_target_are_aggregated() {
     let groups = |target: bool| {
         for (seed, folder) in (1_u8..).zip(&folders) {
             let mut report = evaluation(200, 5, matched());
+            report.target_returns.iter_mut().for_each(|target| *target += f32::from(seed));
             report.targets.iter_mut().for_each(|result| result.target_return += f32::from(seed));
             report.episodes.iter_mut().for_each(|played| played.target_return += f32::from(seed));
             report.setting.used_settings =

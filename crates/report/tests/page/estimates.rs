@@ -230,8 +230,12 @@ fn every_table_of_agents_counts_the_episodes_that_chose_them() {
         page(&[&folders[0], &folders[1]])
     };
     let markdown = write_all([false, false]).to_markdown("report");
-    let words = "Episodes that chose the acting mode: N = 0 (all rows).";
-    assert_eq!(markdown.matches(words).count(), 2, "runs and seeds: {markdown}");
+    for (table, words) in [
+        ("Scores", "Episodes that chose the acting mode: N = 0 (all rows)."),
+        ("Over training seeds", "; seeds 1 2; choosing episodes 0."),
+    ] {
+        assert!(section(&markdown, table).contains(words), "{markdown}");
+    }
     let page = write_all([true, false]);
     let scores = page.to_markdown("report");
     let scores = section(&scores, "Scores");
