@@ -16,6 +16,9 @@
 //! the run's end, if the run's own schedule is constant. Rewards are multiplied by
 //! `1000 / (largest − smallest return of an episode)`, unless these are nearly equal.
 //!
+//! With `n_steps` above 1, `L_Q` has `Σ_{i<m} γ^i r_i` for `r`, `γ^m` for `γ`, and the value of the
+//! observation `m` steps later ([`Lookahead`]).
+//!
 //! [Continuous] actions have an actor `N(tanh μ(s), σ²)`, which acts with `tanh μ(s)`. [Discrete]
 //! actions have an actor with any head for them, and critics with one output for each action.
 //!
@@ -36,7 +39,7 @@ use burn::{
 };
 use documented::DocumentedFields;
 use overtone_core::{ActionSpace, ObservationSpace, Task, seed::Generator};
-use overtone_data::Batch;
+use overtone_data::{Batch, Lookahead};
 use overtone_kernels::Form;
 use overtone_model::{
     ModelError, error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
@@ -55,7 +58,7 @@ use crate::{
     acting::ActingNetwork,
     options::{AlgorithmOptions, Docs, fields},
     value::{
-        keys::{check_fractions, check_positive},
+        keys::{check_fractions, check_n_steps, check_positive},
         network::{Hidden, constant_like},
         parts::{self, Parts},
         steps::{nothing_learned, where_finite},
@@ -86,6 +89,9 @@ pub struct IqlConfig {
     pub beta: f64,
     /// Discount of later rewards.
     pub gamma: f64,
+    /// The most steps whose rewards a target has before the value that continues it. More let values
+    /// arrive sooner, and belong less to the learned actions.
+    pub n_steps: usize,
     /// Rate of the target networks' running average.
     pub target_rate: f64,
     /// Hidden layers of the actor, of each critic and of the value (vectors only; frames have one
@@ -106,6 +112,7 @@ impl Default for IqlConfig {
             expectile: 0.7,
             beta: 1.0,
             gamma: 0.99,
+            n_steps: 1,
             target_rate: 0.005,
             n_layers: 2,
             hidden: 256,
@@ -147,6 +154,7 @@ impl AlgorithmOptions for IqlOptions {
             ("target_rate", config.target_rate),
         ];
         check_fractions(NAME, &keys)?;
+        check_n_steps(NAME, config.n_steps)?;
         match (head, actions) {
             (Some(head), ActionSpace::Discrete { .. }) => head.validate(actions),
             (None, ActionSpace::Continuous { .. }) => {
@@ -435,8 +443,8 @@ impl<N: Networks> Algorithm for Iql<N> {
         &["critic_loss", "actor_loss", "value"]
     }
 
-    fn reads_transitions(&self) -> bool {
-        true
+    fn lookahead(&self) -> Option<Lookahead> {
+        Some(Lookahead { n_steps: self.config.n_steps, gamma: self.config.gamma })
     }
 
     fn init(

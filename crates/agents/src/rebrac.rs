@@ -17,6 +17,9 @@
 //!
 //! after which the targets move. `mean |q|` is a constant, `Σ` sums over an action's dimensions.
 //!
+//! With `n_steps` above 1, `r` is `Σ_{i<m} γ^i r_i`, `γ` is `γ^m`, and `s'` is seen `m` steps later
+//! ([`Lookahead`](overtone_data::Lookahead)).
+//!
 //! Differs from the published implementation:
 //!
 //! - Layers are initialised with PyTorch's default, theirs with biases of 0.1 and a last layer near
@@ -63,6 +66,9 @@ pub struct RebracConfig {
     pub critic_penalty: f64,
     /// Discount of later rewards.
     pub gamma: f64,
+    /// The most steps whose rewards a target has before the value that continues it. More let values
+    /// arrive sooner, and belong less to the learned actions.
+    pub n_steps: usize,
     /// τ: rate of the target networks' running average. With the paper's 0.005, values are still
     /// far from convergence after minutes.
     pub target_rate: f64,
@@ -90,6 +96,7 @@ impl Default for RebracConfig {
             actor_penalty: 0.1,
             critic_penalty: 0.01,
             gamma: 0.99,
+            n_steps: 1,
             target_rate: 0.02,
             target_noise: 0.2,
             noise_clip: 0.5,
@@ -150,6 +157,7 @@ impl Td3Options for RebracConfig {
         let actor = Hidden { n_layers: self.n_layers, width: self.hidden, has_norms: false };
         Td3Keys {
             gamma: self.gamma,
+            n_steps: self.n_steps,
             target_rate: self.target_rate,
             target_noise: self.target_noise,
             noise_clip: self.noise_clip,

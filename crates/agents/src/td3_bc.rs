@@ -19,6 +19,9 @@
 //! after which the targets move by the fraction `τ`. `λ` is a constant. With `α = 0` the actor
 //! clones behaviour.
 //!
+//! With `n_steps` above 1, `r` is `Σ_{i<m} γ^i r_i`, `γ` is `γ^m`, and `s'` is seen `m` steps later
+//! ([`Lookahead`](overtone_data::Lookahead)).
+//!
 //! Differs from the published implementation: the last step of a truncated episode is left out.
 //! (There its next observation is the first of the next episode, or the reader leaves it out.)
 
@@ -53,6 +56,9 @@ pub struct Td3BcConfig {
     pub alpha: f64,
     /// Discount of later rewards.
     pub gamma: f64,
+    /// The most steps whose rewards a target has before the value that continues it. More let values
+    /// arrive sooner, and belong less to the learned actions.
+    pub n_steps: usize,
     /// τ: rate of the target networks' running average.
     pub target_rate: f64,
     /// σ: standard deviation of the noise on the target actor's actions.
@@ -74,6 +80,7 @@ impl Default for Td3BcConfig {
         Self {
             alpha: 2.5,
             gamma: 0.99,
+            n_steps: 1,
             target_rate: 0.005,
             target_noise: 0.2,
             noise_clip: 0.5,
@@ -128,6 +135,7 @@ impl Td3Options for Td3BcConfig {
         let layers = Hidden { n_layers: self.n_layers, width: self.hidden, has_norms: false };
         Td3Keys {
             gamma: self.gamma,
+            n_steps: self.n_steps,
             target_rate: self.target_rate,
             target_noise: self.target_noise,
             noise_clip: self.noise_clip,

@@ -21,7 +21,7 @@ use overtone_core::{
 };
 use overtone_data::{
     ActionColumn, ActionMasks, Batch, BatchActions, BatchOptions, Columns, Dataset, DatasetOptions,
-    ObservationColumn, Sampling, StoredObservations, Subset,
+    Lookahead, ObservationColumn, Sampling, StoredObservations, Subset,
 };
 use overtone_model::{
     DecisionTransformerConfig, ModelConfig, PerceptronConfig,
@@ -53,7 +53,7 @@ fn masked() -> Arc<Dataset> {
 
 fn drawn(data: &Dataset, time: usize) -> Batch {
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, time, 4).unwrap();
-    let options = BatchOptions { transitions: true, ..BatchOptions::default() };
+    let options = BatchOptions { transitions: Some(Lookahead::ONE), ..BatchOptions::default() };
     let mut batch = Batch::default();
     batch.fill(data, &mut sampler, 16, &options).unwrap();
     batch

@@ -253,6 +253,7 @@ fn listed(case: &Case, step: u64) -> DiscreteSteps {
         penalties: None,
         next: TransitionTensors {
             rewards: case.column("rewards", step),
+            continues: case.column("goes_on", step),
             next_is_known: terminated.ones_like(),
             terminated,
             step_weights: None,

@@ -16,7 +16,8 @@ use overtone_agents::{
 };
 use overtone_core::{ActionSpace, seed};
 use overtone_data::{
-    Batch, BatchActions, BatchObservations, BatchOptions, Dataset, Sampling, Subset, Transitions,
+    Batch, BatchActions, BatchObservations, BatchOptions, Dataset, Lookahead, Sampling, Subset,
+    Transitions,
 };
 use overtone_model::{
     DecisionTransformerConfig, ModelConfig, PerceptronConfig,
@@ -71,6 +72,7 @@ fn selected(contexts: &[usize], batch: &Batch) -> Batch {
         top_percent_idx: Vec::new(),
         transitions: Some(Transitions {
             rewards: of(contexts, &transitions.rewards),
+            discounts: of(contexts, &transitions.discounts),
             terminated: of(contexts, &transitions.terminated),
             next_is_known: of(contexts, &transitions.next_is_known),
             next_observations: observed(&transitions.next_observations),
@@ -85,7 +87,7 @@ fn selected(contexts: &[usize], batch: &Batch) -> Batch {
 fn check<A: Algorithm>(algorithm: &A, data: &Arc<Dataset>) {
     let time = algorithm.context_length();
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, time, 4).unwrap();
-    let options = BatchOptions { transitions: true, ..BatchOptions::default() };
+    let options = BatchOptions { transitions: Some(Lookahead::ONE), ..BatchOptions::default() };
     let mut batch = Batch::default();
     batch.fill(data, &mut sampler, BATCH, &options).unwrap();
     let of_contexts = |weight: fn(usize) -> f32| Batch {

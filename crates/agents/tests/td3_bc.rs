@@ -18,7 +18,7 @@ use overtone_agents::{
     value::{Rescaling, Steps},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
-use overtone_data::{Batch, BatchOptions, Sampling, Subset};
+use overtone_data::{Batch, BatchOptions, Lookahead, Sampling, Subset};
 use overtone_model::{
     ModelConfig, ModelError, PerceptronConfig,
     contexts::{Acted, Contexts, Observed},
@@ -75,7 +75,7 @@ fn without_values_it_is_behaviour_cloning() {
     let mut cloned = cloning.init(&config, &device, &mut generator()).unwrap();
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
     let (mut batch, rescaling) = (Batch::default(), Rescaling::new(data.normalization(), true));
-    let options = BatchOptions { transitions: true, ..BatchOptions::default() };
+    let options = BatchOptions { transitions: Some(Lookahead::ONE), ..BatchOptions::default() };
     for step in 0..40 {
         batch.fill(&data, &mut sampler, 32, &options).unwrap();
         let steps = Steps::of(&batch, &rescaling, &Device::flex()).unwrap();
@@ -223,7 +223,7 @@ fn values_of_zero_leave_the_actor_finite() {
     let before = weights::export(&state.actor.network);
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
     let mut batch = Batch::default();
-    let options = BatchOptions { transitions: true, ..BatchOptions::default() };
+    let options = BatchOptions { transitions: Some(Lookahead::ONE), ..BatchOptions::default() };
     batch.fill(&data, &mut sampler, 32, &options).unwrap();
     let rescaling = Rescaling::new(data.normalization(), true);
     let steps = Steps::of(&batch, &rescaling, &Device::flex()).unwrap();

@@ -53,7 +53,9 @@ pub use read::replay_log::ReplayLog;
 pub use read::run_folder::RunFolder;
 pub use read::spaces::Space;
 pub use read::stored::{Pictures, Stored};
-pub use sample::batch::{Batch, BatchActions, BatchObservations, BatchOptions, Transitions};
+pub use sample::batch::{
+    Batch, BatchActions, BatchObservations, BatchOptions, Lookahead, Transitions,
+};
 pub use sample::copies::{EpisodeMark, copies};
 pub use sample::counts::Counts;
 pub use sample::dataset::{Dataset, StoredObservations};

@@ -12,7 +12,7 @@ use chain::{GAMMA, RIGHT, STATES};
 use overtone_agents::value::{Rescaling, Steps, network::Hidden};
 use overtone_core::{Episode, Interval, Outcome, seed};
 use overtone_data::{
-    ActionColumn, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment,
+    ActionColumn, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment, Lookahead,
     ObservationColumn, Sampling, Stored, StoredObservations, WindowSampler,
 };
 use overtone_judge::{
@@ -386,7 +386,7 @@ fn steps_are_those_of_the_agents() {
     assert_eq!(recorded.widths(), [STATES + 1, 1, 1]);
 
     let mut sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, 1, 1).unwrap();
-    let options = BatchOptions { transitions: true, ..BatchOptions::default() };
+    let options = BatchOptions { transitions: Some(Lookahead::ONE), ..BatchOptions::default() };
     let mut batch = Batch::default();
     batch.fill(&data, &mut sampler, rows, &options).unwrap();
     let rescaling = Rescaling::new(data.normalization(), true);

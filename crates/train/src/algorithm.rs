@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed::Generator;
-use overtone_data::Batch;
+use overtone_data::{Batch, Lookahead};
 use overtone_model::{Inputs, ModelError, Sections, weights::NamedTensors};
 
 use crate::{
@@ -36,11 +36,11 @@ pub trait Algorithm {
         self.context_length()
     }
 
-    /// Whether a step uses [`TrainingData::transitions`]: it learns values. The error of a value has
+    /// How far a step's [`TrainingData::transitions`] look, if it learns values. The error of a value has
     /// a target that the networks compute, and it grows while they learn the scale of returns, so
     /// the loss on held-out episodes selects no checkpoint.
-    fn reads_transitions(&self) -> bool {
-        false
+    fn lookahead(&self) -> Option<Lookahead> {
+        None
     }
 
     /// Limits the counts of updates in its options to a tenth of a run of `n_updates`

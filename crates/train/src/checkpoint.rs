@@ -61,7 +61,7 @@ pub struct TrainState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init_source: Option<InitSource>,
     /// The lowest of these losses so far; `None` for an algorithm that
-    /// [learns values](crate::Algorithm::reads_transitions).
+    /// [learns values](crate::Algorithm::lookahead).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
     /// The steps since the last row of the metrics, if there are any.

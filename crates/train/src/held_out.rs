@@ -34,7 +34,7 @@ pub fn loss<A: Algorithm>(
 ) -> Result<f64, TrainError> {
     let device = device.clone().inner();
     let sampler = data.sampler(Subset::HeldOut, algorithm.context_length(), config, run_seed)?;
-    let transitions = algorithm.reads_transitions();
+    let transitions = algorithm.lookahead();
     let rows = config.batch_size / config.micro_batches;
     let mut loader = data.load(sampler, rows, transitions, Share::default())?;
     let (mut sum, mut n_batches) = (0.0, 0);

@@ -196,7 +196,7 @@ impl<A: Algorithm> Trainer<A> {
         }
         let device = device.autodiff();
         let context_length = algorithm.context_length();
-        if algorithm.reads_transitions() {
+        if algorithm.lookahead().is_some() {
             data.dataset().check_targets()?;
         }
         let sampler = data.sampler(Subset::Training, context_length, &config, run_seed)?;
@@ -383,7 +383,7 @@ impl<A: Algorithm> Trainer<A> {
     fn measure_held_out(&mut self, metrics: &mut Metrics) -> Result<(), TrainError> {
         let Self { algorithm, learned, data, config, state, device, .. } = self;
         let loss = held_out::loss(algorithm, learned, data, config, state.seed, device)?;
-        state.measured(loss, !algorithm.reads_transitions());
+        state.measured(loss, algorithm.lookahead().is_none());
         metrics.log_held_out(state.step, loss)
     }
 
@@ -395,7 +395,7 @@ impl<A: Algorithm> Trainer<A> {
 
     fn load(&self, sampler: WindowSampler, share: Share) -> Result<Loader, DataError> {
         let rows = self.config.batch_size / share.of;
-        self.data.load(sampler, rows, self.algorithm.reads_transitions(), share)
+        self.data.load(sampler, rows, self.algorithm.lookahead(), share)
     }
 
     fn save(&self, team: &Team) -> Result<Checkpoint, TrainError> {

@@ -6,7 +6,8 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_core::{ActionScale, ActionSpace};
 use overtone_data::{
     ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset,
-    EpisodeReturns, Loader, LoaderConfig, Share, StoredObservations, Subset, WindowSampler,
+    EpisodeReturns, Loader, LoaderConfig, Lookahead, Share, StoredObservations, Subset,
+    WindowSampler,
 };
 use overtone_model::{
     Inputs, Sections, Stored,
@@ -102,8 +103,8 @@ impl TrainingData {
         self.dataset.sampler(subset, config.held_out, config.sampling, context_length, run_seed)
     }
 
-    /// Starts assembling `share` of the batches, with the transitions of each step if `transitions`
-    /// is set.
+    /// Starts assembling `share` of the batches, with transitions that look as far as
+    /// `transitions`.
     ///
     /// # Errors
     /// When a thread cannot be started.
@@ -111,7 +112,7 @@ impl TrainingData {
         &self,
         sampler: WindowSampler,
         batch_size: usize,
-        transitions: bool,
+        transitions: Option<Lookahead>,
         share: Share,
     ) -> Result<Loader, DataError> {
         let contents = BatchOptions {
@@ -232,6 +233,7 @@ impl TrainingData {
         let flags = |flags: &[bool]| column(flags.iter().map(|&flag| f32::from(flag)).collect());
         Some(TransitionTensors {
             rewards: column(transitions.rewards.clone()),
+            continues: column(transitions.continues()),
             terminated: flags(&transitions.terminated),
             next_is_known: flags(&transitions.next_is_known),
             step_weights: (!batch.step_weights.is_empty())
@@ -293,18 +295,20 @@ impl TrainingData {
 /// The transitions of a batch, on the device.
 #[derive(Clone, Debug)]
 pub struct TransitionTensors {
-    /// `[batch, time]`, divided by the return scale.
+    /// `[batch, time]`, the rewards of the [`m`](Lookahead) steps, divided by the return scale.
     pub rewards: Tensor<2>,
-    /// `[batch, time]`: 1 if the task ended with this step.
+    /// `[batch, time]`: 0 if the task ended with the last of them, else `γ^(m − 1)`.
+    pub continues: Tensor<2>,
+    /// `[batch, time]`: 1 if the task ended with the last of them.
     pub terminated: Tensor<2>,
     /// `[batch, time]`: 1 if the dataset contains the next observation.
     pub next_is_known: Tensor<2>,
     /// `[batch, time]`: the factor of each step's loss; `None`: all are 1.
     pub step_weights: Option<Tensor<2>>,
-    /// The observation one step later, laid out like the contexts' observations; undefined where it
+    /// The observation `m` steps later, laid out like the contexts' observations; undefined where it
     /// is not known.
     pub next_observations: Observed,
-    /// As [`Contexts::penalties`], one step later.
+    /// As [`Contexts::penalties`], `m` steps later.
     pub next_penalties: Option<Tensor<3>>,
 }
 

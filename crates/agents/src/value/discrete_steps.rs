@@ -65,14 +65,14 @@ impl DiscreteSteps {
         factors.reshape([rows * time]) / counts.sum().clamp_min(1.0)
     }
 
-    /// `r + γ (1 − done) v`, from the values `v` of the next observations.
+    /// `R + γ^m (1 − done) v`, from the values `v` of the next observations.
     ///
     /// # Shapes
     /// - `next_values` and result: `[rows, n]`
     pub fn returns(&self, next_values: Tensor<2>, gamma: f64) -> Tensor<2> {
         let [rows, time] = self.next.rewards.dims();
         let column = |tensor: Tensor<2>| tensor.reshape([rows * time, 1]);
-        let continues = self.next.terminated.clone().neg() + 1.0;
-        column(self.next.rewards.clone()) + next_values * column(continues) * gamma
+        let continues = column(self.next.continues.clone());
+        column(self.next.rewards.clone()) + next_values * continues * gamma
     }
 }

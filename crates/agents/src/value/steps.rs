@@ -62,11 +62,11 @@ pub struct Steps {
     pub observations: Tensor<2>,
     /// `[n, action]`, in [-1, 1].
     pub actions: Tensor<2>,
-    /// `[n, 1]`, divided by the return scale.
+    /// `[n, 1]`, the rewards of the [`m`](overtone_data::Lookahead) steps, divided by the return scale.
     pub rewards: Tensor<2>,
-    /// `[n, 1]`: 0 if the task ended with this step, else 1.
+    /// `[n, 1]`: 0 if the task ended with the last of them, else `γ^(m − 1)`.
     pub continues: Tensor<2>,
-    /// `[n, observation]`; undefined if the task ended.
+    /// `[n, observation]`, `m` steps later; undefined if the task ended.
     pub next_observations: Tensor<2>,
     /// `[n, action]`: the recorded action at the next observation.
     pub next_actions: Tensor<2>,
@@ -104,8 +104,7 @@ impl Steps {
             }
             Tensor::from_data(TensorData::new(rows, [kept.len(), width]), device)
         };
-        let continues: Vec<f32> =
-            transitions.terminated.iter().map(|&ended| f32::from(u8::from(!ended))).collect();
+        let continues = transitions.continues();
         Some(Self {
             observations: matrix(vectors(&batch.observations), Some(rescaling)),
             actions: matrix(numbers(&batch.actions), None),
@@ -132,7 +131,7 @@ impl Steps {
         }
     }
 
-    /// `r + γ (1 − done) v`, `[n, 1]`, from the values `v` of the next observations.
+    /// `R + γ^m (1 − done) v`, `[n, 1]`, from the values `v` of the next observations.
     pub fn returns(&self, next_values: Tensor<2>, gamma: f64) -> Tensor<2> {
         self.rewards.clone() + next_values * self.continues.clone() * gamma
     }
@@ -215,6 +214,7 @@ mod tests {
             actions: BatchActions::Continuous(vec![0.1, 0.2, 0.3]),
             transitions: Some(Transitions {
                 rewards: vec![10.0, 20.0, 30.0],
+                discounts: vec![1.0; 3],
                 terminated: ended.into(),
                 next_is_known: known.into(),
                 next_observations: BatchObservations::Vectors(vec![3.0, 4.0, 0.0, 0.0, 0.0, 0.0]),

@@ -6,7 +6,7 @@
 
 use burn::tensor::{Device, Tensor};
 use overtone_core::{ActionSpace, ObservationSpace, Task, seed::Generator};
-use overtone_data::Batch;
+use overtone_data::{Batch, Lookahead};
 use overtone_model::{ModelError, error::config_error, init::Init};
 use overtone_train::{
     Algorithm, Job, Shortened, StepAt, StepFigures, TrainConfig, TrainError, Trainer, Training,
@@ -17,7 +17,7 @@ use crate::{acting::ActingNetwork, options::AlgorithmOptions};
 
 use super::{
     actor_critic::{ActorCritic, noise},
-    keys::{check_fractions, check_positive},
+    keys::{check_fractions, check_n_steps, check_positive},
     network::{self, Hidden},
     steps::{Rescaling, Steps, nothing_learned, where_finite},
     twin::{concat, squared_errors},
@@ -64,6 +64,8 @@ pub trait Td3Options: AlgorithmOptions + Clone {
 pub struct Td3Keys {
     /// γ, the discount.
     pub gamma: f64,
+    /// The most steps whose rewards a target has.
+    pub n_steps: usize,
     /// τ: step size of the targets when they move.
     pub target_rate: f64,
     /// σ: standard deviation of the noise on the target actor's actions.
@@ -89,6 +91,7 @@ impl Td3Keys {
         let positive = [("target_noise", self.target_noise), ("noise_clip", self.noise_clip)];
         check_positive(section, &positive)?;
         check_fractions(section, &[("gamma", self.gamma), ("target_rate", self.target_rate)])?;
+        check_n_steps(section, self.n_steps)?;
         match self.actor_every {
             0 => Err(config_error(format!("{section}.actor_every"), 0, "must be at least 1")),
             _ => Ok(()),
@@ -176,8 +179,9 @@ impl<O: Td3Options> Algorithm for Td3<O> {
         &["actor_loss", "value"]
     }
 
-    fn reads_transitions(&self) -> bool {
-        true
+    fn lookahead(&self) -> Option<Lookahead> {
+        let Td3Keys { n_steps, gamma, .. } = self.config.keys();
+        Some(Lookahead { n_steps, gamma })
     }
 
     fn shorten(&mut self, n_updates: u64) -> Vec<Shortened> {

@@ -15,7 +15,7 @@ use burn::{
 use overtone_agents::value::{ActorCritic, Rescaling, Steps, twin::concat};
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, seed};
 use overtone_data::{
-    ActionColumn, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment,
+    ActionColumn, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment, Lookahead,
     ObservationColumn, Sampling, Stored, StoredObservations, Subset,
 };
 use overtone_model::weights::{self, NamedTensors};
@@ -307,7 +307,7 @@ pub fn check_held_out<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) 
     let state = algorithm.init(&config, &device.clone().autodiff(), generator).unwrap();
     let mut sampler =
         data.sampler(Subset::Training, config.held_out, Sampling::Uniform, 1, 1).unwrap();
-    let options = BatchOptions { transitions: true, ..BatchOptions::default() };
+    let options = BatchOptions { transitions: Some(Lookahead::ONE), ..BatchOptions::default() };
     for is_cut_off in [false, true] {
         let mut batch = Batch::default();
         batch.fill(data, &mut sampler, 8, &options).unwrap();
@@ -325,7 +325,7 @@ pub fn check_held_out<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) 
 pub fn steps(data: &Dataset) -> Steps {
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
     let (mut batch, rescaling) = (Batch::default(), Rescaling::new(data.normalization(), true));
-    let options = BatchOptions { transitions: true, ..BatchOptions::default() };
+    let options = BatchOptions { transitions: Some(Lookahead::ONE), ..BatchOptions::default() };
     batch.fill(data, &mut sampler, 32, &options).unwrap();
     Steps::of(&batch, &rescaling, &Device::flex()).unwrap()
 }

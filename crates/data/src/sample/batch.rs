@@ -73,25 +73,51 @@ pub enum BatchActions {
     Continuous(Vec<f32>),
 }
 
-/// The next steps in a batch.
+/// How far ahead the target of a value looks: `R = Σ_{i<m} γ^i r_{t+i}` and the value of step
+/// `t + m`, with the largest `m ≤ n_steps` at which the recording still gives a target.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lookahead {
+    /// The most steps, at least 1.
+    pub n_steps: usize,
+    /// γ, the discount of each step; without effect on one step.
+    pub gamma: f64,
+}
+
+impl Lookahead {
+    /// One step.
+    pub const ONE: Self = Self { n_steps: 1, gamma: 1.0 };
+}
+
+/// The next steps in a batch: those `m` steps later, see [`Lookahead`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transitions {
-    /// `[batch, context_length]`, divided by the return scale.
+    /// `[batch, context_length]`, `R` divided by the return scale.
     pub rewards: Vec<f32>,
-    /// `[batch, context_length]`: `true` if the task ended with this step, or is solved by it although
-    /// the trajectory goes on ([`Dataset::stops_at`]).
+    /// `[batch, context_length]`, `γ^(m − 1)`: the discount of the next value is γ times this.
+    pub discounts: Vec<f32>,
+    /// `[batch, context_length]`: `true` if the task ended with the last of the `m` steps, or is solved
+    /// by it although the trajectory goes on ([`Dataset::stops_at`]).
     pub terminated: Vec<bool>,
     /// `[batch, context_length]`: `true` if the next step is in the recording, `false` at an
     /// episode's last step. The additional last observation of some formats is not used. Undefined
     /// in padding.
     pub next_is_known: Vec<bool>,
-    /// As [`Batch::observations`], one step later; if it is not known, vectors are zeros and frames
+    /// As [`Batch::observations`], `m` steps later; if it is not known, vectors are zeros and frames
     /// are undefined.
     pub next_observations: BatchObservations,
-    /// As [`Batch::actions`], one step later; zeros if it is not known.
+    /// As [`Batch::actions`], `m` steps later; zeros if it is not known.
     pub next_actions: BatchActions,
-    /// As [`Batch::allowed_actions`], one step later; if it is not known, all are.
+    /// As [`Batch::allowed_actions`], `m` steps later; if it is not known, all are.
     pub next_allowed_actions: Vec<bool>,
+}
+
+impl Transitions {
+    /// `[batch, context_length]`: 0 if the task ended with the last of the `m` steps, else
+    /// `γ^(m − 1)`.
+    pub fn continues(&self) -> Vec<f32> {
+        let ends = self.discounts.iter().zip(&self.terminated);
+        ends.map(|(&discount, &ended)| if ended { 0.0 } else { discount }).collect()
+    }
 }
 
 /// Options for filling a batch.
@@ -105,14 +131,14 @@ pub struct BatchOptions {
     /// The scaling of continuous actions to [-1, 1], if they are recorded in another range. Padding
     /// stays 0, as when the agent acts.
     pub action_scale: Option<ActionScale>,
-    /// Whether [`Batch::transitions`] are filled.
-    pub transitions: bool,
+    /// How far ahead [`Batch::transitions`] look; `None`: they are not filled.
+    pub transitions: Option<Lookahead>,
 }
 
 impl Default for BatchOptions {
     /// Frames, returns and actions in the dataset's units, without transitions.
     fn default() -> Self {
-        Self { frames: true, return_scale: 1.0, action_scale: None, transitions: false }
+        Self { frames: true, return_scale: 1.0, action_scale: None, transitions: None }
     }
 }
 
@@ -134,7 +160,7 @@ impl Batch {
     ///
     /// # Errors
     /// If the frames cannot be read, or [`DataError::Sampling`] if the return scale is not a
-    /// positive number.
+    /// positive number, or if contexts of several stacks of frames look ahead by several steps.
     ///
     /// # Panics
     /// If the sampler draws from another dataset's index: a caller's bug.
@@ -173,30 +199,40 @@ impl Batch {
         self.last_indices.clear();
         self.last_indices.extend(windows.iter().map(|window| window.range().end as u64 - 1));
         let action_scale = options.action_scale.as_ref();
-        drawn.actions(0, action_scale, &mut self.actions);
+        let now = |_| 0;
+        drawn.actions(now, action_scale, &mut self.actions);
         drawn.scaled(dataset.returns_to_go(), scale, &mut self.returns_to_go);
         drawn.each(&mut self.timesteps, |row| dataset.index().timestep(row) as i32);
         match dataset.step_weights() {
             Some(weights) => drawn.each(&mut self.step_weights, |row| weights[row]),
             None => self.step_weights.clear(),
         }
-        drawn.allowed_actions(0, &mut self.allowed_actions);
-        drawn.observations(0, options.frames, &mut self.observations)?;
-        if !options.transitions {
+        drawn.allowed_actions(now, &mut self.allowed_actions);
+        drawn.observations(now, options.frames, &mut self.observations)?;
+        let Some(Lookahead { n_steps, gamma }) = options.transitions else {
             self.transitions = None;
             return Ok(());
+        };
+        let has_frames = matches!(dataset.observations(), StoredObservations::Frames(_));
+        if has_frames && context > 1 && n_steps > 1 {
+            return Err(DataError::Sampling(format!(
+                "targets of {n_steps} steps need contexts of one step, got contexts of {context}"
+            )));
         }
+        let ahead = |row| drawn.ahead(row, n_steps);
         let transitions = self.transitions.get_or_insert_default();
-        drawn.scaled(dataset.rewards(), scale, &mut transitions.rewards);
-        let is_last = |row: usize| dataset.index().is_last(row);
-        drawn.each(&mut transitions.next_is_known, |row| !is_last(row));
-        drawn.each(&mut transitions.terminated, |row| {
-            let outcome = || dataset.episodes().containing(row).map(|episode| episode.outcome);
-            dataset.stops_at(row) || is_last(row) && outcome() == Some(Outcome::Terminated)
+        drawn.each(&mut transitions.rewards, |row| {
+            let rewards = dataset.rewards()[row..row + ahead(row)].iter().enumerate();
+            let discounted = rewards.map(|(i, &reward)| gamma.powi(i as i32) * f64::from(reward));
+            discounted.sum::<f64>() as f32 / scale
         });
-        drawn.actions(1, action_scale, &mut transitions.next_actions);
-        drawn.allowed_actions(1, &mut transitions.next_allowed_actions);
-        drawn.observations(1, options.frames, &mut transitions.next_observations)
+        drawn.each(&mut transitions.discounts, |row| gamma.powi(ahead(row) as i32 - 1) as f32);
+        let last = |row| row + ahead(row) - 1;
+        drawn.each(&mut transitions.next_is_known, |row| !dataset.index().is_last(last(row)));
+        drawn.each(&mut transitions.terminated, |row| drawn.terminates(last(row)));
+        drawn.actions(ahead, action_scale, &mut transitions.next_actions);
+        drawn.allowed_actions(ahead, &mut transitions.next_allowed_actions);
+        drawn.observations(ahead, options.frames, &mut transitions.next_observations)
     }
 }
 
@@ -227,17 +263,47 @@ impl Drawn<'_> {
         self.each(out, |row| column[row] / scale);
     }
 
-    /// The action `later` (0 or 1) steps after each step.
-    fn actions(&self, later: usize, scale: Option<&ActionScale>, out: &mut BatchActions) {
-        let index = self.dataset.index();
-        let is_past = |row: usize| later > 0 && index.is_last(row);
+    /// Whether the task ended with a step, or was solved by it.
+    fn terminates(&self, row: usize) -> bool {
+        let outcome = || self.dataset.episodes().containing(row).map(|episode| episode.outcome);
+        self.dataset.stops_at(row)
+            || self.dataset.index().is_last(row) && outcome() == Some(Outcome::Terminated)
+    }
+
+    /// The number of steps, at most `n_steps`, whose rewards the target of a step has: until the task
+    /// ends, or until the last observation of a truncated episode, whose value continues it.
+    fn ahead(&self, row: usize, n_steps: usize) -> usize {
+        if n_steps == 1 {
+            return 1;
+        }
+        let end = self.dataset.index().episode_end(row);
+        let has_target = |row: usize| row + 1 < end || row + 1 == end && self.terminates(row);
+        let goes_on = |row: usize| !self.terminates(row) && has_target(row + 1);
+        1 + (row..).take(n_steps - 1).take_while(|&row| goes_on(row)).count()
+    }
+
+    /// Whether `later` steps after `row`, its episode is over.
+    fn is_past(&self, row: usize, later: usize) -> bool {
+        later > 0 && self.dataset.index().is_last(row + later - 1)
+    }
+
+    /// The action that is `later(row)` steps after each step.
+    fn actions(
+        &self,
+        later: impl Fn(usize) -> usize,
+        scale: Option<&ActionScale>,
+        out: &mut BatchActions,
+    ) {
         match self.dataset.actions() {
             ActionColumn::Discrete { values, .. } => {
                 if !matches!(out, BatchActions::Discrete(_)) {
                     *out = BatchActions::Discrete(Vec::new());
                 }
                 let BatchActions::Discrete(out) = out else { return };
-                self.each(out, |row| if is_past(row) { 0 } else { i32::from(values[row + later]) });
+                self.each(out, |row| match later(row) {
+                    later if self.is_past(row, later) => 0,
+                    later => i32::from(values[row + later]),
+                });
             }
             ActionColumn::Continuous { width, values } => {
                 if !matches!(out, BatchActions::Continuous(_)) {
@@ -253,8 +319,8 @@ impl Drawn<'_> {
         }
     }
 
-    /// The actions that are allowed `later` (0 or 1) steps after each step; empty without masks.
-    fn allowed_actions(&self, later: usize, out: &mut Vec<bool>) {
+    /// The actions that are allowed `later(row)` steps after each step; empty without masks.
+    fn allowed_actions(&self, later: impl Fn(usize) -> usize, out: &mut Vec<bool>) {
         out.clear();
         if !self.dataset.has_action_masks() {
             return;
@@ -265,7 +331,8 @@ impl Drawn<'_> {
         for (window, places) in windows {
             let real = places[window.n_padding() * n_actions..].chunks_exact_mut(n_actions);
             for (place, row) in real.zip(window.range()) {
-                let is_past = later > 0 && self.dataset.index().is_last(row);
+                let later = later(row);
+                let is_past = self.is_past(row, later);
                 if let Some(allowed) = (!is_past).then(|| self.dataset.allowed_at(row + later)) {
                     allowed.iter().for_each(|allowed| place.copy_from_slice(allowed));
                 }
@@ -273,11 +340,11 @@ impl Drawn<'_> {
         }
     }
 
-    /// Rows of `values`, `[rows, width]`, `later` steps after each step, each changed by `change`;
-    /// zeros in padding and past an episode's end, as when the agent acts.
+    /// Rows of `values`, `[rows, width]`, `later(row)` steps after each step, each changed by
+    /// `change`; zeros in padding and past an episode's end, as when the agent acts.
     fn rows(
         &self,
-        later: usize,
+        later: impl Fn(usize) -> usize,
         (width, values): (usize, &[f32]),
         out: &mut Vec<f32>,
         change: impl Fn(&mut [f32]),
@@ -288,7 +355,8 @@ impl Drawn<'_> {
             let (pad, real) = places.split_at_mut(window.n_padding() * width);
             pad.fill(0.0);
             for (place, row) in real.chunks_exact_mut(width).zip(window.range()) {
-                if later > 0 && self.dataset.index().is_last(row) {
+                let later = later(row);
+                if self.is_past(row, later) {
                     place.fill(0.0);
                 } else {
                     place.copy_from_slice(&values[(row + later) * width..][..width]);
@@ -298,10 +366,10 @@ impl Drawn<'_> {
         }
     }
 
-    /// The observation `later` (0 or 1) steps after each step.
+    /// The observation that is `later(row)` steps after each step.
     fn observations(
         &self,
-        later: usize,
+        later: impl Fn(usize) -> usize,
         with_frames: bool,
         out: &mut BatchObservations,
     ) -> Result<(), DataError> {
@@ -333,15 +401,15 @@ impl Drawn<'_> {
         }
     }
 
-    /// The rows whose frames each window shows, `later` steps after its own.
-    fn frame_rows(&self, later: usize, out: &mut Vec<i64>) {
+    /// The rows whose frames each window shows, later than its own by `later` of its last row.
+    fn frame_rows(&self, later: impl Fn(usize) -> usize, out: &mut Vec<i64>) {
         let index = self.dataset.index();
         out.clear();
         for window in self.windows {
             let earliest = if self.across { 0 } else { index.episode_start(window.first) } as i64;
             let range = window.range();
             let past = index.episode_end(range.end - 1) as i64;
-            let end = (range.end + later) as i64;
+            let end = (range.end + later(range.end - 1)) as i64;
             let first = end - (self.context + STACK - 1) as i64;
             let shown = |row: i64| if (earliest..past).contains(&row) { row } else { -1 };
             out.extend((first..end).map(shown));

@@ -10,7 +10,7 @@ use overtone_data::read::columns;
 use overtone_data::write::write_columns;
 use overtone_data::{
     ActionMasks, Batch, BatchOptions, Columns, DataError, Dataset, DatasetOptions, Expected,
-    Sampling, Subset, check,
+    Lookahead, Sampling, Subset, check,
 };
 use overtone_testkit::{Hdf5File, check_error};
 
@@ -103,7 +103,7 @@ fn a_mixture_has_the_masks_of_its_parts() {
 fn batches_have_the_masks_of_their_steps() {
     let data = data(&masked(&ONE).unwrap());
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 2, 1).unwrap();
-    let options = BatchOptions { transitions: true, ..BatchOptions::default() };
+    let options = BatchOptions { transitions: Some(Lookahead::ONE), ..BatchOptions::default() };
     let mut batch = Batch::default();
     batch.fill(&data, &mut sampler, 8, &options).unwrap();
     let [first, last] = [allowed(&ONE[..4]), allowed(&ONE[4..])];

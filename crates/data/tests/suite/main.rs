@@ -13,6 +13,7 @@ mod held_out;
 mod lint;
 mod log_probs;
 mod logs;
+mod lookahead;
 mod minari_forms;
 mod mixtures;
 mod optional_arrays;

@@ -7,7 +7,7 @@ use overtone_core::picture::FRAME;
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, Task};
 use overtone_data::{
     ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, Columns, Dataset,
-    DatasetOptions, Loader, LoaderConfig, ObservationColumn, Sampling, Split, Stored,
+    DatasetOptions, Loader, LoaderConfig, Lookahead, ObservationColumn, Sampling, Split, Stored,
     StoredObservations, Subset, Transitions,
 };
 
@@ -131,7 +131,11 @@ fn every_pair_makes_a_dataset_and_batches() {
 
 #[test]
 fn transitions_say_where_each_step_led() {
-    let asked = BatchOptions { return_scale: 2.0, transitions: true, ..BatchOptions::default() };
+    let asked = BatchOptions {
+        return_scale: 2.0,
+        transitions: Some(Lookahead::ONE),
+        ..BatchOptions::default()
+    };
     let options = DatasetOptions::default();
     let data = Dataset::of(columns(vectors(), discrete()), &options).unwrap();
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 3, 4).unwrap();
