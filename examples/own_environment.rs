@@ -29,7 +29,7 @@ impl Env for Room {
         self.degrees += if action == Action::Discrete(1) { 1.5 } else { -1.0 };
         self.hour += 1;
         let outcome = (self.hour == 24).then_some(Outcome::Truncated);
-        Step { reward: -(self.degrees - 20.0).abs(), outcome }
+        Step { reward: -(self.degrees - 20.0).abs(), outcome, success: None }
     }
     fn observe(&self, observation: &mut [f32]) {
         observation[0] = self.degrees;

@@ -137,7 +137,8 @@ mod tests {
         fn step(&mut self, action: Action<'_>) -> Step {
             let Action::Continuous(numbers) = action else { unreachable!("of another space") };
             self.0 += numbers.iter().sum::<f32>();
-            Step { reward: numbers[0], outcome: (self.0 > 1.0).then_some(Outcome::Terminated) }
+            let outcome = (self.0 > 1.0).then_some(Outcome::Terminated);
+            Step { reward: numbers[0], outcome, success: None }
         }
         fn observe(&self, observation: &mut [f32]) {
             observation[0] = self.0;
@@ -152,8 +153,11 @@ mod tests {
         assert_eq!(rows, [0.1, 0.0, 0.5]);
         let actions = Actions::Continuous { width: 2, values: vec![0.5, 0.25, 0.125, 0.125] };
         let steps = env.step(&[2, 0], &actions).unwrap();
-        assert_eq!(steps[0], Step { reward: 0.5, outcome: Some(Outcome::Terminated) });
-        assert_eq!(steps[1], Step { reward: 0.125, outcome: None });
+        assert_eq!(
+            steps[0],
+            Step { reward: 0.5, outcome: Some(Outcome::Terminated), success: None }
+        );
+        assert_eq!(steps[1], Step { reward: 0.125, outcome: None, success: None });
         let Observations::Vectors(rows) = env.observations() else { unreachable!() };
         assert_eq!(rows, [0.35, 0.0, 1.25]);
         // The episode in 2 has ended, none has started in 1, and actions have two numbers.

@@ -77,7 +77,8 @@ impl Env for Walker {
         } else {
             (self.steps == self.max_steps).then_some(Outcome::Truncated)
         };
-        Step { reward: if arrived { Corridor::REWARD } else { 0.0 }, outcome }
+        let reward = if arrived { Corridor::REWARD } else { 0.0 };
+        Step { reward, outcome, success: outcome.map(|_| arrived) }
     }
 
     fn observe(&self, observation: &mut [f32]) {

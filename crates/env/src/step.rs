@@ -9,4 +9,7 @@ pub struct Step {
     pub reward: f32,
     /// Present when this step was the episode's last.
     pub outcome: Option<Outcome>,
+    /// Whether the episode succeeded, with its last step; `None` if the environment does not say.
+    /// An outcome says only that the episode ended.
+    pub success: Option<bool>,
 }

@@ -11,12 +11,13 @@ use overtone_core::protocol::Difference;
 use overtone_core::{BinOrder, Outcome, Play, Reference, Task};
 use serde::{Deserialize, Serialize};
 
-pub use self::text::{describe_differences, outcome_name};
+pub use self::text::{SUCCESS, describe_differences, outcome_name};
 use crate::{
     choice::Choice,
     report_file::{FORMAT, ReportError, write_json},
     rollout::{FailedEpisode, Plan, PlayedDistributions, PlayedEpisode, Rollout, Timing},
     smoothness::Pooled,
+    statistics::{Bootstrap, Estimate, proportion},
     summary::Summary,
 };
 
@@ -138,6 +139,9 @@ pub struct TargetResult {
     pub normalized: Option<Summary>,
     /// Number of truncated episodes.
     pub truncated: usize,
+    /// The success rate and Wilson's 95 % interval; see [`success_rate`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success: Option<Estimate>,
     /// Smoothness of the action distributions; absent if the policy does not report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<SmoothnessResult>,
@@ -318,9 +322,22 @@ fn summarize(
         length: column(&|episode| episode.length as f64)?,
         normalized,
         truncated: episodes.iter().filter(|e| e.outcome == Outcome::Truncated).count(),
+        success: success_rate(episodes, Bootstrap::default().level),
         smoothness: None,
         actions: None,
     })
+}
+
+/// The fraction of these episodes that succeeded, with Wilson's interval of this level; `None` if
+/// an episode does not say whether it succeeded.
+pub fn success_rate<'a>(
+    episodes: impl IntoIterator<Item = &'a PlayedEpisode>,
+    level: f64,
+) -> Option<Estimate> {
+    let successes: Vec<bool> =
+        episodes.into_iter().map(|episode| episode.success).collect::<Option<_>>()?;
+    let n_successes = successes.iter().filter(|success| **success).count();
+    (!successes.is_empty()).then(|| proportion(n_successes, successes.len(), level))
 }
 
 /// Smoothness and mean of the action distributions in these episodes.

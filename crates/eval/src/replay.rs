@@ -76,6 +76,7 @@ pub fn replay(
         again.clipped_return += f64::from(ReturnUnits::Clipped.of(step.reward));
         if let Some(outcome) = step.outcome {
             again.outcome = outcome;
+            again.success = step.success;
             return Ok(again);
         }
     }

@@ -99,6 +99,10 @@ pub struct PlayedEpisode {
     pub clipped_return: f64,
     /// Whether the episode terminated or was truncated.
     pub outcome: Outcome,
+    /// Whether the episode succeeded; absent if the environment does not say, and in reports of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success: Option<bool>,
 }
 
 /// An episode that did not finish because its environment failed.
@@ -361,6 +365,7 @@ impl Game<'_> {
             self.progress.longest = self.progress.longest.max(slot.episode.length);
             let Some(outcome) = step.outcome else { continue };
             slot.episode.outcome = outcome;
+            slot.episode.success = step.success;
             record.played[slot.number] = Some(Ok(slot.episode.clone()));
             self.start_next(group, env);
         }

@@ -15,13 +15,15 @@
 //! | [`improvement`](probability_of_improvement) | `P(X > Y) = 1/M Σ_m 1/(NK) Σ_{n,k} S(x[m][n], y[m][k])`, `S` 1, ½, 0 for greater, equal, less |
 //!
 //! Intervals are percentiles of a stratified bootstrap ([`Bootstrap`]). With one run of each task
-//! there is no interval, because the variation between runs is unknown.
+//! there is no interval, because the variation between runs is unknown. A [`proportion`] of episodes
+//! has Wilson's interval.
 
 mod aggregate;
 mod bootstrap;
 mod improvement;
 mod matrix;
 mod profile;
+mod proportion;
 mod rank_correlation;
 
 pub use aggregate::{Aggregates, iqm, mean, median, optimality_gap};
@@ -29,6 +31,7 @@ pub use bootstrap::{Bootstrap, Estimate};
 pub use improvement::{improvement, probability_of_improvement};
 pub use matrix::ScoreMatrix;
 pub use profile::{ProfilePoint, performance_profile};
+pub use proportion::proportion;
 pub use rank_correlation::spearman;
 
 /// Errors of statistics.

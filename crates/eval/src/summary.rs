@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::statistics::Estimate;
+
 /// Summary statistics of a list of numbers, such as the returns of all episodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -80,6 +82,18 @@ pub fn spread(mean: f64, sd: Option<f64>, digits: usize) -> String {
     match sd {
         Some(sd) => format!("{} ± {sd:.digits$}", fixed(mean, digits)),
         None => fixed(mean, digits),
+    }
+}
+
+/// `value [low, high]`, or the value alone without an interval.
+pub fn estimate(estimate: &Estimate, digits: usize) -> String {
+    let value = fixed(estimate.value, digits);
+    match estimate.interval {
+        Some(interval) => {
+            let [low, high] = [interval.low, interval.high].map(|bound| fixed(bound, digits));
+            format!("{value} [{low}, {high}]")
+        }
+        None => value,
     }
 }
 

@@ -46,6 +46,17 @@ impl Table {
         self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
     }
 
+    /// The table without the column `name` if its cells are all dashes.
+    pub fn without_dashes(mut self, name: &str) -> Self {
+        let place = self.rows[0].iter().position(|cell| cell == name);
+        if let Some(place) = place
+            && self.rows[1..].iter().all(|row| row[place] == "-")
+        {
+            self.rows.iter_mut().for_each(|row| drop(row.remove(place)));
+        }
+        self
+    }
+
     /// Whether the table has only a header.
     pub fn is_empty(&self) -> bool {
         self.rows.len() < 2
@@ -141,6 +152,17 @@ mod tests {
         table.row(vec!["a".into()]);
         table.column("n", vec!["3".into()]);
         assert_eq!(table.to_csv(), "run,n\na,3\n");
+    }
+
+    #[test]
+    fn a_column_of_dashes_is_dropped() {
+        let table = |cells: [&str; 2]| {
+            let mut table = Table::new(["run", "success"]);
+            cells.iter().for_each(|cell| table.row(vec!["a".into(), cell.to_string()]));
+            table.without_dashes("success").without_dashes("no such column").to_csv()
+        };
+        assert_eq!(table(["-", "-"]), "run\na\na\n");
+        assert_eq!(table(["-", "0.5"]), "run,success\na,-\na,0.5\n");
     }
 
     #[test]

@@ -5,10 +5,10 @@
 use std::ops::ControlFlow;
 
 use overtone_ale::Game;
-use overtone_core::BinOrder;
-use overtone_core::Task;
 use overtone_core::protocol::{Difference, ReturnUnits};
+use overtone_core::{BinOrder, Outcome, Task};
 use overtone_env::{Corridor, VectorEnv};
+use overtone_eval::statistics::proportion;
 use overtone_eval::{
     CheckpointRef, Evaluation, FailedEpisode, Plan, PlayedDistributions, PlayedEpisode, Pooled,
     RandomPolicy, ReportError, Rollout, Setting, SmoothnessResult, UsedSettings, rollout,
@@ -198,6 +198,43 @@ fn smoothness_and_actions_are_pooled_over_all_steps_of_a_target() {
     let read: Evaluation = serde_json::from_value(before).unwrap();
     assert!(read.targets.iter().all(|target| target.smoothness.is_none()));
     assert_eq!(read.episodes, report.episodes);
+}
+
+/// A corridor says that an episode succeeded if it arrived.
+#[test]
+fn the_success_rate_is_known_if_every_episode_says_so() {
+    let report = evaluation();
+    for (target, episodes) in report.targets.iter().zip(report.episodes.chunks(6)) {
+        let n = episodes.iter().filter(|episode| episode.outcome == Outcome::Terminated).count();
+        let rate = target.success.unwrap();
+        assert_eq!(rate, proportion(n, 6, 0.95));
+        assert_eq!(rate.value, target.clipped_return.mean, "each arrival is worth 1 clipped");
+        assert!((1..6).contains(&n), "{n} of 6");
+    }
+    let text = report.to_text();
+    for part in ["success [interval]", "Wilson's 95 % interval"] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+
+    // The file preserves it. A report of an earlier version does not have it.
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(serde_json::from_value::<Evaluation>(json.clone()).unwrap(), report);
+    let mut before = json;
+    for list in ["targets", "episodes"] {
+        for item in before[list].as_array_mut().unwrap() {
+            assert!(item.as_object_mut().unwrap().remove("success").is_some());
+        }
+    }
+    let read: Evaluation = serde_json::from_value(before).unwrap();
+    assert!(read.targets.iter().all(|target| target.success.is_none()));
+    assert!(!read.to_text().contains("success"), "{}", read.to_text());
+
+    // One episode without it: a rate of the others would be a guess.
+    let mut partly = played();
+    partly.episodes[7].success = None;
+    let partly = Evaluation::new(setting(), &plan(), partly).unwrap();
+    assert_eq!(partly.targets[0].success, report.targets[0].success);
+    assert_eq!(partly.targets[1].success, None);
 }
 
 #[test]

@@ -351,6 +351,14 @@ fn scores_section(
         Some(format!("{} normalized by {convention}: {meaning} ({low} and {high}).", task.title))
     });
     notes.extend(unique(described).into_iter().map(text));
+    if rows.iter().any(|row| row.success.is_some()) {
+        notes.push(text(format!(
+            "Success: fraction of episodes that the environment called a success at their last \
+             step, with Wilson's {} % interval over episodes. Tables over runs summarize the \
+             runs' fractions.",
+            bootstrap.percent()
+        )));
+    }
     let bins: Vec<_> = rows.iter().filter_map(|row| row.target.smoothness).collect();
     if let Some(first) = bins.first() {
         notes.push(text(
@@ -488,7 +496,8 @@ fn study_curves_section(
     rows: &[Row<'_>],
     blocks: &mut Vec<Block>,
 ) {
-    let mut plots = study::returns(cells, runs, rows);
+    let evaluated = |figure| study::evaluated(figure, cells, runs, rows);
+    let mut plots: Vec<Block> = first::FIGURES.iter().flat_map(evaluated).collect();
     plots.extend(study::curves(cells, study::LOSS));
     if !plots.is_empty() {
         blocks.push(heading("Curves"));
@@ -552,8 +561,12 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
             ("raw", &|episode| fixed(episode.raw_return, raw)),
             ("clipped", &|episode| fixed(episode.clipped_return, clipped)),
             ("ended", &|episode| outcome_name(episode.outcome).to_owned()),
+            ("success", &|episode| {
+                or_dash(episode.success.map(|yes| if yes { "yes" } else { "no" }))
+            }),
         ],
-    );
+    )
+    .without_dashes("success");
     let summary = match evaluation.episodes.len() {
         1 => format!("The one episode of {}", source.file),
         n => format!("All {n} episodes of {}", source.file),

@@ -159,7 +159,7 @@ impl ReleasedAle {
         lane.lives = lives;
         let shown = &mut self.observations[env * OBSERVATION..(env + 1) * OBSERVATION];
         shown.copy_from_slice(&lane.stack);
-        Ok(Step { reward: reward as f32, outcome })
+        Ok(Step { reward: reward as f32, outcome, success: None })
     }
 }
 

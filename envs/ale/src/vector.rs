@@ -246,7 +246,7 @@ impl Lane {
             (false, true) => Some(Outcome::Truncated),
             (false, false) => None,
         };
-        Ok(Step { reward: reward as f32, outcome })
+        Ok(Step { reward: reward as f32, outcome, success: None })
     }
 }
 

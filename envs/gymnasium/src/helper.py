@@ -303,6 +303,16 @@ def flag(name, value):
     raise TypeError(f"{name} is a {type(value).__name__} ({value!r:.40}); expected True or False")
 
 
+def success_of(info):
+    """`success` or `is_success` in an episode's last `info`; None if neither is a flag."""
+    for name in ("success", "is_success"):
+        try:
+            return flag(name, info[name])
+        except Exception:
+            pass
+    return None
+
+
 def writer(space):
     """A function that writes an observation to a row, and raises if its size is wrong.
 
@@ -547,9 +557,12 @@ class Batch:
             self.masks[index] = True if flags is None else flags
 
     def step(self, indices, actions):
-        """Rewards, endings (0: none, 1: terminated, 2: truncated) and failures."""
+        """Rewards, endings (0: none, 1: terminated, 2: truncated), successes and failures.
+
+        Successes are those of ended episodes, by position in the call.
+        """
         envs, row, write = self.envs, self.row, self.write
-        rewards, endings, failures = [], [], []
+        rewards, endings, successes, failures = [], [], {}, []
         if self.decode is not None:
             actions = map(self.decode, actions)
         for index, action in zip(indices, actions):
@@ -574,6 +587,8 @@ class Batch:
                 if truncated is not True and truncated is not False:
                     truncated = flag("truncated", truncated)
                 rewards.append(float(reward))
+                if terminated or truncated:
+                    successes[len(endings)] = success_of(info)
                 endings.append(1 if terminated else 2 if truncated else 0)
             except BaseException as error:
                 del rewards[len(endings) :]
@@ -581,7 +596,7 @@ class Batch:
                 rewards.append(0.0)
                 endings.append(0)
                 self.give_up(index)
-        return rewards, endings, failures
+        return rewards, endings, successes, failures
 
     def give_up(self, index):
         """Closes a failed environment, which is created again for its next episode. Idempotent."""

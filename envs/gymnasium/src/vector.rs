@@ -3,6 +3,8 @@
 //! One call into Python steps the selected environments, one after the other. Gymnasium's vector
 //! environments are not used, because they step all environments or none and reset automatically.
 
+use std::collections::HashMap;
+
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Outcome, Task};
 use overtone_env::{EnvError, Slots, Step, VectorEnv};
@@ -209,15 +211,19 @@ impl VectorEnv for GymnasiumVectorEnv {
                     )
                 }
             };
-            type Answer = (Vec<f64>, Vec<u8>, Vec<(usize, String)>);
+            type Successes = HashMap<usize, Option<bool>>;
+            type Answer = (Vec<f64>, Vec<u8>, Successes, Vec<(usize, String)>);
             let answer: PyResult<Answer> = answer.and_then(|answer| answer.extract());
-            let (rewards, endings, failures) = answer.map_err(failed("playing"))?;
+            let (rewards, endings, successes, failures) = answer.map_err(failed("playing"))?;
             let results = self.collect(py, envs, failures, false)?;
-            let rewards = rewards.into_iter().zip(endings);
             let steps: Vec<_> = results
                 .into_iter()
-                .zip(rewards)
-                .map(|(seen, (reward, ending))| seen.and_then(|()| step(reward, ending)))
+                .zip(rewards.into_iter().zip(endings))
+                .enumerate()
+                .map(|(position, (seen, (reward, ending)))| {
+                    let success = successes.get(&position).copied().flatten();
+                    seen.and_then(|()| step(reward, ending, success))
+                })
                 .collect();
             for (&env, step) in envs.iter().zip(&steps) {
                 if step.is_err() {
@@ -242,7 +248,7 @@ impl VectorEnv for GymnasiumVectorEnv {
 }
 
 /// The step of one environment.
-fn step(reward: f64, ending: u8) -> Result<Step, GymnasiumError> {
+fn step(reward: f64, ending: u8, success: Option<bool>) -> Result<Step, GymnasiumError> {
     if !(reward as f32).is_finite() {
         return Err(GymnasiumError::Environment(format!("returned a reward of {reward}")));
     }
@@ -251,7 +257,7 @@ fn step(reward: f64, ending: u8) -> Result<Step, GymnasiumError> {
         1 => Some(Outcome::Terminated),
         _ => Some(Outcome::Truncated),
     };
-    Ok(Step { reward: reward as f32, outcome })
+    Ok(Step { reward: reward as f32, outcome, success })
 }
 
 impl Drop for GymnasiumVectorEnv {

@@ -184,6 +184,41 @@ fn keyword_arguments_and_limits_reach_the_environment() {
     }
 }
 
+/// The `info` of the last step counts. A termination alone, as in CartPole, says nothing.
+#[test]
+fn success_is_what_the_last_info_says() {
+    let success = |task: &Task| {
+        let mut env = open(task, 2);
+        env.reset(&[0, 1], &[1, 2]).unwrap();
+        loop {
+            // The environments are stepped in another order than they are numbered.
+            let steps = env.step(&[1, 0], &discrete(&[1, 1])).unwrap();
+            assert_eq!(steps[0].success, steps[1].success);
+            if steps[0].outcome.is_some() && steps[1].outcome.is_some() {
+                return steps[0].success;
+            }
+            assert_eq!(steps[0].success, None, "an episode that has not ended");
+        }
+    };
+    let (yes, no) = (Some(true), Some(false));
+    for (kind, expected) in [
+        ("always", yes),
+        ("at_end", yes),
+        ("number", yes),
+        ("array", yes),
+        ("both", yes),
+        ("second", yes),
+        ("lost", no),
+        ("never", None),
+        ("parts", None),
+        ("fraction", None),
+        ("no_dict", None),
+    ] {
+        assert_eq!(success(own(&format!("Solving,kind={kind}"))), expected, "{kind}");
+    }
+    assert_eq!(success(own("Own")), None, "truncated after 4 steps");
+}
+
 #[test]
 fn changes_since_training_are_errors() {
     let task = Gymnasium.task("CartPole-v1").unwrap();

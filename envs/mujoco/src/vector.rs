@@ -211,7 +211,7 @@ impl VectorEnv for MujocoVectorEnv {
             } else {
                 (job.lane.n_steps >= max_steps).then_some(Outcome::Truncated)
             };
-            Ok(Step { reward: job.lane.reward as f32, outcome })
+            Ok(Step { reward: job.lane.reward as f32, outcome, success: None })
         });
         self.slots.after_step(envs, results)
     }

@@ -25,8 +25,11 @@ use overtone_core::{
     protocol::{ActionChoice, Difference},
 };
 use overtone_eval::{
-    Evaluation, Summary, paired_difference,
+    Evaluation, Summary,
+    evaluation::SUCCESS,
+    paired_difference,
     statistics::Bootstrap,
+    summary::estimate,
     table::{Table, or_dash},
 };
 use overtone_model::device;
@@ -372,7 +375,7 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
     let bootstrap = Bootstrap::default();
     let difference = format!("difference [{} % interval]", bootstrap.percent());
     let columns = ["run", "updates", "protocol", "target", "n", "raw mean ± sd", "normalized"];
-    let mut table = Table::new(columns.into_iter().chain([difference.as_str()]));
+    let mut table = Table::new(columns.into_iter().chain([SUCCESS, difference.as_str()]));
     let mut first: Vec<Evaluation> = Vec::new();
     for batch in batches {
         let played = play_batch(batch, settings)?;
@@ -393,6 +396,7 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
                     target.raw_return.n.to_string(),
                     target.raw_return.with_spread(),
                     or_dash(normalized),
+                    or_dash(target.success.map(|rate| estimate(&rate, 2))),
                     or_dash(difference),
                 ]);
             }
@@ -406,7 +410,7 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
             "All protocols (targets in the protocol's units; a difference from the first \
              protocol is the mean over the same episodes):"
         );
-        say!("{table}");
+        say!("{}", table.without_dashes(SUCCESS));
     }
     Ok(())
 }

@@ -174,7 +174,8 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     put(&unfinished, &options.out)
         .with_context(|| format!("cannot write {}", options.out.display()))?;
     filmed.write(&options.out).context("cannot write the description of the video")?;
-    if again.length < options.steps && again != *episode {
+    let is_same = (again.length, again.raw_return) == (episode.length, episode.raw_return);
+    if again.length < options.steps && !is_same {
         say!(
             "note: this time the episode returned {} in {} steps. Rounding and draws may differ \
              on another device or machine, and on a GPU also in another batch",

@@ -8,7 +8,7 @@ use overtone_gymnasium::Gymnasium;
 use overtone_testkit::Hdf5File;
 use serde_json::Value;
 
-use crate::desk::Desk;
+use crate::{desk::Desk, runs::events};
 
 /// One recorded episode.
 #[derive(Default)]
@@ -209,7 +209,13 @@ class Clock(Short):
         return numpy.array([numpy.sin(self.time), 1.7e9 + self.time]), *rest
 
 
-for kind in (Short, Endless, Clock):
+class Chosen(Short):
+    def step(self, action):
+        seen, _, ends, *rest, info = super().step(action)
+        return seen, float(action), ends, *rest, {"is_success": numpy.float32(action)}
+
+
+for kind in (Short, Endless, Clock, Chosen):
     gymnasium.register(f"{kind.__name__}-v0", kind)
 "#;
 
@@ -235,6 +241,48 @@ fn output_of_an_environment_is_not_on_standard_output() {
     let json = desk.run("data lint short.hdf5 --json --task gymnasium/loud:Short-v0").stdout;
     let found: Value = serde_json::from_str(&json).unwrap();
     assert!(found.is_object(), "{json}");
+}
+
+#[test]
+fn success_is_reported_next_to_the_returns() {
+    let desk = Desk::new();
+    fs::write(desk.path("loud.py"), LOUD).unwrap();
+    let output = |words: &str| {
+        let said = desk.run(words);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        said.stdout
+    };
+    output("record task=gymnasium/loud:Chosen-v0 to=chosen.hdf5 transitions=200");
+    let train = |task: &str| {
+        output(&format!(
+            "train task=gymnasium/loud:{task}-v0 data.path=chosen.hdf5 runs={task} algorithm=behavior_cloning \
+             model.n_layers=1 model.d_model=16 train.batch_size=8 train.updates=4 \
+             train.checkpoint_every=2 evaluation.every=1 evaluation.every_episodes=6 \
+             evaluation.temperature=1 evaluation.episodes=20"
+        ))
+    };
+    let stdout = train("Chosen");
+    for part in ["success [interval]", ", success 0.", " in 6 episodes"] {
+        assert!(stdout.contains(part), "no {part:?} in\n{stdout}");
+    }
+    let run = desk.only_run("Chosen");
+    let played = report(&run.join("evaluation.json"));
+    let episodes = played["episodes"].as_array().unwrap();
+    let n = episodes.iter().filter(|episode| episode["success"] == true).count();
+    assert!((1..20).contains(&n), "the agent clones random actions: {n} of 20");
+    let success = &played["targets"][0]["success"];
+    assert_eq!(success["value"], n as f64 / 20.0);
+    let [low, high] = ["low", "high"].map(|end| success["interval"][end].as_f64().unwrap());
+    assert!(low < n as f64 / 20.0 && (n as f64 / 20.0) < high && low > 0.0, "{success}");
+    let curves = events(&run);
+    assert_eq!(curves["eval/success"].len(), 2);
+    assert!((curves["eval/success"][1].1 - n as f64 / 20.0).abs() < 1e-6);
+    let columns = fs::read_to_string(run.join("checkpoints.csv")).unwrap();
+    assert_eq!(columns.matches(",eval/success,").count(), 1, "{columns}");
+
+    // This environment does not say whether an episode succeeded, although its episodes terminate.
+    let stdout = train("Short");
+    assert!(!stdout.contains("success"), "{stdout}");
 }
 
 #[test]

@@ -6,8 +6,11 @@ use overtone_core::{Outcome, counted};
 
 use super::{Evaluation, TargetResult};
 use crate::summary::Summary;
-use crate::summary::{digits, fixed, spread};
+use crate::summary::{digits, estimate, fixed, spread};
 use crate::table::{Column, Table, or_dash};
+
+/// The column of success rates.
+pub const SUCCESS: &str = "success [interval]";
 
 impl Evaluation {
     /// The report as text: a headline, a row for each target, and an explanation of the columns.
@@ -41,6 +44,10 @@ impl Evaluation {
                 "normalized: {} ({} and {})\n",
                 reference.meaning, reference.low, reference.high
             );
+        }
+        if self.targets.iter().any(|target| target.success.is_some()) {
+            text += "success: fraction of episodes that the environment called a success at their \
+                     last step, with Wilson's 95 % interval\n";
         }
         if let Some(smoothness) = self.targets.iter().find_map(|target| target.smoothness) {
             text += &format!(
@@ -79,7 +86,7 @@ impl Evaluation {
         let clipped = digits(|target| &target.clipped_return);
         // The ends of large returns are easier to read without decimals.
         let ends = if raw == 1 { 0 } else { raw };
-        let columns: [Column<'_, &TargetResult>; 11] = [
+        let columns: [Column<'_, &TargetResult>; 12] = [
             ("target", &|target| or_dash(self.setting.condition(target.target_return))),
             ("episodes", &|target| target.raw_return.n.to_string()),
             ("raw", &|target| with_spread(&target.raw_return, raw)),
@@ -92,19 +99,16 @@ impl Evaluation {
             ("normalized", &|target| {
                 or_dash(target.normalized.as_ref().map(|summary| with_spread(summary, 2)))
             }),
+            (SUCCESS, &|target| or_dash(target.success.map(|rate| estimate(&rate, 2)))),
             ("smoothness", &|target| {
                 or_dash(
                     target.smoothness.map(|smoothness| spread(smoothness.mean, smoothness.sd, 4)),
                 )
             }),
         ];
-        let is_shown = |name: &str| match name {
-            "clipped" => self.clips(),
-            "smoothness" => self.targets.iter().any(|target| target.smoothness.is_some()),
-            _ => true,
-        };
+        let is_shown = |name: &str| name != "clipped" || self.clips();
         let shown: Vec<_> = columns.into_iter().filter(|(name, _)| is_shown(name)).collect();
-        Table::of(&self.targets, &shown)
+        Table::of(&self.targets, &shown).without_dashes(SUCCESS).without_dashes("smoothness")
     }
 }
 

@@ -63,6 +63,7 @@ impl Slot {
                 raw_return: 0.0,
                 clipped_return: 0.0,
                 outcome: Outcome::Truncated,
+                success: None,
             },
             reward: 0.0,
         }

@@ -24,11 +24,11 @@ pub struct Bootstrap {
     pub seed: u64,
 }
 
-/// A number estimated from runs.
+/// A number estimated from runs or episodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
-    /// The value for the given runs.
+    /// The value for the given runs or episodes.
     pub value: f64,
     /// The interval. Absent if a task has only one run.
     pub interval: Option<Interval>,

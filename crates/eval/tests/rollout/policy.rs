@@ -79,7 +79,7 @@ impl VectorEnv for Payday {
     fn step(&mut self, _: &[usize], _: &Actions) -> Result<Vec<Step>, EnvError> {
         self.0 += 1;
         let outcome = (self.0 == 2).then_some(Outcome::Truncated);
-        Ok(vec![Step { reward: -20.0, outcome }])
+        Ok(vec![Step { reward: -20.0, outcome, success: None }])
     }
     fn observations(&self) -> Observations<'_> {
         Observations::Vectors(&[0.0])

@@ -1,5 +1,5 @@
 //! The first screen of a page: the run, its mean return compared with the dataset, and plots of
-//! the episodes and of the returns during training.
+//! the episodes and of the figures during training.
 
 use overtone_core::counted;
 use overtone_core::protocol::ReturnUnits;
@@ -80,7 +80,7 @@ pub(super) fn of_run(
         let lead = answer.unwrap_or_else(|| "This agent has not been evaluated.".into());
         blocks.push(Block::Lead(lead));
         blocks.extend(played);
-        blocks.extend(curve(&[(run, None)]));
+        blocks.extend(curves(&[(run, None)]));
         blocks.extend(words);
         return Ok(blocks);
     };
@@ -105,7 +105,7 @@ pub(super) fn of_run(
         svg: strips.to_svg(),
     });
     blocks.extend(played);
-    blocks.extend(curve(&[(run, Some(row))]));
+    blocks.extend(curves(&[(run, Some(row))]));
     blocks.extend(words);
     Ok(blocks)
 }
@@ -125,6 +125,9 @@ fn lead(row: &Row<'_>, mean: &Estimate, data: Option<DataReturns>) -> String {
     }
     if let Some(normalized) = &row.normalized {
         lead += &format!("; normalized {}", fixed(normalized.mean, 1));
+    }
+    if let Some(success) = &row.success {
+        lead += &format!("; success {}", estimate(success, 2));
     }
     lead += ".";
     if let Some(data) = data {
@@ -193,7 +196,7 @@ pub(super) fn of_runs(runs: &[RunFiles], rows: &[Row<'_>]) -> Vec<Block> {
             marks(same),
         ));
     }
-    blocks.extend(curve(&played));
+    blocks.extend(curves(&played));
     blocks
 }
 
@@ -215,25 +218,61 @@ pub(super) fn strips(
     rows.chunks(MOST_ROWS).enumerate().map(picture).collect()
 }
 
-/// The caption of a plot of [`returns`].
-pub(super) const RETURNS: &str = "Mean return during training; the last point is the evaluation after training, whose acting mode \
-     may differ";
-
-/// A run's mean returns against updates. The last point is `row`, its [`headline`] evaluation.
-pub(super) fn returns(run: &RunFiles, row: Option<&Row<'_>>) -> Vec<[f64; 2]> {
-    let mut points = run.returns.clone();
-    if let Some((step, row)) = row.and_then(|row| Some((row.step()?, row))) {
-        points.retain(|point| point[0] < step as f64);
-        points.push([step as f64, row.raw.mean]);
-    }
-    points
+/// A figure of the evaluations during training and after it.
+pub(super) struct Figure {
+    /// File name of its plot.
+    pub(super) name: &'static str,
+    title: &'static str,
+    /// Its name in [`RunFiles::curves`].
+    key: &'static str,
+    /// Its value in the evaluation after training.
+    last: fn(&Row<'_>) -> Option<f64>,
 }
 
-/// Plots of the mean returns of runs against updates.
-fn curve(runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
+/// The figures with a plot.
+pub(super) const FIGURES: [Figure; 2] = [
+    Figure {
+        name: "returns",
+        title: "Mean return during training",
+        key: "eval/return",
+        last: |row| Some(row.raw.mean),
+    },
+    Figure {
+        name: "success",
+        title: "Success rate during training",
+        key: "eval/success",
+        last: |row| Some(row.success?.value),
+    },
+];
+
+impl Figure {
+    /// The caption of a plot, with or without evaluations after training.
+    pub(super) fn caption(&self, is_evaluated: bool) -> String {
+        let last =
+            "; the last point is the evaluation after training, whose acting mode may differ";
+        self.title.to_owned() + if is_evaluated { last } else { "" }
+    }
+
+    /// A run's values against updates. The last point is `row`, its [`headline`] evaluation.
+    pub(super) fn points(&self, run: &RunFiles, row: Option<&Row<'_>>) -> Vec<[f64; 2]> {
+        let mut points = run.curves.get(self.key).cloned().unwrap_or_default();
+        if let Some((step, last)) = row.and_then(|row| Some((row.step()?, (self.last)(row)?))) {
+            points.retain(|point| point[0] < step as f64);
+            points.push([step as f64, last]);
+        }
+        points
+    }
+}
+
+/// Plots of the figures of runs against updates.
+fn curves(runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
+    FIGURES.iter().flat_map(|figure| curve(figure, runs)).collect()
+}
+
+fn curve(figure: &Figure, runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
     let mut lines: Vec<Line> = Vec::new();
     for (run, row) in runs {
-        let points = returns(run, *row);
+        let points = figure.points(run, *row);
         // A single point is not a curve.
         if points.len() > 1 {
             lines.push(Line::new(run.label.clone(), points).stroke(Stroke::Marked));
@@ -245,7 +284,7 @@ fn curve(runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
         return Vec::new();
     };
     let is_one = lines.len() == 1;
-    if let [(_, Some(row))] = runs {
+    if let ("returns", [(_, Some(row))]) = (figure.name, runs) {
         for (i, (name, value)) in marks(data_of(row)).into_iter().enumerate() {
             let line = Line::new(name, vec![[0.0, value], [last, value]]);
             lines.push(line.stroke(Stroke::Dashed).colour(6 - 3 * i));
@@ -256,8 +295,7 @@ fn curve(runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
     }
     let plot = LinePlot { x_label: "updates".into(), lines, ..LinePlot::default() };
     let is_evaluated = runs.iter().any(|(_, row)| row.is_some());
-    let title = if is_evaluated { RETURNS } else { "Mean return during training" };
-    pictures::plots("returns", title, plot)
+    pictures::plots(figure.name, &figure.caption(is_evaluated), plot)
 }
 
 /// Task, algorithm, dataset, updates and minutes on one line.

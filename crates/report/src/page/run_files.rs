@@ -29,8 +29,8 @@ pub struct RunFiles {
     pub algorithm: Option<String>,
     /// Contents of `metrics.csv`, if it exists.
     pub metrics: Option<Metrics>,
-    /// Mean returns of the evaluations during training, against updates.
-    pub returns: Vec<[f64; 2]>,
+    /// Figures of the evaluations during training against updates, by name: `eval/return`.
+    pub curves: BTreeMap<String, Vec<[f64; 2]>>,
     /// Returns of the complete episodes of the dataset, from the newest checkpoint.
     pub data: Option<DataReturns>,
     /// The highest checkpoint step. Without checkpoints, the last step of the metrics.
@@ -193,7 +193,7 @@ impl RunFiles {
             Some((_, checkpoint)) => checkpoint_facts(&checkpoint.join("state.json"))?,
             None => (None, None),
         };
-        let returns = returns(&folder.join("checkpoints.csv"))?;
+        let curves = curves(&folder.join("checkpoints.csv"))?;
         let last_step = newest.map(|(step, _)| step).or_else(|| metrics.as_ref()?.last_step());
         // The real name of the directory, even for `.`.
         let real = fs::canonicalize(folder).map_err(PageError::file(folder))?;
@@ -205,7 +205,7 @@ impl RunFiles {
             config_text,
             config,
             metrics,
-            returns,
+            curves,
             data,
             last_step,
             held_out_step,
@@ -398,17 +398,20 @@ fn checkpoints(folder: &Path) -> Result<BTreeMap<u64, PathBuf>, PageError> {
     Ok(steps.collect())
 }
 
-/// The curve of returns in `checkpoints.csv`; empty if the file does not exist.
-fn returns(path: &Path) -> Result<Vec<[f64; 2]>, PageError> {
+/// The curves in `checkpoints.csv` by figure; empty if the file does not exist.
+fn curves(path: &Path) -> Result<BTreeMap<String, Vec<[f64; 2]>>, PageError> {
     let text = read_if_any(path)?.unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let point = |row: &str| {
+    let point = |row: &str| -> Option<(String, [f64; 2])> {
         let mut cells = row.split(',');
-        let step: f64 = cells.next()?.parse().ok()?;
-        let (figure, value) = (cells.nth(1)?, cells.next()?.parse().ok()?);
-        (figure == "eval/return").then_some([step, value])
+        let step = cells.next()?.parse().ok()?;
+        Some((cells.nth(1)?.to_owned(), [step, cells.next()?.parse().ok()?]))
     };
-    Ok(whole.lines().skip(1).filter_map(point).collect())
+    let mut curves: BTreeMap<String, Vec<[f64; 2]>> = BTreeMap::new();
+    for (figure, point) in whole.lines().skip(1).filter_map(point) {
+        curves.entry(figure).or_default().push(point);
+    }
+    Ok(curves)
 }
 
 /// The step of the lowest held-out loss and the dataset's returns, from a checkpoint's state; `None`

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use super::protocols::Protocols;
 use super::run_files::{EvaluationFile, PageError, RunFiles};
 use super::study::StudyCell;
-use overtone_eval::evaluation::{CheckpointRef, SmoothnessResult, outcome_name};
+use overtone_eval::evaluation::{
+    CheckpointRef, SUCCESS, SmoothnessResult, outcome_name, success_rate,
+};
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
+pub(super) use overtone_eval::summary::estimate;
 use overtone_eval::summary::{self, digits, fixed};
 use overtone_eval::table::{Column, Table, or_dash};
 use overtone_eval::{Choice, Evaluation, ReportError, Setting, Summary, TargetResult};
@@ -87,6 +90,8 @@ pub(super) struct Row<'a> {
     /// IQM of the raw returns, with an interval over episodes.
     pub(super) iqm: Estimate,
     pub(super) normalized: Option<Summary>,
+    /// The success rate, with Wilson's interval over episodes.
+    pub(super) success: Option<Estimate>,
 }
 
 impl<'a> Row<'a> {
@@ -108,8 +113,9 @@ impl<'a> Row<'a> {
             )
         });
         let iqm = bootstrap.estimate(&matrix, iqm)?;
+        let success = success_rate(source.episodes(target), bootstrap.level);
         let protocol = protocols.label(&source.evaluation.setting);
-        Ok(Self { run, cell, source, target, role, protocol, raw, iqm, normalized })
+        Ok(Self { run, cell, source, target, role, protocol, raw, iqm, normalized, success })
     }
 
     /// A row for every target of every evaluation of these runs. A checkpoint that is both last and
@@ -272,7 +278,7 @@ fn flatten(name: &str, table: &toml::Table, settings: &mut Configuration) {
 /// A table for people of rows with the same role.
 pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
     let digits = digits(rows.iter().map(|row| &row.raw));
-    let columns: [Column<'_, &Row<'_>>; 13] = [
+    let columns: [Column<'_, &Row<'_>>; 14] = [
         ("run", &|row| row.run.label.clone()),
         ("task", &|row| row.setting().task.title.clone()),
         ("protocol", &|row| row.protocol.clone()),
@@ -289,7 +295,8 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
             format!("{} to {}", fixed(row.raw.min, digits), fixed(row.raw.max, digits))
         }),
         ("length", &|row| spread(&row.target.length, 0)),
-        ("smoothness (bins)", &|row| {
+        (SUCCESS, &|row| or_dash(row.success.map(|rate| estimate(&rate, 2)))),
+        (SMOOTHNESS, &|row| {
             let text = |smoothness: SmoothnessResult| {
                 format!(
                     "{} ({})",
@@ -300,9 +307,11 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
             or_dash(row.target.smoothness.map(text))
         }),
     ];
-    let has_smoothness = rows.iter().any(|row| row.target.smoothness.is_some());
-    Table::of(rows.iter().copied(), &columns[..columns.len() - usize::from(!has_smoothness)])
+    Table::of(rows.iter().copied(), &columns).without_dashes(SUCCESS).without_dashes(SMOOTHNESS)
 }
+
+/// The column of smoothness.
+const SMOOTHNESS: &str = "smoothness (bins)";
 
 /// All rows with all digits, for programs.
 pub(super) fn csv(rows: &[Row<'_>]) -> Table {
@@ -332,6 +341,9 @@ pub(super) fn csv(rows: &[Row<'_>]) -> Table {
             ("normalized_mean", &|row| cell(row.normalized.as_ref().map(|summary| summary.mean))),
             ("normalized_sd", &|row| cell(row.normalized.as_ref().and_then(|summary| summary.sd))),
             ("normalized_iqm", &|row| cell(row.normalized.as_ref().map(|summary| summary.iqm))),
+            ("success", &|row| cell(row.success.map(|rate| rate.value))),
+            ("success_low", &|row| cell(row.success.and_then(|rate| Some(rate.interval?.low)))),
+            ("success_high", &|row| cell(row.success.and_then(|rate| Some(rate.interval?.high)))),
             ("clipped_mean", &|row| row.target.clipped_return.mean.to_string()),
             ("length_mean", &|row| row.target.length.mean.to_string()),
             ("truncated", &|row| row.target.truncated.to_string()),
@@ -371,6 +383,7 @@ pub(super) fn episodes_csv(rows: &[Row<'_>]) -> Table {
             ("raw_return", &|(_, episode)| episode.raw_return.to_string()),
             ("clipped_return", &|(_, episode)| episode.clipped_return.to_string()),
             ("ended", &|(_, episode)| outcome_name(episode.outcome).to_owned()),
+            ("success", &|(_, episode)| cell(episode.success)),
         ],
     )
 }
@@ -393,18 +406,6 @@ pub(super) fn ends(estimate: Option<Estimate>) -> [String; 3] {
 /// `mean ± sd`.
 pub(super) fn spread(summary: &Summary, digits: usize) -> String {
     summary::spread(summary.mean, summary.sd, digits)
-}
-
-/// `value [low, high]`, or the value alone without an interval.
-pub(super) fn estimate(estimate: &Estimate, digits: usize) -> String {
-    let value = fixed(estimate.value, digits);
-    match estimate.interval {
-        Some(interval) => {
-            let [low, high] = [interval.low, interval.high].map(|bound| fixed(bound, digits));
-            format!("{value} [{low}, {high}]")
-        }
-        None => value,
-    }
 }
 
 /// A target for people, with at most one decimal: a percentile of the data can have many digits.

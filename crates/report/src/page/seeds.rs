@@ -25,6 +25,9 @@ pub(super) struct Group<'a> {
     pub(super) iqm: Estimate,
     normalized: Option<Summary>,
     normalized_iqm: Option<Estimate>,
+    /// Summary of the runs' success rates.
+    success: Option<Summary>,
+    success_iqm: Option<Estimate>,
     /// Summary of the runs' mean smoothness, if their policies report action distributions.
     smoothness: Option<Summary>,
 }
@@ -219,7 +222,7 @@ impl<'a> Groups<'a> {
         let (file, label) = if self.is_study { ("cells", "cell") } else { ("seeds", "agent") };
         let low = |iqm: &Estimate| Some(iqm.interval?.low);
         let high = |iqm: &Estimate| Some(iqm.interval?.high);
-        let columns: [Column<'_, &Group<'_>>; 23] = [
+        let columns: [Column<'_, &Group<'_>>; 28] = [
             (label, &|group| group.label()),
             ("task", &|group| group.first().task()),
             ("protocol", &|group| group.first().protocol.clone()),
@@ -245,6 +248,11 @@ impl<'a> Groups<'a> {
             ("normalized_iqm_high", &|group| {
                 all_digits(group.normalized_iqm.as_ref().and_then(high))
             }),
+            ("success_mean", &|group| all_digits(group.success.as_ref().map(|all| all.mean))),
+            ("success_sd", &|group| all_digits(group.success.as_ref().and_then(|all| all.sd))),
+            ("success_iqm", &|group| all_digits(group.success_iqm.map(|iqm| iqm.value))),
+            ("success_iqm_low", &|group| all_digits(group.success_iqm.as_ref().and_then(low))),
+            ("success_iqm_high", &|group| all_digits(group.success_iqm.as_ref().and_then(high))),
             ("each_raw_mean", &|group| group.each(|mean| mean.to_string())),
             ("smoothness_mean", &|group| all_digits(group.smoothness.as_ref().map(|all| all.mean))),
             ("smoothness_sd", &|group| {
@@ -274,7 +282,7 @@ fn readable(groups: &[&Group<'_>]) -> Vec<Block> {
     // Compared groups have the same task, protocol and target.
     let place = columns.iter().position(|(other, _)| *other == name).unwrap_or_default();
     let digits = digits(groups.iter().map(|group| &group.raw));
-    let numbers: [Column<'_>; 6] = [
+    let numbers: [Column<'_>; 8] = [
         ("IQM [interval]", Box::new(move |group| estimate(&group.iqm, digits))),
         (
             "normalized IQM [interval]",
@@ -284,6 +292,14 @@ fn readable(groups: &[&Group<'_>]) -> Vec<Block> {
         (
             "normalized mean ± sd",
             Box::new(|group| or_dash(group.normalized.as_ref().map(|all| spread(all, 2)))),
+        ),
+        (
+            "success IQM [interval]",
+            Box::new(|group| or_dash(group.success_iqm.map(|iqm| estimate(&iqm, 2)))),
+        ),
+        (
+            "success mean ± sd",
+            Box::new(|group| or_dash(group.success.as_ref().map(|all| spread(all, 2)))),
         ),
         (
             "smoothness ± sd",
@@ -316,7 +332,13 @@ impl<'a> Group<'a> {
         let means: Vec<f64> = rows.iter().map(|row| row.raw.mean).collect();
         let (task, target) = (&rows[0].setting().task, rows[0].target.target_return);
         let raw = Summary::of(&means).ok_or(ReportError::NoScore(target))?;
-        let iqm = bootstrap.estimate(&ScoreMatrix::one_task(&task.title, &means)?, iqm)?;
+        let iqm_of = |scores: &[f64]| -> Result<Estimate, PageError> {
+            Ok(bootstrap.estimate(&ScoreMatrix::one_task(&task.title, scores)?, iqm)?)
+        };
+        let iqm = iqm_of(&means)?;
+        let rates = rows.iter().map(|row| Some(row.success?.value)).collect::<Option<Vec<f64>>>();
+        let success_iqm = rates.as_deref().map(iqm_of).transpose()?;
+        let success = rates.and_then(|rates| Summary::of(&rates));
         let (mut normalized, mut normalized_iqm) = (None, None);
         if let Some(reference) = &task.reference {
             let normalize = |score: f64| reference.normalize(score);
@@ -332,7 +354,7 @@ impl<'a> Group<'a> {
         }
         let smoothness = rows.iter().map(|row| Some(row.target.smoothness?.mean));
         let smoothness = smoothness.collect::<Option<Vec<f64>>>().and_then(|all| Summary::of(&all));
-        Ok(Self { rows, raw, iqm, normalized, normalized_iqm, smoothness })
+        Ok(Self { rows, raw, iqm, normalized, normalized_iqm, success, success_iqm, smoothness })
     }
 
     /// The row of the first run.

@@ -136,20 +136,26 @@ pub(super) fn section(cells: &[StudyCell], scores: &Groups<'_>) -> Vec<Block> {
     blocks
 }
 
-/// Mean returns during training and after it, by task. `runs` are the runs of `cells` in this order,
-/// and `rows` are their scores.
-pub(super) fn returns(cells: &[StudyCell], runs: &[RunFiles], rows: &[Row<'_>]) -> Vec<Block> {
+/// A figure during training and after it, by task. `runs` are the runs of `cells` in this order, and
+/// `rows` are their scores.
+pub(super) fn evaluated(
+    figure: &first::Figure,
+    cells: &[StudyCell],
+    runs: &[RunFiles],
+    rows: &[Row<'_>],
+) -> Vec<Block> {
     let mut rest = runs;
     let lines = cells.iter().map(|cell| {
         let (of_cell, others) = rest.split_at(cell.runs.len());
         rest = others;
-        let curve = |run: &RunFiles| first::returns(run, first::headline(rows, run));
+        let curve = |run: &RunFiles| figure.points(run, first::headline(rows, run));
         let curves: Vec<Vec<[f64; 2]>> =
             of_cell.iter().map(curve).filter(|curve| curve.len() > 1).collect();
         let line = mean_of(cell, &curves).filter(|line| line.points.len() > 1);
         line.map(|line| line.stroke(Stroke::Marked))
     });
-    by_task(cells, "returns", first::RETURNS, &lines.collect::<Vec<_>>(), |_| Vec::new())
+    let lines: Vec<_> = lines.collect();
+    by_task(cells, figure.name, &figure.caption(true), &lines, |_| Vec::new())
 }
 
 /// A curve: its file name, its column of the metrics, and its title.

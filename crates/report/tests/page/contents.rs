@@ -47,6 +47,57 @@ fn the_page_of_an_evaluated_run_has_scores_protocol_curves_and_all_episodes() {
     assert_eq!(iqm, target.raw_return.iqm, "one definition");
 }
 
+/// A corridor's episodes succeed if they arrive.
+#[test]
+fn success_rates_are_next_to_returns_if_they_are_known() {
+    let root = TempDir::new().unwrap();
+    let folders = [1, 2, 3].map(|seed| run(&root, &format!("s{seed}"), seed));
+    let mut rates = Vec::new();
+    for (folder, seed) in folders.iter().zip(5..) {
+        let report = evaluation(200, seed, matched());
+        rates.push(report.targets[0].success.unwrap().value);
+        report.write(&folder.join("evaluation.json")).unwrap();
+        let curve = "step,seconds,figure,value\n50,1,eval/return,3\n50,1,eval/success,0.25\n";
+        fs::write(folder.join("checkpoints.csv"), curve).unwrap();
+    }
+    let one = page(&[&folders[0]]);
+    let cell = |name: &str, row: usize, column: &str| {
+        let csv = file(&one, name);
+        let line = |i: usize| csv.lines().nth(i).unwrap().split(',').collect::<Vec<_>>();
+        let place = line(0).iter().position(|name| *name == column).unwrap();
+        line(row)[place].to_owned()
+    };
+    assert_eq!(cell("report-scores.csv", 1, "success"), rates[0].to_string());
+    let [low, high] = ["success_low", "success_high"]
+        .map(|column| cell("report-scores.csv", 1, column).parse::<f64>().unwrap());
+    assert!(low < rates[0] && rates[0] < high, "{low} {high}");
+    let n = (1..=8).filter(|row| cell("report-episodes.csv", *row, "success") == "true").count();
+    assert_eq!(n as f64 / 8.0, rates[0]);
+    let markdown = one.to_markdown("report");
+    let rate = format!("success {:.2} \\[{low:.2}, {high:.2}\\]", rates[0]);
+    assert!(markdown.contains(&rate), "{rate}: {markdown}");
+    assert!(markdown.contains("Success rate during training; "), "{markdown}");
+    assert_eq!(file(&one, "report-success.svg").matches("<circle").count(), 2);
+    // Over seeds: the mean of the runs' rates.
+    let seeds = file(&page(&folders.each_ref().map(|folder| folder.as_path())), "report-seeds.csv");
+    let columns: Vec<&str> = seeds.lines().next().unwrap().split(',').collect();
+    let row: Vec<&str> = seeds.lines().nth(1).unwrap().split(',').collect();
+    let number = |name: &str| -> f64 {
+        row[columns.iter().position(|column| *column == name).unwrap()].parse().unwrap()
+    };
+    assert!((number("success_mean") - rates.iter().sum::<f64>() / 3.0).abs() < 1e-12, "{seeds}");
+    assert!(number("success_iqm_low") <= number("success_iqm"), "{seeds}");
+
+    let mut unknown = evaluation(200, 5, matched());
+    unknown.episodes.iter_mut().for_each(|episode| episode.success = None);
+    unknown.targets.iter_mut().for_each(|target| target.success = None);
+    unknown.write(&folders[0].join("evaluation.json")).unwrap();
+    fs::remove_file(folders[0].join("checkpoints.csv")).unwrap();
+    let page = page(&[&folders[0]]);
+    let markdown = page.to_markdown("report").to_lowercase();
+    assert!(!markdown.contains("success"), "{markdown}");
+}
+
 #[test]
 fn the_page_is_self_contained_and_well_formed() {
     let root = TempDir::new().unwrap();

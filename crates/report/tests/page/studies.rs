@@ -75,6 +75,10 @@ fn cells_of_one_task_are_adjacent() {
     }
     assert_eq!(table[1..], expected);
     assert!(markdown.contains("In every row: seeds 1 2 3 4; choosing episodes 0."), "{markdown}");
+    assert!(
+        markdown.contains(" | success IQM \\[interval\\] | success mean ± sd | "),
+        "{markdown}"
+    );
     // Each temperature has a section, and agents have the names from the study.
     for protocol in [warm, cold] {
         let agents = rows(&markdown, &format!("### Evaluated with the {protocol} protocol\n"), 3);
@@ -91,7 +95,7 @@ fn cells_of_one_task_are_adjacent() {
     }
     let html = page.to_html();
     tags(&html);
-    let group = "<th class=\"group\" scope=\"rowgroup\" colspan=\"6\">BankHeist, protocol matched \
+    let group = "<th class=\"group\" scope=\"rowgroup\" colspan=\"8\">BankHeist, protocol matched \
                  (temperature 0.5), target 32</th>";
     // Details of single runs are in a folded section.
     let (before, after) = html.split_once("<summary>Each of its 16 runs: ").unwrap();
@@ -270,7 +274,9 @@ fn curves_of_returns_end_with_the_evaluation_after_training() {
         Some(String::from_utf8(plot.1).unwrap().matches("<circle").count())
     };
     assert_eq!(n_points(&all), None);
-    all.runs.iter_mut().for_each(|run| run.returns = vec![[100.0, 3.0]]);
+    for run in &mut all.runs {
+        run.curves.insert("eval/return".into(), vec![[100.0, 3.0]]);
+    }
     assert_eq!(n_points(&all), Some(2));
 }
 

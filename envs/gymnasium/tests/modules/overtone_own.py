@@ -125,6 +125,33 @@ class Answers(Own):
         }[self.kind]
 
 
+class Solving(Own):
+    """Ends after 3 steps; its `info` has a success of the kind `kind`."""
+
+    length = 3
+    KINDS = {
+        "always": lambda ends: {"success": True},
+        "at_end": lambda ends: {"success": ends},
+        "number": lambda ends: {"is_success": numpy.float32(ends)},
+        "array": lambda ends: {"success": numpy.array([1.0])},
+        "lost": lambda ends: {"success": not ends},
+        "both": lambda ends: {"is_success": False, "success": True},
+        "second": lambda ends: {"is_success": True, "success": {"cube": False}},
+        "never": lambda ends: {},
+        "parts": lambda ends: {"success": {"cube": True}},
+        "fraction": lambda ends: {"success": 0.5},
+        "no_dict": lambda ends: None,
+    }
+
+    def __init__(self, kind, **options):
+        super().__init__(**options)
+        self.kind = kind
+
+    def step(self, action):
+        seen, reward, terminated, truncated, _ = super().step(action)
+        return seen, reward, terminated, truncated, self.KINDS[self.kind](terminated)
+
+
 class BadReward(Own):
     def step(self, action):
         seen, _, terminated, truncated, info = super().step(action)
@@ -334,7 +361,8 @@ def capped():
 
 
 NAMES = "Own Raising NotFinite BadReward StickyNan Exiting OneWide OneShort OldReset Bare \
-AllSpaces Greedy Started Bounded Tight Painted Unlit Licensed Worded Mixed Ordered Whole Listed Pays Answers Masked"
+AllSpaces Greedy Started Bounded Tight Painted Unlit Licensed Worded Mixed Ordered Whole Listed Pays Answers \
+Masked Solving"
 for name in NAMES.split():
     id = f"Overtone{name}-v0"
     if id not in gymnasium.registry:

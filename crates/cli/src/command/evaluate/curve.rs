@@ -218,9 +218,11 @@ impl<'a> Curve<'a> {
         let returns = evaluation.targets.iter().map(|target| {
             let normalized = target.normalized.as_ref().map(|summary| summary.mean);
             let normalized = normalized.map(|n| format!(", normalized {n:.1}")).unwrap_or_default();
+            let success = target.success.map(|rate| format!(", success {:.2}", rate.value));
+            let success = success.unwrap_or_default();
             let condition = evaluation.setting.condition(target.target_return);
             let condition = condition.map(|c| format!(" (target {c})")).unwrap_or_default();
-            format!("{}{normalized}{condition}", decimal(target.raw_return.mean, 1))
+            format!("{}{normalized}{success}{condition}", decimal(target.raw_return.mean, 1))
         });
         let returns: Vec<String> = returns.collect();
         let line = format!(
@@ -247,8 +249,9 @@ impl<'a> Curve<'a> {
     }
 }
 
-/// Mean returns of an evaluation by the names of their curves, raw and normalized. The first target
-/// has the same two names for every algorithm; other targets are in the names of their curves.
+/// Mean returns of an evaluation by the names of their curves, raw and normalized, and the success
+/// rate if it is known. The first target has the same names for every algorithm; other targets are
+/// in the names of their curves.
 pub fn scores(evaluation: &Evaluation) -> Vec<(String, f64)> {
     let first = evaluation.first_target();
     let curves = evaluation.targets.iter().flat_map(|target| {
@@ -258,7 +261,8 @@ pub fn scores(evaluation: &Evaluation) -> Vec<(String, f64)> {
         let normalized = target.normalized.as_ref();
         let normalized =
             normalized.map(|summary| (format!("eval/normalized_return{of}"), summary.mean));
-        std::iter::once(raw).chain(normalized)
+        let success = target.success.map(|rate| (format!("eval/success{of}"), rate.value));
+        std::iter::once(raw).chain(normalized).chain(success)
     });
     curves.collect()
 }

@@ -2,7 +2,9 @@
 
 use overtone_agents::Agent;
 use overtone_core::ActionScale;
-use overtone_eval::{Evaluation, evaluation::Setting};
+use overtone_eval::evaluation::{SUCCESS, Setting};
+use overtone_eval::table::{Table, or_dash};
+use overtone_eval::{Evaluation, summary::estimate};
 use overtone_train::{RunDir, TrainState};
 
 /// The card of an agent in transformers' format, which is conditioned on returns or, with
@@ -98,7 +100,7 @@ pub fn onnx(agent: &Agent, state: &TrainState, returns: &str) -> String {
 /// The returns of this checkpoint in the run's evaluations as a table, or a note without
 /// evaluations.
 pub fn returns(run: &RunDir, state: &TrainState) -> String {
-    let mut rows = String::new();
+    let mut rows: Vec<Vec<String>> = Vec::new();
     for path in Evaluation::files(run.path()).unwrap_or_default() {
         let Ok(evaluation) = Evaluation::read(&path) else { continue };
         let played = evaluation.setting.checkpoint.as_ref().map(|checkpoint| checkpoint.step);
@@ -107,31 +109,34 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
         }
         for target in &evaluation.targets {
             let normalized = target.normalized.as_ref();
-            let normalized = normalized.map_or(String::new(), |score| format!("{:.1}", score.mean));
             let setting = &evaluation.setting;
-            let row = format!(
-                "| {} | {} | {} | {} | {normalized} | {} | {} |\n",
-                setting.simulator,
+            let row = vec![
+                setting.simulator.clone(),
                 protocol_of(setting),
-                setting.condition(target.target_return).unwrap_or_else(|| "-".into()),
+                or_dash(setting.condition(target.target_return)),
                 target.raw_return.with_spread(),
-                target.raw_return.n,
-                evaluation.seed
-            );
+                or_dash(normalized.map(|score| format!("{:.1}", score.mean))),
+                or_dash(target.success.map(|rate| estimate(&rate, 2))),
+                target.raw_return.n.to_string(),
+                evaluation.seed.to_string(),
+            ];
             // The last checkpoint may also be the best one, with a report under each name.
             if !rows.contains(&row) {
-                rows += &row;
+                rows.push(row);
             }
         }
     }
-    match rows.as_str() {
-        "" => "Not evaluated.\n".into(),
-        rows => format!(
-            "Mean raw return ± standard deviation over episodes, of this one training seed.\n\n\
-             | environment | protocol | target | raw return | normalized | episodes | seed |\n\
-             | --- | --- | --- | --- | --- | --- | --- |\n{rows}"
-        ),
+    if rows.is_empty() {
+        return "Not evaluated.\n".into();
     }
+    let header = ["environment", "protocol", "target", "raw return", "normalized", SUCCESS];
+    let mut table = Table::new(header.into_iter().chain(["episodes", "seed"]));
+    rows.into_iter().for_each(|row| table.row(row));
+    let table = table.without_dashes("normalized").without_dashes(SUCCESS);
+    format!(
+        "Mean raw return ± standard deviation over episodes, of this one training seed.\n\n{}",
+        table.to_markdown()
+    )
 }
 
 /// `matched, temperature 0.5`

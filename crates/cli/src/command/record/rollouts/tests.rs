@@ -47,7 +47,7 @@ impl VectorEnv for Steps {
         let step = |&env: &usize| {
             self.shown[env] += 1.0;
             let is_over = self.shown[env] as u64 == self.lengths[env];
-            Step { reward: 1.0, outcome: is_over.then_some(Outcome::Terminated) }
+            Step { reward: 1.0, outcome: is_over.then_some(Outcome::Terminated), success: None }
         };
         let steps = envs.iter().map(step).collect();
         self.mask();
