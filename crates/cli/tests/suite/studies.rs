@@ -69,7 +69,7 @@ fn a_study_is_carried_out_compared_and_grows() {
         each.iter().sum::<f64>() / each.len() as f64
     };
     for row in &rows {
-        assert!((row[7].parse::<f64>().unwrap() - mean(&row[22])).abs() < 1e-9, "{row:?}");
+        assert!((row[7].parse::<f64>().unwrap() - mean(&row[24])).abs() < 1e-9, "{row:?}");
     }
     let page = fs::read_to_string(desk.path("runs/studies/heads/report.md")).unwrap();
     assert!(page.starts_with("# Study heads: 2 seeds, no comparison\n"), "{page}");
