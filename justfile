@@ -108,9 +108,7 @@ public *args:
 
 # Train agents of Overtone and d3rlpy on a public dataset for minutes of one core, and play them: just bench-public SET [minutes=3] [seeds=1,2]
 bench-public *args: build
-    @[ -x .venv-public/bin/python ] || scripts/public/setup.sh
-    @.venv-public/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/public/requirements-agents.txt
-    @.venv-public/bin/python -m pip install --quiet --disable-pip-version-check --no-deps d3rlpy==2.8.1
+    @scripts/public/setup.sh agents
     @.venv-public/bin/python scripts/public/agents.py "$@"
 
 # Install the Python packages; fast if none is missing

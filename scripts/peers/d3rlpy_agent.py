@@ -19,7 +19,7 @@ With `task`, the settings are the defaults of d3rlpy's classes with batches of 2
 observations but for IQL. A row with a mask of 0 ends an episode of d3rlpy's data.
 
 Prints one line of JSON: the processor seconds of training, and for each copy its updates, its time
-(`time.time()`), its returns, and how many of its episodes the task ended.
+(`time.time()`), its returns, and how many of its episodes end in `info["success"]`.
 """
 
 import copy
@@ -137,7 +137,7 @@ class Players:
         self.seen = np.stack([env.reset(seed=seed)[0] for env, seed in zip(self.envs, seeds)])
         self.seen = self.seen.astype(np.float32)
         self.returns = np.zeros(len(seeds))
-        self.ended = 0
+        self.solved = 0
         self.playing = np.arange(len(seeds))
 
     def actions(self):
@@ -152,14 +152,15 @@ class Players:
             running = []
             for index, action in zip(self.playing, self.actions()):
                 bounded = np.clip(action, -1.0, 1.0)
-                self.seen[index], reward, ended, cut, _ = self.envs[index].step(bounded)
+                self.seen[index], reward, ended, cut, info = self.envs[index].step(bounded)
                 self.returns[index] += reward
                 self.took(index, action, reward)
-                self.ended += bool(ended)
                 if not (ended or cut):
                     running.append(index)
+                else:
+                    self.solved += bool(info.get("success"))
             self.playing = np.array(running, dtype=int)
-        return {"returns": self.returns.tolist(), "ended": self.ended}
+        return {"returns": self.returns.tolist(), "solved": self.solved}
 
 
 class TransformerPlayers(Players):

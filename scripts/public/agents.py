@@ -62,10 +62,9 @@ TITLES = {"behavior_cloning": "behaviour cloning", "decision_transformer": "Deci
           "rvs": "RvS-R", "td3_bc": "TD3+BC", "iql": "IQL", "rebrac": "ReBRAC", "bc": "behaviour cloning"}
 
 
-def alone() -> dict[str, str]:
-    """One thread, and the simulators' packages."""
-    threads = dict.fromkeys(["RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"], "1")
-    return os.environ | threads | {"VIRTUAL_ENV": sys.prefix, "MUJOCO_GL": "egl"}
+#: Of all processes: one thread, and the simulators' packages.
+ENVIRONMENT = {"RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+               "VIRTUAL_ENV": sys.prefix, "MUJOCO_GL": "egl"}
 
 
 class Bench:
@@ -93,7 +92,7 @@ class Bench:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         with tempfile.TemporaryDirectory() as runs:
             subprocess.run([*self.words(agent, updates, 1, runs), "evaluation.episodes=0"], check=True,
-                           stdout=self.log, stderr=self.log, env=alone())
+                           stdout=self.log, stderr=self.log)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -114,7 +113,6 @@ class Bench:
     def theirs(self, name: str, updates: int, seed: int, episodes: str) -> dict:
         command = [sys.executable, str(HERE.parent / "peers/d3rlpy_agent.py"), name, str(self.path),
                    f"task={self.task}", f"updates={updates}", f"seed={seed}", f"episodes={episodes}", "threads=1"]
-        os.environ.update(alone())
         return kept_reply(self.folder, f"d3rlpy-{name}-{updates}-{seed}", command, self.log, self.sha256)
 
     def run(self, agent: str, updates: int, seed: int) -> dict:
@@ -123,19 +121,19 @@ class Bench:
         who, _, name = agent.rpartition(":")
         if who:
             played = self.theirs(name, updates, seed, self.episodes)["copies"][-1]
-            returns, solved = played["returns"], played["ended"]
+            returns, solved = played["returns"], played["solved"]
         else:
             kept = self.folder / kept_name(f"{agent}-{updates}-{seed}", [OURS[agent], self.sha256, self.episodes])
             if not kept.exists():
                 with tempfile.TemporaryDirectory() as runs:
                     subprocess.run([*self.words(agent, updates, seed, runs),
                                     f"evaluation.episodes={self.episodes}"], check=True,
-                                   stdout=self.log, stderr=self.log, env=alone())
+                                   stdout=self.log, stderr=self.log)
                     played = next(Path(runs).glob("*/evaluation.json"))
                     kept.write_text(played.read_text(encoding="utf-8"), encoding="utf-8")
             episodes = json.loads(kept.read_text(encoding="utf-8"))["episodes"]
             returns = [episode["raw_return"] for episode in episodes]
-            solved = sum(episode["outcome"].lower() == "terminated" for episode in episodes)
+            solved = sum(episode["success"] for episode in episodes)
         return {"seed": seed, "solved": solved, "episodes": len(returns), "mean": statistics.mean(returns)}
 
 
@@ -190,6 +188,7 @@ def main(name: str = "", *words: str) -> None:
     given = dict(word.split("=", 1) for word in words if "=" in word)
     if name not in TASKS or len(given) != len(words) or not given.keys() <= OPTIONS.keys():
         sys.exit(f"just bench-public SET [KEY=VALUE...]: SET is {', '.join(TASKS)}; KEY is {', '.join(OPTIONS)}")
+    os.environ.update(ENVIRONMENT)
     measure(name, OPTIONS | given)
 
 

@@ -107,7 +107,8 @@ pub trait Policy: Send {
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError>;
 
-    /// Allows only some discrete actions in the next [`act`](Self::act): `[turns, n_actions]`.
+    /// Allows only some discrete actions in the next [`act`](Self::act) alone, even if it fails:
+    /// `[turns, n_actions]`.
     ///
     /// # Errors
     /// When the policy does not support it.

@@ -25,7 +25,7 @@ impl ActionMasks {
 
     /// The masks of these actions, if the recording has them. `group` is empty, or ends in a `/`:
     /// the group may hold anything (Minari's `infos`), so an array of another shape is not read, and
-    /// one row more is that of the last observation.
+    /// one row more belongs to the last observation.
     ///
     /// # Errors
     /// If two arrays have such a name, or the array is not one flag for each action of each step.
@@ -96,7 +96,7 @@ impl ActionMasks {
         append(&mut all.get_or_insert_with(|| every(n)).allowed, more.allowed);
     }
 
-    /// What is wrong with the masks of these actions, if anything.
+    /// The first fault of the masks of these actions.
     pub(crate) fn fault(&self, actions: &ActionColumn, episodes: &[Episode]) -> Option<Fault> {
         let name = Self::NAME;
         let ActionColumn::Discrete { n_actions, values } = actions else {

@@ -1,8 +1,8 @@
 //! [`OptionalArrays`]: arrays that a recording may have, with a default for steps without them.
 //!
-//! `masks` mark rows where the task is solved although the trajectory goes on (OGBench's single
-//! tasks). A value method does not look behind such a row, as if the task ended there. Returns and
-//! context windows go on. `weights` multiply the loss of their step. `action_mask` marks the allowed
+//! `masks` mark rows where the task is solved although the trajectory continues (OGBench's single
+//! tasks). A value method does not read past such a row, as if the task ended there. Returns and
+//! context windows continue. `weights` multiply the loss of their step. `action_mask` marks the allowed
 //! actions ([`ActionMasks`]).
 
 use std::ops::Range;
@@ -24,7 +24,7 @@ const WEIGHTS: &str = "weights";
 /// Optional arrays of a recording; `None`: every step has the default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OptionalArrays {
-    /// `[steps]`, where the task is solved although the trajectory goes on: value methods stop
+    /// `[steps]`, where the task is solved although the trajectory continues: value methods stop
     /// there. By default nowhere.
     pub stops: Option<Vec<bool>>,
     /// `[steps]`, the factor of each step's loss, finite and at least 0. By default 1.
@@ -68,8 +68,8 @@ impl OptionalArrays {
         Ok(Self { stops, weights, action_masks: ActionMasks::read(source, group, actions)? })
     }
 
-    /// Raises the number of these actions to that of the masks: not every action need have been
-    /// chosen.
+    /// Raises the number of these actions to the number in the masks: some actions may never have
+    /// been chosen.
     pub(crate) fn count_actions(&self, actions: &mut ActionColumn) {
         if let (ActionColumn::Discrete { n_actions, .. }, Some(masks)) =
             (actions, &self.action_masks)
@@ -121,7 +121,7 @@ impl OptionalArrays {
         ActionMasks::extend(&mut self.action_masks, n, more.action_masks, n_more);
     }
 
-    /// What is wrong with the arrays of steps with these actions, if anything.
+    /// The first fault of the arrays of steps with these actions.
     pub(crate) fn fault(&self, actions: &ActionColumn, episodes: &[Episode]) -> Option<Fault> {
         let steps = actions.rows();
         let lengths = [

@@ -201,7 +201,8 @@ mod tests {
     #[test]
     fn heads_learn() {
         let judge = judge(Dataset::Gaussian, false);
-        let settings = Toy::<false> { epochs: 30, evaluate_every: 5, ..tiny() };
+        // The first evaluation is after one epoch, when little is learned.
+        let settings = Toy::<false> { epochs: 30, evaluate_every: 1, ..tiny() };
         for head in settings.heads(Dataset::Gaussian) {
             let run = &train(&settings, head, &[&judge])[0];
             let (first, last) = (&run.evaluations[0].1, run.last());
@@ -209,10 +210,8 @@ mod tests {
                 // σ² = 0.01, and 0.04²/12 for each of two bins.
                 assert!((0.008..0.02).contains(&last[1]), "{last:?}");
             } else {
-                // The divergence of a tiny run is noisy: one of its later values is below the first.
-                let later = run.evaluations[1..].iter().map(|(_, of_epoch)| of_epoch[0]);
-                let lowest = later.fold(f64::INFINITY, f64::min);
-                assert!((0.0..1.5).contains(&last[0]) && lowest < first[0], "{head}: {last:?}");
+                let is_lower = last[0] < first[0];
+                assert!((0.0..1.5).contains(&last[0]) && is_lower, "{head}: {first:?} {last:?}");
             }
         }
     }
