@@ -199,7 +199,7 @@ class TransformerPlayers(Players):
 def modules_of(algorithm, name):
     """The network that acts."""
     modules = algorithm.impl.modules
-    return modules.transformer if name == "dt" else modules.policy
+    return getattr(modules, {"dt": "transformer", "bc": "imitator"}.get(name, "policy"))
 
 
 def main():
