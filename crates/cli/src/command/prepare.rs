@@ -107,6 +107,7 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
         scale => scale,
     };
     say_reward_scale(settings, dataset.rewards(), return_scale);
+    say_optional_arrays(&dataset);
     let average = AverageReturn { horizon: longest };
     let scaled = |range: [f32; 2]| range.map(|value| value / return_scale);
     let recorded = Recorded {
@@ -130,6 +131,20 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
     };
     let data = TrainingData::new(Arc::new(dataset), return_scale);
     Ok(Prepared { data, agent, init })
+}
+
+/// Names the optional arrays of the data: an array of this name may have been meant for something
+/// else.
+fn say_optional_arrays(dataset: &Dataset) {
+    let has_weights = dataset.step_weights().is_some();
+    let read = [
+        (dataset.has_stops(), "masks: values stop where they are 0"),
+        (has_weights, "weights: they multiply the loss of their step"),
+        (dataset.has_action_masks(), "masks of actions: only these actions are allowed"),
+    ];
+    for (_, what) in read.into_iter().filter(|(is_there, _)| *is_there) {
+        say!("data has {what}");
+    }
 }
 
 /// Warns about rewards that are too large for value networks in a short run.
