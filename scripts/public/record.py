@@ -17,7 +17,7 @@ import zipfile
 from importlib import import_module
 from pathlib import Path
 
-os.environ["NPY_DISABLE_CPU_FEATURES"] = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
+os.environ["NPY_DISABLE_CPU_FEATURES"] = "X86_V4 AVX512_ICL AVX512_SPR"
 os.environ["OPENBLAS_CORETYPE"] = "Haswell"
 
 import numpy as np  # noqa: E402 (reads these settings)
