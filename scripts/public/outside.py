@@ -14,8 +14,8 @@ import numpy as np
 SLOTS = 3
 
 
-def bandit(log: str, other: str) -> None:
-    """The probability of each recorded item of `log` under the policy of `other`.
+def bandit(log: str, other: str) -> str:
+    """Writes the probability of each recorded item of `log` under the policy of `other`.
 
     Both policies choose an item by its slot. Thompson sampling learns meanwhile, so its policy is its average: the
     share of each item among the rounds of a slot in its log.
@@ -30,6 +30,7 @@ def bandit(log: str, other: str) -> None:
     path = Path(log).with_suffix(f".{Path(other).stem}.npy")
     np.save(path, probs)
     print(f"{path}: {probs.shape[0]} rows")
+    return str(path)
 
 
 if __name__ == "__main__":
