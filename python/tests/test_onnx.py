@@ -132,6 +132,30 @@ class Graphs(Desk):
                 run = ov.train(data, "own/cart", progress="none", **settings)
                 self.check(run, self.exported(run, name), observations)
 
+    def test_masked_actions_are_the_same(self) -> None:
+        arrays, random = carts(), np.random.default_rng(1)
+        n = len(arrays["actions"])
+        mask = np.eye(3, dtype=bool)[arrays["actions"]] | (random.random((n, 3)) < 0.4)
+        data = ov.from_arrays(**arrays, action_mask=mask)
+        run = ov.train(data, "own/cart", progress="none", algorithm="discrete_cql", **VALUES)
+        policy, agent = ov.Policy(run, deterministic=True), self.exported(run, "masked")
+        agent.about["choice"] = "mode"
+        agent.begin()
+        seen = random.normal(size=(25, 4)).astype(np.float32)
+        with self.assertRaisesRegex(ValueError, "pass action_mask="):
+            agent.act(seen[0])
+        with self.assertRaisesRegex(ValueError, "action_mask"):
+            agent.act(seen[0], action_mask=[0, 0, 0])
+        for step, (observation, allowed) in enumerate(zip(seen, mask)):
+            start = [step == 0]
+            ours = policy.act(observation[None], action_mask=allowed[None], rewards=[0.0], starts=start)
+            theirs = agent.act(observation, 0.0, allowed)
+            self.assertEqual(theirs, ours[0])
+            self.assertTrue(allowed[theirs])
+        agent.about.update(choice="sample", greedy=0.0, temperature=1e30)
+        drawn = {agent.act(seen[0], 0.0, [1, 0, 1]) for _ in range(50)}
+        self.assertEqual(drawn, {0, 2})
+
     def test_actions_are_in_the_environments_units(self) -> None:
         random = np.random.default_rng(0)
         ends = np.arange(200) % 20 == 19

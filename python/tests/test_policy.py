@@ -113,8 +113,6 @@ class Policies(Desk):
                 policy.act(seen, action_mask=wrong)
         with self.assertRaisesRegex(ov.OvertoneError, "no allowed action in row 1"):
             policy.act(seen, action_mask=[[1, 0, 0], [0, 0, 0]])
-        with self.assertRaisesRegex(ov.OvertoneError, "needs masks of actions cannot be exported"):
-            ov.export(run, "masked", format="onnx", progress="none")
         # The recording's own masks.
         self.assertTrue((policy.replay(data)[:, 2] == 0).all())
         with self.assertRaisesRegex(ValueError, "these are continuous"):

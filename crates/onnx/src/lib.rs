@@ -11,7 +11,8 @@
 //! | `mask` | `[K]` | 1 for real timesteps, 0 for padding, which comes first |
 //!
 //! `K` is the agent's context length. A graph has only the inputs that its agent reads. Its output
-//! is `action`, `[width]`, or `logits`, `[n]`, the scores of discrete actions.
+//! is `action`, `[width]`, or `logits`, `[n]`, the scores of discrete actions. Whoever chooses by the
+//! scores leaves out actions that are not allowed.
 
 mod density;
 mod error;
@@ -49,12 +50,6 @@ pub fn export(
     version: &str,
 ) -> Result<Vec<u8>, ExportError> {
     agent.algorithm.validate(&agent.task.observations, &agent.task.actions)?;
-    if agent.needs_action_mask {
-        return Err(ExportError::Unsupported {
-            what: "an agent that needs masks of actions".into(),
-            instead: "the graph has no input for them. Use the agent in Python or Rust".into(),
-        });
-    }
     let mut g = Graph::new(&agent.task.title, weights);
     let (observations, actions) = (&agent.task.observations, &agent.task.actions);
     let output = match agent.algorithm.network() {

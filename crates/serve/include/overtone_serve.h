@@ -34,6 +34,9 @@ int overtone_is_discrete(struct overtone_agent *agent);
 /* NaN: the agent's own target return. */
 int overtone_begin(struct overtone_agent *agent, uint64_t seed, float target_return);
 
+/* Allows only these discrete actions at the next step: 0 or 1 for each. */
+int overtone_allow(struct overtone_agent *agent, const uint8_t *allowed, size_t n_actions);
+
 /* reward: of the last action. A discrete action is one number, its index. */
 int overtone_act(struct overtone_agent *agent, const float *observation, size_t observation_size,
                  float reward, float *action, size_t action_size);

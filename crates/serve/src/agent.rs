@@ -52,6 +52,9 @@ pub struct Agent {
     delayed_reward: bool,
     clip_rewards: bool,
     draw: Draw,
+    needs_action_mask: bool,
+    /// The actions that are allowed at the next step; `None`: all.
+    allowed: Option<Vec<bool>>,
     /// Of the current episode; `None` before the first.
     episode: Option<Episode>,
 }
@@ -128,6 +131,9 @@ impl Agent {
             delayed_reward: about.flag("delayed_reward")?,
             clip_rewards: about.flag("clip_rewards")?,
             draw,
+            needs_action_mask: about.get("needs_action_mask").is_some()
+                && about.flag("needs_action_mask")?,
+            allowed: None,
             episode: None,
         })
     }
@@ -175,12 +181,29 @@ impl Agent {
         Ok(())
     }
 
+    /// Allows only these discrete actions at the next step: a flag for each.
+    ///
+    /// # Errors
+    /// When actions are continuous, the flags do not fit, or none is true.
+    pub fn allow(&mut self, allowed: &[bool]) -> Result<(), Error> {
+        if !self.is_discrete {
+            return Err(Error::Call("only discrete actions can have a mask".into()));
+        }
+        let (n, expected) = (allowed.len(), self.n_actions);
+        if n != expected || !allowed.contains(&true) {
+            let what = format!("a mask of {n} actions, expected {expected}, one of them allowed");
+            return Err(Error::Call(what));
+        }
+        self.allowed = Some(allowed.to_vec());
+        Ok(())
+    }
+
     /// The action for an observation in the environment's units; pixels are whole numbers from 0 to
     /// 255. `reward` is the reward of the last action; the first step ignores it.
     ///
     /// # Errors
     /// When the episode was not [begun](Self::begin), the observation has another size, or a number
-    /// is not finite. The agent then acts as if there had been no call.
+    /// is not finite, or the agent needs a mask and [`allow`](Self::allow) gave none. The agent then acts as if there had been no call.
     pub fn act(&mut self, observation: &[f32], reward: f32) -> Result<Action, Error> {
         let size = self.observation_size();
         if observation.len() != size {
@@ -197,6 +220,12 @@ impl Agent {
         let Some(episode) = &self.episode else {
             return Err(Error::Call("begin() starts an episode; call it first".into()));
         };
+        if self.needs_action_mask && self.allowed.is_none() {
+            return Err(Error::Call(
+                "this agent was trained with masks of actions; call allow() before each act()"
+                    .into(),
+            ));
+        }
         let mut return_to_go = episode.return_to_go;
         if episode.n_seen > 0 && !self.delayed_reward {
             return_to_go -= if self.clip_rewards { reward.clamp(-1.0, 1.0) } else { reward };
@@ -230,13 +259,13 @@ impl Agent {
         }
         let mut generator = episode.generator.clone();
         let action = if self.is_discrete {
-            Action::Index(self.draw.index(numbers, &mut generator))
+            Action::Index(self.draw.index(numbers, self.allowed.as_deref(), &mut generator))
         } else {
             Action::Numbers(numbers.to_vec())
         };
         replace_newest(&mut window, &self.graph, &action)?;
         let episode = Episode { generator, return_to_go, n_seen: episode.n_seen + 1 };
-        (self.window, self.episode) = (window, Some(episode));
+        (self.window, self.episode, self.allowed) = (window, Some(episode), None);
         Ok(action)
     }
 
@@ -305,30 +334,33 @@ fn replace_newest(window: &mut [Tensor], graph: &Graph, action: &Action) -> Resu
 }
 
 impl Draw {
-    /// The chosen action.
-    fn index(self, scores: &[f32], generator: &mut Generator) -> usize {
-        let best = (1..scores.len())
-            .fold(0, |best, next| if scores[next] > scores[best] { next } else { best });
+    /// The chosen action among the allowed ones.
+    fn index(self, scores: &[f32], allowed: Option<&[bool]>, generator: &mut Generator) -> usize {
+        let is_allowed = |action: &usize| allowed.is_none_or(|allowed| allowed[*action]);
+        let choices: Vec<usize> = (0..scores.len()).filter(is_allowed).collect();
+        let better = |best, next| if scores[next] > scores[best] { next } else { best };
+        let best = choices.iter().copied().reduce(better).unwrap_or(0);
         match self {
             Self::Best => best,
             Self::Greedy(epsilon) => {
                 // Both numbers are drawn at every step.
                 let explores = generator.unit() < epsilon;
-                let random = generator.below(scores.len());
+                let random = choices[generator.below(choices.len())];
                 if explores { random } else { best }
             }
             Self::Softmax(temperature) => {
                 let highest = scores[best];
-                let weight =
-                    |score: &f32| math::exp(f64::from(score - highest) / f64::from(temperature));
-                let weights: Vec<f64> = scores.iter().map(weight).collect();
+                let weight = |&action: &usize| {
+                    math::exp(f64::from(scores[action] - highest) / f64::from(temperature))
+                };
+                let weights: Vec<f64> = choices.iter().map(weight).collect();
                 let draw = generator.unit() * weights.iter().sum::<f64>();
                 let mut below = 0.0;
                 let drawn = weights.iter().position(|weight| {
                     below += weight;
                     draw < below
                 });
-                drawn.unwrap_or(scores.len() - 1)
+                choices[drawn.unwrap_or(choices.len() - 1)]
             }
         }
     }

@@ -185,6 +185,24 @@ pub unsafe extern "C" fn overtone_begin(
     guarded(|| unsafe { of(agent) }?.begin(seed, target))
 }
 
+/// Allows only these discrete actions at the next step: 0 or another number for each.
+///
+/// # Safety
+/// `allowed` points to `n_actions` numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn overtone_allow(
+    agent: *mut Agent,
+    allowed: *const u8,
+    n_actions: usize,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        let (agent, allowed) = unsafe { (of(agent)?, list(allowed, n_actions, "the mask")?) };
+        let allowed: Vec<bool> = allowed.iter().map(|&flag| flag != 0).collect();
+        agent.allow(&allowed)
+    })
+}
+
 /// Writes the action for an observation: `action_size` numbers, or one number, the index of a
 /// discrete action.
 ///

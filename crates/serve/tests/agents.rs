@@ -6,8 +6,9 @@ use overtone_agents::{
     ActingNetwork, Agent as Described, AlgorithmConfig, BehaviorCloningConfig,
     DecisionTransformerOptions, DiscreteCqlConfig, IqlConfig, IqlOptions, RebracConfig, RvsConfig,
     Td3BcConfig,
+    acting::Draw,
     iql::CategoricalActor,
-    value::{Mlp, QNetwork, policy::Draw},
+    value::{Mlp, QNetwork},
 };
 use overtone_core::{
     ActionSpace, Actions, Normalization, ObservationSpace, Observations, Play, Task, Turn,
@@ -113,6 +114,14 @@ fn check(actions: &ActionSpace, algorithm: AlgorithmConfig, play: impl FnOnce(Pl
             let reward = (step as f32 * 0.3).cos();
             let start = EpisodeStart { seed: episode, target_return: 20.0 };
             let turn = Turn { agent: 0, reward, start: (step == 0).then_some(start) };
+            // A mask at every other step: the actions but one or two.
+            let is_allowed = |action: usize| action % 3 != step % 3;
+            let mask: Vec<bool> = (0..actions.size()).map(is_allowed).collect();
+            let is_masked = is_discrete && step % 2 == 1;
+            if is_masked {
+                policy.allow(mask.clone()).unwrap();
+                served.allow(&mask).unwrap();
+            }
             let ours = policy.act(&[turn], Observations::Vectors(&observation)).unwrap();
             // Calls that fail leave nothing behind.
             served.act(&observation, f32::NAN).unwrap_err();
@@ -124,6 +133,7 @@ fn check(actions: &ActionSpace, algorithm: AlgorithmConfig, play: impl FnOnce(Pl
             let other = match (&ours, &theirs) {
                 (Actions::Discrete(ours), Action::Index(theirs)) => {
                     assert_eq!(ours[0], *theirs, "{what}: step {step}");
+                    assert!(!is_masked || mask[*theirs], "{what}: step {step}");
                     Action::Index(step % actions.size())
                 }
                 (Actions::Continuous { values, .. }, Action::Numbers(theirs)) => {
@@ -284,9 +294,31 @@ fn wrong_calls_are_refused() {
     assert_eq!(error.to_string(), "act() chooses an action; call it before took()");
     assert!(agent.took(&Action::Index(3)).is_err());
     assert!(agent.took(&Action::Numbers(vec![0.0])).is_err());
+    for mask in [&[true; 2][..], &[false; 3]] {
+        assert!(agent.allow(mask).is_err());
+    }
     let action = agent.act(&seen, 0.0).unwrap();
     agent.begin(1, None).unwrap();
     assert_eq!(agent.act(&seen, 0.0).unwrap(), action, "nothing of the wrong calls is left");
+}
+
+/// An agent that was trained with masks acts only with them, and each holds for one step.
+#[test]
+fn needed_masks_hold_for_one_step() {
+    let (graph, about) = files();
+    let about = about.replacen('{', r#"{"needs_action_mask": true, "#, 1);
+    let mut agent = Agent::load(&graph, &about).unwrap();
+    agent.begin(1, None).unwrap();
+    let seen = [0.5; WIDTH];
+    for action in [2, 0, 1] {
+        let error = agent.act(&seen, 0.0).unwrap_err().to_string();
+        let expected =
+            "this agent was trained with masks of actions; call allow() before each act()";
+        assert_eq!(error, expected);
+        let only: [bool; 3] = std::array::from_fn(|other| other == action);
+        agent.allow(&only).unwrap();
+        assert_eq!(agent.act(&seen, 0.0).unwrap(), Action::Index(action));
+    }
 }
 
 /// A damaged file is refused or plays. It never panics.

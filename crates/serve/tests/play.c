@@ -37,6 +37,7 @@ int main(int argc, char **argv) {
     CHECK(overtone_act(agent, NULL, n, 0, action, width), 2);
     CHECK(overtone_act(agent, observation, n, 0, action, width - 1), 2);
     CHECK(overtone_act(agent, observation, n, NAN, action, width), 2);
+    CHECK(overtone_allow(agent, (const uint8_t *)"\1\1\1", 3), 2);
     for (int step = 0; step < 20; step++) {
         for (size_t i = 0; i < n; i++) observation[i] = (float)((step + 3 * (int)i) % 7) / 7;
         CHECK(overtone_act(agent, observation, n, INFINITY, action, width), 2);

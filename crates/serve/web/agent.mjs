@@ -41,6 +41,16 @@ export class Agent {
     this.check(this.call.overtone_begin(this.handle, BigInt(seed), targetReturn ?? NaN));
   }
 
+  /** Allows only these discrete actions at the next step: true or false for each. */
+  allow(flags) {
+    const place = this.copy(Uint8Array.from(flags, Number));
+    try {
+      this.check(this.call.overtone_allow(this.handle, place, flags.length));
+    } finally {
+      this.call.overtone_release(place, flags.length);
+    }
+  }
+
   /** The action for an observation; `reward` is the reward of the last action. */
   act(observation, reward = 0) {
     if (observation.length !== this.size) throw new Error(`an observation has ${this.size} numbers`);

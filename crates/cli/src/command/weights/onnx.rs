@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
-use overtone_agents::{Agent, value::policy::Draw};
+use overtone_agents::{Agent, acting::Draw};
 use overtone_core::protocol::{ActionChoice, ReturnUnits};
 use overtone_core::{ActionSpace, ObservationSpace, Play};
 use overtone_eval::{Evaluation, PlayedEpisode};
@@ -46,6 +46,9 @@ struct About<'a> {
     choice: ActionChoice,
     greedy: f64,
     temperature: f32,
+    /// Whether each choice needs a mask of actions: the scores of others were not trained.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    needs_action_mask: bool,
     /// Hash of the training data's content.
     data_sha256: &'a str,
     updates: u64,
@@ -116,6 +119,7 @@ pub(super) fn write(
         },
         greedy,
         temperature,
+        needs_action_mask: agent.needs_action_mask,
         data_sha256: &state.dataset_hash,
         updates: state.step,
         episode: evaluated(run, state.step, &play, target_return),

@@ -22,7 +22,7 @@ class Agent:
         self.random, self.n, self.left = np.random.default_rng(seed), 0, left
         self.window = {k: np.zeros(each.shape, TYPES[each.type]) for k, each in self.inputs.items()}
 
-    def act(self, observation, reward=0.0):  # a call that fails changes nothing
+    def act(self, observation, reward=0.0, action_mask=None):  # a call that fails changes nothing
         if self.n is None:
             raise ValueError("begin() starts an episode; call it before act()")
         seen = self.inputs["observations"]
@@ -40,7 +40,14 @@ class Agent:
             rows[-1] = new.get(name, 0)
         output = self.session.run(None, window)[0]
         self.check("output of the agent", output)
-        action = output if "logits" not in self.about["outputs"] else self.choose(output)
+        is_choice = "logits" in self.about["outputs"]
+        if action_mask is not None:  # 1 for each allowed action, else 0
+            mask = np.asarray(action_mask).astype(bool)
+            self.check("action_mask", action_mask, is_choice and mask.shape == output.shape and mask.any())
+            output = np.where(mask, output, -np.inf)
+        elif self.about.get("needs_action_mask"):
+            raise ValueError("this agent was trained with masks of actions: pass action_mask=")
+        action = self.choose(output) if is_choice else output
         self.window, self.left, self.n = window, left, self.n + 1
         self.took(action)
         return action
@@ -68,7 +75,7 @@ class Agent:
         if self.about["choice"] == "mode" or self.random.random() < self.about["greedy"]:
             return int(logits.argmax())
         scaled = np.exp((logits - logits.max()).astype(np.float64) / self.about["temperature"])
-        return int(self.random.choice(len(logits), p=scaled / scaled.sum()))
+        return int(self.random.choice(len(logits), p=scaled / scaled.sum()))  # 0 where not allowed
 
 
 if __name__ == "__main__":
@@ -81,9 +88,10 @@ if __name__ == "__main__":
     if is_other or len(env.observation_space.shape or ()) != 1:
         sys.exit("play.py plays vectors with one action, or indices from 0: use its class Agent")
     for episode in range(int(sys.argv[2]) if len(sys.argv) > 2 else 10):
-        (observation, _), reward, total, over = env.reset(seed=episode), 0.0, 0.0, False
+        (observation, info), reward, total, over = env.reset(seed=episode), 0.0, 0.0, False
         agent.begin(seed=episode)
         while not over:
-            observation, reward, ended, cut, _ = env.step(agent.act(observation, reward))
+            action = agent.act(observation, reward, info.get("action_mask"))
+            observation, reward, ended, cut, info = env.step(action)
             total, over = total + reward, ended or cut
         print(f"episode {episode}: return {total:.1f}")
