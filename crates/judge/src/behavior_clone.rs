@@ -95,7 +95,9 @@ impl BehaviorClone {
             let network = learn(recorded, &learned, &measured, n_outputs, fold_seed)?;
             for rows in inside.chunks(MEASURED) {
                 let [observations, ..] = recorded.at(rows.iter().copied());
-                let values = distribution(network.forward(observations), is_discrete).into_data();
+                let output = network.forward(observations);
+                let penalties = recorded.penalties(rows.iter().copied());
+                let values = distribution(output, penalties, is_discrete).into_data();
                 let values: Vec<f32> = values.iter::<f32>().collect();
                 for (&row, values) in rows.iter().zip(values.chunks_exact(n_outputs)) {
                     outputs[row * n_outputs..][..n_outputs].copy_from_slice(values);
@@ -171,10 +173,15 @@ impl BehaviorClone {
     }
 }
 
-/// Log-probabilities, or means and logarithms of deviations, from a network's output.
-fn distribution(output: Tensor<2>, is_discrete: bool) -> Tensor<2> {
+/// Log-probabilities, or means and logarithms of deviations, from a network's output. Penalties, `[rows,
+/// n]`, are added to the logits of discrete actions.
+fn distribution(output: Tensor<2>, penalties: Option<Tensor<2>>, is_discrete: bool) -> Tensor<2> {
     if is_discrete {
-        return log_softmax(output, 1);
+        let logits = match penalties {
+            Some(penalties) => output.clone() + constant_like(penalties, &output),
+            None => output,
+        };
+        return log_softmax(logits, 1);
     }
     let [_, outputs] = output.dims();
     let means = output.clone().narrow(1, 0, outputs / 2);
@@ -186,8 +193,14 @@ fn distribution(output: Tensor<2>, is_discrete: bool) -> Tensor<2> {
 ///
 /// # Shapes
 /// - `output`: `[rows, outputs]`; `actions`: `[rows, width]`, or `[rows, 1]` with indices
-fn loss(output: Tensor<2>, actions: Tensor<2>, is_discrete: bool) -> Tensor<1> {
-    let output = distribution(output, is_discrete);
+/// - `penalties`: `[rows, n]`
+fn loss(
+    output: Tensor<2>,
+    actions: Tensor<2>,
+    penalties: Option<Tensor<2>>,
+    is_discrete: bool,
+) -> Tensor<1> {
+    let output = distribution(output, penalties, is_discrete);
     let actions = constant_like(actions, &output);
     if is_discrete {
         return output.gather(1, actions.int()).mean().neg();
@@ -216,9 +229,11 @@ fn learn(
     );
     let measured: Vec<usize> =
         left_out.iter().step_by(left_out.len().div_ceil(MEASURED).max(1)).copied().collect();
-    let [seen, acted, _] = recorded.at(measured.into_iter());
+    let [seen, acted, _] = recorded.at(measured.iter().copied());
+    let penalties = recorded.penalties(measured.into_iter());
     let measure = |network: &Mlp| {
-        let loss = loss(network.forward(seen.clone()), acted.clone(), is_discrete);
+        let output = network.forward(seen.clone());
+        let loss = loss(output, acted.clone(), penalties.clone(), is_discrete);
         loss.into_data().iter::<f64>().sum::<f64>()
     };
     let mut batches = seed::generator(seed, "sampling");
@@ -228,8 +243,10 @@ fn learn(
     for update in 1..=UPDATES {
         let drawn: Vec<usize> =
             (0..BATCH).map(|_| rows[batches.random_range(0..rows.len())]).collect();
-        let [observations, actions, _] = recorded.at(drawn.into_iter());
-        let loss = loss(learner.network.forward(observations), actions, is_discrete);
+        let [observations, actions, _] = recorded.at(drawn.iter().copied());
+        let penalties = recorded.penalties(drawn.into_iter());
+        let output = learner.network.forward(observations);
+        let loss = loss(output, actions, penalties, is_discrete);
         learner.step(loss.backward(), LEARNING_RATE);
         if update % EVERY == 0 {
             let network = learner.network.valid();

@@ -6,6 +6,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use overtone_agents::value::Rescaling;
 use overtone_core::{ActionScale, Episode, Outcome, seed};
 use overtone_data::{ActionColumn, Dataset, StoredObservations};
+use overtone_model::head::NOT_ALLOWED;
 use rand::seq::SliceRandom;
 
 use crate::forced::{Forced, ForcedActions};
@@ -51,6 +52,8 @@ pub struct Recorded {
     actions: Tensor<2>,
     /// The same numbers on the host.
     acted: Vec<f32>,
+    /// `[rows, n]`: 0 for an allowed discrete action, else [`NOT_ALLOWED`]; `None`: all are allowed.
+    penalties: Option<Tensor<2>>,
     /// `[rows, policies · width]`
     policies: Tensor<2>,
     /// `[rows]`, in the recording's units.
@@ -146,6 +149,13 @@ impl Recorded {
             |row: usize| policies.iter().flat_map(move |forced| of_row(&forced.actions, row));
         let policies = (0..rows).flat_map(of_policies).collect();
 
+        let of_masks = |row: usize| match data.allowed_at(row) {
+            None => vec![0.0; width],
+            Some(mask) => mask.iter().map(|&is| if is { 0.0 } else { NOT_ALLOWED }).collect(),
+        };
+        let penalties =
+            data.has_action_masks().then(|| matrix((0..rows).flat_map(of_masks).collect(), rows));
+
         let all = data.episodes().as_slice();
         let used: Vec<usize> = match episodes {
             Some(some) => some.to_vec(),
@@ -163,6 +173,7 @@ impl Recorded {
             observations: matrix(inputs, rows),
             actions: matrix(actions.clone(), rows),
             acted: actions,
+            penalties,
             policies: matrix(policies, rows),
             rewards: data.rewards().to_vec(),
             steps,
@@ -219,11 +230,14 @@ impl Recorded {
 
     /// Observations, recorded actions and the policies' actions at these rows.
     pub fn at(&self, rows: impl Iterator<Item = usize>) -> [Tensor<2>; 3] {
-        let rows: Vec<i32> = rows.map(|row| row as i32).collect();
-        let n = rows.len();
-        let rows = Tensor::<1, Int>::from_data(TensorData::new(rows, [n]), &Device::flex());
+        let rows = indices(rows);
         [&self.observations, &self.actions, &self.policies]
             .map(|table| table.clone().select(0, rows.clone()))
+    }
+
+    /// Added to the logits of discrete actions at these rows, `[rows, n]`; `None`: all are allowed.
+    pub fn penalties(&self, rows: impl Iterator<Item = usize>) -> Option<Tensor<2>> {
+        self.penalties.as_ref().map(|table| table.clone().select(0, indices(rows)))
     }
 
     /// Number of rows.
@@ -287,6 +301,12 @@ impl Recorded {
         };
         self.episodes.iter().map(discounted).collect()
     }
+}
+
+fn indices(rows: impl Iterator<Item = usize>) -> Tensor<1, Int> {
+    let rows: Vec<i32> = rows.map(|row| row as i32).collect();
+    let n = rows.len();
+    Tensor::from_data(TensorData::new(rows, [n]), &Device::flex())
 }
 
 /// `n_episodes` episodes in `n_folds` folds, drawn by `seed`; each in order.

@@ -12,8 +12,8 @@ use chain::{GAMMA, RIGHT, STATES};
 use overtone_agents::value::{Rescaling, Steps, network::Hidden};
 use overtone_core::{Episode, Interval, Outcome, seed};
 use overtone_data::{
-    ActionColumn, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment, Lookahead,
-    ObservationColumn, Sampling, Stored, StoredObservations, WindowSampler,
+    ActionColumn, ActionMasks, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment,
+    Lookahead, ObservationColumn, Sampling, Stored, StoredObservations, WindowSampler,
 };
 use overtone_judge::{
     BehaviorClone, Fit, FitOptions, Fitted, FittedQ, Forced, ForcedActions, JudgeError, Recorded,
@@ -502,4 +502,42 @@ fn a_clone_whose_loss_is_not_finite_is_refused() {
     let recorded = Recorded::of(&data, &[vectors(&data, 0.5)], None, None, None, None).unwrap();
     let error = BehaviorClone::fit(&recorded, 1, &mut || {}).unwrap_err();
     check_error!(error, JudgeError::CloneDiverged { .. });
+}
+
+/// Action 2 is allowed in every other row, and then recorded in a third of the cases.
+#[test]
+fn the_clone_of_a_masked_recording_takes_allowed_actions_only() {
+    let (n_episodes, length) = (30, 6);
+    let rows = n_episodes * length;
+    let has_two = |row: usize| row % 2 == 0;
+    let mut columns = Columns::new(
+        ObservationColumn::Vectors { width: 1, values: vec![0.5; rows] },
+        ActionColumn::Discrete {
+            n_actions: 3,
+            values: (0..rows)
+                .map(|row| if row % 6 == 0 { 2 } else { u16::from(row % 3 == 0) })
+                .collect(),
+        },
+        vec![1.0; rows],
+        (0..n_episodes)
+            .map(|i| Episode { start: i * length, length, outcome: Outcome::Terminated })
+            .collect(),
+    );
+    let allowed = (0..rows).flat_map(|row| [true, true, has_two(row)]).collect();
+    columns.optional.action_masks = Some(ActionMasks { n_actions: 3, allowed });
+    let data = Dataset::of(columns, &DatasetOptions::default()).unwrap();
+    let recorded = Recorded::of(&data, &[], None, None, None, None).unwrap();
+    let clone = BehaviorClone::fit(&recorded, 1, &mut || {}).unwrap();
+    let ForcedActions::Probabilities { values, .. } = clone.policy(1).actions else {
+        panic!("probabilities")
+    };
+    for (row, probs) in values.chunks_exact(3).enumerate() {
+        assert!((probs.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{probs:?}");
+        if has_two(row) {
+            // Not a sixth, as the observation alone would say.
+            assert!((probs[2] - 1.0 / 3.0).abs() < 0.08, "{probs:?}");
+        } else {
+            assert_eq!(probs[2], 0.0, "row {row}");
+        }
+    }
 }
