@@ -183,6 +183,10 @@ impl AlgorithmOptions for IqlOptions {
         format!("iql{}", head.unwrap_or_default())
     }
 
+    fn scales_rewards(&self) -> bool {
+        true
+    }
+
     fn docs(&self) -> Docs {
         fields::<IqlConfig>()
     }

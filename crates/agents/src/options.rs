@@ -1,9 +1,8 @@
 //! [`AlgorithmOptions`]: the interface of every algorithm's options.
 
-use burn::tensor::Device;
 use documented::DocumentedFields;
-use overtone_core::{ActionSpace, Normalization, ObservationSpace, Play, Task};
-use overtone_model::{ModelConfig, ModelError, head::HeadConfig, weights::NamedTensors};
+use overtone_core::{ActionSpace, ObservationSpace, Task};
+use overtone_model::{ModelConfig, ModelError, head::HeadConfig};
 use overtone_train::{Job, TrainError, Training};
 
 use crate::acting::ActingNetwork;
@@ -65,6 +64,11 @@ pub trait AlgorithmOptions {
         }
     }
 
+    /// Whether it learns no values of rewards, or scales the rewards itself.
+    fn scales_rewards(&self) -> bool {
+        false
+    }
+
     /// Whether the target return has an effect on the actions.
     fn reads_returns(&self) -> bool {
         self.model().is_some_and(|model| model.conditioning().is_some())
@@ -88,19 +92,4 @@ pub type Docs = Vec<(&'static str, &'static str)>;
 /// The fields of a struct of options.
 pub(crate) fn fields<T: DocumentedFields>() -> Docs {
     T::FIELD_NAMES.iter().copied().zip(T::FIELD_DOCS.iter().copied()).collect()
-}
-
-/// Parts of a policy in addition to the options.
-#[derive(Clone, Copy, Debug)]
-pub struct PolicyParts<'a> {
-    /// The task.
-    pub task: &'a Task,
-    /// The trained weights.
-    pub weights: &'a NamedTensors,
-    /// Normalization of vector observations before the policy sees them.
-    pub normalization: Option<&'a Normalization>,
-    /// The acting protocol.
-    pub play: &'a Play,
-    /// Device of the computation.
-    pub device: &'a Device,
 }

@@ -106,9 +106,9 @@ impl AgentConfig {
         }
     }
 
-    /// Whether it learns values of unscaled rewards. Implicit Q-learning scales them itself.
+    /// Whether it learns values of unscaled rewards.
     pub fn learns_values_of_rewards(&self) -> bool {
-        matches!(self, Self::Values(config) if config.kind() != AlgorithmKind::Iql)
+        matches!(self, Self::Values(config) if !config.scales_rewards())
     }
 
     /// The algorithm for `task` and data with the statistics `recorded`. A model has the ranges of

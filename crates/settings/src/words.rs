@@ -179,7 +179,6 @@ fn needs(config: &RunConfig, task: &Task, key: &str, text: &str) -> Option<(Stri
     };
     let (cosine, constant) = ("train.schedule=cosine", "train.schedule=constant");
     match key {
-        "train.micro_batches" => among(|agent| agent.sequence().is_some()),
         "train.warmup_updates" => schedule(ScheduleKind::Constant, constant, cosine),
         "train.warmup_tokens" | "train.decay_horizon" => {
             schedule(ScheduleKind::Cosine, cosine, constant)
