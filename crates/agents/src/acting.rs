@@ -1,20 +1,11 @@
 //! [`ActingNetwork`]: the form of the network that an agent acts with. Its policy and its exported
 //! graph follow from it.
 
-use burn::module::Module;
-use overtone_core::{Play, Policy, Task};
-use overtone_model::{ModelConfig, ModelError, head::HeadConfig, init::Init, weights};
+use burn::tensor::Device;
+use overtone_core::{Normalization, Play, Task};
+use overtone_model::{ModelConfig, head::HeadConfig, weights::NamedTensors};
 
-use crate::{
-    iql::CategoricalActor,
-    options::PolicyParts,
-    sequence_model,
-    value::{
-        Mlp, QNetwork, Rescaling, StepPolicy,
-        network::Hidden,
-        policy::{Actor, Draw},
-    },
-};
+use crate::value::network::Hidden;
 
 /// The network that an agent acts with.
 #[derive(Clone, Debug)]
@@ -22,7 +13,7 @@ use crate::{
 pub enum ActingNetwork<'a> {
     /// A model of recorded actions.
     Sequence(ModelConfig),
-    /// The tanh of an [`Mlp`], for continuous actions on vectors.
+    /// The tanh of an [`Mlp`](crate::value::Mlp), for continuous actions on vectors.
     Tanh {
         /// Prefix of the names of its tensors, such as `mean.`; may be empty.
         prefix: &'static str,
@@ -31,7 +22,7 @@ pub enum ActingNetwork<'a> {
         /// Whether it reads normalized observations.
         is_normalized: bool,
     },
-    /// A [`CategoricalActor`], for discrete actions.
+    /// A [`CategoricalActor`](crate::iql::CategoricalActor), for discrete actions.
     Categorical {
         /// The layers of its body.
         hidden: Hidden,
@@ -40,7 +31,7 @@ pub enum ActingNetwork<'a> {
         /// Whether it reads normalized observations.
         is_normalized: bool,
     },
-    /// The mean of the quantiles of each discrete action, by a [`QNetwork`] on observations that
+    /// The mean of the quantiles of each discrete action, by a [`QNetwork`](crate::value::QNetwork) on observations that
     /// are normalized as the agent's are.
     Quantiles {
         /// The layers of its body.
@@ -64,46 +55,34 @@ impl ActingNetwork<'_> {
             Self::Tanh { .. } => None,
         }
     }
-
-    /// The policy of this network with the weights in `parts`. Its actions are within [-1, 1].
-    ///
-    /// # Errors
-    /// When the weights do not fit the network.
-    pub fn policy(&self, parts: &PolicyParts<'_>) -> Result<Box<dyn Policy>, ModelError> {
-        let Task { observations, actions, .. } = parts.task;
-        let init = &mut Init::shapes(parts.device);
-        let rescaling = |is_normalized| Rescaling::new(parts.normalization, is_normalized);
-        let draw = self.draw(parts.play);
-        match self {
-            Self::Sequence(model) => sequence_model::policy(model, parts),
-            Self::Tanh { prefix, hidden, is_normalized } => {
-                let actor = Mlp::init([observations.size(), actions.size()], *hidden, init);
-                let named = parts.weights.iter().filter_map(|(name, data)| {
-                    Some((name.strip_prefix(prefix)?.to_owned(), data.clone()))
-                });
-                let parts = PolicyParts { weights: &named.collect(), ..*parts };
-                step_policy(actor, &parts, rescaling(*is_normalized), draw)
-            }
-            Self::Categorical { hidden, head, is_normalized } => {
-                let actor = CategoricalActor::init((observations, actions), *hidden, head, init)?;
-                step_policy(actor, parts, rescaling(*is_normalized), draw)
-            }
-            Self::Quantiles { hidden, n_quantiles, .. } => {
-                let sizes = [actions.size(), *n_quantiles];
-                let network = QNetwork::init(observations, *hidden, sizes, init)?;
-                step_policy(network, parts, Rescaling::new(None, true), draw)
-            }
-        }
-    }
 }
 
-/// The policy of a network on one observation, with the weights in `parts`.
-fn step_policy<N: Module + Actor + 'static>(
-    network: N,
-    parts: &PolicyParts<'_>,
-    rescaling: Rescaling,
-    draw: Option<Draw>,
-) -> Result<Box<dyn Policy>, ModelError> {
-    let network = weights::restore(network, parts.weights)?.valid();
-    Ok(Box::new(StepPolicy::new(network, parts, rescaling, draw)))
+/// How a discrete action is sampled.
+#[derive(Clone, Copy, Debug)]
+pub enum Draw {
+    /// The best action, except for a fraction of random ones.
+    Greedy {
+        /// The fraction of random actions.
+        epsilon: f64,
+    },
+    /// From the softmax of the scores.
+    Softmax {
+        /// Divisor of the scores.
+        temperature: f32,
+    },
+}
+
+/// Parts of a policy in addition to the options.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyParts<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// The trained weights.
+    pub weights: &'a NamedTensors,
+    /// Normalization of vector observations before the policy sees them.
+    pub normalization: Option<&'a Normalization>,
+    /// The acting protocol.
+    pub play: &'a Play,
+    /// Device of the computation.
+    pub device: &'a Device,
 }

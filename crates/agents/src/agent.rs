@@ -9,7 +9,7 @@ use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    algorithm::AlgorithmConfig, masked_actions::masked, options::PolicyParts,
+    acting::PolicyParts, algorithm::AlgorithmConfig, masked_actions::masked,
     scaled_actions::in_units_of,
 };
 

@@ -11,6 +11,7 @@ pub mod exchange;
 pub mod hugging_face;
 pub mod iql;
 mod masked_actions;
+mod network_policy;
 pub mod options;
 pub mod rebrac;
 pub mod rvs;
@@ -20,12 +21,12 @@ pub mod state_dict;
 pub mod td3_bc;
 pub mod value;
 
-pub use acting::ActingNetwork;
+pub use acting::{ActingNetwork, PolicyParts};
 pub use agent::{Agent, policy};
 pub use algorithm::{AlgorithmConfig, AlgorithmKind};
 pub use discrete_cql::{DiscreteCql, DiscreteCqlConfig};
 pub use iql::{Iql, IqlConfig, IqlOptions};
-pub use options::{AlgorithmOptions, PolicyParts};
+pub use options::AlgorithmOptions;
 pub use rebrac::{Rebrac, RebracConfig};
 pub use rvs::RvsConfig;
 pub use sequence_model::{

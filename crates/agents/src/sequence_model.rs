@@ -27,8 +27,8 @@ use overtone_train::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    acting::ActingNetwork,
-    options::{AlgorithmOptions, PolicyParts},
+    acting::{ActingNetwork, PolicyParts},
+    options::AlgorithmOptions,
     value::{parts, steps::where_finite},
 };
 

@@ -5,12 +5,8 @@
 use burn::tensor::{Device, TensorData};
 use overtone_agents::{
     ActingNetwork, PolicyParts,
-    value::{
-        Mlp, StepPolicy,
-        network::Hidden,
-        policy::{Actor, Draw},
-        steps::Rescaling,
-    },
+    acting::Draw,
+    value::{Mlp, StepPolicy, network::Hidden, policy::Actor, steps::Rescaling},
 };
 use overtone_core::{
     ActionSpace, Actions, Normalization, ObservationSpace, Observations, Policy, Task, Turn,

@@ -2,12 +2,21 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-use crate::{decision_transformer::Steps, head::ActedRows, inputs::Inputs};
+use crate::{head::ActedRows, inputs::Inputs};
 
 /// Pixels of one frame, height and width.
 pub const FRAME: usize = 84;
 /// Frames in an observation.
 pub const STACK: usize = 4;
+
+/// Timesteps of a context at which the model predicts actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// All, for training.
+    All,
+    /// The newest, for acting.
+    Newest,
+}
 
 /// The observations of a batch of contexts.
 #[derive(Clone, Debug)]

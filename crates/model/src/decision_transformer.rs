@@ -42,7 +42,7 @@ use overtone_kernels::{Queries, layer_norm};
 
 pub use self::config::DecisionTransformerConfig;
 use self::positions::Positions;
-pub use crate::contexts::{Acted, Contexts, FRAME, Observed, STACK};
+pub use crate::contexts::{Acted, Contexts, FRAME, Observed, STACK, Steps};
 use crate::{
     dropout_seed::DropoutSeed,
     encoder::{ActionEmbedding, Encoder},
@@ -52,15 +52,6 @@ use crate::{
     parameters::{affine::Affine, init::Init},
     transformer_block::{BlockOptions, TransformerBlock},
 };
-
-/// Timesteps of a context at which the model predicts actions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Steps {
-    /// All, for training.
-    All,
-    /// The newest, for acting.
-    Newest,
-}
 
 /// See the [module's documentation](self).
 #[derive(Module, Debug)]

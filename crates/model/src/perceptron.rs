@@ -28,8 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     conditioning::{AverageReturn, ConditionerConfig},
-    contexts::{self, Contexts, Observed, Stored},
-    decision_transformer::Steps,
+    contexts::{self, Contexts, Observed, Steps, Stored},
     dropout_seed::DropoutSeed,
     encoder,
     error::{ModelError, check_counts, config_error},

@@ -29,6 +29,7 @@ mod scores;
 mod seeds;
 mod stale;
 mod study;
+mod study_cell;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ use protocols::Protocols;
 pub use run_files::{Estimates, EvaluationFile, Metrics, PageError, RunFiles, VideoFile};
 use scores::{Role, Row};
 use seeds::Groups;
-pub use study::{FailedRun, StudyCell};
+pub use study_cell::{FailedRun, StudyCell};
 
 /// A page and its tables.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use overtone_model::{
 use rand::RngExt;
 
 use super::{network::Mlp, steps::Rescaling};
-use crate::options::PolicyParts;
+use crate::acting::{Draw, PolicyParts};
 
 /// The advice for an output that is not finite.
 const CHECK: &str = "Check the observation, and the weights";
@@ -24,21 +24,6 @@ const CHECK: &str = "Check the observation, and the weights";
 pub trait Actor: Send {
     /// The decision for every observation.
     fn decide(&self, observed: &Observed) -> Decisions;
-}
-
-/// How a discrete action is sampled.
-#[derive(Clone, Copy, Debug)]
-pub enum Draw {
-    /// The best action, except for a fraction of random ones.
-    Greedy {
-        /// The fraction of random actions.
-        epsilon: f64,
-    },
-    /// From the softmax of the scores.
-    Softmax {
-        /// Divisor of the scores.
-        temperature: f32,
-    },
 }
 
 /// A batch of agents that act by a network. They have no memory of their episodes.

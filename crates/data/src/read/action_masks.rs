@@ -3,8 +3,7 @@
 use overtone_core::Episode;
 
 use crate::error::{DataError, Fault};
-use crate::read::column::{ActionColumn, append};
-use crate::read::columns::keep_rows;
+use crate::read::column::{ActionColumn, append, keep_rows};
 use crate::read::source::{Kind, Source, has_shape, same, wrong_shape, wrong_value};
 
 /// Names of the array; a recording has one of them.

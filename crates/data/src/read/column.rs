@@ -1,7 +1,7 @@
 //! [`ObservationColumn`] and [`ActionColumn`]: the columns of a recording with several numbers a row.
 
-use overtone_core::ObservationSpace;
 use overtone_core::picture::FRAME;
+use overtone_core::{Episode, ObservationSpace};
 
 /// Maximum number of discrete actions: a recording has two bytes for each.
 pub(crate) const MOST_ACTIONS: usize = u16::MAX as usize;
@@ -176,6 +176,16 @@ fn rows_of<T: Copy>(all: &[T], width: usize, rows: impl Iterator<Item = usize>) 
     let mut copy = Vec::with_capacity(rows.size_hint().0 * width);
     rows.for_each(|row| copy.extend_from_slice(&all[row * width..(row + 1) * width]));
     copy
+}
+
+/// Keeps the rows of these episodes.
+pub(crate) fn keep_rows<T: Copy>(column: &mut Vec<T>, width: usize, spans: &[Episode]) {
+    let mut to = 0;
+    for span in spans {
+        column.copy_within(span.start * width..span.end() * width, to);
+        to += span.length * width;
+    }
+    column.truncate(to);
 }
 
 /// Adds `more`; the first part of a recording may be all of it, and is not copied.

@@ -7,7 +7,7 @@ use overtone_core::{ActionSpace, Episode, protocol::ReturnUnits};
 use crate::error::advice::not_finite;
 use crate::error::{DataError, Fault};
 use crate::read::array_names::LOG_PROBS;
-use crate::read::column::{ActionColumn, MOST_ACTIONS, ObservationColumn};
+use crate::read::column::{ActionColumn, MOST_ACTIONS, ObservationColumn, keep_rows};
 use crate::read::log_probs;
 use crate::read::optional_arrays::OptionalArrays;
 use crate::read::stored::Stored;
@@ -245,13 +245,4 @@ impl Columns {
             Some((row, what)) => Err(Fault::DatasetValue { dataset, row, what }.at(&self.path)),
         }
     }
-}
-
-pub(crate) fn keep_rows<T: Copy>(column: &mut Vec<T>, width: usize, spans: &[Episode]) {
-    let mut to = 0;
-    for span in spans {
-        column.copy_within(span.start * width..span.end() * width, to);
-        to += span.length * width;
-    }
-    column.truncate(to);
 }

@@ -13,8 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{DataError, Fault};
 use crate::hex::{hash_reals, hex};
 use crate::read::action_masks::ActionMasks;
-use crate::read::column::ActionColumn;
-use crate::read::columns::keep_rows;
+use crate::read::column::{ActionColumn, keep_rows};
 use crate::read::source::{Source, column, has_shape, same, wrong_value};
 
 /// The arrays' names.

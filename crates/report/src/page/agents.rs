@@ -12,7 +12,7 @@ use overtone_plot::{Line, LinePlot};
 use super::document::Block;
 use super::run_files::PageError;
 use super::scores::{Configuration, Role, Row, ends, estimate};
-use super::study;
+use super::study_cell;
 use super::{agent_names, choices, pictures, unique};
 use overtone_eval::statistics::{
     Aggregates, Bootstrap, ScoreMatrix, improvement, performance_profile,
@@ -112,7 +112,7 @@ impl Compared {
             }
             // Fewer seeds show neither a distribution nor which agent is better.
             let (enough, few): (Vec<&Agent<'_>>, Vec<&Agent<'_>>) =
-                agents.iter().partition(|agent| agent.n_runs() >= study::ENOUGH);
+                agents.iter().partition(|agent| agent.n_runs() >= study_cell::ENOUGH);
             if !enough.is_empty() && are_aggregated(enough.len()) {
                 blocks.extend(profiles(protocol, &enough, &tasks, bootstrap)?);
             }
@@ -121,7 +121,7 @@ impl Compared {
                 let few = few.iter().map(|agent| format!("{} ({})", agent.name, agent.n_runs()));
                 notes.push(format!(
                     "Not compared, because of fewer than {} seeds: {}.",
-                    study::ENOUGH,
+                    study_cell::ENOUGH,
                     few.collect::<Vec<_>>().join(", ")
                 ));
             }
@@ -134,7 +134,7 @@ impl Compared {
         blocks.extend(notes.into_iter().map(Block::Text));
         if !blocks.is_empty() {
             let seeds: Vec<usize> = agents.iter().map(Agent::n_runs).collect();
-            let caveat = study::caveat("agents", &seeds);
+            let caveat = study_cell::caveat("agents", &seeds);
             let caveat = caveat.map_or_else(String::new, |few| format!(": {few}"));
             let words = format!("Evaluated with the {protocol} protocol{caveat}");
             self.blocks.push(Block::Subheading(words));

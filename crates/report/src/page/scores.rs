@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::protocols::Protocols;
 use super::run_files::{EvaluationFile, PageError, RunFiles};
-use super::study::StudyCell;
+use super::study_cell::StudyCell;
 use overtone_eval::evaluation::{
     CheckpointRef, SUCCESS, SmoothnessResult, outcome_name, success_rate,
 };

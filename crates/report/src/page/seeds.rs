@@ -7,7 +7,7 @@ use super::choices;
 use super::document::Block;
 use super::run_files::PageError;
 use super::scores::{Role, Row, cell as all_digits, conditions, estimate, short, spread};
-use super::study::{self, StudyCell};
+use super::study_cell::{self, StudyCell};
 use super::unique;
 use overtone_core::{ObservationSpace, counted};
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
@@ -178,7 +178,8 @@ impl<'a> Groups<'a> {
                 continue;
             }
             let n_seeds: Vec<usize> = groups.iter().map(|group| group.rows.len()).collect();
-            let caveat = study::caveat(if self.is_study { "cells" } else { "groups" }, &n_seeds);
+            let caveat =
+                study_cell::caveat(if self.is_study { "cells" } else { "groups" }, &n_seeds);
             let caveat = caveat.map_or_else(String::new, |few| format!(": {few}"));
             blocks.push(Block::Subheading(format!("{}{caveat}", role.title())));
             blocks.extend(readable(&groups));
@@ -200,7 +201,7 @@ impl<'a> Groups<'a> {
              seeds: {}. With few runs these intervals are too narrow (Agarwal et al. 2021). With \
              fewer than {} runs, the page does not show that one row is better than another.",
             super::how_made(bootstrap),
-            study::ENOUGH
+            study_cell::ENOUGH
         ))
     }
 
