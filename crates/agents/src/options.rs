@@ -69,6 +69,12 @@ pub trait AlgorithmOptions {
         false
     }
 
+    /// Whether a step uses one gradient, so that a batch can be cut into parts
+    /// ([`Algorithm::parts`](overtone_train::Algorithm::parts)).
+    fn steps_in_parts(&self) -> bool {
+        self.model().is_some()
+    }
+
     /// Whether the target return has an effect on the actions.
     fn reads_returns(&self) -> bool {
         self.model().is_some_and(|model| model.conditioning().is_some())

@@ -111,6 +111,14 @@ impl AgentConfig {
         matches!(self, Self::Values(config) if !config.scales_rewards())
     }
 
+    /// Whether a batch can be cut into parts, whose gradients are added.
+    pub fn steps_in_parts(&self) -> bool {
+        match self {
+            Self::Sequence(_) => true,
+            Self::Values(config) => config.steps_in_parts(),
+        }
+    }
+
     /// The algorithm for `task` and data with the statistics `recorded`. A model has the ranges of
     /// timesteps and returns of `like`, if set.
     pub fn algorithm(

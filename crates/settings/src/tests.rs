@@ -400,6 +400,11 @@ fn a_key_without_effect_is_refused_with_its_owner() {
             "algorithm=decision_transformer or behavior_cloning or rvs or iql",
         ),
         (
+            "env=hopper algorithm=iql train.micro_batches=2",
+            "train.micro_batches",
+            "algorithm=decision_transformer or behavior_cloning or rvs",
+        ),
+        (
             "env=hopper algorithm=rvs attention.power=6",
             "attention.power",
             "algorithm=decision_transformer or behavior_cloning",

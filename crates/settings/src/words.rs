@@ -179,6 +179,7 @@ fn needs(config: &RunConfig, task: &Task, key: &str, text: &str) -> Option<(Stri
     };
     let (cosine, constant) = ("train.schedule=cosine", "train.schedule=constant");
     match key {
+        "train.micro_batches" => among(AgentConfig::steps_in_parts),
         "train.warmup_updates" => schedule(ScheduleKind::Constant, constant, cosine),
         "train.warmup_tokens" | "train.decay_horizon" => {
             schedule(ScheduleKind::Cosine, cosine, constant)

@@ -40,14 +40,7 @@ class Agent:
             rows[-1] = new.get(name, 0)
         output = self.session.run(None, window)[0]
         self.check("output of the agent", output)
-        is_choice = "logits" in self.about["outputs"]
-        if action_mask is not None:  # 1 for each allowed action, else 0
-            mask = np.asarray(action_mask).astype(bool)
-            self.check("action_mask", action_mask, is_choice and mask.shape == output.shape and mask.any())
-            output = np.where(mask, output, -np.inf)
-        elif self.about.get("needs_action_mask"):
-            raise ValueError("this agent was trained with masks of actions: pass action_mask=")
-        action = self.choose(output) if is_choice else output
+        action = self.choose(output, action_mask) if "logits" in self.about["outputs"] else output
         self.window, self.left, self.n = window, left, self.n + 1
         self.took(action)
         return action
@@ -71,11 +64,16 @@ class Agent:
         if not (fits and np.isfinite(numbers).all()):
             raise ValueError(f"{name}: {numbers} is not finite, or does not fit the agent")
 
-    def choose(self, logits):
+    def choose(self, logits, mask=None):  # 1 for each allowed action, else 0; None: all
+        if mask is None and self.about.get("needs_action_mask"):
+            raise ValueError("this agent was trained with masks of actions: pass action_mask=")
+        mask = np.ones(logits.shape) if mask is None else np.asarray(mask)
+        self.check("action_mask", mask, mask.shape == logits.shape and mask.any())
+        logits = np.where(mask, logits, -np.inf)
         if self.about["choice"] == "mode" or self.random.random() < self.about["greedy"]:
             return int(logits.argmax())
         scaled = np.exp((logits - logits.max()).astype(np.float64) / self.about["temperature"])
-        return int(self.random.choice(len(logits), p=scaled / scaled.sum()))  # 0 where not allowed
+        return int(self.random.choice(len(logits), p=scaled / scaled.sum()))
 
 
 if __name__ == "__main__":
@@ -88,10 +86,10 @@ if __name__ == "__main__":
     if is_other or len(env.observation_space.shape or ()) != 1:
         sys.exit("play.py plays vectors with one action, or indices from 0: use its class Agent")
     for episode in range(int(sys.argv[2]) if len(sys.argv) > 2 else 10):
-        (observation, info), reward, total, over = env.reset(seed=episode), 0.0, 0.0, False
+        (seen, info), reward, total, over = env.reset(seed=episode), 0.0, 0.0, False
         agent.begin(seed=episode)
         while not over:
-            action = agent.act(observation, reward, info.get("action_mask"))
-            observation, reward, ended, cut, info = env.step(action)
+            action = agent.act(seen, reward, info.get("action_mask"))
+            seen, reward, ended, cut, info = env.step(action)
             total, over = total + reward, ended or cut
         print(f"episode {episode}: return {total:.1f}")
