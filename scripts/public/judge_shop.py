@@ -3,7 +3,8 @@
     .venv-public/bin/python scripts/public/judge_shop.py [SPLITS] [PROGRAM]
 
 Each log is halved at random, and by each half the judge estimates both policies by importance weights. The policy
-that recorded a half is as good as the half. Prints the answers, and how many intervals hold the mean of the policy's own log.
+that recorded a half is as good as the half. Prints the answers, and how many intervals hold the mean of the
+policy's own log.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ pub enum ActingNetwork<'a> {
         /// Whether it reads normalized observations.
         is_normalized: bool,
     },
-    /// The mean of the quantiles of each discrete action, by a [`QNetwork`](crate::value::QNetwork) on observations that
-    /// are normalized as the agent's are.
+    /// The mean of the quantiles of each discrete action, by a
+    /// [`QNetwork`](crate::value::QNetwork) on observations that are normalized as the agent's are.
     Quantiles {
         /// The layers of its body.
         hidden: Hidden,
@@ -72,7 +72,7 @@ pub enum Draw {
     },
 }
 
-/// Parts of a policy in addition to the options.
+/// Parts of a policy besides the network.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyParts<'a> {
     /// The task.

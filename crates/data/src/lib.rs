@@ -35,7 +35,8 @@ pub use describe::check::{Check, Inspection, LintReport, check, check_as};
 pub use describe::expected::Expected;
 pub use describe::findings::{Finding, Findings, Severity};
 pub use describe::locate::{
-    Located, cache_folder, check_named, datasets_folder, description_of, folder_of, locate, starter,
+    ENDINGS, Located, cache_folder, check_named, datasets_folder, description_of, folder_of,
+    locate, starter,
 };
 pub use describe::minari_id::{MinariId, RecordedEnv, minari_folder};
 pub use describe::origin::{Kind, Origin};

@@ -6,7 +6,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use overtone_agents::value::Rescaling;
 use overtone_core::{ActionScale, Episode, Outcome, seed};
 use overtone_data::{ActionColumn, Dataset, StoredObservations};
-use overtone_model::head::NOT_ALLOWED;
+use overtone_model::head::penalty;
 use rand::seq::SliceRandom;
 
 use crate::forced::{Forced, ForcedActions};
@@ -52,7 +52,7 @@ pub struct Recorded {
     actions: Tensor<2>,
     /// The same numbers on the host.
     acted: Vec<f32>,
-    /// `[rows, n]`: 0 for an allowed discrete action, else [`NOT_ALLOWED`]; `None`: all are allowed.
+    /// `[rows, n]`: the [`penalty`] of each discrete action; `None`: all are allowed.
     penalties: Option<Tensor<2>>,
     /// `[rows, policies · width]`
     policies: Tensor<2>,
@@ -151,7 +151,7 @@ impl Recorded {
 
         let of_masks = |row: usize| match data.allowed_at(row) {
             None => vec![0.0; width],
-            Some(mask) => mask.iter().map(|&is| if is { 0.0 } else { NOT_ALLOWED }).collect(),
+            Some(mask) => mask.iter().copied().map(penalty).collect(),
         };
         let penalties =
             data.has_action_masks().then(|| matrix((0..rows).flat_map(of_masks).collect(), rows));

@@ -509,7 +509,7 @@ fn a_clone_whose_loss_is_not_finite_is_refused() {
 fn the_clone_of_a_masked_recording_takes_allowed_actions_only() {
     let (n_episodes, length) = (30, 6);
     let rows = n_episodes * length;
-    let has_two = |row: usize| row % 2 == 0;
+    let has_two = |row: usize| row.is_multiple_of(2);
     let mut columns = Columns::new(
         ObservationColumn::Vectors { width: 1, values: vec![0.5; rows] },
         ActionColumn::Discrete {

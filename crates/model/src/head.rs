@@ -54,7 +54,7 @@ pub use gmm::{GmmHead, GmmHeadConfig};
 pub use gmm_likelihood::{GmmLikelihoodConfig, GmmLikelihoodHead};
 pub use kinds::{
     ActedRows, BinsOptions, HeadLoss, HeadOutput, NOT_ALLOWED, NumbersOptions, OnBins, OnNumbers,
-    cross_entropy,
+    cross_entropy, penalty,
 };
 pub use linear::{LinearConfig, LinearHead};
 pub use mixture::{GaussianMixture, MixtureLayout, MixtureStd, MixtureWeights};

@@ -11,8 +11,8 @@
 //! | `mask` | `[K]` | 1 for real timesteps, 0 for padding, which comes first |
 //!
 //! `K` is the agent's context length. A graph has only the inputs that its agent reads. Its output
-//! is `action`, `[width]`, or `logits`, `[n]`, the scores of discrete actions. Whoever chooses by the
-//! scores leaves out actions that are not allowed.
+//! is `action`, `[width]`, or `logits`, `[n]`, the scores of discrete actions. The caller
+//! leaves out those that are not allowed.
 
 mod density;
 mod error;

@@ -203,7 +203,8 @@ impl Agent {
     ///
     /// # Errors
     /// When the episode was not [begun](Self::begin), the observation has another size, or a number
-    /// is not finite, or the agent needs a mask and [`allow`](Self::allow) gave none. The agent then acts as if there had been no call.
+    /// is not finite, or the agent needs a mask and [`allow`](Self::allow) gave none. The agent then
+    /// acts as if there had been no call.
     pub fn act(&mut self, observation: &[f32], reward: f32) -> Result<Action, Error> {
         let size = self.observation_size();
         if observation.len() != size {

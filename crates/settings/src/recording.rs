@@ -4,7 +4,7 @@ use std::path::Path;
 
 use overtone_console::keys;
 use overtone_core::{ObservationSpace, Task};
-use overtone_data::{MinariId, read::reader_as};
+use overtone_data::{ENDINGS, MinariId, read::reader_as};
 
 use crate::suites::Data;
 
@@ -19,8 +19,8 @@ pub fn datasets_of(names: &str) -> Vec<&str> {
 
 /// Whether a dataset's name is the path of a file or directory.
 pub fn is_path(name: &str) -> bool {
-    let endings = [".hdf5", ".h5", ".npz"];
-    name.contains('/') || endings.iter().any(|ending| name.ends_with(ending))
+    let ending = Path::new(name).extension().unwrap_or_default();
+    name.contains('/') || ENDINGS.iter().any(|known| ending == *known)
 }
 
 /// Whether the dataset of `task` called `dataset`, or the one at a path, is a log of frames.

@@ -13,7 +13,7 @@ use overtone_model::{
     Inputs, Sections, Stored,
     contexts::{Acted, Contexts, FRAME, Observed, STACK},
     device::is_cpu,
-    head::NOT_ALLOWED,
+    head::penalty,
 };
 
 use crate::{config::TrainConfig, error::TrainError, frame_bank::FrameBank};
@@ -191,7 +191,11 @@ impl TrainingData {
         to.floats("returns_to_go", &shape, batch.returns_to_go.iter().copied());
         let allowed = &batch.allowed_actions;
         if !allowed.is_empty() {
-            to.floats("penalties", &with_width(allowed.len()), allowed.iter().map(penalty));
+            to.floats(
+                "penalties",
+                &with_width(allowed.len()),
+                allowed.iter().copied().map(penalty),
+            );
         }
         true
     }
@@ -312,14 +316,9 @@ pub struct TransitionTensors {
     pub next_penalties: Option<Tensor<3>>,
 }
 
-/// The penalty on a discrete action.
-fn penalty(&is_allowed: &bool) -> f32 {
-    if is_allowed { 0.0 } else { NOT_ALLOWED }
-}
-
 /// The penalties of actions, `[rows, time, actions]`; `None` without masks.
 fn penalties_of(allowed: &[bool], [rows, time]: [usize; 2], device: &Device) -> Option<Tensor<3>> {
     let n_actions = allowed.len().checked_div(rows * time).filter(|&n| n > 0)?;
-    let penalties: Vec<f32> = allowed.iter().map(penalty).collect();
+    let penalties: Vec<f32> = allowed.iter().copied().map(penalty).collect();
     Some(Tensor::from_data(TensorData::new(penalties, [rows, time, n_actions]), device))
 }

@@ -117,6 +117,11 @@ pub struct HeadLoss {
 /// Added to the logit of an action that is not allowed. Its exponential is 0 in every float type.
 pub const NOT_ALLOWED: f32 = -1e9;
 
+/// Added to the logit of a discrete action: 0 if it is allowed, else [`NOT_ALLOWED`].
+pub fn penalty(is_allowed: bool) -> f32 {
+    if is_allowed { 0.0 } else { NOT_ALLOWED }
+}
+
 /// Cross-entropy of recorded actions among all actions, or among those without a penalty.
 ///
 /// # Shapes

@@ -13,8 +13,7 @@ class Agent:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         self.session = onnxruntime.InferenceSession(str(Path(folder) / "agent.onnx"), options)
-        self.inputs = {each.name: each for each in self.session.get_inputs()}
-        self.n = None  # steps of the episode; none has begun
+        self.n, self.inputs = None, {each.name: each for each in self.session.get_inputs()}
 
     def begin(self, seed=0, target=None):
         left = np.float32(self.about["target_return"] if target is None else target)
@@ -23,16 +22,15 @@ class Agent:
         self.window = {k: np.zeros(each.shape, TYPES[each.type]) for k, each in self.inputs.items()}
 
     def act(self, observation, reward=0.0, action_mask=None):  # a call that fails changes nothing
-        if self.n is None:
+        if self.n is None:  # steps of the episode
             raise ValueError("begin() starts an episode; call it before act()")
         seen = self.inputs["observations"]
         with np.errstate(over="ignore", invalid="ignore"):
             row = np.reshape(observation, seen.shape[1:]).astype(TYPES[seen.type])
         self.check("observation", row, row.dtype != np.uint8 or np.array_equal(row, observation))
         self.check("reward", reward)
-        left = self.left
-        if self.n > 0 and not self.about["delayed_reward"]:
-            left = left - np.float32(np.clip(reward, -1, 1) if self.about["clip_rewards"] else reward)
+        got = 0.0 if self.n == 0 or self.about["delayed_reward"] else reward
+        left = self.left - np.float32(np.clip(got, -1, 1) if self.about["clip_rewards"] else got)
         self.check("return-to-go", left)
         new = dict(observations=row, returns_to_go=left, timesteps=self.n, mask=1)
         window = {k: np.roll(rows, -1, axis=0) for k, rows in self.window.items()}
@@ -40,7 +38,7 @@ class Agent:
             rows[-1] = new.get(name, 0)
         output = self.session.run(None, window)[0]
         self.check("output of the agent", output)
-        action = self.choose(output, action_mask) if "logits" in self.about["outputs"] else output
+        action = self.choose(output, action_mask)
         self.window, self.left, self.n = window, left, self.n + 1
         self.took(action)
         return action
@@ -64,22 +62,20 @@ class Agent:
         if not (fits and np.isfinite(numbers).all()):
             raise ValueError(f"{name}: {numbers} is not finite, or does not fit the agent")
 
-    def choose(self, logits, mask=None):  # 1 for each allowed action, else 0; None: all
-        if mask is None and self.about.get("needs_action_mask"):
-            raise ValueError("this agent was trained with masks of actions: pass action_mask=")
-        mask = np.ones(logits.shape) if mask is None else np.asarray(mask)
-        self.check("action_mask", mask, mask.shape == logits.shape and mask.any())
-        logits = np.where(mask, logits, -np.inf)
+    def choose(self, output, mask=None):  # mask: 1 for each allowed action, else 0
+        is_list = "logits" in self.about["outputs"]
+        if mask is not None or "needs_action_mask" in self.about:
+            self.check("action_mask", mask, is_list and np.shape(mask) == output.shape and np.any(mask))
+            output = np.where(mask, output, -np.inf)
         if self.about["choice"] == "mode" or self.random.random() < self.about["greedy"]:
-            return int(logits.argmax())
-        scaled = np.exp((logits - logits.max()).astype(np.float64) / self.about["temperature"])
-        return int(self.random.choice(len(logits), p=scaled / scaled.sum()))
+            return int(output.argmax()) if is_list else output
+        scaled = np.exp((output - output.max()).astype(np.float64) / self.about["temperature"])
+        return int(self.random.choice(len(output), p=scaled / scaled.sum()))
 
 
 if __name__ == "__main__":
     import gymnasium
-    if len(sys.argv) < 2:
-        sys.exit("Name an environment: python play.py Hopper-v4 [EPISODES]")
+    sys.argv[1:] or sys.exit("Name an environment: python play.py Hopper-v4 [EPISODES]")
     agent, env = Agent(Path(__file__).parent), gymnasium.make(sys.argv[1])
     shape = () if "logits" in agent.about["outputs"] else (len(agent.about["actions"]["low"]),)
     is_other = env.action_space.shape != shape or getattr(env.action_space, "start", 0)
@@ -89,7 +85,6 @@ if __name__ == "__main__":
         (seen, info), reward, total, over = env.reset(seed=episode), 0.0, 0.0, False
         agent.begin(seed=episode)
         while not over:
-            action = agent.act(seen, reward, info.get("action_mask"))
-            seen, reward, ended, cut, info = env.step(action)
+            seen, reward, ended, cut, info = env.step(agent.act(seen, reward, info.get("action_mask")))
             total, over = total + reward, ended or cut
         print(f"episode {episode}: return {total:.1f}")
