@@ -71,3 +71,11 @@ __all__ = [
     "words",
 ]
 __all__ += _estimator.__all__
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Names the class that was meant by an abbreviation."""
+        alike = [known for known in __all__ if name.isupper() and name.lower() in known.lower()]
+        hint = f". Did you mean {', '.join(alike)}?" if alike else ""
+        raise AttributeError(f"module 'overtone' has no attribute {name!r}{hint}")

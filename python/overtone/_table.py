@@ -22,7 +22,9 @@ def from_pandas(
     reward: str,
     termination: str | None = None,
     behavior_log_probs: str | None = None,
+    masks: str | None = None,
     weights: str | None = None,
+    action_mask: str | Sequence[str] | None = None,
     n_actions: int | None = None,
     action_low: ArrayLike | None = None,
     action_high: ArrayLike | None = None,
@@ -41,7 +43,10 @@ def from_pandas(
         termination: The column that is true (or 1) where the task ended, else false (or 0); without
             it every episode counts as truncated.
         behavior_log_probs: The column of log-probabilities of the recorded actions.
+        masks: The column that is 0 where the task is solved although the episode goes on, else 1.
         weights: The column of factors of the steps' losses.
+        action_mask: A column of true or false (or 1 or 0) for each discrete action, in the order of
+            the actions; or one column of lists of them.
         n_actions: See :meth:`Dataset.from_arrays`, as for all following arguments.
 
     Raises:
@@ -54,8 +59,10 @@ def from_pandas(
         raise ValueError(f"frame: expected a pandas.DataFrame, got a {kind}. Use {way_out}")
     observation = [observation] if isinstance(observation, str) else list(observation)
     acted = [action] if isinstance(action, str) else list(action)
-    names = [episode, *observation, reward, *acted]
-    names += [name for name in (termination, behavior_log_probs, weights) if name is not None]
+    allowed = [action_mask] if isinstance(action_mask, str) else list(action_mask or [])
+    names = [episode, *observation, reward, *acted, *allowed]
+    optional = (termination, behavior_log_probs, masks, weights)
+    names += [name for name in optional if name is not None]
     missing = [name for name in names if name not in columns]
     if missing:
         in_index = set(missing) & set(frame.index.names)
@@ -95,15 +102,17 @@ def from_pandas(
             )
     # One column of whole numbers is discrete.
     actions = _columns(frame, acted, row_name)
-    log_probs, factors = (
+    log_probs, stops, factors = (
         None if name is None else array_of(_column_name(name), frame[name], row_name=row_name)
-        for name in (behavior_log_probs, weights)
+        for name in (behavior_log_probs, masks, weights)
     )
     return Dataset.from_arrays(
         _columns(frame, observation, row_name),
         actions[:, 0] if len(acted) == 1 and actions.shape[1] == 1 else actions,
         _columns(frame, [reward], row_name), ended, last & ~ended, behavior_log_probs=log_probs,
-        weights=factors, n_actions=n_actions, action_low=action_low, action_high=action_high, path=path, task=task,
+        masks=stops, weights=factors,
+        action_mask=_columns(frame, allowed, row_name) if allowed else None,
+        n_actions=n_actions, action_low=action_low, action_high=action_high, path=path, task=task,
     )
 
 

@@ -134,8 +134,16 @@ class Datasets(Desk):
         frame["w"] = np.where(frame.index == 2, 0.0, 1.5)
         weighted = ov.from_pandas(frame, **names, termination="end", weights="w")
         self.assertEqual(weighted.hash, ov.from_arrays(**arrays, weights=frame["w"]).hash)
+        frame["m"] = (frame.index != 3).astype(int)
+        allowed = np.stack([np.ones(len(frame), bool), frame["a"] == 1, frame.index % 2 == 0], axis=1)
+        masked = ov.from_arrays(**arrays, masks=frame["m"], action_mask=allowed)
+        frame = frame.assign(can0=allowed[:, 0], can1=allowed[:, 1], can2=allowed[:, 2])
+        frame["can"] = [list(row) for row in allowed]
+        for action_mask in (["can0", "can1", "can2"], "can"):
+            again = ov.from_pandas(frame, **names, termination="end", masks="m", action_mask=action_mask)
+            self.assertEqual(again.hash, masked.hash)
         # pandas' nullable number types.
-        nullable = frame.convert_dtypes()
+        nullable = frame.drop(columns="can").convert_dtypes()
         self.assertEqual(ov.from_pandas(nullable, **names, termination="end").hash, data.hash)
         frame["step"] = frame.groupby("id").cumcount()
         lacking = frame["end"].astype(float)

@@ -407,7 +407,8 @@ const FLAGS: [(&str, bool); 5] = [
 ];
 
 /// `words`, the program's name first, with the flags of `data` and `study` as keys: `--layout
-/// ogbench` is `layout=ogbench`. `--help-all` is `--help`, and is remembered.
+/// ogbench` is `layout=ogbench`. `--help-all` is `--help`, and is remembered. `evaluate run=RUN` is
+/// `evaluate rollouts run=RUN`.
 fn with_keys(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut all: Vec<OsString> = Vec::new();
     let mut words = words.into_iter();
@@ -417,6 +418,10 @@ fn with_keys(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
             ALL_KEYS.store(true, Ordering::Relaxed);
             all.push("--help".into());
             continue;
+        }
+        let is_evaluate = all.len() == 2 && all[1] == "evaluate";
+        if is_evaluate && text.contains('=') && !text.starts_with('-') {
+            all.push("rollouts".into());
         }
         let (flag, value) =
             text.split_once('=').map_or((text, None), |(flag, value)| (flag, Some(value)));
@@ -437,10 +442,21 @@ fn with_keys(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     all
 }
 
+/// The key for the name of a flag after the words `before`: a setting's, if a command takes settings.
+fn key_of(before: &[String], name: &str) -> Option<String> {
+    let takes_settings = match before.get(1)?.as_str() {
+        "train" => true,
+        "study" => before.get(2).is_some_and(|command| command == "run"),
+        _ => false,
+    };
+    let setting = takes_settings.then(|| overtone_settings::nearest_key(name)).flatten();
+    Some(setting.unwrap_or_else(|| name.to_owned()))
+}
+
 /// Runs the command line `words`, whose first word is the program's name; returns the exit code.
 pub fn main(words: &[OsString]) -> u8 {
     let words = with_keys(words.iter().cloned());
-    let program = match flags::parse::<Program>(&words, |before| before.len() > 1) {
+    let program = match flags::parse::<Program>(&words, key_of) {
         Ok(program) => program,
         Err(code) => return code,
     };

@@ -2,19 +2,19 @@
 
 use std::ffi::OsString;
 
-/// Parses the program's words, its own name first. `takes_keys` is true if `key=value` can follow
-/// these words.
+/// Parses the program's words, its own name first. `key_of` is the key for a flag's name after these
+/// words; `None` if `key=value` cannot follow them.
 ///
 /// # Errors
 /// The exit code, when the words are invalid or request help, after printing the error or the help.
 pub fn parse<P: clap::Parser>(
     words: &[OsString],
-    takes_keys: impl Fn(&[String]) -> bool,
+    key_of: impl Fn(&[String], &str) -> Option<String>,
 ) -> Result<P, u8> {
     P::try_parse_from(words).map_err(|error| {
         let words: Vec<String> =
             words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        match as_key(&error, &words, takes_keys) {
+        match as_key(&error, &words, key_of) {
             Some(word) => {
                 warn!("error: write options as key=value: use {word} (--help lists all)");
             }
@@ -29,7 +29,7 @@ pub fn parse<P: clap::Parser>(
 fn as_key(
     error: &clap::Error,
     words: &[String],
-    takes_keys: impl Fn(&[String]) -> bool,
+    key_of: impl Fn(&[String], &str) -> Option<String>,
 ) -> Option<String> {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     // A mistyped existing flag: clap suggests the right one.
@@ -39,14 +39,12 @@ fn as_key(
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
     let key = flag.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
     let place = words.iter().position(|word| word.split('=').next() == Some(flag))?;
-    if !takes_keys(&words[..place]) {
-        return None;
-    }
+    let key = key_of(&words[..place], &key.replace('-', "_"))?;
     let value = match words[place].split_once('=') {
         Some((_, value)) => value,
         None => words.get(place + 1).map_or("…", String::as_str),
     };
-    Some(format!("{}={value}", key.replace('-', "_")))
+    Some(format!("{key}={value}"))
 }
 
 #[cfg(test)]
@@ -72,20 +70,22 @@ mod tests {
 
     #[test]
     fn flags_are_suggested_as_keys() {
-        let key_of = |line: &str| {
+        let as_word = |line: &str| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            let takes_keys = |before: &[String]| before.len() > 1 && before[1] != "lint";
+            let key_of = |before: &[String], key: &str| {
+                (before.len() > 1 && before[1] != "lint").then(|| key.to_owned())
+            };
             let error = Program::try_parse_from(&words).err();
-            error.and_then(|error| as_key(&error, &words, takes_keys))
+            error.and_then(|error| as_key(&error, &words, key_of))
         };
-        assert_eq!(key_of("overtone train game=seaquest --seed 3").as_deref(), Some("seed=3"));
-        assert_eq!(key_of("overtone train --run=a").as_deref(), Some("run=a"));
-        assert_eq!(key_of("overtone train --seed").as_deref(), Some("seed=…"));
-        assert_eq!(key_of("overtone lint --seed 3"), None);
-        assert_eq!(key_of("overtone --seed 3"), None);
-        assert_eq!(key_of("overtone status --jsn"), None);
-        assert_eq!(key_of("overtone status --runs=a").as_deref(), Some("runs=a"));
-        assert_eq!(key_of("overtone frain"), None);
-        assert_eq!(key_of("overtone train game=seaquest"), None);
+        assert_eq!(as_word("overtone train game=seaquest --seed 3").as_deref(), Some("seed=3"));
+        assert_eq!(as_word("overtone train --run=a").as_deref(), Some("run=a"));
+        assert_eq!(as_word("overtone train --seed").as_deref(), Some("seed=…"));
+        assert_eq!(as_word("overtone lint --seed 3"), None);
+        assert_eq!(as_word("overtone --seed 3"), None);
+        assert_eq!(as_word("overtone status --jsn"), None);
+        assert_eq!(as_word("overtone status --runs=a").as_deref(), Some("runs=a"));
+        assert_eq!(as_word("overtone frain"), None);
+        assert_eq!(as_word("overtone train game=seaquest"), None);
     }
 }

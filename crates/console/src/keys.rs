@@ -52,6 +52,15 @@ pub fn last<'a>(words: &'a [String], key: &str) -> Option<&'a str> {
     values.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
+/// The first key that several of `words` (each `key=value`) set, with its values.
+pub fn repeated(words: &[String]) -> Option<(String, [&str; 2])> {
+    let mut seen = BTreeMap::new();
+    words.iter().filter_map(|word| split(word).ok()).find_map(|(key, value)| {
+        let before = seen.insert(key.clone(), value).filter(|before| *before != value)?;
+        Some((key, [before, value]))
+    })
+}
+
 /// The short form of a key.
 pub fn short(key: &str) -> &str {
     match key {

@@ -35,8 +35,7 @@ pub use describe::check::{Check, Inspection, LintReport, check, check_as};
 pub use describe::expected::Expected;
 pub use describe::findings::{Finding, Findings, Severity};
 pub use describe::locate::{
-    ENDINGS, Located, cache_folder, check_named, datasets_folder, description_of, folder_of,
-    locate, starter,
+    Located, cache_folder, check_named, datasets_folder, description_of, folder_of, locate, starter,
 };
 pub use describe::minari_id::{MinariId, RecordedEnv, minari_folder};
 pub use describe::origin::{Kind, Origin};
@@ -46,6 +45,7 @@ pub use error::DataError;
 pub use read::action_masks::ActionMasks;
 pub use read::column::{ActionColumn, ObservationColumn};
 pub use read::columns::{Columns, Mixture};
+pub use read::form::{Form, TableColumns};
 pub use read::npz::read_array;
 pub use read::optional_arrays::OptionalArrays;
 pub use read::read_frames::ReadFrames;

@@ -9,6 +9,7 @@ mod d3rlpy;
 mod d4rl;
 mod dqn_replay;
 pub(crate) mod foreign;
+pub mod form;
 pub(crate) mod hdf5_arrays;
 pub(crate) mod hdf5_file;
 pub(crate) mod hdf5_layout;
@@ -30,24 +31,29 @@ pub mod run_folder;
 pub(crate) mod source;
 pub mod spaces;
 pub(crate) mod stored;
+pub mod table;
 mod wrapped;
 pub(crate) mod zip;
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use overtone_core::names::plain;
+use overtone_core::names::{nearest, plain};
 
 use crate::error::{DataError, Fault};
 use crate::read::column::ObservationColumn;
 use crate::read::columns::Columns;
 use crate::read::foreign::Foreign;
+use crate::read::form::Form;
 use crate::read::recording::{Reader, Recording};
+use crate::read::table::Table;
 
 /// Every format; the first one that says it reads a path does. A new one has a line here.
-pub const READERS: [&dyn Reader; 5] = [
+pub static READERS: [&dyn Reader; 6] = [
     &npz::Npz { numbers: false },
     &minari::Minari { numbers: false },
     &d3rlpy::D3rlpy { numbers: false },
+    &table::UNKNOWN,
     &d4rl::D4rl { numbers: false },
     &dqn_replay::DqnReplay,
 ];
@@ -58,17 +64,24 @@ pub const NAMED: [&dyn Reader; 1] = [&npz::Ogbench];
 /// The layout of any format whose bytes with rows and columns are numbers, and not pictures.
 pub const NUMBERS: &str = "numbers";
 
+/// Most names of a folder that a missing file is compared with.
+const MOST_NAMES: usize = 1000;
+
 /// The format that the file or folder at `path` is to be read as.
 ///
 /// # Errors
 /// [`DataError::Missing`] when nothing is there, `Fault::NoLog` when no format is for it.
 pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
     if !path.try_exists().map_err(DataError::io(path, "open"))? {
-        return Err(DataError::missing(
-            path,
-            "give an .npz file of NumPy, an HDF5 file of D4RL or Minari, or the folder of a DQN-replay \
-                   game",
-        ));
+        let hint = match near(path) {
+            Some(other) => format!("did you mean {}?", other.display()),
+            None => {
+                "give an .npz file of NumPy, an HDF5 file of D4RL or Minari, a table (.csv), or \
+                     the folder of a DQN-replay game"
+                    .into()
+            }
+        };
+        return Err(DataError::missing(path, hint));
     }
     // Another program's file is named before a reader reports it as a damaged file of ours.
     if Foreign.reads(path) {
@@ -79,13 +92,32 @@ pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
     })
 }
 
-/// The format called `layout`, in any spelling, for the file or folder at `path`; without a name as
+/// The file or folder whose name is most similar to that of `path`, which is not there.
+fn near(path: &Path) -> Option<PathBuf> {
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let entries = fs::read_dir(folder).ok()?.take(MOST_NAMES);
+    let names: Vec<String> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    nearest(&names, path.file_name()?.to_str()?).map(|name| path.with_file_name(name))
+}
+
+/// The format that `form` names, in any spelling, for the file or folder at `path`; without a name as
 /// [`reader_of`].
 ///
 /// # Errors
 /// As [`reader_of`], and [`DataError::UnknownName`] for a name that no format has.
-pub fn reader_as(path: &Path, layout: &str) -> Result<&'static dyn Reader, DataError> {
+pub fn reader_as(path: &Path, form: &Form) -> Result<&'static dyn Reader, DataError> {
+    let Form { layout, columns } = form;
     let reader = reader_of(path);
+    if reader.as_ref().is_ok_and(|reader| reader.name() == table::UNKNOWN.name())
+        && !columns.is_empty()
+    {
+        return Ok(Table::with(columns));
+    }
     let is_other = reader.as_ref().is_ok_and(|reader| reader.name() == Foreign.name());
     let is_absent = matches!(reader, Err(DataError::Missing { .. } | DataError::Io { .. }));
     if layout.is_empty() || is_other || is_absent {
@@ -115,12 +147,12 @@ pub fn open(path: &Path) -> Result<Recording, DataError> {
     reader_of(path)?.open(path)
 }
 
-/// Reads the recording at `path` as the format called `layout`, as [`reader_as`] finds it.
+/// Reads the recording at `path` as `form` says, as [`reader_as`] finds it.
 ///
 /// # Errors
 /// As [`reader_as`], and anything wrong with the files; see [`DataError`].
-pub fn open_as(path: &Path, layout: &str) -> Result<Recording, DataError> {
-    reader_as(path, layout)?.open(path)
+pub fn open_as(path: &Path, form: &Form) -> Result<Recording, DataError> {
+    reader_as(path, form)?.open(path)
 }
 
 /// As [`open_as`], with where the last action of each episode led, `[episodes]`, where the format
@@ -130,9 +162,9 @@ pub fn open_as(path: &Path, layout: &str) -> Result<Recording, DataError> {
 /// As [`open_as`].
 pub fn open_with_last(
     path: &Path,
-    layout: &str,
+    form: &Form,
 ) -> Result<(Recording, Option<ObservationColumn>), DataError> {
-    reader_as(path, layout)?.open_with_last(path)
+    reader_as(path, form)?.open_with_last(path)
 }
 
 /// Reads the recording at `path` into memory.

@@ -96,7 +96,7 @@ const PARTS: [Part; 4] = [
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    ExitCode::from(match flags::parse::<Cli>(&words, |_| true) {
+    ExitCode::from(match flags::parse::<Cli>(&words, |_, key| Some(key.to_owned())) {
         Ok(cli) => errors::exit_code(run(&cli.options).map(|()| 0), 1),
         Err(code) => code,
     })

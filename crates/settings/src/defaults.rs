@@ -5,7 +5,7 @@ use overtone_agents::{
     Td3BcConfig,
 };
 use overtone_core::{ActionSpace, ObservationSpace, Targets, Task, protocol::ReturnUnits};
-use overtone_data::Fragment;
+use overtone_data::{Fragment, TableColumns};
 use overtone_model::{
     AttentionConfig,
     head::{BinnedConfig, BinsHeadConfig, Domain, HeadConfig, OrderConfig},
@@ -105,6 +105,7 @@ fn data(task: &Task, agent: &AgentConfig, is_paper: bool) -> DataConfig {
         transitions: 500_000,
         cache: "".into(),
         layout: String::new(),
+        columns: TableColumns::default(),
         fragment: Fragment::Drop,
         shares: Shares::default(),
         top_percent: 100.0,

@@ -6,13 +6,15 @@ use overtone_console::keys::{self, Keys};
 use thiserror::Error;
 use toml::Value;
 
+use crate::meant::nearest_of;
+
 /// An invalid configuration, from words or from a run's file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// An unknown key.
     #[error(
         "unknown option `{key}`{} (--help-all lists all)",
-        hint(.nearest.as_deref())
+        hint(key, .nearest.as_deref())
     )]
     UnknownKey {
         /// The key.
@@ -62,14 +64,20 @@ pub enum ConfigError {
     },
 }
 
-fn hint(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |key| format!("; did you mean `{}`?", keys::short(key)))
+fn hint(key: &str, nearest: Option<&str>) -> String {
+    match nearest {
+        _ if key.ends_with("threads") || key.ends_with("workers") => {
+            "; the environment variable RAYON_NUM_THREADS sets the number of threads".into()
+        }
+        Some(nearest) => format!("; did you mean `{nearest}`?"),
+        None => String::new(),
+    }
 }
 
 impl ConfigError {
     /// A key that is not among the `known` ones.
     pub fn unknown(key: &str, known: &Keys) -> Self {
-        Self::UnknownKey { key: key.into(), nearest: keys::nearest(key, known).map(str::to_owned) }
+        Self::UnknownKey { key: key.into(), nearest: nearest_of(key, known) }
     }
 
     /// A value that is not of the `expected` type of `like`.

@@ -6,6 +6,7 @@ use anyhow::Result;
 use overtone_agents::AlgorithmKind;
 use overtone_console::keys;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
+use overtone_data::TableColumns;
 use overtone_model::{AttentionConfig, head::HeadConfig};
 use overtone_train::{AdamWConfig, TrainConfig};
 use toml::Value;
@@ -99,6 +100,7 @@ fn lines() -> Result<Vec<Line>> {
     }
     let sections = [
         section::<DataConfig>("data"),
+        section::<TableColumns>("data.columns"),
         section::<TrainConfig>("train"),
         section::<AdamWConfig>("train.optimizer"),
         section::<EvaluationConfig>("evaluation"),

@@ -170,7 +170,15 @@ pub fn lines<O: Default + Serialize>(
     keys: impl IntoIterator<Item = (&'static str, &'static str)>,
 ) -> String {
     let defaults = Table::try_from(O::default()).unwrap_or_default();
-    let line = |(key, doc)| line(key, &defaults.get(key).map_or(String::new(), keys::plain), doc);
+    // The keys of a section are those of `train`.
+    let line = |(key, doc): (&str, &str)| match defaults.get(key) {
+        Some(Value::Table(section)) => {
+            let of = |name: &String| format!("As data.{key}.{name} of train.");
+            let lines = section.keys().map(|name| line(&format!("{key}.{name}"), "", &of(name)));
+            lines.collect()
+        }
+        value => line(key, &value.map_or(String::new(), keys::plain), doc),
+    };
     keys.into_iter().map(line).collect()
 }
 

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use overtone_console::keys;
 use overtone_core::{ObservationSpace, Task};
-use overtone_data::{ENDINGS, MinariId, read::reader_as};
+use overtone_data::{
+    Form, MinariId,
+    read::{reader_as, reader_of},
+};
 
 use crate::suites::Data;
 
@@ -17,15 +20,20 @@ pub fn datasets_of(names: &str) -> Vec<&str> {
     names.split(',').map(str::trim).collect()
 }
 
-/// Whether a dataset's name is the path of a file or directory.
+/// Whether a dataset's name is a path: it has a separator or the ending of a file, or a recording is
+/// there.
 pub fn is_path(name: &str) -> bool {
-    let ending = Path::new(name).extension().unwrap_or_default();
-    name.contains('/') || ENDINGS.iter().any(|known| ending == *known)
+    let path = Path::new(name);
+    let ending = path.extension().unwrap_or_default().to_string_lossy();
+    name.contains('/')
+        || ending.contains(char::is_alphabetic)
+        || path.is_file()
+        || path.is_dir() && reader_of(path).is_ok()
 }
 
 /// Whether the dataset of `task` called `dataset`, or the one at a path, is a log of frames.
 pub(crate) fn is_log(task: &Task, dataset: &str, data: Option<&Data>) -> bool {
-    let reader = data.and_then(|data| reader_as(&data.path, &data.layout).ok());
+    let reader = data.and_then(|data| reader_as(&data.path, &data.form).ok());
     let is_of_arrays = || reader.map(|reader| !reader.is_log());
     let is_minari = || !matches!(MinariId::of(dataset), Ok(None));
     matches!(task.observations, ObservationSpace::Pixels { .. })
@@ -35,10 +43,17 @@ pub(crate) fn is_log(task: &Task, dataset: &str, data: Option<&Data>) -> bool {
 /// The dataset whose path these words (each `key=value`) set.
 pub(crate) fn of_words(words: &[String]) -> Option<Data> {
     let text = |key: &str| keys::last(words, key).unwrap_or_default();
-    at_path(text("dataset"), Path::new(text("data.path")), text("data.layout"))
+    let columns =
+        words.iter().filter_map(|word| word.strip_prefix("data.columns.")?.split_once('='));
+    let columns: toml::Table = columns.map(|(key, name)| (key.into(), name.into())).collect();
+    let form = Form {
+        layout: text("data.layout").into(),
+        columns: columns.try_into().unwrap_or_default(),
+    };
+    at_path(text("dataset"), Path::new(text("data.path")), form)
 }
 
-pub(crate) fn at_path(dataset: &str, path: &Path, layout: &str) -> Option<Data> {
+pub(crate) fn at_path(dataset: &str, path: &Path, form: Form) -> Option<Data> {
     let of = |dataset: &str| match MinariId::of(dataset) {
         _ if !path.as_os_str().is_empty() => Some(path.to_path_buf()),
         // A missing dataset is reported when it is read.
@@ -48,5 +63,5 @@ pub(crate) fn at_path(dataset: &str, path: &Path, layout: &str) -> Option<Data> 
     };
     let mut all = datasets_of(dataset).into_iter().map(of);
     let path = all.next()??;
-    Some(Data { path, others: all.flatten().collect(), layout: layout.into() })
+    Some(Data { path, others: all.flatten().collect(), form })
 }

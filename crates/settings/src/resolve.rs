@@ -28,6 +28,9 @@ impl RunConfig {
     /// # Errors
     /// When a word is invalid, or the words do not describe a run.
     pub fn resolve(words: &[String], auto_profile: impl FnOnce(&Self) -> Profile) -> Result<Self> {
+        // A table is read by these names before the other keys are known.
+        let columns = words.iter().filter(|word| word.starts_with("data.columns."));
+        Self::check_words(&columns.cloned().collect::<Vec<_>>())?;
         let source = Source::of(words)?;
         let (named, mut all) = match &source {
             Some(source) => {
@@ -169,7 +172,7 @@ pub(crate) fn task_words(words: &[String]) -> Result<Vec<String>> {
         bail!("no task is set. Use {}", suites::examples())
     };
     let recording = |word: String| match word.strip_prefix("dataset=") {
-        Some(name) if !name.contains('/') && !name.contains('.') => {
+        Some(name) if !recording::is_path(name) => {
             format!("dataset={}", name.to_lowercase().replace('_', "-"))
         }
         _ => word,
@@ -191,6 +194,29 @@ fn task_of_data(words: &[String]) -> Result<Option<&'static Task>> {
     }
 }
 
+/// What to write for the word at `at`, which is not `key=value`.
+fn advice(words: &[String], at: usize) -> String {
+    let word = &*words[at];
+    let [before, after, second] = [at.checked_sub(1), Some(at + 1), Some(at + 2)]
+        .map(|at| words.get(at?).map(|word| &**word));
+    // `env = hopper`, `env =hopper`, `env= hopper`.
+    let spaced = match (before, after.and_then(|after| after.strip_prefix('='))) {
+        (_, Some("")) => second.map(|value| format!("{word}={value}")),
+        (_, Some(value)) => Some(format!("{word}={value}")),
+        (Some(before), None) if before.ends_with('=') => Some(format!("{before}{word}")),
+        (_, None) => None,
+    };
+    if let Some(whole) = spaced {
+        return format!("write {whole}, without spaces around the `=`");
+    }
+    let task = suites::named(word).ok().and_then(|task| Some((task, suites::of(task).ok()?)));
+    match task {
+        Some((task, suite)) => format!("`{word}`: write {}={}", suite.key(), task.name),
+        None if recording::is_path(word) => format!("`{word}`: write dataset={word}"),
+        None => format!("expected key=value, such as seed=231, got `{word}`"),
+    }
+}
+
 /// The other words, and the task that `words` (each `key=value`) name by any key, as its suite or
 /// else `data` defines it. `None` if no key has a value.
 ///
@@ -200,6 +226,9 @@ pub fn named_tasks(
     words: &[String],
     data: Option<&Data>,
 ) -> Result<(Vec<String>, Option<&'static Task>)> {
+    if let Some(at) = words.iter().position(|word| !word.contains('=') || word.starts_with('=')) {
+        bail!(advice(words, at));
+    }
     // The last value of a repeated key counts.
     let (mut others, mut found) = (Vec::new(), BTreeMap::new());
     for word in words {

@@ -7,7 +7,7 @@ use documented::DocumentedFields;
 use overtone_agents::AlgorithmConfig;
 use overtone_console::keys::Keys;
 use overtone_core::{Task, protocol::ActionChoice};
-use overtone_data::{DatasetOptions, Fragment, Origin, Selection};
+use overtone_data::{DatasetOptions, Form, Fragment, Origin, Selection, TableColumns};
 use overtone_train::{Checkpoint, Initial, RunDir, TrainConfig};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -24,6 +24,9 @@ use crate::{
 
 /// Format number of a run's `config.toml`; incremented when a key changes.
 pub const FORMAT: i64 = 1;
+
+/// Sections in sections.
+const SUBSECTIONS: [&str; 2] = ["train.optimizer", "data.columns"];
 
 /// Longest list of datasets in a run's name.
 const LONGEST_NAME: usize = 80;
@@ -111,6 +114,8 @@ pub struct DataConfig {
     /// which the last row of a trajectory has no action. numbers: bytes with rows and columns are
     /// codes or counts, not images.
     pub layout: String,
+    /// Columns of a table.
+    pub columns: TableColumns,
     /// Treatment of a final episode that the file truncates (array datasets only). drop: leave it
     /// out, as the reference does, because its return is unknown. keep: train on it as if it ended
     /// there.
@@ -128,6 +133,13 @@ pub struct DataConfig {
     /// Divisor of returns and rewards. The reference uses 1 on Atari and 1000 on MuJoCo. 0: the
     /// 95th percentile of the data's absolute returns.
     pub return_scale: f32,
+}
+
+impl DataConfig {
+    /// How the files are read, as far as they do not say it.
+    pub fn form(&self) -> Form {
+        Form { layout: self.layout.clone(), columns: self.columns.clone() }
+    }
 }
 
 /// Selection of a log's transitions for training.
@@ -330,7 +342,7 @@ impl RunConfig {
 
     /// The dataset, if the configuration has its path instead of a name.
     pub fn recording(&self) -> Option<suites::Data> {
-        recording::at_path(&self.dataset, &self.data.path, &self.data.layout)
+        recording::at_path(&self.dataset, &self.data.path, self.data.form())
     }
 
     /// Whether the training data is a log of frames, from which transitions are selected.
@@ -361,7 +373,7 @@ impl RunConfig {
             for (name, value) in section {
                 let key = format!("{prefix}{name}");
                 match value {
-                    Value::Table(inner) if prefix.is_empty() || key == "train.optimizer" => {
+                    Value::Table(inner) if prefix.is_empty() || SUBSECTIONS.contains(&&*key) => {
                         sections.push((format!("{key}."), inner));
                     }
                     value => drop(keys.insert(key, value)),

@@ -8,7 +8,7 @@ use overtone_core::{
     Simulation, Task,
     names::{find, nearest, plain},
 };
-use overtone_data::{MinariId, RecordedEnv, RecordedTask};
+use overtone_data::{Form, MinariId, RecordedEnv, RecordedTask};
 use overtone_env::{Suite, TaskError, UnknownTask};
 
 use self::own::Own;
@@ -141,7 +141,7 @@ fn elsewhere(name: &str, unknown: &UnknownTask, suite: &dyn Suite) -> Option<Str
 /// # Errors
 /// When the dataset does not exist, does not name an environment, or no suite has it.
 pub fn of_minari(id: &MinariId) -> Result<&'static Task> {
-    let data = Data::at(id.find()?, "");
+    let data = Data::at(id.find()?, Form::default());
     let task = of_data(&data).with_context(|| format!("reading the environment of {id}"))?;
     task.with_context(|| {
         format!(

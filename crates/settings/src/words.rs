@@ -1,8 +1,14 @@
 //! `key=value` words: setting them on a configuration, and errors of invalid ones.
 
+use std::path::Path;
+
 use overtone_agents::AlgorithmKind;
 use overtone_console::keys::{self, Keys};
-use overtone_core::{ActionSpace, ObservationSpace, Task};
+use overtone_core::{
+    ActionSpace, ObservationSpace, Task,
+    names::{find, nearest, plain},
+};
+use overtone_data::read::table::is_table;
 use overtone_model::{AttentionConfig, head::HeadConfig};
 use overtone_train::ScheduleKind;
 use toml::Value;
@@ -18,6 +24,14 @@ use crate::{
     run_config::{Profile, RunConfig},
     sequence::{ReturnHead, ReturnUnit, SequenceConfig, Time},
 };
+
+/// Abbreviations of algorithms in papers.
+const SHORT: [(&str, &str); 4] = [
+    ("dt", "decision_transformer"),
+    ("bc", "behavior_cloning"),
+    ("cql", "discrete_cql"),
+    ("td3", "td3_bc"),
+];
 
 /// A number of bins of continuous actions, for listing keys of heads on bins.
 const BINS: usize = 50;
@@ -64,11 +78,14 @@ pub(crate) fn choices(words: &[Word], profile: Profile) -> Result<Choices<'_>, C
         }
         Some(name) => AlgorithmKind::named(name).ok_or_else(|| {
             let known: Vec<&str> = AlgorithmKind::ALL.iter().map(|kind| kind.name()).collect();
-            ConfigError::value(
-                "algorithm",
-                name,
-                format!("expected one of {}, or in train best", known.join(", ")),
-            )
+            let meant = find(&known, name).or_else(|| {
+                let short = SHORT.iter().find(|(short, _)| *short == plain(name));
+                short.map(|(_, name)| *name).or_else(|| nearest(&known, name))
+            });
+            let hint = meant.map_or(String::new(), |name| format!("did you mean {name}? "));
+            let known = known.join(", ");
+            let reason = format!("{hint}Expected one of {known}, or in train best");
+            ConfigError::value("algorithm", name, reason)
         })?,
     };
     let bins = last(words, "head.bins").unwrap_or("0");
@@ -134,6 +151,10 @@ pub(crate) fn check_effects(
             let chosen = format!("{} has {chosen} {facet}", task.id());
             return Err(ConfigError::other(key, text, of, chosen));
         }
+        if key.starts_with("data.columns.") && !names_table(config) {
+            let of = "a table (dataset=FILE.csv)".to_owned();
+            return Err(ConfigError::other(key, text, of, "this dataset is not one".into()));
+        }
         let of_log = ["data.run", "data.selection", "data.transitions", "data.cache"];
         let of_arrays = ["data.fragment", "data.shares", "data.top_percent", "data.delayed_reward"];
         let [log, arrays] = ["a log of frames", "a file of arrays"];
@@ -152,6 +173,12 @@ pub(crate) fn check_effects(
         return Err(ConfigError::other(key, text, of, chosen));
     }
     Ok(())
+}
+
+/// Whether one of the datasets is a table.
+fn names_table(config: &RunConfig) -> bool {
+    let is_at_path = is_table(&config.data.path);
+    is_at_path || datasets_of(&config.dataset).iter().any(|name| is_table(Path::new(name)))
 }
 
 /// The setting that `key` needs to have an effect, and this run's setting; `None` if it has
@@ -265,6 +292,11 @@ fn one_of<'a>(key: &str, words: impl Iterator<Item = &'a str>) -> String {
     format!("{key}={}", distinct.join(" or "))
 }
 
+fn has_key(task: &Task, choices: &Choices<'_>, key: &str) -> bool {
+    let keys = defaults(task, choices).ok().and_then(|config| config.keys().ok());
+    keys.is_some_and(|keys| keys.contains_key(key))
+}
+
 /// The error of a key that a run of these choices does not have.
 fn refusal(task: &Task, choices: &Choices<'_>, key: &str, text: &str) -> ConfigError {
     if let Some((facet, of, chosen)) = of_task(key, task) {
@@ -275,15 +307,17 @@ fn refusal(task: &Task, choices: &Choices<'_>, key: &str, text: &str) -> ConfigE
     let other = |of: String, chosen: String| {
         ConfigError::other(key, text, of, format!("this run has {chosen}"))
     };
-    let has = |choices: &Choices<'_>| {
-        let keys = defaults(task, choices).ok().and_then(|config| config.keys().ok());
-        keys.is_some_and(|keys| keys.contains_key(key))
-    };
+    let has = |choices: &Choices<'_>| has_key(task, choices, key);
     let owners = AlgorithmKind::ALL.iter().copied();
     let owners: Vec<AlgorithmKind> =
         owners.filter(|kind| all_choices(task, *kind).iter().any(has)).collect();
     if owners.is_empty() {
-        return unknown(key);
+        // `gamma` of an algorithm with a discount.
+        let own = format!("{}.{key}", choices.algorithm.name());
+        return match has_key(task, choices, &own) {
+            true => ConfigError::UnknownKey { key: key.into(), nearest: Some(own) },
+            false => unknown(key),
+        };
     }
     if !owners.contains(&choices.algorithm) {
         let of = one_of("algorithm", owners.into_iter().map(AlgorithmKind::name));

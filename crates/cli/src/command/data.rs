@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use overtone_core::{Task, names::plain};
 use overtone_data::{
-    Check, DatasetCard, Expected, Finding, ReadFrames, RecordedTask, check_as, datasets_folder,
-    description_of, read::reader_of,
+    Check, DatasetCard, Expected, Finding, Form, ReadFrames, RecordedTask, TableColumns, check_as,
+    datasets_folder, description_of, read::reader_of,
 };
 use overtone_settings::{
     options,
@@ -23,6 +23,9 @@ overtone_model::options! {
         /// The format, if the files do not contain it: ogbench; or numbers, for bytes that are not
         /// images.
         pub layout: String = String::new(),
+        /// Columns of a table (.csv): columns.episode=…, columns.observation=…,…, columns.action=… and
+        /// columns.reward=…; the others are those of train (data.columns).
+        pub columns: TableColumns = TableColumns::default(),
         /// Print JSON on standard output.
         pub json: bool = false,
     }
@@ -35,6 +38,8 @@ overtone_model::options! {
         pub path: PathBuf = PathBuf::new(),
         /// As of data inspect.
         pub layout: String = String::new(),
+        /// As of data inspect.
+        pub columns: TableColumns = TableColumns::default(),
         /// Print JSON on standard output.
         pub json: bool = false,
         /// The dataset card to compare with, a FILE.toml; empty: its card in datasets/.
@@ -58,9 +63,9 @@ pub fn path_of(key: &str, path: &Path) -> Result<PathBuf> {
 
 /// `overtone data inspect PATH key=value…`.
 pub fn inspect(words: &[String]) -> Result<()> {
-    let InspectOptions { path, layout, json } = options::read_placed(words, &["path"])?;
+    let InspectOptions { path, layout, columns, json } = options::read_placed(words, &["path"])?;
     let path = &*path_of("path", &path)?;
-    let data = Data::at(path, &layout);
+    let data = Data::at(path, Form { layout, columns });
     let inspection = check(&data, None, None, ReadFrames::IfSmall)?.inspection?;
     let returns = inspection.returns();
     // Scores are in raw units.
@@ -86,11 +91,11 @@ pub fn inspect(words: &[String]) -> Result<()> {
 
 /// `overtone data lint PATH key=value…`; returns the exit code.
 pub fn lint(words: &[String]) -> Result<u8> {
-    let LintOptions { path, layout, json, card, task, all_frames } =
+    let LintOptions { path, layout, columns, json, card, task, all_frames } =
         options::read_placed(words, &["path"])?;
     let path = path_of("path", &path)?;
     let frames = if all_frames { ReadFrames::Always } else { ReadFrames::IfSmall };
-    let data = Data::at(&path, &layout);
+    let data = Data::at(&path, Form { layout, columns });
     let card = Some(&*card).filter(|card| !card.as_os_str().is_empty());
     let task = Some(&*task).filter(|task| !task.is_empty());
     let report = check(&data, card, task, frames)?.report;
@@ -112,10 +117,10 @@ pub fn lint(words: &[String]) -> Result<u8> {
 /// # Errors
 /// When an agent cannot be trained on the recording.
 pub fn warnings(path: &Path, task: Option<&str>) -> Result<Vec<String>> {
-    let data = Data::at(path, "");
+    let data = Data::at(path, Form::default());
     let task = task.and_then(|id| suites::with_data(id, Some(&data)).ok());
     let expected = Expected { task, ..Expected::default() };
-    let Check { inspection, report } = check_as(path, &data.layout, &expected)?;
+    let Check { inspection, report } = check_as(path, &data.form, &expected)?;
     inspection?;
     Ok(report.findings.iter().filter_map(Finding::warning).collect())
 }
@@ -159,7 +164,7 @@ fn check(
     };
     let horizon = horizon.map(|steps| steps as u64);
     let expected = Expected { card: card.as_ref(), task, horizon, frames };
-    Ok(check_as(path, &data.layout, &expected)?)
+    Ok(check_as(path, &data.form, &expected)?)
 }
 
 /// The task of the dataset at `path`, from its description, else from its name. `None` if no

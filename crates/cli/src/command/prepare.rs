@@ -59,7 +59,7 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
         say!("task: {}", suites::describe(task));
     }
     let (dataset, name) = match &located[..] {
-        [located] => match read::open_as(&located.path, &settings.data.layout)? {
+        [located] => match read::open_as(&located.path, &settings.data.form())? {
             Recording::ReplayLog(log) => {
                 let dataset = convert(settings, log, located, stop.clone())?;
                 let split = dataset.split_for(settings.train.held_out, settings.seed)?;
@@ -211,7 +211,7 @@ fn mixed(
 ) -> Result<(Dataset, String)> {
     let mut parts = Vec::new();
     for located in several {
-        let columns = match read::open_as(&located.path, &settings.data.layout)? {
+        let columns = match read::open_as(&located.path, &settings.data.form())? {
             Recording::Columns(columns) => columns,
             // Its frames fit into memory if it is mixed with others.
             Recording::ReplayLog(log) => {

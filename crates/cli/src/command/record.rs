@@ -17,8 +17,8 @@ use overtone_core::{ObservationSpace, Simulation, Task, decimal, protocol::Actio
 use overtone_data::read::{open_with_last, reader_of};
 use overtone_data::write::{check_free, place_of, write_columns, write_frames};
 use overtone_data::{
-    About, DataError, MinariWriter, Origin, Preparation, RecordedTask, Recording, ReplayLog,
-    Selection, Written, cache_folder, datasets_folder, description_of,
+    About, DataError, Form, MinariWriter, Origin, Preparation, RecordedTask, Recording, ReplayLog,
+    Selection, TableColumns, Written, cache_folder, datasets_folder, description_of,
 };
 use overtone_env::Suite;
 use overtone_settings::{
@@ -194,6 +194,8 @@ overtone_model::options! {
         /// The format, if the files do not contain it: ogbench; or numbers, for bytes that are not
         /// images.
         pub layout: String = String::new(),
+        /// As of data inspect.
+        pub columns: TableColumns = TableColumns::default(),
         /// The task, if the dataset does not name it, such as mujoco/hopper.
         pub task: String = String::new(),
     }
@@ -201,14 +203,16 @@ overtone_model::options! {
 
 /// `overtone data convert FROM TO key=value…`.
 pub fn convert(words: &[String]) -> Result<()> {
-    let ConvertOptions { from, to, layout, task } = &options::read_placed(words, &["from", "to"])?;
+    let ConvertOptions { from, to, layout, columns, task } =
+        &options::read_placed(words, &["from", "to"])?;
     let from = &*path_of("from", from)?;
     ensure!(
         !to.is_empty(),
         "the output is empty. Use a directory, a file (NAME.hdf5) or minari:NAME/DATASET-v0"
     );
     let recorded = RecordedTask::of(from)?;
-    let data = Data::at(from, layout);
+    let form = Form { layout: layout.clone(), columns: columns.clone() };
+    let data = Data::at(from, form.clone());
     let named = || reader_of(from).ok().and_then(|reader| reader.task(from));
     let task: &'static Task = match &**task {
         "" => match suites::of_data(&data)? {
@@ -246,7 +250,7 @@ pub fn convert(words: &[String]) -> Result<()> {
     let place = place_of(to)?;
     check_free(&place)?;
     let stop = interrupt::listen()?;
-    let (recording, last) = open_with_last(from, layout)?;
+    let (recording, last) = open_with_last(from, &form)?;
     let written = match recording {
         Recording::Columns(mut columns) => {
             columns.list_combinations(task)?;

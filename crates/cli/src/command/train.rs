@@ -42,6 +42,10 @@ overtone_model::options! {
 
 /// `overtone train key=value…`; returns the exit code.
 pub fn train(options: &[String]) -> Result<u8> {
+    if let Some((key, [first, last])) = keys::repeated(options) {
+        let key = keys::short(&key);
+        say!("note: {key} is given twice, as {first} and as {last}; the last one counts");
+    }
     together(|| plan(&RunConfig::resolve(options, auto_profile)?, None).map(Some))
 }
 

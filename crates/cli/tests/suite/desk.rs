@@ -34,10 +34,17 @@ impl Desk {
         Self(overtone_testkit::Desk::new(env!("CARGO_BIN_EXE_overtone")))
     }
 
-    /// `train` with [`TINY`] and `words`; conversions are shared between tests.
+    /// `train` with [`TINY`], changed by `words`; conversions are shared between tests.
     pub fn tiny(&self, words: &str) -> String {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("converted");
-        format!("train {TINY} data.cache={} {words}", cache.display())
+        let key = |word: &str| word.split('=').next().map(str::to_owned);
+        let is_set = |word: &str| words.split_whitespace().any(|own| key(own) == key(word));
+        let tiny: Vec<&str> = TINY.split_whitespace().filter(|word| !is_set(word)).collect();
+        let cache = match words.contains("data.cache=") {
+            true => String::new(),
+            false => format!("data.cache={}", cache.display()),
+        };
+        format!("train {} {cache} {words}", tiny.join(" "))
     }
 
     /// Runs `line`, which must be refused with the sentence in `tests/sentences`.

@@ -38,6 +38,47 @@ fn options() {
     assert_eq!(names(&desk.path("runs")), [""; 0]);
 }
 
+/// What people write who know another program, or are in a hurry.
+#[test]
+fn what_was_meant_is_named() {
+    let desk = Desk::new();
+    for words in [
+        "train env=hopper lr=1e-4",
+        "train env=hopper context=3",
+        "train env=hopper threads=1",
+        "train env=hopper algorithm=iql gamma=0.9",
+        "train env=hopper algorithm=cql",
+        "train env=hopper algorithm=td3bc",
+        "train env = hopper",
+        "train env= hopper",
+        "train env =hopper",
+        "train hopper",
+        "train log.csv",
+        "evaluate run=A run=B",
+        "train own=plant dataset=own.nzp",
+        "train env=hopper data.columns.episode=a",
+    ] {
+        desk.refuses(words);
+    }
+    let twice = desk.run("train game=seaquest train.updates=1 train.updates=2 seed=a");
+    assert!(
+        twice.stdout.contains("train.updates is given twice, as 1 and as 2"),
+        "{}",
+        twice.stdout
+    );
+    // The flag of a setting, and the command that is meant without its name.
+    let flag = desk.run("train --updates 100");
+    assert!(flag.stderr.contains("use train.updates=100"), "{}", flag.stderr);
+    desk.refuses("evaluate run=A");
+    fs::write(desk.path("own.npz"), b"").unwrap();
+    desk.refuses("data inspect own.nzp");
+    // A word that is a file is a file, and a folder with a recording a recording.
+    for name in ["log.csv", "plant.npz"] {
+        fs::write(desk.path(name), b"").unwrap();
+        desk.refuses(&format!("train own=plant dataset={name}"));
+    }
+}
+
 #[test]
 fn invalid_evaluations_are_refused_before_training() {
     let desk = Desk::new();

@@ -39,7 +39,8 @@ fn acting_modes_that_an_agent_lacks_are_refused() {
     desk.succeeds(&format!("{ROBOT} algorithm=behavior_cloning"));
     desk.refuses("evaluate rollouts episodes=1 target=p50,p90");
     desk.refuses("evaluate rollouts episodes=1 actions=sample");
-    desk.succeeds("evaluate rollouts episodes=1 target=p50");
+    desk.refuses("evaluate rollouts episodes=1 target=p50");
+    desk.succeeds("evaluate rollouts episodes=1");
     let line = "train env=hopper algorithm=td3_bc td3_bc.hidden=8 train.updates=2 runs=none \
                 evaluation.episodes=1 evaluation.actions=sample";
     desk.refuses(line);

@@ -12,6 +12,7 @@ mod figures;
 pub(crate) mod hdf5;
 pub(crate) mod inspection;
 pub(crate) mod log;
+mod optional_figures;
 mod outliers;
 mod range;
 pub(crate) mod replay;
@@ -33,6 +34,7 @@ pub use report::LintReport;
 use crate::describe::expected::Expected;
 use crate::describe::findings::{Findings, Severity};
 use crate::error::DataError;
+use crate::read::form::Form;
 use crate::read::reader_as;
 
 /// The result of inspecting a recording.
@@ -50,15 +52,15 @@ pub struct Check {
 /// # Errors
 /// If `path` does not hold a recording. Every defect of an existing recording is a finding.
 pub fn check(path: &Path, expected: &Expected<'_>) -> Result<Check, DataError> {
-    check_as(path, "", expected)
+    check_as(path, &Form::default(), expected)
 }
 
-/// As [`check`], of a recording in the format called `layout`, as [`reader_as`] finds it.
+/// As [`check`], of a recording that is read as `form` says, as [`reader_as`] finds it.
 ///
 /// # Errors
 /// As [`check`], and when no format has that name.
-pub fn check_as(path: &Path, layout: &str, expected: &Expected<'_>) -> Result<Check, DataError> {
-    let reader = reader_as(path, layout)?;
+pub fn check_as(path: &Path, form: &Form, expected: &Expected<'_>) -> Result<Check, DataError> {
+    let reader = reader_as(path, form)?;
     let place = reader.place(path)?;
     let mut findings = Findings::default();
     findings.expected = *expected;

@@ -296,7 +296,7 @@ fn check_finished(path: &Path, dataset: &str, place: Option<&Path>) -> Result<()
 }
 
 /// Endings of recordings' files, by which they are found in a folder, and known from a name.
-pub const ENDINGS: [&str; 3] = ["hdf5", "h5", "npz"];
+const ENDINGS: [&str; 3] = ["hdf5", "h5", "npz"];
 
 /// The files of recordings in a folder, each with its name without a version such as `-v2`; later
 /// versions first.

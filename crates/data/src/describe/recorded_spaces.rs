@@ -7,6 +7,7 @@ use overtone_core::{ActionSpace, ObservationSpace};
 
 use crate::error::{DataError, Fault};
 use crate::read::column::{ActionColumn, MOST_ACTIONS};
+use crate::read::form::Form;
 use crate::read::reader_as;
 use crate::read::recording::Recording;
 use crate::read::spaces::Space;
@@ -27,14 +28,13 @@ pub struct RecordedSpaces {
 }
 
 impl RecordedSpaces {
-    /// Reads all of the recording at `path`, in the format called `layout`; without a name in the
-    /// one that its files have.
+    /// Reads all of the recording at `path`, as `form` says.
     ///
     /// # Errors
     /// Anything wrong with the files, and `Fault::NoLog` for a log of frames, whose game
     /// is known.
-    pub fn of(path: &Path, layout: &str) -> Result<Self, DataError> {
-        let reader = reader_as(path, layout)?;
+    pub fn of(path: &Path, form: &Form) -> Result<Self, DataError> {
+        let reader = reader_as(path, form)?;
         let Recording::Columns(columns) = reader.open(path)? else {
             return Err(Fault::NoLog(
                 "a log of a game's frames; say which game it is (game=NAME)".into(),
@@ -155,6 +155,9 @@ fn actions(done: &ActionColumn, described: Option<&Space>) -> ActionSpace {
 /// numbers from the first one, or, for several numbers, all combinations (the last number changes
 /// fastest). `None` if the space is not discrete or has too many actions.
 fn names(space: &Space) -> Option<Vec<String>> {
+    if let Space::Names(names) = space {
+        return Some(names.clone());
+    }
     space.n_actions().filter(|&all| all <= MOST_ACTIONS)?;
     let (sizes, starts) = space.wholes()?;
     let mut names = vec![String::new()];

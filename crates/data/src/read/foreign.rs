@@ -33,7 +33,7 @@ pub(crate) const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 type Signs = (&'static [&'static [u8]], &'static [&'static str], Form);
 
 /// Forms of files.
-const FILES: [Signs; 9] = [
+const FILES: [Signs; 8] = [
     (
         &[b"MATLAB 7.3"],
         &[],
@@ -72,11 +72,6 @@ const FILES: [Signs; 9] = [
             "a Parquet file",
             "in Python, give the table of `pandas.read_parquet` to `overtone.from_pandas`",
         ),
-    ),
-    (
-        &[],
-        &["csv", "tsv"],
-        ("a CSV file", "in Python, give the table of `pandas.read_csv` to `overtone.from_pandas`"),
     ),
     (
         &[],

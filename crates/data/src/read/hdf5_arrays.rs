@@ -37,7 +37,7 @@ pub(crate) struct Arrays {
     /// `[steps]`, log-probabilities of the actions, if there are any.
     pub log_probs: Option<Vec<f32>>,
     /// Optional arrays; in Minari's files those in `infos`.
-    optional: OptionalArrays,
+    pub optional: OptionalArrays,
     /// Whether there is an array with such a name, which may have another shape.
     names_log_probs: bool,
     /// `[steps]`, the task's end.

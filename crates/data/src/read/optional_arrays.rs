@@ -17,8 +17,8 @@ use crate::read::column::{ActionColumn, keep_rows};
 use crate::read::source::{Source, column, has_shape, same, wrong_value};
 
 /// The arrays' names.
-const MASKS: &str = "masks";
-const WEIGHTS: &str = "weights";
+pub(crate) const MASKS: &str = "masks";
+pub(crate) const WEIGHTS: &str = "weights";
 
 /// Optional arrays of a recording; `None`: every step has the default.
 #[derive(Clone, Debug, Default, PartialEq)]

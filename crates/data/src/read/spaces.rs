@@ -26,6 +26,8 @@ pub enum Space {
         /// The first.
         start: i64,
     },
+    /// One of these words, in this order.
+    Names(Vec<String>),
     /// Several whole numbers, each from its own start on.
     MultiDiscrete {
         /// How many there are of each.
@@ -49,6 +51,9 @@ pub enum Space {
 impl Space {
     /// The number of discrete actions in this space; `None` if it is not discrete, or infinite.
     pub fn n_actions(&self) -> Option<usize> {
+        if let Self::Names(names) = self {
+            return Some(names.len());
+        }
         self.wholes()?.0.iter().try_fold(1usize, |all, &size| all.checked_mul(size))
     }
 
@@ -59,7 +64,9 @@ impl Space {
             Self::Discrete { n, start } => Some((vec![*n], vec![*start])),
             Self::MultiDiscrete { sizes, starts } => Some((sizes.clone(), starts.clone())),
             Self::MultiBinary { n } => Some((vec![2; *n], vec![0; *n])),
-            Self::Box { .. } | Self::Dict(_) | Self::Tuple(_) | Self::Other(_) => None,
+            Self::Box { .. } | Self::Names(_) | Self::Dict(_) | Self::Tuple(_) | Self::Other(_) => {
+                None
+            }
         }
     }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_data::read::columns;
 use overtone_data::{
-    ActionColumn, Expected, Finding, Inspection, ObservationColumn, Recording, Severity, check,
-    check_as, read,
+    ActionColumn, Expected, Finding, Form, Inspection, ObservationColumn, Recording, Severity,
+    check, check_as, read,
 };
 use overtone_testkit::dopamine::npy;
 use tempfile::TempDir;
@@ -268,16 +268,18 @@ fn codes_may_be_stored_as_pictures() {
     );
     // Read as numbers, they are these numbers.
     let (_dir, path) = log.save();
-    let Recording::Columns(read) = read::open_as(&path, "numbers").unwrap() else { panic!() };
+    let Recording::Columns(read) = read::open_as(&path, &Form::of("numbers")).unwrap() else {
+        panic!()
+    };
     let ObservationColumn::Vectors { width: 147, values } = &read.observations else {
         panic!("no numbers")
     };
     assert_eq!((values[0], values[147], values[148]), (4.0, 5.0, 1.0));
-    let found = check_as(&path, "Numbers", &Expected::default()).unwrap();
+    let found = check_as(&path, &Form::of("Numbers"), &Expected::default()).unwrap();
     assert!(found.report.findings.iter().all(|finding| !finding.doubt), "{}", found.report);
     // A game's log has pictures alone.
     let game = overtone_data::datasets_folder().unwrap().join("starter/Seaquest");
-    let error = read::open_as(&game, "numbers").unwrap_err().to_string();
+    let error = read::open_as(&game, &Form::of("numbers")).unwrap_err().to_string();
     assert!(error.contains("pictures and not numbers"), "{error}");
 }
 

@@ -46,7 +46,6 @@ fn files_recognised_by_their_first_bytes() {
         ("a.pkl", b"\x80\x04\x95abc", "`overtone.from_episodes`", "a pickle, which may run code"),
         ("hopper", b"\x80\x02]q\x00", "`pickle.load`", "a pickle, which may run code"),
         ("a.parquet", b"PAR1\x15\x04", "`overtone.from_pandas`", "a Parquet file"),
-        ("a.csv", b"t,x,u\n0,1,2\n", "`pandas.read_csv`", "a CSV file"),
         ("a.xls", b"\xd0\xcf\x11\xe0", "`pandas.read_excel`", "an Excel file"),
         ("a.npz", b"\x89HDF\r\n\x1a\n\0\0", "end in .hdf5", "an HDF5 file that is called .npz"),
         ("a.hdf5", b"<!DOCTYPE html><html>", "the file itself", "a web page"),

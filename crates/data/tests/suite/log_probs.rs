@@ -10,8 +10,8 @@ use overtone_data::error::Fault;
 use overtone_data::read::{self, columns};
 use overtone_data::write::write_columns;
 use overtone_data::{
-    ActionColumn, Columns, DataError, Dataset, DatasetOptions, Expected, Fragment, MinariWriter,
-    ObservationColumn, Recording, WrittenEpisode,
+    ActionColumn, Columns, DataError, Dataset, DatasetOptions, Expected, Form, Fragment,
+    MinariWriter, ObservationColumn, Recording, WrittenEpisode,
 };
 use overtone_testkit::dopamine::npy;
 use overtone_testkit::{Hdf5File, check_error, sentences};
@@ -134,7 +134,9 @@ fn the_last_row_of_ogbench_has_no_log_prob() {
         ("behavior_log_probs", f4(&[5], &[-0.5, -1.0, f32::NAN, -2.0, f32::NAN])),
     ];
     fs::write(&path, zip(&files)).unwrap();
-    let Recording::Columns(log) = read::open_as(&path, "ogbench").unwrap() else { panic!() };
+    let Recording::Columns(log) = read::open_as(&path, &Form::of("ogbench")).unwrap() else {
+        panic!()
+    };
     assert_eq!(log.behavior_log_probs, Some(vec![-0.5, -1.0, -2.0]));
 }
 

@@ -22,6 +22,7 @@ mod pairs;
 mod rejections;
 mod robots;
 mod starter;
+mod tables;
 mod tasks;
 mod vector_logs;
 mod vector_starter;

@@ -94,6 +94,31 @@ fn batches_have_the_weights_of_their_steps() {
     }
 }
 
+/// Whoever inspects a file sees which of its arrays are read, and what they hold.
+#[test]
+fn an_inspection_names_them() {
+    let (_, rows) = plain();
+    let folder = tempfile::tempdir().unwrap();
+    let shown = |arrays: &[(&'static str, Vec<u8>)]| {
+        let inspection =
+            check(&npz(folder.path(), arrays), &Expected::default()).unwrap().inspection;
+        inspection.unwrap().to_string()
+    };
+    assert!(!shown(&[]).contains("weights"));
+    let text = shown(&[
+        ("masks", f4(&[rows], &ones_but(0.0, rows))),
+        ("weights", f4(&[rows], &ones_but(0.0, rows))),
+        ("action_mask", f4(&[rows, 5], &vec![1.0; 5 * rows])),
+    ]);
+    for line in [
+        "masks         0 at 1 step: values stop there",
+        "weights       mean 0.5000 ± 0.5000 (std), min 0.0000, max 1.0000",
+        "action_mask   5.0 of 5 actions allowed on average",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
 #[test]
 fn impossible_arrays_are_refused() {
     let (_, rows) = plain();

@@ -8,7 +8,7 @@ use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome};
 use overtone_data::error::Fault;
 use overtone_data::read::{self, columns};
 use overtone_data::{
-    ActionColumn, Columns, DataError, Dataset, DatasetOptions, Expected, ObservationColumn,
+    ActionColumn, Columns, DataError, Dataset, DatasetOptions, Expected, Form, ObservationColumn,
     RecordedSpaces, Recording,
 };
 use overtone_testkit::dopamine::npy;
@@ -85,8 +85,9 @@ fn the_last_row_of_ogbench_has_no_action() {
         assert!(error.contains(part), "{error}");
     }
     let found = |layout: &str| {
-        let check = overtone_data::check_as(&path, layout, &Expected::default()).unwrap();
-        assert_eq!(check.inspection.is_ok(), read::open_as(&path, layout).is_ok());
+        let check =
+            overtone_data::check_as(&path, &Form::of(layout), &Expected::default()).unwrap();
+        assert_eq!(check.inspection.is_ok(), read::open_as(&path, &Form::of(layout)).is_ok());
         check.report.findings.into_iter().map(|f| (f.code, f.advice)).collect::<Vec<_>>()
     };
     let [(code, advice)] = &found("")[..] else { panic!("{:?}", found("")) };
@@ -96,7 +97,9 @@ fn the_last_row_of_ogbench_has_no_action() {
         "{advice}"
     );
     assert!(!found("ogbench").iter().any(|(code, _)| *code == "no-timeouts"));
-    let Recording::Columns(log) = read::open_as(&path, "OGbench").unwrap() else { panic!() };
+    let Recording::Columns(log) = read::open_as(&path, &Form::of("OGbench")).unwrap() else {
+        panic!()
+    };
     // Trajectories of 5, 3 and 1 rows are episodes of 4, 2 and none.
     check_episodes(&log, &[(4, Outcome::Truncated, true), (2, Outcome::Truncated, true)]);
     let rows = [0, 1, 2, 3, 5, 6];
@@ -106,7 +109,7 @@ fn the_last_row_of_ogbench_has_no_action() {
     assert_eq!(log.actions, ActionColumn::Continuous { width: 2, values });
     assert_eq!(log.rewards, [0.0; 6]);
     assert!(log.odd[0].starts_with("it has no rewards"), "{:?}", log.odd);
-    let error = read::open_as(&path, "ogbensch").unwrap_err().to_string();
+    let error = read::open_as(&path, &Form::of("ogbensch")).unwrap_err().to_string();
     assert!(error.contains("unknown layout `ogbensch`") && error.contains("OGBench"), "{error}");
 }
 
@@ -125,7 +128,7 @@ fn other_arrays_of_ogbench_say_whether_a_last_row_is_a_step() {
         ];
         files.extend_from_slice(more);
         fs::write(&path, zip(&files)).unwrap();
-        let (recording, last) = read::open_with_last(&path, "ogbench")?;
+        let (recording, last) = read::open_with_last(&path, &Form::of("ogbench"))?;
         let Recording::Columns(log) = recording else { panic!() };
         let episodes = log.episodes.iter().map(|e| (e.length, e.outcome, log.episode_return(e)));
         Ok::<_, DataError>((episodes.collect::<Vec<_>>(), last))
@@ -290,7 +293,7 @@ fn additional_arrays_describe_actions() {
     let path = dir.path().join("own.npz");
     let shown = |files: &[(&str, Vec<u8>)]| {
         fs::write(&path, zip(files)).unwrap();
-        RecordedSpaces::of(&path, "").unwrap()
+        RecordedSpaces::of(&path, &Form::of("")).unwrap()
     };
     let names = |spaces: &RecordedSpaces| match &spaces.actions {
         ActionSpace::Discrete { names } => names.len(),
@@ -331,7 +334,7 @@ fn additional_arrays_describe_actions() {
     assert_eq!(shown(&files).actions, bounded([0.0, -5.0], [5.0, 5.0]));
     // A log of frames has its game.
     let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../datasets/starter/Seaquest");
-    let error = RecordedSpaces::of(&log, "").unwrap_err().to_string();
+    let error = RecordedSpaces::of(&log, &Form::of("")).unwrap_err().to_string();
     assert!(error.contains("say which game it is"), "{error}");
 }
 
@@ -396,7 +399,7 @@ fn pictures_of_any_size_keep_their_order() {
 #[test]
 fn oddities_are_findings() {
     let told = |path: &Path, layout: &str| {
-        let check = overtone_data::check_as(path, layout, &Expected::default()).unwrap();
+        let check = overtone_data::check_as(path, &Form::of(layout), &Expected::default()).unwrap();
         let findings = check.report.findings.into_iter();
         let odd: Vec<_> = findings.filter(|finding| finding.code == "as-read").collect();
         odd.into_iter().map(|finding| finding.found).collect::<Vec<_>>()

@@ -10,7 +10,7 @@ use overtone_core::{ActionSpace, ObservationSpace, Outcome, Simulation, Task};
 use overtone_data::read::{columns, open_with_last};
 use overtone_data::write::{place_of, write_columns, write_frames};
 use overtone_data::{
-    About, ActionColumn, DataError, Dataset, DatasetOptions, MinariWriter, ObservationColumn,
+    About, ActionColumn, DataError, Dataset, DatasetOptions, Form, MinariWriter, ObservationColumn,
     Origin, Preparation, RecordedTask, Recording, ReplayLog, Selection, WrittenEpisode,
 };
 use overtone_testkit::dopamine::Recorder;
@@ -163,7 +163,9 @@ fn the_observation_after_the_last_action_is_kept() {
     for (name, task) in [("vectors", vectors()), ("pictures", pictures())] {
         let (from, to) = (dir.path().join(name), dir.path().join(format!("{name}.hdf5")));
         let written = write(&from, &task, None);
-        let (Recording::Columns(log), last) = open_with_last(&from, "").unwrap() else { panic!() };
+        let (Recording::Columns(log), last) = open_with_last(&from, &Form::of("")).unwrap() else {
+            panic!()
+        };
         // Episodes of 3, 1 and 2 steps, each shown a row more: rows 3, 4 and 6.
         match last.as_ref().unwrap() {
             ObservationColumn::Vectors { width: 3, values } => {
@@ -179,7 +181,7 @@ fn the_observation_after_the_last_action_is_kept() {
         let again =
             write_columns(&log, last.as_ref(), &to, about(&task), &mut |_| Continue(())).unwrap();
         assert_eq!(again.content_hash, written.content_hash, "{name}");
-        assert_eq!(open_with_last(&to, "").unwrap().1, last);
+        assert_eq!(open_with_last(&to, &Form::of("")).unwrap().1, last);
         // If it is unknown, the last observation is repeated.
         let other = dir.path().join(format!("{name}-unknown.hdf5"));
         let unknown =
@@ -193,7 +195,8 @@ fn the_observation_after_the_last_action_is_kept() {
 fn the_last_row_of_an_ogbench_trajectory_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ogbench.npz");
-    let (Recording::Columns(log), last) = open_with_last(&own, "ogbench").unwrap() else {
+    let (Recording::Columns(log), last) = open_with_last(&own, &Form::of("ogbench")).unwrap()
+    else {
         panic!()
     };
     // Trajectories of 5, 3 and 1 rows: the last of the first two are rows 4 and 7.
@@ -202,7 +205,9 @@ fn the_last_row_of_an_ogbench_trajectory_is_kept() {
     let task = task(ObservationSpace::Vectors { width: 3 }, ActionSpace::unit(2));
     let to = dir.path().join("maze.hdf5");
     write_columns(&log, last.as_ref(), &to, about(&task), &mut |_| Continue(())).unwrap();
-    let (Recording::Columns(again), led) = open_with_last(&to, "").unwrap() else { panic!() };
+    let (Recording::Columns(again), led) = open_with_last(&to, &Form::of("")).unwrap() else {
+        panic!()
+    };
     assert_eq!((led, &again.observations), (last, &log.observations));
     // Rows that are not one for each episode, of its form, or no numbers.
     for values in [vec![0.0; 3], vec![0.0; 9], vec![f32::NAN; 6]] {

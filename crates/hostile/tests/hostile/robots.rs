@@ -7,8 +7,8 @@ use std::{
 
 use anyhow::Result;
 use overtone_data::{
-    Dataset, DatasetCard, DatasetOptions, Expected, Fragment, MinariId, RecordedTask, Space, check,
-    read,
+    Dataset, DatasetCard, DatasetOptions, Expected, Form, Fragment, MinariId, RecordedTask, Space,
+    check, read,
 };
 
 use crate::targets::{MIB, Seed, Target};
@@ -112,7 +112,7 @@ fn read_arrays(path: &Path) -> Result<()> {
     let log = read::columns(path);
     assert_eq!(log.is_ok(), check.inspection.is_ok(), "{}", check.report);
     // The same bytes as OGBench's: most lack nothing that it needs.
-    let _ = read::open_as(path, "ogbench");
+    let _ = read::open_as(path, &Form::of("ogbench"));
     let options = DatasetOptions { fragment: Fragment::Keep, ..DatasetOptions::default() };
     Dataset::of(log?, &options)?;
     Ok(())

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use overtone_core::{ActionSpace, ObservationSpace, Task, names::plain};
-use overtone_data::{RecordedSpaces, RecordedTask, read::NUMBERS};
+use overtone_data::{Form, RecordedSpaces, RecordedTask, read::NUMBERS};
 use overtone_env::Suite;
 
 use super::{all, by_id, own::Own};
@@ -21,14 +21,14 @@ pub struct Data {
     pub path: PathBuf,
     /// The other recordings of a mixture.
     pub others: Vec<PathBuf>,
-    /// Its format, if its files do not contain it; else empty.
-    pub layout: String,
+    /// How they are read, as far as they do not say it.
+    pub form: Form,
 }
 
 impl Data {
     /// One recording.
-    pub fn at(path: impl Into<PathBuf>, layout: &str) -> Self {
-        Self { path: path.into(), others: Vec::new(), layout: layout.into() }
+    pub fn at(path: impl Into<PathBuf>, form: Form) -> Self {
+        Self { path: path.into(), others: Vec::new(), form }
     }
 }
 
@@ -49,7 +49,7 @@ pub fn with_data(id: &str, data: Option<&Data>) -> Result<&'static Task> {
     }
     let shown = match (id.split_once('/'), data) {
         (Some((suite, name)), Some(data)) if suite == Own.name() => Some(own(name, data)?),
-        (Some((suite, name)), Some(data)) => match as_layout(id, suite, name, &data.layout) {
+        (Some((suite, name)), Some(data)) => match as_layout(id, suite, name, &data.form.layout) {
             Ok(task) => return Ok(task),
             // The dataset may define the task; otherwise the suite's error counts.
             Err(error) => match recorded(suite, name, data) {
@@ -97,7 +97,7 @@ fn own(name: &str, data: &Data) -> Result<Task> {
         bail!("task=own/: the name is empty. Use a name, such as own/plant");
     }
     let of =
-        |path| RecordedSpaces::of(path, &data.layout).with_context(|| format!("task=own/{name}"));
+        |path| RecordedSpaces::of(path, &data.form).with_context(|| format!("task=own/{name}"));
     let mut spaces = of(&data.path)?;
     for other in &data.others {
         spaces.extend(&of(other)?).map_err(|reason| {
@@ -125,7 +125,7 @@ fn recorded(suite: &str, name: &str, data: &Data) -> Result<Option<Task>> {
     if plain(&own_name) != plain(name) {
         return Ok(None);
     }
-    let spaces = RecordedSpaces::of(&data.path, &data.layout)?;
+    let spaces = RecordedSpaces::of(&data.path, &data.form)?;
     let max_steps = description.env.and_then(|env| env.max_episode_steps);
     Ok(suite.recorded(&own_name, &spaces.observations, &spaces.actions, max_steps))
 }

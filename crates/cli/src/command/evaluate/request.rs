@@ -160,15 +160,12 @@ pub fn play_of(
 /// Checks that `agent` uses the settings in `options`.
 ///
 /// # Errors
-/// When they set several returns for an agent that is not conditioned on returns, or sampling for
+/// When they set a return for an agent that is not conditioned on returns, or sampling for
 /// an agent without a distribution.
 fn check_used(options: &EvaluationConfig, agent: &Agent) -> Result<()> {
     let (what, target) = (agent.algorithm.describe(), &options.target);
-    if target.contains(',') && !agent.algorithm.reads_returns() {
-        bail!(
-            "target={target}: {what} is not conditioned on a return and acts the same for each. \
-             Use one target, or none"
-        );
+    if !["", "reference"].contains(&&**target) && !agent.algorithm.reads_returns() {
+        bail!("target={target}: {what} is not conditioned on a return. Leave it out");
     }
     let drawn = match (options.actions, options.temperature) {
         _ if agent.algorithm.has_distribution() => return Ok(()),

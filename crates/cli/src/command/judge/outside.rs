@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
-use overtone_data::{ActionColumn, Columns, Dataset, DatasetOptions, Recording, read, read_array};
+use overtone_data::{
+    ActionColumn, Columns, Dataset, DatasetOptions, Form, Recording, read, read_array,
+};
 use overtone_judge::{ForcedActions, Known, LEAST_EPISODES};
 
 use super::JudgeOptions;
@@ -18,7 +20,7 @@ const ROUNDING: f64 = 1e-2;
 /// When a file cannot be read, or the probabilities are not those of the recording's rows.
 pub fn outside(options: &JudgeOptions) -> Result<(Dataset, Known)> {
     let (path, probs) = (Path::new(&options.dataset), &options.probs);
-    let mut columns = match read::open_as(path, "")? {
+    let mut columns = match read::open_as(path, &Form::default())? {
         Recording::Columns(columns) => columns,
         Recording::ReplayLog(_) => {
             bail!(

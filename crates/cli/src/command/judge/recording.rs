@@ -53,7 +53,7 @@ pub fn recording_of(
         (vectors_of(settings, task, &located)?, located)
     } else {
         let mut other = settings.clone();
-        // The path and the layout are those of the run's own files.
+        // The path and the layout are those of the run's own files; another table has the same columns.
         other.data.path = PathBuf::new();
         other.data.layout = String::new();
         let located = find_one(&other, task, part.dataset)?;
@@ -110,7 +110,7 @@ fn own_data(settings: &RunConfig, task: &Task) -> Result<Vec<Located>> {
 /// Recordings of vectors as one, in the task's form, in the layout of these settings.
 fn vectors_of(settings: &RunConfig, task: &Task, several: &[Located]) -> Result<Columns> {
     let read = |located: &Located| -> Result<Columns> {
-        match read::open_as(&located.path, &settings.data.layout)? {
+        match read::open_as(&located.path, &settings.data.form())? {
             Recording::Columns(columns) => Ok(columns.fitted_to(task)?),
             Recording::ReplayLog(_) => bail!(
                 "{}: the recording has pixel observations; only vectors can be judged",

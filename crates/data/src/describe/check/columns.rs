@@ -48,11 +48,19 @@ pub struct ColumnsInspection {
     pub action_bounds: String,
     /// The rewards.
     pub rewards: Range,
+    /// The optional arrays that it has, by name, in words.
+    #[serde(serialize_with = "by_name", skip_serializing_if = "Vec::is_empty")]
+    pub optional: Vec<(&'static str, String)>,
 }
 
 /// The same in the program's JSON.
 fn lower_case<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&name.to_lowercase())
+}
+
+/// A map in place of a list of pairs.
+fn by_name<S: Serializer>(words: &[(&'static str, String)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(words.iter().map(|(name, words)| (name, words)))
 }
 
 impl fmt::Display for ColumnsInspection {
@@ -99,6 +107,7 @@ impl fmt::Display for ColumnsInspection {
             ("widths", widths),
         ];
         let mut rows = rows.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        rows.extend(self.optional.iter().map(|(name, words)| ((*name).to_owned(), words.clone())));
         for (name, ranges) in [("observation", &self.observations), ("action", &self.actions)] {
             let numbered = ranges.iter().enumerate();
             rows.extend(numbered.map(|(i, range)| (format!("{name} {i}"), range.to_string())));

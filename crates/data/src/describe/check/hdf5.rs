@@ -146,6 +146,7 @@ fn look_at_part(
         rewards: arrays.rewards.as_deref(),
         limited: arrays.timeouts.is_some(),
         stored: &arrays.stored,
+        optional: &arrays.optional,
     };
     let (episodes, finished) = arrays.episodes();
     look.part(&part, &episodes, &finished, findings);

@@ -4,6 +4,7 @@ use overtone_core::Episode;
 
 use crate::read::column::{ActionColumn, ObservationColumn};
 use crate::read::columns::Columns;
+use crate::read::optional_arrays::OptionalArrays;
 use crate::read::stored::Stored;
 
 /// Rows of numbers.
@@ -33,6 +34,7 @@ pub(super) struct Steps<'a> {
     /// Whether it is known where a step limit ended an episode.
     pub limited: bool,
     pub stored: &'a Stored,
+    pub optional: &'a OptionalArrays,
 }
 
 impl Columns {
@@ -46,6 +48,7 @@ impl Columns {
             rewards: Some(&self.rewards),
             limited: true,
             stored: &self.stored,
+            optional: &self.optional,
         }
     }
 }

@@ -9,6 +9,7 @@ use overtone_core::{ActionSpace, Episode, Outcome, counted};
 use super::columns::ColumnsInspection;
 use super::doubts::Doubts;
 use super::figures::{Figures, Sums};
+use super::optional_figures::OptionalFigures;
 use super::outliers;
 use super::spread::{Returns, Spread};
 use super::steps::{Rows, Steps};
@@ -54,6 +55,7 @@ pub(super) struct Look<'a> {
     pub(super) frame: Option<usize>,
     actions: Figures,
     rewards: Figures,
+    optional: OptionalFigures,
     doubts: Doubts,
     /// Discrete actions: as many as the file describes, at least one more than the largest.
     n_actions: Option<usize>,
@@ -101,6 +103,7 @@ impl<'a> Look<'a> {
     ) {
         self.broken |= part.actions.is_none() || part.rewards.is_none();
         self.steps += part.n as u64;
+        self.optional.add(part.optional);
         match part.observations {
             Some(ObservationColumn::Vectors { width, values }) => {
                 let wanted = self.expected.task.map(|task| task.observations.size());
@@ -359,6 +362,7 @@ impl<'a> Look<'a> {
             actions_outside: self.outside.count,
             action_bounds: self.told_bounds(),
             rewards: self.rewards.sums().first().map(|sums| sums.range()).unwrap_or_default(),
+            optional: self.optional.words(),
         }
     }
 }
