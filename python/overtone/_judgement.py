@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: The file of a judgement in its run.
 FILE = "judgement.json"
+#: The file next to it.
+IMITATION = "imitation.json"
 
 #: Methods, the deciding one first.
 METHODS = ("wdr", "wpdis", "fitted_q")
@@ -38,6 +40,8 @@ class Judgement:
     table: list[dict[str, Any]]
     #: The contents of each run's ``judgement.json``.
     runs: list[dict[str, Any]]
+    #: The contents of each run's ``imitation.json``: how its actions differ from recorded ones.
+    imitations: list[dict[str, Any]]
 
     def __str__(self) -> str:
         """The table of the answers, and a sentence."""
@@ -151,7 +155,10 @@ def _judged(
     # With strict=True, 1 says that the recording cannot tell: `can_tell` says it too.
     _program.call(words, CommandOutput(progress, None), codes=(0, 1))
     judgements = [json.loads(file.read_text(encoding="utf-8")) for file in files]
-    return Judgement([row for judgement in judgements for row in _rows(judgement)], judgements)
+    seen = [file.with_name(IMITATION) for file in files if file.name == FILE]
+    imitations = [json.loads(file.read_text(encoding="utf-8")) for file in seen if file.exists()]
+    table = [row for judgement in judgements for row in _rows(judgement)]
+    return Judgement(table, judgements, imitations)
 
 
 def _rows(judgement: dict[str, Any]) -> list[dict[str, Any]]:

@@ -19,6 +19,14 @@ pub struct ActingMode {
 }
 
 impl ActingMode {
+    /// As [`label`](Self::label); `own mode` for an agent that is not conditioned on a return.
+    pub fn label_of(&self, is_conditioned: bool) -> String {
+        match is_conditioned {
+            true => self.label(),
+            false => self.label().replace("target return", "own mode"),
+        }
+    }
+
     /// The mode in a few words, such as `top 10 %` or `quantile 0.9, temperature 0.5`. Settings
     /// without an effect are left out.
     pub fn label(&self) -> String {

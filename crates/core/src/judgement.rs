@@ -41,11 +41,7 @@ pub struct Judgement {
 impl Judgement {
     /// A mode in a few words; `own mode` for an agent that is not conditioned on a return.
     pub fn label(&self, mode: &ActingMode) -> String {
-        if self.is_conditioned {
-            mode.label()
-        } else {
-            mode.label().replace("target return", "own mode")
-        }
+        mode.label_of(self.is_conditioned)
     }
 
     /// File name in the directory of the run.

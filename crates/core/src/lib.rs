@@ -9,6 +9,7 @@ mod bounds;
 mod decimal;
 pub mod episode;
 mod first_observations;
+pub mod imitation;
 pub mod interval;
 pub mod judgement;
 pub mod names;

@@ -11,6 +11,7 @@ mod error;
 pub mod fit;
 pub mod fitted_q;
 pub mod forced;
+pub mod imitation;
 mod judge;
 mod log_probs;
 pub mod recorded_steps;

@@ -2,6 +2,7 @@
 
 pub mod estimates;
 pub mod filmed;
+pub mod imitation;
 pub mod page;
 pub mod reel;
 

@@ -20,6 +20,7 @@ mod document;
 mod estimates;
 mod first;
 mod html;
+mod imitation;
 mod labels;
 mod markdown;
 mod pictures;
@@ -119,7 +120,8 @@ impl Page {
         csv.extend([("agents", compared.agents), ("improvement", compared.improvement)]);
         csv.retain(|(_, table)| !table.is_empty());
         notes.extend(compared.notes.map(Block::Text));
-        let estimates = estimates::section(runs);
+        let mut estimates = estimates::section(runs);
+        estimates.extend(imitation::section(runs));
         let mut played = Vec::new();
         protocol_section(&protocols, runs, &mut played);
         played.extend(choices::section(runs));

@@ -14,12 +14,17 @@ use overtone_agents::{Agent, policy};
 use overtone_console::progress;
 use overtone_core::{
     ActionScale, Play,
+    imitation::Imitation,
     judgement::{Judged, Judgement, Method, Trained, Verdict},
 };
 use overtone_data::Dataset;
-use overtone_judge::{Candidate, JudgeError, LEAST_EPISODES, Progress, Request};
+use overtone_judge::{
+    Candidate, Forced, JudgeError, LEAST_EPISODES, Progress, Request,
+    imitation::{ImitationRequest, imitation},
+};
 use overtone_model::device;
 use overtone_report::estimates::{self, RECORDED_STEPS, scope, with_interval};
+use overtone_report::imitation as texts;
 use overtone_settings::{
     RunConfig, options,
     runs::{check_own, open_checkpoint, open_runs},
@@ -28,7 +33,7 @@ use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
 use serde::{Deserialize, Serialize};
 
 use self::outside::outside;
-use self::recording::{RecordingPart, recording_of};
+use self::recording::{JudgingRecording, RecordingPart, recording_of};
 use super::evaluate::{ChooseOptions, OwnChoice, candidate_modes, play_of};
 use crate::interrupt;
 
@@ -68,6 +73,9 @@ overtone_model::options! {
         pub strict: bool = false,
     }
 }
+
+/// Maximum number of steps whose actions are compared with the recorded ones.
+const COMPARED_STEPS: usize = 10_000;
 
 /// Acting modes to judge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -234,9 +242,11 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
         trained_hash: &checkpoint.state.dataset_hash,
         steps: options.steps,
         least: LEAST_EPISODES,
+        compared_steps: COMPARED_STEPS,
         seed: options.seed,
     };
-    let (data, trained) = recording_of(&config, &agent.task, &part)?;
+    let recording = recording_of(&config, &agent.task, &part)?;
+    let JudgingRecording { data, trained, .. } = &recording;
     let own = OwnChoice::of(run, checkpoint)?;
     let returns = &checkpoint.state.episode_returns;
     let (play, target) = play_of(&agent, returns, &own, &options.target, [None; 3])?;
@@ -260,11 +270,14 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
         step: checkpoint.state.step,
         target_return: target,
         is_conditioned: agent.algorithm.reads_returns(),
-        data: &data,
+        data,
         dataset: &data.path().display().to_string(),
-        trained,
+        trained: *trained,
         action_scale: scale.as_ref(),
     };
+    let mut own =
+        Candidate { mode: play.acting, policy: policy(checkpoint, &play, &device)?, play };
+    compare(run, &request, &recording, &mut own, options.seed)?;
     say!(
         "judging {} ({}) by {} episodes of {}",
         checkpoint.path.display(),
@@ -272,12 +285,43 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
         data.episodes().as_slice().len(),
         data.path().display()
     );
-    let judgement = with_progress(&data, |progress| {
+    let judgement = with_progress(data, |progress| {
         overtone_judge::judge(&request, &mut candidates, &options.of_judge(), progress)
     })?;
     let json = serde_json::to_vec_pretty(&judgement)?;
     run.write(Judgement::FILE, &json)?;
     Ok(judgement)
+}
+
+/// Compares an agent's actions with recorded ones, prints the result and writes it into the run.
+fn compare(
+    run: &RunDir,
+    of: &Request<'_>,
+    recording: &JudgingRecording,
+    candidate: &mut Candidate,
+    seed: u64,
+) -> Result<()> {
+    let JudgingRecording { compared, places, trained, .. } = recording;
+    let Candidate { mode, policy, play } = candidate;
+    let target = of.target_return;
+    let forced = Forced::replay(&mut **policy, play, target, compared, of.action_scale, seed)?;
+    let request = ImitationRequest {
+        run: of.run,
+        step: of.step,
+        mode: *mode,
+        is_conditioned: of.is_conditioned,
+        data: compared,
+        places,
+        dataset: of.dataset,
+        trained: *trained,
+        action_scale: of.action_scale,
+        seed,
+    };
+    let Some(imitation) = imitation(&request, &forced.actions) else { return Ok(()) };
+    say!("{}\n{}", texts::scope(&imitation), texts::table(&imitation));
+    texts::sentences(&imitation).iter().for_each(|line| say!("{line}"));
+    run.write(Imitation::FILE, &serde_json::to_vec_pretty(&imitation)?)?;
+    Ok(())
 }
 
 /// The judgement as text: the recording, a table of the modes, and a note.

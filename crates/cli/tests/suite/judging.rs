@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use overtone_core::imitation::Imitation;
 use overtone_core::judgement::{Check, Judged, Judgement, Method, Trained, Verdict};
 use overtone_data::{Recording, read};
 use overtone_testkit::{dopamine::npy, sentences};
@@ -60,6 +61,46 @@ fn a_run_of_a_clinic_is_judged() {
     let strict = desk.run("judge updates=0 seed=3 strict=true");
     let expected = i32::from(!all.policies.iter().all(told));
     assert_eq!((strict.code, expected), (Some(1), 1), "{}", strict.stderr);
+}
+
+/// A table becomes an agent, an answer, and a comparison with the recorded actions.
+#[test]
+fn a_table_of_sessions_is_judged() {
+    let desk = Desk::new();
+    let mut table = "session,hour,load,valve,profit,log_prob\n".to_owned();
+    for row in 0..240 {
+        let (session, hour) = (row / 4, row % 4);
+        let valve = ["shut", "open"][(row * 7 % 5) % 2];
+        let [load, profit] = [row % 3, usize::from(valve == "open") * (row % 3)];
+        table += &format!("{session},{hour},{load},{valve},{profit},-0.693147\n");
+    }
+    fs::write(desk.path("log.csv"), table).unwrap();
+    let columns = "data.columns.episode=session data.columns.observation=load,hour \
+                   data.columns.action=valve data.columns.reward=profit \
+                   data.columns.behavior_log_probs=log_prob";
+    let text = desk.succeeds(&format!(
+        "train own=valve dataset=log.csv algorithm=rvs train.held_out=0.5 {SMALL} {columns}"
+    ));
+    assert!(text.contains("imitation, not a score") && text.contains("share of equal"), "{text}");
+    let run = desk.only_run("runs");
+    let json = fs::read(run.join(Imitation::FILE)).unwrap();
+    let imitation: Imitation = serde_json::from_slice(&json).unwrap();
+    assert_eq!((imitation.steps, imitation.is_discrete), (4 * imitation.episodes, true));
+    assert_eq!((imitation.trained, imitation.numbers.len()), (Trained::No, 1));
+    // Rows and episodes are those of the file.
+    for of in &imitation.largest {
+        assert_eq!(of.episode, of.row / 4, "{of:?}");
+    }
+    assert!(judgement(&desk).recording.has_log_probs);
+    let page = desk.succeeds("report");
+    assert!(page.contains("report"), "{page}");
+    let html = fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(html.contains("Next to the recorded actions") && html.contains("nearest observation"));
+    // Another table has the same columns.
+    fs::copy(desk.path("log.csv"), desk.path("later.csv")).unwrap();
+    desk.succeeds("judge updates=0 dataset=later.csv");
+    desk.refuses("train own=valve dataset=log.csv");
+    desk.refuses("train own=valve dataset=log.csv data.columns.rewards=profit");
 }
 
 #[test]

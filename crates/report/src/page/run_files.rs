@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use overtone_core::imitation::Imitation;
 use overtone_core::judgement::Judgement;
 use overtone_eval::{Choice, Evaluation, PlayedEpisode, ReportError, Summary, TargetResult};
 
@@ -42,6 +43,8 @@ pub struct RunFiles {
     pub evaluations: Vec<EvaluationFile>,
     /// The estimates (`judgement.json`), if the file exists. The error says why it is not shown.
     pub estimates: Option<Result<Estimates, String>>,
+    /// The comparison with recorded actions (`imitation.json`), if this version wrote one.
+    pub imitation: Option<Imitation>,
     /// All videos (`video*.gif`), sorted by name.
     pub videos: Vec<VideoFile>,
 }
@@ -188,6 +191,7 @@ impl RunFiles {
         let metrics = read_if_any(&path)?.map(|text| Metrics::parse(&text, &path)).transpose()?;
         let (evaluations, videos) = (evaluations(folder)?, videos(folder)?);
         let estimates = estimates(folder)?;
+        let imitation = imitation(folder)?;
         let newest = checkpoints(folder)?.pop_last();
         let (held_out_step, data) = match &newest {
             Some((_, checkpoint)) => checkpoint_facts(&checkpoint.join("state.json"))?,
@@ -211,6 +215,7 @@ impl RunFiles {
             held_out_step,
             evaluations,
             estimates,
+            imitation,
             videos,
         })
     }
@@ -343,6 +348,18 @@ fn estimates(folder: &Path) -> Result<Option<Result<Estimates, String>>, PageErr
             folder.display()
         )))),
     }
+}
+
+/// The comparison of a run with recorded actions; `None` if there is none, or another version wrote it.
+fn imitation(folder: &Path) -> Result<Option<Imitation>, PageError> {
+    let path = folder.join(Imitation::FILE);
+    let json = match fs::read(&path) {
+        Ok(json) => json,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(PageError::file(&path)(error)),
+    };
+    let imitation: Option<Imitation> = serde_json::from_slice(&json).ok();
+    Ok(imitation.filter(|imitation| imitation.format == Imitation::FORMAT))
 }
 
 /// The judgement in a file. The error continues a sentence that begins with the file's name.

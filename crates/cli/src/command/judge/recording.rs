@@ -3,10 +3,11 @@
 use std::{collections::HashSet, path::PathBuf};
 
 use anyhow::{Result, bail, ensure};
-use overtone_core::{Task, judgement::Trained, protocol::ReturnUnits};
+use overtone_core::{Episode, Task, judgement::Trained, protocol::ReturnUnits};
 use overtone_data::{
     Columns, Dataset, DatasetOptions, EpisodeMark, Located, Recording, copies, read,
 };
+use overtone_judge::imitation::Place;
 use overtone_settings::{RunConfig, datasets_of, runs::real};
 use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
 
@@ -23,8 +24,23 @@ pub struct RecordingPart<'a> {
     pub steps: usize,
     /// Smallest number of episodes, also of held-out ones.
     pub least: usize,
+    /// Maximum number of steps of the compared part.
+    pub compared_steps: usize,
     /// Seed of the drawn episodes.
     pub seed: u64,
+}
+
+/// A recording that judges a run.
+#[derive(Debug)]
+pub struct JudgingRecording {
+    /// Its finished episodes, up to a number of steps.
+    pub data: Dataset,
+    /// Some of these, whose actions are compared.
+    pub compared: Dataset,
+    /// Where the compared episodes stand in the recording.
+    pub places: Vec<Place>,
+    /// Whether the run trained on the episodes.
+    pub trained: Trained,
 }
 
 /// The finished episodes of the training data of a run.
@@ -35,8 +51,7 @@ struct Training {
 }
 
 /// Finished episodes of a recording, with rewards as recorded: without those that the run, or a
-/// run that initialised it, trained on, if enough are left. Also whether the run trained on the
-/// returned episodes.
+/// run that initialised it, trained on, if enough are left.
 ///
 /// # Errors
 /// When the data is missing, damaged, of another task, a log of frames, or without finished
@@ -45,7 +60,7 @@ pub fn recording_of(
     settings: &RunConfig,
     task: &Task,
     part: &RecordingPart<'_>,
-) -> Result<(Dataset, Trained)> {
+) -> Result<JudgingRecording> {
     let is_own = part.dataset.is_empty();
     let own = own_data(settings, task);
     let (mut columns, located) = if is_own {
@@ -76,6 +91,7 @@ pub fn recording_of(
          dataset={path}"
     );
     let judged = finished_marks(&columns);
+    let mut places = finished_places(&columns);
     let mut is_seen = vec![false; judged.len()];
     let mut is_known = true;
     for training in [own_training].into_iter().chain(earlier_trainings(settings)) {
@@ -96,10 +112,28 @@ pub fn recording_of(
     if n_seen > 0 && trained != Trained::Yes {
         say!("left out: {n_seen} episodes that the agent trained on");
         columns.keep_finished(&new);
+        places = new.iter().map(|&episode| places[episode]).collect();
     }
-    columns.draw_episodes(part.steps, part.least, part.seed);
+    let drawn = columns.draw_episodes(part.steps, part.least, part.seed);
+    let mut compared = columns.clone();
+    let of_drawn = compared.draw_episodes(part.compared_steps, LEAST_COMPARED, part.seed);
     let options = DatasetOptions { origin: common_origin(&located), ..DatasetOptions::default() };
-    Ok((Dataset::of(columns, &options)?, trained))
+    Ok(JudgingRecording {
+        data: Dataset::of(columns, &options)?,
+        compared: Dataset::of(compared, &options)?,
+        places: of_drawn.into_iter().map(|at| places[drawn[at]]).collect(),
+        trained,
+    })
+}
+
+/// Episodes that are compared even if they have more steps.
+const LEAST_COMPARED: usize = 2;
+
+/// Where the finished episodes stand.
+fn finished_places(columns: &Columns) -> Vec<Place> {
+    let all = columns.episodes.iter().enumerate().zip(&columns.finished);
+    let place = |(episode, of): (usize, &Episode)| Place { episode, row: of.start };
+    all.filter(|(_, finished)| **finished).map(|(episode, _)| place(episode)).collect()
 }
 
 /// The location of each dataset of the run.
