@@ -9,6 +9,8 @@ Settings are the program's (``overtone train --help-all``): ``ov.train(env="hopp
 **{"train.updates": 500})``, or with two underscores for the dot, ``train__updates=500``.
 """
 
+from typing import TYPE_CHECKING
+
 from overtone import _estimator
 from overtone._dataset import Dataset, from_d3rlpy, from_minari
 from overtone._estimator import *

@@ -64,11 +64,14 @@ impl Imitation {
         self.mode.label_of(self.is_conditioned)
     }
 
-    /// Whether the agent has learned to repeat the action before: it agrees with that action more than
-    /// with the recorded one, and no better with the recorded one than repetition does.
+    /// Whether the agent has learned to repeat the action before. Its action is then nearer to that one
+    /// than to the recorded one, and than recorded actions are to one another, and it explains less than
+    /// half of what repetition leaves open.
     pub fn is_copycat(&self) -> bool {
         let Agreement { agent, constant, previous, .. } = self.all;
-        self.repeats > agent && agent <= previous + MARGIN && previous > constant + MARGIN
+        let is_near = self.repeats > agent && self.repeats > previous + MARGIN;
+        let gains_little = agent - previous < (1.0 - previous) / 2.0;
+        is_near && gains_little && previous > constant + MARGIN
     }
 }
 
@@ -152,6 +155,11 @@ mod tests {
     #[test]
     fn a_copycat_is_nearer_to_the_action_before_than_to_the_recorded_one() {
         assert!(with(0.85, 0.85, 0.99).is_copycat());
+        assert!(with(0.863, 0.817, 0.921).is_copycat(), "a transformer on OGBench's play");
+        assert!(
+            !with(0.6, 0.82, 0.62).is_copycat(),
+            "its actions are only as smooth as recorded ones"
+        );
         assert!(!with(0.95, 0.85, 0.87).is_copycat(), "it knows more than the action before");
         assert!(!with(0.4, 0.85, 0.3).is_copycat(), "it is far from both");
         assert!(!with(0.01, 0.0, 0.5).is_copycat(), "repeating agrees with nothing");

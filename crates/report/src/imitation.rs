@@ -51,9 +51,12 @@ pub fn sentences(of: &Imitation) -> Vec<String> {
     let mut lines = Vec::new();
     if of.is_copycat() {
         lines.push(format!(
-            "The agent repeats the previous action ({} alike): it agrees with the recorded action no \
-             better than repetition does. Train with model.context_length=1, which hides past actions",
-            decimal(of.repeats, 3)
+            "The agent mostly repeats the previous action: it agrees with that one at {}, with the \
+             recorded one at {}, and repetition alone at {}. Use model.context_length=1 for a model \
+             that sees no past actions",
+            decimal(of.repeats, 3),
+            decimal(of.all.agent, 3),
+            decimal(of.all.previous, 3)
         ));
     }
     if !of.quarters.is_empty() {

@@ -110,12 +110,13 @@ fn an_inspection_names_them() {
         ("weights", f4(&[rows], &ones_but(0.0, rows))),
         ("action_mask", f4(&[rows, 5], &vec![1.0; 5 * rows])),
     ]);
-    for line in [
-        "masks         0 at 1 step: values stop there",
-        "weights       mean 0.5000 ± 0.5000 (std), min 0.0000, max 1.0000",
-        "action_mask   5.0 of 5 actions allowed on average",
+    for (name, words) in [
+        ("masks", "0 at 1 step: values stop there"),
+        ("weights", "mean 0.5000 ± 0.5000 (std), min 0.0000, max 1.0000"),
+        ("action_mask", "5.0 of 5 actions allowed on average"),
     ] {
-        assert!(text.contains(line), "{text}");
+        let line = format!("{name:<14} {words}");
+        assert!(text.contains(&line), "{text}");
     }
 }
 
