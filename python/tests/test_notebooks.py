@@ -102,7 +102,8 @@ class Documents(Desk):
             """Sizes for tests instead of the sizes on the page."""
             def called(*args: Any, **settings: Any) -> Any:
                 settings = small(settings)
-                if args and str(getattr(args[0], "task", "")).startswith("own/"):
+                task = settings.get("task") or (args and getattr(args[0], "task", ""))
+                if str(task).startswith("own/"):
                     del settings["evaluation.episodes"]
                 return function(*args, **settings)
 

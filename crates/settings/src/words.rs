@@ -82,9 +82,9 @@ pub(crate) fn choices(words: &[Word], profile: Profile) -> Result<Choices<'_>, C
                 let short = SHORT.iter().find(|(short, _)| *short == plain(name));
                 short.map(|(_, name)| *name).or_else(|| nearest(&known, name))
             });
-            let hint = meant.map_or(String::new(), |name| format!("did you mean {name}? "));
-            let known = known.join(", ");
-            let reason = format!("{hint}Expected one of {known}, or in train best");
+            let hint =
+                meant.map_or("expected".into(), |name| format!("did you mean {name}? Expected"));
+            let reason = format!("{hint} one of {}, or in train best", known.join(", "));
             ConfigError::value("algorithm", name, reason)
         })?,
     };

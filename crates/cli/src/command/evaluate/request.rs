@@ -143,8 +143,13 @@ pub fn play_of(
 ) -> Result<(Play, f32)> {
     let [temperature, return_quantile, top_percent] =
         mode.map(|number| number.map_or(Choosable::Chosen, Choosable::Fixed));
+    if target.contains(',') {
+        bail!("target_return={target}: expected one return");
+    }
+    // Whoever plays any agent need not know which of them reads a target.
+    let read = if agent.algorithm.reads_returns() { target } else { "" };
     let options = EvaluationConfig {
-        target: target.to_owned(),
+        target: read.to_owned(),
         temperature,
         return_quantile,
         top_percent,
