@@ -44,7 +44,7 @@ impl Table {
     /// Tables with these columns.
     pub(crate) fn with(columns: &TableColumns) -> &'static Self {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        *known
+        known
             .entry(columns.clone())
             .or_insert_with(|| Box::leak(Box::new(Self { columns: Some(columns.clone()) })))
     }
