@@ -1,5 +1,5 @@
 //! Your own algorithm, twice: another loss for the actor of TD3, and a step that is written from nothing.
-//! Both act with ReBRAC's actor, so their checkpoints play, export and resume like every other.
+//! Both act with ReBRAC's actor, so `policy` plays their checkpoints.
 //!
 //! `line.rs` has the task and the recording.
 //!

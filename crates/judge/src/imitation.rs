@@ -3,13 +3,13 @@
 use overtone_core::{
     ActingMode, ActionScale, Episode,
     imitation::{Agreement, Difference, Imitation, Number},
-    judgement::Trained,
 };
 use overtone_data::{ActionColumn, Dataset, StoredObservations};
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
 use crate::forced::ForcedActions;
+use crate::judge::Request;
 
 /// Steps that are compared with similar observations, drawn at random: the comparison is with every
 /// step of the recording.
@@ -30,34 +30,16 @@ pub struct Place {
     pub row: usize,
 }
 
-/// The agent and the recording of an [`Imitation`].
-#[derive(Clone, Copy, Debug)]
-pub struct ImitationRequest<'a> {
-    /// Name of the run.
-    pub run: &'a str,
-    /// Update of the run's checkpoint.
-    pub step: u64,
-    /// The acting mode.
-    pub mode: ActingMode,
-    /// Whether the target return is an input of the agent.
-    pub is_conditioned: bool,
-    /// Whole episodes of a recording.
-    pub data: &'a Dataset,
-    /// Where they stand.
-    pub places: &'a [Place],
-    /// Name of the recording.
-    pub dataset: &'a str,
-    /// Whether the run trained on these episodes.
-    pub trained: Trained,
-    /// The scaling of recorded continuous actions to [-1, 1], if they have another range.
-    pub action_scale: Option<&'a ActionScale>,
-    /// Seed of drawn steps.
-    pub seed: u64,
-}
-
-/// The agent's actions, `acted`, next to the recorded ones; `None` if nothing can be compared: fewer than
-/// two episodes, or an action that never changes.
-pub fn imitation(of: &ImitationRequest<'_>, acted: &ForcedActions) -> Option<Imitation> {
+/// The agent's actions in a mode, `acted`, next to the recorded ones, whose episodes stand at `places`;
+/// `seed` draws steps. `None` if nothing can be compared: fewer than two episodes, or an action that
+/// never changes.
+pub fn imitation(
+    of: &Request<'_>,
+    mode: ActingMode,
+    acted: &ForcedActions,
+    places: &[Place],
+    seed: u64,
+) -> Option<Imitation> {
     let StoredObservations::Vectors { width, values, normalization } = of.data.observations()
     else {
         return None;
@@ -69,7 +51,7 @@ pub fn imitation(of: &ImitationRequest<'_>, acted: &ForcedActions) -> Option<Imi
     }
     let mut observations = values.clone();
     normalization.apply(&mut observations);
-    let similar = Similar::of(&observations, *width, episodes, of.seed);
+    let similar = Similar::of(&observations, *width, episodes, seed);
 
     let rows: Vec<usize> = (0..of.data.n_transitions()).collect();
     let mut later = Vec::with_capacity(rows.len());
@@ -105,7 +87,7 @@ pub fn imitation(of: &ImitationRequest<'_>, acted: &ForcedActions) -> Option<Imi
         format: Imitation::FORMAT,
         run: of.run.to_owned(),
         step: of.step,
-        mode: of.mode,
+        mode,
         is_conditioned: of.is_conditioned,
         dataset: of.dataset.to_owned(),
         trained: of.trained,
@@ -127,7 +109,7 @@ pub fn imitation(of: &ImitationRequest<'_>, acted: &ForcedActions) -> Option<Imi
         top_and_rest: top_and_rest(of.data)
             .map(|groups| groups.map(|rows| compared.agreement(&compared.numbers, &rows, agent))),
         departure: compared.departure(&similar),
-        largest: compared.largest(of, acted),
+        largest: compared.largest(of, acted, places),
     })
 }
 
@@ -161,7 +143,7 @@ struct Compared {
 }
 
 impl Compared {
-    fn of(of: &ImitationRequest<'_>, acted: &ForcedActions) -> Option<Self> {
+    fn of(of: &Request<'_>, acted: &ForcedActions) -> Option<Self> {
         let (recorded, agent, width, is_discrete) = match (of.data.actions(), acted) {
             (
                 ActionColumn::Discrete { values, .. },
@@ -285,7 +267,12 @@ impl Compared {
     }
 
     /// The steps at which agent and recording differ most, one for each episode.
-    fn largest(&self, of: &ImitationRequest<'_>, acted: &ForcedActions) -> Vec<Difference> {
+    fn largest(
+        &self,
+        of: &Request<'_>,
+        acted: &ForcedActions,
+        places: &[Place],
+    ) -> Vec<Difference> {
         let action =
             |actions: &[f32], row: usize| actions[row * self.width..][..self.width].to_vec();
         let size = |row: usize| match acted {
@@ -297,7 +284,7 @@ impl Compared {
                 self.distance(&action(&self.agent, row), &action(&self.recorded, row))
             }
         };
-        let episodes = of.data.episodes().as_slice().iter().zip(of.places);
+        let episodes = of.data.episodes().as_slice().iter().zip(places);
         let largest_of = |(episode, place): (&Episode, &Place)| {
             let sizes = episode.range().map(|row| (row, size(row)));
             let (row, size) = sizes.max_by(|a, b| a.1.total_cmp(&b.1))?;

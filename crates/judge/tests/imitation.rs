@@ -8,8 +8,8 @@ use overtone_core::{
     judgement::Trained,
 };
 use overtone_data::{ActionColumn, Columns, Dataset, DatasetOptions, ObservationColumn};
-use overtone_judge::ForcedActions;
-use overtone_judge::imitation::{ImitationRequest, Place, imitation};
+use overtone_judge::imitation::{Place, imitation};
+use overtone_judge::{ForcedActions, Request};
 
 /// Episodes of `length` steps with these actions, and one number as observation.
 fn recording(length: usize, observations: Vec<f32>, actions: ActionColumn) -> Dataset {
@@ -22,22 +22,23 @@ fn recording(length: usize, observations: Vec<f32>, actions: ActionColumn) -> Da
     Dataset::of(columns, &DatasetOptions::default()).unwrap()
 }
 
-fn compared(data: &Dataset, acted: &ForcedActions) -> Imitation {
-    let place = |(at, of): (usize, &Episode)| Place { episode: at + 3, row: of.start + 100 };
-    let places: Vec<Place> = data.episodes().as_slice().iter().enumerate().map(place).collect();
-    let request = ImitationRequest {
+fn request(data: &Dataset) -> Request<'_> {
+    Request {
         run: "run",
         step: 5,
-        mode: ActingMode::default(),
+        target_return: 0.0,
         is_conditioned: false,
         data,
-        places: &places,
         dataset: "recording",
         trained: Trained::No,
         action_scale: None,
-        seed: 1,
-    };
-    imitation(&request, acted).unwrap()
+    }
+}
+
+fn compared(data: &Dataset, acted: &ForcedActions) -> Imitation {
+    let place = |(at, of): (usize, &Episode)| Place { episode: at + 3, row: of.start + 100 };
+    let places: Vec<Place> = data.episodes().as_slice().iter().enumerate().map(place).collect();
+    imitation(&request(data), ActingMode::default(), acted, &places, 1).unwrap()
 }
 
 fn vectors(values: &[f32]) -> ForcedActions {
@@ -111,17 +112,6 @@ fn nothing_is_compared_where_actions_never_change() {
     let column = ActionColumn::Continuous { width: 1, values: vec![0.5; 4] };
     let data = recording(2, vec![0.0, 1.0, 2.0, 3.0], column);
     let places = [Place { episode: 0, row: 0 }; 2];
-    let request = ImitationRequest {
-        run: "run",
-        step: 5,
-        mode: ActingMode::default(),
-        is_conditioned: false,
-        data: &data,
-        places: &places,
-        dataset: "recording",
-        trained: Trained::No,
-        action_scale: None,
-        seed: 1,
-    };
-    assert_eq!(imitation(&request, &vectors(&[0.0; 4])), None);
+    let acted = vectors(&[0.0; 4]);
+    assert_eq!(imitation(&request(&data), ActingMode::default(), &acted, &places, 1), None);
 }

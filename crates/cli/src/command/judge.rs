@@ -19,8 +19,7 @@ use overtone_core::{
 };
 use overtone_data::Dataset;
 use overtone_judge::{
-    Candidate, Forced, JudgeError, LEAST_EPISODES, Progress, Request,
-    imitation::{ImitationRequest, imitation},
+    Candidate, Forced, JudgeError, LEAST_EPISODES, Progress, Request, imitation::imitation,
 };
 use overtone_model::device;
 use overtone_report::estimates::{self, RECORDED_STEPS, scope, with_interval};
@@ -73,9 +72,6 @@ overtone_model::options! {
         pub strict: bool = false,
     }
 }
-
-/// Maximum number of steps whose actions are compared with the recorded ones.
-const COMPARED_STEPS: usize = 10_000;
 
 /// Acting modes to judge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -242,7 +238,6 @@ fn judge(run: &RunDir, checkpoint: &Checkpoint, options: &JudgeOptions) -> Resul
         trained_hash: &checkpoint.state.dataset_hash,
         steps: options.steps,
         least: LEAST_EPISODES,
-        compared_steps: COMPARED_STEPS,
         seed: options.seed,
     };
     let recording = recording_of(&config, &agent.task, &part)?;
@@ -301,23 +296,13 @@ fn compare(
     candidate: &mut Candidate,
     seed: u64,
 ) -> Result<()> {
-    let JudgingRecording { compared, places, trained, .. } = recording;
+    let JudgingRecording { compared, places, .. } = recording;
     let Candidate { mode, policy, play } = candidate;
     let target = of.target_return;
     let forced = Forced::replay(&mut **policy, play, target, compared, of.action_scale, seed)?;
-    let request = ImitationRequest {
-        run: of.run,
-        step: of.step,
-        mode: *mode,
-        is_conditioned: of.is_conditioned,
-        data: compared,
-        places,
-        dataset: of.dataset,
-        trained: *trained,
-        action_scale: of.action_scale,
-        seed,
-    };
-    let Some(imitation) = imitation(&request, &forced.actions) else { return Ok(()) };
+    let of = Request { data: compared, ..*of };
+    let imitation = imitation(&of, *mode, &forced.actions, places, seed);
+    let Some(imitation) = imitation else { return Ok(()) };
     say!("{}\n{}", texts::scope(&imitation), texts::table(&imitation));
     texts::sentences(&imitation).iter().for_each(|line| say!("{line}"));
     run.write(Imitation::FILE, &serde_json::to_vec_pretty(&imitation)?)?;

@@ -1,7 +1,7 @@
 //! Tables: text with a row for each step. The user says what the columns are ([`TableColumns`]).
 //!
 //! Nothing is guessed: a table is separated by commas (`.csv`) or tabs (`.tsv`), in UTF-8, with the names
-//! of its columns in the first line. A cell that is no number is an error with its line.
+//! of its columns in the first line. A cell that is not a number is an error with its line.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -85,13 +85,13 @@ impl Reader for Table {
     }
 }
 
-/// What separates the cells of a table; `None` if the file's name is not a table's.
+/// The separator of a table's cells; `None` if the file's name is not a table's.
 fn separator(path: &Path) -> Option<u8> {
     let ending = path.extension()?.to_str()?.to_lowercase();
     ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, separator)| *separator)
 }
 
-/// Whether a file's name is that of a table.
+/// Whether a file's name ends like a table's.
 pub fn is_table(path: &Path) -> bool {
     separator(path).is_some()
 }
@@ -114,7 +114,7 @@ fn unreadable(path: &Path, error: &csv::Error) -> DataError {
     refuse(path, reason)
 }
 
-/// What was read, and the names of discrete actions that are words.
+/// A table, and the names of discrete actions that are words.
 struct Contents {
     columns: Columns,
     names: Option<Vec<String>>,
@@ -136,7 +136,7 @@ struct Places {
 
 impl Places {
     /// # Errors
-    /// What the user is to say, or what is wrong with the first line.
+    /// A sentence about the columns to name, or about a faulty first line.
     fn of(heads: &StringRecord, columns: Option<&TableColumns>) -> Result<Self, String> {
         let names: Vec<String> =
             heads.iter().map(|name| name.trim_start_matches('\u{feff}').trim().into()).collect();
@@ -276,7 +276,7 @@ impl Rows {
     }
 
     /// # Errors
-    /// What is wrong with the row.
+    /// A sentence about the faulty cell.
     fn add(&mut self, places: &Places, record: &StringRecord) -> Result<(), String> {
         let cell = |place: usize| record.get(place).unwrap_or_default().trim();
         let of = |place: usize| (places.names[place].as_str(), cell(place));

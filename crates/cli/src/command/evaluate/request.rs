@@ -146,7 +146,7 @@ pub fn play_of(
     if target.contains(',') {
         bail!("target_return={target}: expected one return");
     }
-    // Whoever plays any agent need not know which of them reads a target.
+    // A policy and a judgement get a target for any agent.
     let read = if agent.algorithm.reads_returns() { target } else { "" };
     let options = EvaluationConfig {
         target: read.to_owned(),

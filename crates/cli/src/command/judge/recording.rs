@@ -24,8 +24,6 @@ pub struct RecordingPart<'a> {
     pub steps: usize,
     /// Smallest number of episodes, also of held-out ones.
     pub least: usize,
-    /// Maximum number of steps of the compared part.
-    pub compared_steps: usize,
     /// Seed of the drawn episodes.
     pub seed: u64,
 }
@@ -68,7 +66,7 @@ pub fn recording_of(
         (vectors_of(settings, task, &located)?, located)
     } else {
         let mut other = settings.clone();
-        // The path and the layout are those of the run's own files; another table has the same columns.
+        // Path and layout belong to the run's own files. Another table has the same columns.
         other.data.path = PathBuf::new();
         other.data.layout = String::new();
         let located = find_one(&other, task, part.dataset)?;
@@ -116,7 +114,7 @@ pub fn recording_of(
     }
     let drawn = columns.draw_episodes(part.steps, part.least, part.seed);
     let mut compared = columns.clone();
-    let of_drawn = compared.draw_episodes(part.compared_steps, LEAST_COMPARED, part.seed);
+    let of_drawn = compared.draw_episodes(COMPARED_STEPS, LEAST_COMPARED, part.seed);
     let options = DatasetOptions { origin: common_origin(&located), ..DatasetOptions::default() };
     Ok(JudgingRecording {
         data: Dataset::of(columns, &options)?,
@@ -125,6 +123,9 @@ pub fn recording_of(
         trained,
     })
 }
+
+/// Maximum number of steps whose actions are compared with the recorded ones.
+const COMPARED_STEPS: usize = 10_000;
 
 /// Episodes that are compared even if they have more steps.
 const LEAST_COMPARED: usize = 2;
