@@ -1,7 +1,7 @@
 //! [`imitation`]: an agent's actions next to the recorded ones, and next to three simple rules.
 
 use overtone_core::{
-    ActingMode, ActionScale, Episode,
+    ActingMode, Episode,
     imitation::{Agreement, Difference, Imitation, Number},
 };
 use overtone_data::{ActionColumn, Dataset, StoredObservations};
