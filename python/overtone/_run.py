@@ -329,8 +329,8 @@ def report(
     run_dir: str | os.PathLike[str] = "runs",
     progress: Progress = "none",
     **options: object,
-) -> list[str]:
-    """Writes a report about runs: scores with intervals, curves, a video. Returns its output lines.
+) -> Path:
+    """Writes a report about runs, one HTML page: scores with intervals, curves, a video.
 
     Args:
         runs: Each a :class:`Run`, its directory, or its name in ``run_dir``; without any, the
@@ -338,6 +338,9 @@ def report(
         run_dir: The directory that contains the runs (the program's setting ``runs``).
         progress: See :func:`train`.
         options: Every option of ``overtone report --help``.
+
+    Returns:
+        The page. Markdown and CSV lie next to it.
     """
     options.setdefault("runs", run_dir)
     output = CommandOutput(progress, None)
@@ -345,7 +348,8 @@ def report(
     # A name such as `level=0.9_s1` would be read as an option.
     command_words = [str(folder.absolute() if "=" in str(folder) else folder) for folder in folders]
     _program.call(["report", *command_words, *_program.words(options)], output)
-    return output.lines
+    [told] = [line for line in output.lines if line.startswith("report: ")]
+    return Path(told.removeprefix("report: ").rsplit(" (", 1)[0])
 
 
 def study(

@@ -15,6 +15,7 @@ pub(crate) mod hdf5_file;
 pub(crate) mod hdf5_layout;
 pub(crate) mod hdf5_paths;
 mod jpeg;
+mod lerobot;
 pub(crate) mod log_probs;
 mod minari;
 pub(crate) mod minari_spaces;
@@ -26,17 +27,21 @@ pub mod optional_arrays;
 pub mod read_frames;
 pub mod recording;
 pub mod replay_log;
+mod robomimic;
 mod rounding;
 pub mod run_folder;
+mod solved;
 pub(crate) mod source;
 pub mod spaces;
 pub(crate) mod stored;
-pub mod table;
+pub(crate) mod table;
 mod wrapped;
 pub(crate) mod zip;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use overtone_core::names::{nearest, plain};
 
@@ -44,16 +49,20 @@ use crate::error::{DataError, Fault};
 use crate::read::column::ObservationColumn;
 use crate::read::columns::Columns;
 use crate::read::foreign::Foreign;
-use crate::read::form::Form;
+use crate::read::form::{Form, TableColumns};
+use crate::read::lerobot::LeRobot;
 use crate::read::recording::{Reader, Recording};
+use crate::read::robomimic::Robomimic;
 use crate::read::table::Table;
 
 /// Every format; the first one that says it reads a path does. A new one has a line here.
-pub static READERS: [&dyn Reader; 6] = [
+pub static READERS: [&dyn Reader; 8] = [
     &npz::Npz { numbers: false },
+    &LeRobot { columns: None },
     &minari::Minari { numbers: false },
     &d3rlpy::D3rlpy { numbers: false },
-    &table::UNKNOWN,
+    &Robomimic { columns: None },
+    &Table { columns: None },
     &d4rl::D4rl { numbers: false },
     &dqn_replay::DqnReplay,
 ];
@@ -67,6 +76,10 @@ pub const NUMBERS: &str = "numbers";
 /// Most names of a folder that a missing file is compared with.
 const MOST_NAMES: usize = 1000;
 
+/// Every format with columns that the user named in this process.
+static WITH_COLUMNS: Mutex<BTreeMap<(&str, TableColumns), &'static dyn Reader>> =
+    Mutex::new(BTreeMap::new());
+
 /// The format that the file or folder at `path` is to be read as.
 ///
 /// # Errors
@@ -75,11 +88,9 @@ pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
     if !path.try_exists().map_err(DataError::io(path, "open"))? {
         let hint = match near(path) {
             Some(other) => format!("did you mean {}?", other.display()),
-            None => {
-                "give an .npz file of NumPy, an HDF5 file of D4RL or Minari, a table (.csv), or \
-                     the folder of a DQN-replay game"
-                    .into()
-            }
+            None => "give an .npz file of NumPy, an HDF5 file of D4RL or Minari, a table (.csv, \
+                     .parquet), or the folder of a DQN-replay game"
+                .into(),
         };
         return Err(DataError::missing(path, hint));
     }
@@ -113,10 +124,13 @@ fn near(path: &Path) -> Option<PathBuf> {
 pub fn reader_as(path: &Path, form: &Form) -> Result<&'static dyn Reader, DataError> {
     let Form { layout, columns } = form;
     let reader = reader_of(path);
-    if reader.as_ref().is_ok_and(|reader| reader.name() == table::UNKNOWN.name())
+    if let Ok(reader) = &reader
         && !columns.is_empty()
+        && let Some(named) = reader.with_columns(columns)
     {
-        return Ok(Table::with(columns));
+        let mut known = WITH_COLUMNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (reader.name(), columns.clone());
+        return Ok(*known.entry(key).or_insert_with(|| Box::leak(named)));
     }
     let is_other = reader.as_ref().is_ok_and(|reader| reader.name() == Foreign.name());
     let is_absent = matches!(reader, Err(DataError::Missing { .. } | DataError::Io { .. }));
@@ -137,6 +151,13 @@ pub fn reader_as(path: &Path, form: &Form) -> Result<&'static dyn Reader, DataEr
     let known: Vec<&str> = all().map(Reader::name).chain([NUMBERS]).collect();
     let named = all().find(|reader| plain(reader.name()) == plain(layout));
     named.ok_or_else(|| DataError::unknown("layout", layout, &known))
+}
+
+/// Whether a user names the columns of the file or folder at `path`, which need not be there.
+pub fn takes_columns(path: &Path) -> bool {
+    let named =
+        |reader: &'static dyn Reader| reader.with_columns(&TableColumns::default()).is_some();
+    table::is_named(path) || reader_of(path).is_ok_and(named)
 }
 
 /// Reads the recording at `path`, whatever its format is.

@@ -177,8 +177,8 @@ mod tests {
         check(&["3 to 5"], true);
         check(&["1.0 \\[0.5, 2.0\\]"], true);
         check(&["1e-6 (18)", "-"], true);
-        // The name of a run begins with a date.
-        check(&["2026-11-20-hopper-s1"], false);
+        // A run that the user named by a day.
+        check(&["2026-11-20-hopper"], false);
         check(&["0.25", "max_then_area", "false"], false);
         check(&["-", ""], false);
         check(&[], false);

@@ -8,7 +8,7 @@ use overtone_core::{
     ActionSpace, ObservationSpace, Task,
     names::{find, nearest, plain},
 };
-use overtone_data::read::table::is_table;
+use overtone_data::read::takes_columns;
 use overtone_model::{AttentionConfig, head::HeadConfig};
 use overtone_train::ScheduleKind;
 use toml::Value;
@@ -151,9 +151,10 @@ pub(crate) fn check_effects(
             let chosen = format!("{} has {chosen} {facet}", task.id());
             return Err(ConfigError::other(key, text, of, chosen));
         }
-        if key.starts_with("data.columns.") && !names_table(config) {
-            let of = "a table (dataset=FILE.csv)".to_owned();
-            return Err(ConfigError::other(key, text, of, "this dataset is not one".into()));
+        if key.starts_with("data.columns.") && !takes_columns_of(config) {
+            let of = "a table (dataset=FILE.csv, FILE.parquet), LeRobot's or robomimic's data";
+            let chosen = "this dataset is none of them".into();
+            return Err(ConfigError::other(key, text, of.into(), chosen));
         }
         let of_log = ["data.run", "data.selection", "data.transitions", "data.cache"];
         let of_arrays = ["data.fragment", "data.shares", "data.top_percent", "data.delayed_reward"];
@@ -175,10 +176,10 @@ pub(crate) fn check_effects(
     Ok(())
 }
 
-/// Whether one of the datasets is a table.
-fn names_table(config: &RunConfig) -> bool {
-    let is_at_path = is_table(&config.data.path);
-    is_at_path || datasets_of(&config.dataset).iter().any(|name| is_table(Path::new(name)))
+/// Whether the user names the columns of one of the datasets.
+fn takes_columns_of(config: &RunConfig) -> bool {
+    let takes = |name: &&str| takes_columns(Path::new(name));
+    takes_columns(&config.data.path) || datasets_of(&config.dataset).iter().any(takes)
 }
 
 /// The setting that `key` needs to have an effect, and this run's setting; `None` if it has

@@ -178,9 +178,8 @@ fn write(path: &PathBuf, tests: &Module) {
     let _ = fs::write(path, texts.collect::<Vec<_>>().join("\n"));
 }
 
-/// `sentence` as on any machine and day: folders of tests are `DESK`, the project's is `PROJECT`,
-/// a date is `DATE`, a port of this machine `PORT`, the number of a process in the name of a hidden
-/// file `PID`.
+/// `sentence` as on any machine: folders of tests are `DESK`, the project's is `PROJECT`, a port of
+/// this machine `PORT`, the number of a process in the name of a hidden file `PID`.
 fn anywhere(sentence: &str) -> String {
     let project = project().display().to_string();
     let sentence = sentence.replace(&project, "PROJECT");
@@ -191,26 +190,15 @@ fn anywhere(sentence: &str) -> String {
         told += "DESK";
         told += part.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
     }
-    let mut dated = String::with_capacity(told.len());
-    let mut rest = told.as_str();
-    while let Some(c) = rest.chars().next() {
-        let is_date = rest.len() >= 10
-            && rest.as_bytes()[..10].iter().enumerate().all(|(i, byte)| match i {
-                4 | 7 => *byte == b'-',
-                _ => byte.is_ascii_digit(),
-            });
-        let host = ["127.0.0.1:", "localhost:"].into_iter().find(|host| rest.starts_with(host));
-        if let Some(host) = host {
-            dated += host;
-            rest = rest[host.len()..].trim_start_matches(|c: char| c.is_ascii_digit());
-            dated += "PORT";
-            continue;
-        }
-        let n = if is_date { 10 } else { c.len_utf8() };
-        dated += if is_date { "DATE" } else { &rest[..n] };
-        rest = &rest[n..];
+    for host in ["127.0.0.1:", "localhost:"] {
+        let mut parts = told.split(host);
+        let first = parts.next().unwrap_or_default().to_owned();
+        let without_port = |part: &str| {
+            format!("{host}PORT{}", part.trim_start_matches(|c: char| c.is_ascii_digit()))
+        };
+        told = first + &parts.map(without_port).collect::<String>();
     }
-    dated.split('/').map(without_process).collect::<Vec<_>>().join("/")
+    told.split('/').map(without_process).collect::<Vec<_>>().join("/")
 }
 
 /// A part of a path; in a hidden file's name three to seven digits in a row are a process.
@@ -246,11 +234,11 @@ mod tests {
     }
 
     #[test]
-    fn folders_and_days_are_the_same_everywhere() {
-        let desk = env::temp_dir().join(".tmpAb12Cd/runs/2026-11-26-hopper");
+    fn folders_and_ports_are_the_same_everywhere() {
+        let desk = env::temp_dir().join(".tmpAb12Cd/runs/hopper");
         let sentence =
             format!("`{}` is not in {} at 127.0.0.1:8080", desk.display(), project().display());
-        let expected = "`DESK/runs/DATE-hopper` is not in PROJECT at 127.0.0.1:PORT";
+        let expected = "`DESK/runs/hopper` is not in PROJECT at 127.0.0.1:PORT";
         assert_eq!(anywhere(&sentence), expected);
         let hidden = "r/.step-00000004.27786/a: no room; r/.frames-27888-0.partial";
         let expected = "r/.step-00000004.PID/a: no room; r/.frames-PID-0.partial";

@@ -1,7 +1,7 @@
 //! A run's directory with all files of one training run.
 //!
 //! ```text
-//! runs/<date>-<task>-<dataset>-<model>-s<seed>/
+//! runs/<model>-s<seed>-<task>-<dataset>/
 //!   config.toml            the resolved configuration
 //!   provenance.jsonl       one line per process that worked on it: machine and first step
 //!   init/                  the checkpoint of its initial weights (if it has one)

@@ -23,7 +23,7 @@ overtone_model::options! {
         /// The format, if the files do not contain it: ogbench; or numbers, for bytes that are not
         /// images.
         pub layout: String = String::new(),
-        /// Columns of a table (.csv): columns.episode=…, columns.observation=…,…, columns.action=… and
+        /// Columns of a table (.csv, .parquet): columns.episode=…, columns.observation=…,…, columns.action=… and
         /// columns.reward=…; the others are those of train (data.columns).
         pub columns: TableColumns = TableColumns::default(),
         /// Print JSON on standard output.

@@ -15,7 +15,7 @@ use overtone_data::{
     Split, cache_folder, read,
 };
 use overtone_model::AverageReturn;
-use overtone_settings::{Recorded, RunConfig, suites};
+use overtone_settings::{AgentConfig, Recorded, RunConfig, suites};
 use overtone_train::{Initial, TrainingData};
 
 use super::find::{common_origin, find};
@@ -106,6 +106,7 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
         }
         scale => scale,
     };
+    check_rewards(settings, dataset.rewards())?;
     say_reward_scale(settings, dataset.rewards(), return_scale);
     say_optional_arrays(&dataset);
     let average = AverageReturn { horizon: longest };
@@ -145,6 +146,18 @@ fn say_optional_arrays(dataset: &Dataset) {
     for (_, what) in read.into_iter().filter(|(is_there, _)| *is_there) {
         say!("data has {what}");
     }
+}
+
+/// Refuses to learn values of data without rewards.
+fn check_rewards(settings: &RunConfig, rewards: &[f32]) -> Result<()> {
+    let learns_values = matches!(settings.agent, AgentConfig::Values(_));
+    ensure!(
+        !learns_values || rewards.iter().any(|&reward| reward != 0.0),
+        "every reward of this data is 0, and algorithm={} learns values of rewards. Use \
+         algorithm=behavior_cloning, or data with rewards",
+        settings.agent.kind().name()
+    );
+    Ok(())
 }
 
 /// Warns about rewards that are too large for value networks in a short run.

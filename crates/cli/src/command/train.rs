@@ -78,8 +78,8 @@ impl Work {
     }
 }
 
-/// Plans a new run or the resume of an unfinished one. A new run's name is the day with `name`, or
-/// with its task, model and seed.
+/// Plans a new run or the resume of an unfinished one. A new run is called `name`, or by its model,
+/// seed and task.
 pub fn plan(settings: &RunConfig, name: Option<&str>) -> Result<Work> {
     device::choose(&settings.device)?;
     evaluate::check_playable(settings)?;

@@ -78,7 +78,7 @@ fn a_game_is_one_game_in_any_spelling() {
     let line = desk.tiny("train.checkpoint_every=2");
     desk.succeeds(&line.replace("game=seaquest", "game=bankheist"));
     let run = desk.only_run("runs");
-    assert!(run.display().to_string().ends_with("-bank_heist-linear-s123"), "{run:?}");
+    assert!(run.ends_with("linear-s123-bank_heist"), "{run:?}");
     fs::remove_file(run.join("finished")).unwrap();
     fs::remove_dir_all(run.join("checkpoints/step-00000004")).unwrap();
     let said = desk.succeeds(&line.replace("game=seaquest", "game=Bank_Heist"));

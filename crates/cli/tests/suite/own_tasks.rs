@@ -53,7 +53,7 @@ fn arrays_without_an_environment_are_trained_on() {
     let last = text.lines().last().unwrap();
     let folder = desk.only_run("runs");
     let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-    assert!(name.contains("-plant-stored-"), "{name}");
+    assert!(name.ends_with("-plant-stored"), "{name}");
     let expected = format!(
         "own/plant does not have an environment, so the agent has no score. Use it \
          from Python: overtone.load(\"runs/{name}\").policy()"
@@ -169,4 +169,42 @@ fn a_doubt_about_actions_is_reported_before_training() {
     let ids: Vec<i64> = (0..40).map(|row| row % 2).collect();
     Hdf5File::edit(desk.path("valves.hdf5")).put("actions", &ids, 0);
     succeeds(&desk, &format!("{line} runs=list"));
+}
+
+/// A robot's demonstrations that have no reward are cloned, and nothing is learned from values.
+#[test]
+fn demonstrations_without_a_reward_are_cloned() {
+    let desk = Desk::new();
+    copy(&fixture("lerobot"), &desk.path("pusht"));
+    let info = desk.path("pusht/meta/info.json");
+    let text = fs::read_to_string(&info).unwrap();
+    fs::write(&info, text.replace("next.reward", "next.other")).unwrap();
+    let line = format!("train own=pusht dataset=pusht {TINY}");
+    let text = succeeds(&desk, &format!("{line} algorithm=behavior_cloning"));
+    assert!(text.contains("odd: no column `next.reward`: every reward is 0"), "{text}");
+    let line = "train own=pusht dataset=pusht algorithm=iql";
+    let said = run(&desk, line);
+    assert!(said.stderr.contains("every reward of this data is 0"), "{}", said.stderr);
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    // With its reward, values are learned.
+    copy(&fixture("lerobot"), &desk.path("rewarded"));
+    succeeds(&desk, "train own=reach dataset=rewarded algorithm=iql train.updates=2 runs=values");
+}
+
+/// Another choice of columns: robomimic's parts of an observation.
+#[test]
+fn the_parts_of_a_demonstration_are_chosen() {
+    let desk = Desk::new();
+    let file = fixture("robomimic.hdf5");
+    let line =
+        format!("train own=lift dataset={} algorithm=behavior_cloning {TINY}", file.display());
+    let shown = |text: &str, numbers: &str| {
+        let shown = format!("observations are {numbers}");
+        assert!(text.contains(&shown), "{text}");
+    };
+    shown(&succeeds(&desk, &format!("{line} runs=all")), "3 numbers");
+    let one = format!("{line} runs=one data.columns.observation=object");
+    shown(&succeeds(&desk, &one), "2 numbers");
+    let text = run(&desk, &format!("data lint {}", file.display())).stdout;
+    assert!(text.contains("obs/agentview_image"), "{text}");
 }

@@ -39,7 +39,7 @@ fn a_trained_robot_plays_and_is_scored() {
     let stdout = desk.succeeds(&tiny("evaluation.episodes=3 evaluation.target=reference"));
     let run = desk.only_run("runs");
     let name = run.file_name().unwrap().to_string_lossy().into_owned();
-    assert!(name.ends_with("-hopper-switching-tanh-s123"), "{name}");
+    assert_eq!(name, "tanh-s123-hopper-switching");
     assert!(stdout.contains("comes with the project, not D4RL"), "{stdout}");
     let first = report(&run.join("evaluation.json"));
     assert_eq!(first["task"]["title"], "Hopper");
@@ -200,7 +200,7 @@ fn every_model_and_head_trains_and_plays() {
         )));
         let run = desk.only_run("runs");
         let folder = run.file_name().unwrap().to_string_lossy().into_owned();
-        assert!(folder.ends_with(&format!("-hopper-switching-{name}-s123")), "{words}: {folder}");
+        assert_eq!(folder, format!("{name}-s123-hopper-switching"), "{words}");
         let played = report(&run.join(report_name));
         assert_eq!(played["protocol"]["action_choice"], actions);
         assert!(played["targets"][0]["raw_return"]["mean"].as_f64().unwrap().is_finite());

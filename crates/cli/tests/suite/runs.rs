@@ -59,7 +59,7 @@ fn a_run_leaves_everything_about_it() {
     let stdout = desk.succeeds(&desk.tiny(words));
     let run = desk.only_run("runs");
     let name = run.file_name().unwrap().to_string_lossy().into_owned();
-    assert!(name.ends_with("-seaquest-fourier14-s231"), "{name}");
+    assert_eq!(name, "fourier14-s231-seaquest");
     assert!(stdout.contains(&format!("run: runs/{name}")), "{stdout}");
 
     let config = fs::read_to_string(run.join("config.toml")).unwrap();

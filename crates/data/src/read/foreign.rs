@@ -12,6 +12,7 @@ use crate::read::minari_spaces::other_form;
 use crate::read::recording::{Reader, Recording};
 use crate::read::run_folder::RunFolder;
 use crate::read::source::Source;
+use crate::read::table::is_parquet;
 use crate::read::zip::{Archive, MAGIC};
 
 /// Any form that is refused.
@@ -28,6 +29,7 @@ const ARRAYS: &str = "give its arrays to `overtone.from_arrays` (observations, a
 /// Bytes of a file's beginning that are looked at.
 pub(crate) const HEAD: usize = 4096;
 pub(crate) const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
+const PARQUET: &[u8] = b"PAR1";
 
 /// First bytes and endings of names, of which one is enough, and the form that they show.
 type Signs = (&'static [&'static [u8]], &'static [&'static str], Form);
@@ -50,6 +52,7 @@ const FILES: [Signs; 8] = [
     ),
     // Every other HDF5 file goes to the readers.
     (&[HDF5], &[], ("an HDF5 file that is called .npz", "rename it to end in .hdf5")),
+    (&[PARQUET], &[], ("a Parquet file without its ending", "rename it to end in .parquet")),
     (
         // PyTorch's old files begin with another object of protocol 2.
         &[b"\x80\x02]", b"\x80\x02}", b"\x80\x02c", b"\x80\x03", b"\x80\x04", b"\x80\x05"],
@@ -66,14 +69,6 @@ const FILES: [Signs; 8] = [
         ("an archive", "unpack it and name what is in it"),
     ),
     (
-        &[b"PAR1"],
-        &["parquet"],
-        (
-            "a Parquet file",
-            "in Python, give the table of `pandas.read_parquet` to `overtone.from_pandas`",
-        ),
-    ),
-    (
         &[],
         &["xlsx", "xls"],
         (
@@ -85,28 +80,16 @@ const FILES: [Signs; 8] = [
 ];
 
 /// Forms by a file in a folder.
-const FOLDERS: [(&[&str], Form); 2] = [
-    (
-        &[".zgroup", ".zarray", ".zattrs", "zarr.json"],
-        ("a Zarr folder", "in Python, open it with `zarr.open`, and {arrays}"),
-    ),
-    (
-        &["meta/info.json"],
-        (
-            "a LeRobot dataset",
-            "in Python, open it with `lerobot.datasets.lerobot_dataset`, and {arrays}",
-        ),
-    ),
-];
+const FOLDERS: [(&[&str], Form); 1] = [(
+    &[".zgroup", ".zarray", ".zattrs", "zarr.json"],
+    ("a Zarr folder", "in Python, open it with `zarr.open`, and {arrays}"),
+)];
 
 /// Endings of data files, which say what the folder around them is.
-const DATA: [&str; 6] = ["parquet", "csv", "tsv", "pkl", "pickle", "mat"];
+const DATA: [&str; 3] = ["pkl", "pickle", "mat"];
+/// Endings of tables.
+const TABLES: [&str; 3] = ["parquet", "csv", "tsv"];
 
-const ROBOMIMIC: Form = (
-    "a robomimic file (data/demo_0, …)",
-    "in Python, open it with `h5py.File`, choose the parts of `obs` that the agent is to see \
-     (`numpy.concatenate([demo[\"obs\"][k] for k in parts], 1)`), and {arrays}",
-);
 const TIANSHOU: Form = (
     "a Tianshou replay buffer",
     "in Python, open it with `ReplayBuffer.load_hdf5` (`buffer.obs`, `.act`, `.rew`, \
@@ -172,7 +155,7 @@ fn of_file(path: &Path) -> Option<Fault> {
     let mut head = Vec::with_capacity(HEAD);
     File::open(path).ok()?.take(HEAD as u64).read_to_end(&mut head).ok()?;
     let ending = ending_of(path);
-    if head.starts_with(HDF5) && ending != "npz" {
+    if head.starts_with(HDF5) && ending != "npz" || head.starts_with(PARQUET) && is_parquet(path) {
         return None;
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -226,6 +209,13 @@ fn of_folder(folder: &Path) -> Option<Fault> {
     if RunFolder::find(folder).is_ok() || other_form(folder).is_some() {
         return None;
     }
+    if let Some(first) = first_of(&TABLES) {
+        let what = format!("a folder of tables (…/{})", name_of(first));
+        let way_out = "name one of them, or join them in Python: give \
+                       `pandas.concat(map(pandas.read_parquet, files))` (or `read_csv`) to \
+                       `overtone.from_pandas`";
+        return Some(Fault::Unread { what, way_out: way_out.into() });
+    }
     if let Some(first) = first_of(&DATA)
         && let Some(Fault::Unread { what, way_out }) = of_file(first)
     {
@@ -243,9 +233,7 @@ pub(crate) fn by_names(source: &dyn Source) -> Option<DataError> {
     let within = |group: &str, begin: &str| {
         source.parts(group).unwrap_or_default().iter().any(|part| part.starts_with(begin))
     };
-    let form = if within("data", "demo_") {
-        ROBOMIMIC
-    } else if all(&["observations"]) || all(&["obs", "acts", "dones"]) {
+    let form = if all(&["observations"]) || all(&["obs", "acts", "dones"]) {
         return None;
     } else if all(&["obs", "act", "rew"]) || within("_meta", "") {
         TIANSHOU

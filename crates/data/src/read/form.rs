@@ -19,7 +19,9 @@ impl Form {
     }
 }
 
-/// The columns of a table (.csv, .tsv) with a row for each step, by their names in its first line.
+/// The columns of a table (.csv, .tsv, .parquet) with a row for each step, by their names. A list in each
+/// cell (state) is one column for each of its numbers; state.0 is the first. LeRobot's data has names of
+/// its own where none is given here. In robomimic's files, observation names parts of obs.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, DocumentedFields,
 )]

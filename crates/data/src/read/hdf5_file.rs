@@ -153,6 +153,12 @@ impl Hdf5File {
         self.attributes.get(name)?.as_i64()
     }
 
+    /// The attribute `name` of a group, if any and it is a whole number.
+    pub fn attribute_of(&self, group: &str, name: &str) -> Option<i64> {
+        let Ok(Some(Member::Group(group))) = self.find(group) else { return None };
+        group.attrs().ok()?.get(name)?.as_i64()
+    }
+
     /// The attribute `name` of the file itself, if any and it is a text: as h5py writes
     /// it, or as bytes.
     pub fn text(&self, name: &str) -> Option<String> {

@@ -9,6 +9,7 @@ use crate::describe::findings::Findings;
 use crate::error::DataError;
 use crate::read::column::ObservationColumn;
 use crate::read::columns::Columns;
+use crate::read::form::TableColumns;
 use crate::read::replay_log::ReplayLog;
 use crate::read::spaces::Space;
 
@@ -41,6 +42,11 @@ pub trait Reader: Sync {
 
     /// The same format, with numbers in place of pictures; `None` of one that has pictures alone.
     fn as_numbers(&self) -> Option<&'static dyn Reader> {
+        None
+    }
+
+    /// The same format, whose columns or parts are these; `None` of one that names its own.
+    fn with_columns(&self, _columns: &TableColumns) -> Option<Box<dyn Reader>> {
         None
     }
 

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use overtone_data::{
     Dataset, DatasetCard, DatasetOptions, Expected, Form, Fragment, MinariId, RecordedTask, Space,
-    check, read,
+    TableColumns, check, read,
 };
 
 use crate::targets::{MIB, Seed, Target};
@@ -17,7 +17,7 @@ pub fn targets() -> Vec<Target> {
     vec![
         Target {
             name: "hdf5",
-            // D4RL's, Minari's and d3rlpy's files: `read::columns`, `Dataset::of`, `check`.
+            // D4RL's, Minari's, d3rlpy's and robomimic's files: `read::columns`, `Dataset::of`, `check`.
             gzip: false,
             share: 30,
             // `hdf5_file` allows 4096 times the file's bytes, and a mebibyte.
@@ -34,6 +34,15 @@ pub fn targets() -> Vec<Target> {
             limit: |bytes| 64 * MIB + 2 * 4096 * bytes,
             prepare: |_| Ok(arrays()),
             read: read_arrays,
+        },
+        Target {
+            name: "tables",
+            // Text and Parquet files: `read::open_as`.
+            gzip: false,
+            share: 20,
+            limit: |bytes| 64 * MIB + 4096 * bytes,
+            prepare: |_| Ok(tables()),
+            read: read_table,
         },
         Target {
             name: "spaces",
@@ -74,6 +83,7 @@ fn recordings() -> Vec<Seed> {
         include_bytes!("../../../data/tests/fixtures/doubles.hdf5"),
         include_bytes!("../../../data/tests/fixtures/minari.hdf5"),
         include_bytes!("../../../data/tests/fixtures/d3rlpy.h5"),
+        include_bytes!("../../../data/tests/fixtures/robomimic.hdf5"),
         // Its pictures are JPEG.
         include_bytes!("../../../data/tests/fixtures/jpeg/alone.hdf5"),
     ]
@@ -115,6 +125,31 @@ fn read_arrays(path: &Path) -> Result<()> {
     let _ = read::open_as(path, &Form::of("ogbench"));
     let options = DatasetOptions { fragment: Fragment::Keep, ..DatasetOptions::default() };
     Dataset::of(log?, &options)?;
+    Ok(())
+}
+
+fn tables() -> Vec<Seed> {
+    let text = "session,hour,temp,valve,profit\na,0,20.5,open,1.5\na,1,21,shut,-2\nb,0,1,half,2\n";
+    vec![
+        Seed::new("log.csv", text),
+        // Written by pandas, with lists.
+        Seed::new("log.parquet", &include_bytes!("../../../data/tests/fixtures/table.parquet")[..]),
+    ]
+}
+
+fn read_table(path: &Path) -> Result<()> {
+    let columns = TableColumns {
+        episode: "session".into(),
+        observation: "temp,hour".into(),
+        action: "valve".into(),
+        reward: "profit".into(),
+        ..TableColumns::default()
+    };
+    let lists =
+        TableColumns { observation: "pose".into(), action: "level".into(), ..columns.clone() };
+    let read = |columns| read::open_as(path, &Form { columns, ..Form::default() });
+    let _ = read(lists);
+    read(columns)?;
     Ok(())
 }
 

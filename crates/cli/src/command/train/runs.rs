@@ -1,7 +1,5 @@
 //! The runs of exactly one configuration: finding an unfinished one, and making a new one.
 
-use std::time::SystemTime;
-
 use anyhow::{Context, Result};
 use overtone_settings::RunConfig;
 use overtone_train::{Checkpoint, Initial, RunDir, RunLock, TrainError, run_dir::CONFIG};
@@ -53,8 +51,8 @@ pub fn finish(run: &RunDir) -> Result<()> {
     run.write(FINISHED, b"").map(drop).map_err(Into::into)
 }
 
-/// Makes a run of these settings, called by the day and `name`, or by the day with its task, model
-/// and seed; with this process's lock. `init` is kept in it.
+/// Makes a run of these settings, called `name` or by its model, seed and task; with this process's
+/// lock. `init` is kept in it.
 ///
 /// # Errors
 /// When its directory cannot be written.
@@ -63,12 +61,10 @@ pub fn create(
     name: Option<&str>,
     init: Option<&Initial>,
 ) -> Result<(RunDir, RunLock)> {
-    let model = || {
-        let model = settings.model_name();
-        format!("{}-{model}-s{}", settings.task_name(), settings.seed)
-    };
-    let name = name.map_or_else(model, str::to_owned);
-    let name = format!("{}-{name}", date(SystemTime::now()));
+    // What varies among runs comes first: TensorBoard shows the first 25 letters of a name.
+    let from_settings =
+        || format!("{}-s{}-{}", settings.model_name(), settings.seed, settings.task_name());
+    let name = name.map_or_else(from_settings, str::to_owned);
     let run = RunDir::create(&settings.runs, &name).with_context(|| {
         format!("cannot create a directory for the run in runs={}", settings.runs.display())
     })?;
@@ -107,39 +103,5 @@ pub fn newest_checkpoint(run: &RunDir) -> Result<Option<Checkpoint>> {
                 )
             })
         }
-    }
-}
-
-/// The day of `time` (UTC) as `2026-11-20`.
-fn date(time: SystemTime) -> String {
-    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_secs());
-    let (year, month, day) = civil(seconds / 86_400);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
-/// Year, month and day of a day since 1970-01-01 (Hinnant, "chrono-compatible low-level
-/// date algorithms").
-fn civil(days: u64) -> (u64, u64, u64) {
-    let z = days + 719_468;
-    let era = z / 146_097;
-    let day_of_era = z % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::civil;
-
-    #[test]
-    fn days_become_dates() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(11_016), (2000, 2, 29)); // 30 years and 7 leap days, then 31 + 28
-        assert_eq!(civil(20_777), (2026, 11, 20));
     }
 }

@@ -11,7 +11,8 @@ const STUDY: &str = "study run env=hopper model.n_layers=1 model.d_model=16 mode
                      evaluation.episodes=1 evaluation.target=1800 seed=1..3 jobs=1 name=three";
 
 fn runs(folder: &Path) -> Vec<String> {
-    names(folder).into_iter().filter(|name| name.starts_with("20")).collect()
+    let is_run = |name: &String| folder.join(name).join("config.toml").is_file();
+    names(folder).into_iter().filter(is_run).collect()
 }
 
 #[test]
