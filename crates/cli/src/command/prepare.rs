@@ -247,7 +247,7 @@ fn checked(settings: &RunConfig, mut columns: Columns) -> Result<Columns> {
         say!("rewards: clipped to [-1, 1], as in this task's training and evaluation");
     }
     let task = settings.task()?;
-    columns.list_combinations(task)?;
+    columns.list_actions(task)?;
     columns.check_spaces(task)?;
     say_doubts(&columns, task);
     Ok(columns)

@@ -253,7 +253,7 @@ pub fn convert(words: &[String]) -> Result<()> {
     let (recording, last) = open_with_last(from, &form)?;
     let written = match recording {
         Recording::Columns(mut columns) => {
-            columns.list_combinations(task)?;
+            columns.list_actions(task)?;
             columns.check_spaces(task)?;
             let bar = progress::parts("converting", columns.n_transitions());
             let progress = &mut on_progress(&bar, &stop);

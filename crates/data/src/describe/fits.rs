@@ -32,7 +32,7 @@ impl Columns {
     /// # Errors
     /// When the recording has other spaces than the task.
     pub fn fitted_to(mut self, task: &Task) -> Result<Self, DataError> {
-        self.list_combinations(task)?;
+        self.list_actions(task)?;
         self.check_spaces(task)?;
         if let ActionColumn::Discrete { n_actions, .. } = &mut self.actions {
             *n_actions = task.actions.size();

@@ -1,6 +1,7 @@
 //! [`RecordedSpaces`]: the observation and action spaces in a recording, for use without an
 //! environment.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use overtone_core::{ActionSpace, ObservationSpace};
@@ -9,7 +10,7 @@ use crate::error::{DataError, Fault};
 use crate::read::column::{ActionColumn, MOST_ACTIONS};
 use crate::read::form::Form;
 use crate::read::reader_as;
-use crate::read::recording::Recording;
+use crate::read::recording::{Recording, action_space};
 use crate::read::spaces::Space;
 
 /// The spaces of a recording's task, as far as the recording shows them.
@@ -41,7 +42,7 @@ impl RecordedSpaces {
             )
             .at(path));
         };
-        let described = reader.action_space(path)?;
+        let described = action_space(reader, path, &columns)?;
         Ok(Self {
             observations: columns.observations.space(),
             actions: actions(&columns.actions, described.as_ref()),
@@ -51,13 +52,22 @@ impl RecordedSpaces {
     }
 
     /// Spaces that also hold `other`'s actions. What one recording states about its actions holds
-    /// for both. Nothing changes if their forms differ; mixing the recordings then reports it.
+    /// for both, and words for actions are those of either. Nothing changes if their forms differ; mixing the recordings then reports it.
     ///
     /// # Errors
     /// Two statements that differ, or recorded actions of one beyond the statement of the other.
     pub fn extend(&mut self, other: &Self) -> Result<(), String> {
         match (&mut self.actions, &other.actions) {
             (ActionSpace::Discrete { names }, ActionSpace::Discrete { names: others }) => {
+                let are_words =
+                    |names: &[String]| names.iter().any(|name| name.parse::<f64>().is_err());
+                if self.is_described && other.is_described && are_words(names) && are_words(others)
+                {
+                    // Tables name the actions that they hold.
+                    let all: BTreeSet<String> = names.drain(..).chain(others.clone()).collect();
+                    names.extend(all);
+                    return Ok(());
+                }
                 let [n, n_other] = [names.len(), others.len()];
                 match [self.is_described, other.is_described] {
                     [true, true] if n != n_other => {

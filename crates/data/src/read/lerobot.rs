@@ -12,9 +12,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::error::{DataError, Fault};
+use crate::read::columns::Columns;
 use crate::read::form::TableColumns;
 use crate::read::recording::{Reader, Recording};
-use crate::read::table::{Contents, ParquetFile, Places, Rows, Rules, is_parquet, refuse};
+use crate::read::table::{ParquetFile, Places, Rows, Rules, is_parquet, refuse};
 
 /// The description in a dataset's folder.
 const INFO: &str = "meta/info.json";
@@ -82,7 +83,7 @@ impl Info {
 }
 
 impl LeRobot {
-    fn read(&self, folder: &Path) -> Result<Contents, DataError> {
+    fn read(&self, folder: &Path) -> Result<Columns, DataError> {
         let info = Info::of(folder)?;
         let columns = info.columns(self.columns.as_ref());
         if columns.observation.is_empty() {
@@ -119,8 +120,8 @@ impl LeRobot {
             let what = "data/*/*.parquet".to_owned();
             return Err(Fault::NoLog(format!("a LeRobot dataset without a file {what}")).at(folder));
         };
-        let mut contents = rows.contents(folder, self.name())?;
-        let found = [n_rows, contents.columns.episodes.len()];
+        let mut recording = rows.contents(folder, self.name())?;
+        let found = [n_rows, recording.episodes.len()];
         let said = [info.total_frames, info.total_episodes];
         for ((said, found), what) in said.into_iter().zip(found).zip(["rows", "episodes"]) {
             if let Some(said) = said.filter(|&said| said != found) {
@@ -130,12 +131,13 @@ impl LeRobot {
                 return Err(refuse(folder, reason));
             }
         }
-        contents.columns.stored.unread.extend(info.pictures());
+        recording.stored.unread.extend(info.pictures());
         if columns.reward.is_empty() {
             let sentence = "no column `next.reward`: every reward is 0";
-            contents.columns.odd.push(sentence.into());
+            recording.odd.push(sentence.into());
+            recording.stored.without_rewards = true;
         }
-        Ok(contents)
+        Ok(recording)
     }
 }
 
@@ -153,7 +155,7 @@ impl Reader for LeRobot {
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
-        Ok(Recording::Columns(self.read(path)?.columns))
+        Ok(Recording::Columns(self.read(path)?))
     }
 }
 

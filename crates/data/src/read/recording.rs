@@ -95,11 +95,26 @@ pub trait Reader: Sync {
     fn check(&self, path: &Path, findings: &mut Findings<'_>) -> Result<Inspection, DataError> {
         match self.open(path)? {
             Recording::Columns(columns) => {
-                look_at(&columns, self.action_space(path)?.as_ref(), findings)
+                look_at(&columns, action_space(self, path, &columns)?.as_ref(), findings)
             }
             Recording::ReplayLog(log) => {
                 Ok(Inspection::Log(Box::new(LogInspection::of(&log, false))))
             }
         }
+    }
+}
+
+/// The space of the actions of a recording, if its words for them or its description show it.
+///
+/// # Errors
+/// When a description is there and cannot be read.
+pub(crate) fn action_space(
+    reader: &(impl Reader + ?Sized),
+    path: &Path,
+    columns: &Columns,
+) -> Result<Option<Space>, DataError> {
+    match &columns.stored.action_names {
+        Some(names) => Ok(Some(Space::Names(names.clone()))),
+        None => reader.action_space(path),
     }
 }

@@ -12,6 +12,8 @@ pub struct Stored {
     pub observations_described: bool,
     /// Whether the file describes the space of its actions.
     pub actions_described: bool,
+    /// The names of discrete actions, where the file has words for them.
+    pub action_names: Option<Vec<String>>,
     /// Whether flags in its rows say where episodes end.
     pub flagged: bool,
     /// `[rows]`, whether the next observation of a row, which the file holds, is not the next row's

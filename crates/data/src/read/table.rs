@@ -13,12 +13,12 @@ use std::path::Path;
 
 pub(crate) use self::parquet::{ParquetFile, is_parquet};
 pub(crate) use self::places::{Heads, Places, Rules};
-pub(crate) use self::rows::{Contents, Rows};
+pub(crate) use self::rows::Rows;
 use self::text::{TextTable, separator};
 use crate::error::{DataError, Fault};
+use crate::read::columns::Columns;
 use crate::read::form::TableColumns;
 use crate::read::recording::{Reader, Recording};
-use crate::read::spaces::Space;
 
 /// A table with named columns; without names it is only described.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    fn read(&self, path: &Path) -> Result<Contents, DataError> {
+    fn read(&self, path: &Path) -> Result<Columns, DataError> {
         let places = |heads: Heads| {
             Places::of(heads, self.columns.as_ref(), &Rules::default())
                 .map_err(|reason| refuse(path, reason))
@@ -60,12 +60,8 @@ impl Reader for Table {
         Some(Box::new(Self { columns: Some(columns.clone()) }))
     }
 
-    fn action_space(&self, path: &Path) -> Result<Option<Space>, DataError> {
-        Ok(self.read(path)?.names.map(Space::Names))
-    }
-
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
-        Ok(Recording::Columns(self.read(path)?.columns))
+        Ok(Recording::Columns(self.read(path)?))
     }
 }
 

@@ -106,13 +106,17 @@ pub(crate) fn counted_from(title: &str, start: i64, n: usize) -> String {
 }
 
 impl Columns {
-    /// Converts rows of several whole numbers to the discrete actions of a task whose actions are
-    /// their combinations (`MultiDiscrete`), like files that describe their space.
+    /// Converts actions to the discrete actions of `task`: words by its names for them, and rows of
+    /// several whole numbers if its actions are their combinations (`MultiDiscrete`), like files that
+    /// describe their space.
     ///
     /// # Errors
-    /// `Fault::Inconsistent` for actions that may count from another number than 0, as the
-    /// task does.
-    pub fn list_combinations(&mut self, task: &Task) -> Result<(), DataError> {
+    /// `Fault::Inconsistent` for a word that the task does not have, and for actions that may count
+    /// from another number than 0, as the task does.
+    pub fn list_actions(&mut self, task: &Task) -> Result<(), DataError> {
+        if let Some(words) = self.stored.action_names.take() {
+            return self.number_words(&words, task);
+        }
         if let Some(list) = listed(&self.actions, task) {
             self.actions = list;
             return Ok(());
@@ -124,6 +128,29 @@ impl Columns {
                     .at(&self.path))
             }
         }
+    }
+}
+
+impl Columns {
+    /// Numbers discrete actions, which were numbered by their position in `words`, as `task` does.
+    fn number_words(&mut self, words: &[String], task: &Task) -> Result<(), DataError> {
+        let ActionSpace::Discrete { names } = &task.actions else { return Ok(()) };
+        let ActionColumn::Discrete { n_actions, values } = &mut self.actions else { return Ok(()) };
+        let mut places = Vec::with_capacity(words.len());
+        for word in words {
+            let Some(place) = names.iter().position(|name| name == word) else {
+                let reason = format!(
+                    "its action `{word}` is not one of {}: {}",
+                    task.title,
+                    names.join(", ")
+                );
+                return Err(Fault::Inconsistent(reason).at(&self.path));
+            };
+            places.push(place as u16);
+        }
+        values.iter_mut().for_each(|action| *action = places[usize::from(*action)]);
+        *n_actions = names.len();
+        Ok(())
     }
 }
 

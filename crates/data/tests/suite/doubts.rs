@@ -217,7 +217,7 @@ fn several_whole_numbers_are_combinations() {
     );
     let (_dir, path) = log().save();
     let mut read = columns(&path).unwrap();
-    read.list_combinations(&pairs).unwrap();
+    read.list_actions(&pairs).unwrap();
     let ActionColumn::Discrete { n_actions: 6, values } = &read.actions else { panic!("no list") };
     let places: Vec<u16> = (0..STEPS as u16).map(|row| row % 2 * 3 + row % 3).collect();
     assert_eq!(*values, places);
@@ -238,7 +238,7 @@ fn discrete_actions_count_from_0() {
         let advice = "plant counts its actions from 1, and recordings count from 0: subtract 1";
         told_of(&log(of), Some(&from_1), &[(Error, "other-start", "from 1 on", advice)]);
         let (_dir, path) = log(of).save();
-        let refusal = columns(&path).unwrap().list_combinations(&from_1).unwrap_err().to_string();
+        let refusal = columns(&path).unwrap().list_actions(&from_1).unwrap_err().to_string();
         assert!(refusal.contains("subtract 1 from them"), "{refusal}");
     }
     // A 0 settles it, and so does the number of actions.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use overtone_core::{ActionSpace, Outcome};
+use overtone_core::{ActionSpace, Outcome, Task};
 use overtone_data::read::{open_as, reader_as};
 use overtone_data::{
     ActionColumn, Columns, DataError, Dataset, DatasetOptions, Expected, Form, ObservationColumn,
@@ -92,6 +92,27 @@ fn actions_that_are_words_keep_their_names() {
         TableColumns { action: "hour,temp".into(), observation: "profit".into(), ..columns() };
     let values = vec![0.0, 20.5, 1.0, 21.0, 0.0, 19.0];
     assert_eq!(read(TABLE, &two).unwrap().actions, ActionColumn::Continuous { width: 2, values });
+}
+
+/// Another table may lack a word, or have one more: a word is the same action everywhere.
+#[test]
+fn words_of_several_tables_are_one_list_of_actions() {
+    let form = Form { columns: columns(), ..Form::default() };
+    let later = TABLE.replace("half", "wide").replace("shut", "open");
+    let [(_one, first), (_other, second)] = [written(TABLE), written(&later)];
+    let mut spaces = RecordedSpaces::of(&first, &form).unwrap();
+    spaces.extend(&RecordedSpaces::of(&second, &form).unwrap()).unwrap();
+    let names = ["half", "open", "shut", "wide"].map(String::from).to_vec();
+    assert_eq!(spaces.actions, ActionSpace::Discrete { names });
+    let task = Task::own("valve", spaces.observations, spaces.actions);
+    let actions = read(&later, &columns()).unwrap().fitted_to(&task).unwrap().actions;
+    assert_eq!(actions, ActionColumn::Discrete { n_actions: 4, values: vec![1, 1, 3] });
+    // A task that is known before has no `wide`.
+    let spaces = RecordedSpaces::of(&first, &form).unwrap();
+    let task = Task::own("valve", spaces.observations, spaces.actions);
+    let (_folder, path) = written(&later);
+    let Recording::Columns(table) = open_as(&path, &form).unwrap() else { panic!() };
+    sentences::check(&table.fitted_to(&task).unwrap_err().to_string());
 }
 
 /// Ends, log-probabilities, masks and weights stand in columns of their own.

@@ -14,12 +14,6 @@ use crate::read::optional_arrays::OptionalArrays;
 use crate::read::solved::end_solved;
 use crate::read::stored::Stored;
 
-/// A table, and the names of discrete actions that are words.
-pub(crate) struct Contents {
-    pub columns: Columns,
-    pub names: Option<Vec<String>>,
-}
-
 /// Actions in one column so far.
 enum Acted {
     /// No row yet.
@@ -146,7 +140,7 @@ impl Rows {
     ///
     /// # Errors
     /// When there is none, or the columns do not fit.
-    pub fn contents(mut self, path: &Path, format: &'static str) -> Result<Contents, DataError> {
+    pub fn contents(mut self, path: &Path, format: &'static str) -> Result<Columns, DataError> {
         if self.rewards.is_empty() {
             return Err(refuse(path, "it has no row under its first line".into()));
         }
@@ -191,13 +185,14 @@ impl Rows {
             stored: Stored {
                 flagged: places.termination.or(places.solved).is_some(),
                 actions_described: names.is_some(),
+                action_names: names,
                 unread: places.unread(),
                 ..Stored::default()
             },
             ..Columns::new(observations, actions, self.rewards, self.episodes)
         };
         columns.check()?;
-        Ok(Contents { columns, names })
+        Ok(columns)
     }
 }
 
