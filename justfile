@@ -34,6 +34,7 @@ train *args: build
     @"{{ overtone }}" train "$@"
 
 # Evaluate a run's agent: just evaluate rollouts [run=... episodes=100 target=16,32]
+[no-exit-message]
 evaluate *args: build
     @"{{ overtone }}" evaluate "$@"
 
@@ -43,14 +44,17 @@ judge *args: build
     @"{{ overtone }}" judge "$@"
 
 # Write a report about runs: scores with intervals, curves, a video: just report [RUN...]
+[no-exit-message]
 report *args: build
     @"{{ overtone }}" report "$@"
 
 # Record a video of one episode of the last evaluation: just video [run=... episode=best]
+[no-exit-message]
 video *args: build
     @"{{ overtone }}" video "$@"
 
 # Record episodes as a dataset: just record task=gymnasium/CartPole-v1 to=records/cartpole [policy=random|RUN,...]
+[no-exit-message]
 record *args: build
     @"{{ overtone }}" record "$@"
 
@@ -65,6 +69,7 @@ resume *args: build
     @"{{ overtone }}" resume "$@"
 
 # Download a published dataset: just download game=seaquest [files=10 plan=true] | env=hopper dataset=medium
+[no-exit-message]
 download *args: build
     @"{{ overtone }}" download "$@"
 
@@ -74,14 +79,17 @@ track *args: setup
     @.venv/bin/python python/overtone/_track.py "$@"
 
 # Export an agent: just export RUN format=safetensors DIRECTORY; for transformers: to=DIRECTORY [run=...]
+[no-exit-message]
 export *args: build
     @"{{ overtone }}" export "$@"
 
 # Import an exported agent as a run: just import DIRECTORY [task=... statistics=...]
+[no-exit-message]
 import *args: build
     @"{{ overtone }}" import "$@"
 
 # Inspect or check a dataset: just data inspect PATH [json=true] | lint PATH [json=true] | convert IN OUT
+[no-exit-message]
 data *args: build
     @"{{ overtone }}" data "$@"
 
@@ -137,6 +145,10 @@ wheel: setup
     .venv/bin/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
     rm -f -- "{{ wheels }}"/overtone_rl-*.whl
     .venv/bin/maturin build --release --strip --locked --interpreter .venv/bin/python {{ wheel_features }}
+
+# Build the wheel as a release does, in an empty folder, and try it without Rust: just release [FOLDER]
+release *args:
+    @scripts/release.sh "$@"
 
 # Build the documentation as a site in target/site, without external resources
 site: site-setup
