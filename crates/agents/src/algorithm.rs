@@ -103,6 +103,16 @@ algorithms! {
 }
 
 impl AlgorithmConfig {
+    /// The same algorithm for data whose rewards have `n_rewards` values: options that follow from the
+    /// data have their values.
+    #[must_use]
+    pub fn for_rewards(&self, n_rewards: usize) -> Self {
+        match self {
+            Self::Rebrac(config) => Self::Rebrac(config.for_rewards(n_rewards)),
+            other => other.clone(),
+        }
+    }
+
     /// The algorithm that learns recorded actions with `model`. Behaviour cloning has any model.
     pub fn of_model(kind: AlgorithmKind, model: ModelConfig) -> Self {
         match (kind, model) {

@@ -59,6 +59,16 @@ fn the_critics_penalty_lowers_values() {
 }
 
 #[test]
+fn targets_are_longer_where_rewards_have_two_values() {
+    for (n_steps, n_rewards, expected) in [(0, 1, 5), (0, 2, 5), (0, 3, 1), (3, 2, 3), (1, 2, 1)] {
+        let config = RebracConfig { n_steps, ..RebracConfig::default() };
+        let fitted = config.for_rewards(n_rewards);
+        assert_eq!(fitted.n_steps, expected, "{n_steps} of {n_rewards}");
+        assert_eq!(RebracConfig { n_steps, ..fitted }, config);
+    }
+}
+
+#[test]
 fn resuming_is_never_having_stopped() {
     check_resuming(&algorithm(small(0.01, 0.01)), &real_valued(0.0));
 }

@@ -183,7 +183,7 @@ fn agent(task: &Task, choices: &Choices<'_>) -> Result<AgentConfig, ConfigError>
                 normalize: false,
                 ..RebracConfig::default()
             },
-            false => RebracConfig::default(),
+            false => RebracConfig { n_steps: 0, ..RebracConfig::default() },
         }),
     }))
 }

@@ -38,7 +38,7 @@ pub enum SequenceConfig {
     Rvs { model: RvsModel, head: HeadKeys },
 }
 
-/// Statistics of the dataset that size a model.
+/// Statistics of the dataset that decide settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded {
     /// Steps of its longest episode; for vectors the step limit of the recording, if known.
@@ -47,11 +47,32 @@ pub struct Recorded {
     pub returns: [f32; 2],
     /// The same percentiles of the [average return-to-go](overtone_model::AverageReturn).
     pub rates: [f32; 2],
+    /// Number of different rewards, at most [`Recorded::MOST_REWARDS`].
+    pub n_rewards: usize,
 }
 
 impl Recorded {
+    /// The most different rewards that are counted.
+    pub const MOST_REWARDS: usize = 3;
+
+    /// The number of different rewards among these.
+    pub fn count_rewards(rewards: &[f32]) -> usize {
+        let mut different: Vec<f32> = Vec::with_capacity(Self::MOST_REWARDS);
+        for &reward in rewards {
+            if different.len() < Self::MOST_REWARDS && !different.contains(&reward) {
+                different.push(reward);
+            }
+        }
+        different.len()
+    }
+
     /// Placeholder for validation.
-    pub const ANY: Self = Self { longest: 1000, returns: [-1.0, 1.0], rates: [-1.0, 1.0] };
+    pub const ANY: Self = Self {
+        longest: 1000,
+        returns: [-1.0, 1.0],
+        rates: [-1.0, 1.0],
+        n_rewards: Self::MOST_REWARDS,
+    };
 }
 
 /// A transformer.

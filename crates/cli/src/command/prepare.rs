@@ -115,6 +115,7 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
         longest,
         returns: scaled(recorded_returns::range(dataset.returns_to_go().iter().copied())),
         rates: scaled(recorded_returns::range(recorded_returns::rates(&dataset, average))),
+        n_rewards: Recorded::count_rewards(dataset.rewards()),
     };
     let algorithm = settings.algorithm_config(task, recorded, like)?;
     if let Some(limit) = algorithm.model().and_then(|model| model.head().limit(&task.actions)) {

@@ -28,7 +28,7 @@ pub(crate) struct ParquetFile {
     heads: Heads,
 }
 
-/// What a field of a row holds.
+/// The contents of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     /// A number or a word.
@@ -43,7 +43,7 @@ impl ParquetFile {
     /// Opens a file and looks at its first row.
     ///
     /// # Errors
-    /// When it is no Parquet file, damaged, empty, or compressed with what is not read.
+    /// When it is not a Parquet file, damaged, or compressed in another way than with Snappy.
     pub fn open(path: &Path) -> Result<Self, DataError> {
         let file = File::open(path).map_err(DataError::io(path, "open"))?;
         guarded(path, || {
@@ -129,7 +129,7 @@ impl ParquetFile {
     /// Adds every row to `rows`, which knows the places of the columns; returns how many.
     ///
     /// # Errors
-    /// A row that is no row of the table.
+    /// A cell that the column cannot hold.
     pub fn add_to(&self, rows: &mut Rows) -> Result<usize, DataError> {
         guarded(&self.path, || self.add_each_to(rows))
     }
@@ -180,7 +180,7 @@ pub(crate) fn is_parquet(path: &Path) -> bool {
     ending_of(path) == "parquet"
 }
 
-/// What the cells of a column hold.
+/// The contents of a column's cells.
 fn holds(field: &Type) -> Holds {
     if field.is_primitive() {
         let about = field.get_basic_info();
@@ -206,7 +206,7 @@ fn holds(field: &Type) -> Holds {
     }
 }
 
-/// A cell as a text table has it. Real numbers keep their point, so that they are no whole ones.
+/// A cell as a text table has it. Real numbers keep their point, so 1.0 stays different from 1.
 fn write_cell(cell: &mut String, field: &Field) {
     cell.clear();
     let written = match field {
@@ -232,7 +232,7 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `work` gives; the crate `parquet` panics at some damaged files, which is an error here.
+/// Result of `work`; the crate `parquet` panics at some damaged files, which is an error here.
 fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, DataError>) -> Result<T, DataError> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -38,7 +38,7 @@ impl TextTable {
     /// Adds every line to `rows`.
     ///
     /// # Errors
-    /// A line that is no row of the table.
+    /// A line that does not fit the columns.
     pub fn add_to(&mut self, rows: &mut Rows) -> Result<(), DataError> {
         let Self { path, lines } = self;
         for record in lines.records() {
