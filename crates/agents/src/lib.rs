@@ -27,7 +27,7 @@ pub use algorithm::{AlgorithmConfig, AlgorithmKind};
 pub use discrete_cql::{DiscreteCql, DiscreteCqlConfig};
 pub use iql::{Iql, IqlConfig, IqlOptions};
 pub use options::AlgorithmOptions;
-pub use rebrac::{Rebrac, RebracConfig};
+pub use rebrac::{Rebrac, RebracConfig, count_rewards};
 pub use rvs::RvsConfig;
 pub use sequence_model::{
     BehaviorCloningConfig, DecisionTransformerOptions, SequenceLearner, SequenceModel,

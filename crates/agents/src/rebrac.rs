@@ -94,6 +94,17 @@ pub struct RebracConfig {
 /// Steps of a target if rewards have at most two values.
 const STEPS_OF_SPARSE_REWARDS: usize = 5;
 
+/// The number of different rewards among these, at most three.
+pub fn count_rewards(rewards: &[f32]) -> usize {
+    let mut different: Vec<f32> = Vec::with_capacity(3);
+    for &reward in rewards {
+        if different.len() < 3 && !different.contains(&reward) {
+            different.push(reward);
+        }
+    }
+    different.len()
+}
+
 impl RebracConfig {
     /// The same options for data whose rewards have `n_rewards` values: `n_steps` is not 0.
     #[must_use]
@@ -114,7 +125,7 @@ impl Default for RebracConfig {
             actor_penalty: 0.1,
             critic_penalty: 0.01,
             gamma: 0.99,
-            n_steps: 1,
+            n_steps: 0,
             target_rate: 0.02,
             target_noise: 0.2,
             noise_clip: 0.5,
@@ -169,7 +180,8 @@ impl AlgorithmOptions for RebracConfig {
     }
 
     fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
-        Td3::trainer(self, task, job)
+        let n_rewards = count_rewards(job.data.dataset().rewards());
+        Td3::trainer(&self.for_rewards(n_rewards), task, job)
     }
 }
 
@@ -180,7 +192,8 @@ impl Td3Options for RebracConfig {
         let actor = Hidden { n_layers: self.n_layers, width: self.hidden, has_norms: false };
         Td3Keys {
             gamma: self.gamma,
-            n_steps: self.n_steps,
+            // 0 until the rewards are known.
+            n_steps: self.n_steps.max(1),
             target_rate: self.target_rate,
             target_noise: self.target_noise,
             noise_clip: self.noise_clip,

@@ -179,11 +179,12 @@ fn agent(task: &Task, choices: &Choices<'_>) -> Result<AgentConfig, ConfigError>
             // The paper's settings, except its penalties, which differ from dataset to dataset.
             true => RebracConfig {
                 actor_penalty: 0.01,
+                n_steps: 1,
                 target_rate: 0.005,
                 normalize: false,
                 ..RebracConfig::default()
             },
-            false => RebracConfig { n_steps: 0, ..RebracConfig::default() },
+            false => RebracConfig::default(),
         }),
     }))
 }

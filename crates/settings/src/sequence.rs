@@ -47,32 +47,14 @@ pub struct Recorded {
     pub returns: [f32; 2],
     /// The same percentiles of the [average return-to-go](overtone_model::AverageReturn).
     pub rates: [f32; 2],
-    /// Number of different rewards, at most [`Recorded::MOST_REWARDS`].
+    /// Number of different rewards ([`count_rewards`](overtone_agents::count_rewards)).
     pub n_rewards: usize,
 }
 
 impl Recorded {
-    /// The most different rewards that are counted.
-    pub const MOST_REWARDS: usize = 3;
-
-    /// The number of different rewards among these.
-    pub fn count_rewards(rewards: &[f32]) -> usize {
-        let mut different: Vec<f32> = Vec::with_capacity(Self::MOST_REWARDS);
-        for &reward in rewards {
-            if different.len() < Self::MOST_REWARDS && !different.contains(&reward) {
-                different.push(reward);
-            }
-        }
-        different.len()
-    }
-
     /// Placeholder for validation.
-    pub const ANY: Self = Self {
-        longest: 1000,
-        returns: [-1.0, 1.0],
-        rates: [-1.0, 1.0],
-        n_rewards: Self::MOST_REWARDS,
-    };
+    pub const ANY: Self =
+        Self { longest: 1000, returns: [-1.0, 1.0], rates: [-1.0, 1.0], n_rewards: 3 };
 }
 
 /// A transformer.

@@ -1,6 +1,7 @@
 use anyhow::Result;
 use overtone_agents::{
     AlgorithmConfig, AlgorithmKind, BehaviorCloningConfig, DecisionTransformerOptions, RvsConfig,
+    count_rewards,
 };
 use overtone_core::{ActionSpace, ObservationSpace, Task, seed};
 use overtone_data::Sampling;
@@ -473,7 +474,7 @@ fn damaged_configurations_are_refused() {
 fn rewards_of_the_data_decide_rebracs_targets() {
     let config = resolve("env=hopper algorithm=rebrac").unwrap();
     let described = |rewards: &[f32]| {
-        let recorded = Recorded { n_rewards: Recorded::count_rewards(rewards), ..Recorded::ANY };
+        let recorded = Recorded { n_rewards: count_rewards(rewards), ..Recorded::ANY };
         let algorithm = config.algorithm_config(config.task().unwrap(), recorded, None).unwrap();
         algorithm.describe()
     };

@@ -5,7 +5,7 @@ mod recorded_returns;
 use std::sync::{Arc, atomic::AtomicBool};
 
 use anyhow::{Context, Result, ensure};
-use overtone_agents::Agent;
+use overtone_agents::{Agent, count_rewards};
 use overtone_console::progress;
 use overtone_core::{
     ActionSpace, Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits,
@@ -115,7 +115,7 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
         longest,
         returns: scaled(recorded_returns::range(dataset.returns_to_go().iter().copied())),
         rates: scaled(recorded_returns::range(recorded_returns::rates(&dataset, average))),
-        n_rewards: Recorded::count_rewards(dataset.rewards()),
+        n_rewards: count_rewards(dataset.rewards()),
     };
     let algorithm = settings.algorithm_config(task, recorded, like)?;
     if let Some(limit) = algorithm.model().and_then(|model| model.head().limit(&task.actions)) {

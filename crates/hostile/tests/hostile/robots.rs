@@ -19,7 +19,7 @@ pub fn targets() -> Vec<Target> {
             name: "hdf5",
             // D4RL's, Minari's, d3rlpy's and robomimic's files: `read::columns`, `Dataset::of`, `check`.
             gzip: false,
-            share: 30,
+            share: 25,
             // `hdf5_file` allows 4096 times the file's bytes, and a mebibyte.
             limit: |bytes| 64 * MIB + 4096 * bytes,
             prepare: |_| Ok(recordings()),
@@ -29,7 +29,7 @@ pub fn targets() -> Vec<Target> {
             name: "npz",
             // Arrays in .npz files: `read::columns`, `open_as` OGBench, `check`.
             gzip: false,
-            share: 30,
+            share: 25,
             // `npz` allows 4096 times the file's bytes, and a mebibyte; columns are copied once.
             limit: |bytes| 64 * MIB + 2 * 4096 * bytes,
             prepare: |_| Ok(arrays()),
@@ -39,7 +39,7 @@ pub fn targets() -> Vec<Target> {
             name: "tables",
             // Text and Parquet files: `read::open_as`.
             gzip: false,
-            share: 20,
+            share: 10,
             limit: |bytes| 64 * MIB + 4096 * bytes,
             prepare: |_| Ok(tables()),
             read: read_table,

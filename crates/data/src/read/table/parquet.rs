@@ -61,7 +61,7 @@ impl ParquetFile {
     }
 
     /// # Errors
-    /// `Fault::Unread` where its numbers are compressed otherwise than with Snappy.
+    /// `Fault::Unread` if its numbers are compressed in another way than with Snappy.
     fn check_compression(&self) -> Result<(), DataError> {
         let groups = self.reader.metadata().row_groups();
         let columns = groups.iter().flat_map(|group| group.columns());
@@ -84,8 +84,9 @@ impl ParquetFile {
     fn find_heads(&self) -> Result<Heads, DataError> {
         let schema = self.reader.metadata().file_metadata().schema_descr().root_schema_ptr();
         let mut heads = Heads::default();
-        let has_lists = schema.get_fields().iter().any(|field| holds(field) == Holds::List);
-        let first = if has_lists { self.rows(|holds| holds == Holds::List)?.next() } else { None };
+        let is_list = |field: &Type| holds(field) == Holds::List;
+        let has_lists = schema.get_fields().iter().any(|field| is_list(field));
+        let first = if has_lists { self.rows(is_list)?.next() } else { None };
         let first = first.transpose().map_err(|error| damaged(&self.path, &error))?;
         for field in schema.get_fields() {
             let name = field.name().to_owned();
@@ -114,11 +115,7 @@ impl ParquetFile {
     }
 
     /// The rows, with the fields that are `wanted`.
-    fn rows(&self, wanted: impl Fn(Holds) -> bool) -> Result<RowIter<'_>, DataError> {
-        self.rows_of(|field| wanted(holds(field)))
-    }
-
-    fn rows_of(&self, wanted: impl Fn(&Type) -> bool) -> Result<RowIter<'_>, DataError> {
+    fn rows(&self, wanted: impl Fn(&Type) -> bool) -> Result<RowIter<'_>, DataError> {
         let damaged = |error: ParquetError| damaged(&self.path, &error);
         let schema = self.reader.metadata().file_metadata().schema_descr().root_schema_ptr();
         let fields = schema.get_fields().iter().filter(|field| wanted(field)).map(Arc::clone);
@@ -140,7 +137,7 @@ impl ParquetFile {
         let is_read = |name: &str| read.iter().any(|&at| fields[at] == name);
         let mut cells = vec![String::new(); fields.len()];
         let mut n = 0;
-        for row in self.rows_of(|field| holds(field) != Holds::Other && is_read(field.name()))? {
+        for row in self.rows(|field| holds(field) != Holds::Other && is_read(field.name()))? {
             let row = row.map_err(|error| damaged(&self.path, &error))?;
             let refuse = |reason| refuse(&self.path, format!("row {n}: {reason}"));
             for (name, field) in row.get_column_iter() {
