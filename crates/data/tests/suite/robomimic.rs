@@ -73,7 +73,7 @@ fn what_is_no_demonstration_is_refused() {
     // A part of another length, no end, and rows of other widths.
     let demo = |file: &Hdf5File, name: &str, width: usize, rows: usize, has_dones: bool| {
         let demo = file.group(&format!("data/{name}"));
-        demo.put("actions", &vec![0.5f32; 4], 2);
+        demo.put("actions", &[0.5f32; 4], 2);
         demo.put("rewards", &[0.0f32, 1.0], 0);
         if has_dones {
             demo.put("dones", &[0.0f32, 1.0], 0);
