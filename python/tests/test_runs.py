@@ -91,14 +91,15 @@ class Runs(Desk):
         run = self.train()
         name = "2026-evaluation.return_quantile=0.9_s1"
         path = run.path.rename(run.path.with_name(name))
+        written = lambda _words, output: output.lines.append("report: page.html (with Markdown)")  # noqa: E731
         for called in (name, path, ov.load(name)):
-            with mock.patch.object(_program, "call") as call:
-                ov.report(called, video=False, level=0.9)
+            with mock.patch.object(_program, "call", side_effect=written) as call:
+                self.assertEqual(ov.report(called, video=False, level=0.9), Path("page.html"))
             (words, _), _ = call.call_args
             options = ["video=false", "level=0.9", "runs=runs"]
             self.assertEqual(words, ["report", str(path.absolute()), *options])
-        written = ov.evaluate(name, episodes=1, target=3000, progress="none")
-        self.assertEqual(list(written), [str(path / "evaluation.json")])
+        evaluated = ov.evaluate(name, episodes=1, target=3000, progress="none")
+        self.assertEqual(list(evaluated), [str(path / "evaluation.json")])
         self.assertEqual(ov.Policy(name).task, "mujoco/hopper")
         ov.report(name, video=False)
         self.assertTrue((path / "report.html").is_file())
