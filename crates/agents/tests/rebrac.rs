@@ -9,7 +9,7 @@ use chain::{
     GAMMA, STATES, check_optimal, check_resuming, config, learned, numbers, observations, played,
     real_valued,
 };
-use overtone_agents::{AlgorithmOptions, Rebrac, RebracConfig};
+use overtone_agents::{AlgorithmOptions, Rebrac, RebracConfig, count_rewards};
 
 fn algorithm(config: RebracConfig) -> Rebrac {
     Rebrac::new(config, &observations(), &numbers())
@@ -56,6 +56,15 @@ fn the_critics_penalty_lowers_values() {
     let (without, with) = (values(0.0), values(0.1));
     // After state 4's step to the right, the task has ended.
     assert!((0..STATES - 1).all(|s| with[s] < without[s] - 0.02), "{with:?} {without:?}");
+}
+
+#[test]
+fn different_rewards_are_counted_up_to_three() {
+    for (rewards, expected) in
+        [(&[][..], 0), (&[-1.0, -1.0], 1), (&[-1.0, 0.0, -1.0], 2), (&[0.0, 1.0, 0.5, 2.0], 3)]
+    {
+        assert_eq!(count_rewards(rewards), expected, "{rewards:?}");
+    }
 }
 
 #[test]

@@ -119,8 +119,7 @@ impl AgentConfig {
         }
     }
 
-    /// The algorithm for `task` and data with the statistics `recorded`, which decide options that are
-    /// automatic. A model has the ranges of
+    /// The algorithm for `task` and data with the statistics `recorded`. A model has the ranges of
     /// timesteps and returns of `like`, if set.
     pub fn algorithm(
         &self,
@@ -136,7 +135,7 @@ impl AgentConfig {
                 }
                 AlgorithmConfig::of_model(config.kind(), model)
             }
-            Self::Values(config) => config.for_rewards(recorded.n_rewards),
+            Self::Values(config) => config.clone(),
         }
     }
 

@@ -38,7 +38,7 @@ pub enum SequenceConfig {
     Rvs { model: RvsModel, head: HeadKeys },
 }
 
-/// Statistics of the dataset that decide settings.
+/// Statistics of the dataset that size a model.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded {
     /// Steps of its longest episode; for vectors the step limit of the recording, if known.
@@ -47,14 +47,11 @@ pub struct Recorded {
     pub returns: [f32; 2],
     /// The same percentiles of the [average return-to-go](overtone_model::AverageReturn).
     pub rates: [f32; 2],
-    /// Number of different rewards ([`count_rewards`](overtone_agents::count_rewards)).
-    pub n_rewards: usize,
 }
 
 impl Recorded {
     /// Placeholder for validation.
-    pub const ANY: Self =
-        Self { longest: 1000, returns: [-1.0, 1.0], rates: [-1.0, 1.0], n_rewards: 3 };
+    pub const ANY: Self = Self { longest: 1000, returns: [-1.0, 1.0], rates: [-1.0, 1.0] };
 }
 
 /// A transformer.

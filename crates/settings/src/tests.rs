@@ -1,7 +1,6 @@
 use anyhow::Result;
 use overtone_agents::{
     AlgorithmConfig, AlgorithmKind, BehaviorCloningConfig, DecisionTransformerOptions, RvsConfig,
-    count_rewards,
 };
 use overtone_core::{ActionSpace, ObservationSpace, Task, seed};
 use overtone_data::Sampling;
@@ -468,16 +467,4 @@ fn damaged_configurations_are_refused() {
     std::fs::write(&path, "task = \"ale/seaquest\"\nseed = 1\n").unwrap();
     let error = RunConfig::load(&path).unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(ConfigError::Format { .. })), "{error}");
-}
-
-#[test]
-fn rewards_of_the_data_decide_rebracs_targets() {
-    let config = resolve("env=hopper algorithm=rebrac").unwrap();
-    let described = |rewards: &[f32]| {
-        let recorded = Recorded { n_rewards: count_rewards(rewards), ..Recorded::ANY };
-        let algorithm = config.algorithm_config(config.task().unwrap(), recorded, None).unwrap();
-        algorithm.describe()
-    };
-    assert!(described(&[-1.0, -1.0, 0.0, -1.0]).contains("targets of 5 steps"));
-    assert!(!described(&[-1.0, -1.0, 0.0, 0.5]).contains("targets"));
 }

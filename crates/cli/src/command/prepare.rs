@@ -115,9 +115,9 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
         longest,
         returns: scaled(recorded_returns::range(dataset.returns_to_go().iter().copied())),
         rates: scaled(recorded_returns::range(recorded_returns::rates(&dataset, average))),
-        n_rewards: count_rewards(dataset.rewards()),
     };
     let algorithm = settings.algorithm_config(task, recorded, like)?;
+    let algorithm = algorithm.for_rewards(count_rewards(dataset.rewards()));
     if let Some(limit) = algorithm.model().and_then(|model| model.head().limit(&task.actions)) {
         say!("head: {limit}");
     }

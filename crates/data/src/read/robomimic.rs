@@ -53,6 +53,12 @@ impl Robomimic {
         let group = format!("{demo}/obs");
         let listed = file.parts(&group).unwrap_or_default();
         let named = self.columns.as_ref().map_or("", |columns| &columns.observation);
+        let only = TableColumns { observation: named.into(), ..TableColumns::default() };
+        if self.columns.as_ref().is_some_and(|columns| *columns != only) {
+            let reason = "only data.columns.observation has an effect on a robomimic file, whose \
+                          other arrays have fixed names";
+            return Err(Fault::Inconsistent(reason.into()).at(file.path()));
+        }
         if !named.is_empty() {
             let parts: Vec<String> = named.split(',').map(|name| name.trim().to_owned()).collect();
             return match parts.iter().find(|part| !listed.contains(part)) {

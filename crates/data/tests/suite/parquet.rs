@@ -10,6 +10,8 @@ use overtone_data::{
 };
 use overtone_testkit::sentences;
 
+use crate::tables::columns;
+
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
@@ -26,16 +28,6 @@ fn read(path: &Path, columns: &TableColumns) -> Result<Columns, DataError> {
     match open_as(path, &Form { columns: columns.clone(), ..Form::default() })? {
         Recording::Columns(columns) => Ok(columns),
         Recording::ReplayLog(_) => panic!("a log of frames"),
-    }
-}
-
-fn columns() -> TableColumns {
-    TableColumns {
-        episode: "session".into(),
-        observation: "temp, hour".into(),
-        action: "valve".into(),
-        reward: "profit".into(),
-        ..TableColumns::default()
     }
 }
 

@@ -60,6 +60,8 @@ fn what_is_no_demonstration_is_refused() {
     let refused = |form: &Form| {
         sentences::check(&read(&path, form).unwrap_err().to_string());
     };
+    let reward = TableColumns { reward: "rewards".into(), ..TableColumns::default() };
+    refused(&Form { columns: reward, ..Form::default() });
     refused(&parts("objects"));
     refused(&parts("agentview_image"));
     let written = |write: &dyn Fn(&Hdf5File)| {

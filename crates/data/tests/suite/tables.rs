@@ -19,7 +19,7 @@ a,1,21,shut,-0.25,\"y, z\"
 b,0,19,half,2,
 ";
 
-fn columns() -> TableColumns {
+pub fn columns() -> TableColumns {
     TableColumns {
         episode: "session".into(),
         observation: "temp, hour".into(),
