@@ -11,7 +11,7 @@ use overtone_core::protocol::Difference;
 use overtone_core::{BinOrder, Outcome, Play, Reference, Task};
 use serde::{Deserialize, Serialize};
 
-pub use self::text::{SUCCESS, describe_differences, outcome_name};
+pub use self::text::outcome_name;
 use crate::{
     choice::Choice,
     report_file::{FORMAT, ReportError, write_json},
@@ -83,6 +83,12 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Whether the agent has a Fourier head, so that the smoothness of its actions says something.
+    pub fn has_fourier_head(&self) -> bool {
+        let is_fourier = |part: &str| part.starts_with("fourier") && part.ends_with(" head");
+        self.policy.split(", ").any(is_fourier)
+    }
+
     /// The condition of the agent as text: `target` itself or `top 10 %`. `None` if the agent is
     /// not conditioned on either.
     pub fn condition(&self, target: f32) -> Option<String> {

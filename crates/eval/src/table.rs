@@ -46,13 +46,13 @@ impl Table {
         self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
     }
 
-    /// The table without the column `name` if its cells are all dashes.
-    pub fn without_dashes(mut self, name: &str) -> Self {
-        let place = self.rows[0].iter().position(|cell| cell == name);
-        if let Some(place) = place
-            && self.rows[1..].iter().all(|row| row[place] == "-")
-        {
-            self.rows.iter_mut().for_each(|row| drop(row.remove(place)));
+    /// The table without columns of dashes only.
+    pub fn without_dashes(mut self) -> Self {
+        for place in (0..self.rows[0].len()).rev() {
+            let mut cells = self.rows[1..].iter().map(|row| &row[place]);
+            if !self.is_empty() && cells.all(|cell| cell == "-") {
+                self.rows.iter_mut().for_each(|row| drop(row.remove(place)));
+            }
         }
         self
     }
@@ -159,7 +159,7 @@ mod tests {
         let table = |cells: [&str; 2]| {
             let mut table = Table::new(["run", "success"]);
             cells.iter().for_each(|cell| table.row(vec!["a".into(), cell.to_string()]));
-            table.without_dashes("success").without_dashes("no such column").to_csv()
+            table.without_dashes().to_csv()
         };
         assert_eq!(table(["-", "-"]), "run\na\na\n");
         assert_eq!(table(["-", "0.5"]), "run,success\na,-\na,0.5\n");

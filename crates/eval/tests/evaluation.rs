@@ -179,7 +179,11 @@ fn smoothness_and_actions_are_pooled_over_all_steps_of_a_target() {
     let alone =
         SmoothnessResult { n_bins: 18, order: BinOrder::Compass, n: 1, mean: 5.0, sd: None };
     assert_eq!(second, alone);
-    let text = report.to_text();
+    // It says something about Fourier heads alone.
+    assert!(!report.to_text().contains("smoothness"), "the policy has no Fourier head");
+    let mut of_fourier = report.clone();
+    of_fourier.setting.policy = "Decision Transformer, fourier14 head, softmax attention".into();
+    let text = of_fourier.to_text();
     for part in ["smoothness", "3.0000 ± 2.6458", "18 bins in compass order", "lower is smoother"]
     {
         assert!(text.contains(part), "no {part:?} in\n{text}");

@@ -363,7 +363,8 @@ fn scores_section(
         )));
     }
     let bins: Vec<_> = rows.iter().filter_map(|row| row.target.smoothness).collect();
-    if let Some(first) = bins.first() {
+    let is_fourier = rows.iter().any(|row| row.setting().has_fourier_head());
+    if let (true, Some(first)) = (is_fourier, bins.first()) {
         notes.push(text(
             "Smoothness: the L² metric of the Fourier head paper, pooled over the action \
              distributions of all steps of a target. Lower is smoother.",
@@ -569,7 +570,7 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
             }),
         ],
     )
-    .without_dashes("success");
+    .without_dashes();
     let summary = match evaluation.episodes.len() {
         1 => format!("The one episode of {}", source.file),
         n => format!("All {n} episodes of {}", source.file),

@@ -625,6 +625,8 @@ class Camera:
     """One environment with rendering."""
 
     def __init__(self, name, options, max_steps):
+        if not any(os.environ.get(key) for key in ("DISPLAY", "WAYLAND_DISPLAY")):
+            os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # Else pygame's library complains.
         self.env = make(name, {**options, "render_mode": "rgb_array"}, max_steps)
         self.decode = convert_actions(self.env.action_space)[1]
 

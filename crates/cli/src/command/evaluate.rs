@@ -25,9 +25,7 @@ use overtone_core::{
     protocol::{ActionChoice, Difference},
 };
 use overtone_eval::{
-    Evaluation, Summary,
-    evaluation::SUCCESS,
-    paired_difference,
+    Evaluation, Summary, paired_difference,
     statistics::Bootstrap,
     summary::estimate,
     table::{Table, or_dash},
@@ -375,7 +373,8 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
     let bootstrap = Bootstrap::default();
     let difference = format!("difference [{} % interval]", bootstrap.percent());
     let columns = ["run", "updates", "protocol", "target", "n", "raw mean ± sd", "normalized"];
-    let mut table = Table::new(columns.into_iter().chain([SUCCESS, difference.as_str()]));
+    let mut table =
+        Table::new(columns.into_iter().chain(["success [interval]", difference.as_str()]));
     let mut first: Vec<Evaluation> = Vec::new();
     for batch in batches {
         let played = play_batch(batch, settings)?;
@@ -410,7 +409,7 @@ fn play_batches(batches: &[Vec<Planned>], settings: &BatchSettings<'_>) -> Resul
             "All protocols (targets in the protocol's units; a difference from the first \
              protocol is the mean over the same episodes):"
         );
-        say!("{}", table.without_dashes(SUCCESS));
+        say!("{}", table.without_dashes());
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use crate::summary::Summary;
 use crate::summary::{digits, estimate, fixed, spread};
 use crate::table::{Column, Table, or_dash};
 
-/// The column of success rates.
-pub const SUCCESS: &str = "success [interval]";
+/// The column of the smoothness of actions, of interest for Fourier heads.
+const SMOOTHNESS: &str = "smoothness";
 
 impl Evaluation {
     /// The report as text: a headline, a row for each target, and an explanation of the columns.
@@ -49,7 +49,8 @@ impl Evaluation {
             text += "success: fraction of episodes that the environment called a success at their \
                      last step, with Wilson's 95 % interval\n";
         }
-        if let Some(smoothness) = self.targets.iter().find_map(|target| target.smoothness) {
+        let smoothness = self.targets.iter().find_map(|target| target.smoothness);
+        if let (true, Some(smoothness)) = (setting.has_fourier_head(), smoothness) {
             text += &format!(
                 "smoothness: the L² metric of the Fourier head paper (σ = 1 to 100) for {} bins in \
                  {} on a ring, pooled over all steps of a target; lower is smoother\n",
@@ -99,21 +100,27 @@ impl Evaluation {
             ("normalized", &|target| {
                 or_dash(target.normalized.as_ref().map(|summary| with_spread(summary, 2)))
             }),
-            (SUCCESS, &|target| or_dash(target.success.map(|rate| estimate(&rate, 2)))),
-            ("smoothness", &|target| {
+            ("success [interval]", &|target| {
+                or_dash(target.success.map(|rate| estimate(&rate, 2)))
+            }),
+            (SMOOTHNESS, &|target| {
                 or_dash(
                     target.smoothness.map(|smoothness| spread(smoothness.mean, smoothness.sd, 4)),
                 )
             }),
         ];
-        let is_shown = |name: &str| name != "clipped" || self.clips();
+        let is_shown = |name: &str| match name {
+            "clipped" => self.clips(),
+            SMOOTHNESS => self.setting.has_fourier_head(),
+            _ => true,
+        };
         let shown: Vec<_> = columns.into_iter().filter(|(name, _)| is_shown(name)).collect();
-        Table::of(&self.targets, &shown).without_dashes(SUCCESS).without_dashes("smoothness")
+        Table::of(&self.targets, &shown).without_dashes()
     }
 }
 
 /// A line for each setting that differs from training, with its consequence.
-pub fn describe_differences(differences: &[Difference]) -> String {
+fn describe_differences(differences: &[Difference]) -> String {
     match differences {
         [] => "no setting differs from the recorded data and training\n".into(),
         differences => {

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use super::protocols::Protocols;
 use super::run_files::{EvaluationFile, PageError, RunFiles};
 use super::study_cell::StudyCell;
-use overtone_eval::evaluation::{
-    CheckpointRef, SUCCESS, SmoothnessResult, outcome_name, success_rate,
-};
+use overtone_eval::evaluation::{CheckpointRef, SmoothnessResult, outcome_name, success_rate};
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 pub(super) use overtone_eval::summary::estimate;
 use overtone_eval::summary::{self, digits, fixed};
@@ -295,7 +293,7 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
             format!("{} to {}", fixed(row.raw.min, digits), fixed(row.raw.max, digits))
         }),
         ("length", &|row| spread(&row.target.length, 0)),
-        (SUCCESS, &|row| or_dash(row.success.map(|rate| estimate(&rate, 2)))),
+        ("success [interval]", &|row| or_dash(row.success.map(|rate| estimate(&rate, 2)))),
         (SMOOTHNESS, &|row| {
             let text = |smoothness: SmoothnessResult| {
                 format!(
@@ -307,7 +305,10 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
             or_dash(row.target.smoothness.map(text))
         }),
     ];
-    Table::of(rows.iter().copied(), &columns).without_dashes(SUCCESS).without_dashes(SMOOTHNESS)
+    let is_smooth = rows.iter().any(|row| row.setting().has_fourier_head());
+    let shown = columns.into_iter().filter(|(name, _)| is_smooth || *name != SMOOTHNESS);
+    let shown: Vec<_> = shown.collect();
+    Table::of(rows.iter().copied(), &shown).without_dashes()
 }
 
 /// The column of smoothness.

@@ -13,7 +13,7 @@ use overtone_core::{ObservationSpace, counted};
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 use overtone_eval::summary::{digits, fixed};
 use overtone_eval::table::{Column, Table, or_dash};
-use overtone_eval::{ReportError, Summary};
+use overtone_eval::{ReportError, Setting, Summary};
 
 /// One agent trained with several seeds and evaluated with one protocol. The score of a run is the
 /// mean of its episodes.
@@ -283,6 +283,8 @@ fn readable(groups: &[&Group<'_>]) -> Vec<Block> {
     // Compared groups have the same task, protocol and target.
     let place = columns.iter().position(|(other, _)| *other == name).unwrap_or_default();
     let digits = digits(groups.iter().map(|group| &group.raw));
+    let mut settings = groups.iter().flat_map(|group| &group.rows).map(|row| row.setting());
+    let is_fourier = settings.any(Setting::has_fourier_head);
     let numbers: [Column<'_>; 8] = [
         ("IQM [interval]", Box::new(move |group| estimate(&group.iqm, digits))),
         (
@@ -304,7 +306,10 @@ fn readable(groups: &[&Group<'_>]) -> Vec<Block> {
         ),
         (
             "smoothness ± sd",
-            Box::new(|group| or_dash(group.smoothness.as_ref().map(|all| spread(all, 4)))),
+            Box::new(move |group| {
+                let smoothness = group.smoothness.as_ref().filter(|_| is_fourier);
+                or_dash(smoothness.map(|all| spread(all, 4)))
+            }),
         ),
         ("each run", Box::new(move |group| group.each(|mean| fixed(mean, digits)))),
     ];

@@ -43,7 +43,7 @@ impl Entry {
         &self.agent.task
     }
 
-    /// Announces the evaluation, and the settings that differ from training.
+    /// Announces the evaluation.
     pub fn announce(&self) {
         let state = &self.checkpoint.state;
         if let (None, Ok(suite)) = (&self.agent.recording, suites::of(self.task())) {
@@ -64,8 +64,6 @@ impl Entry {
         if let Some(choice) = &self.request.choice {
             say!("Mode: {}", choice.describe());
         }
-        let differences = evaluation::describe_differences(&self.differences());
-        say!("{}", differences.trim_end());
     }
 
     /// The return or top percent that the agent is conditioned on, after the number of episodes.

@@ -2,7 +2,7 @@
 
 use overtone_agents::Agent;
 use overtone_core::ActionScale;
-use overtone_eval::evaluation::{SUCCESS, Setting};
+use overtone_eval::Setting;
 use overtone_eval::table::{Table, or_dash};
 use overtone_eval::{Evaluation, summary::estimate};
 use overtone_train::{RunDir, TrainState};
@@ -129,10 +129,11 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
     if rows.is_empty() {
         return "Not evaluated.\n".into();
     }
-    let header = ["environment", "protocol", "target", "raw return", "normalized", SUCCESS];
+    let header =
+        ["environment", "protocol", "target", "raw return", "normalized", "success [interval]"];
     let mut table = Table::new(header.into_iter().chain(["episodes", "seed"]));
     rows.into_iter().for_each(|row| table.row(row));
-    let table = table.without_dashes("normalized").without_dashes(SUCCESS);
+    let table = table.without_dashes();
     format!(
         "Mean raw return ± standard deviation over episodes, of this one training seed.\n\n{}",
         table.to_markdown()
