@@ -21,6 +21,8 @@ pub enum ActingNetwork<'a> {
         hidden: Hidden,
         /// Whether it reads normalized observations.
         is_normalized: bool,
+        /// The number of actions that it chooses at once, and plays one after the other.
+        chunk_size: usize,
     },
     /// A [`CategoricalActor`](crate::iql::CategoricalActor), for discrete actions.
     Categorical {
@@ -44,6 +46,14 @@ pub enum ActingNetwork<'a> {
 }
 
 impl ActingNetwork<'_> {
+    /// The number of actions that it chooses at once.
+    pub fn chunk_size(&self) -> usize {
+        match self {
+            Self::Tanh { chunk_size, .. } => *chunk_size,
+            Self::Sequence(_) | Self::Categorical { .. } | Self::Quantiles { .. } => 1,
+        }
+    }
+
     /// How `play` samples its discrete actions or bins; `None`: it has one action for each
     /// observation.
     pub fn draw(&self, play: &Play) -> Option<Draw> {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     acting::PolicyParts, algorithm::AlgorithmConfig, masked_actions::masked,
-    scaled_actions::in_units_of,
+    scaled_actions::in_units_of, value::keys::count_rewards,
 };
 
 /// Description of an agent and its task: together with the weights, everything that acting needs.
@@ -41,12 +41,13 @@ pub struct Agent {
 pub const RETURN_QUANTILE: f32 = 0.9;
 
 impl Agent {
-    /// An agent that learns `task` from this data, without further metadata.
+    /// An agent that learns `task` from this data, without further metadata. Options of 0 that follow
+    /// from the data have their values.
     pub fn new(task: Task, algorithm: AlgorithmConfig, data: &TrainingData) -> Self {
         Self {
             task,
             dataset: String::new(),
-            algorithm,
+            algorithm: algorithm.for_rewards(count_rewards(data.dataset().rewards())),
             normalization: data.dataset().normalization().cloned(),
             return_scale: data.return_scale(),
             delayed_reward: false,

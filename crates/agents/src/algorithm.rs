@@ -109,6 +109,7 @@ impl AlgorithmConfig {
     pub fn for_rewards(&self, n_rewards: usize) -> Self {
         match self {
             Self::Rebrac(config) => Self::Rebrac(config.for_rewards(n_rewards)),
+            Self::Iql(options) => Self::Iql(options.for_rewards(n_rewards)),
             other => other.clone(),
         }
     }

@@ -14,9 +14,6 @@
 //!
 //! With masks of actions, `a*` and `Σ_b` are among the allowed ones.
 //!
-//! With `n_steps` above 1, `r` is `Σ_{i<m} γ^i r_i`, `γ` is `γ^m`, and `s'` is seen `m` steps later
-//! ([`Lookahead`]).
-//!
 //! Huber's `H(u)` is `u²/2` up to 1 and `|u| − 1/2` beyond. A step has weight 0 if the data ends
 //! after it although the task has not ended: it has no target.
 //!
@@ -51,7 +48,7 @@ use crate::{
     options::{AlgorithmOptions, Docs, fields},
     value::{
         DiscreteSteps, QNetwork,
-        keys::{check_fractions, check_n_steps, check_positive},
+        keys::{check_fractions, check_positive},
         network::{Hidden, constant_like},
         parts::{self, Parts},
         policy::Actor,
@@ -73,9 +70,6 @@ pub struct DiscreteCqlConfig {
     pub alpha: f64,
     /// Discount of later rewards.
     pub gamma: f64,
-    /// The most steps whose rewards a target has before the value that continues it. More let values
-    /// arrive sooner, and belong less to the learned actions.
-    pub n_steps: usize,
     /// Quantiles of each action's return; the paper's 200 on frames, 25 in the quick profile and on
     /// vectors. The losses of the quantiles add up: with 200, the conservative term has little
     /// effect for many thousand updates.
@@ -95,7 +89,6 @@ impl Default for DiscreteCqlConfig {
         Self {
             alpha: 4.0,
             gamma: 0.99,
-            n_steps: 1,
             quantiles: 25,
             hidden: 256,
             target_every: 500,
@@ -122,7 +115,6 @@ impl AlgorithmOptions for DiscreteCqlConfig {
         }
         check_positive(NAME, &[("alpha", self.alpha)])?;
         check_fractions(NAME, &[("gamma", self.gamma), ("epsilon", self.epsilon)])?;
-        check_n_steps(NAME, self.n_steps)?;
         for (key, value) in [
             ("quantiles", self.quantiles),
             ("hidden", self.hidden),
@@ -252,7 +244,7 @@ impl Algorithm for DiscreteCql {
     }
 
     fn lookahead(&self) -> Option<Lookahead> {
-        Some(Lookahead { n_steps: self.config.n_steps, gamma: self.config.gamma })
+        Some(Lookahead::ONE)
     }
 
     fn shorten(&mut self, n_updates: u64) -> Vec<Shortened> {

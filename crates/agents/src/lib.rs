@@ -4,6 +4,7 @@
 //! acts with the result. [`Agent`] is the description that a checkpoint stores next to the weights.
 
 pub mod acting;
+mod action_chunks;
 pub mod agent;
 pub mod algorithm;
 pub mod discrete_cql;
@@ -27,9 +28,10 @@ pub use algorithm::{AlgorithmConfig, AlgorithmKind};
 pub use discrete_cql::{DiscreteCql, DiscreteCqlConfig};
 pub use iql::{Iql, IqlConfig, IqlOptions};
 pub use options::AlgorithmOptions;
-pub use rebrac::{Rebrac, RebracConfig, count_rewards};
+pub use rebrac::{Rebrac, RebracConfig};
 pub use rvs::RvsConfig;
 pub use sequence_model::{
     BehaviorCloningConfig, DecisionTransformerOptions, SequenceLearner, SequenceModel,
 };
 pub use td3_bc::{Td3Bc, Td3BcConfig};
+pub use value::keys::count_rewards;

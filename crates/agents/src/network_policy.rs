@@ -6,6 +6,7 @@ use overtone_model::{ModelError, init::Init, weights};
 
 use crate::{
     acting::{ActingNetwork, Draw, PolicyParts},
+    action_chunks::OneByOne,
     iql::CategoricalActor,
     sequence_model,
     value::{Mlp, QNetwork, Rescaling, StepPolicy, policy::Actor},
@@ -23,13 +24,20 @@ impl ActingNetwork<'_> {
         let draw = self.draw(parts.play);
         match self {
             Self::Sequence(model) => sequence_model::policy(model, parts),
-            Self::Tanh { prefix, hidden, is_normalized } => {
-                let actor = Mlp::init([observations.size(), actions.size()], *hidden, init);
+            Self::Tanh { prefix, hidden, is_normalized, chunk_size } => {
+                let chunks = Task { actions: actions.in_chunks(*chunk_size), ..parts.task.clone() };
+                let widths = [observations.size(), chunks.actions.size()];
+                let actor = Mlp::init(widths, *hidden, init);
                 let named = parts.weights.iter().filter_map(|(name, data)| {
                     Some((name.strip_prefix(prefix)?.to_owned(), data.clone()))
                 });
-                let parts = PolicyParts { weights: &named.collect(), ..*parts };
-                step_policy(actor, &parts, rescaling(*is_normalized), draw)
+                let task = parts.task;
+                let parts = PolicyParts { task: &chunks, weights: &named.collect(), ..*parts };
+                let policy = step_policy(actor, &parts, rescaling(*is_normalized), draw)?;
+                Ok(match chunk_size {
+                    1 => policy,
+                    _ => Box::new(OneByOne::new(task, policy)),
+                })
             }
             Self::Categorical { hidden, head, is_normalized } => {
                 let actor = CategoricalActor::init((observations, actions), *hidden, head, init)?;

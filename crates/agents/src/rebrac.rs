@@ -43,7 +43,7 @@ use crate::{
     options::{AlgorithmOptions, Docs, fields},
     value::{
         ActorCritic, Steps, Td3,
-        keys::check_positive,
+        keys::{check_positive, count_rewards, steps_for},
         network::{self, Hidden, constant},
         td3::{Td3Keys, Td3Options},
         twin::{concat, per_size},
@@ -91,30 +91,11 @@ pub struct RebracConfig {
     pub normalize: bool,
 }
 
-/// Steps of a target if rewards have at most two values.
-const STEPS_OF_SPARSE_REWARDS: usize = 5;
-
-/// The number of different rewards among these, at most three.
-pub fn count_rewards(rewards: &[f32]) -> usize {
-    let mut different: Vec<f32> = Vec::with_capacity(3);
-    for &reward in rewards {
-        if different.len() < 3 && !different.contains(&reward) {
-            different.push(reward);
-        }
-    }
-    different.len()
-}
-
 impl RebracConfig {
     /// The same options for data whose rewards have `n_rewards` values: `n_steps` is not 0.
     #[must_use]
     pub fn for_rewards(&self, n_rewards: usize) -> Self {
-        let n_steps = match (self.n_steps, n_rewards) {
-            (0, ..=2) => STEPS_OF_SPARSE_REWARDS,
-            (0, _) => 1,
-            (n_steps, _) => n_steps,
-        };
-        Self { n_steps, ..self.clone() }
+        Self { n_steps: steps_for(self.n_steps, n_rewards), ..self.clone() }
     }
 }
 

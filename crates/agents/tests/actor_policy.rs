@@ -25,15 +25,28 @@ const ACTION: usize = 3;
 const HIDDEN: Hidden = Hidden { n_layers: 2, width: 256, has_norms: false };
 
 fn weights() -> NamedTensors {
+    weights_of(ACTION)
+}
+
+fn weights_of(width: usize) -> NamedTensors {
     let mut generator = seed::generator(1, "init");
     let mut init = Init::drawn(&Device::flex(), &mut generator);
-    weights::export(&Mlp::init([WIDTH, ACTION], HIDDEN, &mut init))
+    weights::export(&Mlp::init([WIDTH, width], HIDDEN, &mut init))
 }
 
 fn policy(weights: &NamedTensors) -> Result<Box<dyn Policy>, String> {
+    policy_of(weights, ACTION, 1)
+}
+
+/// A policy of `width` numbers, chosen in chunks.
+fn policy_of(
+    weights: &NamedTensors,
+    width: usize,
+    chunk_size: usize,
+) -> Result<Box<dyn Policy>, String> {
     let normalization = Normalization { mean: vec![0.5; WIDTH], std: vec![2.0; WIDTH] };
     let task =
-        Task::own("actor", ObservationSpace::Vectors { width: WIDTH }, ActionSpace::unit(ACTION));
+        Task::own("actor", ObservationSpace::Vectors { width: WIDTH }, ActionSpace::unit(width));
     let parts = PolicyParts {
         task: &task,
         weights,
@@ -41,7 +54,8 @@ fn policy(weights: &NamedTensors) -> Result<Box<dyn Policy>, String> {
         play: &task.matched(None),
         device: &Device::flex(),
     };
-    let network = ActingNetwork::Tanh { prefix: "", hidden: HIDDEN, is_normalized: true };
+    let network =
+        ActingNetwork::Tanh { prefix: "", hidden: HIDDEN, is_normalized: true, chunk_size };
     network.policy(&parts).map_err(|error| error.to_string())
 }
 
@@ -82,6 +96,46 @@ fn an_agent_takes_the_same_actions_in_any_batch() {
             assert!(few == expected, "{companions} agents from {first}");
         }
     }
+}
+
+/// Two agents of which one starts a step later, and starts again within its second chunk.
+#[test]
+fn a_chunk_is_played_one_action_at_a_time() {
+    let weights = weights_of(3 * ACTION);
+    let mut at_once = policy_of(&weights, 3 * ACTION, 1).unwrap();
+    let mut chunk = |seen: usize| match at_once
+        .act(&[turn(0, true)], Observations::Vectors(&observation(seen)))
+        .unwrap()
+    {
+        Actions::Continuous { values, .. } => values,
+        Actions::Discrete(_) => panic!("real-valued actions"),
+    };
+    let mut one_by_one = policy_of(&weights, ACTION, 3).unwrap();
+    // For each step the agents with their starts, and where each reads: the observation of which
+    // step, and the place in its chunk.
+    let steps: [&[(usize, bool, usize, usize)]; 6] = [
+        &[(0, true, 0, 0)],
+        &[(1, true, 1, 0), (0, false, 0, 1)],
+        &[(0, false, 0, 2), (1, false, 1, 1)],
+        &[(0, false, 3, 0), (1, false, 1, 2)],
+        &[(1, false, 4, 0), (0, false, 3, 1)],
+        &[(0, true, 5, 0), (1, false, 4, 1)],
+    ];
+    for (step, agents) in steps.iter().enumerate() {
+        let turns: Vec<Turn> =
+            agents.iter().map(|&(agent, first, ..)| turn(agent, first)).collect();
+        let seen: Vec<f32> =
+            agents.iter().flat_map(|&(agent, ..)| observation(10 * step + agent)).collect();
+        // A call that fails plays nothing.
+        let wrong = vec![f32::NAN; seen.len()];
+        assert!(one_by_one.act(&turns, Observations::Vectors(&wrong)).is_err());
+        let got = numbers(one_by_one.act(&turns, Observations::Vectors(&seen)).unwrap());
+        for (action, &(agent, _, of, place)) in got.chunks_exact(ACTION).zip(*agents) {
+            assert_eq!(action, &chunk(10 * of + agent)[place * ACTION..][..ACTION], "{step}");
+        }
+    }
+    let error = one_by_one.act(&[turn(2, false)], Observations::Vectors(&observation(0)));
+    assert!(error.is_err(), "agent 2 has no episode");
 }
 
 #[test]

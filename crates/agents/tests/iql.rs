@@ -68,6 +68,41 @@ fn values_do_not_look_behind_a_mask() {
     check_optimal(played(&state, &data), 0.08);
 }
 
+/// Where the task ends with a chunk's first action, the second one does not matter.
+#[test]
+fn chunks_of_actions_have_the_same_values() {
+    let config_of_two = IqlConfig { chunk_size: 2, ..small(0.98, 30.0) };
+    let networks = Continuous::new(&observations(), &numbers().in_chunks(2));
+    let data = real_valued(0.0);
+    let state = learned(&Iql::new(config_of_two, networks), &data, config(4000));
+    let [actions, values] = played(&state, &data);
+    let first: Vec<f64> = actions.iter().copied().step_by(2).collect();
+    check_optimal([first, values], 0.08);
+    let second = actions.iter().skip(1).step_by(2).take(STATES - 1);
+    assert!(second.clone().all(|action| *action > 0.5), "{actions:?}");
+}
+
+#[test]
+fn chunks_are_for_two_rewards_and_continuous_actions() {
+    let chosen = |chunk_size, head, n_rewards| {
+        let config = IqlConfig { chunk_size, ..IqlConfig::default() };
+        IqlOptions { config, head }.for_rewards(n_rewards).config.chunk_size
+    };
+    let head = || Some(HeadConfig::Linear(LinearConfig {}));
+    for (chunk_size, head, n_rewards, expected) in
+        [(0, None, 2, 5), (0, None, 3, 1), (3, None, 3, 3), (1, None, 1, 1), (0, head(), 2, 1)]
+    {
+        assert_eq!(chosen(chunk_size, head, n_rewards), expected, "{chunk_size} of {n_rewards}");
+    }
+    for (chunk_size, head, actions) in
+        [(2, head(), ActionSpace::numbered(2)), (101, None, numbers())]
+    {
+        let config = IqlConfig { chunk_size, ..IqlConfig::default() };
+        let error = IqlOptions { config, head }.validate(&observations(), &actions).unwrap_err();
+        assert!(error.to_string().starts_with("iql.chunk_size = "), "{error}");
+    }
+}
+
 /// With τ = ½, a state has the value of the recorded policy, which goes left and right with equal
 /// probability: `V(s) = ½ γ V(s − 1) + ½ γ V(s + 1)`. In state 0, V(0) replaces V(−1); in state 4,
 /// 1 replaces the value after the step to the right. With β = 0 the actor clones the policy: the

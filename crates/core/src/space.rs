@@ -76,6 +76,17 @@ impl ActionSpace {
         }
     }
 
+    /// The space of `n` continuous actions, one after the other; discrete actions stay single.
+    #[must_use]
+    pub fn in_chunks(&self, n: usize) -> Self {
+        match self {
+            Self::Discrete { .. } => self.clone(),
+            Self::Continuous { low, high } => {
+                Self::Continuous { low: low.repeat(n), high: high.repeat(n) }
+            }
+        }
+    }
+
     /// The space in words, for messages.
     pub fn describe(&self) -> String {
         match self {

@@ -51,10 +51,12 @@ pub fn export(
 ) -> Result<Vec<u8>, ExportError> {
     agent.algorithm.validate(&agent.task.observations, &agent.task.actions)?;
     let mut g = Graph::new(&agent.task.title, weights);
-    let (observations, actions) = (&agent.task.observations, &agent.task.actions);
+    let observations = &agent.task.observations;
+    let mut actions = agent.task.actions.clone();
     let output = match agent.algorithm.network() {
         ActingNetwork::Sequence(model) => sequence(&mut g, agent, &model, play)?,
-        ActingNetwork::Tanh { prefix, hidden, is_normalized } => {
+        ActingNetwork::Tanh { prefix, hidden, is_normalized, chunk_size } => {
+            actions = actions.in_chunks(chunk_size);
             let observation = observation(&mut g, agent, Some(is_normalized));
             let layers = format!("{prefix}layers");
             let out = networks::layers(&mut g, &observation, &layers, hidden.n_layers + 1, true)?;
@@ -63,7 +65,7 @@ pub fn export(
         ActingNetwork::Categorical { hidden, head, is_normalized } => {
             let observation = observation(&mut g, agent, Some(is_normalized));
             let features = networks::body(&mut g, &observation, observations, hidden.n_layers)?;
-            head::head(&mut g, &features, head, actions, "head")?
+            head::head(&mut g, &features, head, &actions, "head")?
         }
         ActingNetwork::Quantiles { hidden, n_quantiles, .. } => {
             let observation = observation(&mut g, agent, None);
@@ -83,7 +85,7 @@ pub fn export(
         }
         Output::Numbers(numbers) => {
             let numbers = g.reshape(&numbers, &[n]);
-            let action = in_units_of(&mut g, &numbers, actions);
+            let action = in_units_of(&mut g, &numbers, &actions);
             g.output("action", &action, data_type::FLOAT, &[n]);
         }
     }

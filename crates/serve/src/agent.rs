@@ -46,6 +46,8 @@ pub struct Agent {
     window: Vec<Tensor>,
     is_discrete: bool,
     n_actions: usize,
+    /// Actions of one output, to be played one after the other.
+    chunk_size: usize,
     /// Size of the largest number that may be taken in each dimension of a continuous action.
     largest: Vec<f64>,
     target_return: f32,
@@ -64,6 +66,8 @@ struct Episode {
     generator: Generator,
     return_to_go: f32,
     n_seen: i64,
+    /// The rest of a chunk of actions.
+    planned: Vec<f32>,
 }
 
 impl Agent {
@@ -101,11 +105,19 @@ impl Agent {
         if let Some(input) = graph.inputs.iter().find(|input| !is_known(&input.name)) {
             return Err(damaged(format!("agent.onnx: unknown input `{}`", input.name)));
         }
-        let (is_discrete, n_actions) = match (&*graph.output.name, &graph.output.dims[..]) {
+        let (is_discrete, n_outputs) = match (&*graph.output.name, &graph.output.dims[..]) {
             ("logits", [n]) if *n > 0 => (true, *n),
             ("action", [n]) if *n > 0 => (false, *n),
             _ => return Err(damaged("agent.onnx: unknown output")),
         };
+        let chunk_size = match about.get("chunk_size") {
+            None => 1,
+            Some(_) => about.number("chunk_size")? as usize,
+        };
+        if chunk_size == 0 || (chunk_size > 1 && is_discrete) || n_outputs % chunk_size != 0 {
+            return Err(damaged("agent.json: `chunk_size` does not fit the graph's output"));
+        }
+        let n_actions = n_outputs / chunk_size;
         let (greedy, temperature) = (about.number("greedy")?, about.number("temperature")? as f32);
         let draw = match about.get("choice") {
             Some(Json::Text(choice)) if choice == "mode" => Draw::Best,
@@ -126,6 +138,7 @@ impl Agent {
             window,
             is_discrete,
             n_actions,
+            chunk_size,
             largest: (0..n_actions).map(|dimension| largest(&about, dimension)).collect(),
             target_return: about.number("target_return")? as f32,
             delayed_reward: about.flag("delayed_reward")?,
@@ -177,7 +190,7 @@ impl Agent {
         }
         self.window = empty(&self.graph)?;
         let generator = Generator::of_policy(seed);
-        self.episode = Some(Episode { generator, return_to_go, n_seen: 0 });
+        self.episode = Some(Episode { generator, return_to_go, n_seen: 0, planned: Vec::new() });
         Ok(())
     }
 
@@ -253,19 +266,23 @@ impl Agent {
             };
             ops::push(tensor, &row?)?;
         }
-        let output = self.graph.run(window.clone())?;
-        let numbers = output.f32s()?;
-        if numbers.len() != self.n_actions || numbers.iter().any(|x| !x.is_finite()) {
-            return Err(Error::not_finite());
+        let mut numbers = episode.planned.clone();
+        if numbers.is_empty() {
+            numbers = self.graph.run(window.clone())?.f32s()?.to_vec();
+            let is_whole = numbers.len() == self.n_actions * self.chunk_size;
+            if !is_whole || numbers.iter().any(|x| !x.is_finite()) {
+                return Err(Error::not_finite());
+            }
         }
+        let planned = numbers.split_off(self.n_actions);
         let mut generator = episode.generator.clone();
         let action = if self.is_discrete {
-            Action::Index(self.draw.index(numbers, self.allowed.as_deref(), &mut generator))
+            Action::Index(self.draw.index(&numbers, self.allowed.as_deref(), &mut generator))
         } else {
-            Action::Numbers(numbers.to_vec())
+            Action::Numbers(numbers)
         };
         replace_newest(&mut window, &self.graph, &action)?;
-        let episode = Episode { generator, return_to_go, n_seen: episode.n_seen + 1 };
+        let episode = Episode { generator, return_to_go, n_seen: episode.n_seen + 1, planned };
         (self.window, self.episode, self.allowed) = (window, Some(episode), None);
         Ok(action)
     }

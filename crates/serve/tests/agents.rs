@@ -48,8 +48,9 @@ fn described(actions: &ActionSpace, algorithm: AlgorithmConfig) -> (Described, N
         ActingNetwork::Sequence(model) => {
             weights::export(&Model::init(&model, sizes.0, actions, init).unwrap())
         }
-        ActingNetwork::Tanh { prefix, hidden, .. } => {
-            let actor = weights::export(&Mlp::init([WIDTH, actions.size()], hidden, init));
+        ActingNetwork::Tanh { prefix, hidden, chunk_size, .. } => {
+            let widths = [WIDTH, actions.size() * chunk_size];
+            let actor = weights::export(&Mlp::init(widths, hidden, init));
             actor.into_iter().map(|(name, data)| (format!("{prefix}{name}"), data)).collect()
         }
         ActingNetwork::Categorical { hidden, head, .. } => {
@@ -74,6 +75,10 @@ fn described(actions: &ActionSpace, algorithm: AlgorithmConfig) -> (Described, N
 }
 
 fn about(play: &Play, is_discrete: bool, greedy: f64) -> String {
+    about_chunks(play, is_discrete, greedy, 1)
+}
+
+fn about_chunks(play: &Play, is_discrete: bool, greedy: f64, chunk_size: usize) -> String {
     let choice = match (is_discrete, play.action_choice) {
         (true, ActionChoice::Sample) => "sample",
         _ => "mode",
@@ -81,7 +86,8 @@ fn about(play: &Play, is_discrete: bool, greedy: f64) -> String {
     let temperature = if greedy > 0.0 { 1e30 } else { play.acting.temperature };
     format!(
         r#"{{"format": 1, "target_return": 20, "delayed_reward": {}, "clip_rewards": false,
-        "choice": "{choice}", "greedy": {greedy}, "temperature": {temperature}}}"#,
+        "choice": "{choice}", "greedy": {greedy}, "temperature": {temperature},
+        "chunk_size": {chunk_size}}}"#,
         play.delayed_reward
     )
 }
@@ -102,7 +108,9 @@ fn check(actions: &ActionSpace, algorithm: AlgorithmConfig, play: impl FnOnce(Pl
         _ => 0.0,
     };
     let graph = overtone_onnx::export(&agent, &weights, &play, "test").unwrap();
-    let mut served = Agent::load(&graph, &about(&play, is_discrete, greedy)).unwrap();
+    let chunk_size = agent.algorithm.network().chunk_size();
+    let about = about_chunks(&play, is_discrete, greedy, chunk_size);
+    let mut served = Agent::load(&graph, &about).unwrap();
     let mut policy = agent.policy(&weights, &play, &Device::flex()).unwrap();
     let what = agent.algorithm.describe();
     for episode in [3u64, 8] {
@@ -205,12 +213,14 @@ fn every_algorithm() {
     let cloning = PerceptronConfig { context_length: 3, width: 16, ..PerceptronConfig::gym() };
     let rvs = RvsConfig(PerceptronConfig { width: 16, ..PerceptronConfig::rvs(100) });
     let iql = |head| AlgorithmConfig::Iql(IqlOptions { config: IqlConfig::default(), head });
+    let in_chunks = IqlConfig { chunk_size: 3, ..IqlConfig::default() };
     for algorithm in [
         AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(ModelConfig::Perceptron(cloning))),
         AlgorithmConfig::Rvs(rvs),
         AlgorithmConfig::Td3Bc(Td3BcConfig::default()),
         AlgorithmConfig::Rebrac(RebracConfig::default()),
         iql(None),
+        AlgorithmConfig::Iql(IqlOptions { config: in_chunks, head: None }),
     ] {
         check(&numbers, algorithm, |play| play);
     }

@@ -170,7 +170,7 @@ fn agent(task: &Task, choices: &Choices<'_>) -> Result<AgentConfig, ConfigError>
         AlgorithmKind::Iql => AlgorithmConfig::Iql(IqlOptions {
             config: match is_paper {
                 // Tuned for a million steps.
-                true => IqlConfig { beta: 3.0, ..IqlConfig::default() },
+                true => IqlConfig { beta: 3.0, chunk_size: 1, ..IqlConfig::default() },
                 false => IqlConfig::default(),
             },
             head: is_discrete(task).then(|| head(task, choices)).transpose()?.map(|head| head.0),

@@ -71,9 +71,9 @@ fn first_sentence(doc: &str) -> &str {
 }
 
 /// The help of `algorithm=best`, and of the choice.
-const BEST: &str = "best: trains decision_transformer, rvs and rebrac (discrete actions: \
-                    discrete_cql), then keeps the run and the mode that selection episodes choose \
-                    (vectors only). For seconds take rvs, for minutes decision_transformer, for \
+const BEST: &str = "best: trains decision_transformer, rvs and rebrac (rewards of two values: iql \
+                    instead of rvs; discrete actions: discrete_cql instead of rebrac), then keeps \
+                    the run and the mode that selection episodes choose (vectors only). For seconds take rvs, for minutes decision_transformer, for \
                     more time best (docs/how-to/which-algorithm.md).";
 
 /// The task whose defaults are listed first.

@@ -13,6 +13,29 @@ pub fn check_positive(section: &str, keys: &[(&str, f64)]) -> Result<(), ModelEr
     }
 }
 
+/// The number of different rewards among these, at most three.
+pub fn count_rewards(rewards: &[f32]) -> usize {
+    let mut different: Vec<f32> = Vec::with_capacity(3);
+    for &reward in rewards {
+        if different.len() < 3 && !different.contains(&reward) {
+            different.push(reward);
+        }
+    }
+    different.len()
+}
+
+/// Steps between two values if rewards have at most two values, so that values have a long way.
+const STEPS_OF_SPARSE_REWARDS: usize = 5;
+
+/// `n_steps`, or for 0 the number that suits data whose rewards have `n_rewards` values.
+pub fn steps_for(n_steps: usize, n_rewards: usize) -> usize {
+    match (n_steps, n_rewards) {
+        (0, ..=2) => STEPS_OF_SPARSE_REWARDS,
+        (0, _) => 1,
+        (n_steps, _) => n_steps,
+    }
+}
+
 /// # Errors
 /// When a target has the rewards of no step, or of more than a thousand.
 pub fn check_n_steps(section: &str, n_steps: usize) -> Result<(), ModelError> {

@@ -101,7 +101,7 @@ impl Td3Keys {
     /// The actor.
     pub fn network(&self) -> ActingNetwork<'static> {
         let Self { actor: hidden, is_normalized, .. } = *self;
-        ActingNetwork::Tanh { prefix: "", hidden, is_normalized }
+        ActingNetwork::Tanh { prefix: "", hidden, is_normalized, chunk_size: 1 }
     }
 }
 
@@ -181,7 +181,7 @@ impl<O: Td3Options> Algorithm for Td3<O> {
 
     fn lookahead(&self) -> Option<Lookahead> {
         let Td3Keys { n_steps, gamma, .. } = self.config.keys();
-        Some(Lookahead { n_steps, gamma })
+        Some(Lookahead { n_steps, gamma, in_chunks: false })
     }
 
     fn shorten(&mut self, n_updates: u64) -> Vec<Shortened> {

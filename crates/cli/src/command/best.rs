@@ -2,8 +2,8 @@
 //! and the acting mode that selection episodes choose.
 
 use anyhow::{Context, Result, bail, ensure};
-use overtone_agents::AlgorithmKind;
-use overtone_core::{ActionSpace, ObservationSpace, Task};
+use overtone_agents::{AlgorithmKind, count_rewards};
+use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_settings::{AutoOr, Choosable, Resume, RunConfig, suites};
 use overtone_train::{Checkpoint, RunDir};
 
@@ -26,24 +26,14 @@ pub fn is_best(words: &[String]) -> bool {
     algorithm == Some(BEST)
 }
 
-/// The algorithms for `task`, in the order of training.
-///
-/// # Errors
-/// When none were compared on such tasks.
-fn members(task: &Task) -> Result<&'static [AlgorithmKind]> {
-    use AlgorithmKind::{DecisionTransformer, DiscreteCql, Rebrac, Rvs};
-    match (&task.observations, &task.actions) {
-        (ObservationSpace::Vectors { .. }, ActionSpace::Continuous { .. }) => {
-            Ok(&[DecisionTransformer, Rvs, Rebrac])
-        }
-        (ObservationSpace::Vectors { .. }, ActionSpace::Discrete { .. }) => {
-            Ok(&[DecisionTransformer, Rvs, DiscreteCql])
-        }
-        (ObservationSpace::Pixels { .. }, _) => bail!(
-            "algorithm={BEST}: algorithms were compared on vectors only, and {} has images. Train \
-             each algorithm, then use `overtone evaluate choose run=A,B`",
-            task.title
-        ),
+/// The algorithms for such actions, and data whose rewards have `n_rewards` values, in the order of
+/// training. The first one is always the same.
+fn members(actions: &ActionSpace, n_rewards: usize) -> &'static [AlgorithmKind] {
+    use AlgorithmKind::{DecisionTransformer, DiscreteCql, Iql, Rebrac, Rvs};
+    match (actions, n_rewards) {
+        (ActionSpace::Continuous { .. }, ..=2) => &[DecisionTransformer, Iql, Rebrac],
+        (ActionSpace::Continuous { .. }, _) => &[DecisionTransformer, Rvs, Rebrac],
+        (ActionSpace::Discrete { .. }, _) => &[DecisionTransformer, Rvs, DiscreteCql],
     }
 }
 
@@ -65,6 +55,12 @@ pub fn train(words: &[String]) -> Result<u8> {
     };
     let settings = resolve(AlgorithmKind::DecisionTransformer, &others).context(SEVERAL)?;
     let (task, evaluation) = (settings.task()?, &settings.evaluation);
+    ensure!(
+        matches!(task.observations, ObservationSpace::Vectors { .. }),
+        "algorithm={BEST}: algorithms were compared on vectors only, and {} has images. Train each \
+         algorithm, then use `overtone evaluate choose run=A,B`",
+        task.title
+    );
     suites::check_environment(task)
         .with_context(|| format!("algorithm={BEST} chooses by episodes"))?;
     ensure!(
@@ -102,9 +98,15 @@ pub fn train(words: &[String]) -> Result<u8> {
     let of_training = others.iter().filter(|word| !word.starts_with("evaluation."));
     let of_training: Vec<String> = of_training.cloned().chain(without).collect();
     let (mut all, mut n_modes) = (Vec::new(), 0);
-    for member in members(task)? {
+    let first = prepare(&settings, settings.initial(None)?)?;
+    let members = members(&task.actions, count_rewards(first.data.dataset().rewards()));
+    let mut first = Some(first);
+    for member in members {
         let whole = resolve(*member, &others).context(SEVERAL)?;
-        let prepared = prepare(&whole, whole.initial(None)?)?;
+        let prepared = match first.take() {
+            Some(first) => first,
+            None => prepare(&whole, whole.initial(None)?)?,
+        };
         check_evaluation(&whole, &prepared)?;
         let no_choice = OwnChoice::default();
         n_modes += evaluate::candidate_modes(&prepared.agent, &no_choice, &options)?.0.len();

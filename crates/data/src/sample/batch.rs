@@ -81,11 +81,20 @@ pub struct Lookahead {
     pub n_steps: usize,
     /// γ, the discount of each step; without effect on one step.
     pub gamma: f64,
+    /// Whether an action is a chunk: the actions of all `n_steps` steps, which are played whatever
+    /// is observed meanwhile. A step whose chunk the recording cuts has no target. After the end of
+    /// the task, the last action is repeated.
+    pub in_chunks: bool,
 }
 
 impl Lookahead {
     /// One step.
-    pub const ONE: Self = Self { n_steps: 1, gamma: 1.0 };
+    pub const ONE: Self = Self { n_steps: 1, gamma: 1.0, in_chunks: false };
+
+    /// Actions of the recording that are one action of the batch.
+    pub fn chunk_size(&self) -> usize {
+        if self.in_chunks { self.n_steps } else { 1 }
+    }
 }
 
 /// The next steps in a batch: those `m` steps later, see [`Lookahead`].
@@ -200,7 +209,8 @@ impl Batch {
         self.last_indices.extend(windows.iter().map(|window| window.range().end as u64 - 1));
         let action_scale = options.action_scale.as_ref();
         let now = |_| 0;
-        drawn.actions(now, action_scale, &mut self.actions);
+        let chunk_size = options.transitions.map_or(1, |lookahead| lookahead.chunk_size());
+        drawn.actions(now, chunk_size, action_scale, &mut self.actions);
         drawn.scaled(dataset.returns_to_go(), scale, &mut self.returns_to_go);
         drawn.each(&mut self.timesteps, |row| dataset.index().timestep(row) as i32);
         match dataset.step_weights() {
@@ -209,7 +219,7 @@ impl Batch {
         }
         drawn.allowed_actions(now, &mut self.allowed_actions);
         drawn.observations(now, options.frames, &mut self.observations)?;
-        let Some(Lookahead { n_steps, gamma }) = options.transitions else {
+        let Some(Lookahead { n_steps, gamma, in_chunks }) = options.transitions else {
             self.transitions = None;
             return Ok(());
         };
@@ -228,9 +238,11 @@ impl Batch {
         });
         drawn.each(&mut transitions.discounts, |row| gamma.powi(ahead(row) as i32 - 1) as f32);
         let last = |row| row + ahead(row) - 1;
-        drawn.each(&mut transitions.next_is_known, |row| !dataset.index().is_last(last(row)));
+        let is_whole = |row| !in_chunks || ahead(row) == n_steps;
+        let is_known = |row| is_whole(row) && !dataset.index().is_last(last(row));
+        drawn.each(&mut transitions.next_is_known, is_known);
         drawn.each(&mut transitions.terminated, |row| drawn.terminates(last(row)));
-        drawn.actions(ahead, action_scale, &mut transitions.next_actions);
+        drawn.actions(ahead, chunk_size, action_scale, &mut transitions.next_actions);
         drawn.allowed_actions(ahead, &mut transitions.next_allowed_actions);
         drawn.observations(ahead, options.frames, &mut transitions.next_observations)
     }
@@ -287,10 +299,11 @@ impl Drawn<'_> {
         later > 0 && self.dataset.index().is_last(row + later - 1)
     }
 
-    /// The action that is `later(row)` steps after each step.
+    /// The action that is `later(row)` steps after each step, or as many as a chunk has.
     fn actions(
         &self,
         later: impl Fn(usize) -> usize,
+        chunk_size: usize,
         scale: Option<&ActionScale>,
         out: &mut BatchActions,
     ) {
@@ -310,7 +323,7 @@ impl Drawn<'_> {
                     *out = BatchActions::Continuous(Vec::new());
                 }
                 let BatchActions::Continuous(out) = out else { return };
-                self.rows(later, (*width, values), out, |place| {
+                self.rows(later, chunk_size, (*width, values), out, |place| {
                     if let Some(scale) = scale {
                         scale.to_unit(place);
                     }
@@ -340,26 +353,32 @@ impl Drawn<'_> {
         }
     }
 
-    /// Rows of `values`, `[rows, width]`, `later(row)` steps after each step, each changed by
-    /// `change`; zeros in padding and past an episode's end, as when the agent acts.
+    /// `n` rows of `values`, `[rows, width]`, from `later(row)` steps after each step on, each
+    /// changed by `change`; zeros in padding and past an episode's end, as when the agent acts. If the
+    /// episode ends within the rows, the last one is repeated.
     fn rows(
         &self,
         later: impl Fn(usize) -> usize,
+        n: usize,
         (width, values): (usize, &[f32]),
         out: &mut Vec<f32>,
         change: impl Fn(&mut [f32]),
     ) {
-        out.resize(self.windows.len() * self.context * width, 0.0);
-        let windows = self.windows.iter().zip(out.chunks_exact_mut(self.context * width));
+        let size = n * width;
+        out.resize(self.windows.len() * self.context * size, 0.0);
+        let windows = self.windows.iter().zip(out.chunks_exact_mut(self.context * size));
         for (window, places) in windows {
-            let (pad, real) = places.split_at_mut(window.n_padding() * width);
+            let (pad, real) = places.split_at_mut(window.n_padding() * size);
             pad.fill(0.0);
-            for (place, row) in real.chunks_exact_mut(width).zip(window.range()) {
+            for (place, row) in real.chunks_exact_mut(size).zip(window.range()) {
                 let later = later(row);
                 if self.is_past(row, later) {
                     place.fill(0.0);
-                } else {
-                    place.copy_from_slice(&values[(row + later) * width..][..width]);
+                    continue;
+                }
+                let (first, end) = (row + later, self.dataset.index().episode_end(row));
+                for (place, row) in place.chunks_exact_mut(width).zip(first..) {
+                    place.copy_from_slice(&values[row.min(end - 1) * width..][..width]);
                     change(place);
                 }
             }
@@ -379,7 +398,7 @@ impl Drawn<'_> {
                     *out = BatchObservations::Vectors(Vec::new());
                 }
                 let BatchObservations::Vectors(out) = out else { return Ok(()) };
-                self.rows(later, (*width, values), out, |place| normalization.apply(place));
+                self.rows(later, 1, (*width, values), out, |place| normalization.apply(place));
                 Ok(())
             }
             StoredObservations::Frames(frames) => {

@@ -35,6 +35,10 @@ struct About<'a> {
     context_length: usize,
     /// `action`, or `logits` of discrete actions.
     outputs: [&'static str; 1],
+    /// The number of actions that `action` has, one after the other, each played whatever is
+    /// observed meanwhile.
+    #[serde(skip_serializing_if = "is_one")]
+    chunk_size: usize,
     /// The return-to-go of the first timestep.
     target_return: f32,
     /// Whether the return-to-go stays at the target.
@@ -56,6 +60,10 @@ struct About<'a> {
     /// them with `begin(agent_seed)`. Absent without an evaluation in this acting mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     episode: Option<PlayedEpisode>,
+}
+
+fn is_one(n: &usize) -> bool {
+    *n == 1
 }
 
 /// The first episode with the target return in an evaluation of the checkpoint by this protocol.
@@ -110,6 +118,7 @@ pub(super) fn write(
             ActionSpace::Discrete { .. } => ["logits"],
             ActionSpace::Continuous { .. } => ["action"],
         },
+        chunk_size: agent.algorithm.network().chunk_size(),
         target_return,
         delayed_reward: play.delayed_reward,
         clip_rewards: play.return_units == ReturnUnits::Clipped,

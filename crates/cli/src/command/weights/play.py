@@ -19,6 +19,7 @@ class Agent:
         left = np.float32(self.about["target_return"] if target is None else target)
         self.check("target", left)
         self.random, self.n, self.left = np.random.default_rng(seed), 0, left
+        self.planned = []  # the rest of a chunk of actions
         self.window = {k: np.zeros(each.shape, TYPES[each.type]) for k, each in self.inputs.items()}
 
     def act(self, observation, reward=0.0, action_mask=None):  # a call that fails changes nothing
@@ -36,10 +37,12 @@ class Agent:
         window = {k: np.roll(rows, -1, axis=0) for k, rows in self.window.items()}
         for name, rows in window.items():
             rows[-1] = new.get(name, 0)
-        output = self.session.run(None, window)[0]
-        self.check("output of the agent", output)
-        action = self.choose(output, action_mask)
-        self.window, self.left, self.n = window, left, self.n + 1
+        outputs = self.planned
+        if len(outputs) == 0:
+            outputs = self.session.run(None, window)[0].reshape(self.about.get("chunk_size", 1), -1)
+        self.check("output of the agent", outputs)
+        action = self.choose(outputs[0], action_mask)
+        self.window, self.left, self.n, self.planned = window, left, self.n + 1, outputs[1:]
         self.took(action)
         return action
 
