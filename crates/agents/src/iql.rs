@@ -98,7 +98,9 @@ pub struct IqlConfig {
     /// (such as -1 until the task is solved), else 1. On two public tasks with such rewards, 5 solved
     /// 12 and 20 of 20 episodes, and 1 none (docs/results/public.md).
     pub chunk_size: usize,
-    /// Rate of the target networks' running average.
+    /// Rate of the target networks' running average. 0: 0.02 with chunks of actions, else 0.005. On
+    /// `pointmaze-medium`, chunks solved 20 of 20 episodes with 0.02 after 16,000 updates, and 27 of 50
+    /// with 0.005 after 21,700.
     pub target_rate: f64,
     /// Hidden layers of the actor, of each critic and of the value (vectors only; frames have one
     /// after the convolutions).
@@ -119,7 +121,7 @@ impl Default for IqlConfig {
             beta: 1.0,
             gamma: 0.99,
             chunk_size: 0,
-            target_rate: 0.005,
+            target_rate: 0.0,
             n_layers: 2,
             hidden: 256,
             normalize: true,
@@ -129,6 +131,15 @@ impl Default for IqlConfig {
 }
 
 impl IqlConfig {
+    /// The rate of the target networks.
+    fn rate_of_target(&self) -> f64 {
+        match self.target_rate {
+            0.0 if self.chunk_size > 1 => 0.02,
+            0.0 => 0.005,
+            rate => rate,
+        }
+    }
+
     fn layers(&self) -> Hidden {
         Hidden { n_layers: self.n_layers, width: self.hidden, has_norms: false }
     }
@@ -455,7 +466,7 @@ impl<N: Networks> Iql<N> {
         let total = value.clone() + critic.clone();
         let grad_norm = state.critics.step(total.backward(), learning_rate);
         let critics = &state.critics.network.critics;
-        state.target = follow(state.target.clone(), critics, self.config.target_rate);
+        state.target = follow(state.target.clone(), critics, self.config.rate_of_target());
         let actor_norm = state.actor.step(actor.backward(), actor_rate);
         let [critic, actor, mean_value] = [critic, actor, mean_value].map(Tensor::inner);
         StepFigures {
