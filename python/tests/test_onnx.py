@@ -47,6 +47,7 @@ CONTINUOUS: dict[str, dict[str, Any]] = {
     "RvS": {"algorithm": "rvs"},
     "TD3+BC": {"algorithm": "td3_bc", **VALUES},
     "IQL": {"algorithm": "iql", **VALUES},
+    "IQL in chunks": {"algorithm": "iql", "iql.chunk_size": 3, **VALUES},
     "ReBRAC": {"algorithm": "rebrac", **VALUES},
     "ReBRAC on raw observations": {"algorithm": "rebrac", "rebrac.normalize": False, **VALUES},
 }

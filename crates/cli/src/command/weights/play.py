@@ -18,8 +18,7 @@ class Agent:
     def begin(self, seed=0, target=None):
         left = np.float32(self.about["target_return"] if target is None else target)
         self.check("target", left)
-        self.random, self.n, self.left = np.random.default_rng(seed), 0, left
-        self.planned = []  # the rest of a chunk of actions
+        self.random, self.n, self.left, self.planned = np.random.default_rng(seed), 0, left, []
         self.window = {k: np.zeros(each.shape, TYPES[each.type]) for k, each in self.inputs.items()}
 
     def act(self, observation, reward=0.0, action_mask=None):  # a call that fails changes nothing
@@ -33,13 +32,11 @@ class Agent:
         got = 0.0 if self.n == 0 or self.about["delayed_reward"] else reward
         left = self.left - np.float32(np.clip(got, -1, 1) if self.about["clip_rewards"] else got)
         self.check("return-to-go", left)
-        new = dict(observations=row, returns_to_go=left, timesteps=self.n, mask=1)
         window = {k: np.roll(rows, -1, axis=0) for k, rows in self.window.items()}
         for name, rows in window.items():
-            rows[-1] = new.get(name, 0)
-        outputs = self.planned
-        if len(outputs) == 0:
-            outputs = self.session.run(None, window)[0].reshape(self.about.get("chunk_size", 1), -1)
+            rows[-1] = dict(observations=row, returns_to_go=left, timesteps=self.n, mask=1).get(name, 0)
+        outputs = self.planned or list(  # the rest of a chunk of actions, or a new one
+            self.session.run(None, window)[0].reshape(self.about.get("chunk_size", 1), -1))
         self.check("output of the agent", outputs)
         action = self.choose(outputs[0], action_mask)
         self.window, self.left, self.n, self.planned = window, left, self.n + 1, outputs[1:]
