@@ -47,7 +47,7 @@ impl Agent {
         Self {
             task,
             dataset: String::new(),
-            algorithm: algorithm.for_rewards(count_rewards(data.dataset().rewards())),
+            algorithm: algorithm.for_rewards(count_rewards(data.dataset().rewards()), None),
             normalization: data.dataset().normalization().cloned(),
             return_scale: data.return_scale(),
             delayed_reward: false,

@@ -117,7 +117,7 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
         rates: scaled(recorded_returns::range(recorded_returns::rates(&dataset, average))),
     };
     let configured = settings.algorithm_config(task, recorded, like)?;
-    let algorithm = configured.for_rewards(count_rewards(dataset.rewards()));
+    let algorithm = configured.for_rewards(count_rewards(dataset.rewards()), like);
     if algorithm != configured {
         say_chunks(&algorithm);
     }
