@@ -8,8 +8,8 @@ use overtone_core::{
 };
 use overtone_model::acting::turns;
 
-/// The actions of a policy of chunks, one by one. It is asked again when a chunk is over, or an
-/// episode starts. What is observed or taken in between changes nothing.
+/// The actions of a policy of chunks, one by one. The policy chooses a new chunk when the last one is
+/// over, or an episode starts. Observations and other actions in between change nothing.
 pub struct OneByOne {
     policy: Box<dyn Policy>,
     observations: ObservationSpace,
@@ -27,24 +27,24 @@ impl OneByOne {
         Self { policy, observations, width: task.actions.size(), planned: Vec::new() }
     }
 
-    /// Asks the policy for the agents of `turns` whose chunk is over.
+    /// Chooses new chunks for the agents of `turns` whose chunk is over.
     fn plan(&mut self, turns: &[Turn], observations: &[f32]) -> Result<(), PolicyError> {
-        let (mut asked, mut seen) = (Vec::new(), Vec::new());
+        let (mut over, mut seen) = (Vec::new(), Vec::new());
         for (turn, observation) in
             turns.iter().zip(observations.chunks_exact(self.observations.size()))
         {
             let planned = self.planned.get(turn.agent).and_then(Option::as_ref);
             if turn.start.is_some() || planned.is_none_or(VecDeque::is_empty) {
-                asked.push(*turn);
+                over.push(*turn);
                 seen.extend_from_slice(observation);
             }
         }
-        let chunks = self.policy.act(&asked, Observations::Vectors(&seen))?;
+        let chunks = self.policy.act(&over, Observations::Vectors(&seen))?;
         let Actions::Continuous { width, values } = chunks else {
             return Err("a chunk of discrete actions".into());
         };
         let chunks = values.chunks_exact(width).map(|chunk| chunk.iter().copied().collect());
-        turns::replace(&mut self.planned, &asked, chunks.collect());
+        turns::replace(&mut self.planned, &over, chunks.collect());
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ mod recorded_returns;
 use std::sync::{Arc, atomic::AtomicBool};
 
 use anyhow::{Context, Result, ensure};
-use overtone_agents::{Agent, AlgorithmConfig, count_rewards};
+use overtone_agents::{Agent, count_rewards};
 use overtone_console::progress;
 use overtone_core::{
     ActionSpace, Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits,
@@ -118,8 +118,12 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
     };
     let configured = settings.algorithm_config(task, recorded, like)?;
     let algorithm = configured.for_rewards(count_rewards(dataset.rewards()), like);
-    if algorithm != configured {
-        say_chunks(&algorithm);
+    let chunk_size = algorithm.network().chunk_size();
+    if chunk_size > 1 {
+        say!(
+            "actions: {chunk_size} are chosen at once, and played whatever the agent observes \
+             meanwhile (iql.chunk_size=1: one at a time)"
+        );
     }
     if let Some(limit) = algorithm.model().and_then(|model| model.head().limit(&task.actions)) {
         say!("head: {limit}");
@@ -150,21 +154,6 @@ fn say_optional_arrays(dataset: &Dataset) {
     for (_, what) in read.into_iter().filter(|(is_there, _)| *is_there) {
         say!("data has {what}");
     }
-}
-
-/// Says what the agent owes to rewards of two values.
-fn say_chunks(algorithm: &AlgorithmConfig) {
-    let what = match algorithm {
-        AlgorithmConfig::Iql(options) if options.config.chunk_size > 1 => {
-            "the agent chooses five actions at once, and plays them whatever it observes meanwhile \
-             (iql.chunk_size=1: one at a time)"
-        }
-        AlgorithmConfig::Rebrac(config) if config.n_steps > 1 => {
-            "targets have the rewards of five steps (rebrac.n_steps=1: of one)"
-        }
-        _ => return,
-    };
-    say!("rewards: at most two values, so {what}");
 }
 
 /// Refuses to learn values of data without rewards.

@@ -376,9 +376,13 @@ impl Drawn<'_> {
                     place.fill(0.0);
                     continue;
                 }
-                let (first, end) = (row + later, self.dataset.index().episode_end(row));
+                let first = row + later;
+                let last = match n {
+                    1 => first,
+                    _ => self.dataset.index().episode_end(row) - 1,
+                };
                 for (place, row) in place.chunks_exact_mut(width).zip(first..) {
-                    place.copy_from_slice(&values[row.min(end - 1) * width..][..width]);
+                    place.copy_from_slice(&values[row.min(last) * width..][..width]);
                     change(place);
                 }
             }

@@ -9,9 +9,6 @@ use crate::summary::Summary;
 use crate::summary::{digits, estimate, fixed, spread};
 use crate::table::{Column, Table, or_dash};
 
-/// The column of the smoothness of actions, of interest for Fourier heads.
-const SMOOTHNESS: &str = "smoothness";
-
 impl Evaluation {
     /// The report as text: a headline, a row for each target, and an explanation of the columns.
     pub fn to_text(&self) -> String {
@@ -103,17 +100,12 @@ impl Evaluation {
             ("success [interval]", &|target| {
                 or_dash(target.success.map(|rate| estimate(&rate, 2)))
             }),
-            (SMOOTHNESS, &|target| {
-                or_dash(
-                    target.smoothness.map(|smoothness| spread(smoothness.mean, smoothness.sd, 4)),
-                )
+            ("smoothness", &|target| {
+                let smoothness = target.smoothness.filter(|_| self.setting.has_fourier_head());
+                or_dash(smoothness.map(|smoothness| spread(smoothness.mean, smoothness.sd, 4)))
             }),
         ];
-        let is_shown = |name: &str| match name {
-            "clipped" => self.clips(),
-            SMOOTHNESS => self.setting.has_fourier_head(),
-            _ => true,
-        };
+        let is_shown = |name: &str| name != "clipped" || self.clips();
         let shown: Vec<_> = columns.into_iter().filter(|(name, _)| is_shown(name)).collect();
         Table::of(&self.targets, &shown).without_dashes()
     }

@@ -276,6 +276,7 @@ fn flatten(name: &str, table: &toml::Table, settings: &mut Configuration) {
 /// A table for people of rows with the same role.
 pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
     let digits = digits(rows.iter().map(|row| &row.raw));
+    let is_fourier = rows.iter().any(|row| row.setting().has_fourier_head());
     let columns: [Column<'_, &Row<'_>>; 14] = [
         ("run", &|row| row.run.label.clone()),
         ("task", &|row| row.setting().task.title.clone()),
@@ -294,7 +295,7 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
         }),
         ("length", &|row| spread(&row.target.length, 0)),
         ("success [interval]", &|row| or_dash(row.success.map(|rate| estimate(&rate, 2)))),
-        (SMOOTHNESS, &|row| {
+        ("smoothness (bins)", &|row| {
             let text = |smoothness: SmoothnessResult| {
                 format!(
                     "{} ({})",
@@ -302,17 +303,11 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
                     smoothness.n_bins
                 )
             };
-            or_dash(row.target.smoothness.map(text))
+            or_dash(row.target.smoothness.filter(|_| is_fourier).map(text))
         }),
     ];
-    let is_smooth = rows.iter().any(|row| row.setting().has_fourier_head());
-    let shown = columns.into_iter().filter(|(name, _)| is_smooth || *name != SMOOTHNESS);
-    let shown: Vec<_> = shown.collect();
-    Table::of(rows.iter().copied(), &shown).without_dashes()
+    Table::of(rows.iter().copied(), &columns).without_dashes()
 }
-
-/// The column of smoothness.
-const SMOOTHNESS: &str = "smoothness (bins)";
 
 /// All rows with all digits, for programs.
 pub(super) fn csv(rows: &[Row<'_>]) -> Table {
