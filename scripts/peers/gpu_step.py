@@ -8,6 +8,7 @@ seconds of one. The batch is on the device, and only the last loss of a round is
 VARIANT is one or more words, joined by `+`:
 
     eager                       the model as PyTorch runs it
+    tf32                        products of float32 matrices in TF32
     bf16                        autocast to bfloat16
     channels_last, sdpa, fused, compile
                                 memory layout of the encoder; scaled_dot_product_attention;
@@ -19,7 +20,7 @@ import time
 
 WARM_UP_STEPS = 5
 MAX_TIMESTEP = 4000
-KNOWN = {"eager", "bf16", "channels_last", "sdpa", "fused", "compile"}
+KNOWN = {"eager", "tf32", "bf16", "channels_last", "sdpa", "fused", "compile"}
 
 
 def main():
@@ -32,8 +33,7 @@ def main():
     import atari_dt
 
     torch.manual_seed(1)
-    # Products of float32 matrices are computed in float32.
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = "tf32" in words
     model = atari_dt.DecisionTransformer(
         MAX_TIMESTEP, channels_last="channels_last" in words, sdpa="sdpa" in words).to(device)
     inputs = [tensor.to(device) for tensor in atari_dt.random_batch(batch)]

@@ -30,7 +30,7 @@ use overtone_core::{ActionSpace, ObservationSpace, Task, seed::Generator};
 use overtone_data::{Batch, Lookahead};
 use overtone_kernels::quantile_huber;
 use overtone_model::{
-    ModelError,
+    Inputs, ModelError, Sections,
     contexts::Observed,
     error::config_error,
     head::{Decisions, LogitsDecisions},
@@ -38,8 +38,8 @@ use overtone_model::{
     weights::NamedTensors,
 };
 use overtone_train::{
-    Algorithm, Export, Exported, Job, Learner, Shortened, StepAt, StepFigures, Stored, TrainConfig,
-    TrainError, Trainer, Training, TrainingData,
+    Algorithm, Export, Exported, Job, Learner, LearningRate, Recorded, Shortened, StepAt,
+    StepFigures, Stored, Target, TrainConfig, TrainError, Trainer, Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -173,8 +173,8 @@ pub struct DiscreteCql {
 pub struct DiscreteCqlState {
     /// The network that is trained and acts.
     pub online: Learner<QNetwork>,
-    /// The network that computes targets; it does not track gradients.
-    pub target: QNetwork,
+    /// The network that computes targets.
+    pub target: Target<QNetwork>,
 }
 
 impl Export for DiscreteCqlState {
@@ -185,7 +185,7 @@ impl Export for DiscreteCqlState {
     fn export_training(&self) -> NamedTensors {
         // Its own step count: a batch without targets is a step of the run alone.
         Parts::default()
-            .with(TARGET, &self.target)
+            .with(TARGET, &self.target.network)
             .with_training(OPTIMIZER, &self.online)
             .into_tensors()
     }
@@ -195,7 +195,7 @@ impl Stored for DiscreteCqlState {
     fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
         Ok(Self {
             online: self.online.begin(exported)?,
-            target: parts::module(self.target, TARGET, &exported.training)?,
+            target: parts::target(self.target, TARGET, &exported.training)?,
         })
     }
 
@@ -203,7 +203,7 @@ impl Stored for DiscreteCqlState {
         let Exported { model, training } = exported;
         Ok(Self {
             online: parts::learner(self.online, model.clone(), OPTIMIZER, training)?,
-            target: parts::module(self.target, TARGET, training)?,
+            target: parts::target(self.target, TARGET, training)?,
         })
     }
 
@@ -263,7 +263,7 @@ impl Algorithm for DiscreteCql {
         let sizes = [self.actions.size(), self.config.quantiles];
         let online = QNetwork::init(&self.observations, self.config.layers(), sizes, &mut init)?;
         let online = QNetwork { form: config.precision.form(), ..online };
-        let target = online.valid();
+        let target = Target::of(&online);
         Ok(DiscreteCqlState { online: Learner::new(online, config), target })
     }
 
@@ -282,6 +282,10 @@ impl Algorithm for DiscreteCql {
         figures
     }
 
+    fn recorded(&self) -> Option<&dyn Recorded<DiscreteCqlState>> {
+        Some(self)
+    }
+
     /// The quantile loss.
     fn held_out_loss(
         &self,
@@ -295,13 +299,47 @@ impl Algorithm for DiscreteCql {
     }
 }
 
+impl Recorded<DiscreteCqlState> for DiscreteCql {
+    fn send(
+        &self,
+        state: &DiscreteCqlState,
+        batch: &Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+        to: &mut Sections,
+    ) -> bool {
+        state.online.send_rate("rate", at.learning_rate, to);
+        DiscreteSteps::send(batch, data, to)
+    }
+
+    fn compute(
+        &self,
+        state: &mut DiscreteCqlState,
+        inputs: &Inputs,
+        data: &TrainingData,
+    ) -> StepFigures {
+        let Some(rate) = LearningRate::received(inputs, "rate") else { panic!("no rate was sent") };
+        state.target.keep_memory();
+        self.learn(state, &DiscreteSteps::received(inputs, data), rate)
+    }
+
+    fn counted(&self, state: &mut DiscreteCqlState, at: &StepAt<'_>) {
+        state.online.counted();
+        self.copy_if_due(state, at.step);
+    }
+
+    fn memory<'s>(&self, state: &'s mut DiscreteCqlState) -> Vec<&'s mut Tensor<1>> {
+        state.online.optimizer.memory()
+    }
+}
+
 impl DiscreteCql {
     /// Learning of the network from one batch.
     pub fn learn(
         &self,
         state: &mut DiscreteCqlState,
         steps: &DiscreteSteps,
-        learning_rate: f64,
+        learning_rate: impl Into<LearningRate>,
     ) -> StepFigures {
         let CqlLoss { total, temporal_difference, conservative, value } =
             self.loss(state, &state.online.network, steps);
@@ -316,7 +354,7 @@ impl DiscreteCql {
     /// Updates the target network after step number `step`, counted from 0, if an update is due.
     pub fn copy_if_due(&self, state: &mut DiscreteCqlState, step: u64) {
         if (step + 1).is_multiple_of(self.config.target_every) {
-            state.target = state.online.network.valid();
+            state.online.lead(&mut state.target, 1.0, |network| network);
         }
     }
 
@@ -358,7 +396,7 @@ impl DiscreteCql {
         let penalties = steps.next.next_penalties.clone();
         let penalties = penalties.map(|penalties| penalties.flatten(0, 1));
         let best = among(values, &penalties).argmax(1).squeeze_dim::<1>(1);
-        steps.returns(of_actions(state.target.quantiles(next), best), self.config.gamma)
+        steps.returns(of_actions(state.target.network.quantiles(next), best), self.config.gamma)
     }
 }
 

@@ -44,11 +44,12 @@ use overtone_core::{ActionSpace, ObservationSpace, Task, seed::Generator};
 use overtone_data::{Batch, Lookahead};
 use overtone_kernels::Form;
 use overtone_model::{
-    ModelError, error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
+    Inputs, ModelError, Sections, error::config_error, head::HeadConfig, init::Init,
+    weights::NamedTensors,
 };
 use overtone_train::{
-    Algorithm, Export, Exported, Job, Learner, ScheduleKind, StepAt, StepFigures, Stored,
-    TrainConfig, TrainError, Trainer, Training, TrainingData, follow,
+    Algorithm, Export, Exported, Job, Learner, LearningRate, Recorded, ScheduleKind, StepAt,
+    StepFigures, Stored, Target, TrainConfig, TrainError, Trainer, Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +64,7 @@ use crate::{
         keys::{check_fractions, check_positive, count_rewards, steps_for},
         network::{Hidden, constant_like},
         parts::{self, Parts},
-        steps::{nothing_learned, where_finite},
+        steps::{Rescaling, nothing_learned, where_finite},
     },
 };
 
@@ -138,6 +139,10 @@ impl IqlConfig {
             0.0 => 0.005,
             rate => rate,
         }
+    }
+
+    fn rescaling(&self, data: &TrainingData) -> Rescaling {
+        Rescaling::new(data.dataset().normalization(), self.normalize)
     }
 
     fn layers(&self) -> Hidden {
@@ -294,16 +299,30 @@ pub trait Networks: Clone + Debug {
         init: &mut Init<'_>,
     ) -> Result<(Self::Actor, CriticsOf<Self>), ModelError>;
 
-    /// The steps of a batch, with rewards multiplied by `reward_factor`; `None` if no step has a
-    /// target. The batch's memory may be taken.
+    /// The steps of a batch; `None` if no step has a target. The batch's memory may be taken.
     fn steps(
         &self,
         config: &IqlConfig,
         batch: &mut Batch,
         data: &TrainingData,
         device: &Device,
-        reward_factor: f32,
     ) -> Option<Self::Steps>;
+
+    /// Sends the steps of a batch for [`received`](Self::received). Returns `false` if no step has a
+    /// target, or the data has no recorded form.
+    fn send(
+        &self,
+        config: &IqlConfig,
+        batch: &Batch,
+        data: &TrainingData,
+        to: &mut Sections,
+    ) -> bool;
+
+    /// Steps that were [sent](Self::send).
+    fn received(inputs: &Inputs, data: &TrainingData) -> Self::Steps;
+
+    /// The same steps with multiplied rewards.
+    fn with_rewards_times(steps: Self::Steps, factor: f32) -> Self::Steps;
 
     /// The networks' outputs for a batch.
     fn outputs(&self, state: &StateOf<Self>, steps: &Self::Steps, gamma: f64) -> Outputs;
@@ -343,8 +362,8 @@ pub struct IqlState<A: Network, T: Network, V: Network> {
     pub actor: Learner<A>,
     /// Values of recorded actions.
     pub critics: Learner<Critics<T, V>>,
-    /// The target of the critics; it does not track gradients.
-    pub target: T,
+    /// The target of the critics.
+    pub target: Target<T>,
 }
 
 /// The critics of these networks.
@@ -366,7 +385,7 @@ impl<A: Network, T: Network, V: Network> Export for IqlState<A, T, V> {
     fn export_training(&self) -> NamedTensors {
         let mut tensors = Parts::default()
             .with_training(ACTOR_OPTIMIZER, &self.actor)
-            .with(TARGET_CRITICS, &self.target)
+            .with(TARGET_CRITICS, &self.target.network)
             .with_training(CRITIC_OPTIMIZER, &self.critics)
             .into_tensors();
         tensors.extend(self.critics.export_model());
@@ -380,7 +399,7 @@ impl<A: Network, T: Network, V: Network> Stored for IqlState<A, T, V> {
         Ok(Self {
             actor: self.actor.begin(exported)?,
             critics: parts::begin(self.critics, stored.clone())?,
-            target: parts::module(self.target, TARGET_CRITICS, stored)?,
+            target: parts::target(self.target, TARGET_CRITICS, stored)?,
         })
     }
 
@@ -389,7 +408,7 @@ impl<A: Network, T: Network, V: Network> Stored for IqlState<A, T, V> {
         Ok(Self {
             actor: parts::learner(self.actor, model, ACTOR_OPTIMIZER, stored)?,
             critics: parts::learner(self.critics, stored.clone(), CRITIC_OPTIMIZER, stored)?,
-            target: parts::module(self.target, TARGET_CRITICS, stored)?,
+            target: parts::target(self.target, TARGET_CRITICS, stored)?,
         })
     }
 
@@ -460,13 +479,13 @@ impl<N: Networks> Iql<N> {
         &self,
         state: &mut StateOf<N>,
         steps: &N::Steps,
-        [learning_rate, actor_rate]: [f64; 2],
+        [learning_rate, actor_rate]: [impl Into<LearningRate>; 2],
     ) -> StepFigures {
         let IqlLosses { value, critic, actor, mean_value } = self.losses(state, steps);
         let total = value.clone() + critic.clone();
         let grad_norm = state.critics.step(total.backward(), learning_rate);
-        let critics = &state.critics.network.critics;
-        state.target = follow(state.target.clone(), critics, self.config.rate_of_target());
+        let IqlState { critics, target, .. } = state;
+        critics.lead(target, self.config.rate_of_target(), |network| &network.critics);
         let actor_norm = state.actor.step(actor.backward(), actor_rate);
         let [critic, actor, mean_value] = [critic, actor, mean_value].map(Tensor::inner);
         StepFigures {
@@ -477,12 +496,21 @@ impl<N: Networks> Iql<N> {
     }
 
     fn steps(&self, batch: &mut Batch, data: &TrainingData, device: &Device) -> Option<N::Steps> {
-        let factor = if self.config.scale_rewards {
+        let steps = self.networks.steps(&self.config, batch, data, device)?;
+        Some(N::with_rewards_times(steps, self.reward_factor(data)))
+    }
+
+    fn reward_factor(&self, data: &TrainingData) -> f32 {
+        if self.config.scale_rewards {
             *self.reward_factor.get_or_init(|| reward_factor(data))
         } else {
             1.0
-        };
-        self.networks.steps(&self.config, batch, data, device, factor)
+        }
+    }
+
+    /// The actor's learning rate at a step.
+    fn actor_rate(at: &StepAt<'_>) -> f64 {
+        at.learning_rate * actor_rate_factor(at.schedule, at.step, at.n_steps)
     }
 }
 
@@ -511,7 +539,7 @@ impl<N: Networks> Algorithm for Iql<N> {
             self.networks.init(&self.config, config.precision.form(), &mut init)?;
         Ok(IqlState {
             actor: Learner::new(actor, config),
-            target: critics.critics.valid(),
+            target: Target::of(&critics.critics),
             critics: Learner::without_averages(critics, config.optimizer),
         })
     }
@@ -527,8 +555,11 @@ impl<N: Networks> Algorithm for Iql<N> {
         let Some(steps) = self.steps(batch, data, &device) else {
             return nothing_learned(&device, self.figures().len());
         };
-        let falling = actor_rate_factor(at.schedule, at.step, at.n_steps);
-        self.learn(state, &steps, [at.learning_rate, at.learning_rate * falling])
+        self.learn(state, &steps, [at.learning_rate, Self::actor_rate(at)])
+    }
+
+    fn recorded(&self) -> Option<&dyn Recorded<StateOf<N>>> {
+        Some(self)
     }
 
     /// The loss of critics and value.
@@ -542,6 +573,40 @@ impl<N: Networks> Algorithm for Iql<N> {
         let steps = self.steps(batch, data, device)?;
         let IqlLosses { value, critic, .. } = self.losses(state, &steps);
         Some((value + critic).inner())
+    }
+}
+
+impl<N: Networks> Recorded<StateOf<N>> for Iql<N> {
+    fn send(
+        &self,
+        state: &StateOf<N>,
+        batch: &Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+        to: &mut Sections,
+    ) -> bool {
+        state.critics.send_rate("critic_rate", at.learning_rate, to);
+        state.actor.send_rate("actor_rate", Self::actor_rate(at), to);
+        self.networks.send(&self.config, batch, data, to)
+    }
+
+    fn compute(&self, state: &mut StateOf<N>, inputs: &Inputs, data: &TrainingData) -> StepFigures {
+        let rates = ["critic_rate", "actor_rate"].map(|name| {
+            LearningRate::received(inputs, name).unwrap_or_else(|| panic!("{name} was not sent"))
+        });
+        let steps = N::received(inputs, data);
+        self.learn(state, &N::with_rewards_times(steps, self.reward_factor(data)), rates)
+    }
+
+    fn counted(&self, state: &mut StateOf<N>, _at: &StepAt<'_>) {
+        state.critics.counted();
+        state.actor.counted();
+    }
+
+    fn memory<'s>(&self, state: &'s mut StateOf<N>) -> Vec<&'s mut Tensor<1>> {
+        let IqlState { actor, critics, target } = state;
+        let [actor, critics] = [actor.optimizer.memory(), critics.optimizer.memory()];
+        actor.into_iter().chain(critics).chain(target.memory()).collect()
     }
 }
 

@@ -20,8 +20,8 @@ use overtone_model::{
     weights::{self, NamedTensors},
 };
 use overtone_train::{
-    AdamW, Algorithm, BatchLoss, Export, Exported, Gradient, Job, Learner, PartFigures, Parts,
-    Recorded, StepAt, StepFigures, Stored, TrainConfig, TrainError, Trainer, Training,
+    Algorithm, BatchLoss, Export, Exported, Gradient, Job, Learner, LearningRate, PartFigures,
+    Parts, Recorded, StepAt, StepFigures, Stored, TrainConfig, TrainError, Trainer, Training,
     TrainingData,
 };
 use serde::{Deserialize, Serialize};
@@ -100,12 +100,9 @@ impl Algorithm for SequenceModel {
         at: &StepAt<'_>,
     ) -> StepFigures {
         let contexts = self.contexts(batch, data, at.device);
-        let loss = loss_of(&state.model, &contexts, DropoutSeed::new(at.seed, at.device));
-        let figures = state.model.descend(loss, at.learning_rate);
-        let Some(returns) = &mut state.returns else { return figures };
-        let loss = returns.network.mean_loss(&contexts);
-        let returns_norm = returns.step(loss.backward(), at.learning_rate);
-        with_returns(figures, loss.inner(), returns_norm)
+        let of_returns = state.returns.is_some().then_some(at.learning_rate);
+        let seed = DropoutSeed::new(at.seed, at.device);
+        self.learn(state, &contexts, seed, (at.learning_rate, of_returns))
     }
 
     fn parts(&self) -> Option<&dyn Parts<Self::State>> {
@@ -132,6 +129,23 @@ impl SequenceModel {
     /// A batch with the inputs of the model's conditioning.
     fn contexts(&self, batch: &mut Batch, data: &TrainingData, device: &Device) -> Contexts {
         self.conditioned(data.contexts(batch, device))
+    }
+
+    /// A step with these learning rates of the model of actions and of the return model.
+    fn learn(
+        &self,
+        state: &mut SequenceLearner,
+        contexts: &Contexts,
+        seed: DropoutSeed,
+        (rate, of_returns): (impl Into<LearningRate>, Option<impl Into<LearningRate>>),
+    ) -> StepFigures {
+        let figures = state.model.descend(loss_of(&state.model, contexts, seed), rate);
+        let (Some(returns), Some(rate)) = (&mut state.returns, of_returns) else { return figures };
+        // Its loss and gradient norm only need to be finite.
+        let loss = returns.network.mean_loss(contexts);
+        let returns_norm = returns.step(loss.backward(), rate);
+        let grad_norm = where_finite(figures.grad_norm, [loss.inner(), returns_norm]);
+        StepFigures { grad_norm, ..figures }
     }
 
     fn conditioned(&self, contexts: Contexts) -> Contexts {
@@ -189,13 +203,9 @@ impl Recorded<SequenceLearner> for SequenceModel {
         let n_padding: Vec<usize> = batch.n_real.iter().map(|&n| time - n as usize).collect();
         let (timesteps, top_percent_idx) = (&batch.timesteps[..], &batch.top_percent_idx[..]);
         to.ints("seed", &[2], Dropout::words(at.seed));
-        let mut send_factors = |name, optimizer: &AdamW| {
-            let factors = optimizer.factors(at.learning_rate);
-            to.floats(name, &[3], factors.map(|factor| factor as f32));
-        };
-        send_factors("factors", &state.model.optimizer);
+        state.model.send_rate("rate", at.learning_rate, to);
         if let Some(returns) = &state.returns {
-            send_factors("factors_of_returns", &returns.optimizer);
+            returns.send_rate("rate_of_returns", at.learning_rate, to);
         }
         let (n_padding, step_weights) = (&n_padding[..], &batch.step_weights[..]);
         self.model.send(Places { timesteps, n_padding, step_weights, top_percent_idx }, to);
@@ -208,24 +218,17 @@ impl Recorded<SequenceLearner> for SequenceModel {
         inputs: &Inputs,
         data: &TrainingData,
     ) -> StepFigures {
-        let (Some(seed), Some(factors)) = (inputs.ints("seed"), inputs.plain_floats("factors"))
+        let (Some(seed), Some(rate)) =
+            (inputs.ints("seed"), LearningRate::received(inputs, "rate"))
         else {
-            panic!("the seed and the factors of a step were sent")
+            panic!("the seed and the rate of a step were sent")
         };
         let contexts = self.conditioned(data.received(inputs));
-        let loss = loss_of(&state.model, &contexts, DropoutSeed(seed));
-        let figures = state.model.descend_in_place(loss, factors);
-        let (Some(returns), Some(factors)) =
-            (&mut state.returns, inputs.plain_floats("factors_of_returns"))
-        else {
-            return figures;
-        };
-        let loss = BatchLoss { total: returns.network.mean_loss(&contexts), figures: Vec::new() };
-        let of_returns = returns.descend_in_place(loss, factors);
-        with_returns(figures, of_returns.loss, of_returns.grad_norm)
+        let of_returns = LearningRate::received(inputs, "rate_of_returns");
+        self.learn(state, &contexts, DropoutSeed(seed), (rate, of_returns))
     }
 
-    fn counted(&self, state: &mut SequenceLearner) {
+    fn counted(&self, state: &mut SequenceLearner, _at: &StepAt<'_>) {
         state.model.counted();
         if let Some(returns) = &mut state.returns {
             returns.counted();
@@ -236,12 +239,6 @@ impl Recorded<SequenceLearner> for SequenceModel {
         let of_returns = state.returns.iter_mut().flat_map(|returns| returns.optimizer.memory());
         state.model.optimizer.memory().into_iter().chain(of_returns).collect()
     }
-}
-
-/// The figures of a step with a return model, whose loss and gradient norm only need to be finite.
-fn with_returns(figures: StepFigures, loss: Tensor<1>, returns_norm: Tensor<1>) -> StepFigures {
-    let grad_norm = where_finite(figures.grad_norm, [loss, returns_norm]);
-    StepFigures { grad_norm, ..figures }
 }
 
 /// The loss of a batch, with dropout.

@@ -117,7 +117,7 @@ fn the_target_moves_every_n_steps() {
     let mut seen = Vec::new();
     // So long that 3 steps are no more than a tenth.
     for n in 27..=35 {
-        let target = weights(&after(n, 3).target);
+        let target = weights(&after(n, 3).target.network);
         let copied = n - n % 3;
         if copied > 0 {
             assert_eq!(target, weights(&after(copied, 3).online.network), "{n}");
@@ -130,7 +130,7 @@ fn the_target_moves_every_n_steps() {
     assert_eq!(seen.len(), 3);
     // A tenth of 9 updates is one.
     let short = after(9, 500);
-    assert_eq!(weights(&short.target), weights(&short.online.network));
+    assert_eq!(weights(&short.target.network), weights(&short.online.network));
 }
 
 /// A copy is also due at a step whose batch has no target.
@@ -143,8 +143,9 @@ fn the_target_moves_at_steps_that_learn_nothing() {
     let mut n_idle = 0;
     for n in (27..60).step_by(3) {
         let state = after(n);
-        assert_eq!(weights(&state.target), weights(&state.online.network), "{n}");
-        n_idle += usize::from(weights(&after(n - 1).online.network) == weights(&state.target));
+        assert_eq!(weights(&state.target.network), weights(&state.online.network), "{n}");
+        n_idle +=
+            usize::from(weights(&after(n - 1).online.network) == weights(&state.target.network));
     }
     assert!(n_idle > 0, "every copy was due at a step with a target");
 }

@@ -74,6 +74,7 @@ impl Case {
             next_observations,
             next_actions,
             step_weights: None,
+            counts: None,
         }
     }
 

@@ -8,7 +8,11 @@ mod chain;
 use std::{cell::Cell, collections::BTreeMap, fs, path::Path, sync::Arc, sync::atomic::AtomicBool};
 
 use burn::tensor::{Device, DeviceKind, Tensor};
-use overtone_agents::{SequenceLearner, SequenceModel};
+use overtone_agents::{
+    DiscreteCql, DiscreteCqlConfig, Iql, IqlConfig, Rebrac, RebracConfig, SequenceLearner,
+    SequenceModel, Td3Bc, Td3BcConfig,
+    iql::{Continuous, Discrete},
+};
 use overtone_core::{ActionSpace, seed::Generator};
 use overtone_data::{Batch, Dataset};
 use overtone_model::{
@@ -75,29 +79,39 @@ fn check_equal(got: &Checkpoint, expected: &Checkpoint) {
     assert!(got.into_values().eq(expected.into_values()), "other weights or moments");
 }
 
-/// The ordinary run and the recorded one, which end equally. `recordings`: the number of layouts
-/// that are replayed.
+/// The recorded run ends as the ordinary one.
 #[track_caller]
-fn check_recorded(run: &Run<'_>, recordings: usize) -> Checkpoint {
+fn check_recorded<A: Algorithm + Clone>(run: &Run<'_, A>, recordings: usize) {
+    let (recorded, ordinary) = both(run, recordings);
+    check_equal(&recorded, &ordinary);
+}
+
+/// The recorded run, whose `recordings` layouts are replayed, and the ordinary one.
+#[track_caller]
+fn both<A: Algorithm + Clone>(run: &Run<'_, A>, recordings: usize) -> (Checkpoint, Checkpoint) {
     let (ordinary, none) = run.train("ordinary", false, None);
     assert_eq!(none.0, []);
     let (recorded, news) = run.train("recorded", true, None);
     println!("{:?}", news.0);
     assert_eq!(news.0.len(), recordings, "{:?}", news.0);
     assert!(news.0.iter().all(|(_, error)| error.is_none()), "{:?}", news.0);
-    check_equal(&recorded, &ordinary);
-    ordinary
+    (recorded, ordinary)
 }
 
 /// The same, also if the recorded run is resumed.
 #[track_caller]
-fn check(data: &Arc<Dataset>, algorithm: &SequenceModel, config: &TrainConfig, recordings: usize) {
+fn check<A: Algorithm + Clone>(
+    data: &Arc<Dataset>,
+    algorithm: &A,
+    config: &TrainConfig,
+    recordings: usize,
+) {
     let folder = tempfile::tempdir().unwrap();
     let run = Run { folder: folder.path(), data, algorithm, config };
-    let ordinary = check_recorded(&run, recordings);
-    let half = TrainConfig { updates: STEPS / 2, ..config.clone() };
-    let (half, _) = Run { config: &half, ..run }.train("half", true, None);
-    let resumed = Run { config, ..run }.train("resumed", true, Some(&half));
+    let (recorded, ordinary) = both(&run, recordings);
+    check_equal(&recorded, &ordinary);
+    let half = Checkpoint::at_step(recorded.path.parent().unwrap(), STEPS / 2).unwrap();
+    let resumed = run.train("resumed", true, Some(&half));
     check_equal(&resumed.0, &ordinary);
 }
 
@@ -180,6 +194,66 @@ fn perceptrons() {
         ..small(PerceptronConfig::rvs(20))
     };
     check(&chain::real_valued(0.0), &robot(ModelConfig::Perceptron(rvs)), &config(), 1);
+}
+
+/// Agents that learn values. TD3+BC and ReBRAC have a layout for steps of the actor.
+#[test]
+fn values_of_numbers() {
+    let data = chain::real_valued(0.0);
+    let td3_bc = Td3BcConfig { hidden: 16, ..Td3BcConfig::default() };
+    check(&data, &Td3Bc::new(td3_bc, &chain::observations(), &chain::numbers()), &config(), 2);
+    check(&data, &rebrac(), &config(), 2);
+    let averaging = TrainConfig { average_weights: true, ..config() };
+    check(&data, &iql(), &averaging, 1);
+    check(&chain::weighted(&data), &iql(), &config(), 1);
+}
+
+fn rebrac() -> Rebrac {
+    let config = RebracConfig { hidden: 16, n_steps: 1, ..RebracConfig::default() };
+    Rebrac::new(config, &chain::observations(), &chain::numbers())
+}
+
+fn iql() -> Iql<Continuous> {
+    let config = IqlConfig { hidden: 16, ..IqlConfig::default() };
+    Iql::new(config, Continuous::new(&chain::observations(), &chain::numbers()))
+}
+
+#[test]
+fn values_of_lists() {
+    let data = chain::listed(0.5, 0.0);
+    let actions = ActionSpace::numbered(2);
+    let head = HeadConfig::Linear(LinearConfig {});
+    let networks = Discrete::new(&chain::observations(), &actions, head);
+    let iql = IqlConfig { hidden: 16, ..IqlConfig::default() };
+    check(&data, &Iql::new(iql, networks), &config(), 1);
+    let config_of_cql =
+        DiscreteCqlConfig { hidden: 16, quantiles: 5, target_every: 3, ..Default::default() };
+    let observations = chain::observations();
+    let cql = DiscreteCql { config: config_of_cql, observations, actions };
+    check(&data, &cql, &config(), 1);
+    check(&chain::cut_short(&data), &cql, &config(), 1);
+}
+
+/// Steps without a target have the weight 0 in a recorded step, and are left out of an ordinary one.
+#[test]
+fn steps_that_do_not_count() {
+    let data = chain::cut_short(&chain::real_valued(0.0));
+    check_close(&data, &iql(), 1);
+    check_close(&data, &rebrac(), 2);
+}
+
+#[track_caller]
+fn check_close<A: Algorithm + Clone>(data: &Arc<Dataset>, algorithm: &A, recordings: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = TrainConfig { batch_size: 32, ..config() };
+    let run = Run { folder: folder.path(), data, algorithm, config: &config };
+    let (recorded, ordinary) = both(&run, recordings);
+    let [recorded, ordinary] = [recorded, ordinary].map(|checkpoint| checkpoint.weights().unwrap());
+    for (name, expected) in &ordinary {
+        for (got, expected) in recorded[name].iter::<f32>().zip(expected.iter::<f32>()) {
+            assert!((got - expected).abs() < 1e-4, "{name}: {got} instead of {expected}");
+        }
+    }
 }
 
 fn robot(model: ModelConfig) -> SequenceModel {
@@ -324,8 +398,8 @@ impl Recorded<SequenceLearner> for Wrong {
         StepFigures { loss, ..figures }
     }
 
-    fn counted(&self, state: &mut SequenceLearner) {
-        self.model.counted(state);
+    fn counted(&self, state: &mut SequenceLearner, at: &StepAt<'_>) {
+        self.model.counted(state, at);
     }
 
     fn memory<'s>(&self, state: &'s mut SequenceLearner) -> Vec<&'s mut Tensor<1>> {

@@ -4,7 +4,12 @@ use anyhow::Result;
 use overtone_model::{DecisionTransformerConfig, burn::tensor::Device, weights::NamedTensors};
 use overtone_train::Precision;
 
-use super::{Scale, random_run::Run, row::Row, synthetic};
+use super::{
+    Scale,
+    random_run::{Run, Setting},
+    row::Row,
+    synthetic::{self, Named},
+};
 
 const STEPS: usize = 50;
 /// The fifth is replayed.
@@ -28,26 +33,36 @@ pub fn check(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
     let precisions = [Precision::Bf16, Precision::F32];
     let precisions = if scale.is_full { &precisions[..] } else { &precisions[..1] };
     let mut rows = Vec::new();
-    for (name, model, observations) in models {
-        for &precision in precisions {
-            let trained = |is_recorded: bool| -> Result<NamedTensors> {
-                let batch = scale.batch;
-                let mut run =
-                    Run::new(model.clone(), observations.clone(), batch, precision, device)?;
+    for &precision in precisions {
+        let setting = Setting { batch: scale.batch, precision, device };
+        let kind = format!("{precision:?}").to_lowercase();
+        let transformers = || -> Result<Vec<Named>> {
+            let models = models.iter().cloned();
+            models
+                .map(|(name, model, space)| Ok((name, Run::new(model, space, setting)?)))
+                .collect()
+        };
+        let runs = || -> Result<Vec<Named>> {
+            Ok(transformers()?.into_iter().chain(synthetic::values(setting)?).collect())
+        };
+        let trained = |is_recorded: bool| -> Result<Vec<(&str, NamedTensors)>> {
+            let trained = runs()?.into_iter().map(|(name, mut run)| {
                 if !is_recorded {
                     run.record(false);
                 }
                 for _ in 0..steps {
                     run.step()?;
                 }
-                Ok(run.weights())
-            };
-            let kind = format!("{precision:?}").to_lowercase();
-            let first = trained(true)?;
-            for (is_recorded, how) in [(true, "again"), (false, "without recording")] {
+                Ok((name, run.weights()))
+            });
+            trained.collect()
+        };
+        let first = trained(true)?;
+        for (is_recorded, how) in [(true, "again"), (false, "without recording")] {
+            for ((name, first), (_, then)) in first.iter().zip(trained(is_recorded)?) {
                 rows.push(Row {
                     what: format!("{name}, {kind}: {steps} steps {how}"),
-                    passed: Some(trained(is_recorded)? == first),
+                    passed: Some(then == *first),
                     note: "the same bits".into(),
                     ..Row::default()
                 });

@@ -20,7 +20,13 @@ use overtone_model::{
 };
 use overtone_train::Precision;
 
-use super::{Scale, random_run::Run, row::Row, synthetic};
+use super::{
+    Scale,
+    random_run::{Run, Setting},
+    row::Row,
+    speed::BATCH_OF_VALUES,
+    synthetic,
+};
 
 /// Untimed steps, in which kernels are compiled.
 const WARM_UP: usize = 12;
@@ -43,7 +49,8 @@ pub fn measure(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
     for precision in [Precision::F32, Precision::Bf16] {
         let name = format!("{precision:?}").to_lowercase();
         let model = synthetic::config(scale.layers, 30, false, false);
-        let run = Run::new(model, synthetic::frames(), scale.batch, precision, device)?;
+        let setting = Setting { batch: scale.batch, precision, device };
+        let run = Run::new(model, synthetic::frames(), setting)?;
         rows.extend(rows_of(run, &format!("frames, {name}, batch {}", scale.batch))?);
     }
     let vectors = ObservationSpace::Vectors { width: 11 };
@@ -66,9 +73,14 @@ pub fn measure(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
         for precision in [Precision::F32, Precision::Bf16] {
             let kind = format!("{precision:?}").to_lowercase();
             let name = format!("vectors, {kind}, K {}, batch {batch}", model.context_length);
-            let run = Run::new(model.clone(), vectors.clone(), batch, precision, device)?;
+            let run =
+                Run::new(model.clone(), vectors.clone(), Setting { batch, precision, device })?;
             rows.extend(rows_of(run, &name)?);
         }
+    }
+    let batch = if scale.is_full { BATCH_OF_VALUES } else { scale.batch };
+    for (name, run) in synthetic::values(Setting { batch, precision: Precision::F32, device })? {
+        rows.extend(rows_of(run, &format!("{name}, f32, batch {batch}"))?);
     }
     Ok(rows)
 }

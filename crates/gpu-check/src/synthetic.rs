@@ -1,5 +1,10 @@
 //! Models and batches with random numbers, for checks without data.
 
+use anyhow::Result;
+use overtone_agents::{
+    DiscreteCql, DiscreteCqlConfig, Iql, IqlConfig, Rebrac, RebracConfig, Td3Bc, Td3BcConfig,
+    iql::Continuous,
+};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
     Acted, AttentionConfig, Contexts, DecisionTransformer, DecisionTransformerConfig,
@@ -8,6 +13,8 @@ use overtone_model::{
     contexts::{FRAME, STACK, timesteps_from},
     head::{ActionOrder, FourierHeadConfig, LinearConfig},
 };
+
+use super::random_run::{Run, Setting};
 
 /// Number of actions.
 const N_ACTIONS: usize = 18;
@@ -46,6 +53,34 @@ pub fn config(
 /// The observation space of an Atari model.
 pub fn frames() -> ObservationSpace {
     ObservationSpace::Pixels { shape: vec![STACK, FRAME, FRAME] }
+}
+
+/// A name, and a run.
+pub type Named = (&'static str, Run);
+
+/// Runs of the agents that learn values, with their defaults, and observations and actions as wide as
+/// those of OGBench's `cube-single`.
+///
+/// # Errors
+/// When an algorithm is invalid.
+pub fn values(setting: Setting<'_>) -> Result<Vec<Named>> {
+    let observations = ObservationSpace::Vectors { width: 28 };
+    let (actions, listed) = (ActionSpace::unit(5), ActionSpace::numbered(5));
+    let spaces = (&observations, &actions);
+    let td3_bc = Td3Bc::new(Td3BcConfig::default(), &observations, &actions);
+    let rebrac = RebracConfig { n_steps: 1, ..RebracConfig::default() };
+    let rebrac = Rebrac::new(rebrac, &observations, &actions);
+    let chunk_size = 5;
+    let networks = Continuous::new(&observations, &actions.in_chunks(chunk_size));
+    let iql = Iql::new(IqlConfig { chunk_size, ..IqlConfig::default() }, networks);
+    let (config, observed) = (DiscreteCqlConfig::default(), observations.clone());
+    let cql = DiscreteCql { config, observations: observed, actions: listed.clone() };
+    Ok(vec![
+        ("TD3+BC", Run::of(td3_bc, spaces, setting)?),
+        ("ReBRAC", Run::of(rebrac, spaces, setting)?),
+        ("IQL in chunks", Run::of(iql, spaces, setting)?),
+        ("discrete CQL", Run::of(cql, (&observations, &listed), setting)?),
+    ])
 }
 
 /// A model with the same initial weights on every device.

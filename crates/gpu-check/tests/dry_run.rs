@@ -18,7 +18,9 @@ fn a_dry_run_checks_everything_available() {
         "| bits | vectors, bf16: 5 steps without recording |",
         "| launches | skipped |",
         "| time | bf16, Fourier attention, linear head, batch 1 |",
-        "all 16 checks passed",
+        "| bits | IQL in chunks, bf16: 5 steps again |",
+        "| time | discrete CQL, batch 1 |",
+        "all 24 checks passed",
     ] {
         assert!(output.contains(part), "no {part:?} in {output}");
     }

@@ -311,7 +311,7 @@ impl Fitted {
             let errors = self.fitted_q.errors(&critic.online.network, &steps, known);
             critic.descend(&weighted_squares(errors, &steps.weights), learning_rate);
         }
-        critic.target = critic.online.network.valid();
+        critic.follow(1.0);
         self.note(number, 0, &critic)?;
         let updates = options.updates;
         for update in 1..=updates {

@@ -17,10 +17,7 @@
 //! Differs from d3rlpy 2.8.1: the target network follows at every step, targets are clipped, and
 //! the loss of discrete actions is squared (theirs is Huber's).
 
-use burn::{
-    module::Module,
-    tensor::{Device, Int, Tensor, TensorData},
-};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use overtone_agents::value::{
     Mlp,
     network::{Hidden, constant_like},
@@ -28,7 +25,7 @@ use overtone_agents::value::{
 };
 use overtone_core::seed::Generator;
 use overtone_model::init::Init;
-use overtone_train::{AdamWConfig, Learner, follow};
+use overtone_train::{AdamWConfig, Learner, Target};
 
 use crate::recorded_steps::RecordedSteps;
 
@@ -52,8 +49,8 @@ pub struct FittedQ {
 pub struct Critic {
     /// The trained network.
     pub online: Learner<Mlp>,
-    /// The network that computes targets; it does not track gradients.
-    pub target: Mlp,
+    /// The network that computes targets.
+    pub target: Target<Mlp>,
 }
 
 impl Critic {
@@ -61,7 +58,7 @@ impl Critic {
     pub fn new(network: Mlp) -> Self {
         // The default is Adam; a norm that no gradient reaches turns its clipping off.
         let optimizer = AdamWConfig { clip_norm: 1e9, ..AdamWConfig::default() };
-        Self { target: network.valid(), online: Learner::without_averages(network, optimizer) }
+        Self { target: Target::of(&network), online: Learner::without_averages(network, optimizer) }
     }
 
     /// One step down the gradient of `loss`.
@@ -71,7 +68,7 @@ impl Critic {
 
     /// Moves the target towards the trained network by the fraction `rate`.
     pub fn follow(&mut self, rate: f64) {
-        self.target = follow(self.target.clone(), &self.online.network, rate);
+        self.target.follow(&self.online.network, rate);
     }
 }
 
@@ -173,7 +170,7 @@ impl FittedQ {
         steps: &RecordedSteps,
         [learning_rate, target_rate]: [f64; 2],
     ) {
-        let targets = self.targets(&critic.target, steps);
+        let targets = self.targets(&critic.target.network, steps);
         let errors = self.errors(&critic.online.network, steps, targets);
         critic.descend(&weighted_squares(errors, &steps.weights), learning_rate);
         critic.follow(target_rate);

@@ -195,7 +195,8 @@ fn a_table_has_the_least_squares_solution() {
     let inputs: Vec<f64> = (0..N_STATES).flat_map(one_hot).collect::<Vec<f64>>();
     let inputs = TensorData::new(inputs, [N_STATES, N_STATES]);
     let inputs = Tensor::from_data(inputs, (&Device::flex(), burn::tensor::DType::F64));
-    let values: Vec<f64> = critic.target.forward(inputs).into_data().iter::<f64>().collect();
+    let values: Vec<f64> =
+        critic.target.network.forward(inputs).into_data().iter::<f64>().collect();
     for policy in 0..N_POLICIES {
         let (mut a, mut b) = (vec![vec![0.0; n]; n], vec![0.0; n]);
         for row in &rows {
@@ -327,7 +328,7 @@ fn a_fall_is_not_raised_to_the_bound() {
         let fitted_q = FittedQ { n_policies: 1, width: 2, is_discrete: true, gamma: GAMMA, bounds };
         let hidden = Hidden { n_layers: 1, width: 8, has_norms: true };
         let network = fitted_q.network(1, hidden, 3.0, &mut seed::generator(1, "init"));
-        let targets = fitted_q.targets(&Critic::new(network).target, &batch);
+        let targets = fitted_q.targets(&Critic::new(network).target.network, &batch);
         targets.into_data().iter::<f64>().collect::<Vec<_>>()
     };
     assert_eq!(targets(return_bounds([1.0; 2], GAMMA, None)), [1.0; 2]);
@@ -364,7 +365,7 @@ fn the_next_action_stands_in_the_next_row() {
         let fitted_q = FittedQ { n_policies: 1, width: 2, is_discrete: true, gamma: GAMMA, bounds };
         let hidden = Hidden { n_layers: 1, width: 8, has_norms: true };
         let network = fitted_q.network(STATES, hidden, 0.0, &mut seed::generator(1, "init"));
-        let targets = fitted_q.targets(&Critic::new(network).target, &batch);
+        let targets = fitted_q.targets(&Critic::new(network).target.network, &batch);
         let targets: Vec<f64> = targets.into_data().iter::<f64>().collect();
         (recorded.steps().to_vec(), targets)
     };

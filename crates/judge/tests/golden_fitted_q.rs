@@ -14,7 +14,7 @@ use overtone_judge::{
 };
 use overtone_model::weights::{self, NamedTensors};
 use overtone_testkit::{Golden, assert_close, golden::Array};
-use overtone_train::optimizer::scalar;
+use overtone_train::{Target, optimizer::scalar};
 
 /// Losses relative, tensors relative to their largest entry. In `f64` against our PyTorch program;
 /// largest difference seen: 2e-15.
@@ -76,8 +76,8 @@ impl Case {
         let mut generator = seed::generator(0, "init");
         let network = self.fitted_q.network(OBSERVATION, hidden, 0.0, &mut generator);
         let critic = Critic::new(weights::import(network, &self.tensors("online")).unwrap());
-        let target = weights::import(critic.target, &self.tensors("target")).unwrap();
-        Critic { target, ..critic }
+        let target = weights::import(critic.target.network, &self.tensors("target")).unwrap();
+        Critic { target: Target::with(target), ..critic }
     }
 
     /// The initial tensors of a network.
@@ -112,7 +112,7 @@ impl Case {
 
     fn check_final(&self, critic: &Critic) {
         self.check("final/online", &weights::export(&critic.online.network));
-        self.check("final/target", &weights::export(&critic.target));
+        self.check("final/target", &weights::export(&critic.target.network));
     }
 }
 
@@ -124,7 +124,7 @@ fn check_own(name: &str) {
         let mut n_clipped = 0;
         for step in 0..N_STEPS {
             let steps = case.steps(step);
-            let targets = case.fitted_q.targets(&critic.target, &steps);
+            let targets = case.fitted_q.targets(&critic.target.network, &steps);
             let [low, high] = case.fitted_q.bounds;
             let values: Vec<f64> = targets.to_data().iter::<f64>().collect();
             let is_at_bound = |&&y: &&f64| (y - low).abs() < 1e-6 || (y - high).abs() < 1e-6;
@@ -161,7 +161,7 @@ fn check_d3rlpy(name: &str) {
     let mut critic = case.critic();
     for step in 0..N_STEPS {
         let steps = case.steps(step);
-        let targets = case.fitted_q.targets(&critic.target, &steps);
+        let targets = case.fitted_q.targets(&critic.target.network, &steps);
         let errors = case.fitted_q.errors(&critic.online.network, &steps, targets);
         let loss = if case.fitted_q.is_discrete {
             let size = errors.abs();

@@ -180,6 +180,15 @@ impl AdamWState {
         }
     }
 
+    /// The parameters in one tensor, in the order of their [`Packing`](crate::stored::Packing); `None` if
+    /// each is separate.
+    pub fn joined_parameters(&self) -> Option<&Tensor<1>> {
+        match &self.0 {
+            Held::Apart(_) => None,
+            Held::Joined(joined) => Some(joined.joined_parameters()),
+        }
+    }
+
     /// The parameters, in their original order.
     pub fn parameters(&self) -> Vec<Tensor<1>> {
         match &self.0 {

@@ -77,6 +77,59 @@ pub fn constant<const D: usize>(
     })
 }
 
+/// The places of flat tensors in one tensor. Each starts at a multiple of [`ALIGNED`], so that on a GPU
+/// it can be used in place, and zeros fill the gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packing {
+    lengths: Vec<usize>,
+}
+
+impl Packing {
+    /// Places of tensors of these lengths.
+    pub fn new(lengths: Vec<usize>) -> Self {
+        Self { lengths }
+    }
+
+    /// The length of each tensor.
+    pub fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
+    /// The start of each tensor.
+    pub fn starts(&self) -> impl Iterator<Item = usize> {
+        self.lengths.iter().scan(0, |next, length| {
+            let start = *next;
+            *next += length.next_multiple_of(ALIGNED);
+            Some(start)
+        })
+    }
+
+    /// The length of the whole.
+    pub fn size(&self) -> usize {
+        self.lengths.iter().map(|length| length.next_multiple_of(ALIGNED)).sum()
+    }
+
+    /// Tensors of these lengths in one. `zeros` has at least [`ALIGNED`] of them.
+    pub fn join(&self, parts: impl IntoIterator<Item = Tensor<1>>, zeros: &Tensor<1>) -> Tensor<1> {
+        let mut joined = Vec::new();
+        for part in parts {
+            let [length] = part.dims();
+            let gap = length.next_multiple_of(ALIGNED) - length;
+            joined.push(part);
+            if gap > 0 {
+                joined.push(zeros.clone().narrow(0, 0, gap));
+            }
+        }
+        Tensor::cat(joined, 0)
+    }
+
+    /// The tensors of a [joined](Self::join) one, on a GPU in its memory.
+    pub fn parts(&self, joined: &Tensor<1>) -> Vec<Tensor<1>> {
+        let parts = self.starts().zip(&self.lengths);
+        parts.map(|(start, &length)| part(joined, start, length)).collect()
+    }
+}
+
 /// Words of 32 bits on a device. Parts of them are the inputs of a step.
 #[derive(Clone, Debug)]
 pub struct Words(Tensor<1, Int>);

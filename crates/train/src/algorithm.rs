@@ -150,8 +150,8 @@ pub trait Recorded<S> {
     /// and nothing else is sent to the device or read from it.
     fn compute(&self, state: &mut S, inputs: &Inputs, data: &TrainingData) -> StepFigures;
 
-    /// Counts a step that was computed or replayed.
-    fn counted(&self, state: &mut S);
+    /// Counts a step that was computed or replayed. What it changes keeps its memory.
+    fn counted(&self, state: &mut S, at: &StepAt<'_>);
 
     /// The memory that a step changes.
     fn memory<'s>(&self, state: &'s mut S) -> Vec<&'s mut Tensor<1>>;

@@ -5,7 +5,7 @@ use burn::{
     tensor::{Gradients, Tensor},
 };
 use overtone_model::{
-    ModelError,
+    ModelError, Sections,
     error::config_error,
     weights::{self, NamedTensors},
 };
@@ -14,8 +14,9 @@ use crate::{
     algorithm::{Export, Exported, PartFigures, StepFigures, Stored},
     averages::Averages,
     config::TrainConfig,
+    follow::Target,
     gradient::Gradient,
-    optimizer::{AdamW, AdamWConfig},
+    optimizer::{AdamW, AdamWConfig, LearningRate},
 };
 
 /// Prefix of the last weights in a checkpoint's training state, if their averages act.
@@ -31,6 +32,8 @@ pub struct Learner<M> {
     pub optimizer: AdamW,
     /// The averages that act instead, if enabled.
     averages: Option<Averages<M>>,
+    /// Whether the last step had a rate that was sent.
+    is_sent: bool,
 }
 
 /// Result of one batch; each tensor is `[1]`.
@@ -52,7 +55,7 @@ impl<M: Module> Learner<M> {
 
     /// A learner for a network that does not act, before its first step.
     pub fn without_averages(network: M, optimizer: AdamWConfig) -> Self {
-        Self { network, optimizer: AdamW::new(optimizer), averages: None }
+        Self { network, optimizer: AdamW::new(optimizer), averages: None, is_sent: false }
     }
 
     /// The acting network, without gradients.
@@ -65,7 +68,7 @@ impl<M: Module> Learner<M> {
 
     /// Stores the result of a step; returns the step's gradient norm.
     fn moved(&mut self, (network, grad_norm): (M, Tensor<1>)) -> Tensor<1> {
-        self.network = network;
+        (self.network, self.is_sent) = (network, false);
         if let Some(averages) = &mut self.averages {
             averages.follow(&self.network, self.optimizer.n_steps());
         }
@@ -74,14 +77,30 @@ impl<M: Module> Learner<M> {
 }
 
 impl<M: Module> Learner<M> {
-    /// One step down `gradients`; returns their norm before clipping, `[1]`.
-    pub fn step(&mut self, gradients: Gradients, learning_rate: f64) -> Tensor<1> {
+    /// One step down `gradients`; returns their norm before clipping, `[1]`. A step with a rate that was
+    /// [sent](LearningRate::Sent) is not [counted](Self::counted) yet.
+    pub fn step(
+        &mut self,
+        gradients: Gradients,
+        learning_rate: impl Into<LearningRate>,
+    ) -> Tensor<1> {
+        let learning_rate = learning_rate.into();
+        let is_sent = matches!(learning_rate, LearningRate::Sent(_));
         let stepped = self.optimizer.step(self.network.clone(), gradients, learning_rate);
-        self.moved(stepped)
+        if !is_sent {
+            return self.moved(stepped);
+        }
+        let (network, grad_norm) = stepped;
+        (self.network, self.is_sent) = (network, true);
+        grad_norm
     }
 
     /// One step down the gradient of `loss`, which the network computed.
-    pub fn descend(&mut self, loss: BatchLoss, learning_rate: f64) -> StepFigures {
+    pub fn descend(
+        &mut self,
+        loss: BatchLoss,
+        learning_rate: impl Into<LearningRate>,
+    ) -> StepFigures {
         let grad_norm = self.step(loss.total.backward(), learning_rate);
         StepFigures {
             loss: loss.total.inner(),
@@ -90,20 +109,27 @@ impl<M: Module> Learner<M> {
         }
     }
 
-    /// The same step for a recording, with the [factors](AdamW::factors) of its optimizer on the
-    /// device. It is not [counted](Self::counted) yet.
-    pub fn descend_in_place(&mut self, loss: BatchLoss, factors: Tensor<1>) -> StepFigures {
-        let (network, gradients) = (self.network.clone(), loss.total.backward());
-        let (network, grad_norm) = self.optimizer.step_in_place(network, gradients, factors);
-        self.network = network;
-        StepFigures {
-            loss: loss.total.inner(),
-            grad_norm,
-            others: loss.figures.into_iter().map(Tensor::inner).collect(),
+    /// After a step, moves `target` by the fraction `rate` of the distance to the `part` of the network
+    /// that it follows: the whole network, or its first parameters.
+    pub fn lead<P: Module>(&self, target: &mut Target<P>, rate: f64, part: impl Fn(&M) -> &P) {
+        match self.sent_parameters() {
+            Some(joined) => target.follow_joined(joined, rate),
+            None => target.follow(part(&self.network), rate),
         }
     }
 
-    /// Counts a step that was taken in place, and moves the averages after it.
+    /// The parameters in one tensor, if the last step had a rate that was [sent](LearningRate::Sent).
+    pub fn sent_parameters(&self) -> Option<&Tensor<1>> {
+        self.optimizer.joined_parameters().filter(|_| self.is_sent)
+    }
+
+    /// Sends the factors of the next step under this name.
+    pub fn send_rate(&self, name: &'static str, learning_rate: f64, to: &mut Sections) {
+        let factors = self.optimizer.factors(learning_rate);
+        to.floats(name, &[3], factors.map(|factor| factor as f32));
+    }
+
+    /// Counts a step with a rate that was sent, and moves the averages after it.
     pub fn counted(&mut self) {
         self.optimizer.counted();
         if let Some(averages) = &mut self.averages {
@@ -150,7 +176,7 @@ impl<M: Module> Stored for Learner<M> {
     }
 
     fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
-        let Self { mut network, optimizer, averages } = self.begin(exported)?;
+        let Self { mut network, optimizer, averages, is_sent } = self.begin(exported)?;
         let stepped = weights::of_part(STEPPED, &exported.training);
         let key = "train.average_weights";
         match (&averages, stepped.is_empty()) {
@@ -166,7 +192,7 @@ impl<M: Module> Stored for Learner<M> {
             (None, true) => {}
         }
         let optimizer = optimizer.import(n_steps, &network, &exported.training)?;
-        Ok(Self { network, optimizer, averages })
+        Ok(Self { network, optimizer, averages, is_sent })
     }
 
     fn n_parameters(&self) -> usize {

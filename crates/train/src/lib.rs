@@ -32,13 +32,13 @@ pub use algorithm::{
 pub use checkpoint::{Best, Checkpoint, InitSource, TrainState, Unreported};
 pub use config::{Precision, ScheduleKind, TrainConfig};
 pub use error::TrainError;
-pub use follow::follow;
+pub use follow::Target;
 pub use frame_bank::FrameBank;
 pub use gradient::Gradient;
 pub use initial::Initial;
 pub use learner::{BatchLoss, Learner};
 pub use observer::{Observer, StepReport};
-pub use optimizer::{AdamW, AdamWConfig, Decayed};
+pub use optimizer::{AdamW, AdamWConfig, Decayed, LearningRate};
 pub use processes::{LostProcess, Processes, SingleProcess};
 pub use run_dir::{RunDir, RunLock};
 pub use schedule::Schedule;

@@ -18,7 +18,7 @@ use burn::{
 };
 use documented::DocumentedFields;
 use overtone_kernels::{self as kernels, AdamWState, Form, TensorSlot};
-use overtone_model::{ModelError, matrices, weights::NamedTensors};
+use overtone_model::{Inputs, ModelError, matrices, weights::NamedTensors};
 use serde::{Deserialize, Serialize};
 
 use self::{
@@ -85,6 +85,28 @@ impl Default for AdamWConfig {
     }
 }
 
+/// The learning rate of a step.
+#[derive(Clone, Debug)]
+pub enum LearningRate {
+    /// A number on the host.
+    Number(f64),
+    /// The [factors](AdamW::factors) of the step on the device, `[3]`, for a step that is recorded.
+    Sent(Tensor<1>),
+}
+
+impl LearningRate {
+    /// The rate that was sent under this name; `None`: none was.
+    pub fn received(inputs: &Inputs, name: &str) -> Option<Self> {
+        inputs.plain_floats(name).map(Self::Sent)
+    }
+}
+
+impl From<f64> for LearningRate {
+    fn from(rate: f64) -> Self {
+        Self::Number(rate)
+    }
+}
+
 /// The optimizer of one module: step count, and moments by parameter name. Each step must receive
 /// the parameters that the previous step returned.
 #[derive(Clone, Debug)]
@@ -113,15 +135,27 @@ impl AdamW {
     /// moments are kept.
     ///
     /// It does not read from a GPU. Returns the updated module and the global gradient norm before
-    /// clipping, `[1]`.
+    /// clipping, `[1]`. A step with a rate that was [sent](LearningRate::Sent) keeps the memory of
+    /// parameters and moments from the first of these steps on, and is not [counted](Self::counted).
+    ///
+    /// # Panics
+    /// When the rate was sent and no parameter has a gradient, or the device is a CPU.
     pub fn step<M: Module>(
         &mut self,
         module: M,
         mut gradients: Gradients,
-        learning_rate: f64,
+        learning_rate: impl Into<LearningRate>,
     ) -> (M, Tensor<1>) {
         let parameters = with_gradients(&module, &mut gradients);
-        self.move_along(module, parameters, learning_rate)
+        match learning_rate.into() {
+            LearningRate::Number(rate) => self.move_along(module, parameters, rate),
+            LearningRate::Sent(factors) => {
+                let (constants, clip_norm) = (self.constants(0.0), Some(self.config.clip_norm));
+                self.update(module, parameters, |state, gradients| {
+                    state.step_in_place(constants, factors, clip_norm, gradients)
+                })
+            }
+        }
     }
 
     /// The same with a gradient that was assembled from parts.
@@ -138,33 +172,20 @@ impl AdamW {
         self.move_along(module, parameters, learning_rate)
     }
 
-    /// The factors of the next step, for [`step_in_place`](Self::step_in_place).
+    /// The [factors](LearningRate::Sent) of the next step.
     pub fn factors(&self, learning_rate: f64) -> [f64; 3] {
         self.constants(learning_rate).factors(self.n_steps + 1)
     }
 
-    /// The same step with its [factors](Self::factors) on the device, for a step that is recorded:
-    /// on a GPU, parameters and moments keep their memory from the first of these steps on. It does
-    /// not count the step: see [`counted`](Self::counted).
-    ///
-    /// # Panics
-    /// When no parameter has a gradient.
-    pub fn step_in_place<M: Module>(
-        &mut self,
-        module: M,
-        mut gradients: Gradients,
-        factors: Tensor<1>,
-    ) -> (M, Tensor<1>) {
-        let parameters = with_gradients(&module, &mut gradients);
-        let (constants, clip_norm) = (self.constants(0.0), Some(self.config.clip_norm));
-        self.update(module, parameters, |state, gradients| {
-            state.step_in_place(constants, factors, clip_norm, gradients)
-        })
-    }
-
-    /// Counts a step that was taken in place.
+    /// Counts a step with a rate that was sent.
     pub fn counted(&mut self) {
         self.n_steps += 1;
+    }
+
+    /// The parameters in one tensor, in the order of a [`Packing`](overtone_kernels::stored::Packing), if
+    /// they are held so.
+    pub fn joined_parameters(&self) -> Option<&Tensor<1>> {
+        self.stepping.as_ref().and_then(|(_, state)| state.joined_parameters())
     }
 
     /// The memory of parameters and moments, if it is a few flat tensors.

@@ -7,7 +7,7 @@ use overtone_core::{ActionScale, ActionSpace};
 use overtone_data::{
     ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset,
     EpisodeReturns, Loader, LoaderConfig, Lookahead, Share, StoredObservations, Subset,
-    WindowSampler,
+    Transitions, WindowSampler,
 };
 use overtone_model::{
     Inputs, Sections, Stored,
@@ -165,7 +165,8 @@ impl TrainingData {
         }
     }
 
-    /// Sends a batch for [`received`](Self::received). Returns `false` if a step on this data has
+    /// Sends a batch for [`received`](Self::received), and its transitions for
+    /// [`received_transitions`](Self::received_transitions) if it has any. Returns `false` if a step on this data has
     /// no recorded form, because its frames are not on the device.
     pub fn send(&self, batch: &Batch, to: &mut Sections) -> bool {
         let shape @ [rows, time] = [batch.batch, batch.context_length];
@@ -197,7 +198,38 @@ impl TrainingData {
                 allowed.iter().copied().map(penalty),
             );
         }
+        if let Some(transitions) = &batch.transitions {
+            self.send_transitions(transitions, batch, to);
+        }
         true
+    }
+
+    fn send_transitions(&self, transitions: &Transitions, batch: &Batch, to: &mut Sections) {
+        let shape @ [rows, time] = [batch.batch, batch.context_length];
+        let with_width = |n: usize| [rows, time, n / (rows * time).max(1)];
+        match &transitions.next_observations {
+            BatchObservations::Frames { rows: frame_rows, .. } => {
+                let places = FrameBank::places(frame_rows, time);
+                to.ints("next_frames", &[rows * time * STACK], places);
+            }
+            BatchObservations::Vectors(numbers) => {
+                let shape = with_width(numbers.len());
+                to.floats("next_observations", &shape, numbers.iter().copied());
+            }
+        }
+        to.floats("rewards", &shape, transitions.rewards.iter().copied());
+        to.floats("continues", &shape, transitions.continues());
+        let flags = |flags: &[bool]| flags.iter().copied().map(f32::from).collect::<Vec<_>>();
+        to.floats("terminated", &shape, flags(&transitions.terminated));
+        to.floats("next_is_known", &shape, flags(&transitions.next_is_known));
+        if !batch.step_weights.is_empty() {
+            to.floats("step_weights", &shape, batch.step_weights.iter().copied());
+        }
+        let allowed = &transitions.next_allowed_actions;
+        if !allowed.is_empty() {
+            let penalties = allowed.iter().copied().map(penalty);
+            to.floats("next_penalties", &with_width(allowed.len()), penalties);
+        }
     }
 
     /// Contexts that were [sent](Self::send), with what a model made of their places.
@@ -224,6 +256,31 @@ impl TrainingData {
             penalties: inputs.floats("penalties"),
             top_percent_idx: Vec::new(),
             stored: Stored::of(inputs),
+        }
+    }
+
+    /// Transitions that were [sent](Self::send), without gradients.
+    ///
+    /// # Panics
+    /// When they were not sent.
+    pub fn received_transitions(&self, inputs: &Inputs) -> TransitionTensors {
+        let column = |name| inputs.plain_floats(name);
+        let sent = |name| column(name).unwrap_or_else(|| panic!("{name} were not sent"));
+        let next_observations = match (inputs.ints("next_frames"), &self.frames) {
+            (Some(places), Some(bank)) => Observed::Frames(bank.gather(places)),
+            _ => match inputs.plain_floats("next_observations") {
+                Some(vectors) => Observed::Vectors(vectors),
+                None => panic!("next observations were not sent"),
+            },
+        };
+        TransitionTensors {
+            rewards: sent("rewards"),
+            continues: sent("continues"),
+            terminated: sent("terminated"),
+            next_is_known: sent("next_is_known"),
+            step_weights: column("step_weights"),
+            next_observations,
+            next_penalties: inputs.plain_floats("next_penalties"),
         }
     }
 

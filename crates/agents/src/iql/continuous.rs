@@ -9,12 +9,12 @@ use burn::{
 use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_data::Batch;
 use overtone_kernels::Form;
-use overtone_model::{ModelError, init::Init};
+use overtone_model::{Inputs, ModelError, Sections, init::Init};
 use overtone_train::TrainingData;
 
 use super::{Critics, IqlConfig, NAME, Networks, Outputs, StateOf};
 use crate::value::{
-    Mlp, Rescaling, Steps, Twin,
+    Mlp, Steps, Twin,
     network::{self, constant_like},
     twin::concat,
 };
@@ -93,12 +93,27 @@ impl Networks for Continuous {
         batch: &mut Batch,
         data: &TrainingData,
         device: &Device,
-        reward_factor: f32,
     ) -> Option<Steps> {
-        let rescaling = Rescaling::new(data.dataset().normalization(), config.normalize);
-        let steps = Steps::of(batch, &rescaling, device)?;
-        let rewards = steps.rewards * reward_factor;
-        Some(Steps { rewards, ..steps })
+        Steps::of(batch, &config.rescaling(data), device)
+    }
+
+    fn send(
+        &self,
+        config: &IqlConfig,
+        batch: &Batch,
+        data: &TrainingData,
+        to: &mut Sections,
+    ) -> bool {
+        !Steps::send(batch, &config.rescaling(data), to).is_empty()
+    }
+
+    fn received(inputs: &Inputs, _data: &TrainingData) -> Steps {
+        Steps::received(inputs)
+    }
+
+    fn with_rewards_times(steps: Steps, factor: f32) -> Steps {
+        let rewards = steps.rewards * factor;
+        Steps { rewards, ..steps }
     }
 
     fn outputs(&self, state: &StateOf<Self>, steps: &Steps, gamma: f64) -> Outputs {
@@ -107,16 +122,13 @@ impl Networks for Continuous {
         let inputs = concat(observations.clone(), actions.clone());
         let next_values = value.valid().forward(steps.next_observations.clone());
         Outputs {
-            target: state.target.smaller(inputs.clone()),
+            target: state.target.network.smaller(inputs.clone()),
             value: value.forward(observations.clone()),
             critics: critics.values(inputs),
             returns: steps.returns(next_values, gamma),
             log_probs: state.actor.network.log_likelihood(observations, actions),
             regularization: None,
-            weights: steps.step_weights.clone().map(|weights| {
-                let [n, _] = weights.dims();
-                weights / n as f64
-            }),
+            weights: steps.weights(),
         }
     }
 }

@@ -9,16 +9,16 @@ use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_data::Batch;
 use overtone_kernels::Form;
 use overtone_model::{
-    ModelError,
+    Inputs, ModelError, Sections,
     contexts::Observed,
     head::{ActedRows, Decisions, Head, HeadConfig},
     init::Init,
 };
-use overtone_train::TrainingData;
+use overtone_train::{TrainingData, TransitionTensors};
 
 use super::{Critics, IqlConfig, Networks, Outputs, StateOf};
 use crate::value::{
-    Body, QNetwork, Rescaling,
+    Body, QNetwork,
     discrete_steps::DiscreteSteps,
     network::{Hidden, constant_like},
     policy::Actor,
@@ -124,17 +124,35 @@ impl Networks for Discrete {
         batch: &mut Batch,
         data: &TrainingData,
         device: &Device,
-        reward_factor: f32,
     ) -> Option<DiscreteSteps> {
-        let rescaling = Rescaling::new(data.dataset().normalization(), config.normalize);
-        rescaling.apply_to(batch);
-        let steps = DiscreteSteps::of(batch, data, device)?;
-        Some(steps.with_rewards_times(reward_factor))
+        config.rescaling(data).apply_to(batch);
+        DiscreteSteps::of(batch, data, device)
+    }
+
+    fn send(
+        &self,
+        config: &IqlConfig,
+        batch: &Batch,
+        data: &TrainingData,
+        to: &mut Sections,
+    ) -> bool {
+        let mut batch = batch.clone();
+        config.rescaling(data).apply_to(&mut batch);
+        DiscreteSteps::send(&batch, data, to)
+    }
+
+    fn received(inputs: &Inputs, data: &TrainingData) -> DiscreteSteps {
+        DiscreteSteps::received(inputs, data)
+    }
+
+    fn with_rewards_times(steps: DiscreteSteps, factor: f32) -> DiscreteSteps {
+        let rewards = steps.next.rewards * factor;
+        DiscreteSteps { next: TransitionTensors { rewards, ..steps.next }, ..steps }
     }
 
     fn outputs(&self, state: &StateOf<Self>, steps: &DiscreteSteps, gamma: f64) -> Outputs {
         let Critics { critics, value } = &state.critics.network;
-        let [first, second] = state.target.values(steps);
+        let [first, second] = state.target.network.values(steps);
         let next_values = value.valid().values(&steps.next.next_observations);
         let actor = &state.actor.network;
         let hidden = actor.body.features(&steps.observations, actor.form);

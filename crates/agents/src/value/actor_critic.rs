@@ -1,17 +1,14 @@
 //! [`ActorCritic`]: a trained actor with two critics, and targets of all of them: the state of TD3
 //! and related algorithms.
 
-use burn::{
-    module::Module,
-    tensor::{Tensor, TensorData},
-};
+use burn::tensor::Tensor;
 use overtone_core::seed;
 use overtone_model::{
     ModelError,
     init::{Init, standard_normal},
     weights::{self, NamedTensors},
 };
-use overtone_train::{Export, Exported, Learner, Stored, TrainConfig, follow};
+use overtone_train::{AdamW, Export, Exported, Learner, Stored, Target, TrainConfig};
 
 use super::{
     network::{Hidden, Mlp},
@@ -26,10 +23,10 @@ pub struct ActorCritic {
     pub actor: Learner<Mlp>,
     /// Values of observations and actions.
     pub critics: Learner<Twin>,
-    /// The target of the actor; it does not track gradients.
-    pub target_actor: Mlp,
-    /// The target of the critics; it does not track gradients.
-    pub target_critics: Twin,
+    /// The target of the actor.
+    pub target_actor: Target<Mlp>,
+    /// The target of the critics.
+    pub target_critics: Target<Twin>,
 }
 
 impl ActorCritic {
@@ -44,8 +41,8 @@ impl ActorCritic {
         let actor = Mlp { form, ..Mlp::init(widths, actor, init) };
         let critics = Twin::init(widths, critic, init).with_form(form);
         Self {
-            target_actor: actor.valid(),
-            target_critics: critics.valid(),
+            target_actor: Target::of(&actor),
+            target_critics: Target::of(&critics),
             actor: Learner::new(actor, config),
             critics: Learner::without_averages(critics, config.optimizer),
         }
@@ -53,8 +50,20 @@ impl ActorCritic {
 
     /// Moves the targets towards their networks by the fraction `rate`.
     pub fn follow(&mut self, rate: f64) {
-        self.target_actor = follow(self.target_actor.clone(), &self.actor.network, rate);
-        self.target_critics = follow(self.target_critics.clone(), &self.critics.network, rate);
+        self.actor.lead(&mut self.target_actor, rate, |actor| actor);
+        self.critics.lead(&mut self.target_critics, rate, |critics| critics);
+    }
+
+    /// The memory that a recorded step changes.
+    pub fn memory(&mut self) -> Vec<&mut Tensor<1>> {
+        let Self { actor, critics, target_actor, target_critics } = self;
+        let optimizers = [&mut actor.optimizer, &mut critics.optimizer];
+        let targets = [target_actor.memory(), target_critics.memory()];
+        optimizers
+            .into_iter()
+            .flat_map(AdamW::memory)
+            .chain(targets.into_iter().flatten())
+            .collect()
     }
 
     /// The target actor's actions at the next observations, with noise:
@@ -65,19 +74,15 @@ impl ActorCritic {
         noise: Tensor<2>,
         clip: f64,
     ) -> Tensor<2> {
-        let actions = self.target_actor.act(next_observations);
+        let actions = self.target_actor.network.act(next_observations);
         (actions + noise.clamp(-clip, clip)).clamp(-1.0, 1.0)
     }
 }
 
 /// `[rows, width]` numbers of N(0, `std`²), drawn with a seed role of their own.
-pub fn noise(like: &Tensor<2>, std: f64, step_seed: u64) -> Tensor<2> {
+pub fn noise([rows, width]: [usize; 2], std: f64, step_seed: u64) -> Vec<f32> {
     let mut generator = seed::generator(step_seed, "target noise");
-    let [rows, width] = like.dims();
-    let numbers: Vec<f32> =
-        (0..rows * width).map(|_| (standard_normal(&mut generator) * std) as f32).collect();
-    let numbers = TensorData::new(numbers, [rows, width]);
-    Tensor::from_data(numbers, (&like.device(), like.dtype()))
+    (0..rows * width).map(|_| (standard_normal(&mut generator) * std) as f32).collect()
 }
 
 const CRITICS: &str = "critics";
@@ -94,8 +99,8 @@ impl Export for ActorCritic {
     fn export_training(&self) -> NamedTensors {
         Parts::default()
             .with(CRITICS, &self.critics.network)
-            .with(TARGET_ACTOR, &self.target_actor)
-            .with(TARGET_CRITICS, &self.target_critics)
+            .with(TARGET_ACTOR, &self.target_actor.network)
+            .with(TARGET_CRITICS, &self.target_critics.network)
             .with_training(ACTOR_OPTIMIZER, &self.actor)
             .with_training(CRITIC_OPTIMIZER, &self.critics)
             .into_tensors()
@@ -108,8 +113,8 @@ impl Stored for ActorCritic {
         Ok(Self {
             actor: self.actor.begin(exported)?,
             critics: parts::begin(self.critics, weights::of_part(CRITICS, stored))?,
-            target_actor: parts::module(self.target_actor, TARGET_ACTOR, stored)?,
-            target_critics: parts::module(self.target_critics, TARGET_CRITICS, stored)?,
+            target_actor: parts::target(self.target_actor, TARGET_ACTOR, stored)?,
+            target_critics: parts::target(self.target_critics, TARGET_CRITICS, stored)?,
         })
     }
 
@@ -119,8 +124,8 @@ impl Stored for ActorCritic {
         Ok(Self {
             actor: parts::learner(self.actor, actor, ACTOR_OPTIMIZER, stored)?,
             critics: parts::learner(self.critics, critics, CRITIC_OPTIMIZER, stored)?,
-            target_actor: parts::module(self.target_actor, TARGET_ACTOR, stored)?,
-            target_critics: parts::module(self.target_critics, TARGET_CRITICS, stored)?,
+            target_actor: parts::target(self.target_actor, TARGET_ACTOR, stored)?,
+            target_critics: parts::target(self.target_critics, TARGET_CRITICS, stored)?,
         })
     }
 

@@ -2,7 +2,10 @@
 
 use burn::tensor::{Device, Int, Tensor};
 use overtone_data::Batch;
-use overtone_model::contexts::{Acted, Observed};
+use overtone_model::{
+    Contexts, Inputs, Sections,
+    contexts::{Acted, Observed},
+};
 use overtone_train::{TrainingData, TransitionTensors};
 
 /// Steps of vectors or frames. A step has weight 0 if the data ends after it although the task has
@@ -25,30 +28,47 @@ impl DiscreteSteps {
     /// # Panics
     /// When the batch has no transitions, or not discrete actions: a caller's bug.
     pub fn of(batch: &mut Batch, data: &TrainingData, device: &Device) -> Option<Self> {
-        let Some(next) = &batch.transitions else { panic!("the batches have no transitions") };
-        let counts = |row: usize| batch.step_weights.get(row).is_none_or(|&weight| weight > 0.0);
-        let has_target =
-            |row: usize| counts(row) && (next.terminated[row] || next.next_is_known[row]);
-        if !(0..next.terminated.len()).any(has_target) {
+        if !Self::any_counts(batch) {
             return None;
         }
         // The rest is a target, so it has no gradient.
         let next = data.transitions(batch, &device.clone().inner())?;
-        let contexts = data.contexts(batch, device);
+        Some(Self::with(data.contexts(batch, device), next))
+    }
+
+    /// Sends the steps of a batch for [`received`](Self::received). Returns `false` if no step has a
+    /// target and a weight above 0, or the data has no recorded form.
+    ///
+    /// # Panics
+    /// As [`of`](Self::of).
+    pub fn send(batch: &Batch, data: &TrainingData, to: &mut Sections) -> bool {
+        Self::any_counts(batch) && data.send(batch, to)
+    }
+
+    /// Steps that were [sent](Self::send).
+    ///
+    /// # Panics
+    /// When they were not sent.
+    pub fn received(inputs: &Inputs, data: &TrainingData) -> Self {
+        Self::with(data.received(inputs), data.received_transitions(inputs))
+    }
+
+    fn any_counts(batch: &Batch) -> bool {
+        let Some(next) = &batch.transitions else { panic!("the batches have no transitions") };
+        let counts = |row: usize| batch.step_weights.get(row).is_none_or(|&weight| weight > 0.0);
+        let has_target =
+            |row: usize| counts(row) && (next.terminated[row] || next.next_is_known[row]);
+        (0..next.terminated.len()).any(has_target)
+    }
+
+    fn with(contexts: Contexts, next: TransitionTensors) -> Self {
         let Acted::Discrete(taken) = &contexts.actions else {
             panic!("discrete actions: checked when the agent was created")
         };
         let [rows, time] = taken.dims();
         let actions = taken.clone().reshape([rows * time]);
         let penalties = contexts.penalties.map(|penalties| penalties.flatten(0, 1));
-        Some(Self { observations: contexts.observations, actions, penalties, next })
-    }
-
-    /// The same steps with multiplied rewards.
-    #[must_use]
-    pub fn with_rewards_times(self, factor: f32) -> Self {
-        let rewards = self.next.rewards * factor;
-        Self { next: TransitionTensors { rewards, ..self.next }, ..self }
+        Self { observations: contexts.observations, actions, penalties, next }
     }
 
     /// The weight of each row in the loss, `[rows]`: its factor, divided by the number of rows with a

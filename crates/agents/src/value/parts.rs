@@ -5,7 +5,7 @@ use overtone_model::{
     ModelError,
     weights::{self, NamedTensors},
 };
-use overtone_train::{Export, Exported, Learner, Stored};
+use overtone_train::{Export, Exported, Learner, Stored, Target};
 
 /// Tensors with the name of their part as prefix.
 #[derive(Clone, Debug, Default)]
@@ -40,12 +40,16 @@ impl Parts {
     }
 }
 
-/// `module` with the parameters that were stored as `part`.
+/// `target` with the parameters that were stored as `part`.
 ///
 /// # Errors
 /// When one is missing or has another shape.
-pub fn module<M: Module>(module: M, part: &str, tensors: &NamedTensors) -> Result<M, ModelError> {
-    weights::import(module, &weights::of_part(part, tensors))
+pub fn target<M: Module>(
+    target: Target<M>,
+    part: &str,
+    tensors: &NamedTensors,
+) -> Result<Target<M>, ModelError> {
+    weights::import(target.network, &weights::of_part(part, tensors)).map(Target::with)
 }
 
 /// `learner` with the weights `model`, and a step count of zero.

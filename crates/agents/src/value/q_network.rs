@@ -11,6 +11,7 @@ use overtone_model::{
     ModelError,
     affine::Affine,
     contexts::Observed,
+    device::is_cpu,
     encoder::{self, NatureEncoder},
     init::Init,
 };
@@ -65,7 +66,8 @@ impl Body {
             return rows;
         }
         let layers = layers.iter().map(|layer| layer.relu_layer(None)).collect();
-        relu(relu_layers(rows, layers, exact(form)))
+        let form = exact(form, &rows);
+        relu(relu_layers(rows, layers, form))
     }
 
     /// The inputs of the affine layers, and these layers; on frames the features and none.
@@ -82,10 +84,10 @@ impl Body {
     }
 }
 
-/// In `f32` the plain form. The fused form sums in another order. Learning values from values
+/// In `f32` on a CPU the plain form. The fused form sums in another order. Learning values from values
 /// amplifies differences in the last bit until the same seed gives another agent.
-fn exact(form: Form) -> Form {
-    if form == Form::Auto { Form::Reference } else { form }
+fn exact(form: Form, rows: &Tensor<2>) -> Form {
+    if form == Form::Auto && is_cpu(&rows.device()) { Form::Reference } else { form }
 }
 
 /// Quantiles of the return of each action.
@@ -127,7 +129,8 @@ impl QNetwork {
     pub fn quantiles(&self, observed: &Observed) -> Tensor<3> {
         let (rows, hidden) = self.body.split(observed, self.form);
         let layers = hidden.iter().chain([&self.out]).map(|layer| layer.relu_layer(None)).collect();
-        let out = relu_layers(rows, layers, exact(self.form));
+        let form = exact(self.form, &rows);
+        let out = relu_layers(rows, layers, form);
         let [n, size] = out.dims();
         out.reshape([n, size / self.n_quantiles, self.n_quantiles])
     }

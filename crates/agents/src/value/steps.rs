@@ -1,8 +1,11 @@
 //! [`Steps`]: a batch of single steps on the device, as input of value-based algorithms.
 
+use std::borrow::Cow;
+
 use burn::tensor::{Device, Tensor, TensorData};
 use overtone_core::{Normalization, normalization};
-use overtone_data::{Batch, BatchActions, BatchObservations};
+use overtone_data::{Batch, BatchActions, BatchObservations, Transitions};
+use overtone_model::{Inputs, Sections};
 use overtone_train::StepFigures;
 
 use super::network::constant_like;
@@ -54,7 +57,7 @@ impl Rescaling {
     }
 }
 
-/// Steps without gradients. A step is left out if the data ends after it although the task has not
+/// Steps without gradients. A step does not count if the data ends after it although the task has not
 /// ended, because it has no target value, or if its weight is 0.
 #[derive(Clone, Debug)]
 pub struct Steps {
@@ -70,65 +73,181 @@ pub struct Steps {
     pub next_observations: Tensor<2>,
     /// `[n, action]`: the recorded action at the next observation.
     pub next_actions: Tensor<2>,
-    /// `[n, 1]`, the factor of each step's loss, above 0; `None`: all are 1.
+    /// `[n, 1]`, the factor of each step's loss; `None`: all are 1.
     pub step_weights: Option<Tensor<2>>,
+    /// `[n, 1]`, `n` divided by the number of steps that count, or 0 for steps that do not; `None`: all
+    /// count.
+    pub counts: Option<Tensor<2>>,
 }
 
-impl Steps {
-    /// The steps of all contexts of a batch; `None` if all are left out.
-    ///
+/// The rows of a batch that count as [`Steps`].
+struct Counting<'a> {
+    batch: &'a Batch,
+    transitions: &'a Transitions,
+    rescaling: &'a Rescaling,
+    rows: Vec<usize>,
+}
+
+impl<'a> Counting<'a> {
     /// # Panics
-    /// When the batch has no transitions, or not vectors and continuous actions: a caller's bug.
-    pub fn of(batch: &Batch, rescaling: &Rescaling, device: &Device) -> Option<Self> {
+    /// When the batch has no transitions: a caller's bug.
+    fn of(batch: &'a Batch, rescaling: &'a Rescaling) -> Self {
         let Some(transitions) = &batch.transitions else {
             panic!("the batches have no transitions")
         };
         let time = batch.context_length;
         let is_real = |row: usize| row % time + batch.n_real[row / time] as usize >= time;
-        let continues = |row: usize| transitions.next_is_known[row];
         let counts = |row: usize| batch.step_weights.get(row).is_none_or(|&weight| weight > 0.0);
-        let has_target = |row: usize| transitions.terminated[row] || continues(row);
-        let kept: Vec<usize> = (0..batch.batch * time)
+        let has_target = |row: usize| transitions.terminated[row] || transitions.next_is_known[row];
+        let rows = (0..batch.batch * time)
             .filter(|&row| is_real(row) && counts(row) && has_target(row))
             .collect();
-        if kept.is_empty() {
+        Self { batch, transitions, rescaling, rows }
+    }
+
+    fn n_rows(&self) -> usize {
+        self.batch.batch * self.batch.context_length
+    }
+
+    /// Name, numbers and rescaling of each column of all rows.
+    fn columns(&self) -> [Column<'a>; 6] {
+        let Self { batch, transitions, rescaling, .. } = *self;
+        let column = |name, numbers| Column { name, numbers, rescaling: None };
+        let observed = |name, observations| Column {
+            name,
+            numbers: Cow::Borrowed(vectors(observations)),
+            rescaling: Some(rescaling),
+        };
+        [
+            observed("observations", &batch.observations),
+            column("actions", Cow::Borrowed(numbers(&batch.actions))),
+            column("rewards", Cow::Borrowed(&transitions.rewards)),
+            column("continues", Cow::Owned(transitions.continues())),
+            observed("next_observations", &transitions.next_observations),
+            column("next_actions", Cow::Borrowed(numbers(&transitions.next_actions))),
+        ]
+    }
+}
+
+/// Numbers of all rows of a batch.
+struct Column<'a> {
+    name: &'static str,
+    numbers: Cow<'a, [f32]>,
+    rescaling: Option<&'a Rescaling>,
+}
+
+impl Column<'_> {
+    /// The numbers of these of all `n_rows` rows, and the width of a row.
+    fn rows(&self, rows: impl Iterator<Item = usize>, n_rows: usize) -> (Vec<f32>, usize) {
+        let width = self.numbers.len() / n_rows;
+        let mut values = Vec::with_capacity(self.numbers.len());
+        rows.for_each(|row| values.extend_from_slice(&self.numbers[row * width..][..width]));
+        if let Some(rescaling) = self.rescaling {
+            rescaling.apply(&mut values);
+        }
+        (values, width)
+    }
+}
+
+impl Steps {
+    /// The steps of all contexts of a batch that count; `None` if none does.
+    ///
+    /// # Panics
+    /// When the batch has no transitions, or not vectors and continuous actions: a caller's bug.
+    pub fn of(batch: &Batch, rescaling: &Rescaling, device: &Device) -> Option<Self> {
+        let counting = Counting::of(batch, rescaling);
+        let (n, n_rows) = (counting.rows.len(), counting.n_rows());
+        if n == 0 {
             return None;
         }
-        let rows = batch.batch * time;
-        let matrix = |values: &[f32], rescaling: Option<&Rescaling>| {
-            let width = values.len() / rows;
-            let mut rows = Vec::with_capacity(kept.len() * width);
-            kept.iter().for_each(|&row| rows.extend_from_slice(&values[row * width..][..width]));
-            if let Some(rescaling) = rescaling {
-                rescaling.apply(&mut rows);
-            }
-            Tensor::from_data(TensorData::new(rows, [kept.len(), width]), device)
+        let matrix = |column: &Column<'_>| {
+            let (values, width) = column.rows(counting.rows.iter().copied(), n_rows);
+            Tensor::from_data(TensorData::new(values, [n, width]), device)
         };
-        let continues = transitions.continues();
+        let columns = counting.columns();
+        let [observations, actions, rewards, continues, next_observations, next_actions] =
+            columns.each_ref().map(matrix);
+        let step_weights = (!batch.step_weights.is_empty()).then(|| {
+            let numbers = Cow::Borrowed(&batch.step_weights[..]);
+            matrix(&Column { name: "step_weights", numbers, rescaling: None })
+        });
         Some(Self {
-            observations: matrix(vectors(&batch.observations), Some(rescaling)),
-            actions: matrix(numbers(&batch.actions), None),
-            rewards: matrix(&transitions.rewards, None),
-            continues: matrix(&continues, None),
-            next_observations: matrix(vectors(&transitions.next_observations), Some(rescaling)),
-            next_actions: matrix(numbers(&transitions.next_actions), None),
-            step_weights: (!batch.step_weights.is_empty())
-                .then(|| matrix(&batch.step_weights, None)),
+            observations,
+            actions,
+            rewards,
+            continues,
+            next_observations,
+            next_actions,
+            step_weights,
+            counts: None,
         })
     }
 
-    /// The mean of `rows` times the steps' weights, `[1]`.
+    /// Sends all steps of a batch for [`received`](Self::received), so that batches of one size have the
+    /// same shapes. Returns the rows that count; if there is none, nothing was sent.
+    ///
+    /// # Panics
+    /// As [`of`](Self::of).
+    pub fn send(batch: &Batch, rescaling: &Rescaling, to: &mut Sections) -> Vec<usize> {
+        let counting = Counting::of(batch, rescaling);
+        let n = counting.n_rows();
+        if counting.rows.is_empty() {
+            return Vec::new();
+        }
+        for column in counting.columns() {
+            let (values, width) = column.rows(0..n, n);
+            to.floats(column.name, &[n, width], values);
+        }
+        let mut counts = vec![0.0; n];
+        counting.rows.iter().for_each(|&row| counts[row] = n as f32 / counting.rows.len() as f32);
+        to.floats("counts", &[n, 1], counts);
+        if !batch.step_weights.is_empty() {
+            to.floats("step_weights", &[n, 1], batch.step_weights.iter().copied());
+        }
+        counting.rows
+    }
+
+    /// Steps that were [sent](Self::send).
+    ///
+    /// # Panics
+    /// When they were not sent.
+    pub fn received(inputs: &Inputs) -> Self {
+        let matrix = |name| inputs.plain_floats(name);
+        let sent = |name| matrix(name).unwrap_or_else(|| panic!("{name} were not sent"));
+        Self {
+            observations: sent("observations"),
+            actions: sent("actions"),
+            rewards: sent("rewards"),
+            continues: sent("continues"),
+            next_observations: sent("next_observations"),
+            next_actions: sent("next_actions"),
+            step_weights: matrix("step_weights"),
+            counts: Some(sent("counts")),
+        }
+    }
+
+    /// The weight of each row in a mean, as a sum with these weights, `[n, 1]`; `None`: all are equal.
+    pub fn weights(&self) -> Option<Tensor<2>> {
+        let weights = match (&self.step_weights, &self.counts) {
+            (Some(weights), Some(counts)) => weights.clone() * counts.clone(),
+            (Some(factors), None) | (None, Some(factors)) => factors.clone(),
+            (None, None) => return None,
+        };
+        let [n, _] = weights.dims();
+        Some(weights / n as f64)
+    }
+
+    /// The mean of `rows` times the steps' weights, over the steps that count, `[1]`.
     ///
     /// # Shapes
     /// - `rows`: `[n, width]`
     pub fn mean(&self, rows: Tensor<2>) -> Tensor<1> {
-        match &self.step_weights {
-            None => rows.mean(),
-            Some(weights) => {
-                let weights = constant_like(weights.clone(), &rows);
-                (rows * weights).mean()
-            }
-        }
+        self.mean_of_counting(times(rows, &self.step_weights))
+    }
+
+    /// The mean of `rows` over the steps that count, without the steps' weights, `[1]`.
+    pub fn mean_of_counting(&self, rows: Tensor<2>) -> Tensor<1> {
+        times(rows, &self.counts).mean()
     }
 
     /// `R + γ^m (1 − done) v`, `[n, 1]`, from the values `v` of the next observations.
@@ -152,6 +271,16 @@ pub fn where_finite<const N: usize>(grad_norm: Tensor<1>, others: [Tensor<1>; N]
     others.fold(grad_norm, |norm, other| norm + other * 0.0)
 }
 
+fn times(rows: Tensor<2>, factors: &Option<Tensor<2>>) -> Tensor<2> {
+    match factors {
+        None => rows,
+        Some(factors) => {
+            let factors = constant_like(factors.clone(), &rows);
+            rows * factors
+        }
+    }
+}
+
 fn vectors(observations: &BatchObservations) -> &[f32] {
     match observations {
         BatchObservations::Vectors(values) => values,
@@ -169,7 +298,6 @@ fn numbers(actions: &BatchActions) -> &[f32] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use overtone_data::Transitions;
 
     #[test]
     fn rescaling_by_hand() {

@@ -4,13 +4,13 @@
 //! Critics take a step on every batch. At every [`actor_every`](Td3Keys::actor_every)-th batch, the
 //! actor takes a step after them, and the targets move.
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, Task, seed::Generator};
 use overtone_data::{Batch, Lookahead};
-use overtone_model::{ModelError, error::config_error, init::Init};
+use overtone_model::{Inputs, ModelError, Sections, error::config_error, init::Init};
 use overtone_train::{
-    Algorithm, Job, Shortened, StepAt, StepFigures, TrainConfig, TrainError, Trainer, Training,
-    TrainingData,
+    Algorithm, Job, LearningRate, Recorded, Shortened, StepAt, StepFigures, TrainConfig,
+    TrainError, Trainer, Training, TrainingData,
 };
 
 use crate::{acting::ActingNetwork, options::AlgorithmOptions};
@@ -43,7 +43,7 @@ pub trait Td3Options: AlgorithmOptions + Clone {
         let next = steps.next_observations.clone();
         let next_actions = state.next_actions(next.clone(), noise, noise_clip);
         let penalty = self.penalty(next_actions.clone(), steps);
-        let mut next_values = state.target_critics.smaller(concat(next, next_actions));
+        let mut next_values = state.target_critics.network.smaller(concat(next, next_actions));
         if let Some(penalty) = penalty {
             next_values = next_values - penalty;
         }
@@ -134,21 +134,38 @@ impl<O: Td3Options> Td3<O> {
         noise: Tensor<2>,
         (step, learning_rate): (u64, f64),
     ) -> StepFigures {
-        let Td3Keys { target_rate, .. } = self.config.keys();
+        let actor_rate = self.trains_actor(step).then_some(learning_rate);
+        self.descend(state, steps, noise, (learning_rate, actor_rate))
+    }
+
+    /// A step with these learning rates of the critics and of the actor; `None`: only critics learn.
+    fn descend(
+        &self,
+        state: &mut ActorCritic,
+        steps: &Steps,
+        noise: Tensor<2>,
+        (rate, actor_rate): (impl Into<LearningRate>, Option<impl Into<LearningRate>>),
+    ) -> StepFigures {
         let [critic_loss, value] = self.config.critic_loss(state, steps, noise);
-        let mut grad_norm = state.critics.step(critic_loss.backward(), learning_rate);
+        let mut grad_norm = state.critics.step(critic_loss.backward(), rate);
         let critic_loss = critic_loss.inner();
-        let actor_loss = if (step + 1).is_multiple_of(self.actor_every) {
-            let loss = self.config.actor_loss(state, steps);
-            let norm = state.actor.step(loss.backward(), learning_rate);
-            state.follow(target_rate);
-            let loss = loss.inner();
-            grad_norm = where_finite(grad_norm, [loss.clone(), norm]);
-            loss
-        } else {
-            critic_loss.full_like(f32::NAN)
+        let actor_loss = match actor_rate {
+            Some(rate) => {
+                let loss = self.config.actor_loss(state, steps);
+                let norm = state.actor.step(loss.backward(), rate);
+                state.follow(self.config.keys().target_rate);
+                let loss = loss.inner();
+                grad_norm = where_finite(grad_norm, [loss.clone(), norm]);
+                loss
+            }
+            None => critic_loss.full_like(f32::NAN),
         };
         StepFigures { loss: critic_loss, grad_norm, others: vec![actor_loss, value.inner()] }
+    }
+
+    /// Whether the actor and the targets move at this step, counted from 0.
+    fn trains_actor(&self, step: u64) -> bool {
+        (step + 1).is_multiple_of(self.actor_every)
     }
 
     /// Training of `config` on `task`.
@@ -163,10 +180,8 @@ impl<O: Td3Options> Td3<O> {
         Ok(Box::new(Trainer::new(algorithm, job)?))
     }
 
-    fn steps(&self, batch: &Batch, data: &TrainingData, device: &Device) -> Option<Steps> {
-        let is_normalized = self.config.keys().is_normalized;
-        let rescaling = Rescaling::new(data.dataset().normalization(), is_normalized);
-        Steps::of(batch, &rescaling, device)
+    fn rescaling(&self, data: &TrainingData) -> Rescaling {
+        Rescaling::new(data.dataset().normalization(), self.config.keys().is_normalized)
     }
 }
 
@@ -210,11 +225,17 @@ impl<O: Td3Options> Algorithm for Td3<O> {
         at: &StepAt<'_>,
     ) -> StepFigures {
         let device = at.device.clone().inner();
-        let Some(steps) = self.steps(batch, data, &device) else {
+        let Some(steps) = Steps::of(batch, &self.rescaling(data), &device) else {
             return nothing_learned(&device, self.figures().len());
         };
-        let noise = noise(&steps.actions, self.config.keys().target_noise, at.seed);
+        let noise = noise(steps.actions.dims(), self.config.keys().target_noise, at.seed);
+        let noise = TensorData::new(noise, steps.actions.dims());
+        let noise = Tensor::from_data(noise, (&device, steps.actions.dtype()));
         self.learn(state, &steps, noise, (at.step, at.learning_rate))
+    }
+
+    fn recorded(&self) -> Option<&dyn Recorded<ActorCritic>> {
+        Some(self)
     }
 
     /// The critics' loss, without noise.
@@ -225,9 +246,61 @@ impl<O: Td3Options> Algorithm for Td3<O> {
         data: &TrainingData,
         device: &Device,
     ) -> Option<Tensor<1>> {
-        let steps = self.steps(batch, data, device)?;
+        let steps = Steps::of(batch, &self.rescaling(data), device)?;
         let noise = steps.actions.zeros_like();
         let [loss, _] = self.config.critic_loss(state, &steps, noise);
         Some(loss.inner())
+    }
+}
+
+impl<O: Td3Options> Recorded<ActorCritic> for Td3<O> {
+    /// Steps with the actor have a layout of their own.
+    fn send(
+        &self,
+        state: &ActorCritic,
+        batch: &Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+        to: &mut Sections,
+    ) -> bool {
+        let counting = Steps::send(batch, &self.rescaling(data), to);
+        let (n, width) = (batch.batch * batch.context_length, self.actions.size());
+        let drawn = noise([counting.len(), width], self.config.keys().target_noise, at.seed);
+        let mut sent = vec![0.0; n * width];
+        for (row, drawn) in counting.iter().zip(drawn.chunks_exact(width)) {
+            sent[row * width..][..width].copy_from_slice(drawn);
+        }
+        to.floats("noise", &[n, width], sent);
+        state.critics.send_rate("critic_rate", at.learning_rate, to);
+        if self.trains_actor(at.step) {
+            state.actor.send_rate("actor_rate", at.learning_rate, to);
+        }
+        !counting.is_empty()
+    }
+
+    fn compute(
+        &self,
+        state: &mut ActorCritic,
+        inputs: &Inputs,
+        _data: &TrainingData,
+    ) -> StepFigures {
+        let (Some(noise), Some(rate)) =
+            (inputs.plain_floats("noise"), LearningRate::received(inputs, "critic_rate"))
+        else {
+            panic!("the noise and the rate of a step were sent")
+        };
+        let actor_rate = LearningRate::received(inputs, "actor_rate");
+        self.descend(state, &Steps::received(inputs), noise, (rate, actor_rate))
+    }
+
+    fn counted(&self, state: &mut ActorCritic, at: &StepAt<'_>) {
+        state.critics.counted();
+        if self.trains_actor(at.step) {
+            state.actor.counted();
+        }
+    }
+
+    fn memory<'s>(&self, state: &'s mut ActorCritic) -> Vec<&'s mut Tensor<1>> {
+        state.memory()
     }
 }

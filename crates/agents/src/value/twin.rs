@@ -57,10 +57,11 @@ pub fn squared_errors(values: &[Tensor<2>; 2], target: Tensor<2>, steps: &Steps)
     error(first) + error(second)
 }
 
-/// [`mean`](Steps::mean) `v / mean |v|`, `[1]`, in which the divisor is a constant without weights:
+/// [`mean`](Steps::mean) `v / mean |v|`, `[1]`, in which the divisor is a constant without the steps' weights:
 /// it is the unit of values.
 pub fn per_size(values: Tensor<2>, steps: &Steps) -> Tensor<1> {
     // If all values are exactly 0, their mean size is 0 and the gradient is 0.
-    let size = values.clone().detach().abs().mean().clamp_min(f64::from(f32::MIN_POSITIVE));
+    let size = steps.mean_of_counting(values.clone().detach().abs());
+    let size = size.clamp_min(f64::from(f32::MIN_POSITIVE));
     steps.mean(values) / size
 }

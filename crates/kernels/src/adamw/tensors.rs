@@ -8,15 +8,14 @@
 use burn::tensor::{Tensor, TensorData};
 
 use super::{AdamW, TensorSlot};
-use crate::stored::{ALIGNED, copy_into, part};
+use crate::stored::{ALIGNED, Packing, copy_into};
 
 /// Parameters of one device with their moments, flat and concatenated.
 #[derive(Clone, Debug)]
 pub(super) struct Joined {
-    /// Length of each parameter.
-    lengths: Vec<usize>,
-    /// Zeros up to the longest gap between two parameters. Each starts at a multiple of
-    /// [`ALIGNED`], so that it can be used in place.
+    /// The place of each parameter.
+    packing: Packing,
+    /// Zeros up to the longest gap between two parameters.
     gap: Tensor<1>,
     /// Decay of every element per unit of learning rate.
     decay: Tensor<1>,
@@ -46,12 +45,13 @@ impl Joined {
         let like = &slots[0].parameter;
         let options = (&like.device(), like.dtype());
         let gap = Tensor::zeros([ALIGNED], options);
+        let packing = Packing::new(lengths);
         let joined = |part: fn(&TensorSlot) -> &Tensor<1>| {
-            join(slots.iter().map(|slot| part(slot).clone()), &gap)
+            packing.join(slots.iter().map(|slot| part(slot).clone()), &gap)
         };
         let decay: Vec<f32> = slots
             .iter()
-            .zip(&lengths)
+            .zip(packing.lengths())
             .flat_map(|(slot, &length)| {
                 std::iter::repeat_n(slot.weight_decay as f32, length.next_multiple_of(ALIGNED))
             })
@@ -61,7 +61,7 @@ impl Joined {
             parameters: joined(|slot| &slot.parameter),
             first_moments: joined(|slot| &slot.first_moment),
             second_moments: joined(|slot| &slot.second_moment),
-            lengths,
+            packing,
             gap,
             #[cfg(feature = "cube")]
             gradient: GradientMemory::default(),
@@ -81,7 +81,7 @@ impl Joined {
         gradients: Vec<Tensor<1>>,
         in_place: bool,
     ) -> Tensor<1> {
-        assert_eq!(gradients.len(), self.lengths.len(), "a gradient for each parameter");
+        assert_eq!(gradients.len(), self.packing.lengths().len(), "a gradient for each parameter");
         #[cfg(feature = "cube")]
         if super::cube::is_possible(&self.parameters) {
             return self.step_on_gpu(optimizer, factors, clip_norm, gradients, in_place);
@@ -89,7 +89,7 @@ impl Joined {
         let AdamW { betas: [beta1, beta2], epsilon, .. } = optimizer;
         let [rate, corrected_rate, root] = [0, 1, 2].map(|i| factors.clone().narrow(0, i, 1));
 
-        let gradient = join(gradients, &self.gap);
+        let gradient = self.packing.join(gradients, &self.gap);
         let norm = gradient.clone().square().sum().sqrt();
         let gradient = match clip_norm {
             Some(clip_norm) => {
@@ -117,7 +117,7 @@ impl Joined {
         gradients: Vec<Tensor<1>>,
         in_place: bool,
     ) -> Tensor<1> {
-        let starts: Vec<usize> = self.starts().collect();
+        let starts: Vec<usize> = self.packing.starts().collect();
         let flat = self.gradient.0.get_or_insert_with(|| self.parameters.zeros_like());
         *flat = super::cube::gather(flat.clone(), gradients, &starts);
         let constant = [flat.clone(), self.decay.clone(), factors];
@@ -138,43 +138,20 @@ impl Joined {
         [&mut self.parameters, &mut self.first_moments, &mut self.second_moments]
     }
 
+    /// The parameters in one tensor.
+    pub fn joined_parameters(&self) -> &Tensor<1> {
+        &self.parameters
+    }
+
     /// The parameters, in their original order. On a GPU they share memory with the flat tensor.
     pub fn parameters(&self) -> Vec<Tensor<1>> {
-        self.parts(&self.parameters)
+        self.packing.parts(&self.parameters)
     }
 
     /// First and second moment of each parameter, in the same order.
     pub fn moments(&self) -> Vec<[Tensor<1>; 2]> {
-        let second = self.parts(&self.second_moments);
-        let moments = self.parts(&self.first_moments).into_iter().zip(second);
+        let second = self.packing.parts(&self.second_moments);
+        let moments = self.packing.parts(&self.first_moments).into_iter().zip(second);
         moments.map(|(first, second)| [first, second]).collect()
     }
-
-    fn parts(&self, joined: &Tensor<1>) -> Vec<Tensor<1>> {
-        let parts = self.starts().zip(&self.lengths);
-        parts.map(|(start, &length)| part(joined, start, length)).collect()
-    }
-
-    /// The start of each parameter in the flat tensors.
-    fn starts(&self) -> impl Iterator<Item = usize> {
-        self.lengths.iter().scan(0, |next, length| {
-            let start = *next;
-            *next += length.next_multiple_of(ALIGNED);
-            Some(start)
-        })
-    }
-}
-
-/// Flat tensors, concatenated, each followed by zeros up to the next multiple of [`ALIGNED`].
-fn join(parts: impl IntoIterator<Item = Tensor<1>>, zeros: &Tensor<1>) -> Tensor<1> {
-    let mut joined = Vec::new();
-    for part in parts {
-        let [length] = part.dims();
-        let gap = length.next_multiple_of(ALIGNED) - length;
-        joined.push(part);
-        if gap > 0 {
-            joined.push(zeros.clone().narrow(0, 0, gap));
-        }
-    }
-    Tensor::cat(joined, 0)
 }

@@ -102,6 +102,14 @@ impl<B: CubeAffine + CubeAffineGradients, C: CheckpointStrategy> CubeAffine for 
                 B::cube_affine_by_parameters(x, by_out).into()
             });
         }
+        if !weight.is_tracked() && !bias.is_tracked() {
+            let [weight, bias] = [weight, bias].map(|constant| constant.into_primitive());
+            let forward =
+                |[x]: [FloatTensor<B>; 1]| (B::cube_affine(x, weight.clone(), bias), weight);
+            return tape::apply::<B, C, _, 1>([x], forward, |weight, by_out| {
+                [B::cube_affine_by_rows(by_out, weight)]
+            });
+        }
         let forward = |[x, weight, bias]: [FloatTensor<B>; 3]| {
             (B::cube_affine(x.clone(), weight.clone(), bias), (x, weight))
         };

@@ -1,14 +1,14 @@
 //! The loss in burn tensors.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 
 use super::fused::levels;
+use crate::stored::constant;
 
 pub(super) fn quantile_huber(quantiles: Tensor<2>, targets: Tensor<2>) -> Tensor<1> {
     let [rows, n] = quantiles.dims();
-    let options = (&quantiles.device(), quantiles.dtype());
-    let levels = TensorData::new(levels(n).collect(), [1, n, 1]);
-    let levels = Tensor::<3>::from_data(levels, options);
+    let levels = levels(n).collect();
+    let levels = constant::<3>(levels, [1, n, 1], &quantiles.device(), quantiles.dtype());
     // [rows, i, j]
     let errors = targets.unsqueeze_dim::<3>(1) - quantiles.unsqueeze_dim::<3>(2);
     let small = errors.clone().abs().clamp_max(1.0);

@@ -1,9 +1,10 @@
-//! The layers in plain tensors.
+//! The layers as operations on tensors: plain ones, or on a GPU one kernel or more for each layer.
 
 use burn::tensor::{Tensor, activation::relu};
 
 use super::ReluLayer;
 use crate::Form;
+use crate::affine;
 use crate::norm::layer_norm;
 
 pub(super) fn relu_layers(x: Tensor<2>, layers: Vec<ReluLayer>, form: Form) -> Tensor<2> {
@@ -13,14 +14,17 @@ pub(super) fn relu_layers(x: Tensor<2>, layers: Vec<ReluLayer>, form: Form) -> T
     let n_layers = layers.len();
     let mut rows = like(x, is_tracked);
     for (i, ReluLayer { weight, bias, norm }) in layers.into_iter().enumerate() {
-        let product = form.product(rows, like(weight, is_tracked));
-        rows = product + like(bias, is_tracked).unsqueeze();
+        let (weight, bias) = (like(weight, is_tracked), like(bias, is_tracked));
+        rows = match form {
+            Form::Auto => affine(rows, weight, bias),
+            Form::Reference | Form::Mixed(_) => form.product(rows, weight) + bias.unsqueeze(),
+        };
         if i + 1 < n_layers {
             rows = relu(rows);
         }
         if let Some([weight, bias]) = norm {
             let (weight, bias) = (like(weight, is_tracked), like(bias, is_tracked));
-            let normal = layer_norm(rows.unsqueeze::<3>(), weight, bias, Form::Reference);
+            let normal = layer_norm(rows.unsqueeze::<3>(), weight, bias, form);
             rows = normal.squeeze_dim::<2>(0);
         }
     }

@@ -94,7 +94,7 @@ impl Recorder {
         }
         match self.take(algorithm, state, data, sections) {
             Ok(figures) => {
-                algorithm.counted(state);
+                algorithm.counted(state, at);
                 Some(figures)
             }
             Err(reason) => {
