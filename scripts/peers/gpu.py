@@ -12,7 +12,7 @@ page=docs/gpu.md. A part that ended is kept: a call that was interrupted goes on
               paper's model, seeds=1,2, two runs at once
     pytorch   the same step in PyTorch, eager and compiled, in `f32`, TF32 and `bf16`, if torch is installed
     values    IQL and ReBRAC on data=FILE.npz in OGBench's layout: value_updates=1000000, both at once. Their
-              runs stay in runs=runs/gpu, to be played where the task is installed
+              runs stay in runs=runs/gpu: export them to play them where the task is installed
 
 `device=cuda` is the default; device=cpu with size=tiny and few updates is a dry run.
 """
@@ -22,6 +22,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -66,9 +67,10 @@ def together(commands: dict[str, list[str]]) -> dict[str, float]:
 
 
 def command_runs(command: list[str]) -> str:
-    """The directory of a command's runs, which exists afterwards."""
+    """The directory of a command's runs; it exists and is empty afterwards."""
     runs = next(word.partition("=")[2] for word in command if word.startswith("runs="))
-    Path(runs).mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(runs, ignore_errors=True)
+    Path(runs).mkdir(parents=True)
     return runs
 
 
@@ -92,13 +94,12 @@ def losses(programs: Path, options: dict) -> dict:
                 str(programs / "overtone"), "train", "game=seaquest", "profile=paper", f"device={options['device']}",
                 f"train.precision={precision}", f"train.updates={options['updates']}", f"seed={seed}",
                 "train.held_out=0.1", f"train.checkpoint_every={options['updates']}", "evaluation.every=0",
-                "evaluation.episodes=0", f"runs={options['runs']}/losses/{name}", "overwrite=true"]
+                "evaluation.episodes=0", f"runs={options['runs']}/losses/{name}"]
         seconds = together(commands)
         for precision in ("bf16", "f32"):
-            run = next(Path(options["runs"], "losses", f"{precision}-{seed}").glob("*/metrics.csv"))
-            head, *rows = [line.split(",") for line in run.read_text(encoding="ascii").splitlines()]
-            held_out = [row[head.index("held_out_loss")] for row in rows if row[head.index("held_out_loss")]]
-            found.append({"precision": precision, "seed": int(seed), "held_out_loss": float(held_out[-1]),
+            held_out = next(Path(options["runs"], "losses", f"{precision}-{seed}").glob("*/held_out.csv"))
+            loss = held_out.read_text(encoding="ascii").splitlines()[-1].split(",")[1]
+            found.append({"precision": precision, "seed": int(seed), "held_out_loss": float(loss),
                           "seconds": round(seconds[f"{precision}-{seed}"], 1)})
     return {"updates": int(options["updates"]), "runs": found}
 
@@ -130,11 +131,12 @@ def values(programs: Path, options: dict) -> dict:
     """Milliseconds an update of IQL and ReBRAC, side by side. What they learned stays in the runs."""
     if not options["data"]:
         return {"left_out": "data=FILE.npz was not given"}
-    task, n = "gymnasium/ogbench:cube-single-singletask-v0", options["value_updates"]
+    # As the user's own task, so that neither Python nor OGBench is needed.
+    n = options["value_updates"]
     commands = {algorithm: [
-        str(programs / "overtone"), "train", f"task={task}", f"dataset={options['data']}", "data.layout=ogbench",
+        str(programs / "overtone"), "train", "own=cube-single", f"dataset={options['data']}", "data.layout=ogbench",
         f"algorithm={algorithm}", f"device={options['device']}", f"train.updates={n}", "seed=1",
-        "evaluation.every=0", "evaluation.episodes=0", f"runs={options['runs']}/values", "overwrite=true"]
+        "evaluation.every=0", "evaluation.episodes=0", f"runs={options['runs']}/values/{algorithm}"]
         for algorithm in ("iql", "rebrac")}
     seconds = together(commands)
     return {"updates": int(n), "data": Path(options["data"]).name,

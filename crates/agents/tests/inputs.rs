@@ -1,5 +1,5 @@
-//! The inputs of a recorded step: contexts that were sent in one buffer equal those that were sent
-//! tensor by tensor, and a model computes the same from them.
+//! The inputs of a recorded step: contexts and steps that were sent in one buffer equal those that were
+//! sent tensor by tensor, and a network computes the same from them.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -9,14 +9,19 @@ mod pong;
 use std::sync::Arc;
 
 use burn::tensor::{Device, Int, Tensor};
+use overtone_agents::{
+    DiscreteCql, DiscreteCqlConfig, Iql, IqlConfig,
+    iql::Continuous,
+    value::{DiscreteSteps, Rescaling, Steps},
+};
 use overtone_core::ActionSpace;
 use overtone_core::seed;
-use overtone_data::{Batch, BatchOptions, Dataset, Sampling, Subset};
+use overtone_data::{Batch, BatchOptions, Dataset, Lookahead, Sampling, Subset};
 use overtone_model::{
     Acted, AverageReturn, ConditionerConfig, Contexts, DecisionTransformerConfig, HeadConfig, Init,
     Inputs, Model, ModelConfig, Observed, Places, PositionsConfig, Sections, head::LinearConfig,
 };
-use overtone_train::TrainingData;
+use overtone_train::{Algorithm, TrainingData, optimizer::scalar};
 
 fn floats<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
     tensor.to_data().iter().collect()
@@ -131,4 +136,81 @@ fn frames_on_the_device_with_places() {
     let (bench, model) = (pong::Bench::new(), DecisionTransformerConfig::atari(7));
     let task = bench.task();
     check(small(model), &bench.dataset, (task.observations, task.actions), &[]);
+}
+
+/// A batch of steps, and its data with frames on the device.
+fn steps(dataset: &Arc<Dataset>) -> (TrainingData, Batch) {
+    let mut data = TrainingData::new(dataset.clone(), 1.0);
+    data.keep_frames_on(&Device::flex()).unwrap();
+    let mut sampler = dataset.sampler(Subset::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
+    let transitions = Some(Lookahead::ONE);
+    let options = BatchOptions { frames: false, transitions, ..BatchOptions::default() };
+    let mut batch = Batch::default();
+    batch.fill(dataset, &mut sampler, 32, &options).unwrap();
+    (data, batch)
+}
+
+fn received(sections: Sections) -> Inputs {
+    let (layout, words) = sections.finish();
+    Inputs::new(layout, words, &Device::flex())
+}
+
+/// The steps without a target are left out, or count nothing.
+#[test]
+fn steps_of_numbers() {
+    let whole = chain::real_valued(0.0);
+    for data in [whole.clone(), chain::cut_short(&whole), chain::weighted(&whole)] {
+        let (config, (_, batch)) = (IqlConfig::default(), steps(&data));
+        let algorithm =
+            Iql::new(config, Continuous::new(&chain::observations(), &chain::numbers()));
+        let device = Device::flex().autodiff();
+        let generator = &mut seed::generator(2, "init");
+        let state = algorithm.init(&chain::config(1), &device, generator).unwrap();
+        let rescaling = Rescaling::new(data.normalization(), true);
+        let mut sections = Sections::default();
+        let counting = Steps::send(&batch, &rescaling, &mut sections);
+        let sent = Steps::received(&received(sections));
+        let kept = Steps::of(&batch, &rescaling, &Device::flex()).unwrap();
+        assert_eq!([sent.rewards.dims()[0], kept.rewards.dims()[0]], [32, counting.len()]);
+        let [got, expected] = [sent, kept].map(|steps| {
+            let losses = algorithm.losses(&state, &steps);
+            [losses.value, losses.critic, losses.actor, losses.mean_value].map(scalar)
+        });
+        for (got, expected) in got.into_iter().zip(expected) {
+            assert!((got - expected).abs() < 1e-6 * expected.abs().max(1e-3), "{got} {expected}");
+        }
+    }
+}
+
+#[test]
+fn steps_of_lists() {
+    let listed = chain::listed(0.5, 0.0);
+    for data in [listed.clone(), chain::cut_short(&listed), chain::weighted(&listed)] {
+        check_listed(&data, (chain::observations(), ActionSpace::numbered(2)));
+    }
+    let bench = pong::Bench::new();
+    let task = bench.task();
+    check_listed(&bench.dataset, (task.observations, task.actions));
+}
+
+#[track_caller]
+fn check_listed(
+    dataset: &Arc<Dataset>,
+    (observations, actions): (overtone_core::ObservationSpace, ActionSpace),
+) {
+    let (data, mut batch) = steps(dataset);
+    let config = DiscreteCqlConfig { hidden: 16, quantiles: 5, ..DiscreteCqlConfig::default() };
+    let algorithm = DiscreteCql { config, observations, actions };
+    let device = Device::flex().autodiff();
+    let generator = &mut seed::generator(2, "init");
+    let state = algorithm.init(&chain::config(1), &device, generator).unwrap();
+    let mut sections = Sections::default();
+    assert!(DiscreteSteps::send(&batch, &data, &mut sections));
+    let sent = DiscreteSteps::received(&received(sections), &data);
+    let whole = DiscreteSteps::of(&mut batch, &data, &device).unwrap();
+    let [got, expected] = [sent, whole].map(|steps| {
+        let loss = algorithm.loss(&state, &state.online.network, &steps);
+        [loss.total, loss.temporal_difference, loss.conservative, loss.value].map(scalar)
+    });
+    assert_eq!(got, expected);
 }

@@ -87,6 +87,7 @@ impl Default for AdamWConfig {
 
 /// The learning rate of a step.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // one at a time
 pub enum LearningRate {
     /// A number on the host.
     Number(f64),
