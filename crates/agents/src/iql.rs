@@ -92,7 +92,8 @@ pub struct IqlConfig {
     /// million steps. After minutes of training, 3 had a lower return than 1 on seven datasets of
     /// twelve, and less than half on three (docs/results/d4rl-like.md).
     pub beta: f64,
-    /// Discount of later rewards.
+    /// Discount of later rewards. 0: 0.995 with chunks of actions, else 0.99. On `pointmaze-medium`, whose
+    /// goal is 200 to 300 steps away, 0.99 solves all or none of the episodes, by seed, and 0.995 all.
     pub gamma: f64,
     /// Actions that the agent chooses at once, and plays one after the other (continuous actions
     /// only). Values arrive sooner with more. 0: 5 if the rewards of the data have at most two values
@@ -120,7 +121,7 @@ impl Default for IqlConfig {
         Self {
             expectile: 0.7,
             beta: 1.0,
-            gamma: 0.99,
+            gamma: 0.0,
             chunk_size: 0,
             target_rate: 0.0,
             n_layers: 2,
@@ -138,6 +139,15 @@ impl IqlConfig {
             0.0 if self.chunk_size > 1 => 0.02,
             0.0 => 0.005,
             rate => rate,
+        }
+    }
+
+    /// The discount of a step.
+    fn discount(&self) -> f64 {
+        match self.gamma {
+            0.0 if self.chunk_size > 1 => 0.995,
+            0.0 => 0.99,
+            gamma => gamma,
         }
     }
 
@@ -446,7 +456,7 @@ impl<N: Networks> Iql<N> {
 
     /// All three losses of the current networks.
     pub fn losses(&self, state: &StateOf<N>, steps: &N::Steps) -> IqlLosses {
-        let outputs = self.networks.outputs(state, steps, self.config.gamma);
+        let outputs = self.networks.outputs(state, steps, self.config.discount());
         let Outputs { target, value, critics, returns, log_probs, .. } = outputs;
         let mean = |rows: Tensor<2>| match &outputs.weights {
             None => rows.mean(),
@@ -524,8 +534,8 @@ impl<N: Networks> Algorithm for Iql<N> {
     }
 
     fn lookahead(&self) -> Option<Lookahead> {
-        let IqlConfig { chunk_size, gamma, .. } = self.config;
-        Some(Lookahead { n_steps: chunk_size.max(1), gamma, in_chunks: true })
+        let (n_steps, gamma) = (self.config.chunk_size.max(1), self.config.discount());
+        Some(Lookahead { n_steps, gamma, in_chunks: true })
     }
 
     fn init(
