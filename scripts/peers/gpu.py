@@ -40,7 +40,7 @@ BEGIN, END = "<!-- gpu: written by scripts/peers/gpu.py -->", "<!-- end of gpu -
 
 
 def output(command: list[str], seconds: float = 1500) -> str:
-    """What a command printed; it ends this program if it fails."""
+    """The output of a command; it ends this program if it fails."""
     print("  " + " ".join(command), file=sys.stderr, flush=True)
     ended = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                            timeout=seconds, check=False)
@@ -128,7 +128,7 @@ def pytorch(programs: Path, options: dict) -> dict:
 
 
 def values(programs: Path, options: dict) -> dict:
-    """Milliseconds an update of IQL and ReBRAC, side by side. What they learned stays in the runs."""
+    """Milliseconds an update of IQL and ReBRAC, side by side. The runs stay."""
     if not options["data"]:
         return {"left_out": "data=FILE.npz was not given"}
     # As the user's own task, so that neither Python nor OGBench is needed.
