@@ -98,7 +98,7 @@ pub struct IqlConfig {
     /// Actions that the agent chooses at once, and plays one after the other (continuous actions
     /// only). Values arrive sooner with more. 0: 5 if the rewards of the data have at most two values
     /// (such as -1 until the task is solved), else 1. On two public tasks with such rewards, 5 solved
-    /// 68 and 75 % of the episodes of four seeds, and 1 none (docs/results/public.md).
+    /// 71 and 100 % of the episodes of four seeds, and 1 none (docs/results/public.md).
     pub chunk_size: usize,
     /// Rate of the target networks' running average. 0: 0.02 with chunks of actions, else 0.005. On
     /// `pointmaze-medium`, chunks solved 20 of 20 episodes with 0.02 after 16,000 updates, and 27 of 50
