@@ -2,7 +2,8 @@
 
 use overtone_core::Outcome;
 
-/// The result of one action. The observation is in [`VectorEnv::observations`].
+/// The result of one action. The observation is in
+/// [`VectorEnv::observations`](crate::VectorEnv::observations).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// Raw reward, in the environment's own units; never clipped.

@@ -59,7 +59,7 @@ pub struct Request<'a> {
 /// Options of a judgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JudgeOptions {
-    /// Discount γ, in (0, 1]; 1 for episodes of at most [`LONGEST_UNDISCOUNTED`] steps.
+    /// Discount γ, in (0, 1]; 1 for episodes of at most 100 steps.
     pub discount: f64,
     /// Updates of each critic of fitted Q-evaluation; 0: importance weights only.
     pub updates: usize,

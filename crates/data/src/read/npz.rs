@@ -1,6 +1,6 @@
 //! Arrays of your own, as `numpy.savez` writes them. They have D4RL's names: `observations`,
 //! `actions`, `rewards`, `terminals` (or `terminations`) and `timeouts` (or `truncations`); or
-//! other libraries' names for the same arrays ([`OBSERVATIONS`] and the rest).
+//! other libraries' names for the same arrays (`OBSERVATIONS` and the rest).
 //!
 //! Two libraries' files do not say why an episode ended, and a warning says how they are read:
 //! imitation's transitions (`dones` with `next_obs`) and Stable Baselines 2's (`episode_starts`).
@@ -9,7 +9,7 @@
 //! `behavior_log_probs` may hold the log-probability of each recorded action; further arrays are
 //! [`OptionalArrays`]. `n_actions` may set the number of discrete actions. `action_low` and `action_high` may set the
 //! bounds of continuous actions, a number for each of an action's numbers or one for all.
-//! [`Ogbench`] reads OGBench's files, of the same format.
+//! `Ogbench` reads OGBench's files, of the same format.
 
 mod element;
 mod fortran;

@@ -75,7 +75,7 @@ const LEAST_EQUAL: f64 = 0.9;
 
 /// For each episode, the earliest episode with the same first observation if it is a copy, else itself.
 ///
-/// A first observation is a mark of copies if at most [`MOST_COPIES`] episodes share it, and if, in the
+/// A first observation is a mark of copies if at most `MOST_COPIES` episodes share it, and if, in the
 /// whole recording, nearly all episodes that share one are equal to their end. The groups depend on
 /// first observations alone. If rewards decided which episodes form a group, a split by groups would
 /// choose episodes by their outcome.
