@@ -656,6 +656,18 @@ mod tests {
     }
 
     #[test]
+    fn discount_and_rate_of_zero_follow_from_the_chunks() {
+        let of = |chunk_size, gamma| {
+            let config = IqlConfig { chunk_size, gamma, ..IqlConfig::default() };
+            [config.discount(), config.rate_of_target()]
+        };
+        assert_eq!(
+            [of(1, 0.0), of(5, 0.0), of(5, 0.9)],
+            [[0.99, 0.005], [0.995, 0.02], [0.9, 0.02]]
+        );
+    }
+
+    #[test]
     fn nearly_equal_returns_are_not_scaled() {
         assert_eq!(spread([-20.0, 180.0]), Some(200.0));
         assert_eq!(spread([98.0, 100.0]), Some(2.0));
