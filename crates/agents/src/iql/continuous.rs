@@ -12,7 +12,7 @@ use overtone_kernels::Form;
 use overtone_model::{Inputs, ModelError, Sections, init::Init};
 use overtone_train::TrainingData;
 
-use super::{Critics, IqlConfig, NAME, Networks, Outputs, StateOf};
+use super::{Critics, IqlConfig, Networks, Outputs, StateOf, options::NAME};
 use crate::value::{
     Mlp, Steps, Twin,
     network::{self, constant_like},
