@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     acting::PolicyParts, algorithm::AlgorithmConfig, masked_actions::masked,
-    scaled_actions::in_units_of, value::keys::count_rewards,
+    scaled_actions::in_units_of, value::keys::has_rare_rewards,
 };
 
 /// Description of an agent and its task: together with the weights, everything that acting needs.
@@ -47,7 +47,7 @@ impl Agent {
         Self {
             task,
             dataset: String::new(),
-            algorithm: algorithm.for_rewards(count_rewards(data.dataset().rewards()), None),
+            algorithm: algorithm.for_rewards(has_rare_rewards(data.dataset()), None),
             normalization: data.dataset().normalization().cloned(),
             return_scale: data.return_scale(),
             delayed_reward: false,

@@ -103,18 +103,18 @@ algorithms! {
 }
 
 impl AlgorithmConfig {
-    /// The same algorithm for data whose rewards have `n_rewards` values: options that follow from the
-    /// data have their values. With weights of the agent `like`, its chunks of actions are kept.
+    /// The same algorithm for data with or without rare rewards: options that follow from the data have
+    /// their values. With weights of the agent `like`, its chunks of actions are kept.
     #[must_use]
-    pub fn for_rewards(&self, n_rewards: usize, like: Option<&Self>) -> Self {
+    pub fn for_rewards(&self, are_rare: bool, like: Option<&Self>) -> Self {
         match (self, like) {
-            (Self::Rebrac(config), _) => Self::Rebrac(config.for_rewards(n_rewards)),
+            (Self::Rebrac(config), _) => Self::Rebrac(config.for_rewards(are_rare)),
             (Self::Iql(options), Some(Self::Iql(like))) if options.config.chunk_size == 0 => {
                 let mut options = options.clone();
                 options.config.chunk_size = like.config.chunk_size.max(1);
                 Self::Iql(options)
             }
-            (Self::Iql(options), _) => Self::Iql(options.for_rewards(n_rewards)),
+            (Self::Iql(options), _) => Self::Iql(options.for_rewards(are_rare)),
             (other, _) => other.clone(),
         }
     }

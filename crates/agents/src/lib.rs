@@ -34,4 +34,4 @@ pub use sequence_model::{
     BehaviorCloningConfig, DecisionTransformerOptions, SequenceLearner, SequenceModel,
 };
 pub use td3_bc::{Td3Bc, Td3BcConfig};
-pub use value::keys::count_rewards;
+pub use value::keys::has_rare_rewards;

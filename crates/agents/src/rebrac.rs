@@ -43,7 +43,7 @@ use crate::{
     options::{AlgorithmOptions, Docs, fields},
     value::{
         ActorCritic, Steps, Td3,
-        keys::{check_positive, count_rewards, steps_for},
+        keys::{check_positive, has_rare_rewards, steps_for},
         network::{self, Hidden, constant},
         td3::{Td3Keys, Td3Options},
         twin::{concat, per_size},
@@ -67,8 +67,8 @@ pub struct RebracConfig {
     /// Discount of later rewards.
     pub gamma: f64,
     /// The most steps whose rewards a target has before the value that continues it. More let values
-    /// arrive sooner, and belong less to the learned actions. 0: 5 if the rewards of the data have at
-    /// most two values (such as -1 until the task is solved), else 1. On two public tasks with such
+    /// arrive sooner, and belong less to the learned actions. 0: 5 if rewards rarely change (at
+    /// most at one step in twenty, such as -1 until the task is solved), else 1. On two public tasks with such
     /// rewards, 5 solved 20 and 5 of 20 episodes, and 1 none (docs/results/public.md).
     pub n_steps: usize,
     /// τ: rate of the target networks' running average. With the paper's 0.005, values are still
@@ -92,10 +92,10 @@ pub struct RebracConfig {
 }
 
 impl RebracConfig {
-    /// The same options for data whose rewards have `n_rewards` values: `n_steps` is not 0.
+    /// The same options for data with or without rare rewards: `n_steps` is not 0.
     #[must_use]
-    pub fn for_rewards(&self, n_rewards: usize) -> Self {
-        Self { n_steps: steps_for(self.n_steps, n_rewards), ..self.clone() }
+    pub fn for_rewards(&self, are_rare: bool) -> Self {
+        Self { n_steps: steps_for(self.n_steps, are_rare), ..self.clone() }
     }
 }
 
@@ -161,8 +161,7 @@ impl AlgorithmOptions for RebracConfig {
     }
 
     fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
-        let n_rewards = count_rewards(job.data.dataset().rewards());
-        Td3::trainer(&self.for_rewards(n_rewards), task, job)
+        Td3::trainer(&self.for_rewards(has_rare_rewards(job.data.dataset())), task, job)
     }
 }
 

@@ -83,16 +83,20 @@ fn chunks_of_actions_have_the_same_values() {
 }
 
 #[test]
-fn chunks_are_for_two_rewards_and_continuous_actions() {
-    let chosen = |chunk_size, head, n_rewards| {
+fn chunks_are_for_rare_rewards_and_continuous_actions() {
+    let chosen = |chunk_size, head, are_rare| {
         let config = IqlConfig { chunk_size, ..IqlConfig::default() };
-        IqlOptions { config, head }.for_rewards(n_rewards).config.chunk_size
+        IqlOptions { config, head }.for_rewards(are_rare).config.chunk_size
     };
     let head = || Some(HeadConfig::Linear(LinearConfig {}));
-    for (chunk_size, head, n_rewards, expected) in
-        [(0, None, 2, 5), (0, None, 3, 1), (3, None, 3, 3), (1, None, 1, 1), (0, head(), 2, 1)]
-    {
-        assert_eq!(chosen(chunk_size, head, n_rewards), expected, "{chunk_size} of {n_rewards}");
+    for (chunk_size, head, are_rare, expected) in [
+        (0, None, true, 5),
+        (0, None, false, 1),
+        (3, None, false, 3),
+        (1, None, true, 1),
+        (0, head(), true, 1),
+    ] {
+        assert_eq!(chosen(chunk_size, head, are_rare), expected, "{chunk_size}, rare: {are_rare}");
     }
     for (chunk_size, head, actions) in
         [(2, head(), ActionSpace::numbered(2)), (101, None, numbers())]

@@ -9,7 +9,7 @@ use chain::{
     GAMMA, STATES, check_optimal, check_resuming, config, learned, numbers, observations, played,
     real_valued,
 };
-use overtone_agents::{AlgorithmOptions, Rebrac, RebracConfig, count_rewards};
+use overtone_agents::{AlgorithmOptions, Rebrac, RebracConfig};
 
 fn algorithm(config: RebracConfig) -> Rebrac {
     Rebrac::new(config, &observations(), &numbers())
@@ -59,20 +59,11 @@ fn the_critics_penalty_lowers_values() {
 }
 
 #[test]
-fn different_rewards_are_counted_up_to_three() {
-    for (rewards, expected) in
-        [(&[][..], 0), (&[-1.0, -1.0], 1), (&[-1.0, 0.0, -1.0], 2), (&[0.0, 1.0, 0.5, 2.0], 3)]
-    {
-        assert_eq!(count_rewards(rewards), expected, "{rewards:?}");
-    }
-}
-
-#[test]
-fn targets_are_longer_where_rewards_have_two_values() {
-    for (n_steps, n_rewards, expected) in [(0, 1, 5), (0, 2, 5), (0, 3, 1), (3, 2, 3), (1, 2, 1)] {
+fn targets_are_longer_where_rewards_are_rare() {
+    for (n_steps, are_rare, expected) in [(0, true, 5), (0, false, 1), (3, true, 3), (1, true, 1)] {
         let config = RebracConfig { n_steps, ..RebracConfig::default() };
-        let fitted = config.for_rewards(n_rewards);
-        assert_eq!(fitted.n_steps, expected, "{n_steps} of {n_rewards}");
+        let fitted = config.for_rewards(are_rare);
+        assert_eq!(fitted.n_steps, expected, "{n_steps}, rare: {are_rare}");
         assert_eq!(RebracConfig { n_steps, ..fitted }, config);
     }
 }

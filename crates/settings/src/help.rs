@@ -71,8 +71,8 @@ fn first_sentence(doc: &str) -> &str {
 }
 
 /// The help of `algorithm=best`, and of the choice.
-const BEST: &str = "best: trains decision_transformer, rvs and rebrac (rewards of two values: iql \
-                    instead of rvs; discrete actions: discrete_cql instead of rebrac), then keeps \
+const BEST: &str = "best: trains decision_transformer, rvs and rebrac (rewards that rarely change: \
+                    iql instead of rvs; discrete actions: discrete_cql instead of rebrac), then keeps \
                     the run and the mode that selection episodes choose (vectors only). For seconds take rvs, for minutes decision_transformer, for \
                     more time best (docs/how-to/which-algorithm.md).";
 

@@ -1,5 +1,6 @@
 //! Checks of options that several algorithms share, with the name of their section.
 
+use overtone_data::Dataset;
 use overtone_model::{ModelError, error::config_error};
 
 /// # Errors
@@ -13,26 +14,34 @@ pub fn check_positive(section: &str, keys: &[(&str, f64)]) -> Result<(), ModelEr
     }
 }
 
-/// The number of different rewards among these, at most three.
-pub fn count_rewards(rewards: &[f32]) -> usize {
-    let mut different: Vec<f32> = Vec::with_capacity(3);
-    for &reward in rewards {
-        if different.len() < 3 && !different.contains(&reward) {
-            different.push(reward);
-        }
-    }
-    different.len()
+/// The most steps with another reward than the step before, relative to all, where values have a long way.
+const RARE: f64 = 0.05;
+
+/// Whether rewards rarely change within an episode, such as -1 until the task is solved, or the number of parts
+/// that are not solved yet: at most at one step in twenty.
+pub fn has_rare_rewards(data: &Dataset) -> bool {
+    are_rare(data.episodes().as_slice().iter().map(|episode| &data.rewards()[episode.range()]))
 }
 
-/// Steps between two values if rewards have at most two values, so that values have a long way.
-const STEPS_OF_SPARSE_REWARDS: usize = 5;
+/// The same of the rewards of each episode.
+fn are_rare<'a>(episodes: impl Iterator<Item = &'a [f32]>) -> bool {
+    let (mut pairs, mut changes) = (0, 0);
+    for rewards in episodes {
+        pairs += rewards.len() - 1;
+        changes += rewards.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    }
+    pairs > 0 && changes as f64 <= RARE * pairs as f64
+}
 
-/// `n_steps`, or for 0 the number that suits data whose rewards have `n_rewards` values.
-pub fn steps_for(n_steps: usize, n_rewards: usize) -> usize {
-    match (n_steps, n_rewards) {
-        (0, ..=2) => STEPS_OF_SPARSE_REWARDS,
-        (0, _) => 1,
-        (n_steps, _) => n_steps,
+/// Steps between two values if rewards are rare, so that values have a long way.
+const STEPS_OF_RARE_REWARDS: usize = 5;
+
+/// `n_steps`, or for 0 the number that suits data with or without [rare rewards](has_rare_rewards).
+pub fn steps_for(n_steps: usize, has_rare_rewards: bool) -> usize {
+    match n_steps {
+        0 if has_rare_rewards => STEPS_OF_RARE_REWARDS,
+        0 => 1,
+        n_steps => n_steps,
     }
 }
 
@@ -53,5 +62,27 @@ pub fn check_fractions(section: &str, keys: &[(&str, f64)]) -> Result<(), ModelE
             Err(config_error(format!("{section}.{key}"), value, "must lie in [0, 1]"))
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rewards_are_rare_if_one_step_in_twenty_changes_them() {
+        let mut staged = [-2.0; 41];
+        staged[20..].fill(-1.0);
+        let of = |episodes: &[&[f32]]| are_rare(episodes.iter().copied());
+        assert!(of(&[&staged]) && of(&[&staged[..21]]) && of(&[&[1.0; 2]]));
+        // 1 of 19 pairs; a change between episodes; no pair; a reward at each step.
+        assert!(!of(&[&staged[1..21]]) && of(&[&[0.0; 30], &[1.0; 30]]));
+        assert!(!of(&[&[0.0], &[1.0]]) && !of(&[&[0.5, 0.25, 0.125, 1.0]]));
+    }
+
+    #[test]
+    fn steps_follow_from_rare_rewards() {
+        let chosen = [(0, true), (0, false), (3, false), (1, true)];
+        assert_eq!(chosen.map(|(steps, are_rare)| steps_for(steps, are_rare)), [5, 1, 3, 1]);
     }
 }

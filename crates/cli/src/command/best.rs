@@ -2,7 +2,7 @@
 //! and the acting mode that selection episodes choose.
 
 use anyhow::{Context, Result, bail, ensure};
-use overtone_agents::{AlgorithmKind, count_rewards};
+use overtone_agents::{AlgorithmKind, has_rare_rewards};
 use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_settings::{AutoOr, Choosable, Resume, RunConfig, suites};
 use overtone_train::{Checkpoint, RunDir};
@@ -26,12 +26,12 @@ pub fn is_best(words: &[String]) -> bool {
     algorithm == Some(BEST)
 }
 
-/// The algorithms for such actions, and data whose rewards have `n_rewards` values, in the order of
-/// training. The first one is always the same.
-fn members(actions: &ActionSpace, n_rewards: usize) -> &'static [AlgorithmKind] {
+/// The algorithms for such actions, and data with or without rare rewards, in the order of training.
+/// The first one is always the same.
+fn members(actions: &ActionSpace, rewards_are_rare: bool) -> &'static [AlgorithmKind] {
     use AlgorithmKind::{DecisionTransformer, DiscreteCql, Iql, Rebrac, Rvs};
-    match (actions, n_rewards) {
-        (ActionSpace::Continuous { .. }, ..=2) => &[DecisionTransformer, Iql, Rebrac],
+    match (actions, rewards_are_rare) {
+        (ActionSpace::Continuous { .. }, true) => &[DecisionTransformer, Iql, Rebrac],
         (ActionSpace::Continuous { .. }, _) => &[DecisionTransformer, Rvs, Rebrac],
         (ActionSpace::Discrete { .. }, _) => &[DecisionTransformer, Rvs, DiscreteCql],
     }
@@ -99,7 +99,7 @@ pub fn train(words: &[String]) -> Result<u8> {
     let of_training: Vec<String> = of_training.cloned().chain(without).collect();
     let (mut all, mut n_modes) = (Vec::new(), 0);
     let first = prepare(&settings, settings.initial(None)?)?;
-    let members = members(&task.actions, count_rewards(first.data.dataset().rewards()));
+    let members = members(&task.actions, has_rare_rewards(first.data.dataset()));
     let mut first = Some(first);
     for member in members {
         let whole = resolve(*member, &others).context(SEVERAL)?;

@@ -5,7 +5,7 @@ mod recorded_returns;
 use std::sync::{Arc, atomic::AtomicBool};
 
 use anyhow::{Context, Result, ensure};
-use overtone_agents::{Agent, count_rewards};
+use overtone_agents::{Agent, has_rare_rewards};
 use overtone_console::progress;
 use overtone_core::{
     ActionSpace, Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits,
@@ -117,7 +117,7 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
         rates: scaled(recorded_returns::range(recorded_returns::rates(&dataset, average))),
     };
     let configured = settings.algorithm_config(task, recorded, like)?;
-    let algorithm = configured.for_rewards(count_rewards(dataset.rewards()), like);
+    let algorithm = configured.for_rewards(has_rare_rewards(&dataset), like);
     let chunk_size = algorithm.network().chunk_size();
     if chunk_size > 1 {
         say!(
