@@ -12,8 +12,8 @@ use agreement::{
 };
 use burn::tensor::{DType, Device, DeviceKind, Int, Tensor, TensorData};
 use overtone_kernels::{
-    Activation, AdamW, AdamWState, AttentionOptions, Dropout, Form, Half, Queries, Score,
-    TensorSlot, affine, dropout, embedding, layer_norm,
+    Activation, AdamW, AdamWState, AttentionOptions, Dropout, Form, Half, Queries, ReluLayer,
+    Score, TensorSlot, affine, dropout, embedding, layer_norm, relu_layers,
     stored::{self, Words},
 };
 
@@ -208,6 +208,40 @@ fn affine_layers_agree_with_the_reference() {
         let got = on_device(&inputs, Form::Auto, operation);
         check_outcome(&got, &exact(&inputs, operation), TOLERANCE);
         assert_eq!(got, on_device(&inputs, Form::Auto, operation), "another run");
+    }
+}
+
+#[test]
+fn layers_with_relu_agree_with_the_reference() {
+    for [rows, n_in, width] in [[96, 11, 64], [31, 17, 18], [1, 8, 8]] {
+        let inputs = [
+            Input::new("x", &[rows, n_in], 0.0, 1.0),
+            Input::new("first_weight", &[n_in, width], 0.0, 0.5),
+            Input::new("first_bias", &[width], 0.0, 0.5),
+            Input::new("second_weight", &[width, width], 0.0, 0.5),
+            Input::new("second_bias", &[width], 0.0, 0.5),
+            Input::new("last_weight", &[width, 3], 0.0, 0.5),
+            Input::new("last_bias", &[3], 0.0, 0.5),
+        ];
+        let layers = |leaves: &Leaves| {
+            let names = [
+                ["first_weight", "first_bias"],
+                ["second_weight", "second_bias"],
+                ["last_weight", "last_bias"],
+            ];
+            let layer = |[weight, bias]: [&str; 2]| ReluLayer {
+                weight: leaves.two(weight),
+                bias: leaves.one(bias),
+                norm: None,
+            };
+            names.map(layer).into()
+        };
+        let operation = |leaves: &Leaves, form| relu_layers(leaves.two("x"), layers(leaves), form);
+        let got = on_device(&inputs, Form::Auto, operation);
+        check_outcome(&got, &exact(&inputs, operation), TOLERANCE);
+        assert_eq!(got, on_device(&inputs, Form::Auto, operation), "another run");
+        let untracked = infer_on(&device(), &inputs, DType::F32, Form::Auto, operation);
+        assert_eq!(untracked, got.output, "without autodiff");
     }
 }
 

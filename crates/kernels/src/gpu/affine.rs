@@ -26,6 +26,14 @@ pub(crate) fn affine(x: &CubeTensor, weight: &CubeTensor, bias: CubeTensor) -> C
     epilogues::bias(product(x.clone(), weight.clone(), x.dtype), bias)
 }
 
+/// `max(x W + b, 0)`.
+pub(crate) fn affine_relu(x: &CubeTensor, weight: &CubeTensor, bias: CubeTensor) -> CubeTensor {
+    if has_tensor_cores(x, weight) {
+        return first(products::product(x, weight, Epilogue::BiasRelu(&bias)));
+    }
+    epilogues::bias_relu(product(x.clone(), weight.clone(), x.dtype), bias)
+}
+
 /// A value from which the activation's slope follows, and the activation of `x W + b`.
 pub(crate) fn affine_active(
     x: &CubeTensor,
@@ -33,18 +41,15 @@ pub(crate) fn affine_active(
     bias: CubeTensor,
     activation: Activation,
 ) -> [CubeTensor; 2] {
-    if !has_tensor_cores(x, weight) {
-        let product = product(x.clone(), weight.clone(), x.dtype);
-        return epilogues::bias_active(product, bias, activation);
-    }
     match activation {
-        Activation::Gelu => {
+        Activation::Gelu if has_tensor_cores(x, weight) => {
             let mut results = products::product(x, weight, Epilogue::BiasGelu(&bias)).into_iter();
             let active = results.next().expect("GELU's result");
             [results.next().expect("what GELU got"), active]
         }
+        Activation::Gelu => epilogues::bias_gelu(product(x.clone(), weight.clone(), x.dtype), bias),
         Activation::Relu => {
-            let active = first(products::product(x, weight, Epilogue::BiasRelu(&bias)));
+            let active = affine_relu(x, weight, bias);
             [active.clone(), active]
         }
     }
@@ -92,7 +97,7 @@ pub(crate) fn by_rows_active(
         };
         return products::product_transposed(gradient, weight, slope);
     }
-    epilogues::times_slope(by_rows(gradient, weight), before, activation)
+    epilogues::times_slope(&by_rows(gradient, weight), before, activation)
 }
 
 /// The gradients of weight and bias of two layers: `xᵀ g` and the sum of the rows of `g`, all in

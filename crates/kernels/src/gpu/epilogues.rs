@@ -57,6 +57,15 @@ fn rows_of(tensor: &CubeTensor, width: usize) -> usize {
 
 /// `product + bias`, in place.
 pub(crate) fn bias(product: CubeTensor, bias: CubeTensor) -> CubeTensor {
+    with_bias(product, bias, false)
+}
+
+/// `max(product + bias, 0)`, in place.
+pub(crate) fn bias_relu(product: CubeTensor, bias: CubeTensor) -> CubeTensor {
+    with_bias(product, bias, true)
+}
+
+fn with_bias(product: CubeTensor, bias: CubeTensor, has_relu: bool) -> CubeTensor {
     let [width] = bias.shape().dims();
     let rows = rows_of(&product, width);
     let (count, dim) = grid(rows);
@@ -71,25 +80,22 @@ pub(crate) fn bias(product: CubeTensor, bias: CubeTensor) -> CubeTensor {
             bias.into_tensor_arg(),
             rows as u32,
             width as u32,
+            has_relu,
             dtype_to_storage_type(product.dtype),
         );
     }
     product
 }
 
-/// `product + bias`, in place, and its activation.
-pub(crate) fn bias_active(
-    product: CubeTensor,
-    bias: CubeTensor,
-    activation: Activation,
-) -> [CubeTensor; 2] {
+/// `product + bias`, in place, and its GELU.
+pub(crate) fn bias_gelu(product: CubeTensor, bias: CubeTensor) -> [CubeTensor; 2] {
     let [width] = bias.shape().dims();
     let rows = rows_of(&product, width);
     let active = empty_like(&product, product.shape(), product.dtype);
     let (count, dim) = grid(rows);
-    // SAFETY: as in `bias`.
+    // SAFETY: as in `with_bias`.
     unsafe {
-        active_kernel::launch_unchecked(
+        gelu_kernel::launch_unchecked(
             &product.client,
             count,
             dim,
@@ -99,7 +105,6 @@ pub(crate) fn bias_active(
             active.clone().into_tensor_arg(),
             rows as u32,
             width as u32,
-            activation == Activation::Relu,
             dtype_to_storage_type(product.dtype),
         );
     }
@@ -123,7 +128,7 @@ pub(crate) fn residual(
     let out = empty_like(x, Shape::new([rows, width]), DType::F32);
     let (count, dim) = grid(rows);
     let numbers = mask.unwrap_or_default();
-    // SAFETY: as in `bias`; `x` has a row for each query.
+    // SAFETY: as in `with_bias`; `x` has a row for each query.
     unsafe {
         residual_kernel::launch_unchecked(
             &out.client,
@@ -162,7 +167,7 @@ pub(crate) fn masked(
     let out = empty_like(&gradient, gradient.shape(), dtype);
     let (count, dim) = grid(rows);
     let numbers = mask.unwrap_or_default();
-    // SAFETY: as in `bias`.
+    // SAFETY: as in `with_bias`.
     unsafe {
         masked_kernel::launch_unchecked(
             &out.client,
@@ -212,31 +217,33 @@ pub(crate) fn cast(matrices: [CubeTensor; 2], dtype: DType) -> [CubeTensor; 2] {
     out
 }
 
-/// `gradient ⊙ activation'(before)`, in place.
+/// `gradient ⊙ activation'(before)`. For ReLU, its result can stand for `before`.
 pub(crate) fn times_slope(
-    gradient: CubeTensor,
+    gradient: &CubeTensor,
     before: CubeTensor,
     activation: Activation,
 ) -> CubeTensor {
     let width = gradient.shape()[gradient.shape().num_dims() - 1];
-    let rows = rows_of(&gradient, width);
+    let rows = rows_of(gradient, width);
+    let out = empty_like(gradient, gradient.shape(), gradient.dtype);
     let (count, dim) = grid(rows);
-    // SAFETY: as in `bias`.
+    // SAFETY: as in `with_bias`.
     unsafe {
         slope_kernel::launch_unchecked(
             &gradient.client,
             count,
             dim,
-            address_type(&[&gradient]),
+            address_type(&[gradient]),
             gradient.clone().into_tensor_arg(),
             before.into_tensor_arg(),
+            out.clone().into_tensor_arg(),
             rows as u32,
             width as u32,
             activation == Activation::Relu,
             dtype_to_storage_type(gradient.dtype),
         );
     }
-    gradient
+    out
 }
 
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -277,6 +284,7 @@ fn bias_kernel<F: Float>(
     bias: &Tensor<f32>,
     rows: u32,
     width: u32,
+    #[comptime] has_relu: bool,
     #[define(F)] _dtype: ElemType,
 ) {
     let row = own_row();
@@ -284,20 +292,24 @@ fn bias_kernel<F: Float>(
         let mut column = UNIT_POS_X;
         while column < width {
             let at = row as usize * width as usize + column as usize;
-            product[at] = F::cast_from(f32::cast_from(product[at]) + bias[column as usize]);
+            let mut value = f32::cast_from(product[at]) + bias[column as usize];
+            if has_relu {
+                // A NaN stays NaN.
+                value = select(value < 0.0f32, 0.0f32, value);
+            }
+            product[at] = F::cast_from(value);
             column += comptime!(COLUMNS as u32);
         }
     }
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-fn active_kernel<F: Float>(
+fn gelu_kernel<F: Float>(
     product: &mut Tensor<F>,
     bias: &Tensor<f32>,
     active: &mut Tensor<F>,
     rows: u32,
     width: u32,
-    #[comptime] is_relu: bool,
     #[define(F)] _dtype: ElemType,
 ) {
     let row = own_row();
@@ -307,7 +319,7 @@ fn active_kernel<F: Float>(
             let at = row as usize * width as usize + column as usize;
             let value = f32::cast_from(product[at]) + bias[column as usize];
             product[at] = F::cast_from(value);
-            active[at] = F::cast_from(activated(value, is_relu));
+            active[at] = F::cast_from(value * normal_distribution(value));
             column += comptime!(COLUMNS as u32);
         }
     }
@@ -377,8 +389,9 @@ fn masked_kernel<I: Float, O: Float>(
 
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn slope_kernel<F: Float>(
-    gradient: &mut Tensor<F>,
+    gradient: &Tensor<F>,
     before: &Tensor<F>,
+    out: &mut Tensor<F>,
     rows: u32,
     width: u32,
     #[comptime] is_relu: bool,
@@ -390,7 +403,7 @@ fn slope_kernel<F: Float>(
         while column < width {
             let at = row as usize * width as usize + column as usize;
             let by = f32::cast_from(gradient[at]) * slope(f32::cast_from(before[at]), is_relu);
-            gradient[at] = F::cast_from(by);
+            out[at] = F::cast_from(by);
             column += comptime!(COLUMNS as u32);
         }
     }
@@ -419,17 +432,7 @@ fn factor(low: u32, high: u32, mask: &MaskedNumbers, column: u32) -> f32 {
     select(hash(low, high, column) >> 8u32 >= mask.threshold, mask.scale, 0.0f32)
 }
 
-/// `x Φ(x)`, or `max(x, 0)` in which a NaN stays NaN.
-#[cube]
-fn activated(x: f32, #[comptime] is_relu: bool) -> f32 {
-    let mut active = select(x < 0.0f32, 0.0f32, x);
-    if comptime!(!is_relu) {
-        active = x * normal_distribution(x);
-    }
-    active
-}
-
-/// The derivative of [`activated`]: `Φ(x) + x φ(x)`, or 1 where ReLU gave no 0.
+/// The derivative of GELU, `Φ(x) + x φ(x)`, or of ReLU, 1 where it gave no 0.
 #[cube]
 fn slope(x: f32, #[comptime] is_relu: bool) -> f32 {
     let mut slope = select(x <= 0.0f32, 0.0f32, 1.0f32);

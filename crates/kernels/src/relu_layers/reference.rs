@@ -4,7 +4,7 @@ use burn::tensor::{Tensor, activation::relu};
 
 use super::ReluLayer;
 use crate::Form;
-use crate::affine;
+use crate::affine::{affine, affine_relu};
 use crate::norm::layer_norm;
 
 pub(super) fn relu_layers(x: Tensor<2>, layers: Vec<ReluLayer>, form: Form) -> Tensor<2> {
@@ -15,13 +15,15 @@ pub(super) fn relu_layers(x: Tensor<2>, layers: Vec<ReluLayer>, form: Form) -> T
     let mut rows = like(x, is_tracked);
     for (i, ReluLayer { weight, bias, norm }) in layers.into_iter().enumerate() {
         let (weight, bias) = (like(weight, is_tracked), like(bias, is_tracked));
+        let is_hidden = i + 1 < n_layers;
         rows = match form {
+            Form::Auto if is_hidden => affine_relu(rows, weight, bias),
             Form::Auto => affine(rows, weight, bias),
-            Form::Reference | Form::Mixed(_) => form.product(rows, weight) + bias.unsqueeze(),
+            Form::Reference | Form::Mixed(_) => {
+                let product = form.product(rows, weight) + bias.unsqueeze();
+                if is_hidden { relu(product) } else { product }
+            }
         };
-        if i + 1 < n_layers {
-            rows = relu(rows);
-        }
         if let Some([weight, bias]) = norm {
             let (weight, bias) = (like(weight, is_tracked), like(bias, is_tracked));
             let normal = layer_norm(rows.unsqueeze::<3>(), weight, bias, form);
