@@ -40,7 +40,7 @@ pub struct IqlConfig {
     pub gamma: f64,
     /// Actions that the agent chooses at once, and plays one after the other (continuous actions only).
     /// Values arrive sooner with more. 0: 5 if rewards rarely change (at most at one step in twenty, such
-    /// as -1 until the task is solved), else 1. On two public tasks with such rewards, 5 solved 75 and 100
+    /// as -1 until the task is solved), else 1. On two public tasks with such rewards, 5 solved 74 and 100
     /// % of the episodes of two seeds, and 1 none (docs/results/public.md).
     pub chunk_size: usize,
     /// Rate of the target networks' running average. 0: 0.02 with chunks of actions, else 0.005. On
