@@ -179,7 +179,7 @@ def markdown(rows: list[dict]) -> str:
                           spread([run["mean"] for run in row["runs"]], 1)])
         heads = ["program", "agent", "minutes of a core", "updates", "seeds", "solved, %", "return"]
         versions = of_set[-1]["versions"]
-        text.append(f"### {name}\n\n{table(heads, lines)}\n*{of_set[-1]['date']}, `just bench-public {name}`; "
+        text.append(f"### {name}\n\n{table(heads, lines)}\n*Newest row: {of_set[-1]['date']}, `just bench-public {name}`; "
                     f"d3rlpy {versions['d3rlpy']}, OGBench {versions['ogbench']}, Overtone {versions['overtone']}.*\n")
     return "\n".join(text)
 

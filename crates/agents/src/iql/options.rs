@@ -35,7 +35,7 @@ pub struct IqlConfig {
     pub beta: f64,
     /// Discount of later rewards. 0: 0.998 with chunks of actions, else 0.99. On `pointmaze-medium`, whose
     /// goal is 200 to 300 steps away, 0.99 solves all or none of the episodes, by seed, and 0.998 all; on
-    /// `scene`, where the way leads through lower rewards, 0.995 solves one of 20 and 0.998 a third
+    /// `scene`, where the way leads through lower rewards, 0.995 solves one of 20 and 0.998 30 %
     /// (docs/results/public.md).
     pub gamma: f64,
     /// Actions that the agent chooses at once, and plays one after the other (continuous actions only).

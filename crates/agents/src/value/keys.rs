@@ -1,4 +1,5 @@
-//! Checks of options that several algorithms share, with the name of their section.
+//! Options that several algorithms share: checks with the name of their section, and steps that follow from the
+//! data.
 
 use overtone_data::Dataset;
 use overtone_model::{ModelError, error::config_error};
@@ -78,11 +79,5 @@ mod tests {
         // 1 of 19 pairs; a change between episodes; no pair; a reward at each step.
         assert!(!of(&[&staged[1..21]]) && of(&[&[0.0; 30], &[1.0; 30]]));
         assert!(!of(&[&[0.0], &[1.0]]) && !of(&[&[0.5, 0.25, 0.125, 1.0]]));
-    }
-
-    #[test]
-    fn steps_follow_from_rare_rewards() {
-        let chosen = [(0, true), (0, false), (3, false), (1, true)];
-        assert_eq!(chosen.map(|(steps, are_rare)| steps_for(steps, are_rare)), [5, 1, 3, 1]);
     }
 }
