@@ -109,12 +109,13 @@ impl AlgorithmConfig {
     pub fn for_rewards(&self, are_rare: bool, like: Option<&Self>) -> Self {
         match (self, like) {
             (Self::Rebrac(config), _) => Self::Rebrac(config.for_rewards(are_rare)),
-            (Self::Iql(options), Some(Self::Iql(like))) if options.config.chunk_size == 0 => {
+            (Self::Iql(options), like) => {
                 let mut options = options.clone();
-                options.config.chunk_size = like.config.chunk_size.max(1);
-                Self::Iql(options)
+                if let (0, Some(Self::Iql(like))) = (options.config.chunk_size, like) {
+                    options.config.chunk_size = like.config.chunk_size.max(1);
+                }
+                Self::Iql(options.for_rewards(are_rare))
             }
-            (Self::Iql(options), _) => Self::Iql(options.for_rewards(are_rare)),
             (other, _) => other.clone(),
         }
     }

@@ -238,12 +238,12 @@ pub struct Iql<N> {
 impl<N: Networks> Iql<N> {
     /// The algorithm with these networks.
     pub fn new(config: IqlConfig, networks: N) -> Self {
-        Self { config, networks, reward_factor: OnceLock::new() }
+        Self { config: config.resolved(), networks, reward_factor: OnceLock::new() }
     }
 
     /// All three losses of the current networks.
     pub fn losses(&self, state: &StateOf<N>, steps: &N::Steps) -> IqlLosses {
-        let outputs = self.networks.outputs(state, steps, self.config.discount());
+        let outputs = self.networks.outputs(state, steps, self.config.gamma);
         let Outputs { target, value, critics, returns, log_probs, .. } = outputs;
         let mean = |rows: Tensor<2>| match &outputs.weights {
             None => rows.mean(),
@@ -282,7 +282,7 @@ impl<N: Networks> Iql<N> {
         let total = value.clone() + critic.clone();
         let grad_norm = state.critics.step(total.backward(), learning_rate);
         let IqlState { critics, target, .. } = state;
-        critics.lead(target, self.config.rate_of_target(), |network| &network.critics);
+        critics.lead(target, self.config.target_rate, |network| &network.critics);
         let actor_norm = state.actor.step(actor.backward(), actor_rate);
         let [critic, actor, mean_value] = [critic, actor, mean_value].map(Tensor::inner);
         StepFigures {
@@ -321,7 +321,7 @@ impl<N: Networks> Algorithm for Iql<N> {
     }
 
     fn lookahead(&self) -> Option<Lookahead> {
-        let (n_steps, gamma) = (self.config.chunk_size.max(1), self.config.discount());
+        let IqlConfig { chunk_size: n_steps, gamma, .. } = self.config;
         Some(Lookahead { n_steps, gamma, in_chunks: true })
     }
 

@@ -76,21 +76,20 @@ impl Default for IqlConfig {
 }
 
 impl IqlConfig {
-    /// The rate of the target networks.
-    pub(super) fn rate_of_target(&self) -> f64 {
-        match self.target_rate {
-            0.0 if self.chunk_size > 1 => 0.02,
-            0.0 => 0.005,
-            rate => rate,
-        }
-    }
-
-    /// The discount of a step.
-    pub(super) fn discount(&self) -> f64 {
-        match self.gamma {
-            0.0 if self.chunk_size > 1 => 0.998,
-            0.0 => 0.99,
-            gamma => gamma,
+    /// The same options with the discount and the rate of the targets that follow from the chunks: no key
+    /// is 0 that stands for another number.
+    pub(super) fn resolved(&self) -> Self {
+        let in_chunks = self.chunk_size > 1;
+        let or = |value: f64, with_chunks: f64, without: f64| match value {
+            0.0 if in_chunks => with_chunks,
+            0.0 => without,
+            value => value,
+        };
+        Self {
+            gamma: or(self.gamma, 0.998, 0.99),
+            chunk_size: self.chunk_size.max(1),
+            target_rate: or(self.target_rate, 0.02, 0.005),
+            ..self.clone()
         }
     }
 
@@ -115,14 +114,16 @@ pub struct IqlOptions {
 }
 
 impl IqlOptions {
-    /// The same options for data with or without rare rewards: `chunk_size` is not 0.
+    /// The same options for data with or without rare rewards: each key has the number that it stands for,
+    /// so a checkpoint says what its agent learned with.
     #[must_use]
     pub fn for_rewards(&self, are_rare: bool) -> Self {
         let chunk_size = match self.head {
             None => steps_for(self.config.chunk_size, are_rare),
-            Some(_) => self.config.chunk_size.max(1),
+            Some(_) => self.config.chunk_size,
         };
-        Self { config: IqlConfig { chunk_size, ..self.config.clone() }, head: self.head.clone() }
+        let config = IqlConfig { chunk_size, ..self.config.clone() }.resolved();
+        Self { config, head: self.head.clone() }
     }
 }
 
@@ -231,8 +232,8 @@ mod tests {
     #[test]
     fn discount_and_rate_of_zero_follow_from_the_chunks() {
         let of = |chunk_size, gamma| {
-            let config = IqlConfig { chunk_size, gamma, ..IqlConfig::default() };
-            [config.discount(), config.rate_of_target()]
+            let config = IqlConfig { chunk_size, gamma, ..IqlConfig::default() }.resolved();
+            [config.gamma, config.target_rate]
         };
         assert_eq!(
             [of(1, 0.0), of(5, 0.0), of(5, 0.9)],
