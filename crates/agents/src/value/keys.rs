@@ -1,5 +1,5 @@
-//! Options that several algorithms share: checks with the name of their section, and steps that follow from the
-//! data.
+//! Options that several algorithms share: checks with the name of their section, and steps that follow
+//! from the data.
 
 use overtone_data::Dataset;
 use overtone_model::{ModelError, error::config_error};

@@ -1,5 +1,6 @@
-//! An affine layer on a GPU, and ReLU in the launch that adds the bias. Weight and bias sum over rows: burn would do this in few of the device's
-//! cores, [`by_parameters_of_layer`] cuts the rows into parts.
+//! An affine layer on a GPU, and ReLU in the launch that adds the bias. Gradients of weight and bias sum
+//! over rows: burn would do this in few of the device's cores, [`by_parameters_of_layer`] cuts the rows
+//! into parts.
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::fusion::custom::TensorSpec;
