@@ -2,6 +2,7 @@
 
 pub(crate) mod affine;
 pub(crate) mod epilogues;
+pub(crate) mod layers;
 pub(crate) mod products;
 pub(crate) mod source;
 pub(crate) mod sources;

@@ -1,11 +1,11 @@
-//! An affine layer on a GPU, and ReLU in the launch that adds the bias. Gradients of weight and bias sum
-//! over rows: burn would do this in few of the device's cores, [`by_parameters_of_layer`] cuts the rows
-//! into parts.
+//! An affine layer on a GPU, with or without ReLU. Small layers have [kernels](crate::gpu::layers) that do
+//! the rest with the product. Gradients of weight and bias sum over rows: in large layers burn would do
+//! this in few of the device's cores, and [`by_parameters_of_layer`] cuts the rows into parts.
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::fusion::custom::TensorSpec;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, DType, Dispatch, Shape, backend_extension};
+use burn::backend::{Autodiff, Backend, DType, Dispatch, Shape, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
@@ -13,6 +13,7 @@ use burn_cubecl::kernel::into_contiguous;
 use crate::activation::Activation;
 use crate::gpu::affine::{self, by_parameters_of_layer};
 use crate::gpu::epilogues::times_slope;
+use crate::gpu::layers::{self, is_small};
 use crate::gpu::{is_on_gpu, tape};
 
 /// Whether the operation can compute this layer.
@@ -45,29 +46,33 @@ trait CubeAffine: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// Its gradients.
+/// Its gradients. Through ReLU, `active` is the layer's result, else any tensor.
 #[backend_extension(Cube, Fusion)]
 trait CubeAffineGradients: Backend {
-    /// Through ReLU, whose result is `active`.
+    /// Of a large layer: the gradient of the product, through ReLU.
     #[fusion(meta = |by_active, _active| by_active.clone())]
     fn cube_affine_by_product(
         by_active: FloatTensor<Self>,
         active: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    #[fusion(meta = |by_out, weight| matrix(by_out.shape[0], weight.shape[0]))]
+    #[fusion(meta = |by_out, _active, weight, _has_relu| matrix(by_out.shape[0], weight.shape[0]))]
     fn cube_affine_by_rows(
         by_out: FloatTensor<Self>,
+        active: FloatTensor<Self>,
         weight: FloatTensor<Self>,
+        has_relu: bool,
     ) -> FloatTensor<Self>;
 
-    #[fusion(meta = |x, by_out| {
+    #[fusion(meta = |x, by_out, _active, _has_relu| {
         let n_out = by_out.shape[1];
         (matrix(x.shape[1], n_out), TensorSpec::new(Shape::new([n_out]), DType::F32))
     })]
     fn cube_affine_by_parameters(
         x: FloatTensor<Self>,
         by_out: FloatTensor<Self>,
+        active: FloatTensor<Self>,
+        has_relu: bool,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 }
 
@@ -83,7 +88,9 @@ impl CubeAffine for CubeBackend {
         has_relu: bool,
     ) -> FloatTensor<Self> {
         let [x, weight, bias] = [x, weight, bias].map(into_contiguous);
-        if has_relu {
+        if is_small(x.shape().dims(), bias.shape().num_elements()) {
+            layers::forward(&x, &weight, &bias, has_relu)
+        } else if has_relu {
             affine::affine_relu(&x, &weight, bias)
         } else {
             affine::affine(&x, &weight, bias)
@@ -101,18 +108,31 @@ impl CubeAffineGradients for CubeBackend {
 
     fn cube_affine_by_rows(
         by_out: FloatTensor<Self>,
+        active: FloatTensor<Self>,
         weight: FloatTensor<Self>,
+        has_relu: bool,
     ) -> FloatTensor<Self> {
-        let [by_out, weight] = [by_out, weight].map(into_contiguous);
-        affine::by_rows(&by_out, &weight)
+        let [by_out, active, weight] = [by_out, active, weight].map(into_contiguous);
+        if is_small(by_out.shape().dims(), weight.shape()[0]) {
+            layers::by_rows(&by_out, has_relu.then_some(&active), &weight)
+        } else {
+            affine::by_rows(&by_out, &weight)
+        }
     }
 
     fn cube_affine_by_parameters(
         x: FloatTensor<Self>,
         by_out: FloatTensor<Self>,
+        active: FloatTensor<Self>,
+        has_relu: bool,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
-        let [x, by_out] = [x, by_out].map(into_contiguous);
-        by_parameters_of_layer(&x, &by_out).into()
+        let [x, by_out, active] = [x, by_out, active].map(into_contiguous);
+        let gradients = if is_small(x.shape().dims(), by_out.shape()[1]) {
+            layers::by_parameters(&x, &by_out, has_relu.then_some(&active))
+        } else {
+            by_parameters_of_layer(&x, &by_out)
+        };
+        gradients.into()
     }
 }
 
@@ -134,7 +154,8 @@ impl<B: CubeAffine + CubeAffineGradients, C: CheckpointStrategy> CubeAffine for 
                 (out, (x, active))
             };
             return tape::apply::<B, C, _, 2>([weight, bias], forward, |(x, active), by_out| {
-                B::cube_affine_by_parameters(x, by_product::<B>(by_out, active)).into()
+                let n_in = x.shape()[1];
+                Gradient::<B>::of(by_out, active, n_in).by_parameters(x).into()
             });
         }
         if !weight.is_tracked() && !bias.is_tracked() {
@@ -144,7 +165,8 @@ impl<B: CubeAffine + CubeAffineGradients, C: CheckpointStrategy> CubeAffine for 
                 (out, (weight, active))
             };
             return tape::apply::<B, C, _, 1>([x], forward, |(weight, active), by_out| {
-                [B::cube_affine_by_rows(by_product::<B>(by_out, active), weight)]
+                let n_in = weight.shape()[0];
+                [Gradient::<B>::of(by_out, active, n_in).by_rows(weight)]
             });
         }
         let forward = |[x, weight, bias]: [FloatTensor<B>; 3]| {
@@ -152,20 +174,44 @@ impl<B: CubeAffine + CubeAffineGradients, C: CheckpointStrategy> CubeAffine for 
             (out, (x, weight, active))
         };
         tape::apply::<B, C, _, 3>([x, weight, bias], forward, |(x, weight, active), by_out| {
-            let by_product = by_product::<B>(by_out, active);
-            let (by_weight, by_bias) = B::cube_affine_by_parameters(x, by_product.clone());
-            [B::cube_affine_by_rows(by_product, weight), by_weight, by_bias]
+            let n_in = x.shape()[1];
+            let gradient = Gradient::<B>::of(by_out, active, n_in);
+            let (by_weight, by_bias) = gradient.by_parameters(x);
+            [gradient.by_rows(weight), by_weight, by_bias]
         })
     }
 }
 
-/// The gradient of `x W + b` from the gradient of a layer's result, which is `active` after ReLU.
-fn by_product<B: CubeAffineGradients>(
+/// The gradient of a layer's result, and the result of ReLU if the gradient goes through it.
+struct Gradient<B: Backend> {
     by_out: FloatTensor<B>,
     active: Option<FloatTensor<B>>,
-) -> FloatTensor<B> {
-    match active {
-        Some(active) => B::cube_affine_by_product(by_out, active),
-        None => by_out,
+}
+
+impl<B: CubeAffineGradients> Gradient<B> {
+    /// Through ReLU, if a large layer has it.
+    fn of(by_out: FloatTensor<B>, active: Option<FloatTensor<B>>, n_in: usize) -> Self {
+        let [rows, n_out] = by_out.shape().dims();
+        match active {
+            Some(active) if !is_small([rows, n_in], n_out) => {
+                Self { by_out: B::cube_affine_by_product(by_out, active), active: None }
+            }
+            active => Self { by_out, active },
+        }
+    }
+
+    fn by_rows(&self, weight: FloatTensor<B>) -> FloatTensor<B> {
+        let (by_out, active, has_relu) = self.parts();
+        B::cube_affine_by_rows(by_out, active, weight, has_relu)
+    }
+
+    fn by_parameters(&self, x: FloatTensor<B>) -> (FloatTensor<B>, FloatTensor<B>) {
+        let (by_out, active, has_relu) = self.parts();
+        B::cube_affine_by_parameters(x, by_out, active, has_relu)
+    }
+
+    fn parts(&self) -> (FloatTensor<B>, FloatTensor<B>, bool) {
+        let active = self.active.as_ref().unwrap_or(&self.by_out);
+        (self.by_out.clone(), active.clone(), self.active.is_some())
     }
 }
