@@ -259,7 +259,7 @@ impl<N: Networks> Iql<N> {
         let value_loss = mean(slopes * advantages.clone().square());
         let [first, second] = critics.map(|values| {
             let returns = constant_like(returns.clone(), &values);
-            mean((values - returns).square())
+            (values - returns).square()
         });
 
         let weights = (advantages.detach() * self.config.beta).exp().clamp_max(LARGEST_WEIGHT);
@@ -268,7 +268,7 @@ impl<N: Networks> Iql<N> {
             None => actor,
             Some(rows) => actor + mean(rows.unsqueeze_dim(1)),
         };
-        IqlLosses { value: value_loss, critic: (first + second) / 2.0, actor, mean_value }
+        IqlLosses { value: value_loss, critic: mean(first + second) / 2.0, actor, mean_value }
     }
 
     /// One training step with these learning rates of the critics and of the actor.

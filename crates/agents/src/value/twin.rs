@@ -49,12 +49,12 @@ pub fn concat(observations: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
     Tensor::cat(vec![observations, actions], 1)
 }
 
-/// [`mean`](Steps::mean) `(value − target)²` of each critic, added up, `[1]`. `target` is a constant.
+/// [`mean`](Steps::mean) `Σ_i (value_i − target)²` over both critics, `[1]`. `target` is a constant.
 pub fn squared_errors(values: &[Tensor<2>; 2], target: Tensor<2>, steps: &Steps) -> Tensor<1> {
     let [first, second] = values;
     let target = constant_like(target, first);
-    let error = |values: &Tensor<2>| steps.mean((values.clone() - target.clone()).square());
-    error(first) + error(second)
+    let error = |values: &Tensor<2>| (values.clone() - target.clone()).square();
+    steps.mean(error(first) + error(second))
 }
 
 /// [`mean`](Steps::mean) `v / mean |v|`, `[1]`, in which the divisor is a constant without the steps' weights:
