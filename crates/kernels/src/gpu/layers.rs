@@ -25,9 +25,10 @@ const UNITS: usize = BLOCK / 2;
 const STEP: usize = 64;
 /// Stored factors of neighbouring rows are in different banks.
 const PITCH: usize = STEP + 1;
-/// Multiplications of a layer up to which these kernels compute it: 1,024 rows of 256 x 256. Larger
-/// ones are worth tensor cores.
+/// Most multiplications of a layer for these kernels. Larger layers are worth tensor cores.
 const MOST: usize = 1 << 26;
+/// Most rows. The gradients of the parameters sum over them, in a few cubes of a narrow layer.
+const MOST_ROWS: usize = 512;
 
 /// Which product of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +43,7 @@ enum Product {
 
 /// Whether these kernels compute a layer of `[rows, n_in]` and `[n_in, n_out]`.
 pub(crate) fn is_small([rows, n_in]: [usize; 2], n_out: usize) -> bool {
-    rows * n_in * n_out <= MOST
+    rows <= MOST_ROWS && rows * n_in * n_out <= MOST
 }
 
 /// `x W + b`, or `max(x W + b, 0)`.
