@@ -17,9 +17,9 @@
 //! `1000 / (largest − smallest return of an episode)`, unless these are nearly equal.
 //!
 //! With a `chunk_size` of `h`, an action is a chunk: the next `h` recorded actions, which the agent
-//! chooses at once and plays one after the other (Li, Zhou & Levine 2025). `r` is then
-//! `Σ_{i<h} γ^i r_i`, and `s'` the observation `h` steps later, with `γ^h` ([`Lookahead`]). Unlike
-//! targets of several steps for a single action, the target belongs to the chunk's own actions.
+//! chooses at once and plays one after the other (Li, Zhou & Levine 2025). With `n_steps` of `n ≥ h`, `r`
+//! is `Σ_{i<m} γ^i r_i`, and `s'` the observation `m` steps later, with `γ^m`, for the largest `m ≤ n` that
+//! the recording allows ([`Lookahead`]). Of those `m` actions, the last `m − h` are the recorded policy's.
 //!
 //! [Continuous] actions have an actor `N(tanh μ(s), σ²)`, which acts with `tanh μ(s)`. [Discrete]
 //! actions have an actor with any head for them, and critics with one output for each action.
@@ -321,8 +321,8 @@ impl<N: Networks> Algorithm for Iql<N> {
     }
 
     fn lookahead(&self) -> Option<Lookahead> {
-        let IqlConfig { chunk_size: n_steps, gamma, .. } = self.config;
-        Some(Lookahead { n_steps, gamma, in_chunks: true })
+        let IqlConfig { n_steps, gamma, chunk_size, .. } = self.config;
+        Some(Lookahead { n_steps, gamma, chunk_size })
     }
 
     fn init(

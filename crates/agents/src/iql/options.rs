@@ -12,7 +12,7 @@ use crate::{
     options::{AlgorithmOptions, Docs, fields},
     value::{
         Rescaling,
-        keys::{check_fractions, check_positive, has_rare_rewards, steps_for},
+        keys::{check_fractions, check_n_steps, check_positive, has_rare_rewards, steps_for},
         network::Hidden,
     },
 };
@@ -21,6 +21,8 @@ use crate::{
 pub(super) const NAME: &str = "iql";
 /// The most actions of a chunk.
 const LARGEST_CHUNK: usize = 100;
+/// Steps of a target, in chunks, if actions come in chunks and nothing else is given.
+const CHUNKS_OF_TARGET: usize = 2;
 
 /// Options of the algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
@@ -35,14 +37,18 @@ pub struct IqlConfig {
     pub beta: f64,
     /// Discount of later rewards. 0: 0.998 with chunks of actions, else 0.99. On `pointmaze-medium`, whose
     /// goal is 200 to 300 steps away, 0.99 solves all or none of the episodes, by seed, and 0.998 all; on
-    /// `scene`, where the way leads through lower rewards, 0.995 solves one of 20 and 0.998 30 %
-    /// (docs/results/public.md).
+    /// `scene`, where the way leads through lower rewards, 0.995 solves one of 20 and 0.998 30 %, with
+    /// targets of one chunk (docs/results/public.md).
     pub gamma: f64,
     /// Actions that the agent chooses at once, and plays one after the other (continuous actions only).
     /// Values arrive sooner with more. 0: 5 if rewards rarely change (at most at one step in twenty, such
-    /// as -1 until the task is solved), else 1. On two public tasks with such rewards, 5 solved 74 % (four
+    /// as -1 until the task is solved), else 1. On two public tasks with such rewards, 5 solved 73 % (four
     /// seeds) and 100 % (two), and 1 none (docs/results/public.md).
     pub chunk_size: usize,
+    /// The most steps whose rewards a target has before the value that continues it, at least those of a
+    /// chunk. 0: two chunks, or 1 with single actions. On `scene`, 10 solved 55 % and 5 solved 30 %, on
+    /// `cube-single` 73 and 74 % (four seeds, docs/results/public.md).
+    pub n_steps: usize,
     /// Rate of the target networks' running average. 0: 0.02 with chunks of actions, else 0.005. On
     /// `pointmaze-medium`, chunks solved 20 of 20 episodes with 0.02 after 16,000 updates, and 27 of 50
     /// with 0.005 after 21,700.
@@ -66,6 +72,7 @@ impl Default for IqlConfig {
             beta: 1.0,
             gamma: 0.0,
             chunk_size: 0,
+            n_steps: 0,
             target_rate: 0.0,
             n_layers: 2,
             hidden: 256,
@@ -76,10 +83,14 @@ impl Default for IqlConfig {
 }
 
 impl IqlConfig {
-    /// The same options with the discount and the rate of the targets that follow from the chunks: no key
-    /// is 0 that stands for another number.
+    /// The same options with the discount, and the steps and the rate of the targets, that follow from the
+    /// chunks: no key is 0 that stands for another number.
     pub(super) fn resolved(&self) -> Self {
-        let in_chunks = self.chunk_size > 1;
+        let (chunk_size, in_chunks) = (self.chunk_size.max(1), self.chunk_size > 1);
+        let n_steps = match self.n_steps {
+            0 if in_chunks => CHUNKS_OF_TARGET * chunk_size,
+            n_steps => n_steps.max(chunk_size),
+        };
         let or = |value: f64, with_chunks: f64, without: f64| match value {
             0.0 if in_chunks => with_chunks,
             0.0 => without,
@@ -87,7 +98,8 @@ impl IqlConfig {
         };
         Self {
             gamma: or(self.gamma, 0.998, 0.99),
-            chunk_size: self.chunk_size.max(1),
+            chunk_size,
+            n_steps,
             target_rate: or(self.target_rate, 0.02, 0.005),
             ..self.clone()
         }
@@ -142,6 +154,7 @@ impl AlgorithmOptions for IqlOptions {
             ("target_rate", config.target_rate),
         ];
         check_fractions(NAME, &keys)?;
+        check_n_steps(NAME, config.n_steps.max(1))?;
         if config.chunk_size > LARGEST_CHUNK {
             let expected = format!("must lie in 0 to {LARGEST_CHUNK}");
             return Err(config_error("iql.chunk_size", config.chunk_size, expected));
@@ -167,15 +180,19 @@ impl AlgorithmOptions for IqlOptions {
     }
 
     fn describe(&self) -> String {
-        let IqlConfig { expectile, beta, hidden, chunk_size, .. } = self.config;
+        let IqlConfig { expectile, beta, hidden, chunk_size, n_steps, .. } = self.config;
         let head = self.head.as_ref().map(|head| format!("{}, ", head.describe()));
         let head = head.unwrap_or_default();
         let chunks = match chunk_size {
             ..=1 => String::new(),
             n => format!("chunks of {n} actions, "),
         };
+        let targets = match n_steps {
+            ..=1 => String::new(),
+            n => format!("targets of {n} steps, "),
+        };
         format!(
-            "implicit Q-learning, {head}{chunks}expectile {expectile}, beta {beta}, layers of {hidden}"
+            "implicit Q-learning, {head}{chunks}{targets}expectile {expectile}, beta {beta}, layers of {hidden}"
         )
     }
 
@@ -230,15 +247,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn discount_and_rate_of_zero_follow_from_the_chunks() {
-        let of = |chunk_size, gamma| {
-            let config = IqlConfig { chunk_size, gamma, ..IqlConfig::default() };
+    fn keys_of_zero_follow_from_the_chunks() {
+        let of = |chunk_size, gamma, n_steps| {
+            let config = IqlConfig { chunk_size, gamma, n_steps, ..IqlConfig::default() };
             let config = IqlOptions { config, head: None }.for_rewards(true).config;
-            [config.gamma, config.target_rate]
+            (config.gamma, config.n_steps, config.target_rate)
         };
-        assert_eq!(
-            [of(1, 0.0), of(0, 0.0), of(5, 0.9)],
-            [[0.99, 0.005], [0.998, 0.02], [0.9, 0.02]]
-        );
+        assert_eq!(of(1, 0.0, 0), (0.99, 1, 0.005));
+        assert_eq!(of(1, 0.0, 3), (0.99, 3, 0.005));
+        assert_eq!(of(0, 0.0, 0), (0.998, 10, 0.02));
+        assert_eq!(of(5, 0.9, 0), (0.9, 10, 0.02));
+        // No less than a chunk.
+        assert_eq!(of(5, 0.0, 2), (0.998, 5, 0.02));
     }
 }

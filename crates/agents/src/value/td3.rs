@@ -196,7 +196,7 @@ impl<O: Td3Options> Algorithm for Td3<O> {
 
     fn lookahead(&self) -> Option<Lookahead> {
         let Td3Keys { n_steps, gamma, .. } = self.config.keys();
-        Some(Lookahead { n_steps, gamma, in_chunks: false })
+        Some(Lookahead { n_steps, gamma, chunk_size: 1 })
     }
 
     fn shorten(&mut self, n_updates: u64) -> Vec<Shortened> {

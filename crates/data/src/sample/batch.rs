@@ -81,20 +81,15 @@ pub struct Lookahead {
     pub n_steps: usize,
     /// γ, the discount of each step; without effect on one step.
     pub gamma: f64,
-    /// Whether an action is a chunk: the actions of all `n_steps` steps, which are played whatever
-    /// is observed meanwhile. A step whose chunk the recording cuts has no target. After the end of
-    /// the task, the last action is repeated.
-    pub in_chunks: bool,
+    /// Recorded actions that are one action of the batch, at most `n_steps`: those of the first steps,
+    /// which are played whatever is observed meanwhile. A step whose chunk the recording cuts has no
+    /// target. After the end of the task, the last action is repeated.
+    pub chunk_size: usize,
 }
 
 impl Lookahead {
     /// One step.
-    pub const ONE: Self = Self { n_steps: 1, gamma: 1.0, in_chunks: false };
-
-    /// Actions of the recording that are one action of the batch.
-    pub fn chunk_size(&self) -> usize {
-        if self.in_chunks { self.n_steps } else { 1 }
-    }
+    pub const ONE: Self = Self { n_steps: 1, gamma: 1.0, chunk_size: 1 };
 }
 
 /// The next steps in a batch: those `m` steps later, see [`Lookahead`].
@@ -209,7 +204,7 @@ impl Batch {
         self.last_indices.extend(windows.iter().map(|window| window.range().end as u64 - 1));
         let action_scale = options.action_scale.as_ref();
         let now = |_| 0;
-        let chunk_size = options.transitions.map_or(1, |lookahead| lookahead.chunk_size());
+        let chunk_size = options.transitions.map_or(1, |lookahead| lookahead.chunk_size);
         drawn.actions(now, chunk_size, action_scale, &mut self.actions);
         drawn.scaled(dataset.returns_to_go(), scale, &mut self.returns_to_go);
         drawn.each(&mut self.timesteps, |row| dataset.index().timestep(row) as i32);
@@ -219,7 +214,7 @@ impl Batch {
         }
         drawn.allowed_actions(now, &mut self.allowed_actions);
         drawn.observations(now, options.frames, &mut self.observations)?;
-        let Some(Lookahead { n_steps, gamma, in_chunks }) = options.transitions else {
+        let Some(Lookahead { n_steps, gamma, .. }) = options.transitions else {
             self.transitions = None;
             return Ok(());
         };
@@ -238,8 +233,7 @@ impl Batch {
         });
         drawn.each(&mut transitions.discounts, |row| gamma.powi(ahead(row) as i32 - 1) as f32);
         let last = |row| row + ahead(row) - 1;
-        let is_whole = |row| !in_chunks || ahead(row) == n_steps;
-        let is_known = |row| is_whole(row) && !dataset.index().is_last(last(row));
+        let is_known = |row| ahead(row) >= chunk_size && !dataset.index().is_last(last(row));
         drawn.each(&mut transitions.next_is_known, is_known);
         drawn.each(&mut transitions.terminated, |row| drawn.terminates(last(row)));
         drawn.actions(ahead, chunk_size, action_scale, &mut transitions.next_actions);

@@ -53,7 +53,7 @@ fn data_with(actions: ActionColumn, stops: Option<[usize; 1]>, is_frames: bool) 
 /// The batch of every row, in order, with targets of `n_steps`.
 fn batch(data: &Dataset, n_steps: usize, gamma: f64) -> Batch {
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 1, 1).unwrap();
-    let transitions = Some(Lookahead { n_steps, gamma, in_chunks: false });
+    let transitions = Some(Lookahead { n_steps, gamma, chunk_size: 1 });
     let options = BatchOptions { transitions, ..BatchOptions::default() };
     let mut batch = Batch::default();
     batch.fill(data, &mut sampler, ROWS, &options).unwrap();
@@ -137,38 +137,57 @@ fn a_mask_stops_a_target_in_the_middle_of_an_episode() {
 
 #[test]
 fn a_chunk_has_the_actions_of_all_its_steps() {
-    // Row `r` has the action `(r, r + 0.5)`.
+    // The last action is repeated; rows 6 and 7 have no target, because a limit cuts their chunks.
+    check_chunks([
+        ([0, 1, 2], Some([3, 3, 3])),
+        ([1, 2, 3], None),
+        ([2, 3, 3], None),
+        ([3, 3, 3], None),
+        ([4, 5, 6], Some([7, 8, 8])),
+        ([5, 6, 7], Some([8, 8, 8])),
+        ([6, 7, 8], None),
+        ([7, 8, 8], None),
+        ([8, 8, 8], None),
+    ]);
+}
+
+/// Targets of three steps: that of row 6 has only the chunk's own.
+#[test]
+fn a_target_has_more_steps_than_its_chunk() {
+    check_chunks([
+        ([0, 1], Some([3, 3])),
+        ([1, 2], None),
+        ([2, 3], None),
+        ([3, 3], None),
+        ([4, 5], Some([7, 8])),
+        ([5, 6], Some([8, 8])),
+        ([6, 7], Some([8, 8])),
+        ([7, 8], None),
+        ([8, 8], None),
+    ]);
+}
+
+/// Compares the actions of each row, and those after a target of three steps if the recording goes on. Row `r`
+/// has the action `(r, r + 0.5)`.
+fn check_chunks<const N: usize>(expected: [([u8; N], Option<[u8; N]>); ROWS]) {
     let values = (0..ROWS).flat_map(|r| [r as f32, r as f32 + 0.5]).collect();
     let data = data_with(ActionColumn::Continuous { width: 2, values }, None, false);
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 1, 1).unwrap();
-    let transitions = Some(Lookahead { n_steps: 3, gamma: 1.0, in_chunks: true });
+    let transitions = Some(Lookahead { n_steps: 3, gamma: 1.0, chunk_size: N });
     let options = BatchOptions { transitions, ..BatchOptions::default() };
     let mut batch = Batch::default();
     batch.fill(&data, &mut sampler, ROWS, &options).unwrap();
     let BatchActions::Continuous(actions) = &batch.actions else { panic!() };
     let transitions = batch.transitions.as_ref().unwrap();
     let BatchActions::Continuous(next) = &transitions.next_actions else { panic!() };
-    // The last action is repeated; rows 6 and 7 have no target, because a limit cuts their chunks.
-    let expected = [
-        ([0, 1, 2], true, [3, 3, 3]),
-        ([1, 2, 3], false, [0; 3]),
-        ([2, 3, 3], false, [0; 3]),
-        ([3, 3, 3], false, [0; 3]),
-        ([4, 5, 6], true, [7, 8, 8]),
-        ([5, 6, 7], true, [8, 8, 8]),
-        ([6, 7, 8], false, [8, 8, 8]),
-        ([7, 8, 8], false, [8, 8, 8]),
-        ([8, 8, 8], false, [0; 3]),
-    ];
-    let chunk = |rows: [u8; 3], is_known: bool| -> Vec<f32> {
-        let half = if is_known { 0.5 } else { 0.0 };
-        rows.iter().flat_map(|&row| [f32::from(row), f32::from(row) + half]).collect()
-    };
+    let chunk = |rows: [u8; N]| rows.map(|row| [f32::from(row), f32::from(row) + 0.5]).concat();
     for (cell, &row) in batch.last_indices.iter().enumerate() {
-        let (rows, is_known, later) = expected[row as usize];
-        assert_eq!(actions[cell * 6..][..6], chunk(rows, true), "{row}");
-        assert_eq!(transitions.next_is_known[cell], is_known, "{row}");
-        assert_eq!(next[cell * 6..][..6], chunk(later, later != [0; 3]), "{row}");
+        let (rows, later) = expected[row as usize];
+        assert_eq!(actions[cell * 2 * N..][..2 * N], chunk(rows), "{row}");
+        assert_eq!(transitions.next_is_known[cell], later.is_some(), "{row}");
+        if let Some(later) = later {
+            assert_eq!(next[cell * 2 * N..][..2 * N], chunk(later), "{row}");
+        }
         assert_eq!(transitions.terminated[cell], (1..4).contains(&row), "{row}");
     }
 }
@@ -192,7 +211,7 @@ fn frames_look_ahead_one_context_of_one_step_at_a_time() {
         assert_eq!(rows[cell * 4..][..4], next, "{row}");
     }
     let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 2, 1).unwrap();
-    let transitions = Some(Lookahead { n_steps: 3, gamma: 1.0, in_chunks: false });
+    let transitions = Some(Lookahead { n_steps: 3, gamma: 1.0, chunk_size: 1 });
     let options = BatchOptions { transitions, ..BatchOptions::default() };
     let refused = Batch::default().fill(&data, &mut sampler, 2, &options).unwrap_err();
     assert!(refused.to_string().contains("contexts of one step, got contexts of 2"), "{refused}");
