@@ -44,8 +44,8 @@ pub fn job(runs: &Path, name: &str, actor: &RebracConfig) -> Result<(Task, Job),
     let data = TrainingData::new(Arc::new(dataset), 1.0);
     let task = Task::own("line", ObservationSpace::Vectors { width: 1 }, ActionSpace::unit(1));
     let acting = AlgorithmConfig::Rebrac(actor.clone());
-    let agent = Agent::new(task.clone(), acting, &data).to_value();
     let config = TrainConfig { updates: 500, batch_size: 256, ..TrainConfig::default() };
+    let agent = Agent::new(task.clone(), acting, &data, config.updates).to_value();
     let (run, device) = (RunDir::create(runs, name)?, Device::flex());
     Ok((task, Job { run, config, data, agent, seed: 1, device, init: None, resume: None }))
 }

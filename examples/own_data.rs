@@ -45,8 +45,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let gym = DecisionTransformerConfig::gym(30);
     let model = DecisionTransformerConfig { n_layers: 1, d_model: 32, head, ..gym };
     let algorithm = AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model));
-    let agent = Agent::new(task.clone(), algorithm.clone(), &data).to_value();
     let config = TrainConfig { updates: 300, ..TrainConfig::default() };
+    let agent = Agent::new(task.clone(), algorithm.clone(), &data, config.updates).to_value();
     let run = RunDir::create(Path::new(&runs), "corridor")?;
     let device = Device::flex();
     let job = Job { run, config, data, agent, seed: 1, device, init: None, resume: None };

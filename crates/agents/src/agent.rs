@@ -41,13 +41,18 @@ pub struct Agent {
 pub const RETURN_QUANTILE: f32 = 0.9;
 
 impl Agent {
-    /// An agent that learns `task` from this data, without further metadata. Options of 0 that follow
-    /// from the data have their values.
-    pub fn new(task: Task, algorithm: AlgorithmConfig, data: &TrainingData) -> Self {
+    /// An agent that learns `task` from this data in so many updates, without further metadata. Options of
+    /// 0 that follow from them have their values.
+    pub fn new(
+        task: Task,
+        algorithm: AlgorithmConfig,
+        data: &TrainingData,
+        n_updates: u64,
+    ) -> Self {
         Self {
             task,
             dataset: String::new(),
-            algorithm: algorithm.for_rewards(has_rare_rewards(data.dataset()), None),
+            algorithm: algorithm.for_run(has_rare_rewards(data.dataset()), n_updates, None),
             normalization: data.dataset().normalization().cloned(),
             return_scale: data.return_scale(),
             delayed_reward: false,

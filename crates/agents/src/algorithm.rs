@@ -103,10 +103,11 @@ algorithms! {
 }
 
 impl AlgorithmConfig {
-    /// The same algorithm for data with or without rare rewards: options that follow from the data have
-    /// their values. With weights of the agent `like`, its chunks of actions are kept.
+    /// The same algorithm for data with or without rare rewards and a run of so many updates: options that
+    /// follow from them have their values. With weights of the agent `like`, its chunks of actions are
+    /// kept.
     #[must_use]
-    pub fn for_rewards(&self, are_rare: bool, like: Option<&Self>) -> Self {
+    pub fn for_run(&self, are_rare: bool, n_updates: u64, like: Option<&Self>) -> Self {
         match (self, like) {
             (Self::Rebrac(config), _) => Self::Rebrac(config.for_rewards(are_rare)),
             (Self::Iql(options), like) => {
@@ -114,7 +115,7 @@ impl AlgorithmConfig {
                 if let (0, Some(Self::Iql(like))) = (options.config.chunk_size, like) {
                     options.config.chunk_size = like.config.chunk_size.max(1);
                 }
-                Self::Iql(options.for_rewards(are_rare))
+                Self::Iql(options.for_run(are_rare, n_updates))
             }
             (other, _) => other.clone(),
         }

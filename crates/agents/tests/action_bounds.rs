@@ -47,7 +47,7 @@ fn trained(folder: &Path, bounds: [f32; 2]) -> Checkpoint {
     let model =
         DecisionTransformerConfig { n_layers: 1, d_model: 16, context_length: 3, head, ..gym };
     let algorithm = AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model));
-    let agent = Agent::new(task.clone(), algorithm.clone(), &data).to_value();
+    let agent = Agent::new(task.clone(), algorithm.clone(), &data, 5).to_value();
     let config = TrainConfig { updates: 5, batch_size: 4, ..TrainConfig::default() };
     let run = RunDir::create(folder, &format!("between-{}-and-{}", bounds[0], bounds[1])).unwrap();
     let device = Device::flex();

@@ -164,7 +164,7 @@ fn algorithms() -> Vec<AlgorithmConfig> {
 fn trained(folder: &Path, algorithm: &AlgorithmConfig, data: &Arc<Dataset>) -> Checkpoint {
     let data = TrainingData::new(data.clone(), 1.0);
     let task = Task::own("chain", observations(), ActionSpace::numbered(3));
-    let agent = Agent::new(task.clone(), algorithm.clone(), &data).to_value();
+    let agent = Agent::new(task.clone(), algorithm.clone(), &data, 30).to_value();
     let config = TrainConfig { batch_size: 32, ..config(30) };
     let run = RunDir::create(folder, "run").unwrap();
     let device = Device::flex();

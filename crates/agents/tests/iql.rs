@@ -71,7 +71,7 @@ fn values_do_not_look_behind_a_mask() {
 /// Where the task ends with a chunk's first action, the second one does not matter.
 #[test]
 fn chunks_of_actions_have_the_same_values() {
-    let config_of_two = IqlConfig { chunk_size: 2, n_steps: 2, ..small(0.98, 30.0) };
+    let config_of_two = IqlConfig { chunk_size: 2, ..small(0.98, 30.0) };
     let networks = Continuous::new(&observations(), &numbers().in_chunks(2));
     let data = real_valued(0.0);
     let state = learned(&Iql::new(config_of_two, networks), &data, config(4000));
@@ -86,7 +86,7 @@ fn chunks_of_actions_have_the_same_values() {
 fn chunks_are_for_rare_rewards_and_continuous_actions() {
     let chosen = |chunk_size, head, are_rare| {
         let config = IqlConfig { chunk_size, ..IqlConfig::default() };
-        IqlOptions { config, head }.for_rewards(are_rare).config.chunk_size
+        IqlOptions { config, head }.for_run(are_rare, 100).config.chunk_size
     };
     let head = || Some(HeadConfig::Linear(LinearConfig {}));
     for (chunk_size, head, are_rare, expected) in [

@@ -21,8 +21,11 @@ use crate::{
 pub(super) const NAME: &str = "iql";
 /// The most actions of a chunk.
 const LARGEST_CHUNK: usize = 100;
-/// Steps of a target, in chunks, if actions come in chunks and nothing else is given.
-const CHUNKS_OF_TARGET: usize = 2;
+/// The most chunks of a target if nothing else is given. With eight, IQL solved 2 % of `scene`.
+const MOST_CHUNKS: usize = 4;
+/// `u τ (1 − γⁿ)` from which on `u` updates leave little of an error that all values share: a part of
+/// `e⁻⁶`, or 1 in 400.
+const ENOUGH: f64 = 6.0;
 
 /// Options of the algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
@@ -46,8 +49,10 @@ pub struct IqlConfig {
     /// seeds) and 100 % (two), and 1 none (docs/results/public.md).
     pub chunk_size: usize,
     /// The most steps whose rewards a target has before the value that continues it, at least those of a
-    /// chunk. 0: two chunks, or 1 with single actions. On `scene`, 10 solved 55 % and 5 solved 30 %, on
-    /// `cube-single` 73 and 74 % (four seeds, docs/results/public.md).
+    /// chunk. With more, values arrive in fewer updates, and belong less to the agent's actions. 0: with
+    /// chunks, as few chunks as the updates allow (10 steps after 18,000 updates, 5 after 31,000;
+    /// docs/results/public.md), else 1. On `scene`, 10 solved 55 % and 5 solved 30 % after 3 minutes (four
+    /// seeds), but 24 and 90 % after 20 (one).
     pub n_steps: usize,
     /// Rate of the target networks' running average. 0: 0.02 with chunks of actions, else 0.005. On
     /// `pointmaze-medium`, chunks solved 20 of 20 episodes with 0.02 after 16,000 updates, and 27 of 50
@@ -83,14 +88,10 @@ impl Default for IqlConfig {
 }
 
 impl IqlConfig {
-    /// The same options with the discount, and the steps and the rate of the targets, that follow from the
-    /// chunks: no key is 0 that stands for another number.
+    /// The same options with the discount and the rate of the targets that follow from the chunks, and with
+    /// targets of at least a chunk: no key is 0 that stands for another number.
     pub(super) fn resolved(&self) -> Self {
         let (chunk_size, in_chunks) = (self.chunk_size.max(1), self.chunk_size > 1);
-        let n_steps = match self.n_steps {
-            0 if in_chunks => CHUNKS_OF_TARGET * chunk_size,
-            n_steps => n_steps.max(chunk_size),
-        };
         let or = |value: f64, with_chunks: f64, without: f64| match value {
             0.0 if in_chunks => with_chunks,
             0.0 => without,
@@ -99,10 +100,19 @@ impl IqlConfig {
         Self {
             gamma: or(self.gamma, 0.998, 0.99),
             chunk_size,
-            n_steps,
+            n_steps: self.n_steps.max(chunk_size),
             target_rate: or(self.target_rate, 0.02, 0.005),
             ..self.clone()
         }
+    }
+
+    /// Steps of a target for a run of so many updates: the fewest chunks of these [resolved](Self::resolved)
+    /// options after which its updates leave little of an error that all values share.
+    fn steps_of_target(&self, n_updates: u64) -> usize {
+        let moves = n_updates as f64 * self.target_rate;
+        let is_enough = |n: &usize| moves * (1.0 - self.gamma.powi(*n as i32)) >= ENOUGH;
+        let most = MOST_CHUNKS * self.chunk_size;
+        (self.chunk_size..most).step_by(self.chunk_size).find(is_enough).unwrap_or(most)
     }
 
     pub(super) fn rescaling(&self, data: &TrainingData) -> Rescaling {
@@ -126,15 +136,18 @@ pub struct IqlOptions {
 }
 
 impl IqlOptions {
-    /// The same options for data with or without rare rewards: each key has the number that it stands for,
-    /// so a checkpoint says what its agent learned with.
+    /// The same options for data with or without rare rewards and a run of so many updates: each key has
+    /// the number that it stands for, so a checkpoint says what its agent learned with.
     #[must_use]
-    pub fn for_rewards(&self, are_rare: bool) -> Self {
+    pub fn for_run(&self, are_rare: bool, n_updates: u64) -> Self {
         let chunk_size = match self.head {
             None => steps_for(self.config.chunk_size, are_rare),
             Some(_) => self.config.chunk_size,
         };
-        let config = IqlConfig { chunk_size, ..self.config.clone() }.resolved();
+        let mut config = IqlConfig { chunk_size, ..self.config.clone() }.resolved();
+        if self.config.n_steps == 0 && config.chunk_size > 1 {
+            config.n_steps = config.steps_of_target(n_updates);
+        }
         Self { config, head: self.head.clone() }
     }
 }
@@ -227,7 +240,9 @@ impl AlgorithmOptions for IqlOptions {
 
     fn trainer(&self, task: &Task, job: Job) -> Result<Box<dyn Training>, TrainError> {
         let Task { observations, actions, .. } = task;
-        let Self { config, head } = self.for_rewards(has_rare_rewards(job.data.dataset()));
+        let data = job.data.dataset();
+        let n_updates = job.config.n_updates(data.n_transitions());
+        let Self { config, head } = self.for_run(has_rare_rewards(data), n_updates);
         Ok(match head {
             None => {
                 let chunks = actions.in_chunks(config.chunk_size);
@@ -247,17 +262,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_zero_follow_from_the_chunks() {
-        let of = |chunk_size, gamma, n_steps| {
+    fn keys_of_zero_follow_from_chunks_and_updates() {
+        let of = |chunk_size, gamma, n_steps, n_updates| {
             let config = IqlConfig { chunk_size, gamma, n_steps, ..IqlConfig::default() };
-            let config = IqlOptions { config, head: None }.for_rewards(true).config;
+            let config = IqlOptions { config, head: None }.for_run(true, n_updates).config;
             (config.gamma, config.n_steps, config.target_rate)
         };
-        assert_eq!(of(1, 0.0, 0), (0.99, 1, 0.005));
-        assert_eq!(of(1, 0.0, 3), (0.99, 3, 0.005));
-        assert_eq!(of(0, 0.0, 0), (0.998, 10, 0.02));
-        assert_eq!(of(5, 0.9, 0), (0.9, 10, 0.02));
+        assert_eq!(of(1, 0.0, 0, 18_000), (0.99, 1, 0.005));
+        assert_eq!(of(1, 0.0, 3, 18_000), (0.99, 3, 0.005));
+        // 18,000 · 0.02 · (1 − 0.998¹⁰) = 7.1, and 3.6 with five steps.
+        assert_eq!(of(0, 0.0, 0, 18_000), (0.998, 10, 0.02));
+        assert_eq!(of(0, 0.0, 0, 31_000), (0.998, 5, 0.02));
+        assert_eq!(of(0, 0.0, 0, 100), (0.998, 20, 0.02));
+        assert_eq!(of(5, 0.9, 0, 18_000), (0.9, 5, 0.02));
         // No less than a chunk.
-        assert_eq!(of(5, 0.0, 2), (0.998, 5, 0.02));
+        assert_eq!(of(5, 0.0, 2, 18_000), (0.998, 5, 0.02));
     }
 }

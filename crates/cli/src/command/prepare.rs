@@ -117,7 +117,8 @@ pub fn prepare(settings: &RunConfig, init: Option<Initial>) -> Result<Prepared> 
         rates: scaled(recorded_returns::range(recorded_returns::rates(&dataset, average))),
     };
     let configured = settings.algorithm_config(task, recorded, like)?;
-    let algorithm = configured.for_rewards(has_rare_rewards(&dataset), like);
+    let n_updates = settings.train.n_updates(dataset.n_transitions());
+    let algorithm = configured.for_run(has_rare_rewards(&dataset), n_updates, like);
     let chunk_size = algorithm.network().chunk_size();
     if chunk_size > 1 {
         say!(

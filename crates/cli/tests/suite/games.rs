@@ -68,7 +68,7 @@ fn learn_and_play(game: &'static Game, columns: Columns, folder: &Path) -> (u64,
         ..DecisionTransformerConfig::atari(longest)
     };
     let algorithm = AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model));
-    let agent = Agent::new(game.task.clone(), algorithm.clone(), &data);
+    let agent = Agent::new(game.task.clone(), algorithm.clone(), &data, 2);
     let run = RunDir::create(folder, &game.task.name).unwrap();
     let config = TrainConfig { updates: 2, batch_size: 2, ..TrainConfig::default() };
     let play = agent.matched();
