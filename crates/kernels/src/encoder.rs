@@ -116,8 +116,8 @@ pub fn nature_encoder(frames: Tensor<4, Int>, weights: NatureWeights, form: Form
         return flex::apply(Encoder { frames, steps }, weights.inputs(), [sequences * steps, d]);
     }
     #[cfg(feature = "cube")]
-    if cuda::is_possible(&frames, &weights, form) {
-        return cuda::encode(frames, weights);
+    if let Some(factor) = cuda::factor(&frames, &weights, form) {
+        return cuda::encode(frames, weights, factor);
     }
     if form != Form::Reference && !is_on_cpu(&weights.linear_weight) {
         return columns::encode(frames, weights, form);

@@ -6,6 +6,7 @@ use burn::tensor::{DType, Tensor};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// The fused form (CPU, `f32`) or the kernels (GPU) if available, otherwise the reference.
+    /// On an NVIDIA GPU, products of `f32` are computed in TF32, with 10 bits of mantissa.
     #[default]
     Auto,
     /// The reference form, everywhere.

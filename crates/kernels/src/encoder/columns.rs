@@ -1,4 +1,5 @@
-//! The encoder in burn tensors for GPUs: each convolution is one product of matrices.
+//! The encoder in burn tensors, for GPUs without the kernels of `cuda.rs`: each convolution is one
+//! product of matrices.
 //!
 //! A convolution whose stride divides its kernel size equals one of stride 1 over blocks of stride
 //! × stride pixels, which become channels: 8 × 8 with stride 4 becomes 2 × 2 over 64 channels for

@@ -1,7 +1,8 @@
 //! The encoder on an NVIDIA GPU: one operation forward, one backward, on tensor cores.
 //!
-//! Kernels in CUDA C++ read the bytes of the frames and write `bf16`. Sums, biases, the embedding
-//! and all gradients by parameters are `f32`. A convolution is a product whose left matrix, the
+//! Kernels in CUDA C++ read the bytes of the frames and write factors of the next products: `bf16`,
+//! or in [`Form::Auto`] `f32` with the precision of TF32, in which burn computes products of `f32`
+//! too. Sums, biases, the embedding and all gradients by parameters are `f32`. A convolution is a product whose left matrix, the
 //! pixels under the kernel, is read from the image itself. The first one has its result in blocks of
 //! 2 × 2 places, so that the second, 4 × 4 with stride 2, is 2 × 2 with stride 1 over 128 channels.
 //!
@@ -13,7 +14,7 @@
 //! - `gᵢ₋₁` at a place is the sum over the kernel's elements of `gᵢ Wᵢᵀ` at the place that the
 //!   element takes it to, `⊙ [aᵢ₋₁ > 0]`
 //!
-//! The outputs of the layers are kept, and the weights in `bf16`.
+//! The outputs of the layers are kept, and the weights as factors.
 
 mod passes;
 
@@ -26,28 +27,39 @@ use burn_cubecl::CubeBackend;
 
 use super::{FLAT, NatureWeights, STACK};
 use crate::gpu::products::{fits, is_possible_on};
+use crate::gpu::sources::Factor;
 use crate::gpu::tape;
 use crate::{Form, Half};
 
-/// Whether the operation can embed these frames: bytes and `f32` parameters on an NVIDIA GPU, with
-/// products of `bf16`.
-pub(super) fn is_possible(frames: &Tensor<4, Int>, weights: &NatureWeights, form: Form) -> bool {
+/// The factors with which the operation can embed these frames: bytes and `f32` parameters on an
+/// NVIDIA GPU, and a form with factors of `bf16` or `f32`.
+pub(super) fn factor(
+    frames: &Tensor<4, Int>,
+    weights: &NatureWeights,
+    form: Form,
+) -> Option<Factor> {
+    let factor = match form {
+        Form::Auto => Factor::Tf32,
+        Form::Mixed(Half::Bf16) => Factor::Bf16,
+        Form::Reference | Form::Mixed(Half::F16) => return None,
+    };
     let [sequences, length, _, _] = frames.dims();
     let stacks = sequences * (length + 1 - STACK);
     let [_, d] = weights.linear_weight.dims();
     // Parameters have one type.
     let is_f32 = weights.linear_weight.dtype() == DType::F32;
-    form == Form::Mixed(Half::Bf16)
-        && frames.dtype() == DType::U8
+    let is_possible = frames.dtype() == DType::U8
         && is_f32
         && fits(passes::PLACES[0] * stacks, d, FLAT)
-        && is_possible_on(&frames.device())
+        && is_possible_on(&frames.device());
+    is_possible.then_some(factor)
 }
 
-/// The embeddings, where [`is_possible`] holds: `[sequences, t + 3, 84, 84]` → `[sequences * t, d]`.
-pub(super) fn encode(frames: Tensor<4, Int>, weights: NatureWeights) -> Tensor<2> {
+/// The embeddings, with factors from [`factor`]: `[sequences, t + 3, 84, 84]` →
+/// `[sequences * t, d]`.
+pub(super) fn encode(frames: Tensor<4, Int>, weights: NatureWeights, factor: Factor) -> Tensor<2> {
     let parameters = Parameters::new(weights.inputs());
-    Tensor::from_dispatch(Dispatch::cuda_encoder(parameters, frames.into_dispatch()))
+    Tensor::from_dispatch(Dispatch::cuda_encoder(parameters, frames.into_dispatch(), factor))
 }
 
 /// The parameters, or their gradients, in the order of [`NatureWeights`].
@@ -81,7 +93,7 @@ impl<B: Backend> Parameters<B> {
 struct Layers<B: Backend> {
     /// `[n, d]`, `f32`.
     embedding: FloatTensor<B>,
-    /// `[n, 10 * 10 * 2 * 2 * 32]`; these and all following are `bf16`.
+    /// `[n, 10 * 10 * 2 * 2 * 32]`; this and all following are factors.
     conv1: FloatTensor<B>,
     /// `[n, 9 * 9 * 64]`
     conv2: FloatTensor<B>,
@@ -98,10 +110,11 @@ struct Layers<B: Backend> {
 /// The extension of burn: the embedding, with support for autodiff.
 #[backend_extension(Cube, Autodiff, Fusion)]
 trait CudaEncoder: Backend {
-    #[fusion(meta = |parameters, frames| layers_of(parameters, frames).embedding)]
+    #[fusion(meta = |parameters, frames, factor| layers_of(parameters, frames, factor).embedding)]
     fn cuda_encoder(
         #[extension_type] parameters: Parameters<Self>,
         frames: IntTensor<Self>,
+        factor: Factor,
     ) -> FloatTensor<Self>;
 }
 
@@ -112,25 +125,31 @@ trait CudaEncoderPasses: Backend {
     fn cuda_encoder_forward(
         #[extension_type] parameters: Parameters<Self>,
         frames: IntTensor<Self>,
+        factor: Factor,
     ) -> Layers<Self>;
 
-    #[fusion(meta = |parameters, _layers, _frames, _by_embedding| parameters.clone())]
+    #[fusion(meta = |parameters, _layers, _frames, _by_embedding, _factor| parameters.clone())]
     fn cuda_encoder_backward(
         #[extension_type] parameters: Parameters<Self>,
         #[extension_type] layers: Layers<Self>,
         frames: IntTensor<Self>,
         by_embedding: FloatTensor<Self>,
+        factor: Factor,
     ) -> Parameters<Self>;
 }
 
-fn layers_of(parameters: &ParametersMetadata, frames: &TensorSpec) -> LayersMetadata {
+fn layers_of(
+    parameters: &ParametersMetadata,
+    frames: &TensorSpec,
+    factor: &Factor,
+) -> LayersMetadata {
     let [sequences, length, _, _] = frames.shape.dims();
     let ParametersMetadata(.., linear_weight, _) = parameters;
     let [_, d] = linear_weight.shape.dims();
     let n = sequences * (length + 1 - STACK);
-    let half = |shape: [usize; 2]| TensorSpec::new(Shape::new(shape), DType::BF16);
-    let [conv1, conv2, conv3] = passes::WIDTHS.map(|width| half([n, width]));
-    let [conv2_weight, conv3_weight] = passes::CONVOLUTIONS.map(half);
+    let factors = |shape: [usize; 2]| TensorSpec::new(Shape::new(shape), factor.dtype());
+    let [conv1, conv2, conv3] = passes::WIDTHS.map(|width| factors([n, width]));
+    let [conv2_weight, conv3_weight] = passes::CONVOLUTIONS.map(factors);
     LayersMetadata {
         embedding: TensorSpec::new(Shape::new([n, d]), DType::F32),
         conv1,
@@ -138,19 +157,27 @@ fn layers_of(parameters: &ParametersMetadata, frames: &TensorSpec) -> LayersMeta
         conv3,
         conv2_weight,
         conv3_weight,
-        linear_weight: half([FLAT, d]),
+        linear_weight: factors([FLAT, d]),
     }
 }
 
 impl CudaEncoder for CubeBackend {
-    fn cuda_encoder(parameters: Parameters<Self>, frames: IntTensor<Self>) -> FloatTensor<Self> {
-        passes::forward(parameters, frames).embedding
+    fn cuda_encoder(
+        parameters: Parameters<Self>,
+        frames: IntTensor<Self>,
+        factor: Factor,
+    ) -> FloatTensor<Self> {
+        passes::forward(parameters, frames, factor).embedding
     }
 }
 
 impl CudaEncoderPasses for CubeBackend {
-    fn cuda_encoder_forward(parameters: Parameters<Self>, frames: IntTensor<Self>) -> Layers<Self> {
-        passes::forward(parameters, frames)
+    fn cuda_encoder_forward(
+        parameters: Parameters<Self>,
+        frames: IntTensor<Self>,
+        factor: Factor,
+    ) -> Layers<Self> {
+        passes::forward(parameters, frames, factor)
     }
 
     fn cuda_encoder_backward(
@@ -158,20 +185,25 @@ impl CudaEncoderPasses for CubeBackend {
         layers: Layers<Self>,
         frames: IntTensor<Self>,
         by_embedding: FloatTensor<Self>,
+        factor: Factor,
     ) -> Parameters<Self> {
-        passes::backward(parameters, &layers, frames, by_embedding)
+        passes::backward(parameters, &layers, frames, by_embedding, factor)
     }
 }
 
 impl<B: CudaEncoderPasses, C: CheckpointStrategy> CudaEncoder for Autodiff<B, C> {
-    fn cuda_encoder(parameters: Parameters<Self>, frames: IntTensor<Self>) -> FloatTensor<Self> {
+    fn cuda_encoder(
+        parameters: Parameters<Self>,
+        frames: IntTensor<Self>,
+        factor: Factor,
+    ) -> FloatTensor<Self> {
         let forward = |parameters| {
             let parameters = Parameters::new(parameters);
-            let layers = B::cuda_encoder_forward(parameters.clone(), frames.clone());
-            (layers.embedding.clone(), (parameters, layers, frames))
+            let layers = B::cuda_encoder_forward(parameters.clone(), frames.clone(), factor);
+            (layers.embedding.clone(), (parameters, layers, frames, factor))
         };
-        let backward = |(parameters, layers, frames), by_embedding| {
-            B::cuda_encoder_backward(parameters, layers, frames, by_embedding).into_array()
+        let backward = |(parameters, layers, frames, factor), by_embedding| {
+            B::cuda_encoder_backward(parameters, layers, frames, by_embedding, factor).into_array()
         };
         tape::apply::<B, C, _, 8>(parameters.into_array(), forward, backward)
     }

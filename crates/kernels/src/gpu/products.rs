@@ -1,4 +1,5 @@
-//! Products of `bf16` matrices on tensor cores, and the gradients by their factors.
+//! Products of `bf16` matrices on tensor cores, and the gradients by their factors. The launches at
+//! the end also run kernels for `f32`, of which the encoder has some.
 //!
 //! Tensors are contiguous, on a device for which [`is_possible`] holds, and of sizes that [`fits`].
 
@@ -9,7 +10,7 @@ use super::empty_like;
 use super::epilogues::Masked;
 use super::source::{THREADS, launch};
 pub(crate) use super::source::{is_possible, is_possible_on};
-use super::sources::{self, Source};
+use super::sources::{self, Factor, Source};
 
 /// Rows and columns of a block of a product.
 const BLOCK: [usize; 2] = [128, 64];
@@ -21,6 +22,16 @@ const STEP: usize = 32;
 /// multiprocessors. Three would run at the same time, but more splits are more partial sums.
 pub(crate) const SPLIT_UNTIL: usize = 264;
 
+impl Factor {
+    /// The type in which factors are stored.
+    pub(crate) fn dtype(self) -> DType {
+        match self {
+            Self::Bf16 => DType::BF16,
+            Self::Tf32 => DType::F32,
+        }
+    }
+}
+
 /// The operation on the sums of a product.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Epilogue<'a> {
@@ -30,8 +41,6 @@ pub(crate) enum Epilogue<'a> {
     BiasGelu(&'a CubeTensor),
     /// A bias and ReLU; the result is `bf16`.
     BiasRelu(&'a CubeTensor),
-    /// A bias and tanh; the result is `f32`.
-    BiasTanh(&'a CubeTensor),
     /// A bias, dropout and a residual stream; the result is `f32`.
     Residual(Residual<'a>),
 }
@@ -80,7 +89,6 @@ pub(crate) fn product(a: &CubeTensor, b: &CubeTensor, epilogue: Epilogue<'_>) ->
             (&sources::BIAS_GELU, vec![bias], [DType::BF16, DType::BF16].as_slice())
         }
         Epilogue::BiasRelu(bias) => (&sources::BIAS_RELU, vec![bias], half),
-        Epilogue::BiasTanh(bias) => (&sources::BIAS_TANH, vec![bias], full),
         Epilogue::Residual(residual) => {
             let Residual { bias, x, step, first, seed, mask } = residual;
             [words[3], words[4]] = [step as u64, first as u64];
@@ -109,7 +117,7 @@ pub(crate) fn product_transposed(g: &CubeTensor, b: &CubeTensor, slope: Slope<'_
     let (source, other, dtype) = match slope {
         Slope::None => (&sources::TRANSPOSED, None, DType::BF16),
         Slope::Gelu(before) => (&sources::TRANSPOSED_GELU, Some(before), DType::BF16),
-        Slope::Relu(active) => (&sources::TRANSPOSED_RELU, Some(active), DType::BF16),
+        Slope::Relu(active) => (&sources::TRANSPOSED_RELU.bf16, Some(active), DType::BF16),
     };
     let out = empty_like(g, Shape::new([m, k]), dtype);
     let inputs: Vec<_> = [g, b].into_iter().chain(other).collect();
@@ -140,7 +148,7 @@ pub(crate) fn launch_product(
 pub(crate) fn outer_of_layer(a: &CubeTensor, g: &CubeTensor) -> CubeTensor {
     let [m, k] = a.shape().dims();
     let [_, n] = g.shape().dims();
-    outer_parts(&sources::OUTER, a, g, [m, n, k])
+    outer_parts(&sources::OUTER.bf16, a, g, [m, n, k])
 }
 
 /// Partial sums of a variant of `outer.cuh`: `[splits, (k + 1) * n]`.

@@ -14,7 +14,7 @@ use super::sources::Source;
 /// Threads of a block, in every source.
 pub(crate) const THREADS: u32 = 256;
 
-/// First compute capability with `bf16` products and asynchronous copies, times ten.
+/// First compute capability with products of `bf16` and TF32 and asynchronous copies, times ten.
 const CAPABILITY: u32 = 80;
 
 /// Whether the kernels in CUDA C++ run on the device of `tensor`: an NVIDIA GPU of compute

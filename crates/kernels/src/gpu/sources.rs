@@ -26,6 +26,30 @@ impl Source {
     }
 }
 
+/// The type of the factors of products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Factor {
+    Bf16,
+    /// `f32` with the 10 bits of mantissa of TF32. Sums of products are `f32`, as for `bf16`.
+    Tf32,
+}
+
+/// A kernel for each type of factors.
+#[derive(Debug)]
+pub(crate) struct ByFactor {
+    pub bf16: Source,
+    pub tf32: Source,
+}
+
+impl ByFactor {
+    pub fn of(&'static self, factor: Factor) -> &'static Source {
+        match factor {
+            Factor::Bf16 => &self.bf16,
+            Factor::Tf32 => &self.tf32,
+        }
+    }
+}
+
 /// FNV-1a, computed by the compiler: a launch only reads it.
 const fn hash_of(definitions: &[(&str, &str)], files: &[&str]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325;
@@ -63,68 +87,100 @@ const ORDERS_TEXT: &str = include_str!("cuda/orders.cuh");
 const SUMS_TEXTS: [&str; 3] = [WARP_TEXT, ORDERS_TEXT, include_str!("cuda/sums.cuh")];
 const CONV1_TEXT: &str = include_str!("cuda/conv1.cuh");
 
-/// Declares sources, and `ALL` of them.
-macro_rules! sources {
-    ($($(#[$doc:meta])* $id:ident: $name:literal, [$($macro:ident = $value:expr),*], $files:expr;)*) => {
-        $($(#[$doc])* pub(crate) const $id: Source = Source {
+/// One source.
+macro_rules! source {
+    ($name:expr, [$($macro:ident = $value:expr),*], $files:expr) => {
+        Source {
             name: $name,
             definitions: &[$((stringify!($macro), stringify!($value))),*],
             files: &$files,
             version: hash_of(&[$((stringify!($macro), stringify!($value))),*], &$files),
+        }
+    };
+}
+
+/// Declares sources for `bf16` or without factors, sources for each type of factors, and `ALL` of
+/// them.
+macro_rules! sources {
+    (
+        one {$(
+            $(#[$doc:meta])*
+            $id:ident: $name:literal, [$($macro:ident = $value:expr),*], $files:expr;
+        )*}
+        each {$(
+            $(#[$each_doc:meta])*
+            $each:ident: $each_name:literal, [$($each_macro:ident = $each_value:expr),*],
+            $each_files:expr;
+        )*}
+    ) => {
+        $($(#[$doc])*
+        pub(crate) const $id: Source = source!($name, [$($macro = $value),*], $files);)*
+        $($(#[$each_doc])*
+        pub(crate) const $each: ByFactor = ByFactor {
+            bf16: source!($each_name, [$($each_macro = $each_value),*], $each_files),
+            tf32: source!(
+                concat!($each_name, "_tf32"),
+                [TF32 = 1 $(, $each_macro = $each_value)*],
+                $each_files
+            ),
         };)*
         /// Every source.
         #[cfg(test)]
-        pub(crate) const ALL: &[&Source] = &[$(&$id),*];
+        pub(crate) const ALL: &[&Source] = &[$(&$id,)* $(&$each.bf16, &$each.tf32),*];
     };
 }
 
 sources! {
-    /// `A B + bias`, `bf16`.
-    BIAS: "product_bias", [EPILOGUE = BIAS], PRODUCT_TEXTS;
-    /// `GELU(A B + bias)` and what GELU got, `bf16`.
-    BIAS_GELU: "product_bias_gelu", [EPILOGUE = BIAS_GELU], PRODUCT_TEXTS;
-    /// `ReLU(A B + bias)`, `bf16`.
-    BIAS_RELU: "product_bias_relu", [EPILOGUE = BIAS_RELU], PRODUCT_TEXTS;
-    /// `tanh(A B + bias)`, `f32`.
-    BIAS_TANH: "product_bias_tanh", [EPILOGUE = BIAS_TANH], PRODUCT_TEXTS;
-    /// `x + mask (A B + bias)`, `f32`.
-    RESIDUAL: "product_residual", [EPILOGUE = RESIDUAL], PRODUCT_TEXTS;
-    /// `G Bᵀ`, `bf16`.
-    TRANSPOSED: "transposed", [TRANSPOSED = 1, EPILOGUE = PLAIN], PRODUCT_TEXTS;
-    /// `G Bᵀ` times GELU's slope, `bf16`.
-    TRANSPOSED_GELU: "transposed_gelu", [TRANSPOSED = 1, EPILOGUE = GELU_SLOPE], PRODUCT_TEXTS;
-    /// `G Bᵀ` times ReLU's slope, `bf16`.
-    TRANSPOSED_RELU: "transposed_relu", [TRANSPOSED = 1, EPILOGUE = RELU_SLOPE], PRODUCT_TEXTS;
-    /// Partial sums of `Aᵀ G` and of `G`'s columns, `f32`.
-    OUTER: "outer", [], OUTER_TEXTS;
-    /// The encoder's weights in the order and type of products.
-    ENCODER_WEIGHTS: "encoder_weights", [], [WARP_TEXT, ORDERS_TEXT, include_str!("cuda/weights.cuh")];
-    /// The first convolution with bias and ReLU.
-    CONV1: "conv1", [], [WARP_TEXT, CONV1_TEXT, include_str!("cuda/conv1_forward.cuh")];
-    /// The second, over blocks of 2 × 2 pixels.
-    CONV2: "conv2", [GATHER = 1, IN = 10, OUT = 9, CHANNELS = 128, EPILOGUE = BIAS_RELU], PRODUCT_TEXTS;
-    /// The third.
-    CONV3: "conv3", [GATHER = 1, IN = 9, OUT = 7, CHANNELS = 64, EPILOGUE = BIAS_RELU], PRODUCT_TEXTS;
-    /// The gradient by what tanh got.
-    TANH_SLOPE: "tanh_slope", [], [WARP_TEXT, include_str!("cuda/tanh_slope.cuh")];
-    /// The gradient by the third convolution's input, times the slope of the ReLU before it.
-    CONV3_INPUT: "conv3_input", [GATHER = 2, TRANSPOSED = 1, IN = 9, OUT = 7, CHANNELS = 64, EPILOGUE = RELU_SLOPE], PRODUCT_TEXTS;
-    /// The same of the second.
-    CONV2_INPUT: "conv2_input", [GATHER = 2, TRANSPOSED = 1, IN = 10, OUT = 9, CHANNELS = 64, EPILOGUE = RELU_SLOPE], PRODUCT_TEXTS;
-    /// Partial gradients by the parameters of the first convolution.
-    CONV1_OUTER: "conv1_outer", [], [WARP_TEXT, CONV1_TEXT, include_str!("cuda/conv1_weights.cuh")];
-    /// The same of the second.
-    CONV2_OUTER: "conv2_outer", [GATHER = 1, IN = 10, OUT = 9, CHANNELS = 128], OUTER_TEXTS;
-    /// The same of the third.
-    CONV3_OUTER: "conv3_outer", [GATHER = 1, IN = 9, OUT = 7, CHANNELS = 64], OUTER_TEXTS;
-    /// The sums of partial sums, in the order of the first convolution's parameter.
-    CONV1_SUMS: "conv1_sums", [ORDER = conv1_order], SUMS_TEXTS;
-    /// The same of the second.
-    CONV2_SUMS: "conv2_sums", [ORDER = conv2_order], SUMS_TEXTS;
-    /// The same of the third.
-    CONV3_SUMS: "conv3_sums", [ORDER = conv3_order], SUMS_TEXTS;
-    /// The same of the linear layer.
-    LINEAR_SUMS: "linear_sums", [ORDER = linear_order], SUMS_TEXTS;
+    one {
+        /// `A B + bias`, `bf16`.
+        BIAS: "product_bias", [EPILOGUE = BIAS], PRODUCT_TEXTS;
+        /// `GELU(A B + bias)` and what GELU got, `bf16`.
+        BIAS_GELU: "product_bias_gelu", [EPILOGUE = BIAS_GELU], PRODUCT_TEXTS;
+        /// `ReLU(A B + bias)`, `bf16`.
+        BIAS_RELU: "product_bias_relu", [EPILOGUE = BIAS_RELU], PRODUCT_TEXTS;
+        /// `x + mask (A B + bias)`, `f32`.
+        RESIDUAL: "product_residual", [EPILOGUE = RESIDUAL], PRODUCT_TEXTS;
+        /// `G Bᵀ`, `bf16`.
+        TRANSPOSED: "transposed", [TRANSPOSED = 1, EPILOGUE = PLAIN], PRODUCT_TEXTS;
+        /// `G Bᵀ` times GELU's slope, `bf16`.
+        TRANSPOSED_GELU: "transposed_gelu", [TRANSPOSED = 1, EPILOGUE = GELU_SLOPE], PRODUCT_TEXTS;
+        /// The sums of partial sums, in the order of the first convolution's parameter.
+        CONV1_SUMS: "conv1_sums", [ORDER = conv1_order], SUMS_TEXTS;
+        /// The same of the second.
+        CONV2_SUMS: "conv2_sums", [ORDER = conv2_order], SUMS_TEXTS;
+        /// The same of the third.
+        CONV3_SUMS: "conv3_sums", [ORDER = conv3_order], SUMS_TEXTS;
+        /// The same of the linear layer.
+        LINEAR_SUMS: "linear_sums", [ORDER = linear_order], SUMS_TEXTS;
+    }
+    each {
+        /// `tanh(A B + bias)`, `f32`.
+        BIAS_TANH: "product_bias_tanh", [EPILOGUE = BIAS_TANH], PRODUCT_TEXTS;
+        /// `G Bᵀ` times ReLU's slope.
+        TRANSPOSED_RELU: "transposed_relu", [TRANSPOSED = 1, EPILOGUE = RELU_SLOPE], PRODUCT_TEXTS;
+        /// Partial sums of `Aᵀ G` and of `G`'s columns, `f32`.
+        OUTER: "outer", [], OUTER_TEXTS;
+        /// The encoder's weights in the order and type of products.
+        ENCODER_WEIGHTS: "encoder_weights", [], [WARP_TEXT, ORDERS_TEXT, include_str!("cuda/weights.cuh")];
+        /// The first convolution with bias and ReLU.
+        CONV1: "conv1", [], [WARP_TEXT, CONV1_TEXT, include_str!("cuda/conv1_forward.cuh")];
+        /// The second, over blocks of 2 × 2 pixels.
+        CONV2: "conv2", [GATHER = 1, IN = 10, OUT = 9, CHANNELS = 128, EPILOGUE = BIAS_RELU], PRODUCT_TEXTS;
+        /// The third.
+        CONV3: "conv3", [GATHER = 1, IN = 9, OUT = 7, CHANNELS = 64, EPILOGUE = BIAS_RELU], PRODUCT_TEXTS;
+        /// The gradient by what tanh got.
+        TANH_SLOPE: "tanh_slope", [], [WARP_TEXT, include_str!("cuda/tanh_slope.cuh")];
+        /// The gradient by the third convolution's input, times the slope of the ReLU before it.
+        CONV3_INPUT: "conv3_input", [GATHER = 2, TRANSPOSED = 1, IN = 9, OUT = 7, CHANNELS = 64, EPILOGUE = RELU_SLOPE], PRODUCT_TEXTS;
+        /// The same of the second.
+        CONV2_INPUT: "conv2_input", [GATHER = 2, TRANSPOSED = 1, IN = 10, OUT = 9, CHANNELS = 64, EPILOGUE = RELU_SLOPE], PRODUCT_TEXTS;
+        /// Partial gradients by the parameters of the first convolution.
+        CONV1_OUTER: "conv1_outer", [], [WARP_TEXT, CONV1_TEXT, include_str!("cuda/conv1_weights.cuh")];
+        /// The same of the second.
+        CONV2_OUTER: "conv2_outer", [GATHER = 1, IN = 10, OUT = 9, CHANNELS = 128], OUTER_TEXTS;
+        /// The same of the third.
+        CONV3_OUTER: "conv3_outer", [GATHER = 1, IN = 9, OUT = 7, CHANNELS = 64], OUTER_TEXTS;
+    }
 }
 
 #[cfg(test)]

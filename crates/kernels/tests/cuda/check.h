@@ -22,15 +22,23 @@ static std::vector<float> floats(size_t n) {
   for (float& x : v) x = drawn();
   return v;
 }
-static std::vector<u16> halves(size_t n, float factor = 1.0f) {
-  std::vector<u16> v(n);
-  for (u16& x : v) x = round_bf16(drawn() * factor);
-  return v;
-}
 static double value(float x) { return x; }
 static double value(u16 x) { return as_float((u32)x << 16); }
 
-static const float BF16 = 5e-3f, F32 = 1e-5f;
+// Factors of products: u16 are bf16, floats have the precision of TF32.
+static void round_to(u16& to, float x) { to = round_bf16(x); }
+static void round_to(float& to, float x) { to = round_tf32(x); }
+template <class Factor> static std::vector<Factor> factors(size_t n, float scale = 1.0f) {
+  std::vector<Factor> v(n);
+  for (Factor& x : v) round_to(x, drawn() * scale);
+  return v;
+}
+
+// The error of rounding to a type, relative to a value: half of its last bit. F32's is in SUMS.
+static const double BF16 = 1.0 / 256, TF32 = 1.0 / 2048, F32 = 0;
+template <class Factor> static const double ROUNDING = sizeof(Factor) == 2 ? BF16 : TF32;
+// The error of an f32 sum, relative to the largest value.
+static const double SUMS = 1e-5;
 
 // An output, poisoned with NaN, that a kernel must fill.
 template <class T> struct Output {
@@ -40,18 +48,18 @@ template <class T> struct Output {
   T* data() { return now.data(); }
   // Whether both orders of threads gave the same bits.
   bool is_same() const { return !memcmp(now.data(), other.data(), now.size() * sizeof(T)); }
-  // Compares with f64, relative to the largest value.
-  void check(const std::string& name, const std::vector<double>& expected, double tolerance) {
+  // Compares with f64. Prints the largest difference beyond that of rounding.
+  void check(const std::string& name, const std::vector<double>& expected, double rounding) {
     if (expected.size() != now.size()) { printf("%s: %zu expected\n", name.c_str(), expected.size()); exit(1); }
     double largest = 0, worst = 0;
     for (double x : expected) largest = std::fmax(largest, std::fabs(x));
     for (size_t i = 0; i < now.size(); i++) {
-      double difference = std::fabs(value(now[i]) - expected[i]);
+      double difference = std::fabs(value(now[i]) - expected[i]) - rounding * std::fabs(expected[i]);
       if (!(difference <= worst)) worst = difference;  // NaN stays
       if (std::isnan(worst)) break;
     }
-    printf("%-28s %.1e of %.3g\n", name.c_str(), worst / largest, largest);
-    if (!(worst <= tolerance * largest) || largest == 0) { puts("failed"); exit(1); }
+    printf("%-32s %.1e of %.3g\n", name.c_str(), worst / largest, largest);
+    if (!(worst <= SUMS * largest) || largest == 0) { puts("failed"); exit(1); }
   }
 };
 

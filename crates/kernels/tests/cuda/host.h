@@ -61,8 +61,16 @@ DEV u32 __byte_perm(u32 x, u32 y, u32 s) {
     return r;
 }
 
+// To nearest, ties away from zero, as `cvt.rna.tf32.f32`: 10 bits of mantissa. NaN is 0x7fffffff,
+// which loses its 13 lowest bits.
+DEV float round_tf32(float f) {
+    u32 x = bits_of(f), magnitude = x & 0x7fffffff;
+    if (magnitude > 0x7f800000) return as_float(0x7fffe000);
+    return as_float((x & 0x80000000) | ((magnitude + 0x1000) & 0xffffe000));
+}
+
 // mma.sync.m16n8k16: see `warp.cuh` for the places of the elements.
-DEV void multiply(float c[4], const u32 a[4], const u32 b[2]) {
+DEV void multiply_bf16(float c[4], const u32 a[4], const u32 b[2]) {
     struct Shown { u32 a[4], b[2]; } own;
     __builtin_memcpy(own.a, a, 16);
     __builtin_memcpy(own.b, b, 8);
@@ -76,6 +84,32 @@ DEV void multiply(float c[4], const u32 a[4], const u32 b[2]) {
         }
     for (int e = 0; e < 4; e++)
         for (int k = 0; k < 16; k++) c[e] += rows[e / 2][k] * columns[e % 2][k];
+}
+// mma.sync.m16n8k8 of TF32. PTX's tables of fragments give the row and the column of each register:
+// of a, `groupID` + 8 in a1 and a3, `threadID_in_group` + 4 in a2 and a3; of b, row
+// `threadID_in_group` + 4 in b1, column `groupID`; of c as above.
+//
+// A tensor core ignores the 13 lowest bits. A kernel that has not rounded a factor is wrong.
+DEV void multiply_tf32(float c[4], const u32 a[4], const u32 b[2]) {
+    struct Shown { u32 a[4], b[2]; } own;
+    __builtin_memcpy(own.a, a, 16);
+    __builtin_memcpy(own.b, b, 8);
+    for (u32 x : own.a) if (x & 0x1fff) { __builtin_printf("a factor is not rounded\n"); __builtin_trap(); }
+    for (u32 x : own.b) if (x & 0x1fff) { __builtin_printf("a factor is not rounded\n"); __builtin_trap(); }
+    char(*shown)[64] = emulated::show(own);
+    float full_a[16][8], full_b[8][8];
+    for (int lane = 0; lane < 32; lane++) {
+        const Shown& held = *(Shown*)shown[lane];
+        int group = lane >> 2, thread = lane % 4;
+        for (int i = 0; i < 4; i++)
+            full_a[i == 0 || i == 2 ? group : group + 8][i < 2 ? thread : thread + 4] = as_float(held.a[i]);
+        for (int i = 0; i < 2; i++) full_b[i == 0 ? thread : thread + 4][group] = as_float(held.b[i]);
+    }
+    int lane = emulated::lane_of_thread();
+    for (int i = 0; i < 4; i++) {
+        int row = i < 2 ? lane >> 2 : (lane >> 2) + 8, column = lane % 4 * 2 + (i & 1);
+        for (int k = 0; k < 8; k++) c[i] += full_a[row][k] * full_b[k][column];
+    }
 }
 // ldmatrix
 static void load_four(u32 r[4], const void* row, bool transposed) {

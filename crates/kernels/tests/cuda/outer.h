@@ -2,8 +2,9 @@
 #pragma once
 #include "check.h"
 
-static void outer_product(int M, int N, int K, int rows) {
-  auto a = halves((size_t)M * K), g = halves((size_t)M * N);
+template <class Factor, class Kernel>
+static void outer_product(const char* name, Kernel kernel, int M, int N, int K, int rows) {
+  auto a = factors<Factor>((size_t)M * K), g = factors<Factor>((size_t)M * N);
   int splits = (M + rows - 1) / rows;
   std::vector<double> parts((size_t)splits * (K + 1) * N);
   for (int m = 0; m < M; m++) {
@@ -17,14 +18,14 @@ static void outer_product(int M, int N, int K, int rows) {
   std::string at = " " + std::to_string(M) + " " + std::to_string(N) + " " + std::to_string(K) + " " + std::to_string(rows);
   Output<float> split(parts.size());
   Dim grid = {(N + 63) / 64, (K + 127) / 128, splits};
-  run(grid, 256, [&] { outer::outer(a.data(), g.data(), split.data(), {(u64)M, (u64)N, (u64)K, (u64)rows}); }, split);
-  split.check("outer" + at, parts, F32);
+  run(grid, 256, [&] { kernel(a.data(), g.data(), split.data(), {(u64)M, (u64)N, (u64)K, (u64)rows}); }, split);
+  split.check(name + at, parts, F32);
 }
 
 static void outer_products() {
-  outer_product(300, 64, 32, 96);
-  outer_product(1, 128, 96, 32);
-  outer_product(129, 192, 160, 64);
-  outer_product(1000, 72, 264, 320);
-  outer_product(31, 8, 8, 32);
+  const int sizes[][4] = {{300, 64, 32, 96}, {1, 128, 96, 32}, {129, 192, 160, 64}, {1000, 72, 264, 320}, {31, 8, 8, 32}};
+  for (auto [M, N, K, rows] : sizes) {
+    outer_product<u16>("outer", outer::outer, M, N, K, rows);
+    outer_product<float>("outer_tf32", outer_tf32::outer_tf32, M, N, K, rows);
+  }
 }

@@ -8,7 +8,7 @@
 // for each element of the kernel, from outside nothing.
 #if GATHER
 struct Place {
-  const u16* at;
+  const Factor* at;
   int y, x;
 };
 #if GATHER == 1
@@ -17,12 +17,12 @@ static const int PLACES = OUT, SIDE = IN, SIZE = IN - OUT + 1;
 static const int PLACES = IN, SIDE = OUT, SIZE = IN - OUT + 1;
 #endif
 
-DEV Place place_of(const u16* images, int row, int) {
+DEV Place place_of(const Factor* images, int row, int) {
   int image = row / (PLACES * PLACES), p = row % (PLACES * PLACES), y = p / PLACES, x = p % PLACES;
   return {images + ((long long)image * SIDE * SIDE + y * SIDE + x) * CHANNELS, y, x};
 }
-// Address of eight elements from column k on, and whether they are inside of the image.
-DEV const u16* column_of(const Place& place, int k, bool& inside) {
+// Address of a chunk from column k on, and whether they are inside of the image.
+DEV const Factor* column_of(const Place& place, int k, bool& inside) {
 #if GATHER == 1
   const int RUN = SIZE * CHANNELS;
   return place.at + k / RUN * (SIDE * CHANNELS) + k % RUN;
@@ -34,10 +34,10 @@ DEV const u16* column_of(const Place& place, int k, bool& inside) {
 }
 #else
 struct Place {
-  const u16* at;
+  const Factor* at;
 };
-DEV Place place_of(const u16* matrix, int row, int columns) {
+DEV Place place_of(const Factor* matrix, int row, int columns) {
   return {matrix + (size_t)row * columns};
 }
-DEV const u16* column_of(const Place& place, int k, bool&) { return place.at + k; }
+DEV const Factor* column_of(const Place& place, int k, bool&) { return place.at + k; }
 #endif
