@@ -195,25 +195,25 @@ def rebrac(actor_beta=0.03, critic_beta=0.02, clip=0.5):
     return actor_critic(critic_loss, actor_loss, n_layers=3, norms=True)
 
 
-def implicit(actor, critics, value, target_critics, likelihood, discrete, beta,
-             expectile=0.7, largest=100.0):
-    """IQL; `critics` compute both values of a batch's actions, `likelihood` their logarithms."""
-    all_of = {"actor": actor, "critics": critics, "value": value,
-              "target_critics": target_critics}
+def implicit(actor, trained, followed, recorded_value, critic_loss_of, likelihood, discrete=False,
+             beta=3.0, expectile=0.7, largest=100.0):
+    """IQL: `trained` are the networks that learn values, `followed` is the one of them with a target.
+    `recorded_value` computes the value of a batch's actions, `likelihood` their logarithms."""
+    value = trained["value"]
+    target = copy_of(type(followed[1])(*followed[2:]), followed[1])
+    all_of = {"actor": actor, **trained, f"target_{followed[0]}": target}
     drawn, initial = batches(discrete), copied(all_of)
-    optimizer, actor_optimizer = adam(critics, value), adam(actor)
+    optimizer, actor_optimizer = adam(*trained.values()), adam(actor)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(actor_optimizer, STEPS)
     gradients, losses = {}, {"value": [], "critic": [], "actor": []}
     for step in range(STEPS):
         b = {name: values[step] for name, values in drawn.items()}
         with torch.no_grad():
-            target = b["rewards"] + GAMMA * b["goes_on"] * value(b["next_observations"])
-            q = target_critics.smaller(b["observations"], b["actions"])
+            q = recorded_value(b, target)
         advantage = q - value(b["observations"])
         weight = torch.abs(expectile - (advantage < 0).double())
         value_loss = (weight.detach() * advantage ** 2).mean()
-        critic_loss = sum(F.mse_loss(q, target)
-                          for q in critics(b["observations"], b["actions"])) / 2
+        critic_loss = critic_loss_of(b)
         weight = (beta * advantage.detach()).exp().clamp(max=largest)
         actor_loss = -(weight * likelihood(b)).mean()
         for name, loss in (("value", value_loss), ("critic", critic_loss), ("actor", actor_loss)):
@@ -222,25 +222,47 @@ def implicit(actor, critics, value, target_critics, likelihood, discrete, beta,
         actor_optimizer.zero_grad()
         (value_loss + critic_loss + actor_loss).backward()
         if step == 0:
-            trained = {"actor": actor, "critics": critics, "value": value}
-            gradients = copied(trained, lambda tensor: tensor.grad)
+            gradients = copied({"actor": actor, **trained}, lambda tensor: tensor.grad)
         optimizer.step()
         actor_optimizer.step()
         schedule.step()
-        follow(target_critics, critics, RATE)
+        follow(target, followed[1], RATE)
     return drawn, initial, gradients, losses, copied(all_of)
+
+
+def returns(b, value):
+    return b["rewards"] + GAMMA * b["goes_on"] * value(b["next_observations"])
+
+
+def with_critics(actor, critics, value, likelihood, **options):
+    def critic_loss(b):
+        with torch.no_grad():
+            target = returns(b, value)
+        return sum(F.mse_loss(q, target) for q in critics(b["observations"], b["actions"])) / 2
+
+    def recorded_value(b, target):
+        return target.smaller(b["observations"], b["actions"])
+
+    return implicit(actor, {"critics": critics, "value": value}, ("critics", critics),
+                    recorded_value, critic_loss, likelihood, **options)
+
+
+def gaussian_likelihood(actor, b):
+    mean = torch.tanh(actor.mean(b["observations"]))
+    normal = torch.distributions.Normal(mean, actor.log_std.clamp(-20, 2).exp())
+    return normal.log_prob(b["actions"]).sum(1, keepdim=True)
 
 
 def iql():
     actor, critics, value = Gaussian(), Twin(), Mlp(OBSERVATION, 1)
+    return with_critics(actor, critics, value, lambda b: gaussian_likelihood(actor, b))
 
-    def likelihood(b):
-        mean = torch.tanh(actor.mean(b["observations"]))
-        normal = torch.distributions.Normal(mean, actor.log_std.clamp(-20, 2).exp())
-        return normal.log_prob(b["actions"]).sum(1, keepdim=True)
 
-    return implicit(actor, critics, value, copy_of(Twin(), critics), likelihood, discrete=False,
-                    beta=3.0)
+def iql_in_chunks():
+    """Without critics: the action's value is the one that followed it."""
+    actor, value = Gaussian(), Mlp(OBSERVATION, 1)
+    return implicit(actor, {"value": value}, ("value", value, OBSERVATION, 1), returns,
+                    lambda b: torch.zeros(()), lambda b: gaussian_likelihood(actor, b))
 
 
 class Outputs(nn.Module):
@@ -287,8 +309,7 @@ def iql_discrete():
     def likelihood(b):
         return actor(b["observations"]).log_softmax(1).gather(1, b["actions"].long())
 
-    return implicit(actor, critics, value, copy_of(DiscreteTwin(), critics), likelihood,
-                    discrete=True, beta=3.0)
+    return with_critics(actor, critics, value, likelihood, discrete=True)
 
 
 class Quantiles(nn.Module):
@@ -356,7 +377,8 @@ def save(path, tensors):
 def main():
     torch.set_default_dtype(torch.float64)
     folder = Path(sys.argv[1])
-    for seed, algorithm in enumerate((td3_bc, iql, rebrac, discrete_cql, iql_discrete)):
+    algorithms = (td3_bc, iql, rebrac, discrete_cql, iql_discrete, iql_in_chunks)
+    for seed, algorithm in enumerate(algorithms):
         torch.manual_seed(seed)
         drawn, initial, gradients, losses, final = algorithm()
         tensors = {f"batch/{name}": values for name, values in drawn.items()}

@@ -21,6 +21,16 @@
 //! is `Σ_{i<m} γ^i r_i`, and `s'` the observation `m` steps later, with `γ^m`, for the largest `m ≤ n` that
 //! the recording allows ([`Lookahead`]). Of those `m` actions, the last `m − h` are the recorded policy's.
 //!
+//! A chunk has no critics, and the value that followed it takes their place; `V'` follows `V`:
+//!
+//! ```text
+//! A   = r + γ (1 − done) V'(s') − V(s)
+//! ```
+//!
+//! So only values of observations are learned, as in the value of HIQL without its goals (Park et al.
+//! 2023). Critics of observations *and* chunks learn slower, because a recording has few chunks of each kind.
+//! Where one chunk can have several outcomes, `A` has the one that was recorded, and with it luck.
+//!
 //! [Continuous] actions have an actor `N(tanh μ(s), σ²)`, which acts with `tanh μ(s)`. [Discrete]
 //! actions have an actor with any head for them, and critics with one output for each action.
 //!
@@ -50,7 +60,7 @@ use overtone_train::{
 };
 
 pub use self::{
-    continuous::{Continuous, GaussianActor},
+    continuous::{Continuous, GaussianActor, InChunks, ValueAlone},
     discrete::{CategoricalActor, Discrete, QTwin},
     options::{IqlConfig, IqlOptions},
 };
@@ -78,10 +88,8 @@ impl<M: Module + ModuleDisplay> Network for M {}
 pub trait Networks: Clone + Debug {
     /// `π`
     type Actor: Network;
-    /// Two critics `Q`.
-    type Twin: Network;
-    /// `V`
-    type Value: Network;
+    /// The networks that learn values.
+    type Critics: LearnsValues;
     /// A batch on the device.
     type Steps;
 
@@ -94,7 +102,7 @@ pub trait Networks: Clone + Debug {
         config: &IqlConfig,
         form: Form,
         init: &mut Init<'_>,
-    ) -> Result<(Self::Actor, CriticsOf<Self>), ModelError>;
+    ) -> Result<(Self::Actor, Self::Critics), ModelError>;
 
     /// The steps of a batch; `None` if no step has a target. The batch's memory may be taken.
     fn steps(
@@ -127,14 +135,13 @@ pub trait Networks: Clone + Debug {
 
 /// Outputs of all networks for a batch of `n` steps, each `[n, 1]`.
 pub struct Outputs {
-    /// `min_i Q'_i(s, a)`, without gradient.
+    /// The value of the recorded action, without gradient: `min_i Q'_i(s, a)`, or without critics
+    /// `r + γ (1 − done) V'(s')`.
     pub target: Tensor<2>,
     /// `V(s)`
     pub value: Tensor<2>,
-    /// `Q_i(s, a)`
-    pub critics: [Tensor<2>; 2],
-    /// `r + γ (1 − done) V(s')`, without gradient.
-    pub returns: Tensor<2>,
+    /// `Q_i(s, a) − r − γ (1 − done) V(s')`, where `V(s')` is without gradient; `None` without critics.
+    pub errors: Option<[Tensor<2>; 2]>,
     /// `ln π(a|s)`
     pub log_probs: Tensor<2>,
     /// Regularisation of the actor's head, `[n]`, to be averaged.
@@ -144,6 +151,19 @@ pub struct Outputs {
 }
 
 /// The networks that learn values, with one optimizer.
+pub trait LearnsValues: Network {
+    /// The part with a target that follows it.
+    type Followed: Network;
+    /// Names of the figures after the main loss.
+    const FIGURES: &'static [&'static str];
+    /// The name of the target in a checkpoint.
+    const TARGET: &'static str;
+
+    /// The part with a target.
+    fn followed(&self) -> &Self::Followed;
+}
+
+/// Critics and a value.
 #[derive(Module, Debug)]
 pub struct Critics<T: Network, V: Network> {
     /// Critics of observations and actions.
@@ -152,29 +172,34 @@ pub struct Critics<T: Network, V: Network> {
     pub value: V,
 }
 
+impl<T: Network, V: Network> LearnsValues for Critics<T, V> {
+    type Followed = T;
+    const FIGURES: &'static [&'static str] = &["critic_loss", "actor_loss", "value"];
+    const TARGET: &'static str = "target_critics";
+
+    fn followed(&self) -> &T {
+        &self.critics
+    }
+}
+
 /// Everything that a step changes.
 #[derive(Clone, Debug)]
-pub struct IqlState<A: Network, T: Network, V: Network> {
+pub struct IqlState<A: Network, C: LearnsValues> {
     /// The acting network.
     pub actor: Learner<A>,
     /// Values of recorded actions.
-    pub critics: Learner<Critics<T, V>>,
-    /// The target of the critics.
-    pub target: Target<T>,
+    pub critics: Learner<C>,
+    /// Their target.
+    pub target: Target<C::Followed>,
 }
 
-/// The critics of these networks.
-pub type CriticsOf<N> = Critics<<N as Networks>::Twin, <N as Networks>::Value>;
-
 /// The state of these networks.
-pub type StateOf<N> =
-    IqlState<<N as Networks>::Actor, <N as Networks>::Twin, <N as Networks>::Value>;
+pub type StateOf<N> = IqlState<<N as Networks>::Actor, <N as Networks>::Critics>;
 
-const TARGET_CRITICS: &str = "target_critics";
 const CRITIC_OPTIMIZER: &str = "critic_optimizer";
 const ACTOR_OPTIMIZER: &str = "actor_optimizer";
 
-impl<A: Network, T: Network, V: Network> Export for IqlState<A, T, V> {
+impl<A: Network, C: LearnsValues> Export for IqlState<A, C> {
     fn export_model(&self) -> NamedTensors {
         self.actor.export_model()
     }
@@ -182,7 +207,7 @@ impl<A: Network, T: Network, V: Network> Export for IqlState<A, T, V> {
     fn export_training(&self) -> NamedTensors {
         let mut tensors = Parts::default()
             .with_training(ACTOR_OPTIMIZER, &self.actor)
-            .with(TARGET_CRITICS, &self.target.network)
+            .with(C::TARGET, &self.target.network)
             .with_training(CRITIC_OPTIMIZER, &self.critics)
             .into_tensors();
         tensors.extend(self.critics.export_model());
@@ -190,13 +215,13 @@ impl<A: Network, T: Network, V: Network> Export for IqlState<A, T, V> {
     }
 }
 
-impl<A: Network, T: Network, V: Network> Stored for IqlState<A, T, V> {
+impl<A: Network, C: LearnsValues> Stored for IqlState<A, C> {
     fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
         let stored = &exported.training;
         Ok(Self {
             actor: self.actor.begin(exported)?,
             critics: parts::begin(self.critics, stored.clone())?,
-            target: parts::target(self.target, TARGET_CRITICS, stored)?,
+            target: parts::target(self.target, C::TARGET, stored)?,
         })
     }
 
@@ -205,7 +230,7 @@ impl<A: Network, T: Network, V: Network> Stored for IqlState<A, T, V> {
         Ok(Self {
             actor: parts::learner(self.actor, model, ACTOR_OPTIMIZER, stored)?,
             critics: parts::learner(self.critics, stored.clone(), CRITIC_OPTIMIZER, stored)?,
-            target: parts::target(self.target, TARGET_CRITICS, stored)?,
+            target: parts::target(self.target, C::TARGET, stored)?,
         })
     }
 
@@ -218,12 +243,20 @@ impl<A: Network, T: Network, V: Network> Stored for IqlState<A, T, V> {
 pub struct IqlLosses {
     /// `L_V`
     pub value: Tensor<1>,
-    /// `L_Q`
-    pub critic: Tensor<1>,
+    /// `L_Q`; `None` without critics.
+    pub critic: Option<Tensor<1>>,
     /// `L_π`
     pub actor: Tensor<1>,
     /// Mean of `V(s)`, a constant.
     pub mean_value: Tensor<1>,
+}
+
+impl IqlLosses {
+    /// The loss of the networks that learn values: `L_V + L_Q`.
+    fn total(&self) -> Tensor<1> {
+        let value = self.value.clone();
+        self.critic.iter().cloned().fold(value, |total, critic| total + critic)
+    }
 }
 
 /// Learning of an actor from the better of the recorded actions.
@@ -241,10 +274,10 @@ impl<N: Networks> Iql<N> {
         Self { config: config.resolved(), networks, reward_factor: OnceLock::new() }
     }
 
-    /// All three losses of the current networks.
+    /// All losses of the current networks.
     pub fn losses(&self, state: &StateOf<N>, steps: &N::Steps) -> IqlLosses {
         let outputs = self.networks.outputs(state, steps, self.config.gamma);
-        let Outputs { target, value, critics, returns, log_probs, .. } = outputs;
+        let Outputs { target, value, errors, log_probs, .. } = outputs;
         let mean = |rows: Tensor<2>| match &outputs.weights {
             None => rows.mean(),
             Some(weights) => {
@@ -257,18 +290,14 @@ impl<N: Networks> Iql<N> {
         let below = advantages.clone().detach().lower_elem(0.0).float().cast(advantages.dtype());
         let slopes = (below.neg() + self.config.expectile).abs();
         let value_loss = mean(slopes * advantages.clone().square());
-        let [first, second] = critics.map(|values| {
-            let returns = constant_like(returns.clone(), &values);
-            (values - returns).square()
-        });
-
+        let critic = errors.map(|[first, second]| mean(first.square() + second.square()) / 2.0);
         let weights = (advantages.detach() * self.config.beta).exp().clamp_max(LARGEST_WEIGHT);
         let actor = mean(weights * log_probs).neg();
         let actor = match outputs.regularization {
             None => actor,
             Some(rows) => actor + mean(rows.unsqueeze_dim(1)),
         };
-        IqlLosses { value: value_loss, critic: mean(first + second) / 2.0, actor, mean_value }
+        IqlLosses { value: value_loss, critic, actor, mean_value }
     }
 
     /// One training step with these learning rates of the critics and of the actor.
@@ -278,17 +307,19 @@ impl<N: Networks> Iql<N> {
         steps: &N::Steps,
         [learning_rate, actor_rate]: [impl Into<LearningRate>; 2],
     ) -> StepFigures {
-        let IqlLosses { value, critic, actor, mean_value } = self.losses(state, steps);
-        let total = value.clone() + critic.clone();
+        let losses = self.losses(state, steps);
+        let total = losses.total();
+        let IqlLosses { critic, actor, mean_value, .. } = losses;
         let grad_norm = state.critics.step(total.backward(), learning_rate);
         let IqlState { critics, target, .. } = state;
-        critics.lead(target, self.config.target_rate, |network| &network.critics);
+        critics.lead(target, self.config.target_rate, LearnsValues::followed);
         let actor_norm = state.actor.step(actor.backward(), actor_rate);
-        let [critic, actor, mean_value] = [critic, actor, mean_value].map(Tensor::inner);
+        let [actor, mean_value] = [actor, mean_value].map(Tensor::inner);
+        let critic = critic.map(Tensor::inner);
         StepFigures {
             loss: total.inner(),
             grad_norm: where_finite(grad_norm, [actor.clone(), actor_norm]),
-            others: vec![critic, actor, mean_value],
+            others: critic.into_iter().chain([actor, mean_value]).collect(),
         }
     }
 
@@ -317,7 +348,7 @@ impl<N: Networks> Algorithm for Iql<N> {
     /// The critics' own loss, the actor's loss, and the mean value of the observations, in scaled
     /// rewards. The loss of critics and value is the main loss.
     fn figures(&self) -> &'static [&'static str] {
-        &["critic_loss", "actor_loss", "value"]
+        N::Critics::FIGURES
     }
 
     fn lookahead(&self) -> Option<Lookahead> {
@@ -336,7 +367,7 @@ impl<N: Networks> Algorithm for Iql<N> {
             self.networks.init(&self.config, config.precision.form(), &mut init)?;
         Ok(IqlState {
             actor: Learner::new(actor, config),
-            target: Target::of(&critics.critics),
+            target: Target::of(critics.followed()),
             critics: Learner::without_averages(critics, config.optimizer),
         })
     }
@@ -368,8 +399,7 @@ impl<N: Networks> Algorithm for Iql<N> {
         device: &Device,
     ) -> Option<Tensor<1>> {
         let steps = self.steps(batch, data, device)?;
-        let IqlLosses { value, critic, .. } = self.losses(state, &steps);
-        Some((value + critic).inner())
+        Some(self.losses(state, &steps).total().inner())
     }
 }
 

@@ -11,8 +11,8 @@ use chain::{
 };
 use overtone_agents::{
     AlgorithmOptions, Iql, IqlConfig, IqlOptions,
-    iql::{Continuous, Discrete, StateOf},
-    value::{Rescaling, policy::Actor},
+    iql::{Continuous, Discrete, GaussianActor, InChunks, StateOf},
+    value::{Mlp, Rescaling, policy::Actor},
 };
 use overtone_core::{ActionSpace, seed};
 use overtone_data::Dataset;
@@ -44,12 +44,16 @@ fn small(expectile: f64, beta: f64) -> IqlConfig {
 }
 
 /// The action in every state, and the state's value.
-fn played(state: &StateOf<Continuous>, data: &Dataset) -> [Vec<f64>; 2] {
+fn played(actor: &GaussianActor, value: &Mlp, data: &Dataset) -> [Vec<f64>; 2] {
     let rescaling = Rescaling::new(data.normalization(), true);
     let states = chain::states(data, |states| rescaling.apply(states));
-    let actions = state.actor.network.mean.valid().act(states.clone());
-    let values = state.critics.network.value.valid().forward(states);
+    let actions = actor.mean.valid().act(states.clone());
+    let values = value.valid().forward(states);
     [actions, values].map(|tensor| tensor.into_data().iter::<f64>().collect())
+}
+
+fn of_single(state: &StateOf<Continuous>, data: &Dataset) -> [Vec<f64>; 2] {
+    played(&state.actor.network, &state.critics.network.value, data)
 }
 
 /// Towards 1, the expectile is the value of the best recorded action, `γ^(4 − s)`.
@@ -57,7 +61,7 @@ fn played(state: &StateOf<Continuous>, data: &Dataset) -> [Vec<f64>; 2] {
 fn with_a_high_expectile_the_actor_walks_right_and_values_are_the_optimum() {
     let data = real_valued(0.0);
     let state = learned(&algorithm(small(0.98, 30.0)), &data, config(4000));
-    check_optimal(played(&state, &data), 0.08);
+    check_optimal(of_single(&state, &data), 0.08);
 }
 
 /// Trajectories that go on after the end of the task have the same values where masks stop backups.
@@ -65,21 +69,22 @@ fn with_a_high_expectile_the_actor_walks_right_and_values_are_the_optimum() {
 fn values_do_not_look_behind_a_mask() {
     let data = chain::going_on(&real_valued(0.0));
     let state = learned(&algorithm(small(0.98, 30.0)), &data, config(4000));
-    check_optimal(played(&state, &data), 0.08);
+    check_optimal(of_single(&state, &data), 0.08);
 }
 
 /// Where the task ends with a chunk's first action, the second one does not matter.
 #[test]
 fn chunks_of_actions_have_the_same_values() {
     let config_of_two = IqlConfig { chunk_size: 2, ..small(0.98, 30.0) };
-    let networks = Continuous::new(&observations(), &numbers().in_chunks(2));
+    let networks = InChunks::new(&observations(), &numbers().in_chunks(2));
     let data = real_valued(0.0);
     let state = learned(&Iql::new(config_of_two, networks), &data, config(4000));
-    let [actions, values] = played(&state, &data);
+    let [actions, values] = played(&state.actor.network, &state.critics.network.value, &data);
     let first: Vec<f64> = actions.iter().copied().step_by(2).collect();
     check_optimal([first, values], 0.08);
     let second = actions.iter().skip(1).step_by(2).take(STATES - 1);
-    assert!(second.clone().all(|action| *action > 0.5), "{actions:?}");
+    // The mean of the actions in (0, 1), which go right.
+    assert!(second.clone().all(|action| (action - 0.5).abs() < 0.1), "{actions:?}");
 }
 
 #[test]
@@ -115,7 +120,7 @@ fn chunks_are_for_rare_rewards_and_continuous_actions() {
 fn with_expectile_one_half_values_equal_the_recorded_policys() {
     let data = real_valued(0.0);
     let state = learned(&algorithm(small(0.5, 0.0)), &data, config(4000));
-    let [actions, values] = played(&state, &data);
+    let [actions, values] = of_single(&state, &data);
     let mut expected = [0.0f64; STATES];
     for _ in 0..1000 {
         let before = expected;

@@ -11,7 +11,7 @@ use burn::tensor::{Device, DeviceKind, Tensor};
 use overtone_agents::{
     DiscreteCql, DiscreteCqlConfig, Iql, IqlConfig, Rebrac, RebracConfig, SequenceLearner,
     SequenceModel, Td3Bc, Td3BcConfig,
-    iql::{Continuous, Discrete},
+    iql::{Continuous, Discrete, InChunks},
 };
 use overtone_core::{ActionSpace, seed::Generator};
 use overtone_data::{Batch, Dataset};
@@ -206,6 +206,9 @@ fn values_of_numbers() {
     let averaging = TrainConfig { average_weights: true, ..config() };
     check(&data, &iql(), &averaging, 1);
     check(&chain::weighted(&data), &iql(), &config(), 1);
+    let chunks = IqlConfig { hidden: 16, chunk_size: 2, ..IqlConfig::default() };
+    let networks = InChunks::new(&chain::observations(), &chain::numbers().in_chunks(2));
+    check(&data, &Iql::new(chunks, networks), &config(), 1);
 }
 
 fn rebrac() -> Rebrac {

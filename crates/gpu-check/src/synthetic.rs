@@ -3,7 +3,7 @@
 use anyhow::Result;
 use overtone_agents::{
     DiscreteCql, DiscreteCqlConfig, Iql, IqlConfig, Rebrac, RebracConfig, Td3Bc, Td3BcConfig,
-    iql::Continuous,
+    iql::InChunks,
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
@@ -71,7 +71,7 @@ pub fn values(setting: Setting<'_>) -> Result<Vec<Named>> {
     let rebrac = RebracConfig { n_steps: 1, ..RebracConfig::default() };
     let rebrac = Rebrac::new(rebrac, &observations, &actions);
     let chunk_size = 5;
-    let networks = Continuous::new(&observations, &actions.in_chunks(chunk_size));
+    let networks = InChunks::new(&observations, &actions.in_chunks(chunk_size));
     let iql = Iql::new(IqlConfig { chunk_size, ..IqlConfig::default() }, networks);
     let (config, observed) = (DiscreteCqlConfig::default(), observations.clone());
     let cql = DiscreteCql { config, observations: observed, actions: listed.clone() };

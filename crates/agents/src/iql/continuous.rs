@@ -1,6 +1,6 @@
-//! [`Continuous`]: a Gaussian actor and perceptrons, for continuous actions on vectors.
+//! [`OnVectors`]: a Gaussian actor and perceptrons, for continuous actions on vectors.
 
-use std::f64::consts::TAU;
+use std::{f64::consts::TAU, fmt::Debug, marker::PhantomData};
 
 use burn::{
     module::{Module, Param},
@@ -12,27 +12,111 @@ use overtone_kernels::Form;
 use overtone_model::{Inputs, ModelError, Sections, init::Init};
 use overtone_train::TrainingData;
 
-use super::{Critics, IqlConfig, Networks, Outputs, StateOf, options::NAME};
+use super::{Critics, IqlConfig, LearnsValues, Networks, Outputs, StateOf, options::NAME};
 use crate::value::{
     Mlp, Steps, Twin,
-    network::{self, constant_like},
+    network::{self, Hidden, constant_like},
     twin::concat,
 };
 
 /// Bounds of ln σ.
 const LOG_STD: [f64; 2] = [-20.0, 2.0];
 
-/// The networks of a task.
+/// The networks for single actions: two critics and a value.
+pub type Continuous = OnVectors<Critics<Twin, Mlp>>;
+/// The networks for chunks of actions: a value alone.
+pub type InChunks = OnVectors<ValueAlone>;
+
+/// The networks of a task that learn values as `C`.
 #[derive(Clone, Debug)]
-pub struct Continuous {
+pub struct OnVectors<C> {
     observations: ObservationSpace,
     actions: ActionSpace,
+    critics: PhantomData<C>,
 }
 
-impl Continuous {
-    /// Networks for these spaces.
+impl<C> OnVectors<C> {
+    /// Networks for these spaces; the actions are already [in chunks](ActionSpace::in_chunks).
     pub fn new(observations: &ObservationSpace, actions: &ActionSpace) -> Self {
-        Self { observations: observations.clone(), actions: actions.clone() }
+        let (observations, actions) = (observations.clone(), actions.clone());
+        Self { observations, actions, critics: PhantomData }
+    }
+}
+
+/// Networks that learn values of continuous actions on vectors.
+pub trait OfSteps: LearnsValues {
+    /// New networks for observations and actions of these widths.
+    fn init(widths: [usize; 2], hidden: Hidden, form: Form, init: &mut Init<'_>) -> Self;
+
+    /// The values of a batch.
+    fn values(&self, target: &Self::Followed, steps: &Steps, gamma: f64) -> StepValues;
+}
+
+/// Values of `n` steps, each `[n, 1]`.
+#[derive(Debug)]
+pub struct StepValues {
+    /// The value of the recorded action, without gradient.
+    pub target: Tensor<2>,
+    /// `V(s)`
+    pub value: Tensor<2>,
+    /// `Q_i(s, a) − r − γ (1 − done) V(s')`; `None` without critics.
+    pub errors: Option<[Tensor<2>; 2]>,
+}
+
+impl OfSteps for Critics<Twin, Mlp> {
+    fn init(widths: [usize; 2], hidden: Hidden, form: Form, init: &mut Init<'_>) -> Self {
+        let critics = Twin::init(widths, hidden, init).with_form(form);
+        Self { critics, value: Mlp { form, ..Mlp::init([widths[0], 1], hidden, init) } }
+    }
+
+    fn values(&self, target: &Twin, steps: &Steps, gamma: f64) -> StepValues {
+        let Self { critics, value } = self;
+        let inputs = concat(steps.observations.clone(), steps.actions.clone());
+        let next_values = value.valid().forward(steps.next_observations.clone());
+        let returns = steps.returns(next_values, gamma);
+        let error = |values: Tensor<2>| {
+            let returns = constant_like(returns.clone(), &values);
+            values - returns
+        };
+        StepValues {
+            target: target.smaller(inputs.clone()),
+            value: value.forward(steps.observations.clone()),
+            errors: Some(critics.values(inputs).map(error)),
+        }
+    }
+}
+
+/// `V` alone: a recorded action has the value that followed it.
+#[derive(Module, Debug)]
+pub struct ValueAlone {
+    /// `V`, the value of observations.
+    pub value: Mlp,
+}
+
+impl LearnsValues for ValueAlone {
+    type Followed = Mlp;
+    const FIGURES: &'static [&'static str] = &["actor_loss", "value"];
+    const TARGET: &'static str = "target_value";
+
+    fn followed(&self) -> &Mlp {
+        &self.value
+    }
+}
+
+impl OfSteps for ValueAlone {
+    fn init(
+        [observations, _]: [usize; 2],
+        hidden: Hidden,
+        form: Form,
+        init: &mut Init<'_>,
+    ) -> Self {
+        Self { value: Mlp { form, ..Mlp::init([observations, 1], hidden, init) } }
+    }
+
+    fn values(&self, target: &Mlp, steps: &Steps, gamma: f64) -> StepValues {
+        let next_values = target.forward(steps.next_observations.clone());
+        let value = self.value.forward(steps.observations.clone());
+        StepValues { target: steps.returns(next_values, gamma), value, errors: None }
     }
 }
 
@@ -67,10 +151,9 @@ impl GaussianActor {
     }
 }
 
-impl Networks for Continuous {
+impl<C: OfSteps> Networks for OnVectors<C> {
     type Actor = GaussianActor;
-    type Twin = Twin;
-    type Value = Mlp;
+    type Critics = C;
     type Steps = Steps;
 
     fn init(
@@ -78,13 +161,11 @@ impl Networks for Continuous {
         config: &IqlConfig,
         form: Form,
         init: &mut Init<'_>,
-    ) -> Result<(GaussianActor, Critics<Twin, Mlp>), ModelError> {
+    ) -> Result<(GaussianActor, C), ModelError> {
         let (widths, hidden) = (widths(&self.observations, &self.actions)?, config.layers());
         let mean = Mlp { form, ..Mlp::init(widths, hidden, init) };
         let actor = GaussianActor { mean, log_std: init.constant([widths[1]], 0.0) };
-        let critics = Twin::init(widths, hidden, init).with_form(form);
-        let value = Mlp { form, ..Mlp::init([widths[0], 1], hidden, init) };
-        Ok((actor, Critics { critics, value }))
+        Ok((actor, C::init(widths, hidden, form, init)))
     }
 
     fn steps(
@@ -117,15 +198,12 @@ impl Networks for Continuous {
     }
 
     fn outputs(&self, state: &StateOf<Self>, steps: &Steps, gamma: f64) -> Outputs {
-        let Critics { critics, value } = &state.critics.network;
+        let values = state.critics.network.values(&state.target.network, steps, gamma);
         let (observations, actions) = (steps.observations.clone(), steps.actions.clone());
-        let inputs = concat(observations.clone(), actions.clone());
-        let next_values = value.valid().forward(steps.next_observations.clone());
         Outputs {
-            target: state.target.network.smaller(inputs.clone()),
-            value: value.forward(observations.clone()),
-            critics: critics.values(inputs),
-            returns: steps.returns(next_values, gamma),
+            target: values.target,
+            value: values.value,
+            errors: values.errors,
             log_probs: state.actor.network.log_likelihood(observations, actions),
             regularization: None,
             weights: steps.weights(),

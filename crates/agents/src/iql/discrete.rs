@@ -94,8 +94,7 @@ impl QTwin {
 
 impl Networks for Discrete {
     type Actor = CategoricalActor;
-    type Twin = QTwin;
-    type Value = QNetwork;
+    type Critics = Critics<QTwin, QNetwork>;
     type Steps = DiscreteSteps;
 
     fn init(
@@ -160,11 +159,15 @@ impl Networks for Discrete {
         let penalties = steps.penalties.clone();
         let penalties = penalties.map(|penalties| constant_like(penalties, &hidden));
         let loss = actor.head.loss(hidden, actions, penalties);
+        let returns = steps.returns(next_values, gamma);
+        let error = |values: Tensor<2>| {
+            let returns = constant_like(returns.clone(), &values);
+            values - returns
+        };
         Outputs {
             target: first.min_pair(second),
             value: value.values(&steps.observations),
-            critics: critics.values(steps),
-            returns: steps.returns(next_values, gamma),
+            errors: Some(critics.values(steps).map(error)),
             log_probs: loss.rows.neg().unsqueeze_dim(1),
             regularization: loss.regularization,
             weights: Some(steps.weights().unsqueeze_dim(1)),

@@ -6,7 +6,7 @@ use overtone_model::{ModelError, error::config_error, head::HeadConfig};
 use overtone_train::{Job, TrainError, Trainer, Training, TrainingData};
 use serde::{Deserialize, Serialize};
 
-use super::{Continuous, Discrete, Iql, continuous};
+use super::{Continuous, Discrete, InChunks, Iql, continuous};
 use crate::{
     acting::ActingNetwork,
     options::{AlgorithmOptions, Docs, fields},
@@ -44,9 +44,9 @@ pub struct IqlConfig {
     /// targets of one chunk (docs/results/public.md).
     pub gamma: f64,
     /// Actions that the agent chooses at once, and plays one after the other (continuous actions only).
-    /// Values arrive sooner with more. 0: 5 if rewards rarely change (at most at one step in twenty, such
-    /// as -1 until the task is solved), else 1. On two public tasks with such rewards, 5 solved 73 % (four
-    /// seeds) and 100 % (two), and 1 none (docs/results/public.md).
+    /// With more than 1, values of observations alone are learned, without critics. 0: 5 if rewards rarely
+    /// change (at most at one step in twenty, such as -1 until the task is solved), else 1. On two public
+    /// tasks with such rewards, chunks of 5 solve most episodes, and 1 none (docs/results/public.md).
     pub chunk_size: usize,
     /// The most steps whose rewards a target has before the value that continues it, at least those of a
     /// chunk. With more, values arrive in fewer updates, and belong less to the agent's actions. 0: with
@@ -244,9 +244,13 @@ impl AlgorithmOptions for IqlOptions {
         let n_updates = job.config.n_updates(data.n_transitions());
         let Self { config, head } = self.for_run(has_rare_rewards(data), n_updates);
         Ok(match head {
-            None => {
+            None if config.chunk_size > 1 => {
                 let chunks = actions.in_chunks(config.chunk_size);
-                let networks = Continuous::new(observations, &chunks);
+                let networks = InChunks::new(observations, &chunks);
+                Box::new(Trainer::new(Iql::new(config, networks), job)?)
+            }
+            None => {
+                let networks = Continuous::new(observations, actions);
                 Box::new(Trainer::new(Iql::new(config, networks), job)?)
             }
             Some(head) => {
