@@ -52,7 +52,7 @@ OURS = {
     "decision_transformer": (["evaluation.top_percent=10"], 150),
     "rvs": (["evaluation.top_percent=10"], 1000),
     "td3_bc": ([], 1000),
-    "iql": ([], 1000),
+    "iql": ([], 3000),
     "rebrac": ([], 1000),
 }
 #: d3rlpy's agents, and updates of their short runs.
