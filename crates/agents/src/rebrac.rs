@@ -46,7 +46,7 @@ use crate::{
         keys::{check_positive, has_rare_rewards, steps_for},
         network::{self, Hidden, constant},
         td3::{Td3Keys, Td3Options},
-        twin::{concat, in_units},
+        twin::{concat, per_size},
     },
 };
 
@@ -196,6 +196,6 @@ impl Td3Options for RebracConfig {
         let away = (actions.clone() - constant(steps.actions.clone())).square().sum_dim(1);
         let critics = state.critics.network.valid();
         let values = critics.smaller(concat(steps.observations.clone(), actions));
-        steps.mean(away * self.actor_penalty - in_units(values, steps))
+        steps.mean(away) * self.actor_penalty - per_size(values, steps)
     }
 }

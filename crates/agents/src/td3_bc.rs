@@ -40,7 +40,7 @@ use crate::{
         keys::check_positive,
         network::{self, Hidden, constant},
         td3::{Td3Keys, Td3Options},
-        twin::{concat, in_units},
+        twin::{concat, per_size},
     },
 };
 
@@ -149,9 +149,9 @@ impl Td3Options for Td3BcConfig {
     /// `L_π`
     fn actor_loss(&self, state: &ActorCritic, steps: &Steps) -> Tensor<1> {
         let actions = state.actor.network.act(steps.observations.clone());
-        let away = (actions.clone() - constant(steps.actions.clone())).square().mean_dim(1);
+        let cloning = steps.mean((actions.clone() - constant(steps.actions.clone())).square());
         let critic = state.critics.network.first.valid();
         let values = critic.forward(concat(steps.observations.clone(), actions));
-        steps.mean(away - in_units(values, steps) * self.alpha)
+        cloning - per_size(values, steps) * self.alpha
     }
 }

@@ -57,11 +57,11 @@ pub fn squared_errors(values: &[Tensor<2>; 2], target: Tensor<2>, steps: &Steps)
     steps.mean(error(first) + error(second))
 }
 
-/// `v / mean |v|` of every row, `[n, 1]`. The divisor, the unit of values, is a constant without the
-/// steps' weights.
-pub fn in_units(values: Tensor<2>, steps: &Steps) -> Tensor<2> {
+/// [`mean`](Steps::mean) `v / mean |v|`, `[1]`, in which the divisor is a constant without the steps' weights:
+/// it is the unit of values.
+pub fn per_size(values: Tensor<2>, steps: &Steps) -> Tensor<1> {
     // If all values are exactly 0, their mean size is 0 and the gradient is 0.
     let size = steps.mean_of_counting(values.clone().detach().abs());
     let size = size.clamp_min(f64::from(f32::MIN_POSITIVE));
-    values / size.unsqueeze()
+    steps.mean(values) / size
 }
