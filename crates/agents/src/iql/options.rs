@@ -41,7 +41,7 @@ pub struct IqlConfig {
     /// Discount of later rewards. 0: 0.998 with chunks of actions, else 0.99. On `pointmaze-medium`, whose
     /// goal is 200 to 300 steps away, 0.99 solves all or none of the episodes, by seed, and 0.998 all; on
     /// `scene`, where the way leads through lower rewards, 0.995 solves one of 20 and 0.998 30 %, with
-    /// targets of one chunk (docs/results/public.md).
+    /// critics and targets of one chunk (docs/results/public.md).
     pub gamma: f64,
     /// Actions that the agent chooses at once, and plays one after the other (continuous actions only).
     /// With more than 1, values of observations alone are learned, without critics. 0: 5 if rewards rarely
@@ -52,7 +52,7 @@ pub struct IqlConfig {
     /// chunk. With more, values arrive in fewer updates, and belong less to the agent's actions. 0: with
     /// chunks, as few chunks as the updates allow (10 steps after 18,000 updates, 5 after 31,000;
     /// docs/results/public.md), else 1. On `scene`, 10 solved 55 % and 5 solved 30 % after 3 minutes (four
-    /// seeds), but 24 and 90 % after 20 (one).
+    /// seeds, with critics), but 24 and 90 % after 20 (one).
     pub n_steps: usize,
     /// Rate of the target networks' running average. 0: 0.02 with chunks of actions, else 0.005. On
     /// `pointmaze-medium`, chunks solved 20 of 20 episodes with 0.02 after 16,000 updates, and 27 of 50
