@@ -60,13 +60,27 @@ trait CubeLayerNormPasses: Backend {
         bias: FloatTensor<Self>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
-    #[fusion(meta = |x, _stats, weight, _by_out| (x.clone(), weight.clone(), weight.clone()))]
+    /// The gradient of the rows, and parts of those of weight and bias.
+    #[fusion(meta = |x, _stats, weight, _by_out| {
+        let [d] = weight.shape.dims();
+        let parts = Shape::new([n_parts(x.shape.num_elements() / d), 2 * d]);
+        (x.clone(), TensorSpec::new(parts, DType::F32))
+    })]
     fn cube_layer_norm_backward(
         x: FloatTensor<Self>,
         stats: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         by_out: FloatTensor<Self>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
+    /// The gradients of weight and bias.
+    #[fusion(meta = |parts| {
+        let vector = TensorSpec::new(Shape::new([parts.shape[1] / 2]), DType::F32);
+        (vector.clone(), vector)
+    })]
+    fn cube_layer_norm_by_parameters(
+        parts: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
 }
 
 impl CubeLayerNorm for CubeBackend {
@@ -95,13 +109,19 @@ impl CubeLayerNormPasses for CubeBackend {
         stats: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         by_out: FloatTensor<Self>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let [x, weight, by_out] = [x, weight, by_out].map(into_contiguous);
         // No row has the remainder 1: nothing goes around.
         let nothing = Queries { first: 1, step: 1 };
         let around = by_out.clone();
-        let [by_x, by_weight, by_bias] = backward(&x, stats, weight, by_out, around, nothing);
-        (by_x, by_weight, by_bias)
+        backward_in_parts(&x, stats, weight, by_out, around, nothing).into()
+    }
+
+    fn cube_layer_norm_by_parameters(
+        parts: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let d = parts.shape()[1] / 2;
+        sums::sum_parts(parts, d, d).into()
     }
 }
 
@@ -111,12 +131,25 @@ impl<B: CubeLayerNormPasses, C: CheckpointStrategy> CubeLayerNorm for Autodiff<B
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
+        // A policy that learns with a critic needs no gradients of the critic's norms.
+        if !weight.is_tracked() && !bias.is_tracked() {
+            let [weight, bias] = [weight, bias].map(|constant| constant.into_primitive());
+            let forward = |[x]: [FloatTensor<B>; 1]| {
+                let (out, stats) = B::cube_layer_norm_forward(x.clone(), weight.clone(), bias);
+                (out, (x, stats, weight))
+            };
+            return tape::apply::<B, C, _, 1>([x], forward, |(x, stats, weight), by_out| {
+                [B::cube_layer_norm_backward(x, stats, weight, by_out).0]
+            });
+        }
         let forward = |[x, weight, bias]: [FloatTensor<B>; 3]| {
             let (out, stats) = B::cube_layer_norm_forward(x.clone(), weight.clone(), bias);
             (out, (x, stats, weight))
         };
         tape::apply::<B, C, _, 3>([x, weight, bias], forward, |(x, stats, weight), by_out| {
-            B::cube_layer_norm_backward(x, stats, weight, by_out).into()
+            let (by_x, parts) = B::cube_layer_norm_backward(x, stats, weight, by_out);
+            let (by_weight, by_bias) = B::cube_layer_norm_by_parameters(parts);
+            [by_x, by_weight, by_bias]
         })
     }
 }
@@ -172,9 +205,29 @@ pub(crate) fn backward(
     queries: Queries,
 ) -> [CubeTensor; 3] {
     let [d] = weight.shape().dims();
+    let [by_x, parts] = backward_in_parts(x, stats, weight, by_normal, by_out, queries);
+    let [by_weight, by_bias] = sums::sum_parts(parts, d, d);
+    [by_x, by_weight, by_bias]
+}
+
+/// The number of blocks of `rows` rows in the backward pass.
+fn n_parts(rows: usize) -> usize {
+    rows.div_ceil(block_of(rows))
+}
+
+/// As [`backward`], with the gradients of weight and bias in a part for each block: `[blocks, 2 d]`.
+fn backward_in_parts(
+    x: &CubeTensor,
+    stats: CubeTensor,
+    weight: CubeTensor,
+    by_normal: CubeTensor,
+    by_out: CubeTensor,
+    queries: Queries,
+) -> [CubeTensor; 2] {
+    let [d] = weight.shape().dims();
     let rows = x.shape().num_elements() / d;
     let block = block_of(rows);
-    let blocks = rows.div_ceil(block);
+    let blocks = n_parts(rows);
     let by_x = empty_like(x, x.shape(), DType::F32);
     let parts = empty_like(x, Shape::new([blocks, 2 * d]), DType::F32);
     // SAFETY: the kernel reads and writes only rows below `rows` and columns below `d`. `by_out`
@@ -200,8 +253,7 @@ pub(crate) fn backward(
             dtype_to_storage_type(by_normal.dtype),
         );
     }
-    let [by_weight, by_bias] = sums::sum_parts(parts, d, d);
-    [by_x, by_weight, by_bias]
+    [by_x, parts]
 }
 
 /// # Shapes
